@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use uturn_lb::cloud::tke::annotations as keys;
 use uturn_model::{Cluster, NamespacedName, ObjectKind, ObjectRef};
+use uturn_operator::environment::{Environment, Status, Unread};
 use uturn_snapshot::{Manifests, Source};
 
 use crate::kinds::{CONFIG, INGRESS, NODE, SERVICE, SLICE, WATCHED};
@@ -25,6 +26,40 @@ pub struct Live {
     pub objects: BTreeMap<ObjectRef, LiveObject>,
     /// Their TkeServiceConfigs.
     pub configs: BTreeMap<NamespacedName, Value>,
+    /// The Services and Ingresses that cannot be read, and why. The cluster is without them.
+    pub unread: BTreeMap<ObjectRef, String>,
+}
+
+impl Live {
+    /// What is known of these objects beside the cluster. Which ports they have, and who may use
+    /// which load balancer, is left open.
+    pub fn environment(&self, cluster: &str, network: &str) -> Environment {
+        let of_all = self.objects.iter();
+        let text =
+            |live: &LiveObject, key: &str| live.value["metadata"][key].as_str().map(str::to_owned);
+        let unread = |(object, why): (&ObjectRef, &String)| {
+            let existing = self.objects.get(object).map(LiveObject::existing).unwrap_or_default();
+            let why = format!("it cannot be read: {why}");
+            (object.clone(), Unread { why, existing })
+        };
+        Environment {
+            cluster: cluster.to_owned(),
+            network: network.to_owned(),
+            uids: of_all
+                .clone()
+                .filter_map(|(object, live)| Some((object.clone(), live.uid()?.to_owned())))
+                .collect(),
+            created: of_all
+                .clone()
+                .filter_map(|(object, live)| {
+                    Some((object.clone(), text(live, "creationTimestamp")?))
+                })
+                .collect(),
+            statuses: of_all.map(|(object, live)| (object.clone(), live.status(object))).collect(),
+            unread: self.unread.iter().map(unread).collect(),
+            ..Environment::default()
+        }
+    }
 }
 
 /// A Service or an Ingress as the API server has it.
@@ -59,6 +94,24 @@ impl LiveObject {
     /// The value of an annotation.
     pub fn annotation(&self, key: &str) -> Option<&str> {
         annotation(&self.value, key)
+    }
+
+    /// What its status names.
+    fn status(&self, object: &ObjectRef) -> Status {
+        let is_service = object.kind == ObjectKind::Service;
+        let addresses = self.value["status"]["loadBalancer"]["ingress"].as_array();
+        let text = |address: &Value, key: &str| address[key].as_str().map(str::to_owned);
+        let addresses = addresses
+            .into_iter()
+            .flatten()
+            .flat_map(|address| ["ip", "hostname"].map(|key| text(address, key)));
+        let current = if is_service { keys::CURRENT } else { keys::INGRESS_CURRENT };
+        Status {
+            addresses: addresses.flatten().collect(),
+            balancer: self.annotation(current).map(str::to_owned),
+            is_leaving: self.is_deleted()
+                || (is_service && self.value["spec"]["type"] != "LoadBalancer"),
+        }
     }
 
     /// The load balancers of the user's that it uses or used.
@@ -127,7 +180,8 @@ pub fn read(store: &Store, meant: &BTreeSet<ObjectRef>) -> Result<Live, Vec<Stri
     // What reads manifests supposes nodes that others speak of, and addresses.
     let known: BTreeSet<&str> = store.of(&NODE).filter_map(name_of_node).collect();
     cluster.nodes.retain(|name, _| known.contains(name.as_str()));
-    Ok(Live { cluster: Some(Arc::new(cluster)), objects, configs })
+    let unread = BTreeMap::new();
+    Ok(Live { cluster: Some(Arc::new(cluster)), objects, configs, unread })
 }
 
 /// The name of a node that has an address in the network.

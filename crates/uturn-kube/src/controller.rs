@@ -60,14 +60,18 @@ impl<A: CloudApi + Clone + Send + 'static> Process<A> {
         };
         let metrics = Arc::clone(&self.metrics);
         let shared = self.shared.clone();
-        let gates = Gates {
-            client: self.client.clone(),
-            api: self.api.clone(),
-            shared: shared.clone(),
-            metrics: Arc::clone(&metrics),
-        };
+        let shares = self.settings.shares.clone();
+        let (client, api) = (self.client.clone(), self.api.clone());
         let mut controllers =
             Controllers::new(self.client, self.api, self.settings, self.shared, self.metrics);
+        let gates = Gates {
+            client,
+            api,
+            shared: shared.clone(),
+            metrics: Arc::clone(&metrics),
+            records: controllers.records(),
+            shares,
+        };
         let rounds = async {
             while !shared.with(|store| store.is_complete()) {
                 shared.changed.notified().await;

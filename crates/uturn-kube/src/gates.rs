@@ -18,11 +18,13 @@ use uturn_model::{NamespacedName, ObjectRef};
 use uturn_operator::api::Api as CloudApi;
 use uturn_operator::environment::Environment;
 use uturn_operator::readiness::{GATE, REASON, Waiting, waiting};
+use uturn_operator::shares::Shares;
 use uturn_operator::wanted;
 
 use crate::cluster;
 use crate::kinds::POD;
 use crate::metrics::Metrics;
+use crate::records::Records;
 use crate::sync::SyncError;
 use crate::watch::Shared;
 use crate::{pods, related};
@@ -40,6 +42,10 @@ pub struct Gates<A> {
     pub shared: Shared,
     /// What is counted.
     pub metrics: Arc<Metrics>,
+    /// Who has which port of the load balancers that users made.
+    pub records: Arc<Records>,
+    /// Which namespaces may use which of them.
+    pub shares: Shares,
 }
 
 /// What was done for pods that wait.
@@ -81,8 +87,13 @@ impl<A: CloudApi> Gates<A> {
         let live = live.map_err(SyncError::Objects)?;
         let Some(cluster) = &live.cluster else { return Ok(Opened::default()) };
         let is_meant = |object: &ObjectRef| live.objects.contains_key(object);
-        let wanted =
-            wanted::wanted_for(cluster, &Environment::default(), is_meant).unwrap_or_default();
+        let ids = self.records.ids();
+        let environment = Environment {
+            ledger: self.records.part(&ids),
+            shares: self.shares.clone(),
+            ..live.environment("", "")
+        };
+        let wanted = wanted::wanted_for(cluster, &environment, is_meant).unwrap_or_default();
         let waiting = waiting(&self.api, cluster, &wanted, &closed).await;
         let Waiting { served, pending } = waiting.map_err(SyncError::Observe)?;
         let mut opened = Opened { opened: 0, pending: pending.into_keys().collect() };

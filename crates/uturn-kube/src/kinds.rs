@@ -26,6 +26,9 @@ pub static SECRET: WatchedKind = known("", "v1", "Secret", "secrets");
 /// Events, which are only written.
 pub static EVENT: WatchedKind = known("", "v1", "Event", "events");
 
+/// ConfigMaps, in which the controllers keep the ledger of ports.
+pub static CONFIG_MAP: WatchedKind = known("", "v1", "ConfigMap", "configmaps");
+
 /// Leases.
 pub static LEASE: WatchedKind = known("coordination.k8s.io", "v1", "Lease", "leases");
 

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! **Owns** the watches, the order of a round ([`sync`]), finalizers, addresses and conditions
-//! ([`mod@write`]), events, the lease by which one of several processes works ([`lease`]), and what an
+//! ([`mod@write`]), events, the ledger of who has which port ([`records`]), the lease by which one of several processes works ([`lease`]), and what an
 //! administrator asks over HTTP ([`health`]).
 //!
 //! **Out of scope:** decisions about load balancers, which `uturn-lb` and `uturn-operator` make. It
@@ -28,6 +28,7 @@ pub mod manifests;
 pub mod metrics;
 pub mod pods;
 pub mod queue;
+pub mod records;
 pub mod related;
 pub mod start;
 pub mod store;

@@ -11,7 +11,7 @@
 //! 2. What is not known of its load balancers is asked. Before anything is made, changed or
 //!    deleted but targets, all of it is.
 //! 3. `uturn-operator` makes the plan; objects get the finalizer before anything is created for
-//!    them; the calls are performed.
+//!    them; who has which port of a user's load balancer is recorded; the calls are performed.
 //! 4. Addresses, ids, conditions and events are written.
 //! 5. Objects whose load balancer is gone lose the finalizer.
 
@@ -37,10 +37,12 @@ use uturn_operator::api::Api as CloudApi;
 use uturn_operator::event::Event;
 use uturn_operator::mirror::Mirror;
 use uturn_operator::observed::{self, Balancer};
+use uturn_operator::shares::Shares;
 
 use self::group::{Ended, Group, Hands};
 use crate::metrics::{CLOUD, Metrics};
 use crate::queue::{self, Due, Queue, Work};
+use crate::records::Records;
 use crate::related;
 use crate::watch::Shared;
 
@@ -54,12 +56,27 @@ const MAX_JOBS: usize = 128;
 const FIRST_PAUSE: u32 = 2;
 
 /// Which cluster it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The cluster's id, which is a tag of its load balancers.
     pub cluster: String,
     /// The cluster's network.
     pub network: String,
+    /// The controllers' own namespace, in which they keep the ledger of ports.
+    pub namespace: String,
+    /// Which namespaces may use which load balancers of the user's.
+    pub shares: Shares,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            cluster: String::new(),
+            network: String::new(),
+            namespace: "kube-system".to_owned(),
+            shares: Shares::default(),
+        }
+    }
 }
 
 /// Why nothing could be done.
@@ -136,8 +153,11 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
     ) -> Self {
         let now = Instant::now();
         metrics.unserved.clear();
+        let (namespace, cluster) = (&settings.namespace, &settings.cluster);
+        let records = Records::new(client.clone(), namespace, cluster, Arc::clone(&metrics));
+        let records = Arc::new(records);
         Self {
-            hands: Arc::new(Hands { client, api, settings, metrics }),
+            hands: Arc::new(Hands { client, api, settings, metrics, records }),
             shared,
             mirror: Mirror::default(),
             due: Due::default(),
@@ -155,6 +175,11 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
             collecting: None,
             synced: None,
         }
+    }
+
+    /// The ledger of ports.
+    pub fn records(&self) -> Arc<Records> {
+        Arc::clone(&self.hands.records)
     }
 
     /// Looks at all objects and all load balancers, and does what is to be done.
@@ -246,6 +271,8 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
             self.is_listing = true;
             let (hands, asked) = (Arc::clone(&self.hands), self.mirror.clock());
             let list = async move {
+                // What cannot be read now is read again for the objects that need it.
+                let _ = hands.records.load().await;
                 let result = observed::list(&hands.api, &hands.settings.cluster).await;
                 Finished::List { asked, result }
             };
@@ -296,6 +323,7 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
                             self.synced.get_or_insert_default();
                         }
                         (self.refusals, self.next_list) = (0, now + LIST);
+                        self.suspects.extend(self.hands.records.ids());
                         self.hands.metrics.mended(CLOUD);
                         for id in self.mirror.list(heads, asked, now) {
                             self.settled.remove(&id);

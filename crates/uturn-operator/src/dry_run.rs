@@ -3,13 +3,14 @@
 use std::io;
 
 use uturn_cloud::client::{CallError, Client, ClientSettings};
+use uturn_model::Cluster;
 
 use crate::environment::Environment;
 use crate::observed::observe;
-use crate::plan::{Plan, plan};
+use crate::plan::{Plan, plan, suppose};
 use crate::rehearsal::{Request, requests};
 use crate::run::RunError;
-use crate::wanted::Wanted;
+use crate::wanted::{self, OtherCloud};
 
 /// What the controllers would call.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,26 +30,37 @@ pub enum DryRunError {
     /// What is there could not be read.
     #[error("the API cannot be asked: {0}")]
     Observe(#[from] CallError),
+    /// The cluster is another cloud's.
+    #[error(transparent)]
+    OtherCloud(#[from] OtherCloud),
     /// A call has no request.
     #[error(transparent)]
     Run(#[from] RunError),
 }
 
-/// Asks the API what is there, and returns what would be called. Nothing is written.
+/// Asks the API what is there, and returns what would be called. Nothing is written. Where the
+/// environment has no record of a load balancer, the controllers' listeners on ports that objects
+/// want are taken for this cluster's.
 ///
 /// # Errors
 ///
 /// Returns why the API could not be asked.
 pub fn dry_run(
     settings: ClientSettings,
-    wanted: &Wanted,
+    cluster: &Cluster,
     environment: &Environment,
 ) -> Result<DryRun, DryRunError> {
     let client = Client::new(settings)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let observed = observe(&client, environment, wanted).await?;
-        let plan = plan(wanted, &observed, environment);
+        let mut wanted = wanted::wanted(cluster, environment)?;
+        let mut environment = environment.clone();
+        let observed = observe(&client, &environment, &wanted).await?;
+        if let Some(ledger) = suppose(&wanted, &observed, &environment) {
+            environment.ledger = ledger;
+            wanted = wanted::wanted(cluster, &environment)?;
+        }
+        let plan = plan(&wanted, &observed, &environment);
         let mut all = Vec::new();
         for balancer in &plan.balancers {
             all.push(requests(balancer).await?);

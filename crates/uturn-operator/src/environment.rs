@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use uturn_model::{Name, NamespacedName, Node, ObjectRef};
 
 use crate::clb::Certificate;
+use crate::ledger::Ledger;
+use crate::shares::Shares;
 
 /// What the controllers know beside the cluster's objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,9 +23,37 @@ pub struct Environment {
     pub secrets: BTreeMap<NamespacedName, CertificateSecret>,
     /// The Secrets that the cluster names for TLS and that cannot be read, and why.
     pub unreadable: BTreeMap<NamespacedName, String>,
-    /// Load balancers that users made, and that objects which are being deleted used until now:
-    /// the controllers' listeners on them are removed.
-    pub released: BTreeSet<String>,
+    /// When Services and Ingresses were created, in the API server's words: in UTC, so that the
+    /// order of the texts is that of the times. Without a time, an object counts as the newest.
+    pub created: BTreeMap<ObjectRef, String>,
+    /// What the status of Services and Ingresses names.
+    pub statuses: BTreeMap<ObjectRef, Status>,
+    /// The Services and Ingresses that cannot be read, and why. They keep what they have.
+    pub unread: BTreeMap<ObjectRef, Unread>,
+    /// Who has which port of the load balancers that users made.
+    pub ledger: Ledger,
+    /// Who may use which of them.
+    pub shares: Shares,
+}
+
+/// What the status of a Service or an Ingress names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// Its addresses and host names.
+    pub addresses: BTreeSet<String>,
+    /// The id of the load balancer, in the annotation that its controller writes.
+    pub balancer: Option<String>,
+    /// Whether the object is being deleted, or wants no load balancer any more.
+    pub is_leaving: bool,
+}
+
+/// A Service or an Ingress that cannot be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unread {
+    /// What of it cannot be read.
+    pub why: String,
+    /// The load balancers of users that it names.
+    pub existing: BTreeSet<String>,
 }
 
 /// What a Secret for TLS holds.
@@ -40,6 +70,12 @@ impl Environment {
     /// it.
     pub fn uid(&self, object: &ObjectRef) -> String {
         self.uids.get(object).cloned().unwrap_or_else(|| object.short())
+    }
+
+    /// What decides between newcomers: the time of creation, then the UID. Names do not count.
+    pub fn age(&self, object: &ObjectRef) -> (bool, &str, String) {
+        let created = self.created.get(object).map(String::as_str);
+        (created.is_none(), created.unwrap_or_default(), self.uid(object))
     }
 
     /// The id of a node's instance. Returns `None` for a node that is no instance, whose address

@@ -12,8 +12,8 @@
 //!
 //! **Out of scope:** which listeners and targets a Service or an Ingress has. `uturn-lb` decides
 //! that, for the prediction and for this crate. It touches nothing that is the user's: a load
-//! balancer without this cluster's tags, unless an annotation names it, and a listener with
-//! another name than [`clb::LISTENER_NAME`].
+//! balancer without this cluster's tags, unless an annotation names it, and there no listener that
+//! is not recorded as this cluster's ([`ledger`]).
 //!
 //! **Start reading** at [`clb`], which has the types that both sides share, then at [`plan`].
 
@@ -23,11 +23,13 @@ pub mod dry_run;
 pub mod environment;
 pub mod event;
 pub mod failure;
+pub mod ledger;
 pub mod mirror;
 pub mod observed;
 pub mod plan;
 pub mod readiness;
 pub mod rehearsal;
 pub mod run;
+pub mod shares;
 pub mod tags;
 pub mod wanted;

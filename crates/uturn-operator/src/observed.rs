@@ -121,8 +121,7 @@ pub async fn observe<A: Api>(
         Place::Existing(id) => Some(id.clone()),
         Place::Own(_) => None,
     });
-    let named =
-        existing.chain(environment.released.iter().cloned()).filter(|id| !known.contains(id));
+    let named = existing.chain(environment.ledger.ids().cloned()).filter(|id| !known.contains(id));
     heads.extend(named_heads(api, &named.collect()).await?);
     complete_all(api, heads).await
 }

@@ -14,10 +14,14 @@
 //! 5. weights change, and redirects begin;
 //! 6. targets that are not wanted go, when the others are there.
 
+mod adopt;
 mod applied;
 mod balancer;
 pub mod call;
 mod changes;
+mod own;
+mod records;
+mod status;
 mod text;
 mod unserved;
 
@@ -26,17 +30,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use uturn_cloud::unserved::Unserved;
 use uturn_model::ObjectRef;
 
+pub use self::adopt::{adopt, suppose};
 pub use self::applied::apply;
 pub use self::call::{Call, ListenerRef, RuleRef};
-use self::changes::{Frozen, Scene};
+use self::changes::Scene;
+use self::own::{Found, Own, is_of_cluster};
+use crate::clb::ListenerKey;
 use crate::environment::Environment;
 use crate::event::Event;
+use crate::ledger::Record;
 use crate::observed::{self, Observed};
 use crate::tags;
-use crate::wanted::{self, OwnerNote, Place, Wanted};
-
-/// The tags with the UID of the object that a load balancer was made for.
-const UID_TAGS: [&str; 2] = [tags::SERVICE_UID, tags::INGRESS_UID];
+use crate::wanted::{self, OwnerNote, Place, Wanted, Wish};
 
 /// The calls that make what is there into what is wanted.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -47,7 +52,15 @@ pub struct Plan {
     pub events: Vec<Event>,
     /// The objects of which the cloud has what they want, and does not serve it.
     pub unserved: BTreeMap<ObjectRef, Unserved>,
+    /// What has to be recorded of load balancers before the calls are made, where it differs from
+    /// what is recorded.
+    pub records: BTreeMap<String, Record>,
 }
+
+/// A load balancer that cannot be told to be an object's, or that is kept beside it.
+pub const UNCLEAR: &str = "E9003";
+/// A load balancer that is not deleted, since more than one object may use it.
+pub const KEPT: &str = "W9003";
 
 /// The calls for one load balancer.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,12 +88,12 @@ impl Plan {
 /// The calls that make `observed` into `wanted`.
 pub fn plan(wanted: &Wanted, observed: &Observed, environment: &Environment) -> Plan {
     let mut planner = Planner {
-        wanted,
         observed,
         environment,
         plan: Plan::default(),
-        by_uid: by_uid(observed, environment),
+        own: Own::of(observed, environment),
         used: BTreeSet::new(),
+        left: wanted.untouched.clone(),
     };
     planner.plan.events.clone_from(&wanted.events);
     for balancer in &wanted.balancers {
@@ -98,39 +111,80 @@ pub fn plan(wanted: &Wanted, observed: &Observed, environment: &Environment) -> 
 }
 
 struct Planner<'a> {
-    wanted: &'a Wanted,
     observed: &'a Observed,
     environment: &'a Environment,
     plan: Plan,
-    /// The load balancers that were made for this cluster, by the key and the value of the tag
-    /// with their object's UID.
-    by_uid: BTreeMap<(&'a str, &'a str), &'a observed::Balancer>,
+    /// The load balancers that were made for this cluster.
+    own: Own<'a>,
     /// The load balancers that were dealt with.
     used: BTreeSet<String>,
+    /// The UIDs of objects that keep what they have.
+    left: BTreeSet<String>,
 }
 
 impl<'a> Planner<'a> {
     /// A load balancer that the controllers make.
     fn own(&mut self, wanted: &wanted::Balancer, request: &call::Creation) {
         let Some(owner) = wanted.owners.first() else { return };
-        let found = self.of_uid(owner);
-        let found = found.or_else(|| self.created_before(owner));
+        self.used.extend(self.own.with_tags_of(owner).iter().map(|found| found.id.clone()));
+        let found = match self.own.of_object(owner, self.environment) {
+            Found::Nothing => {
+                if let Some(named) = Own::named_by(owner, self.observed, self.environment) {
+                    let message = format!(
+                        "its status names {}, which has the tags of another object: nothing is \
+                         changed",
+                        named.id
+                    );
+                    self.used.insert(named.id.clone());
+                    return self.tell(owner, UNCLEAR, message);
+                }
+                self.created_before(owner)
+            }
+            Found::One(found) => Some(found),
+            Found::Unclear => {
+                let message = format!(
+                    "{} made for it by the tags, and its status does not say which is its own: \
+                     nothing is changed",
+                    self.alike(owner, None)
+                );
+                return self.tell(owner, UNCLEAR, message);
+            }
+        };
         if let Some(found) = found {
             self.used.insert(found.id.clone());
+            if self.own.with_tags_of(owner).iter().any(|other| other.id != found.id) {
+                let message = format!(
+                    "{} left alone: its tags are this object's too",
+                    self.alike(owner, Some(found))
+                );
+                self.tell(owner, KEPT, message);
+            }
             if let Some(why) = unlike(request, found) {
                 let message = format!("{why}; change the Service's type first, and back then");
                 self.refuse(owner, message);
                 return;
             }
         }
-        let calls = self.calls(found, wanted, Some(request), &Frozen::default());
+        let mut calls = balancer::calls(found, &wanted.settings, Some(request));
+        let left = BTreeSet::new();
+        let scene = Scene { found, wanted: &wanted.listeners, record: None, left: &left };
+        calls.extend(scene.calls(&scene.sort(&mut self.plan.events)));
+        unserved::add(found, &wanted.listeners, |_| false, &mut self.plan);
         self.add(wanted, found.map(|found| found.id.clone()), calls);
+    }
+
+    /// The load balancers with the tags of an object, but for one, as the beginning of a sentence.
+    fn alike(&self, owner: &OwnerNote, but: Option<&observed::Balancer>) -> String {
+        let all = self.own.with_tags_of(owner).iter();
+        let others = all.filter(|found| but.is_none_or(|but| but.id != found.id));
+        let ids: Vec<&str> = others.map(|found| found.id.as_str()).collect();
+        format!("{} {}", ids.join(", "), if ids.len() == 1 { "is" } else { "are" })
     }
 
     /// A load balancer of the user's.
     fn existing(&mut self, wanted: &wanted::Balancer, id: &str) {
         let found = self.observed.balancers.get(id);
-        let mut frozen = Frozen::default();
+        let mut frozen = BTreeSet::new();
         for owner in &wanted.owners {
             let fault = match found {
                 None => {
@@ -138,30 +192,50 @@ impl<'a> Planner<'a> {
                 }
                 Some(found) => self.fault_of_existing(owner, found, wanted),
             };
-            let (service, ingress) = match &fault {
-                Some((codes, _)) => *codes,
-                None => continue,
-            };
-            let code = if owner.is_ingress { ingress } else { service };
-            let message = fault.map(|(_, message)| message).unwrap_or_default();
-            self.plan.events.push(Event::new(&owner.object, code, message));
-            frozen.owners.insert(owner.object.clone());
-            if let Some(own) = self.of_uid(owner) {
-                self.used.insert(own.id.clone());
-            }
+            let Some(((service, ingress), message)) = fault else { continue };
+            self.tell(owner, if owner.is_ingress { ingress } else { service }, message);
+            frozen.insert(owner.object.clone());
+            self.left.insert(owner.uid.clone());
+            self.used.extend(self.own.with_tags_of(owner).iter().map(|found| found.id.clone()));
         }
         let Some(found) = found else { return };
-        let is_frozen = |owner: &OwnerNote| frozen.owners.contains(&owner.object);
+        let is_frozen = |owner: &OwnerNote| frozen.contains(&owner.object);
         if wanted.owners.iter().all(is_frozen) {
             // If none of them may use it, nothing of theirs is on it that could be kept in step.
-            if !found.is_own() {
-                self.used.insert(id.to_owned());
-            }
             return;
         }
         self.used.insert(id.to_owned());
-        let calls = self.calls(Some(found), wanted, None, &frozen);
+        let none = Record::default();
+        let environment = self.environment;
+        let record = environment.ledger.of(id).unwrap_or(&none);
+        let empty = BTreeMap::new();
+        let bare =
+            Scene { found: Some(found), wanted: &empty, record: Some(record), left: &self.left };
+        let listeners: BTreeMap<ListenerKey, Wish> =
+            changes::beside(&wanted.listeners, &bare, &frozen);
+        let scene = Scene { wanted: &listeners, ..bare };
+        let mut events = Vec::new();
+        let sorted = scene.sort(&mut events);
+        let next = records::next(record, wanted, found, &sorted, &self.left, environment);
+        let is_owners = wanted.settings_of == next.owner
+            && next.owner.as_ref().is_some_and(|owner| !self.left.contains(&owner.uid));
+        let mut calls = match is_owners {
+            true => balancer::calls(Some(found), &wanted.settings, None),
+            false => Vec::new(),
+        };
+        calls.extend(scene.calls(&sorted));
+        self.plan.events.extend(events);
+        unserved::add(Some(found), &listeners, |object| frozen.contains(object), &mut self.plan);
+        self.record(id, next);
         self.add(wanted, Some(id.to_owned()), calls);
+    }
+
+    /// Notes what has to be recorded.
+    fn record(&mut self, id: &str, next: Record) {
+        let none = Record::default();
+        if *self.environment.ledger.of(id).unwrap_or(&none) != next {
+            self.plan.records.insert(id.to_owned(), next);
+        }
     }
 
     /// Why an object may not use a load balancer of the user's, with the codes for a Service and
@@ -180,7 +254,7 @@ impl<'a> Planner<'a> {
         if found.tags.get(tags::CLUSTER).is_some_and(|other| *other != self.environment.cluster) {
             return Some((("E4013", "E4020"), format!("{id} is used by another cluster")));
         }
-        if self.of_uid(owner).is_some() {
+        if !self.own.with_tags_of(owner).is_empty() {
             let message = format!("a load balancer was made for it, so it cannot use {id}");
             return Some((("E4005", "E4024"), message));
         }
@@ -198,37 +272,22 @@ impl<'a> Planner<'a> {
         None
     }
 
-    /// The load balancer that was made for an object.
-    fn of_uid(&self, owner: &OwnerNote) -> Option<&'a observed::Balancer> {
-        let key = uid_tag(owner);
-        self.by_uid.get(&(key, owner.uid.as_str())).copied()
-    }
-
-    /// The load balancer that an object's status names, if the controllers made it for the object
-    /// and somebody took away the tag with the UID.
+    /// The load balancer that has an address of an object's status, if the controllers made it for
+    /// this cluster and somebody took away the tag with the UID.
     fn created_before(&self, owner: &OwnerNote) -> Option<&'a observed::Balancer> {
-        let found = self.observed.balancers.get(owner.current.as_ref()?)?;
-        let has_uid = UID_TAGS.into_iter().any(|key| found.tags.contains_key(key));
-        (is_of_cluster(found, self.environment) && !has_uid).then_some(found)
-    }
-
-    fn calls(
-        &mut self,
-        found: Option<&observed::Balancer>,
-        wanted: &wanted::Balancer,
-        creation: Option<&call::Creation>,
-        frozen: &Frozen,
-    ) -> Vec<Call> {
-        let scene = Scene { found, wanted: &wanted.listeners, frozen };
-        let mut calls = balancer::calls(found, &wanted.settings, creation);
-        calls.extend(scene.calls(&mut self.plan.events));
-        let is_frozen = |object: &ObjectRef| frozen.owners.contains(object);
-        unserved::add(found, wanted, is_frozen, &mut self.plan);
-        calls
+        let mut found = self.observed.balancers.values().filter(|found| {
+            is_of_cluster(found, self.environment)
+                && own::uids(found).next().is_none()
+                && status::has_status(self.environment, &owner.object, found)
+        });
+        found.next().filter(|_| found.next().is_none())
     }
 
     fn refuse(&mut self, owner: &OwnerNote, message: String) {
-        let code = if owner.is_ingress { "E4024" } else { "E4005" };
+        self.tell(owner, if owner.is_ingress { "E4024" } else { "E4005" }, message);
+    }
+
+    fn tell(&mut self, owner: &OwnerNote, code: &'static str, message: String) {
         self.plan.events.push(Event::new(&owner.object, code, message));
     }
 
@@ -240,50 +299,62 @@ impl<'a> Planner<'a> {
     /// Load balancers that were made for objects that are gone, and those of the user's on which
     /// objects that are gone had listeners. They go first: their names, and what they count of
     /// the quota, are free then.
-    fn removed(&self) -> Vec<BalancerPlan> {
+    fn removed(&mut self) -> Vec<BalancerPlan> {
         let mut removed = Vec::new();
-        for found in self.observed.balancers.values() {
-            let is_untouched = self.wanted.untouched_existing.contains(&found.id)
-                || UID_TAGS.into_iter().any(|key| {
-                    let uid = found.tags.get(key);
-                    uid.is_some_and(|uid| self.wanted.untouched.contains(uid))
-                });
-            if is_untouched || self.used.contains(&found.id) {
+        let observed = self.observed;
+        for found in observed.balancers.values() {
+            if self.used.contains(&found.id) {
                 continue;
             }
-            let is_own = is_of_cluster(found, self.environment);
-            let is_kept = found.has(tags::LIFECYCLE_OWNER, tags::USER);
-            let is_released = self.environment.released.contains(&found.id) && !found.is_own();
-            let calls = match () {
-                () if is_own && found.foreign.is_empty() && !is_kept => {
-                    vec![Call::DeleteBalancer]
-                }
-                // With a listener of the user's on it, it is kept.
-                () if is_own || is_released => changes::clear(found),
-                () => continue,
+            let calls = match found.is_own() {
+                true => self.removed_own(found),
+                false => self.released(found),
             };
             let id = Some(found.id.clone());
             removed.push(BalancerPlan { owners: Vec::new(), id, calls });
         }
+        // Of a load balancer that does not exist any more nothing is recorded.
+        let environment = self.environment;
+        for id in environment.ledger.ids().filter(|id| !observed.balancers.contains_key(*id)) {
+            self.record(id, Record::default());
+        }
         removed
     }
-}
 
-/// The load balancers that were made for this cluster, by the key and the value of the tag with
-/// their object's UID. Of several, which only a hand makes, the first has the listeners.
-fn by_uid<'o>(
-    observed: &'o Observed,
-    environment: &Environment,
-) -> BTreeMap<(&'o str, &'o str), &'o observed::Balancer> {
-    let mut found = BTreeMap::new();
-    for balancer in observed.balancers.values().filter(|found| is_of_cluster(found, environment)) {
-        for key in UID_TAGS {
-            if let Some(uid) = balancer.tags.get(key) {
-                found.entry((key, uid.as_str())).or_insert(balancer);
-            }
+    fn removed_own(&mut self, found: &observed::Balancer) -> Vec<Call> {
+        let is_left = own::uids(found).any(|uid| self.left.contains(uid));
+        if is_left || !is_of_cluster(found, self.environment) {
+            return Vec::new();
+        }
+        if let Some(why) = self.own.keeps(found, self.environment) {
+            let statuses = self.environment.statuses.iter();
+            let with_uid = |object: &ObjectRef| {
+                let uid = self.environment.uid(object);
+                own::uids(found).any(|own| *own == uid)
+            };
+            let concerned = statuses
+                .filter(|(object, status)| with_uid(object) || status::names(status, found));
+            let events: Vec<Event> = concerned
+                .map(|(object, _)| Event::new(object, KEPT, format!("{why}: it is kept")))
+                .collect();
+            self.plan.events.extend(events);
+            return Vec::new();
+        }
+        // With a listener of the user's on it, it is kept.
+        match found.foreign.is_empty() && !found.has(tags::LIFECYCLE_OWNER, tags::USER) {
+            true => vec![Call::DeleteBalancer],
+            false => changes::clear(found, None, &self.left),
         }
     }
-    found
+
+    /// Takes from a load balancer of the user's what objects had that are gone.
+    fn released(&mut self, found: &observed::Balancer) -> Vec<Call> {
+        let environment = self.environment;
+        let Some(record) = environment.ledger.of(&found.id) else { return Vec::new() };
+        let next = records::of_left(record, found, &self.left);
+        self.record(&found.id, next);
+        changes::clear(found, Some(record), &self.left)
+    }
 }
 
 /// The load balancer that is there for one that is wanted.
@@ -296,18 +367,10 @@ pub fn balancer_of<'o>(
         Place::Existing(id) => return observed.balancers.get(id),
         Place::Own(_) => wanted.owners.first()?,
     };
-    let key = uid_tag(owner);
-    let mut own = observed.balancers.values().filter(|found| is_of_cluster(found, environment));
-    own.find(|found| found.has(key, &owner.uid))
-}
-
-/// The tag with an object's UID.
-fn uid_tag(owner: &OwnerNote) -> &'static str {
-    if owner.is_ingress { tags::INGRESS_UID } else { tags::SERVICE_UID }
-}
-
-fn is_of_cluster(found: &observed::Balancer, environment: &Environment) -> bool {
-    found.is_own() && found.has(tags::CLUSTER, &environment.cluster)
+    match Own::of(observed, environment).of_object(owner, environment) {
+        Found::One(found) => Some(found),
+        Found::Nothing | Found::Unclear => None,
+    }
 }
 
 /// What of a load balancer cannot be changed and is otherwise than it is wanted.

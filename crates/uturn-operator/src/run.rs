@@ -10,6 +10,7 @@ use uturn_cloud::client::CallError;
 use crate::api::Api;
 use crate::clb::{ListenerKey, RuleAt};
 use crate::environment::Environment;
+use crate::ledger::Ledger;
 use crate::observed::observe;
 use crate::plan::{BalancerPlan, Call, ListenerRef, Plan, RuleRef, plan};
 use crate::wanted::Wanted;
@@ -71,6 +72,8 @@ pub struct Done {
     pub calls: usize,
     /// The ids of the load balancers that were created.
     pub created: Vec<String>,
+    /// The ids of the listeners that were created, by load balancer and port.
+    pub listeners: BTreeMap<String, BTreeMap<ListenerKey, String>>,
 }
 
 /// Performs the calls for each load balancer, one after the other. A load balancer whose call
@@ -89,8 +92,8 @@ pub async fn run<A: Api>(api: &A, plan: &Plan) -> Result<Done, (Done, Vec<RunErr
     if errors.is_empty() { Ok(done) } else { Err((done, errors)) }
 }
 
-/// Makes what is there into what is wanted. Returns the last plan, whose events are current and
-/// which has no calls unless something changed meanwhile.
+/// Makes what is there into what is wanted, and keeps the ledger in step. Returns the last plan,
+/// whose events are current and which has no calls unless something changed meanwhile.
 ///
 /// # Errors
 ///
@@ -99,19 +102,34 @@ pub async fn reconcile<A: Api>(
     api: &A,
     wanted: &Wanted,
     environment: &Environment,
+    ledger: &mut Ledger,
 ) -> Result<(Plan, Done), Vec<RunError>> {
     let mut all = Done::default();
     let mut rounds = 0;
+    let mut environment = environment.clone();
     loop {
-        let observed = observe(api, environment, wanted)
+        environment.ledger.clone_from(ledger);
+        let observed = observe(api, &environment, wanted)
             .await
             .map_err(|error| vec![RunError::Observe(error)])?;
-        let plan = plan(wanted, &observed, environment);
+        let plan = plan(wanted, &observed, &environment);
+        for (id, record) in &plan.records {
+            ledger.set(id, record.clone());
+        }
         if plan.is_empty() || rounds == ROUNDS {
             return Ok((plan, all));
         }
         rounds += 1;
-        let done = run(api, &plan).await.map_err(|(_, errors)| errors)?;
+        let (done, errors) = match run(api, &plan).await {
+            Ok(done) => (done, Vec::new()),
+            Err(failed) => failed,
+        };
+        for (id, listeners) in &done.listeners {
+            ledger.created(id, listeners);
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
         all.calls += done.calls;
         all.created.extend(done.created);
     }
@@ -131,8 +149,13 @@ pub async fn run_balancer<A: Api>(
     for call in &plan.calls {
         requests::perform(api, call, &mut ids).await?;
         done.calls += 1;
-        if matches!(call, Call::CreateBalancer(_)) {
-            done.created.push(ids.balancer.clone());
+        match call {
+            Call::CreateBalancer(_) => done.created.push(ids.balancer.clone()),
+            Call::CreateListener { key, .. } => {
+                let created = ids.listeners.get(key).map(|id| (*key, id.clone()));
+                done.listeners.entry(ids.balancer.clone()).or_default().extend(created);
+            }
+            _ => {}
         }
     }
     Ok(())

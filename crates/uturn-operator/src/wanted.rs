@@ -5,6 +5,7 @@
 
 mod balancer;
 mod certificates;
+mod claims;
 mod faults;
 mod listeners;
 mod parameters;
@@ -16,15 +17,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use uturn_cloud::api::clb::CreateLoadBalancerRequest;
 use uturn_lb::cloud::{self, CloudModel, Owner, tke};
 use uturn_lb::controller;
-use uturn_model::{Cluster, Ingress, NamespacedName, ObjectRef};
+use uturn_model::{Cluster, Ingress, ObjectRef};
 
 pub use self::certificates::{secrets, secrets_for};
+pub use self::claims::{Claim, DENIED};
 pub use self::listeners::key_of;
 pub use self::settings::AFFINITY_NOTE;
 pub use self::unsupported::{NOT_DONE, REFUSED};
-use crate::clb::{BalancerSettings, Listener, ListenerKey};
+use crate::clb::{BalancerSettings, Listener, ListenerKey, RuleKey};
 use crate::environment::Environment;
 use crate::event::Event;
+use crate::ledger::Holder;
 
 /// What a cluster wants of the API.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,8 +37,10 @@ pub struct Wanted {
     /// The UIDs of objects whose load balancers are left as they are: those whose controller is
     /// stopped, and those that ask for what cannot be.
     pub untouched: BTreeSet<String>,
-    /// The load balancers of the user that these objects use: they are left as they are too.
+    /// The load balancers of the user that such objects name.
     pub untouched_existing: BTreeSet<String>,
+    /// What objects want of each load balancer of the user's, those first that are the oldest.
+    pub claims: BTreeMap<String, Vec<Claim>>,
     /// What users are told.
     pub events: Vec<Event>,
 }
@@ -49,6 +54,8 @@ pub struct Balancer {
     pub place: Place,
     /// How it behaves.
     pub settings: BalancerSettings,
+    /// The object that says so, on a load balancer of the user's.
+    pub settings_of: Option<Holder>,
     /// Its listeners.
     pub listeners: BTreeMap<ListenerKey, Wish>,
 }
@@ -66,16 +73,40 @@ pub struct OwnerNote {
     pub current: Option<String>,
 }
 
+impl OwnerNote {
+    /// The object as records have it.
+    pub fn holder(&self) -> Holder {
+        Holder { object: self.object.clone(), uid: self.uid.clone() }
+    }
+}
+
 /// A listener that is wanted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wish {
-    /// The object that wants it.
+    /// The object that has it.
     pub owner: ObjectRef,
     /// The listener.
     pub listener: Listener,
     /// Whether something is missing without which it cannot be created. If it is there already,
     /// it is kept in step.
     pub is_blocked: bool,
+    /// Whether the object that has it is left as it is: only rules of others are added and
+    /// changed.
+    pub is_kept: bool,
+    /// The rules that other Ingresses of the group have on it.
+    pub rules_of: BTreeMap<RuleKey, ObjectRef>,
+}
+
+impl Wish {
+    /// Whether an object has the listener, or a rule on it.
+    pub fn is_for(&self, object: &ObjectRef) -> bool {
+        self.owner == *object || self.rules_of.values().any(|other| other == object)
+    }
+
+    /// The object that has a rule.
+    pub fn owner_of(&self, rule: &RuleKey) -> &ObjectRef {
+        self.rules_of.get(rule).unwrap_or(&self.owner)
+    }
 }
 
 /// Which load balancer is meant.
@@ -118,8 +149,22 @@ pub fn wanted_for(
     let model = cloud::model(cluster).ok_or(OtherCloud)?;
     let mut wanted = Wanted::default();
     let mut maker = Maker { cluster, environment, model, events: Vec::new() };
-    for owner in owners(cluster).filter(|owner| is_meant(&owner.object())) {
+    for (object, unread) in environment.unread.iter().filter(|(object, _)| is_meant(object)) {
+        wanted.untouched.insert(environment.uid(object));
+        wanted.untouched_existing.extend(unread.existing.iter().cloned());
+        let message = format!("{}; what it has is kept", unread.why);
+        maker.events.push(Event::new(object, "E5009", message));
+    }
+    let is_read = |object: &ObjectRef| is_meant(object) && !environment.unread.contains_key(object);
+    for owner in owners(cluster).filter(|owner| is_read(&owner.object())) {
         maker.add(owner, &mut wanted);
+    }
+    for (id, claims) in &mut wanted.claims {
+        claims.sort_by_cached_key(|claim| {
+            let (is_unknown, created, uid) = environment.age(&claim.note.object);
+            (is_unknown, created.to_owned(), uid)
+        });
+        wanted.balancers.extend(maker.divide(id, claims, &mut wanted.untouched));
     }
     wanted.events = maker.events;
     wanted.events.sort();
@@ -127,8 +172,7 @@ pub fn wanted_for(
     Ok(wanted)
 }
 
-/// The objects that the controllers serve, in the order in which they get the ports of a load
-/// balancer that they share.
+/// The objects that the controllers serve.
 fn owners(cluster: &Cluster) -> impl Iterator<Item = Owner<'_>> {
     let services = cluster.services.values();
     let services = services
@@ -160,66 +204,28 @@ impl Maker<'_> {
             wanted.untouched_existing.extend(existing);
             return;
         }
-        let place = match &existing {
-            Some(id) => Place::Existing(id.clone()),
-            None => match self.creation(owner, &note) {
-                Ok(request) => Place::Own(Box::new(request)),
-                Err(message) => {
-                    let code = if note.is_ingress { "E4024" } else { "E4005" };
-                    self.events.push(Event::new(&note.object, code, message));
-                    wanted.untouched.insert(note.uid);
-                    return;
-                }
-            },
+        if let Some(id) = existing {
+            let settings = balancer::settings(owner);
+            let listeners = self.listeners(owner);
+            let is_grouped =
+                matches!(owner, Owner::Ingress(ingress) if balancer::is_grouped(ingress));
+            let claim = Claim { note, settings, listeners, is_grouped };
+            wanted.claims.entry(id).or_default().push(claim);
+            return;
+        }
+        let place = match self.creation(owner, &note) {
+            Ok(request) => Place::Own(Box::new(request)),
+            Err(message) => {
+                let code = if note.is_ingress { "E4024" } else { "E4005" };
+                self.events.push(Event::new(&note.object, code, message));
+                wanted.untouched.insert(note.uid);
+                return;
+            }
         };
-        let listeners = self.listeners(owner);
         let settings = balancer::settings(owner);
-        let same =
-            wanted.balancers.iter_mut().find(|other| existing.is_some() && other.place == place);
-        match same {
-            None => {
-                wanted.balancers.push(Balancer { owners: vec![note], place, settings, listeners });
-            }
-            Some(shared) => self.share(shared, note, settings, listeners),
-        }
-    }
-
-    /// Adds the listeners of another object to a load balancer. On a port that is taken, the
-    /// first object keeps it; only Ingresses of a group share listeners.
-    fn share(
-        &mut self,
-        shared: &mut Balancer,
-        note: OwnerNote,
-        settings: BalancerSettings,
-        listeners: BTreeMap<ListenerKey, Wish>,
-    ) {
-        let first = &mut shared.settings;
-        first.passes_to_target = first.passes_to_target.or(settings.passes_to_target);
-        first.security_groups = first.security_groups.take().or(settings.security_groups);
-        first.snat_addresses = first.snat_addresses.take().or(settings.snat_addresses);
-        for (key, wish) in listeners {
-            let Some(there) = shared.listeners.get_mut(&key) else {
-                shared.listeners.insert(key, wish);
-                continue;
-            };
-            let may_share = self.is_grouped(&there.owner)
-                && self.is_grouped(&wish.owner)
-                && there.listener.protocol == wish.listener.protocol;
-            if may_share {
-                merge(&mut there.listener, wish.listener);
-                continue;
-            }
-            let code = if note.is_ingress { "E4101" } else { "E4014" };
-            let message = format!("the port {key} is used by {}", there.owner);
-            self.events.push(Event::new(&note.object, code, message));
-        }
-        shared.owners.push(note);
-    }
-
-    fn is_grouped(&self, object: &ObjectRef) -> bool {
-        let name = object.namespaced_name();
-        let ingress = name.and_then(|name: NamespacedName| self.cluster.ingresses.get(&name));
-        object.kind == uturn_model::ObjectKind::Ingress && ingress.is_some_and(balancer::is_grouped)
+        let listeners = self.listeners(owner);
+        let owners = vec![note];
+        wanted.balancers.push(Balancer { owners, place, settings, settings_of: None, listeners });
     }
 
     fn note(&self, owner: Owner<'_>) -> OwnerNote {
@@ -231,16 +237,4 @@ impl Maker<'_> {
             object,
         }
     }
-}
-
-/// Adds the rules of a listener to another one. A rule that is there already stays.
-fn merge(there: &mut Listener, more: Listener) {
-    for (key, rule) in more.rules {
-        there.rules.entry(key).or_insert(rule);
-    }
-    for (domain, settings) in more.domains {
-        there.domains.entry(domain).or_insert(settings);
-    }
-    there.sni |= more.sni;
-    there.certificate = there.certificate.take().or(more.certificate);
 }

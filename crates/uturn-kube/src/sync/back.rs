@@ -274,7 +274,7 @@ fn is_served(owner: &OwnerNote, wanted: &wanted::Balancer, found: &Balancer) -> 
         || wanted
             .listeners
             .iter()
-            .any(|(key, wish)| wish.owner == owner.object && found.listeners.contains_key(key))
+            .any(|(key, wish)| wish.is_for(&owner.object) && found.listeners.contains_key(key))
 }
 
 /// Objects that are left as they are, because something is wrong with them.

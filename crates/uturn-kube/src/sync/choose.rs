@@ -80,6 +80,8 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
     fn suspect(&mut self, left: Left) {
         let of_gone = left.uids.iter().flat_map(|uid| self.mirror.of_uid(uid));
         self.suspects.extend(of_gone.cloned());
+        let records = &self.hands.records;
+        self.suspects.extend(left.uids.iter().flat_map(|uid| records.of_uid(uid)));
         self.suspects.extend(left.balancers);
     }
 
@@ -88,6 +90,7 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
         for id in std::mem::take(&mut self.suspects) {
             let seen = self.mirror.seen(&id).map(|seen| &seen.balancer);
             let is_orphan = seen.is_some_and(|balancer| divide::is_orphan(index, balancer));
+            let is_orphan = is_orphan || divide::has_orphans(index, &self.hands.records, &id);
             if is_orphan && !self.settled.contains(&id) {
                 self.due.insert_later(Work::Balancer(id));
             }
@@ -107,7 +110,7 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
                 done.push(work.clone());
                 continue;
             }
-            let members = divide::members(index, work, &self.mirror);
+            let members = divide::members(index, work, &self.mirror, &self.hands.records);
             let all = members.works();
             if all.iter().any(|work| self.busy.contains(work)) {
                 continue;

@@ -10,6 +10,7 @@ use super::group::Group;
 use crate::cluster::{self, Live, LiveObject};
 use crate::index::Index;
 use crate::queue::Work;
+use crate::records::Records;
 use crate::related;
 use crate::store::Store;
 
@@ -48,16 +49,22 @@ pub(super) fn is_orphan(index: &Index, balancer: &Balancer) -> bool {
         && index.users_of_balancer(&balancer.id).next().is_none()
 }
 
+/// Whether an object that is gone has something of a load balancer by its record.
+pub(super) fn has_orphans(index: &Index, records: &Records, id: &str) -> bool {
+    records.uids(id).iter().any(|uid| index.with_uid(uid).next().is_none())
+}
+
 /// The group of an object or a load balancer.
-pub(super) fn members(index: &Index, work: &Work, mirror: &Mirror) -> Members {
+pub(super) fn members(index: &Index, work: &Work, mirror: &Mirror, records: &Records) -> Members {
     let mut members = Members::default();
     let mut open = vec![work.clone()];
     while let Some(work) = open.pop() {
         match work {
             Work::Object(object) => {
                 let Some(uid) = index.uid(&object) else { continue };
-                let balancers = index.balancers_of(&object).chain(mirror.of_uid(uid));
-                let balancers: Vec<Work> = balancers.cloned().map(Work::Balancer).collect();
+                let balancers = index.balancers_of(&object).chain(mirror.of_uid(uid)).cloned();
+                let balancers = balancers.chain(records.of_uid(uid));
+                let balancers: Vec<Work> = balancers.map(Work::Balancer).collect();
                 if members.objects.insert(object) {
                     open.extend(balancers);
                 }
@@ -65,15 +72,21 @@ pub(super) fn members(index: &Index, work: &Work, mirror: &Mirror) -> Members {
             Work::Balancer(id) => {
                 let uid = mirror.seen(&id).and_then(|seen| mirror::uid(&seen.balancer));
                 let owners = uid.into_iter().flat_map(|uid| index.with_uid(uid));
-                let objects = index.users_of_balancer(&id).chain(owners);
+                let holders = records.uids(&id);
+                let holders = holders.iter().flat_map(|uid| index.with_uid(uid));
+                let objects = index.users_of_balancer(&id).chain(owners).chain(holders);
                 let objects: Vec<Work> = objects.cloned().map(Work::Object).collect();
+                // Those with the same tags are judged together, also when their object is gone.
+                let alike = uid.into_iter().flat_map(|uid| mirror.of_uid(uid));
+                let alike: Vec<Work> = alike.cloned().map(Work::Balancer).collect();
                 if members.balancers.insert(id) {
                     open.extend(objects);
+                    open.extend(alike);
                 }
             }
         }
     }
-    let is_known = |id: &String| mirror.seen(id).is_some();
+    let is_known = |id: &String| mirror.seen(id).is_some() || !records.uids(id).is_empty();
     if members.objects.is_empty() && !members.balancers.iter().any(is_known) {
         return Members::default();
     }
@@ -105,21 +118,69 @@ fn read_some(
     match cluster::read(store, &meant) {
         Ok(live) => read.extend(groups.into_iter().map(|members| part(members, &live))),
         Err(more) if groups.len() == 1 => {
-            let fault = Some(more.join("; "));
-            faults.extend(more);
             for members in groups {
-                let objects = members.objects.iter().filter_map(|object| {
-                    let value = related::live(store, object)?.clone();
-                    Some((object.clone(), LiveObject { value }))
-                });
-                let live = Live { objects: objects.collect(), ..Live::default() };
-                read.push(Group { members, live, fault: fault.clone() });
+                faults.extend(more.iter().cloned());
+                read.push(without_unreadable(store, members, &more));
             }
         }
         Err(_) => {
             let others = groups.split_off(groups.len() / 2);
             read_some(store, groups, read, faults);
             read_some(store, others, read, faults);
+        }
+    }
+}
+
+/// Reads a group of which something cannot be read: the objects that cannot be are left out, and
+/// the others go on. If no object can be read, the whole group has the fault.
+fn without_unreadable(store: &Store, members: Members, faults: &[String]) -> Group {
+    let all: Vec<ObjectRef> = members.objects.iter().cloned().collect();
+    let mut unread = BTreeMap::new();
+    if all.len() > 1 {
+        find_unreadable(store, &all, faults, &mut unread);
+    }
+    let readable: BTreeSet<ObjectRef> =
+        all.iter().filter(|object| !unread.contains_key(*object)).cloned().collect();
+    let live_of = |objects: &mut dyn Iterator<Item = &ObjectRef>| {
+        objects
+            .filter_map(|object| {
+                let value = related::live(store, object)?.clone();
+                Some((object.clone(), LiveObject { value }))
+            })
+            .collect::<BTreeMap<_, _>>()
+    };
+    // Objects that can be read one by one, but not together, are a fault of all of them.
+    let together = (!readable.is_empty() && !unread.is_empty())
+        .then(|| cluster::read(store, &readable).ok())
+        .flatten();
+    match together {
+        Some(mut live) => {
+            live.objects.extend(live_of(&mut unread.keys()));
+            live.unread = unread;
+            part(members, &live)
+        }
+        None => {
+            let live = Live { objects: live_of(&mut all.iter()), ..Live::default() };
+            Group { members, live, fault: Some(faults.join("; ")) }
+        }
+    }
+}
+
+/// Finds the objects that cannot be read, by halves: a few among many take few readings.
+fn find_unreadable(
+    store: &Store,
+    objects: &[ObjectRef],
+    faults: &[String],
+    unread: &mut BTreeMap<ObjectRef, String>,
+) {
+    if let [object] = objects {
+        unread.insert(object.clone(), faults.join("; "));
+        return;
+    }
+    let (first, second) = objects.split_at(objects.len() / 2);
+    for half in [first, second] {
+        if let Err(faults) = cluster::read(store, &half.iter().cloned().collect()) {
+            find_unreadable(store, half, &faults, unread);
         }
     }
 }
@@ -138,6 +199,7 @@ fn part(members: Members, all: &Live) -> Group {
         }
         objects.insert(object.clone(), live.clone());
     }
-    let live = Live { cluster: all.cluster.clone(), objects, configs };
+    let unread = all.unread.clone();
+    let live = Live { cluster: all.cluster.clone(), objects, configs, unread };
     Group { members, live, fault: None }
 }

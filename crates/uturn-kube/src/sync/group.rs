@@ -9,14 +9,15 @@ use kube::{Api, Client, Error};
 use serde_json::Value;
 use uturn_cloud::client::CallError;
 use uturn_cloud::unserved::Unserved;
-use uturn_model::{NamespacedName, ObjectRef};
+use uturn_model::{Cluster, NamespacedName, ObjectRef};
 use uturn_operator::api::Api as CloudApi;
 use uturn_operator::clb::Certificate;
-use uturn_operator::environment::{CertificateSecret, Environment};
+use uturn_operator::environment::{CertificateSecret, Environment, Unread};
 use uturn_operator::event::Event;
 use uturn_operator::failure;
+use uturn_operator::ledger::Record;
 use uturn_operator::observed::{Balancer, Observed, complete_all, look};
-use uturn_operator::plan::{BalancerPlan, Plan, apply, plan};
+use uturn_operator::plan::{BalancerPlan, Plan, adopt, apply, plan};
 use uturn_operator::run::{Done, RunError, run_balancer};
 use uturn_operator::wanted::{self, OwnerNote, Wanted};
 
@@ -27,6 +28,7 @@ use crate::cluster::Live;
 use crate::kinds::SECRET;
 use crate::metrics::{self, Metrics};
 use crate::queue::Work;
+use crate::records::Records;
 use crate::write;
 
 /// The keys of a Secret with the ids of a certificate and of the authority of clients'.
@@ -85,6 +87,8 @@ pub(super) struct Round {
     pub(super) failures: Vec<Event>,
     /// Whether what the cloud has is known.
     pub(super) is_known: bool,
+    /// Whether it is not known who has which port.
+    is_withheld: bool,
 }
 
 /// What the groups are dealt with by.
@@ -93,6 +97,7 @@ pub(super) struct Hands<A> {
     pub(super) api: A,
     pub(super) settings: Settings,
     pub(super) metrics: Arc<Metrics>,
+    pub(super) records: Arc<Records>,
 }
 
 impl<A: CloudApi> Hands<A> {
@@ -122,23 +127,22 @@ impl<A: CloudApi> Hands<A> {
         ended.synced.writes += written.writes;
         ended.told = written.told;
         ended.objects.extend(written.objects);
-        ended.is_failed |= written.is_failed || !round.environment.unreadable.is_empty();
+        // An object that cannot be read is looked at again when it changes, and holds up no other.
+        ended.is_failed |=
+            written.is_failed || round.is_withheld || !round.environment.unreadable.is_empty();
         ended
     }
 
     /// What a group wants.
     async fn begin(&self, live: Live, members: &Members) -> Round {
-        let uids = live.objects.iter();
-        let mut environment = Environment {
-            cluster: self.settings.cluster.clone(),
-            network: self.settings.network.clone(),
-            uids: uids
-                .filter_map(|(object, live)| Some((object.clone(), live.uid()?.to_owned())))
-                .collect(),
-            ..Environment::default()
-        };
+        let mut environment = live.environment(&self.settings.cluster, &self.settings.network);
+        environment.shares = self.settings.shares.clone();
+        let fault = self.records.load().await.err();
+        let of_objects = environment.uids.values().flat_map(|uid| self.records.of_uid(uid));
+        let ids = members.balancers.iter().cloned().chain(of_objects).collect();
+        environment.ledger = self.records.part(&ids);
         let is_meant = |object: &ObjectRef| members.objects.contains(object);
-        let mut wanted = Wanted::default();
+        let (mut wanted, mut is_withheld) = (Wanted::default(), false);
         if let Some(cluster) = &live.cluster {
             let names = wanted::secrets_for(cluster, is_meant);
             for (name, found) in join_all(names.into_iter().map(|name| self.secret(name))).await {
@@ -148,10 +152,12 @@ impl<A: CloudApi> Hands<A> {
                     Err(error) => drop(environment.unreadable.insert(name, metrics::why(&error))),
                 }
             }
-            // Facts say that the cluster is one of this cloud.
-            wanted = wanted::wanted_for(cluster, &environment, is_meant).unwrap_or_default();
+            wanted = wants(cluster, &environment, members);
+            is_withheld = self.withhold(&wanted, fault.as_deref(), &mut environment);
+            if is_withheld {
+                wanted = wants(cluster, &environment, members);
+            }
         }
-        environment.released = released(&live, &wanted);
         Round {
             live,
             environment,
@@ -160,7 +166,30 @@ impl<A: CloudApi> Hands<A> {
             plan: Plan::default(),
             failures: Vec::new(),
             is_known: false,
+            is_withheld,
         }
+    }
+
+    /// Leaves objects as they are that use load balancers of which it cannot be read who has which
+    /// port. Returns whether there are any.
+    fn withhold(
+        &self,
+        wanted: &Wanted,
+        fault: Option<&str>,
+        environment: &mut Environment,
+    ) -> bool {
+        let mut is_changed = false;
+        for (id, claims) in &wanted.claims {
+            let why = self.records.unreadable(id).map(|why| format!("it says {why}"));
+            let Some(why) = why.or_else(|| fault.map(str::to_owned)) else { continue };
+            let why = format!("who has which port of {id} is not known: {why}");
+            for claim in claims {
+                let unread = Unread { why: why.clone(), existing: [id.clone()].into() };
+                environment.unread.insert(claim.note.object.clone(), unread);
+            }
+            is_changed = true;
+        }
+        is_changed
     }
 
     /// Reads a Secret. One that does not exist is left out.
@@ -188,6 +217,10 @@ impl<A: CloudApi> Hands<A> {
         ended: &mut Ended,
     ) -> Result<(), CallError> {
         let mut fresh = self.observe(round, known, ended).await?;
+        if let Err(why) = self.adopt(round, &ended.members).await {
+            self.cannot_record(round, ended, &why);
+            return Ok(());
+        }
         let held = self.hold(round, ended).await;
         for _ in 0..PASSES {
             round.plan = plan(&round.wanted, &round.observed, &round.environment);
@@ -200,6 +233,7 @@ impl<A: CloudApi> Hands<A> {
                 fresh.extend(stale);
                 round.plan = plan(&round.wanted, &round.observed, &round.environment);
             }
+            self.record(round, ended).await;
             if round.plan.is_empty() {
                 break;
             }
@@ -225,6 +259,68 @@ impl<A: CloudApi> Hands<A> {
         Ok(())
     }
 
+    /// Begins the records of load balancers that have none.
+    ///
+    /// # Errors
+    ///
+    /// Returns why they cannot be written.
+    async fn adopt(&self, round: &mut Round, members: &Members) -> Result<(), String> {
+        let Some(cluster) = round.live.cluster.clone() else { return Ok(()) };
+        let adopted = adopt(&round.wanted, &round.observed, &round.environment);
+        let Some(adopted) = adopted else { return Ok(()) };
+        let before = &round.environment.ledger;
+        let changed = adopted.records().filter(|(id, record)| before.of(id) != Some(record));
+        let changed = changed.map(|(id, record)| (id.clone(), record.clone())).collect();
+        self.records.save(&changed).await?;
+        round.environment.ledger = adopted;
+        round.wanted = wants(&cluster, &round.environment, members);
+        Ok(())
+    }
+
+    /// Records what the plan needs recorded. If that fails, the calls on these load balancers are
+    /// not made.
+    async fn record(&self, round: &mut Round, ended: &mut Ended) {
+        if round.plan.records.is_empty() {
+            return;
+        }
+        let records = std::mem::take(&mut round.plan.records);
+        if let Err(why) = self.records.save(&records).await {
+            self.cannot_record(round, ended, &why);
+            let is_recorded = |balancer: &BalancerPlan| {
+                balancer.id.as_ref().is_none_or(|id| !records.contains_key(id))
+            };
+            round.plan.balancers.retain(is_recorded);
+            return;
+        }
+        for (id, record) in records {
+            round.environment.ledger.set(&id, record);
+        }
+    }
+
+    fn cannot_record(&self, round: &mut Round, ended: &mut Ended, why: &str) {
+        Metrics::add(&self.metrics.failed_writes, 1);
+        ended.is_failed = true;
+        let message = format!("who has which port cannot be recorded: {why}");
+        let users = round.wanted.claims.values().flatten();
+        let users: Vec<ObjectRef> = users.map(|claim| claim.note.object.clone()).collect();
+        round.fail(users.iter(), "E5009", &message);
+    }
+
+    /// Records the ids of listeners that were created.
+    async fn record_created(&self, round: &mut Round, done: &Done, ended: &mut Ended) {
+        for (id, listeners) in &done.listeners {
+            round.environment.ledger.created(id, listeners);
+            let record = round.environment.ledger.of(id).cloned();
+            let record = record.map(|record| (id.clone(), record));
+            let records: BTreeMap<String, Record> = record.into_iter().collect();
+            if !records.is_empty()
+                && let Err(why) = self.records.save(&records).await
+            {
+                self.cannot_record(round, ended, &why);
+            }
+        }
+    }
+
     /// Asks for what is not known of the group's load balancers. Returns those that were looked
     /// at.
     async fn observe(
@@ -239,7 +335,7 @@ impl<A: CloudApi> Hands<A> {
             wanted::Place::Own(_) => None,
         });
         let ids: BTreeSet<&String> =
-            named.chain(&round.environment.released).chain(&ended.members.balancers).collect();
+            named.chain(round.environment.ledger.ids()).chain(&ended.members.balancers).collect();
         for id in ids {
             match known.get(id) {
                 Some((balancer, true)) => {
@@ -328,6 +424,7 @@ impl<A: CloudApi> Hands<A> {
             let mut done = Done::default();
             let result = run_balancer(&self.api, &balancer, &mut done).await;
             ended.synced.calls += done.calls;
+            self.record_created(round, &done, ended).await;
             changed.extend(done.created);
             let performed = &balancer.calls[..done.calls.min(balancer.calls.len())];
             match &balancer.id {
@@ -386,14 +483,10 @@ pub(super) fn owners(wanted: &Wanted) -> impl Iterator<Item = &OwnerNote> {
     wanted.balancers.iter().flat_map(|balancer| &balancer.owners)
 }
 
-/// The load balancers of the user's that objects used which want none any more.
-fn released(live: &Live, wanted: &Wanted) -> BTreeSet<String> {
-    let served: BTreeSet<&ObjectRef> = owners(wanted).map(|owner| &owner.object).collect();
-    let gone = live.objects.iter().filter(|(object, live)| {
-        let is_untouched = live.uid().is_some_and(|uid| wanted.untouched.contains(uid));
-        live.is_held() && !served.contains(object) && !is_untouched
-    });
-    gone.flat_map(|(_, live)| live.existing()).collect()
+/// What a group's objects want. Facts say that the cluster is one of this cloud.
+fn wants(cluster: &Cluster, environment: &Environment, members: &Members) -> Wanted {
+    let is_meant = |object: &ObjectRef| members.objects.contains(object);
+    wanted::wanted_for(cluster, environment, is_meant).unwrap_or_default()
 }
 
 /// What a Secret holds for TLS. The API server has its values in base64.

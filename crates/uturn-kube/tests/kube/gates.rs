@@ -10,6 +10,7 @@ use uturn_kube::health;
 use uturn_kube::kinds::POD;
 use uturn_kube::metrics::Metrics;
 use uturn_kube::sync::{Controllers, Synced};
+use uturn_operator::shares::Shares;
 
 use crate::processes::{is_allowed, process};
 use crate::stage::Stage;
@@ -56,6 +57,8 @@ impl World {
             api: Arc::clone(&self.cloud),
             shared: self.shared.clone(),
             metrics: Arc::new(Metrics::default()),
+            records: self.controllers().records(),
+            shares: Shares::default(),
         }
     }
 

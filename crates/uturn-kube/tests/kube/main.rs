@@ -21,5 +21,7 @@ mod server;
 #[path = "../../../uturn-operator/tests/operator/stage.rs"]
 #[expect(dead_code, reason = "the operator's own tests use the rest")]
 mod stage;
+mod tenants;
+mod tenants_random;
 mod unserved;
 mod world;

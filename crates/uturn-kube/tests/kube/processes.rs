@@ -26,6 +26,7 @@ pub(crate) fn process(world: &World, identity: &str) -> Process<Arc<Stage>> {
         settings: Settings {
             cluster: "cls-aaaaaaaa".to_owned(),
             network: "vpc-aaaaaaaa".to_owned(),
+            ..Settings::default()
         },
         lease: Some(LeaseSettings::new("kube-system".to_owned(), identity.to_owned())),
         metrics: Arc::new(Metrics::default()),

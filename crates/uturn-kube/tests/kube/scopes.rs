@@ -11,7 +11,8 @@ use uturn_model::ObjectRef;
 use uturn_operator::clb::{Certificate, Holder};
 use uturn_operator::environment::{CertificateSecret, Environment};
 use uturn_operator::event::Event;
-use uturn_operator::wanted::{self, Balancer, Place, Wanted};
+use uturn_operator::shares::Share;
+use uturn_operator::wanted::{self, Balancer, Claim, Place, Wanted};
 
 use crate::random;
 
@@ -52,6 +53,11 @@ fn environment(live: &Live) -> Environment {
             "shop/cert".parse().unwrap(),
             CertificateSecret::Certificate(certificate),
         )]),
+        // Of the others, one namespace is the user.
+        shares: ["lb-aaaaaaa1=*", "lb-aaaaaaa2=shop,bank"]
+            .into_iter()
+            .map(|text| text.parse::<Share>().unwrap())
+            .collect(),
         ..Environment::default()
     }
 }
@@ -80,10 +86,19 @@ fn part(all: &Wanted, live: &Live, objects: &Objects) -> Wanted {
     let uids: BTreeSet<&str> = values.clone().filter_map(|live| live.uid()).collect();
     let existing: BTreeSet<String> = values.flat_map(|live| live.existing()).collect();
     let events = all.events.iter().filter(|event| objects.contains(&event.object));
+    let is_claimed = |(_, claims): &(&String, &Vec<Claim>)| {
+        claims.iter().any(|claim| objects.contains(&claim.note.object))
+    };
     Wanted {
         balancers: all.balancers.iter().filter(is_own).cloned().collect(),
         untouched: all.untouched.iter().filter(|uid| uids.contains(&***uid)).cloned().collect(),
         untouched_existing: all.untouched_existing.intersection(&existing).cloned().collect(),
+        claims: all
+            .claims
+            .iter()
+            .filter(is_claimed)
+            .map(|(id, all)| (id.clone(), all.clone()))
+            .collect(),
         events: events.cloned().collect(),
     }
 }
@@ -140,7 +155,7 @@ fn what_objects_want_does_not_depend_on_what_else_is_read() {
     }
     let all = [seen.balancers, seen.shared, seen.pods, seen.checks, seen.untouched];
     assert!(all.iter().all(|count| *count > 30), "{seen:?}");
-    for code in ["W1000", "E4014", "E4026", "E4033", "E4042", "E4047", "E4101"] {
+    for code in ["W1000", "E4014", "E4026", "E4033", "E4042", "E4047", "E4101", "E9002"] {
         assert!(seen.faults.contains(code), "{code}: {seen:?}");
     }
 }

@@ -83,7 +83,18 @@ impl Server {
 
     /// Changes an object as a user does.
     pub(crate) fn edit(&self, plural: &str, name: &str, edit: impl FnOnce(&mut Value)) {
-        let key = (plural.to_owned(), "shop".to_owned(), name.to_owned());
+        self.edit_in(plural, "shop", name, edit);
+    }
+
+    /// Changes an object of a namespace.
+    pub(crate) fn edit_in(
+        &self,
+        plural: &str,
+        namespace: &str,
+        name: &str,
+        edit: impl FnOnce(&mut Value),
+    ) {
+        let key = (plural.to_owned(), namespace.to_owned(), name.to_owned());
         let mut object = self.state().objects[&key].clone();
         edit(&mut object);
         self.put(key, object);
@@ -99,14 +110,29 @@ impl Server {
 
     /// Deletes an object as a user does: one with finalizers stays until they are gone.
     pub(crate) fn delete(&self, plural: &str, name: &str) {
-        self.edit(plural, name, |object| {
+        self.delete_in(plural, "shop", name);
+    }
+
+    /// Deletes an object of a namespace.
+    pub(crate) fn delete_in(&self, plural: &str, namespace: &str, name: &str) {
+        self.edit_in(plural, namespace, name, |object| {
             object["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
         });
     }
 
+    /// Removes all objects of a resource.
+    pub(crate) fn remove_all(&self, plural: &str) {
+        self.state().objects.retain(|(of, _, _), _| of != plural);
+    }
+
     /// An object.
     pub(crate) fn object(&self, plural: &str, name: &str) -> Option<Value> {
-        let key = (plural.to_owned(), "shop".to_owned(), name.to_owned());
+        self.object_in(plural, "shop", name)
+    }
+
+    /// An object of a namespace.
+    pub(crate) fn object_in(&self, plural: &str, namespace: &str, name: &str) -> Option<Value> {
+        let key = (plural.to_owned(), namespace.to_owned(), name.to_owned());
         self.state().objects.get(&key).cloned()
     }
 

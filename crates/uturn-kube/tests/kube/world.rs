@@ -74,8 +74,11 @@ impl World {
 
     /// Controllers that know nothing yet, as after a start.
     pub(crate) fn controllers(&self) -> Controllers<Arc<Stage>> {
-        let settings =
-            Settings { cluster: "cls-aaaaaaaa".to_owned(), network: "vpc-aaaaaaaa".to_owned() };
+        let settings = Settings {
+            cluster: "cls-aaaaaaaa".to_owned(),
+            network: "vpc-aaaaaaaa".to_owned(),
+            ..Settings::default()
+        };
         let (client, cloud) = (self.server.client(), Arc::clone(&self.cloud));
         Controllers::new(client, cloud, settings, self.shared.clone(), Arc::new(Metrics::default()))
     }

@@ -6,11 +6,12 @@ mod targets;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use uturn_model::ObjectRef;
+use uturn_model::{ObjectKind, ObjectRef};
 
 use super::call::{Call, ListenerRef, RuleRef};
-use crate::clb::{ListenerKey, RuleKey};
+use crate::clb::{Listener, ListenerKey, RuleKey};
 use crate::event::Event;
+use crate::ledger::Record;
 use crate::observed;
 use crate::wanted::Wish;
 
@@ -19,18 +20,15 @@ const MAX_DELETED: usize = 20;
 /// The most rules of a call.
 const MAX_RULES: usize = 20;
 
-/// Objects whose listeners are left as they are.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Frozen {
-    pub(super) owners: BTreeSet<ObjectRef>,
-}
-
 /// What is there and what is wanted on a load balancer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scene<'a> {
     pub(super) found: Option<&'a observed::Balancer>,
     pub(super) wanted: &'a BTreeMap<ListenerKey, Wish>,
-    pub(super) frozen: &'a Frozen,
+    /// What is recorded of it; `None` for a load balancer of which all is the controllers'.
+    pub(super) record: Option<&'a Record>,
+    /// The UIDs of objects that keep what they have.
+    pub(super) left: &'a BTreeSet<String>,
 }
 
 /// A listener that is wanted and may be made.
@@ -40,6 +38,7 @@ struct Slot<'a> {
     wish: &'a Wish,
     /// The listener that is there and stays; `None` if it is created.
     found: Option<&'a observed::Listener>,
+    scene: Scene<'a>,
 }
 
 impl Slot<'_> {
@@ -52,6 +51,11 @@ impl Slot<'_> {
         RuleRef { listener: self.key, key: key.clone(), id }
     }
 
+    /// Whether a rule that is there and not wanted stays, since its object is left as it is.
+    fn keeps(&self, rule: &RuleKey) -> bool {
+        self.scene.is_left(self.key, rule)
+    }
+
     /// Whether its domains have certificates of their own in the end: once on, that stays.
     fn has_sni(&self) -> bool {
         self.wish.listener.sni || self.found.is_some_and(|found| found.listener.sni)
@@ -60,38 +64,51 @@ impl Slot<'_> {
 
 /// How the listeners of a load balancer change.
 #[derive(Clone, Debug, Default)]
-struct Sorted<'a> {
+pub(super) struct Sorted<'a> {
     slots: BTreeMap<ListenerKey, Slot<'a>>,
+    /// Those that cannot be created yet.
+    blocked: BTreeMap<ListenerKey, &'a Wish>,
     /// The listeners that are deleted.
     doomed: BTreeMap<ListenerKey, &'a observed::Listener>,
 }
 
+impl<'a> Sorted<'a> {
+    /// The listeners that are wanted and may be made, or that wait for what they lack.
+    pub(super) fn slots(&self) -> impl Iterator<Item = (ListenerKey, &'a Wish)> {
+        let slots = self.slots.values().map(|slot| (slot.key, slot.wish));
+        slots.chain(self.blocked.iter().map(|(key, wish)| (*key, *wish)))
+    }
+
+    /// Whether a listener is there and stays.
+    pub(super) fn stays(&self, key: ListenerKey) -> bool {
+        self.slots.get(&key).is_some_and(|slot| slot.found.is_some())
+    }
+}
+
 impl<'a> Scene<'a> {
     /// The calls, in order.
-    pub(super) fn calls(&self, events: &mut Vec<Event>) -> Vec<Call> {
-        let sorted = self.sort(events);
-        let mut calls = redirects::removed(self, &sorted);
-        calls.extend(listeners::deleted(&sorted));
+    pub(super) fn calls(&self, sorted: &Sorted<'a>) -> Vec<Call> {
+        let mut calls = redirects::removed(self, sorted);
+        calls.extend(listeners::deleted(sorted));
         for slot in sorted.slots.values() {
             calls.extend(listeners::changed(self, slot));
         }
         for slot in sorted.slots.values() {
             calls.extend(listeners::created(slot));
         }
-        let targets = targets::changes(&sorted);
+        let targets = targets::changes(sorted);
         calls.extend(targets.registered);
         calls.extend(targets.weighed);
-        calls.extend(redirects::created(&sorted));
+        calls.extend(redirects::created(sorted));
         calls.extend(targets.deregistered);
         calls
     }
 
-    fn sort(&self, events: &mut Vec<Event>) -> Sorted<'a> {
+    /// Which listeners are created, stay, or are deleted. On a load balancer with a record, those
+    /// that are not recorded are neither.
+    pub(super) fn sort(&self, events: &mut Vec<Event>) -> Sorted<'a> {
         let mut sorted = Sorted::default();
         for (key, wish) in self.wanted {
-            if self.frozen.owners.contains(&wish.owner) {
-                continue;
-            }
             if let Some(foreign) = self.found.and_then(|found| found.foreign_at(*key)) {
                 let (id, name) = (&foreign.id, &foreign.name);
                 let message = format!(
@@ -102,26 +119,110 @@ impl<'a> Scene<'a> {
                 continue;
             }
             let there = self.found.and_then(|found| found.listeners.get(key));
+            if let Some(there) = there.filter(|there| !self.is_own(*key, there, Some(wish))) {
+                let id = &there.id;
+                let message = format!(
+                    "the port {key} has the listener {id}, which is not recorded as this \
+                     cluster's and is kept"
+                );
+                let code = if wish.owner.kind == ObjectKind::Ingress { "E4101" } else { "E4014" };
+                events.push(Event::new(&wish.owner, code, message));
+                continue;
+            }
             let stays = there.filter(|there| there.listener.protocol == wish.listener.protocol);
-            if let (Some(there), None) = (there, stays) {
-                sorted.doomed.insert(*key, there);
+            match (there, stays) {
+                (Some(_), None) if wish.is_kept => continue,
+                (Some(there), None) => drop(sorted.doomed.insert(*key, there)),
+                _ => {}
             }
             if stays.is_some() || !wish.is_blocked {
-                sorted.slots.insert(*key, Slot { key: *key, wish, found: stays });
+                let slot = Slot { key: *key, wish, found: stays, scene: *self };
+                sorted.slots.insert(*key, slot);
+            } else if !wish.is_kept {
+                sorted.blocked.insert(*key, wish);
             }
         }
         for (key, there) in self.found.iter().flat_map(|found| &found.listeners) {
-            if !self.wanted.contains_key(key) {
+            if !self.wanted.contains_key(key) && self.may_go(*key, there) {
                 sorted.doomed.insert(*key, there);
             }
         }
         sorted
     }
+
+    /// Whether a listener that is there is this cluster's.
+    fn is_own(&self, key: ListenerKey, there: &observed::Listener, wish: Option<&Wish>) -> bool {
+        let wanted = wish.map(|wish| &wish.listener);
+        self.record.is_none_or(|record| record.has(key, &there.id, &there.listener, wanted))
+    }
+
+    /// Whether a listener that nothing wants may be deleted: it is this cluster's, and no object
+    /// that is left as it is has it or a rule on it.
+    fn may_go(&self, key: ListenerKey, there: &observed::Listener) -> bool {
+        self.is_own(key, there, None)
+            && self.record.and_then(|record| record.listeners.get(&key)).is_none_or(|held| {
+                let mut holders = std::iter::once(&held.holder).chain(held.rules.values());
+                holders.all(|holder| !self.left.contains(&holder.uid))
+            })
+    }
+
+    /// Whether a rule is recorded for an object that is left as it is.
+    pub(super) fn is_left(&self, key: ListenerKey, rule: &RuleKey) -> bool {
+        let holder = self.record.and_then(|record| record.holder_of_rule(key, rule));
+        holder.is_some_and(|holder| self.left.contains(&holder.uid))
+    }
+}
+
+/// The listeners that are wanted of a load balancer, without what cannot be done beside objects
+/// that are left as they are: `frozen` among those that want it, and others that only have it.
+pub(super) fn beside(
+    wanted: &BTreeMap<ListenerKey, Wish>,
+    scene: &Scene<'_>,
+    frozen: &BTreeSet<ObjectRef>,
+) -> BTreeMap<ListenerKey, Wish> {
+    let mut prepared = BTreeMap::new();
+    for (key, wish) in wanted {
+        let mut wish = wish.clone();
+        if frozen.contains(&wish.owner) {
+            if wish.rules_of.is_empty() {
+                continue;
+            }
+            let rules = wish.rules_of.keys().cloned().collect::<BTreeSet<_>>();
+            let mut listener = Listener::new(wish.listener.protocol);
+            listener.rules = std::mem::take(&mut wish.listener.rules);
+            listener.rules.retain(|rule, _| rules.contains(rule));
+            listener.domains = std::mem::take(&mut wish.listener.domains);
+            wish = Wish { listener, is_kept: true, is_blocked: true, ..wish };
+        }
+        let there = scene.found.and_then(|found| found.listeners.get(key));
+        let stays: Vec<&RuleKey> = there
+            .iter()
+            .flat_map(|there| there.rules.keys())
+            .filter(|rule| scene.is_left(*key, rule))
+            .collect();
+        let owners = wish.rules_of.clone();
+        let owner = wish.owner.clone();
+        let may_be = |rule: &RuleKey| {
+            !stays.contains(&rule) && !frozen.contains(owners.get(rule).unwrap_or(&owner))
+        };
+        wish.listener.rules.retain(|rule, _| may_be(rule));
+        let has_rule = |domain: &String| {
+            wish.listener.rules.keys().any(|rule| rule.domain == *domain)
+                && !stays.iter().any(|rule| rule.domain == *domain)
+        };
+        wish.listener.domains.retain(|domain, _| has_rule(domain));
+        prepared.insert(*key, wish);
+    }
+    prepared
 }
 
 /// The calls that take the controllers' listeners from a load balancer.
-pub(super) fn clear(found: &observed::Balancer) -> Vec<Call> {
-    let (wanted, frozen) = (BTreeMap::new(), Frozen::default());
-    let scene = Scene { found: Some(found), wanted: &wanted, frozen: &frozen };
-    scene.calls(&mut Vec::new())
+pub(super) fn clear(
+    found: &observed::Balancer,
+    record: Option<&Record>,
+    left: &BTreeSet<String>,
+) -> Vec<Call> {
+    let wanted = BTreeMap::new();
+    let scene = Scene { found: Some(found), wanted: &wanted, record, left };
+    scene.calls(&scene.sort(&mut Vec::new()))
 }

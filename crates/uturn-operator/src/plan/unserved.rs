@@ -1,6 +1,8 @@
 //! What the cloud has and does not serve. A listener that is there is not one that is served: the
 //! cloud's data plane may refuse it, or may have gone.
 
+use std::collections::BTreeMap;
+
 use uturn_cloud::unserved::Unserved;
 use uturn_model::ObjectRef;
 
@@ -8,7 +10,7 @@ use super::Plan;
 use crate::clb::ListenerKey;
 use crate::event::Event;
 use crate::observed;
-use crate::wanted;
+use crate::wanted::Wish;
 
 /// The code for both kinds of objects: the load balancers' API failed.
 const CODE: &str = "E5003";
@@ -17,12 +19,12 @@ const CODE: &str = "E5003";
 /// their users are told. Objects that are frozen are told why they are.
 pub(super) fn add(
     found: Option<&observed::Balancer>,
-    wanted: &wanted::Balancer,
+    wanted: &BTreeMap<ListenerKey, Wish>,
     is_frozen: impl Fn(&ObjectRef) -> bool,
     plan: &mut Plan,
 ) {
     let Some(found) = found else { return };
-    for (key, wish) in &wanted.listeners {
+    for (key, wish) in wanted {
         let listener = found.listeners.get(key);
         let whole = found.unserved.map(|why| (why, of_balancer(found, why)));
         let why = whole.or_else(|| {

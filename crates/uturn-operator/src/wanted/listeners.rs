@@ -63,7 +63,7 @@ impl Maker<'_> {
             Some(certificates) => self.add_certificates(&object, &certificates, &mut listener),
             None => false,
         };
-        Wish { owner: object, listener, is_blocked }
+        Wish { owner: object, listener, is_blocked, is_kept: false, rules_of: BTreeMap::new() }
     }
 
     fn add_rules(

@@ -25,6 +25,7 @@ use uturn_model::{Cluster, Family, ObjectRef};
 use uturn_operator::api::Api;
 use uturn_operator::environment::Environment;
 use uturn_operator::event::Event;
+use uturn_operator::ledger::Ledger;
 use uturn_operator::run::{self, RunError};
 use uturn_operator::wanted::{self, Wanted};
 use uturn_snapshot::{Manifests, Source};
@@ -93,6 +94,8 @@ pub(crate) struct Stage {
     log: Mutex<Vec<String>>,
     paced: Paced,
     trouble: Mutex<Trouble>,
+    /// What the controllers recorded.
+    ledger: Mutex<Ledger>,
 }
 
 /// What is wrong with the cloud, or with the way to it.
@@ -154,7 +157,18 @@ impl Stage {
             log: Mutex::default(),
             paced: Paced::new(pace),
             trouble: Mutex::default(),
+            ledger: Mutex::default(),
         }
+    }
+
+    /// What the controllers recorded.
+    pub(crate) fn ledger(&self) -> Ledger {
+        self.ledger.lock().unwrap().clone()
+    }
+
+    /// Replaces what the controllers recorded.
+    pub(crate) fn set_ledger(&self, ledger: Ledger) {
+        *self.ledger.lock().unwrap() = ledger;
     }
 
     /// The accounts as they are stored.
@@ -292,8 +306,9 @@ impl Stage {
 
     /// Makes the cloud as the cluster wants it, and checks that nothing is left to be done.
     pub(crate) fn settle(&self, cluster: &Cluster, environment: &Environment) -> Vec<Event> {
-        let wanted = wanted::wanted(cluster, environment).unwrap();
-        self.settle_wanted(&wanted, environment)
+        let environment = Environment { ledger: self.ledger(), ..environment.clone() };
+        let wanted = wanted::wanted(cluster, &environment).unwrap();
+        self.settle_wanted(&wanted, &environment)
     }
 
     pub(crate) fn settle_wanted(&self, wanted: &Wanted, environment: &Environment) -> Vec<Event> {
@@ -310,7 +325,10 @@ impl Stage {
         wanted: &Wanted,
         environment: &Environment,
     ) -> Result<(uturn_operator::plan::Plan, run::Done), Vec<RunError>> {
-        block_on(run::reconcile(self, wanted, environment))
+        let mut ledger = self.ledger();
+        let result = block_on(run::reconcile(self, wanted, environment, &mut ledger));
+        self.set_ledger(ledger);
+        result
     }
 }
 

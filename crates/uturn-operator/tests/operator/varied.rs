@@ -10,6 +10,7 @@ use uturn_model::{Cluster, Labels};
 use uturn_operator::clb::{Certificate, LISTENER_NAME};
 use uturn_operator::environment::{CertificateSecret, Environment};
 use uturn_operator::event::Event;
+use uturn_operator::shares::Share;
 use uturn_operator::tags;
 use uturn_operator::wanted::{self, AFFINITY_NOTE, Place, Wanted};
 
@@ -202,8 +203,7 @@ fn random(seed: u64, users: &Users) -> Cluster {
     cluster
 }
 
-/// What the controllers know. They know all load balancers of the user's that they ever used,
-/// from the objects' annotations.
+/// What the controllers know. All namespaces may use the load balancers of the user's.
 fn known(cluster: &Cluster, users: &Users) -> Environment {
     let mut environment = environment(cluster);
     let certificate = Certificate { server: users.certificate.clone(), authority: None };
@@ -213,7 +213,8 @@ fn known(cluster: &Cluster, users: &Users) -> Environment {
     ];
     environment.secrets =
         secrets.into_iter().map(|(name, secret)| (name.parse().unwrap(), secret)).collect();
-    environment.released = users.ids[..3].iter().cloned().collect();
+    environment.shares =
+        users.ids.iter().map(|id| format!("{id}=*").parse::<Share>().unwrap()).collect();
     environment
 }
 
@@ -238,9 +239,10 @@ fn check_balancers(stage: &Stage, wanted: &Wanted, what: &str) {
 }
 
 fn settle(stage: &Stage, cluster: &Cluster, environment: &Environment, what: &str) -> Vec<Event> {
-    let wanted = wanted::wanted(cluster, environment).unwrap();
-    let events = stage.settle_wanted(&wanted, environment);
+    let events = stage.settle(cluster, environment);
     stage.take_log();
+    let environment = &Environment { ledger: stage.ledger(), ..environment.clone() };
+    let wanted = wanted::wanted(cluster, environment).unwrap();
     stage.settle_wanted(&wanted, environment);
     assert_eq!(stage.take_log(), Vec::<String>::new(), "{what}: at rest there is no write");
     check_balancers(stage, &wanted, what);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use uturn_model::Name;
+use uturn_operator::shares::Share;
 
 use super::{Inputs, Output};
 
@@ -54,7 +55,13 @@ pub(crate) struct OperatorRun {
     /// Where to answer /healthz, /readyz and /metrics
     #[arg(long, value_name = "ADDR", conflicts_with = "dry_run")]
     pub(crate) listen: Option<SocketAddr>,
-    /// The namespace of the lease by which one of several processes works
+    /// Which namespaces may use a load balancer that an annotation names, such as
+    /// lb-9f3k2m1q=prod,shop or lb-9f3k2m1q=*; without it, the namespace that uses it first. May
+    /// be repeated
+    #[arg(long, value_name = "LB=NS,...")]
+    pub(crate) share_load_balancer: Vec<Share>,
+    /// The namespace of the lease by which one of several processes works, and of the record of
+    /// who has which port of such load balancers
     #[arg(long, value_name = "NS", default_value = "kube-system")]
     pub(crate) lease_namespace: String,
     /// Take no lease: this is the only process

@@ -14,6 +14,7 @@ use uturn_cloud::client::{Client, ClientSettings, Retries};
 use uturn_cloud::credentials::SecretKey;
 use uturn_operator::api::Api;
 use uturn_operator::environment::Environment;
+use uturn_operator::ledger::Ledger;
 use uturn_operator::{run as perform, wanted};
 
 use super::common::{Folder, root, run, transcript, uturn};
@@ -83,7 +84,9 @@ impl Cloud {
             ..Environment::default()
         };
         let wanted = wanted::wanted(&loaded.cluster, &environment).unwrap();
-        let (plan, _) = perform::reconcile(client, &wanted, &environment).await.unwrap();
+        let (plan, _) = perform::reconcile(client, &wanted, &environment, &mut Ledger::default())
+            .await
+            .unwrap();
         assert!(plan.is_empty(), "{plan}");
     }
 }
@@ -246,4 +249,14 @@ fn secrets_may_be_read_in_single_namespaces() {
     }
     let wrong = run(&["operator", "manifests", "--secrets-of", "Prod"]);
     assert!(wrong.starts_with("exit 2\n"), "{wrong}");
+}
+
+#[test]
+fn who_may_share_a_load_balancer_is_read_strictly() {
+    for text in ["lb-aaaaaaaa", "lb-aaaaaaaa=", "lb-aaaaaaaa=Prod", "=prod"] {
+        let args = ["operator", "run", "--cluster-id", CLUSTER, "--share-load-balancer", text];
+        let printed = run(&args);
+        assert!(printed.starts_with("exit 2\n"), "{printed}");
+        assert!(printed.contains("expected LB=NAMESPACE"), "{printed}");
+    }
 }

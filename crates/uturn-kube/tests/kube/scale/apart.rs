@@ -217,6 +217,7 @@ fn operator(folder: &Path) {
         settings: Settings {
             cluster: "cls-aaaaaaaa".to_owned(),
             network: "vpc-aaaaaaaa".to_owned(),
+            ..Settings::default()
         },
         lease: None,
         listen: None,

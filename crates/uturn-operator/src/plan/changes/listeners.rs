@@ -17,7 +17,7 @@ pub(super) fn deleted(sorted: &Sorted<'_>) -> Vec<Call> {
         let Some(found) = slot.found else { continue };
         let rules = found.rules.iter();
         let rules: Vec<_> = rules
-            .filter(|(key, _)| !slot.wish.listener.rules.contains_key(key))
+            .filter(|(key, _)| !slot.wish.listener.rules.contains_key(key) && !slot.keeps(key))
             .map(|(key, id)| (key.clone(), id.clone()))
             .collect();
         calls.extend(

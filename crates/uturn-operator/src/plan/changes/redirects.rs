@@ -17,7 +17,8 @@ pub(super) fn removed(scene: &Scene<'_>, sorted: &Sorted<'_>) -> Vec<Call> {
         }
         let slot = slot.filter(|slot| slot.found.is_some());
         for (rule, (listener, location)) in &found.redirects {
-            let stays = slot.is_some_and(|slot| stays(sorted, slot, found, rule));
+            let stays =
+                slot.is_some_and(|slot| slot.keeps(rule) || stays(sorted, slot, found, rule));
             let Some(id) = found.rules.get(rule).filter(|_| !stays) else { continue };
             let pair = (found.id.clone(), listener.clone());
             let rules: &mut Vec<_> = removed.entry(pair).or_default();

@@ -32,9 +32,10 @@ const MAX_RETRIES: u32 = 3;
 pub(super) fn show(args: &OperatorRun, printer: &Printer) -> Result<Status, Failure> {
     let settings = settings(args, Retries { most: MAX_RETRIES, ..Retries::default() })?;
     let (cluster, environment) = cluster(args, printer)?;
-    let wanted = wanted::wanted(&cluster, &environment)
-        .map_err(|error| Failure::usage(format!("{error}: Facts can say so (provider: {TKE})")))?;
-    let found = dry_run(settings, &wanted, &environment).map_err(|error| match error {
+    let found = dry_run(settings, &cluster, &environment).map_err(|error| match error {
+        DryRunError::OtherCloud(_) => {
+            Failure::usage(format!("{error}: Facts can say so (provider: {TKE})"))
+        }
         DryRunError::Run(_) => Failure::usage(error.to_string()),
         DryRunError::Runtime(_) | DryRunError::Observe(_) => Failure::not_here(error.to_string()),
     })?;
@@ -70,6 +71,7 @@ fn cluster(args: &OperatorRun, printer: &Printer) -> Result<(Cluster, Environmen
         network: args.network.clone(),
         uids,
         secrets: secrets.into_iter().map(|(name, held)| (name, certificate(&held))).collect(),
+        shares: args.share_load_balancer.iter().cloned().collect(),
         ..Environment::default()
     };
     Ok((cluster, environment))

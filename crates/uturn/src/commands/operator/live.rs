@@ -22,7 +22,12 @@ pub(super) fn run(args: &OperatorRun, printer: &Printer) -> Result<Status, Failu
     let start = Start {
         kubeconfig: args.kubeconfig.clone(),
         cloud: settings(args, Retries::default())?,
-        settings: Settings { cluster: args.cluster_id.clone(), network: args.network.clone() },
+        settings: Settings {
+            cluster: args.cluster_id.clone(),
+            network: args.network.clone(),
+            namespace: args.lease_namespace.clone(),
+            shares: args.share_load_balancer.iter().cloned().collect(),
+        },
         lease: (!args.without_lease).then_some(lease),
         listen: args.listen,
     };
