@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use uturn_model::route::StepKind;
 use uturn_model::{CaptureFile, Evidence, Family, Origin, Protocol, Service, Step};
 use uturn_netfilter::iptables::{self as parser, Chain, Policy, Rule, Target};
-use uturn_netfilter::{Assumptions, DropReason, End, EndKind, Entry, Packet};
+use uturn_netfilter::{Assumptions, Budget, DropReason, End, EndKind, Entry, Packet};
 use uturn_path::Engine;
 
 use super::difference::{Difference, Question};
@@ -14,6 +14,9 @@ use crate::{Code, Severity, policy_chains};
 
 /// At most this many Services are called.
 const MAX: usize = 60;
+
+/// All calls on a node together may have this many rules evaluated.
+const MAX_RULES: u64 = 64_000_000;
 
 /// Whether no rule of others stops what pods and the node itself send to Services, or changes where it
 /// goes.
@@ -27,7 +30,11 @@ pub(super) fn questions(engine: &Engine<'_>, subject: &Subject<'_>) -> Vec<Quest
         return vec![Question::unknown(STOPS, "no Service has a cluster IP")];
     }
     let other = other_back_end(subject).filter(|_| calls.stopped.is_empty());
+    let given_up = calls.given_up.filter(|_| calls.stopped.is_empty());
     let stops = match other {
+        _ if let Some(by) = given_up => {
+            Question::unknown(STOPS, format!("the rules take more work than a walk may do: {by}"))
+        }
         Some(file) => Question::unknown(
             STOPS,
             format!("{file} has rules that may: the kernel walks those of both back ends"),
@@ -46,6 +53,8 @@ struct Calls {
     walked: usize,
     stopped: Vec<Difference>,
     sent_elsewhere: Vec<Difference>,
+    /// The rule at which a walk was given up.
+    given_up: Option<Evidence>,
 }
 
 /// Walks calls of a pod and of the node itself to Services. Fails with the reason if they cannot be
@@ -59,7 +68,7 @@ fn walk_calls(engine: &Engine<'_>, subject: &Subject<'_>) -> Result<Calls, &'sta
     }
     let runtime = engine.runtime(&subject.node.name).map_err(|_| "its rules cannot be walked")?;
     let assumed = Assumptions::of_ordinary_call();
-    let mut found = Calls::default();
+    let (mut found, budget) = (Calls::default(), Budget::of_rules(MAX_RULES));
     let callers: Vec<_> = families
         .into_iter()
         .map(|family| (family, callers(subject, family, &|ip| runtime.pod_link(ip))))
@@ -69,8 +78,11 @@ fn walk_calls(engine: &Engine<'_>, subject: &Subject<'_>) -> Result<Calls, &'sta
         services.flat_map(|own| callers.iter().map(move |of| (own, of)))
     {
         for (packet, what) in calls(service, *family, callers) {
-            let ends = runtime.kernel.walk_assuming(&packet.0, &packet.1, &[], &assumed);
+            let ends = runtime.kernel.walk_within(&packet.0, &packet.1, &[], &assumed, &budget);
             found.walked += 1;
+            let given_up = ends.iter().find(|end| end.kind == EndKind::Unsettled);
+            let by = given_up.and_then(|end| end.steps.last()).map(|step| step.by.clone());
+            found.given_up = found.given_up.or(by);
             if ends.iter().any(|end| !end.unknown.is_empty()) {
                 continue;
             }
