@@ -26,7 +26,7 @@ use std::net::{IpAddr, SocketAddr};
 use uturn_model::{Flow, Mechanism, NamespacedName, ObjectRef, Outcome, Protocol, Share, Text};
 use uturn_snapshot::Manifests;
 use uturn_snapshot::edit::{At, Change, Tree};
-use uturn_snapshot::manifests::{Changed, Edit};
+use uturn_snapshot::manifests::Edit;
 
 pub use case::{Case, Subject};
 pub use diff::unified;
@@ -47,11 +47,12 @@ pub struct Cure {
     pub effects: Vec<String>,
     /// What is typed where no manifest can be edited.
     pub commands: Vec<String>,
-    /// The texts it changes.
-    pub changed: Vec<Changed>,
+    /// What it changes in each text, as a unified diff.
+    pub diffs: Vec<String>,
     /// The objects it changes, whole.
     pub objects: Vec<(ObjectRef, Tree)>,
-    /// All texts as they were tried, with what the cloud and Kubernetes will change by themselves.
+    /// All texts as they were tried, with what the cloud and Kubernetes will change by themselves; `None`
+    /// if they are too long to be kept.
     pub tried: Option<Manifests>,
     /// The state before the edit.
     pub before: CaseState,
@@ -59,6 +60,8 @@ pub struct Cure {
     pub after: Option<CaseState>,
     /// Why it is not offered; `None` if it is.
     pub refused: Option<String>,
+    /// Whether it is not offered because it was not tried: the trials before it took too much work.
+    pub is_untried: bool,
 }
 
 impl Cure {
@@ -221,9 +224,12 @@ pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
         ingress::propose,
         node::propose,
     ];
-    let proposals = families.into_iter().flat_map(|family| family(case));
+    let mut proposals: Vec<Proposal> =
+        families.into_iter().flat_map(|family| family(case)).collect();
+    // Trials take much work in a large cluster, so that some may not be made.
+    proposals.sort_by_key(|proposal| proposal.rank);
     let mut cures: Vec<Cure> =
-        proposals.filter_map(|proposal| judge::judge(base, case, &proposal)).collect();
+        proposals.iter().filter_map(|proposal| judge::judge(base, case, proposal)).collect();
     cures.sort_by_key(|cure| (!cure.is_offered(), cure.rank, cure.title.clone()));
     cures
 }

@@ -93,6 +93,44 @@ fn cures(text: String, from: &str, to: &str) -> Vec<Cure> {
     cure::cures(&TrialBase::new(&manifests, &engine), &case)
 }
 
+/// In a large cluster each trial takes much work: what is left when there is no more is not tried, and
+/// says so. Trials are made by rank, and the first in any case.
+#[test]
+fn what_there_is_no_work_left_for_is_not_tried() {
+    let manifests = Manifests::of(vec![Source { name: "shop.yaml".into(), text: USUAL.text() }])
+        .complete_if(true);
+    let cluster = manifests.cluster().unwrap();
+    let engine = Engine::new(&cluster).unwrap();
+    let (from, to) = ("pod/shop/client-1".parse().unwrap(), VIP.parse().unwrap());
+    let flow = Flow { from, to, protocol: Protocol::Tcp };
+    let case = Case::flow(&manifests, &engine, flow).unwrap();
+    let of = |max_work: usize| {
+        cure::cures(&TrialBase::new(&manifests, &engine).limited_to(max_work), &case)
+    };
+    let all = of(usize::MAX);
+    assert!(all.iter().all(|cure| !cure.is_untried), "{all:#?}");
+    let mut counts = Vec::new();
+    for trials in 0..6 {
+        let limited = of(2 * trials * manifests.bytes());
+        let untried = limited.iter().filter(|cure| cure.is_untried);
+        for cure in untried.clone() {
+            assert!(!cure.is_offered());
+            assert!(cure.after.is_none() && cure.diffs.is_empty() && cure.tried.is_none());
+            assert!(cure.refused.as_deref().unwrap().starts_with("not tried: "), "{cure:?}");
+        }
+        // What was tried comes out as ever.
+        for cure in limited.iter().filter(|cure| !cure.is_untried) {
+            let known = all.iter().find(|known| known.title == cure.title).unwrap();
+            assert_eq!(cure.refused, known.refused);
+            assert_eq!(cure.diffs, known.diffs);
+        }
+        counts.push(untried.count());
+    }
+    assert_eq!(counts[0], counts[1], "the first trial is made in any case");
+    assert!(counts.is_sorted_by(|more, fewer| more >= fewer), "{counts:?}");
+    assert!(counts[1] > counts[5], "{counts:?}");
+}
+
 fn named<'c>(all: &'c [Cure], name: &str) -> &'c Cure {
     all.iter().find(|cure| cure.name == name).unwrap_or_else(|| panic!("no {name}: {all:#?}"))
 }
@@ -109,8 +147,7 @@ fn prevent_loopback_is_offered_where_nothing_is_in_its_way() {
     let cure = named(&all, "prevent-loopback");
     assert_eq!(cure.refused, None);
     assert!(cure.after.as_ref().unwrap().is_fine());
-    let [changed] = cure.changed.as_slice() else { panic!("{:?}", cure.changed) };
-    let diff = cure::unified(&changed.name, changed.before.as_deref(), &changed.after);
+    let [diff] = cure.diffs.as_slice() else { panic!("{:?}", cure.diffs) };
     let lines: Vec<&str> = diff.lines().filter(|line| line.starts_with(['+', '-'])).collect();
     assert_eq!(
         lines,

@@ -82,9 +82,7 @@ fn repaired(cures: &[Cure], name: &str) -> Vec<String> {
     let first = first.unwrap_or_else(|| panic!("nothing is offered: {cures:#?}"));
     assert_eq!(first.name, name);
     assert!(first.after.as_ref().unwrap().is_fine());
-    let changed = &first.changed[0];
-    let diff = cure::unified(&changed.name, changed.before.as_deref(), &changed.after);
-    let lines = diff.lines().skip(2).filter(|line| line.starts_with(['+', '-']));
+    let lines = first.diffs[0].lines().skip(2).filter(|line| line.starts_with(['+', '-']));
     lines.map(str::to_owned).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Cures: what works, with what it needs, costs and changes; then what does not, and why.
 
-use uturn_diagnose::cure::{Answer, CaseState, Cure, unified};
+use uturn_diagnose::cure::{Answer, CaseState, Cure};
 use uturn_model::ObjectRef;
 use uturn_snapshot::edit::Tree;
 
@@ -37,17 +37,21 @@ fn case(report: &CureReport, style: Style) -> String {
     for (number, cure) in offered.enumerate() {
         text.push_str(&offer(number + 1, cure, style));
     }
-    let refused: Vec<&Cure> = report.cures.iter().filter(|cure| !cure.is_offered()).collect();
-    if !refused.is_empty() {
-        text.push_str("\nnot here:\n");
-    }
-    for cure in refused {
-        let why = cure.refused.as_deref().unwrap_or_default();
-        text.push_str(&wrapped(
-            &format!("  {:<22}", cure.name),
-            &format!("{}. {why}", cure.title),
-            style,
-        ));
+    let others = report.cures.iter().filter(|cure| !cure.is_offered());
+    let (untried, refused): (Vec<&Cure>, Vec<&Cure>) = others.partition(|cure| cure.is_untried);
+    for (heading, cures) in [("not here", refused), ("not tried", untried)] {
+        if !cures.is_empty() {
+            text.push_str(&format!("\n{heading}:\n"));
+        }
+        for cure in cures {
+            let why = cure.refused.as_deref().unwrap_or_default();
+            let why = why.strip_prefix("not tried: ").unwrap_or(why);
+            text.push_str(&wrapped(
+                &format!("  {:<22}", cure.name),
+                &format!("{}. {why}", cure.title),
+                style,
+            ));
+        }
     }
     if report.cures.is_empty() && !report.now.is_fine() {
         text.push_str("\nno cure is known for this: uturn trace shows where it ends\n");
@@ -84,7 +88,7 @@ fn offer(number: usize, cure: &Cure, style: Style) -> String {
     for command in &cure.commands {
         text.push_str(&format!("  do        {command}\n"));
     }
-    for diff in diffs(cure) {
+    for diff in &cure.diffs {
         for line in diff.lines() {
             let painted = match line.as_bytes().first() {
                 _ if line.starts_with("---") || line.starts_with("+++") => style.bold(line),
@@ -121,10 +125,6 @@ fn wrapped(heading: &str, words: &str, style: Style) -> String {
     text.push_str(&line);
     text.push('\n');
     text
-}
-
-pub(crate) fn diffs(cure: &Cure) -> impl Iterator<Item = String> {
-    cure.changed.iter().map(|text| unified(&text.name, text.before.as_deref(), &text.after))
 }
 
 fn subject(now: &CaseState) -> String {

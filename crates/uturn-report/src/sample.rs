@@ -4,14 +4,13 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use uturn_diagnose::cure::{Answer, CaseState, Condition};
+use uturn_diagnose::cure::{Answer, CaseState, Condition, unified};
 use uturn_diagnose::{Clients, Code, Cure, CureTitle, Example, Finding, Observation, Severity};
 use uturn_model::route::{Direction, Hop, Leg};
 use uturn_model::{
     Client, Destination, Evidence, Flow, Mechanism, Name, ObjectKind, ObjectRef, Origin, Outcome,
     Place, Protocol, Route, Share, Step, StepKind, Verdict,
 };
-use uturn_snapshot::manifests::Changed;
 
 use crate::ScanReport;
 
@@ -90,16 +89,13 @@ pub(crate) fn cure(text: &str) -> Cure {
         conditions: [Answer::Holds, Answer::Fails, Answer::Unknown].map(condition).to_vec(),
         effects: vec![text.to_owned()],
         commands: vec![text.to_owned()],
-        changed: vec![Changed {
-            name: text.into(),
-            before: Some(format!("{text}\nold\n")),
-            after: format!("{text}\nnew\n"),
-        }],
+        diffs: vec![unified(text, Some(&format!("{text}\nold\n")), &format!("{text}\nnew\n"))],
         objects: Vec::new(),
         tried: None,
         before: state.clone(),
         after: Some(state),
         refused: None,
+        is_untried: false,
     }
 }
 

@@ -204,6 +204,17 @@ impl Manifests {
         found.map(|case| case.cluster).ok_or_else(Vec::new)
     }
 
+    /// The same, without the texts, which are dropped as they are read.
+    ///
+    /// # Errors
+    /// All faults of all texts.
+    pub fn into_cluster(self) -> Result<Cluster, Vec<Fault>> {
+        match self.case {
+            Some(_) => self.cluster(),
+            None => Ok(self.into_loaded()?.cluster),
+        }
+    }
+
     /// Whether a text has this object.
     pub fn has(&self, object: &ObjectRef) -> bool {
         self.site(object).is_some()

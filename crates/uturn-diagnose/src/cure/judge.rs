@@ -1,6 +1,6 @@
 //! Tries a proposal on a copy of the cluster.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,10 +10,11 @@ use uturn_path::{Engine, WalkError};
 use uturn_scan::KnownWalks;
 use uturn_snapshot::Manifests;
 use uturn_snapshot::edit::{Change, Tree};
-use uturn_snapshot::manifests::{Changed, Edit};
+use uturn_snapshot::manifests::Edit;
 
 use super::case::case_state;
 use super::comparison::{AllFlows, GivenUp};
+use super::diff::unified;
 use super::facts::facts;
 use super::{Answer, Case, CaseState, Cure, Proposal, Subject, way};
 
@@ -26,7 +27,17 @@ pub struct TrialBase<'a> {
     copies: RefCell<Vec<Rc<Edited>>>,
     /// What walks of former scans found.
     known: Option<Arc<KnownWalks>>,
+    /// What trials have taken so far, in bytes.
+    work: Cell<usize>,
+    max_work: usize,
 }
+
+/// What the trials of one cluster may take together: the bytes of texts that are read anew, and as many
+/// again for the walks of a cluster of that length. The first trial is made in any case.
+const MAX_WORK: usize = 1 << 30;
+
+/// The texts of a trial are kept with the cure if they take no more bytes than this.
+const MAX_TRIED: usize = 4 << 20;
 
 /// Copies are kept until their texts take this many bytes.
 const MAX_KEPT: usize = 32 << 20;
@@ -37,9 +48,10 @@ struct Edited {
     added: Vec<(String, ObjectRef, Tree)>,
     follows: Vec<Edit>,
     resolves: Vec<(String, IpAddr)>,
-    changed: Vec<Changed>,
+    diffs: Vec<String>,
     objects: Vec<(ObjectRef, Tree)>,
-    manifests: Manifests,
+    /// The texts, where they are not too long to be kept.
+    manifests: Option<Manifests>,
     cluster: Cluster,
     all_flows: OnceCell<Result<Vec<AllFlows>, WalkError>>,
 }
@@ -62,11 +74,20 @@ impl Edited {
                 objects.push((edit.object.clone(), tree));
             }
         }
-        let mut all = written.edited(&proposal.follows).map_err(|why| why.to_string())?;
+        let diffs = written
+            .changed_since(manifests)
+            .into_iter()
+            .map(|text| unified(&text.name, text.before.as_deref(), &text.after))
+            .collect();
+        let mut all = written;
+        if !proposal.follows.is_empty() {
+            all = all.edited(&proposal.follows).map_err(|why| why.to_string())?;
+        }
         for (name, address) in &proposal.resolves {
             all = leads_to(&all, name, *address)?;
         }
-        let cluster = all.cluster().map_err(|faults| {
+        let kept = (all.bytes() <= MAX_TRIED).then(|| all.clone());
+        let cluster = all.into_cluster().map_err(|faults| {
             let first = faults.first().map_or_else(String::new, ToString::to_string);
             format!("the edited manifests cannot be read: {first}")
         })?;
@@ -75,9 +96,9 @@ impl Edited {
             added: proposal.objects.clone(),
             follows: proposal.follows.clone(),
             resolves: proposal.resolves.clone(),
-            changed: written.changed_since(manifests),
+            diffs,
             objects,
-            manifests: all,
+            manifests: kept,
             cluster,
             all_flows: OnceCell::new(),
         })
@@ -115,13 +136,28 @@ impl<'a> TrialBase<'a> {
     /// Takes a cluster and the texts that it was read from.
     pub fn new(manifests: &'a Manifests, engine: &'a Engine<'a>) -> Self {
         let (all_flows, copies) = (OnceCell::new(), RefCell::default());
-        Self { manifests, engine, all_flows, copies, known: None }
+        Self {
+            manifests,
+            engine,
+            all_flows,
+            copies,
+            known: None,
+            work: Cell::new(0),
+            max_work: MAX_WORK,
+        }
     }
 
     /// The same, with what walks of former scans found.
     #[must_use]
     pub fn knowing(self, known: Option<&Arc<KnownWalks>>) -> Self {
         Self { known: known.cloned(), ..self }
+    }
+
+    /// The same, with another limit of what its trials may take together, in bytes that are read anew or
+    /// walked.
+    #[must_use]
+    pub fn limited_to(self, max_work: usize) -> Self {
+        Self { max_work, ..self }
     }
 
     /// The texts that it was read from.
@@ -140,18 +176,46 @@ impl<'a> TrialBase<'a> {
         all.as_deref().map_err(ToString::to_string)
     }
 
+    /// Counts what another trial takes, unless it would be too much.
+    fn count_trial(&self) -> Result<(), NotCured> {
+        let (bytes, used) = (self.manifests.bytes(), self.work.get());
+        if used > 0 && used + 2 * bytes > self.max_work {
+            return Err(NotCured::Untried(format!(
+                "a trial reads {bytes} bytes of manifests anew and walks their calls, and those before \
+                 it have taken all that trials may: uturn cure with fewer manifests tries it"
+            )));
+        }
+        self.work.set(used + 2 * bytes);
+        Ok(())
+    }
+
     /// A copy of the cluster with the proposed edits.
-    fn copy(&self, proposal: &Proposal) -> Result<Rc<Edited>, String> {
+    fn copy(&self, proposal: &Proposal) -> Result<Rc<Edited>, NotCured> {
         let known = self.copies.borrow().iter().find(|copy| copy.is_of(proposal)).cloned();
         if let Some(known) = known {
             return Ok(known);
         }
-        let new = Rc::new(Edited::of(self.manifests, proposal)?);
+        self.count_trial()?;
+        let new = Rc::new(Edited::of(self.manifests, proposal).map_err(NotCured::Refused)?);
         let mut copies = self.copies.borrow_mut();
         if (copies.len() + 1) * self.manifests.bytes() <= MAX_KEPT {
             copies.push(Rc::clone(&new));
         }
         Ok(new)
+    }
+}
+
+/// Why a proposal is not offered.
+enum NotCured {
+    /// It does not help here, or harms.
+    Refused(String),
+    /// There is no work left to try it.
+    Untried(String),
+}
+
+impl From<String> for NotCured {
+    fn from(why: String) -> Self {
+        Self::Refused(why)
     }
 }
 
@@ -165,20 +229,28 @@ pub(super) fn judge(base: &TrialBase<'_>, case: &Case<'_>, proposal: &Proposal) 
         conditions: proposal.conditions.clone(),
         effects: proposal.effects.clone(),
         commands: proposal.commands.clone(),
-        changed: Vec::new(),
+        diffs: Vec::new(),
         objects: Vec::new(),
         tried: None,
         before: case.before.clone(),
         after: None,
         refused: None,
+        is_untried: false,
     };
     let fails = proposal.conditions.iter().find(|condition| condition.answer == Answer::Fails);
     cure.refused = match fails {
         Some(condition) => Some(format!("needs: {}; {}", condition.what, condition.because)),
-        None => attempt(base, case, proposal, &mut cure).err(),
+        None => match attempt(base, case, proposal, &mut cure) {
+            Ok(()) => None,
+            Err(NotCured::Refused(why)) => Some(why),
+            Err(NotCured::Untried(why)) => {
+                cure.is_untried = true;
+                Some(format!("not tried: {why}"))
+            }
+        },
     };
     let helps = cure.after.as_ref().is_some_and(|after| after.is_better_than(&cure.before));
-    (cure.is_offered() || !is_trial || helps).then_some(cure)
+    (cure.is_offered() || cure.is_untried || !is_trial || helps).then_some(cure)
 }
 
 fn attempt(
@@ -186,7 +258,7 @@ fn attempt(
     case: &Case<'_>,
     proposal: &Proposal,
     cure: &mut Cure,
-) -> Result<(), String> {
+) -> Result<(), NotCured> {
     let wanted = match (&proposal.then, proposal.then_checks, &case.subject) {
         (Some(flow), ..) => Subject::Flow(flow.clone()),
         (None, Some(listener), Subject::Probes(_, protocol)) => {
@@ -198,12 +270,12 @@ fn attempt(
         !(proposal.edits.is_empty() && proposal.objects.is_empty() && proposal.follows.is_empty());
     if !changes {
         let after = state_of(base.engine, &wanted)?;
-        return confirm(case, cure, after);
+        return Ok(confirm(case, cure, after)?);
     }
     let copy = base.copy(proposal)?;
-    cure.changed.clone_from(&copy.changed);
+    cure.diffs.clone_from(&copy.diffs);
     cure.objects.clone_from(&copy.objects);
-    cure.tried = Some(copy.manifests.clone());
+    cure.tried.clone_from(&copy.manifests);
     let engine = Engine::new(&copy.cluster)
         .map_err(|why| why.first().map_or_else(String::new, ToString::to_string))?;
     confirm(case, cure, state_of(&engine, &wanted)?)?;
@@ -221,11 +293,11 @@ fn attempt(
             let engine = Engine::new(&plain).map_err(|_| String::new())?;
             let as_written = state_of(&engine, &case.subject)?;
             if !cure.after.as_ref().is_some_and(|after| after.is_better_than(&as_written)) {
-                return Err(format!(
+                return Err(NotCured::Refused(format!(
                     "with the rules that kube-proxy would write it is as good already ({}): what the \
                      nodes have is something else",
                     as_written.summary()
-                ));
+                )));
             }
             worse(
                 &AllFlows::of_readings(&engine, base.known.as_ref())
@@ -234,7 +306,7 @@ fn attempt(
         }
     };
     match worse {
-        Some(worse) => Err(worse),
+        Some(worse) => Err(NotCured::Refused(worse)),
         None => Ok(()),
     }
 }

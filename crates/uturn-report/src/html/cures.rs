@@ -1,7 +1,7 @@
 //! The cures of a finding.
 
 use uturn_diagnose::Finding;
-use uturn_diagnose::cure::{Answer, Cure, unified};
+use uturn_diagnose::cure::{Answer, Cure};
 
 use crate::{cure, words};
 
@@ -73,10 +73,8 @@ impl OfferedCure {
         }
         facts.extend(cure.effects.iter().map(|effect| ("costs", effect.clone())));
         facts.extend(cure.commands.iter().map(|command| ("do", command.clone())));
-        let diffs = cure.changed.iter().map(|changed| {
-            diff(&unified(&changed.name, changed.before.as_deref(), &changed.after))
-        });
-        Self { title: cure.title.clone(), name: cure.name, facts, diffs: diffs.collect() }
+        let diffs = cure.diffs.iter().map(|text| diff(text)).collect();
+        Self { title: cure.title.clone(), name: cure.name, facts, diffs }
     }
 }
 

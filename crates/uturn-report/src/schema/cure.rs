@@ -6,7 +6,7 @@ use uturn_diagnose::cure;
 use uturn_snapshot::edit::Tree;
 
 use super::common::{Flow, OutcomeShare};
-use crate::cure::{CureReport, diffs};
+use crate::cure::CureReport;
 
 /// What `uturn cure -o json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -88,7 +88,7 @@ impl<'a> From<&'a cure::Cure> for Cure<'a> {
             commands: &cure.commands,
             before: Standing::from(&cure.before),
             after: cure.after.as_ref().map(Standing::from),
-            diff: diffs(cure).collect(),
+            diff: cure.diffs.concat(),
             objects: cure.objects.iter().map(|(_, tree)| value(tree)).collect(),
         }
     }
