@@ -2,6 +2,9 @@
 //! cargo-fuzz little is lost: `cargo xtask test` runs the same functions over the same seeds
 //! and a fixed count of mutants (crates/uturn-fuzz).
 //!
+//! `fuzz --short`: those functions over a count of mutants that belong to the commit, which needs
+//! neither.
+//!
 //! `fuzz --growth`: whether what a target does grows with its input and no faster, which
 //! chance finds late.
 
@@ -22,6 +25,17 @@ pub(crate) enum Much {
 
 /// When nothing else is asked for.
 pub(crate) const USUAL: Much = Much::Count(20_000);
+
+/// How many mutants of each target a short run tries: less than a minute on two cores.
+const SHORT: &str = "300";
+
+/// A short run without libFuzzer.
+pub(crate) fn short() -> Result<Outcome, Failure> {
+    shell::build(&["uturn-mutants"])?;
+    let number = shell::number_of_commit().unwrap_or_default().to_string();
+    shell::run(Command::new(shell::built("uturn-mutants")).args([SHORT, &number]))?;
+    Ok(Outcome::Complete)
+}
 
 /// How work grows: of the targets named, or of all.
 pub(crate) fn growth(targets: &[String]) -> Result<Outcome, Failure> {

@@ -34,19 +34,12 @@ pub(crate) fn run(words: &[String]) -> Result<Outcome, Failure> {
     if words.is_empty() {
         let mut fuzz = Command::new(shell::built("uturn"));
         fuzz.args(["lab", "fuzz", "--count", RANDOM, "--folder"]).arg(failed_cases()?);
-        if let Some(seed) = seed_of_commit() {
+        if let Some(seed) = shell::number_of_commit() {
             fuzz.args(["--seed", &seed.to_string()]);
         }
         shell::run(fuzz.current_dir(shell::root()))?;
     }
     Ok(Outcome::Complete)
-}
-
-/// The seed that belongs to the commit. Returns `None` outside a repository.
-fn seed_of_commit() -> Option<u32> {
-    let git = Command::new("git").args(["rev-parse", "HEAD"]).current_dir(shell::root()).output();
-    let hash = String::from_utf8(git.ok()?.stdout).ok()?;
-    u32::from_str_radix(hash.get(..8)?, 16).ok()
 }
 
 /// Where random scenarios are kept that do not come out as predicted.

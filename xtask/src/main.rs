@@ -44,6 +44,8 @@ cargo xtask TASK
   fuzz               run the fuzz targets (needs a nightly toolchain and cargo-fuzz)
        --count N     so many inputs a target (default 20000)
        --seconds N   so long a target instead
+       --short       their seeds and 300 mutants of each that belong to the commit, without libFuzzer:
+                     needs neither, and takes less than a minute
        --growth …    instead: how the work of each target grows with the length of its input,
                      of all targets or those that are named (needs valgrind; minutes)
   conformance        hold uturn against real kube-proxies and this kernel (needs Go and root)
@@ -105,6 +107,7 @@ enum Task {
     Deny { advisories: bool },
     Portable,
     Fuzz { much: fuzz::Much },
+    ShortFuzz,
     Growth { words: Vec<String> },
     H2spec,
     Clients,
@@ -192,6 +195,7 @@ impl Task {
             ["deny", "--advisories"] => Ok(Self::Deny { advisories: true }),
             ["portable"] => Ok(Self::Portable),
             ["fuzz"] => Ok(Self::Fuzz { much: fuzz::USUAL }),
+            ["fuzz", "--short"] => Ok(Self::ShortFuzz),
             ["fuzz", "--growth", rest @ ..] => {
                 Ok(Self::Growth { words: rest.iter().map(|&word| word.to_owned()).collect() })
             }
@@ -268,6 +272,7 @@ impl Task {
             Self::Deny { advisories } => deny::run(*advisories),
             Self::Portable => portable::run(),
             Self::Fuzz { much } => fuzz::run(*much),
+            Self::ShortFuzz => fuzz::short(),
             Self::Growth { words } => fuzz::growth(words),
             Self::H2spec => h2spec::run(),
             Self::Clients => clients::run(),
@@ -297,6 +302,7 @@ impl Task {
             Self::Deny { .. } => "deny",
             Self::Portable => "portable",
             Self::Fuzz { .. } => "fuzz",
+            Self::ShortFuzz => "fuzz --short",
             Self::Growth { .. } => "fuzz --growth",
             Self::H2spec => "h2spec",
             Self::Clients => "clients",

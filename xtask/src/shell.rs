@@ -88,6 +88,14 @@ pub(crate) fn output(command: &mut Command) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// A number that belongs to the commit, for what is drawn at random. Returns `None` outside a
+/// repository.
+pub(crate) fn number_of_commit() -> Option<u32> {
+    let git = Command::new("git").args(["rev-parse", "HEAD"]).current_dir(root()).output();
+    let hash = String::from_utf8(git.ok()?.stdout).ok()?;
+    u32::from_str_radix(hash.get(..8)?, 16).ok()
+}
+
 /// The command as one would type it.
 fn shown(command: &Command) -> String {
     let program = PathBuf::from(command.get_program());

@@ -12,6 +12,7 @@
 //! own, a line in [`TARGETS`], a folder of seeds, and a file in `fuzz/targets`; a test reports
 //! whichever of these is missing.
 
+pub mod bundle;
 pub mod capture;
 pub mod cloud;
 pub mod corefile;
@@ -19,6 +20,9 @@ pub mod corpus;
 pub mod documents;
 pub mod mutate;
 pub mod node;
+pub mod operator;
+pub mod proxy;
+pub mod run;
 pub mod shape;
 pub mod walk;
 pub mod words;
@@ -29,6 +33,7 @@ pub type Target = fn(&[u8]) -> bool;
 /// All targets by name, which is also the name of the seed folder.
 pub const TARGETS: &[(&str, Target)] = &[
     ("addr", node::addr),
+    ("bundle", bundle::bundle),
     ("capture", capture::capture),
     ("client", words::client),
     ("cloud_answer", cloud::cloud_answer),
@@ -50,6 +55,10 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("manifests", documents::manifests),
     ("names", words::names),
     ("nft", node::nft),
+    ("operator_plan", operator::operator_plan),
+    ("proxy_header", proxy::proxy_header),
+    ("proxy_request", proxy::proxy_request),
+    ("redaction", bundle::redaction),
     ("routes", node::routes),
     ("rules", node::rules),
     ("scenarios", documents::scenarios),

@@ -5,12 +5,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::panic::catch_unwind;
 use std::thread;
 
+use uturn_fuzz::TARGETS;
 use uturn_fuzz::corpus::{folder, names};
-use uturn_fuzz::mutate::Mutants;
-use uturn_fuzz::{TARGETS, Target};
+use uturn_fuzz::run::first_broken;
 
 const MUTANTS: usize = 2_000;
 
@@ -19,7 +18,9 @@ fn targets_hold_over_seeds_and_mutants() {
     let broken: Vec<String> = thread::scope(|scope| {
         let runs: Vec<_> = TARGETS
             .iter()
-            .map(|(name, target)| scope.spawn(move || first_broken(name, *target)))
+            .map(|(name, target)| {
+                scope.spawn(move || first_broken(name, *target, 1, MUTANTS).unwrap())
+            })
             .collect();
         runs.into_iter().filter_map(|run| run.join().expect("targets are caught")).collect()
     });
@@ -45,22 +46,6 @@ fn a_target_has_seeds_and_a_program() {
         assert!(!seeds(name).is_empty(), "fuzz/corpus/{name} holds no seed");
         assert!(manifest.contains(&format!("name = \"{name}\"")), "{name} in fuzz/Cargo.toml");
     }
-}
-
-/// Runs until a promise is broken; saves the input, and returns a message with its path.
-fn first_broken(name: &str, target: Target) -> Option<String> {
-    let seeds = seeds(name);
-    let mutants = Mutants::new(&seeds, 1).take(MUTANTS);
-    let input = seeds
-        .iter()
-        .cloned()
-        .chain(mutants)
-        .find(|input| catch_unwind(|| target(input)).is_err())?;
-    let file = folder().join("artifacts").join(name).join("from-test");
-    fs::create_dir_all(file.parent().unwrap()).unwrap();
-    fs::write(&file, &input).unwrap();
-    let start = String::from_utf8_lossy(&input[..input.len().min(200)]).into_owned();
-    Some(format!("{name} breaks on {} ({} bytes): {start:?}", file.display(), input.len()))
 }
 
 fn seeds(name: &str) -> Vec<Vec<u8>> {

@@ -1,0 +1,112 @@
+//! Bundles, and what is redacted of them. An input is the files of a bundle, each after a line with its
+//! name: `=== objects/services.yaml`; or an archive as it is.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use uturn_redact::{Key, RedactError, redact};
+use uturn_snapshot::Manifests;
+use uturn_snapshot::bundle::BundleWriter;
+
+use crate::text;
+
+/// A line that starts a file of the bundle.
+const BEGINS: &str = "=== ";
+
+/// What an archive begins with.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// A bundle, an archive as well as a folder, is read or refused with reasons, and read the same each time.
+pub fn bundle(data: &[u8]) -> bool {
+    let place = Place::new();
+    let archive = place.0.join("bundle.tar.gz");
+    if data.starts_with(&GZIP) {
+        fs::write(&archive, data).expect("a file of our own");
+        return is_read(&archive);
+    }
+    let folder = place.0.join("bundle");
+    if !write(data, &archive) || !write(data, &folder) {
+        return false;
+    }
+    let read = [&archive, &folder].map(|path| is_read(path));
+    read.contains(&true)
+}
+
+fn is_read(path: &Path) -> bool {
+    let texts = || {
+        let manifests = gather(path)?;
+        Some(manifests.sources().iter().map(|source| source.text.clone()).collect::<Vec<String>>())
+    };
+    let read = texts();
+    assert_eq!(read, texts(), "read twice");
+    read.is_some()
+}
+
+/// What can be read is redacted, the same each time, and what comes of it can be read.
+pub fn redaction(data: &[u8]) -> bool {
+    let place = Place::new();
+    let archive = place.0.join("bundle.tar.gz");
+    let Some(manifests) = write(data, &archive).then(|| gather(&archive)).flatten() else {
+        return false;
+    };
+    let [first, second] =
+        ["fuzz", "fuzz"].map(|key| redact(&manifests, &Key::given(key.as_bytes())));
+    match (first, second) {
+        (Ok(first), Ok(second)) => {
+            assert_eq!(first.files, second.files);
+            assert_eq!(first.map(), second.map());
+            true
+        }
+        (Err(RedactError::Faults(faults)), Err(RedactError::Faults(_))) => {
+            assert!(!faults.is_empty(), "a refusal says why");
+            false
+        }
+        (first, _) => panic!("redacted into what cannot be read: {first:?}"),
+    }
+}
+
+/// A folder that goes when this is dropped.
+struct Place(PathBuf);
+
+impl Place {
+    fn new() -> Self {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("uturn-fuzz-{}-{number}", std::process::id());
+        let place = std::env::temp_dir().join(name);
+        fs::create_dir(&place).expect("a folder of our own");
+        Self(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // It is in the folder for temporary files.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Writes the files of an input as a bundle. Returns false if their names are none.
+fn write(data: &[u8], path: &Path) -> bool {
+    let text = text(data);
+    let mut files: Vec<(&str, String)> = Vec::new();
+    for line in text.split_inclusive('\n') {
+        match (line.strip_prefix(BEGINS), files.last_mut()) {
+            (Some(name), _) => files.push((name.trim(), String::new())),
+            (None, Some((_, text))) => text.push_str(line),
+            (None, None) => {}
+        }
+    }
+    let Ok(mut writer) = BundleWriter::create(path) else { return false };
+    files.iter().all(|(name, text)| writer.add(name, text.as_bytes()).is_ok())
+        && writer.finish().is_ok()
+}
+
+fn gather(path: &Path) -> Option<Manifests> {
+    let (manifests, faults) = Manifests::gather(&[], &[path.to_owned()]);
+    for fault in &faults {
+        assert!(!fault.to_string().is_empty(), "a refusal says why");
+    }
+    faults.is_empty().then_some(manifests)
+}

@@ -1,0 +1,34 @@
+//! The operator's plan for any manifests.
+
+use uturn_operator::environment::Environment;
+use uturn_operator::observed::Observed;
+use uturn_operator::plan::plan;
+use uturn_operator::wanted::wanted;
+use uturn_snapshot::{Source, read};
+
+use crate::text;
+
+/// Whatever a cluster's objects say, there is a plan for them, the same each time, and all that is
+/// called of what has to be created is in it.
+pub fn operator_plan(data: &[u8]) -> bool {
+    let text = text(data);
+    let Ok(loaded) = read(vec![Source { name: "input".into(), text: text.into_owned() }]) else {
+        return false;
+    };
+    let environment = Environment {
+        cluster: "cls-00000001".into(),
+        network: "vpc-00000001".into(),
+        ..Environment::default()
+    };
+    let Ok(wanted) = wanted(&loaded.cluster, &environment) else { return false };
+    let observed = Observed::default();
+    let planned = plan(&wanted, &observed, &environment);
+    assert_eq!(planned, plan(&wanted, &observed, &environment));
+    for balancer in &planned.balancers {
+        assert!(!balancer.owners.is_empty(), "calls for nobody: {balancer:?}");
+        assert!(!balancer.calls.is_empty(), "a load balancer without calls: {balancer:?}");
+        // Nothing is there yet, so nothing that is there is changed.
+        assert!(balancer.id.is_none(), "calls on what is not there: {balancer:?}");
+    }
+    !planned.is_empty()
+}
