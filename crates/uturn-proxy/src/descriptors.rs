@@ -5,12 +5,16 @@
 //! reaches the limit of open files. So the number of a new socket says how many are in use, and
 //! nothing has to be counted.
 
+use std::fs;
 use std::os::fd::{AsRawFd, RawFd};
 
-use rustix::process::{Resource, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, setrlimit};
 
 /// The most connections from clients at a time where the configuration states no number.
 const CONNECTIONS: usize = 20_000;
+
+/// The limit of open files where it cannot be read.
+const ASSUMED: u64 = 1024;
 
 /// The bounds of what is kept back for each purpose.
 const KEPT: std::ops::RangeInclusive<u64> = 8..=256;
@@ -36,7 +40,7 @@ pub(crate) struct Descriptors {
 impl Descriptors {
     /// Those of this process.
     pub(crate) fn of_process() -> Self {
-        Self::within(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX))
+        Self::within(file_limits().map_or(ASSUMED, |limits| limits.current.unwrap_or(u64::MAX)))
     }
 
     fn within(limit: u64) -> Self {
@@ -68,12 +72,28 @@ impl Descriptors {
 /// Raises the limit of open files of this process as far as it may. Service managers start
 /// processes with a low one, because old programs cannot have more.
 pub fn raise_file_limit() {
-    let mut limit = getrlimit(Resource::Nofile);
-    if limit.current != limit.maximum {
-        limit.current = limit.maximum;
+    if let Some(Rlimit { current, maximum }) = file_limits()
+        && current != maximum
+    {
         // Without it, there are fewer connections.
-        let _ = setrlimit(Resource::Nofile, limit);
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     }
+}
+
+/// The limits of open files. The system call for them is one that a service manager may forbid
+/// (systemd's `@resources`), as packaging/systemd does.
+fn file_limits() -> Option<Rlimit> {
+    read_limits(&fs::read_to_string("/proc/self/limits").ok()?)
+}
+
+fn read_limits(text: &str) -> Option<Rlimit> {
+    let line = text.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    let mut fields = line.split_whitespace();
+    let mut limit = || match fields.next()? {
+        "unlimited" => Some(None),
+        number => number.parse().ok().map(Some),
+    };
+    Some(Rlimit { current: limit()?, maximum: limit()? })
 }
 
 #[cfg(test)]
@@ -96,6 +116,16 @@ mod tests {
             let allows: Vec<_> = purposes.filter(|it| few.allows(number, *it)).collect();
             assert_eq!(allows, allowed, "{number}");
         }
+    }
+
+    #[test]
+    fn limits_are_read_as_the_kernel_prints_them() {
+        let text = "Limit                     Soft Limit           Hard Limit           Units     \n\
+                    Max processes             unlimited            unlimited            processes \n\
+                    Max open files            1024                 unlimited            files     \n";
+        assert_eq!(read_limits(text), Some(Rlimit { current: Some(1024), maximum: None }));
+        assert_eq!(read_limits("Max open files many"), None);
+        assert!(file_limits().is_some_and(|limits| limits.current > Some(0)));
     }
 
     #[test]
