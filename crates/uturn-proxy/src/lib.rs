@@ -70,5 +70,5 @@ pub use requests::{
 };
 pub use server::{Options, Server, Stopper};
 pub use service_manager::ServiceManager;
-pub use takeover::offer;
+pub use takeover::{Offer, offer};
 pub use watch::{Seen, Watch};

@@ -2,7 +2,7 @@
 //!
 //! Both listen at the same sockets for a while: the kernel resets connections that wait at a socket
 //! when it is closed, so no socket is. The process that serves offers itself at a Unix socket that
-//! is named after its process id ([`offer`]); the one that takes over ([`Predecessor`]) asks there,
+//! only its user may reach ([`offer`]); the one that takes over ([`Predecessor`]) asks there,
 //! in this order:
 //!
 //! 1. for duplicates of its listening sockets. Both accept connections from here on.
@@ -12,16 +12,14 @@
 //! If the process that takes over ends before that, the first one serves on as before.
 
 mod offer;
+mod place;
 mod predecessor;
 mod sockets;
 
-pub use offer::offer;
+pub use offer::{Offer, offer};
 pub(crate) use predecessor::Predecessor;
 pub(crate) use sockets::Inherited;
 
-use std::io;
-use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::net::SocketAddr;
 use std::time::Duration;
 
 /// Asks for the listening sockets.
@@ -38,9 +36,3 @@ const STEP: Duration = Duration::from_secs(5);
 
 /// How long the process that takes over may take between two.
 const BETWEEN_STEPS: Duration = Duration::from_secs(60);
-
-/// Where a process offers itself. The name is in no file system; each network namespace has its
-/// own, as it has its own listening sockets.
-fn address_of(process: u32) -> io::Result<SocketAddr> {
-    SocketAddr::from_abstract_name(format!("uturn-lb/takeover/{process}"))
-}

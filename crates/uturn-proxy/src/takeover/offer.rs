@@ -1,7 +1,9 @@
 //! The process that serves: it offers to be taken over from.
 
+use std::fs;
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
 use std::process;
 use std::sync::mpsc::{Sender, SyncSender, sync_channel};
 use std::thread;
@@ -11,23 +13,41 @@ use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
 use rustix::process::geteuid;
 
-use super::{BETWEEN_STEPS, DONE, LEAVE, SHARE, STEP, address_of, sockets};
+use super::{BETWEEN_STEPS, DONE, LEAVE, SHARE, STEP, place, sockets};
 use crate::error::StartError;
 use crate::requests::{Request, Step};
 
 /// How long to wait when the process has no descriptor left.
 const EXHAUSTED: Duration = Duration::from_millis(100);
 
+/// How often a folder is made that another process removes.
+const TRIES: usize = 10;
+
+/// The socket at which another process may take over, until this is dropped.
+#[derive(Debug)]
+pub struct Offer {
+    socket: PathBuf,
+}
+
+impl Drop for Offer {
+    fn drop(&mut self) {
+        // What stays is removed by the next process of this user.
+        let _ = fs::remove_file(&self.socket);
+        if let Some(folder) = self.socket.parent() {
+            // It has the sockets of other processes, or none.
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
 /// Lets another process of this user, or of root, take over from this one: what it asks for is sent
 /// as [`Request::TakeOver`].
 ///
 /// # Errors
-/// When the name is another process's. Where containers share a network namespace and not their
-/// process ids, two may have the same one.
-pub fn offer(requests: Sender<Request>) -> Result<(), StartError> {
+/// When there is no folder that only this user may enter.
+pub fn offer(requests: Sender<Request>) -> Result<Offer, StartError> {
     let failed = |source| StartError { doing: "let another process take over".into(), source };
-    let address = address_of(process::id()).map_err(failed)?;
-    let listener = UnixListener::bind_addr(&address).map_err(failed)?;
+    let (listener, offer) = listen().map_err(failed)?;
     let serve = move || {
         for stream in listener.incoming() {
             match stream.map(|stream| follow(&stream, &requests)) {
@@ -43,7 +63,25 @@ pub fn offer(requests: Sender<Request>) -> Result<(), StartError> {
         }
     };
     thread::Builder::new().name("takeover".into()).spawn(serve).map_err(failed)?;
-    Ok(())
+    Ok(offer)
+}
+
+fn listen() -> io::Result<(UnixListener, Offer)> {
+    // Another process that stops may remove the folder before there is a socket in it.
+    let mut tried = (0..TRIES).map(|_| listen_once());
+    let is_final = |outcome: &io::Result<_>| {
+        outcome.as_ref().err().is_none_or(|error| error.kind() != io::ErrorKind::NotFound)
+    };
+    tried.find(is_final).unwrap_or_else(listen_once)
+}
+
+fn listen_once() -> io::Result<(UnixListener, Offer)> {
+    let folder = place::make_folder(geteuid().as_raw())?;
+    place::remove_leftovers(&folder);
+    let socket = folder.join(place::name(process::id())?);
+    // One of a process before that had the same id.
+    let _ = fs::remove_file(&socket);
+    Ok((UnixListener::bind(&socket)?, Offer { socket }))
 }
 
 /// How the work of a process that connects ends.
@@ -95,4 +133,34 @@ fn ask<T>(requests: &Sender<Request>, step: fn(SyncSender<T>) -> Step) -> io::Re
 
 fn tell(requests: &Sender<Request>, request: Request) -> io::Result<()> {
     requests.send(request).map_err(|_| io::Error::other("this process stops"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::linux::net::SocketAddrExt as _;
+    use std::os::unix::fs::MetadataExt as _;
+    use std::os::unix::net::SocketAddr;
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::takeover::Predecessor;
+
+    /// Names that are in no file system are anybody's.
+    #[test]
+    fn a_name_that_somebody_has_taken_keeps_nobody_from_taking_over() {
+        let id = process::id();
+        let name = SocketAddr::from_abstract_name(format!("uturn-lb/takeover/{id}")).unwrap();
+        let _taken = UnixListener::bind_addr(&name).unwrap();
+        let (requests, received) = channel();
+        let offer = offer(requests).unwrap();
+        let folder = fs::metadata(offer.socket.parent().unwrap()).unwrap();
+        assert_eq!(folder.mode() & 0o777, 0o700);
+        let predecessor = Predecessor::find(id).unwrap();
+        predecessor.stop().unwrap();
+        assert!(matches!(received.recv(), Ok(Request::HandOver)));
+        let socket = offer.socket.clone();
+        drop(offer);
+        assert!(!socket.exists());
+        Predecessor::find(id).unwrap_err();
+    }
 }

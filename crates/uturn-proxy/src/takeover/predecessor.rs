@@ -8,7 +8,7 @@ use std::path::Path;
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
 
-use super::{DONE, Inherited, LEAVE, SHARE, STEP, address_of, sockets};
+use super::{DONE, Inherited, LEAVE, SHARE, STEP, place, sockets};
 use crate::error::StartError;
 
 /// The process that serves, and that this one takes over from.
@@ -91,18 +91,28 @@ fn connect(process: u32) -> io::Result<UnixStream> {
     }
     let offers_nothing =
         || io::Error::other("it is no `uturn lb run`, or it runs in another network namespace");
-    let stream =
-        UnixStream::connect_addr(&address_of(process)?).map_err(|error| match error.kind() {
-            io::ErrorKind::ConnectionRefused => offers_nothing(),
-            _ => error,
-        })?;
-    // The name may be that of a process with the same id in another container.
-    if i32::try_from(process) != Ok(getsockopt(&stream, PeerCredentials)?.pid()) {
+    let user = user_of(process)?;
+    let socket = place::find(user, process)?.ok_or_else(offers_nothing)?;
+    let stream = UnixStream::connect(socket).map_err(|error| match error.kind() {
+        io::ErrorKind::ConnectionRefused => offers_nothing(),
+        _ => error,
+    })?;
+    // The socket may be one of a process before, or of another user.
+    let peer = getsockopt(&stream, PeerCredentials)?;
+    if i32::try_from(process) != Ok(peer.pid()) || peer.uid() != user {
         return Err(offers_nothing());
     }
     stream.set_read_timeout(Some(STEP))?;
     stream.set_write_timeout(Some(STEP))?;
     Ok(stream)
+}
+
+/// The user that a process runs as.
+fn user_of(process: u32) -> io::Result<u32> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    let effective = ids.and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok());
+    effective.ok_or_else(|| io::Error::other("its user is not known"))
 }
 
 fn failed(process: u32, source: io::Error) -> StartError {

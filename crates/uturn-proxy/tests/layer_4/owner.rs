@@ -1,5 +1,8 @@
 //! Who has the table.
 
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram, UnixListener};
+
 use super::*;
 
 /// A table as a process leaves it that was killed.
@@ -27,6 +30,36 @@ fn the_table_of_another_process_is_left_alone() {
     let mut other = Balancer::start(&network, &Config::plain(Vec::new()));
     other.server.take().unwrap().stop(Duration::ZERO);
     assert_eq!(network.client.targets(1, TCP), "t1");
+}
+
+/// Any local user can take the names by which a load balancer says that it has the table.
+#[test]
+fn other_users_who_take_its_names_do_not_keep_it_from_starting() {
+    let Some(network) = network(1) else { return };
+    let taken = network.balancer.run(|| {
+        let taking = thread::spawn(|| {
+            // Of this thread alone, as the credentials of its sockets are.
+            rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(65534)).unwrap();
+            let name = |number| match number {
+                0 => "uturn-lb/layer-4".to_owned(),
+                number => format!("uturn-lb/layer-4/{number}"),
+            };
+            let address = |number| UnixAddress::from_abstract_name(name(number)).unwrap();
+            // One with a socket of another kind, too.
+            let other = UnixDatagram::bind_addr(&address(7)).unwrap();
+            let all: Vec<_> =
+                (0..7).map(|number| UnixListener::bind_addr(&address(number)).unwrap()).collect();
+            (all, other)
+        });
+        taking.join().unwrap()
+    });
+    let mut balancer = Balancer::start(&network, &tcp(&[(1, 10)]));
+    assert_eq!(network.client.targets(1, TCP), "t1");
+    balancer.server.take().unwrap().stop(Duration::ZERO);
+    drop(taken);
+    // What it does not count is what it had to pass over: with the names free, it has one.
+    let _first = Balancer::start(&network, &tcp(&[(1, 10)]));
+    assert!(Balancer::try_start(&network.balancer, &tcp(&[(1, 10)])).is_err());
 }
 
 #[test]

@@ -89,9 +89,9 @@ pub(super) fn serve(args: &LbRun, printer: &Printer) -> Result<Status, Failure> 
         Some(process) => Server::take_over(process, &config, Arc::clone(&observer), options),
     };
     let server = server.map_err(here)?;
-    if let Err(why) = uturn_proxy::offer(requests.sender()) {
-        printer.error(&why.to_string());
-    }
+    // A process that cannot be taken over from serves all the same.
+    let offer =
+        uturn_proxy::offer(requests.sender()).map_err(|why| printer.error(&why.to_string()));
     let file = &args.file;
     let running = Running {
         file,
@@ -113,6 +113,7 @@ pub(super) fn serve(args: &LbRun, printer: &Printer) -> Result<Status, Failure> 
     running.watch_files();
     running.manager.ready(&running.status());
     running.run(&requests);
+    drop(offer);
     Ok(Status::Clean)
 }
 
