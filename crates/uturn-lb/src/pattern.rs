@@ -1,15 +1,40 @@
 //! Hosts and paths that rules state as regular expressions or with a wildcard.
 //!
 //! A host is a regular expression after `~`, in which case makes no difference. A path is one
-//! after `~`, or after `~*` where case makes no difference. They match in linear time, and so have
-//! neither look-around nor back-references.
+//! after `~`, or after `~*` where case makes no difference. They have neither look-around nor
+//! back-references, and stand for bytes: `.` is one byte, `\w` and `\d` are of ASCII.
+//!
+//! Tenants write them, and a request that one of them matches against holds up all others of its
+//! worker. So each is made an automaton that takes one step a byte, whatever the text, and one of
+//! which the automaton would be too large is refused. Making it costs no more than its limit, too.
 
-use regex_lite::{Regex, RegexBuilder, escape};
+use std::error::Error;
+use std::fmt;
+
+use regex_automata::dfa::{Automaton, StartKind, dense};
+use regex_automata::util::syntax;
+use regex_automata::{Input, nfa};
+use regex_lite::escape;
 use thiserror::Error;
 
+/// The most bytes that an expression's automaton may have, and those that it is made from.
+const MOST: usize = 256 << 10;
+
+/// How deeply groups may be nested.
+const NESTED: u32 = 50;
+
 /// A regular expression for hosts or paths.
-#[derive(Clone, Debug)]
-pub struct Pattern(Regex);
+#[derive(Clone)]
+pub struct Pattern {
+    text: String,
+    automaton: dense::DFA<Vec<u32>>,
+}
+
+impl fmt::Debug for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Pattern").field(&self.text).finish()
+    }
+}
 
 /// A text is no regular expression that can be matched here.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -46,17 +71,44 @@ impl Pattern {
     }
 
     fn new(text: &str, expression: &str, ignores_case: bool) -> Result<Self, InvalidPattern> {
-        let mut builder = RegexBuilder::new(expression.trim_start());
-        let regex = builder.case_insensitive(ignores_case).build();
-        regex
-            .map(Self)
-            .map_err(|error| InvalidPattern { text: text.to_owned(), why: error.to_string() })
+        let of_syntax = syntax::Config::new().unicode(false).utf8(false);
+        let of_syntax = of_syntax.case_insensitive(ignores_case).nest_limit(NESTED);
+        let of_nfa = nfa::thompson::Config::new().utf8(false).nfa_size_limit(Some(MOST));
+        let of_dfa = dense::Config::new().start_kind(StartKind::Unanchored);
+        let of_dfa = of_dfa.dfa_size_limit(Some(MOST)).determinize_size_limit(Some(MOST));
+        let mut builder = dense::Builder::new();
+        builder.configure(of_dfa).syntax(of_syntax).thompson(of_nfa);
+        let automaton = builder.build(expression.trim_start()).map_err(|error| {
+            let why = if is_too_large(&error) { TOO_LARGE.to_owned() } else { reason(&error) };
+            InvalidPattern { text: text.to_owned(), why }
+        })?;
+        Ok(Self { text: text.to_owned(), automaton })
     }
 
     /// Whether it matches somewhere in this text.
     pub fn matches(&self, text: &str) -> bool {
-        self.0.is_match(text)
+        // An error is impossible: no byte ends a search early, and the start has no conditions.
+        let found = self.automaton.try_search_fwd(&Input::new(text).earliest(true));
+        found.is_ok_and(|found| found.is_some())
     }
+}
+
+const TOO_LARGE: &str = "to match it in one step for each byte takes a table of more than 256 KiB. \
+    Smaller counts in {}, or ^ at its beginning, make it smaller";
+
+fn is_too_large(error: &dense::BuildError) -> bool {
+    let of_nfa = || error.source()?.downcast_ref::<nfa::thompson::BuildError>()?.size_limit();
+    error.is_size_limit_exceeded() || of_nfa().is_some()
+}
+
+/// What is wrong with an expression: the last part of the cause of an error.
+fn reason(error: &dyn Error) -> String {
+    let mut last = error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    let text = last.to_string();
+    text.rsplit("error: ").next().unwrap_or(&text).to_owned()
 }
 
 /// A domain with a star at one end, which stands for one label or several, as a host after `~`.
@@ -87,6 +139,50 @@ mod tests {
         assert!(path(r"~* \.(gif|jpg)$").matches("/a.GIF"));
         let error = Pattern::path("~ (?=a)").unwrap_err().to_string();
         assert!(error.starts_with("~ (?=a) is no regular expression"), "{error}");
+        assert!(error.contains("look-around"), "{error}");
+    }
+
+    /// What costs engines most that keep a set of places: it is refused, or one step a byte.
+    #[test]
+    fn expressions_that_would_cost_much_are_refused() {
+        for text in [
+            "~ (a|b)*a(a|b){12}",
+            "~ .*a.{20}b",
+            "~ ((a{50}){50}){50}",
+            "~ [ab]{9999}",
+            "~ a{1000}{1000}",
+            "~ (([a-z]{1,40}/){1,40}){1,40}$",
+            "~* (get|post).{16}(put|head)",
+        ] {
+            let read = Pattern::path(text).map_err(|error| error.to_string());
+            assert!(read.as_ref().is_err_and(|why| why.ends_with("make it smaller")), "{read:?}");
+        }
+        let nested = format!("~ {}a{}", "(".repeat(10_000), ")".repeat(10_000));
+        assert!(Pattern::path(&nested).unwrap_err().to_string().contains("nest"));
+    }
+
+    #[test]
+    fn expressions_as_people_write_them_are_not() {
+        for (text, path, matches) in [
+            (r"~ ^/api/v[0-9]+/users/\d{1,10}$", "/api/v2/users/77", true),
+            (r"~* \.(gif|jpe?g|png|css|js|ico|svg|woff2?|ttf|map|webp)$", "/a/B.JPEG", true),
+            (
+                "~ ^/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$",
+                "/12345678",
+                false,
+            ),
+            ("~ [0-9a-f]{8}-[0-9a-f]{4}", "/x/deadbeef-0042/y", true),
+            ("~ ^/(shop|cart|order)s?/.*/(edit|delete)$", "/orders/7/edit", true),
+            ("~ (x+x+)+y", "/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", false),
+            ("~ (.*.*.*.*x){100}", "/xxxxxxxxxx", false),
+            ("~ (.*)(.*)(.*)(.*)(.*)z", "/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false),
+            ("~ ", "/", true),
+            (r"~ \bnew\b", "/a/new/b", true),
+            ("~ ^/.$", "/é", false),
+            ("~ é", "/é", true),
+        ] {
+            assert_eq!(Pattern::path(text).unwrap().matches(path), matches, "{text} {path}");
+        }
     }
 
     #[test]

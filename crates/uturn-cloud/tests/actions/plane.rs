@@ -69,12 +69,9 @@ fn what_a_data_plane_cannot_do_is_listed() {
     let groups = json!({ "LoadBalancerId": lb, "SecurityGroups": ["sg-aaaaaaaa"] });
     cloud.ok("SetLoadBalancerSecurityGroups", groups);
     let listener = cloud.listener(&lb, "HTTP", 80, json!({}));
-    cloud.rule(&lb, &listener, rule("~^a(?!b)$"));
-    let plan = cloud.work().plan;
-    let [groups, expression] = reasons(&plan)[..] else { panic!("{:?}", plan.left_out) };
-    assert_eq!(groups, "its security groups are not applied: only their ids are known");
-    let begin = "~^a(?!b)$ is not served: ~^a(?!b)$ is no regular expression that is known here: ";
-    assert!(expression.starts_with(begin), "{expression}");
+    cloud.rule(&lb, &listener, rule("~^a$"));
+    let groups = "its security groups are not applied: only their ids are known";
+    assert_eq!(reasons(&cloud.work().plan), [groups]);
 }
 
 #[test]

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use uturn_lb::pattern::{InvalidPattern, Pattern, is_pattern};
+
 use crate::actions::check::{self, missing, parameter_error, value_error};
 use crate::state::{Listener, ListenerCertificate, LoadBalancer, Protocol, Rule};
 use crate::wire::error::{ApiError, ErrorCode};
@@ -24,7 +26,10 @@ pub(super) fn check_domain(
     let name = without_star.unwrap_or(domain);
     let is_plain =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b':');
-    if domain.starts_with('~') || name.bytes().all(is_plain) {
+    if is_pattern(domain) {
+        return Pattern::host(domain).map(drop).map_err(|why| no_pattern(parameter, &why));
+    }
+    if name.bytes().all(is_plain) {
         return Ok(());
     }
     let message = format!("the parameter `{parameter}` is {domain:?}, which is no domain");
@@ -35,13 +40,19 @@ pub(super) fn check_domain(
 /// regular expression (`~`).
 pub(super) fn check_url(parameter: &str, url: &str) -> Result<(), ApiError> {
     check::length(parameter, url, 1..=MAX_URL)?;
-    if (url.starts_with(['/', '=', '~']) || url.starts_with("^~"))
-        && !url.contains(char::is_control)
-    {
+    if is_pattern(url) {
+        return Pattern::path(url).map(drop).map_err(|why| no_pattern(parameter, &why));
+    }
+    if (url.starts_with(['/', '=']) || url.starts_with("^~")) && !url.contains(char::is_control) {
         return Ok(());
     }
     let message = format!("the parameter `{parameter}` is {url:?}, which is no path");
     Err(ApiError::new(ErrorCode::FormatError, message))
+}
+
+/// A regular expression that the data plane would not take.
+fn no_pattern(parameter: &str, why: &InvalidPattern) -> ApiError {
+    ApiError::new(ErrorCode::FormatError, format!("the parameter `{parameter}`: {why}"))
 }
 
 /// The domains that a request names with two parameters, of which one is allowed. Without any it
