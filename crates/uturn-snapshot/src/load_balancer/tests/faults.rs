@@ -53,6 +53,24 @@ fn faults_of_a_listener() {
             &["rules[0].host: only rules of HTTP and HTTPS listeners have it, and this one is TCP"],
         ),
         (
+            // The first is wrong, the others would cost a worker seconds for one long path.
+            format!(
+                "{{{http}, rules: [{{host: '~(?=a)', {one}}}, {{host: '~a.{{20}}b', {one}}}, \
+                 {{path: {{path: '~ (a|b)*a(a|b){{12}}', type: ImplementationSpecific}}, {one}}}]}}"
+            ),
+            false,
+            &[
+                "rules[0].host: ~(?=a) is no regular expression that is known here: look-around, \
+                 including look-ahead and look-behind, is not supported",
+                "rules[1].host: ~a.{20}b is no regular expression that is known here: to match it \
+                 in one step for each byte takes a table of more than 256 KiB. Smaller counts in \
+                 {}, or ^ at its beginning, make it smaller",
+                "rules[2].path.path: ~ (a|b)*a(a|b){12} is no regular expression that is known \
+                 here: to match it in one step for each byte takes a table of more than 256 KiB. \
+                 Smaller counts in {}, or ^ at its beginning, make it smaller",
+            ],
+        ),
+        (
             format!("{{port: 80, protocol: TCP, rules: [{{{one}}}, {{{one}}}]}}"),
             false,
             &["rules[1]: expected a single rule: on layer 4 nothing tells requests apart"],
