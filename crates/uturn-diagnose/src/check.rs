@@ -12,6 +12,7 @@ mod service;
 mod service_name;
 
 use uturn_model::pod::DnsPolicy;
+use uturn_model::shell::{Advice, Command};
 use uturn_model::{
     Client, Destination, Flow, Mechanism, Name, NamespacedName, Pod, Protocol, Text, Verdict,
 };
@@ -38,7 +39,7 @@ pub struct Check {
     /// What the answer rests on.
     pub evidence: Vec<String>,
     /// What to ask or do next; where the answer is ok, how to see it live.
-    pub next: Option<String>,
+    pub next: Option<Advice>,
 }
 
 /// How a question is answered.
@@ -122,7 +123,7 @@ impl Check {
         self
     }
 
-    fn next(mut self, next: impl Into<String>) -> Self {
+    fn next(mut self, next: impl Into<Advice>) -> Self {
         self.next = Some(next.into());
         self
     }
@@ -238,14 +239,14 @@ fn walked_until(
         check.evidence.push(format!("and {} more that are not known", open - 1));
     }
     if let Some(flow) = first {
-        check.next = Some(trace_of(&flow));
+        check.next = Some(trace_of(&flow).into());
     }
     check
 }
 
 /// The command that shows a flow.
-fn trace_of(flow: &Flow) -> String {
-    format!("uturn trace {}", flow.arguments())
+fn trace_of(flow: &Flow) -> Command {
+    Command::new("uturn trace").with(&flow.arguments())
 }
 
 /// What servers are supposed to expect, where calls fail by a PROXY header and nothing given says it.

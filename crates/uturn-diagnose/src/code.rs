@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 use uturn_model::route::StepKind;
+use uturn_model::shell::Command;
 use uturn_model::{Mechanism, ObjectKind, Verdict};
 use uturn_path::is_unseen;
 
@@ -215,8 +216,8 @@ impl Code {
     }
 
     /// The command that prints its page.
-    pub fn explain(self) -> String {
-        format!("uturn explain {self}")
+    pub fn explain(self) -> Command {
+        Command::new("uturn explain").value(self)
     }
 
     fn entry(self) -> &'static Entry {

@@ -23,6 +23,7 @@ mod service;
 
 use std::net::{IpAddr, SocketAddr};
 
+use uturn_model::shell::Advice;
 use uturn_model::{Flow, Mechanism, NamespacedName, ObjectRef, Outcome, Protocol, Share, Text};
 use uturn_snapshot::Manifests;
 use uturn_snapshot::edit::{At, Change, Tree};
@@ -46,7 +47,7 @@ pub struct Cure {
     /// What else it does.
     pub effects: Vec<String>,
     /// What is typed where no manifest can be edited.
-    pub commands: Vec<String>,
+    pub commands: Vec<Advice>,
     /// What it changes in each text, as a unified diff.
     pub diffs: Vec<String>,
     /// The objects it changes, whole.
@@ -144,7 +145,7 @@ pub(crate) struct Proposal {
     rank: u8,
     conditions: Vec<Condition>,
     effects: Vec<String>,
-    commands: Vec<String>,
+    commands: Vec<Advice>,
     edits: Vec<Edit>,
     /// New objects, each with the file it goes to.
     objects: Vec<(String, ObjectRef, Tree)>,
@@ -185,7 +186,7 @@ impl Proposal {
         self
     }
 
-    fn types(mut self, command: impl Into<String>) -> Self {
+    fn types(mut self, command: impl Into<Advice>) -> Self {
         self.commands.push(command.into());
         self
     }

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use uturn_model::route::{Step, StepKind};
+use uturn_model::shell::{Advice, Command};
 use uturn_model::{
     Evidence, FailurePoint, Hop, Mechanism, ObjectKind, ObjectRef, Origin, Place, Route, Text,
     Verdict,
@@ -28,16 +29,18 @@ impl Observation {
     /// The command that shows it.
     ///
     /// Returns `None` if no command does.
-    pub fn see(&self) -> Option<String> {
+    pub fn see(&self) -> Option<Advice> {
         match (&self.by, &self.place) {
             (Evidence::Iptables { chain, origin, .. }, Some(Place::Node(node))) => {
                 let is_v6 =
                     matches!(origin, Origin::File { path, .. } if path.contains("ip6tables"));
                 let program = if is_v6 { "ip6tables-save" } else { "iptables-save" };
-                Some(format!("on {node}: {program} | grep -- '-A {chain} '"))
+                let chain = format!("-A {chain} ");
+                let command = Command::new(program).words("| grep --").value(chain);
+                Some(Advice::on(node, &command))
             }
             (Evidence::Ipvs { .. }, Some(Place::Node(node))) => {
-                Some(format!("on {node}: ipvsadm -Ln"))
+                Some(Advice::on(node, &Command::new("ipvsadm -Ln")))
             }
             (Evidence::Object { object, .. }, _) => kubectl_get(object),
             (Evidence::HostsFile { pod, .. }, _) => kubectl_get(pod),
@@ -46,16 +49,20 @@ impl Observation {
     }
 }
 
-fn kubectl_get(object: &ObjectRef) -> Option<String> {
+fn kubectl_get(object: &ObjectRef) -> Option<Advice> {
     let word = match object.kind {
-        ObjectKind::Node => return Some(format!("kubectl get node {} -o yaml", object.name)),
+        ObjectKind::Node => {
+            let command = Command::new("kubectl get node").value(&object.name).words("-o yaml");
+            return Some(command.into());
+        }
         ObjectKind::Service => "svc",
         ObjectKind::Ingress => "ingress",
         ObjectKind::Pod => "pod",
         _ => return None,
     };
     let namespace = object.namespace.as_ref()?;
-    Some(format!("kubectl -n {namespace} get {word} {} -o yaml", object.name))
+    let command = Command::new("kubectl -n").value(namespace).words("get").words(word);
+    Some(command.value(&object.name).words("-o yaml").into())
 }
 
 impl Finding {

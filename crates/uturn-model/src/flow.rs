@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 pub use destination::Destination;
 
+use crate::shell::Command;
 use crate::{Name, NamespacedName, ObjectKind, Protocol, WorkloadKind};
 
 /// A flow from a client to a destination.
@@ -23,11 +24,12 @@ pub struct Flow {
 
 impl Flow {
     /// As arguments of a command: `--from pod/shop/web-0 --to svc/shop/dns --proto udp`.
-    pub fn arguments(&self) -> String {
+    pub fn arguments(&self) -> Command {
         let Self { from, to, protocol } = self;
+        let command = Command::new("--from").value(from).words("--to").value(to);
         match protocol {
-            Protocol::Tcp => format!("--from {from} --to {to}"),
-            other => format!("--from {from} --to {to} --proto {}", other.lower()),
+            Protocol::Tcp => command,
+            other => command.words("--proto").value(other.lower()),
         }
     }
 }

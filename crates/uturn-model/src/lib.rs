@@ -51,8 +51,10 @@ pub mod route;
 pub mod scheduling;
 pub mod service;
 pub mod share;
+pub mod shell;
 pub mod unjudged;
 pub mod version;
+pub mod visible;
 pub mod wording;
 pub mod workload;
 

@@ -2,13 +2,14 @@
 
 use uturn_diagnose::check::{Check, Checklist, State};
 
+use crate::lines::Lines as _;
 use crate::style::Style;
 
 /// All checklists, and how many checks are ok, failed and unknown.
 pub fn text(lists: &[Checklist], style: Style) -> String {
     let mut text = String::new();
     for list in lists {
-        text.push_str(&style.bold(&format!("{}\n", list.subject)));
+        text.line(&style.bold(&list.subject));
         for check in &list.checks {
             text.push_str(&line(check, style));
         }
@@ -25,12 +26,13 @@ fn line(check: &Check, style: Style) -> String {
         State::Failed => style.red(&word),
         State::Unknown => style.yellow(&word),
     };
-    let mut text = format!("  {word}{}\n", check.what);
+    let mut text = String::new();
+    text.line(&format!("  {word}{}", check.what));
     for evidence in &check.evidence {
-        text.push_str(&format!("          {}\n", style.dim(evidence)));
+        text.line(&format!("          {}", style.dim(evidence)));
     }
     if let Some(next) = check.next.as_ref().filter(|_| check.state != State::Ok || style.wide) {
-        text.push_str(&format!("          next: {next}\n"));
+        text.line(&format!("          next: {next}"));
     }
     text
 }

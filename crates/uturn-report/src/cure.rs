@@ -4,7 +4,8 @@ use uturn_diagnose::cure::{Answer, CaseState, Cure};
 use uturn_model::ObjectRef;
 use uturn_snapshot::edit::Tree;
 
-use crate::style::Style;
+use crate::lines::Lines as _;
+use crate::style::{Style, in_a_line};
 use crate::words;
 
 /// What is cured, and how.
@@ -25,7 +26,7 @@ pub fn text(reports: &[CureReport], style: Style) -> String {
 }
 
 fn case(report: &CureReport, style: Style) -> String {
-    let mut text = style.bold(&format!("{}\n", subject(&report.now)));
+    let mut text = in_a_line(&style.bold(&subject(&report.now))).into_owned() + "\n";
     let now = case_state(&report.now);
     let now = if report.now.is_fine() { style.green(&now) } else { style.red(&now) };
     text.push_str(&format!("  now       {now}"));
@@ -60,15 +61,16 @@ fn case(report: &CureReport, style: Style) -> String {
 }
 
 fn offer(number: usize, cure: &Cure, style: Style) -> String {
-    let mut text = format!(
-        "\n{}   {}\n",
+    let mut text = String::new();
+    text.paragraph(&format!(
+        "{}   {}",
         style.bold(&format!("{number}. {}", cure.title)),
         style.dim(cure.name)
-    );
+    ));
     if let Some(after) = &cure.after {
         let then = case_state(after);
         let then = if after.is_fine() { style.green(&then) } else { style.yellow(&then) };
-        text.push_str(&format!("  then      {then}\n"));
+        text.line(&format!("  then      {then}"));
     }
     for condition in &cure.conditions {
         let word = match condition.answer {
@@ -86,7 +88,7 @@ fn offer(number: usize, cure: &Cure, style: Style) -> String {
         text.push_str(&wrapped("  costs     ", effect, style));
     }
     for command in &cure.commands {
-        text.push_str(&format!("  do        {command}\n"));
+        text.line(&format!("  do        {command}"));
     }
     for diff in &cure.diffs {
         for line in diff.lines() {
@@ -97,7 +99,7 @@ fn offer(number: usize, cure: &Cure, style: Style) -> String {
                 Some(b'@') => style.dim(line),
                 _ => line.to_owned(),
             };
-            text.push_str(&format!("    {painted}\n"));
+            text.line(&format!("    {painted}"));
         }
     }
     text

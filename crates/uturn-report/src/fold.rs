@@ -2,6 +2,8 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use crate::style::in_a_line;
+
 /// A text in lines no wider than this, with at least one line.
 pub fn fold(text: &str, width: usize) -> Vec<&str> {
     let mut lines = Vec::new();
@@ -46,8 +48,8 @@ pub fn length(text: &str) -> usize {
 
 /// A label with its text beside it; further lines start below the text.
 pub fn beside(label: &str, text: &str, width: usize) -> String {
-    let indent = length(label);
-    let lines = fold(text, width.saturating_sub(indent).max(1));
+    let (indent, text) = (length(label), in_a_line(text));
+    let lines = fold(&text, width.saturating_sub(indent).max(1));
     let blank = " ".repeat(indent);
     let of = |(at, line): (usize, &&str)| {
         let start = if at == 0 { label } else { &blank };

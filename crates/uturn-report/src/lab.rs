@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use uturn_model::{Flow, Mechanism, Outcome, Protocol, Share};
 
+use crate::lines::Lines as _;
 use crate::style::Style;
 use crate::{table, words};
 
@@ -100,7 +101,7 @@ pub fn text(cases: &[CaseReport], style: Style) -> String {
     let mut notes = String::new();
     for case in cases {
         if let Some(why) = &case.not_run {
-            notes.push_str(&format!("not run: {} ({}): {why}\n", case.scenario, case.case));
+            notes.line(&format!("not run: {} ({}): {why}", case.scenario, case.case));
         }
         let mut first = true;
         let mut add = |mut row: Vec<String>, differences: &[String]| {
@@ -136,11 +137,11 @@ pub fn text(cases: &[CaseReport], style: Style) -> String {
             add(row, &probe.differences);
         }
         for difference in case.differences() {
-            notes.push_str(&format!("{} ({}): {difference}\n", case.scenario, case.case));
+            notes.line(&format!("{} ({}): {difference}", case.scenario, case.case));
         }
         for difference in &case.first_try {
-            notes.push_str(&format!(
-                "{} ({}), measured twice; at first: {difference}\n",
+            notes.line(&format!(
+                "{} ({}), measured twice; at first: {difference}",
                 case.scenario, case.case
             ));
         }
@@ -161,8 +162,8 @@ pub fn text(cases: &[CaseReport], style: Style) -> String {
     let ran = cases.iter().filter(|case| case.not_run.is_none());
     let differ = ran.clone().filter(|case| !case.agrees()).count();
     let seconds: f64 = cases.iter().map(|case| case.seconds).sum();
-    text.push_str(&format!(
-        "\n{} in {seconds:.1} s{}, {}\n",
+    text.paragraph(&format!(
+        "{} in {seconds:.1} s{}, {}",
         words::count(ran.clone().count(), "case"),
         if places.is_empty() { String::new() } else { format!(" ({})", places.join("; ")) },
         match differ {

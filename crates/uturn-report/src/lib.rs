@@ -23,6 +23,7 @@ pub mod json;
 pub mod junit;
 pub mod lab;
 pub mod lb;
+mod lines;
 mod markup;
 pub mod probe;
 #[cfg(test)]

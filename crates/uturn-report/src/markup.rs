@@ -6,7 +6,7 @@ use std::fmt;
 use askama::Template;
 use askama::filters::HtmlSafe;
 
-use crate::xml::representable;
+use crate::xml::shown;
 
 /// HTML or SVG that a template or a renderer has made. Templates insert it as it is and escape
 /// every other text.
@@ -14,7 +14,8 @@ use crate::xml::representable;
 pub(crate) struct Markup(Cow<'static, str>);
 
 impl Markup {
-    /// Renders a template. Characters that HTML and XML cannot hold become U+FFFD.
+    /// Renders a template. Characters that HTML and XML cannot hold, or a reader cannot see, become
+    /// escapes.
     pub(crate) fn of(template: &impl Template) -> Self {
         let mut text = String::new();
         template
@@ -50,20 +51,12 @@ impl fmt::Display for Markup {
 
 impl HtmlSafe for Markup {}
 
-/// Replaces what HTML and XML cannot hold.
+/// Shows what HTML and XML cannot hold, and what a reader cannot see.
 struct Representable<'a>(&'a mut String);
 
 impl fmt::Write for Representable<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        let mut rest = text;
-        while let Some(at) = rest.find(|c| representable(c) != c) {
-            let (before, from) = rest.split_at(at);
-            self.0.push_str(before);
-            let mut after = from.chars();
-            self.0.extend(after.next().map(representable));
-            rest = after.as_str();
-        }
-        self.0.push_str(rest);
+        self.0.push_str(&shown(text));
         Ok(())
     }
 }
@@ -84,7 +77,7 @@ mod tests {
         let paragraph = Paragraph { text: "<b>'\"&\u{1b}\r\n", markup: Markup::own("<i>x</i>") };
         assert_eq!(
             Markup::of(&paragraph).into_string(),
-            "<p>&#60;b&#62;&#39;&#34;&#38;\u{fffd}\u{fffd}\n<i>x</i></p>"
+            "<p>&#60;b&#62;&#39;&#34;&#38;\\x1b\\r\n<i>x</i></p>"
         );
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use uturn_model::{Flow, NamespacedName, Outcome, Share, Verdict};
 use uturn_probe::{CallEnd, Fit, Judgement, Measurement, Row, Tool};
 
+use crate::lines::Lines as _;
 use crate::style::Style;
 use crate::{table, words};
 
@@ -111,18 +112,18 @@ pub fn text(report: &ProbeReport, style: Style) -> String {
         text.push_str(&outcomes(report, case, style));
     }
     for why in distinct(&report.failed()) {
-        text.push_str(&format!("\nnot known how it ended: {why}\n"));
+        text.paragraph(&format!("not known how it ended: {why}"));
     }
     text.push('\n');
     match &report.cases[..] {
         [] => {}
-        [only] => text.push_str(&format!("{}\n", only_fit(only, style))),
+        [only] => text.line(&format!("{}", only_fit(only, style))),
         cases => {
             for case in cases {
                 let conditions = case.verdict.conditions.join(" and ");
                 let predicted = words::verdict(&case.verdict, 12);
-                text.push_str(&format!("if {conditions}: {predicted}\n"));
-                text.push_str(&format!("  {}\n", case_fit(case, "ruled out", style)));
+                text.line(&format!("if {conditions}: {predicted}"));
+                text.line(&format!("  {}", case_fit(case, "ruled out", style)));
             }
         }
     }
@@ -130,11 +131,11 @@ pub fn text(report: &ProbeReport, style: Style) -> String {
         text.push_str(&notes(report, case));
     }
     for learned in &report.learned {
-        text.push_str(&format!("\nsettled: {}\n", style.bold(&learned.what)));
+        text.paragraph(&format!("settled: {}", style.bold(&learned.what)));
         text.push_str(&facts(learned));
     }
     for learned in &report.would_fit {
-        text.push_str(&format!("\nthe calls would fit if {}\n", learned.what));
+        text.paragraph(&format!("the calls would fit if {}", learned.what));
         text.push_str(&facts(learned));
     }
     if report.agrees() == Some(false) {
@@ -163,7 +164,7 @@ fn heading(report: &ProbeReport) -> String {
         report.shows
     );
     if let Some(why) = &report.measurement.stopped {
-        text.push_str(&format!("no more calls were made: {why}\n"));
+        text.line(&format!("no more calls were made: {why}"));
     }
     text
 }
@@ -268,8 +269,8 @@ fn notes(report: &ProbeReport, case: &ProbeCase) -> String {
         for row in rows.iter().filter(|row| row.count == 0) {
             let share = row.predicted.map_or(0.0, Share::get);
             let missed = (1.0 - share).powi(i32::try_from(of).unwrap_or(i32::MAX));
-            text.push_str(&format!(
-                "none {}, which {} calls miss {:.0} times of 100: more calls (-n) tell more\n",
+            text.line(&format!(
+                "none {}, which {} calls miss {:.0} times of 100: more calls (-n) tell more",
                 row.outcome,
                 of,
                 missed * 100.0

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use uturn_diagnose::cure::{Answer, CaseState, Condition, unified};
 use uturn_diagnose::{Clients, Code, Cure, CureTitle, Example, Finding, Observation, Severity};
 use uturn_model::route::{Direction, Hop, Leg};
+use uturn_model::shell::Advice;
 use uturn_model::{
     Client, Destination, Evidence, Flow, Mechanism, Name, ObjectKind, ObjectRef, Origin, Outcome,
     Place, Protocol, Route, Share, Step, StepKind, Verdict,
@@ -88,7 +89,7 @@ pub(crate) fn cure(text: &str) -> Cure {
         rank: 1,
         conditions: [Answer::Holds, Answer::Fails, Answer::Unknown].map(condition).to_vec(),
         effects: vec![text.to_owned()],
-        commands: vec![text.to_owned()],
+        commands: vec![Advice::sentence(text)],
         diffs: vec![unified(text, Some(&format!("{text}\nold\n")), &format!("{text}\nnew\n"))],
         objects: Vec::new(),
         tried: None,

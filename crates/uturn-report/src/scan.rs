@@ -7,9 +7,11 @@ use uturn_diagnose::group::group;
 use uturn_diagnose::{Finding, Group, Observation, Severity};
 use uturn_model::cluster::Unread;
 use uturn_model::network::Network;
+use uturn_model::shell::Command;
 use uturn_model::{Assumption, NamespacedName, Origin, Skipped, Text, Unjudged};
 use uturn_snapshot::Loaded;
 
+use crate::lines::Lines as _;
 use crate::style::{Paint, Style};
 use crate::table::Cell;
 use crate::{table, words};
@@ -38,7 +40,7 @@ pub struct ScanReport {
     /// How many findings of the baseline are gone.
     pub gone: usize,
     /// The options that name the input on a command line, with a space before each.
-    pub input: String,
+    pub input: Command,
     /// The least severity that makes the scan fail; `None` if nothing does.
     pub fails_from: Option<Severity>,
     /// How many flows were looked at. Pods of one node that are treated alike are one client.
@@ -73,7 +75,7 @@ impl ScanReport {
             origins: Vec::new(),
             aside: Vec::new(),
             gone: 0,
-            input: String::new(),
+            input: Command::default(),
             fails_from: Some(Severity::Error),
             flows: 0,
             fine: 0,
@@ -99,7 +101,7 @@ impl ScanReport {
             origins: analysis.origins,
             aside: analysis.suppressed,
             gone: 0,
-            input: String::new(),
+            input: Command::default(),
             fails_from: Some(Severity::Error),
             flows: all,
             fine,
@@ -230,34 +232,34 @@ pub(crate) fn because(finding: &Finding) -> String {
 }
 
 fn details(finding: &Finding, evidence: &[Observation], most: usize, style: Style) -> String {
-    let mut text = style.bold(&format!(
-        "{} {}{}: {}\n",
+    let mut text = String::new();
+    text.line(&style.bold(&format!(
+        "{} {}: {}",
         finding.code,
         format!("{} {}", finding.subject.short(), finding.targets.join(", ")).trim_end(),
-        "",
         finding.code.title()
-    ));
+    )));
     let some = words::pods(&finding.clients, most);
     let more = finding.clients.pod_count() - some.len();
     let others = finding.clients.others().iter().map(ToString::to_string);
     let some: Vec<String> = some.into_iter().map(ToString::to_string).chain(others).collect();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     if !finding.clients.is_empty() {
-        text.push_str(&format!("  clients   {}{more}\n", some.join(", ")));
+        text.line(&format!("  clients   {}{more}", some.join(", ")));
     }
     for evidence in evidence {
-        text.push_str(&format!(
-            "  evidence  {}{}\n            {}\n",
+        text.line(&format!(
+            "  evidence  {}{}",
             evidence.place.as_ref().map_or_else(String::new, |place| format!("{place}: ")),
-            evidence.what,
-            style.dim(&evidence.by.to_string())
+            evidence.what
         ));
+        text.line(&format!("            {}", style.dim(&evidence.by.to_string())));
         if let Some(see) = evidence.see() {
-            text.push_str(&format!("            {}\n", style.dim(&format!("see: {see}"))));
+            text.line(&format!("            {}", style.dim(&format!("see: {see}"))));
         }
     }
     for cure in &finding.cures {
-        text.push_str(&format!("  cure      {cure}\n"));
+        text.line(&format!("  cure      {cure}"));
     }
     text.push('\n');
     text

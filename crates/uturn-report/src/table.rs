@@ -3,9 +3,11 @@
 //! Where lines have a limit ([`Style::line_limit`]), cells that do not fit are folded: between
 //! words as long as that is enough, else within long names, after `/`, `-` and the like.
 
+use std::borrow::Cow;
+
 use crate::fold::fold;
 pub use crate::fold::length;
-use crate::style::{Paint, Style};
+use crate::style::{Paint, Style, in_a_line};
 
 /// Blanks between two columns.
 const GAP: usize = 2;
@@ -20,9 +22,15 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A cell that is painted, on each of its lines, if colours are wanted.
+    /// A cell that is painted, on each of its lines, if colours are wanted. A line break within a text is
+    /// no line of the cell: it is escaped.
     pub fn painted(text: impl Into<String>, paint: Paint) -> Self {
-        Self { text: text.into(), paint }
+        let text: String = text.into();
+        let text = match in_a_line(&text) {
+            Cow::Owned(safe) => safe,
+            Cow::Borrowed(_) => text,
+        };
+        Self { text, paint }
     }
 }
 
@@ -166,7 +174,7 @@ WHO    CANNOT REACH        CODE
         let painted = Cell::painted("always 502 after 4 s", Style::RED);
         let style = Style { line_limit: Some(12), color: true, ..Style::PLAIN };
         let text = render(&["FAILING"], &[vec![painted]], style);
-        let red = |text: &str| format!("{}{text}{}", Style::RED, Style::RED.render_reset());
+        let red = |text: &str| style.red(text);
         assert!(
             text.ends_with(&format!("{}\n{}\n", red("always 502"), red("after 4 s"))),
             "{text:?}"

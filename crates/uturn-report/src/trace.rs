@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use uturn_model::route::{Hop, Place, Route, Step, StepKind};
 use uturn_model::{Assumption, Flow, Verdict};
 
-use crate::style::Style;
+use crate::lines::Lines as _;
+use crate::style::{Style, in_a_line};
 use crate::{table, words};
 
 /// The columns of a place: its kind, its name, and the way.
@@ -27,10 +28,10 @@ pub fn text(
     for verdict in verdicts {
         text.push_str(&heading(verdict, codes(verdict), style));
     }
-    text.push_str(&format!("{} → {} ({})\n", flow.from, flow.to, flow.protocol));
+    text.line(&format!("{} → {} ({})", flow.from, flow.to, flow.protocol));
     for verdict in verdicts {
         if verdicts.len() > 1 {
-            text.push_str(&format!("\n{}\n", style.bold(&condition(verdict))));
+            text.paragraph(&format!("{}", style.bold(&condition(verdict))));
         }
         let mut routes: Vec<&Route> = verdict.routes.iter().collect();
         // What goes wrong is what people came for.
@@ -180,13 +181,14 @@ fn line_of(place: &str, width: usize, step: &Step, style: Style) -> String {
         false if *rule == *source => source,
         false => format!("{rule}  {source}"),
     };
+    let painted = in_a_line(&painted);
     let mut text = format!("  {}{painted}", pad(place, width));
     if by.is_empty() {
         text.push('\n');
     } else if indent + table::length(&main) + 3 + table::length(&by) <= style.width || style.wide {
-        text.push_str(&format!("   {}\n", style.dim(&by)));
+        text.line(&format!("   {}", style.dim(&by)));
     } else {
-        text.push_str(&format!("\n{}{}\n", " ".repeat(indent + 2), style.dim(&by)));
+        text.paragraph(&format!("{}{}", " ".repeat(indent + 2), style.dim(&by)));
     }
     text
 }

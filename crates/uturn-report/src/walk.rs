@@ -3,6 +3,7 @@
 use uturn_model::route::Leg;
 use uturn_model::{Assumption, Share, Step, StepKind};
 
+use crate::lines::Lines as _;
 use crate::style::Style;
 use crate::trace::end as place;
 use crate::{trace, words};
@@ -169,16 +170,16 @@ pub fn text(ends: &[WalkEnd], style: Style) -> String {
             place(end.leg.src),
             place(end.leg.dst)
         );
-        text.push_str(&format!("{}\n", style.bold(&heading)));
+        text.line(&format!("{}", style.bold(&heading)));
         for (at, case) in cases(end).iter().enumerate() {
             let word = if at == 0 { "if" } else { "or if" };
-            text.push_str(&format!("  {}\n", style.yellow(&format!("{word} {case}"))));
+            text.line(&format!("  {}", style.yellow(&format!("{word} {case}"))));
         }
         for step in &end.steps {
             text.push_str(&trace::line(step.kind.as_str(), step, style));
         }
         for assumption in &end.supposed {
-            text.push_str(&format!("  {}\n", style.dim(&format!("supposed: {assumption}"))));
+            text.line(&format!("  {}", style.dim(&format!("supposed: {assumption}"))));
         }
     }
     text

@@ -1,7 +1,10 @@
 //! Text inside XML and HTML. What manifests say is never markup.
 
-/// As it may stand between tags and inside quoted attributes, in XML and in HTML. What XML
-/// cannot hold at all becomes U+FFFD.
+use std::borrow::Cow;
+
+use uturn_model::visible;
+
+/// As it may stand between tags and inside quoted attributes, in XML and in HTML.
 pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
@@ -11,19 +14,19 @@ pub fn escape(text: &str) -> String {
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
-            c => safe.push(representable(c)),
+            c => safe.push(c),
         }
     }
-    safe
+    match shown(&safe) {
+        Cow::Owned(shown) => shown,
+        Cow::Borrowed(_) => safe,
+    }
 }
 
-/// The character itself, or U+FFFD if neither XML nor HTML can hold it.
-pub(crate) fn representable(c: char) -> char {
-    match c {
-        '\t' | '\n' => c,
-        c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => '\u{fffd}',
-        c => c,
-    }
+/// A text, also one with tags, in which every character that XML cannot hold or a reader cannot see is an
+/// escape: `\x1b`, `\u{202e}`.
+pub(crate) fn shown(text: &str) -> Cow<'_, str> {
+    visible::lines_and_tabs(text)
 }
 
 /// A text of at most so many characters, with `…` where some are missing.
@@ -45,7 +48,7 @@ mod tests {
     fn markup_and_controls_do_not_pass() {
         assert_eq!(
             escape("<a b='c'>&\"\u{1b}\r\n"),
-            "&lt;a b=&#39;c&#39;&gt;&amp;&quot;\u{fffd}\u{fffd}\n"
+            "&lt;a b=&#39;c&#39;&gt;&amp;&quot;\\x1b\\r\n"
         );
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use uturn_model::{Origin, Text};
+use uturn_model::{Origin, Text, visible};
 
 /// One thing that is wrong with an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,13 +35,14 @@ impl Fault {
 impl fmt::Display for Fault {
     /// `file:line:column: field: message`, and the hint on a line of its own.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.origin)?;
+        // What is read cannot add lines.
+        write!(f, "{}: ", visible::line(&self.origin.to_string()))?;
         if let Some(field) = &self.field {
-            write!(f, "{field}: ")?;
+            write!(f, "{}: ", visible::line(field))?;
         }
-        f.write_str(&self.message)?;
+        f.write_str(&visible::line(&self.message))?;
         match &self.hint {
-            Some(hint) => write!(f, "\n  {hint}"),
+            Some(hint) => write!(f, "\n  {}", visible::line(hint)),
             None => Ok(()),
         }
     }

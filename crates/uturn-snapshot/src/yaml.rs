@@ -7,6 +7,8 @@
 
 use std::borrow::Cow;
 
+use uturn_model::visible::is_hidden;
+
 /// A value that can be written.
 pub trait YamlValue: Sized {
     /// What kind of value this is, and what it consists of.
@@ -200,7 +202,15 @@ fn put_word(out: &mut String, text: &str, json: bool) {
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
             '\r' => out.push_str("\\r"),
-            c if needs_escape(c) => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c if needs_escape(c) && json => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    out.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+            c if needs_escape(c) => out.push_str(&match u32::from(c) {
+                number @ 0x1_0000.. => format!("\\U{number:08x}"),
+                number => format!("\\u{number:04x}"),
+            }),
             c => out.push(c),
         }
     }
@@ -216,9 +226,10 @@ fn is_plain(text: &str) -> bool {
         && !words.iter().any(|word| word.eq_ignore_ascii_case(text))
 }
 
-/// Characters that YAML does not allow as they are, or takes for line breaks.
+/// Characters that YAML does not allow as they are or takes for line breaks, and those that a terminal obeys or
+/// a reader cannot see.
 fn needs_escape(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+    is_hidden(c)
 }
 
 fn pad(out: &mut String, columns: usize) {

@@ -5,6 +5,8 @@ use std::env;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use uturn_model::shell::Command;
+
 /// The name under which kubectl finds its plugin.
 pub(crate) const PLUGIN: &str = "kubectl-uturn";
 
@@ -83,8 +85,8 @@ const TOPICS: [&str; 5] = ["service", "ingress", "dns", "nodes", "cross-node"];
 const READERS: [&str; 5] = ["scan", "trace", "check", "cure", "rules"];
 
 /// A text whose commands name the input, as [`crate::cli::ClusterArgs::as_typed`] does.
-pub(crate) fn with_input(text: &str, input: &str) -> String {
-    let mut named = String::with_capacity(text.len() + input.len());
+pub(crate) fn with_input(text: &str, input: &Command) -> String {
+    let mut named = String::with_capacity(text.len() + 64);
     let mut rest = text;
     while let Some(at) = rest.find("uturn ") {
         let (before, after) = rest.split_at(at + "uturn ".len());
@@ -98,7 +100,9 @@ pub(crate) fn with_input(text: &str, input: &str) -> String {
         let topic = &topic[..word_end(topic)];
         let end = if TOPICS.contains(&topic) { end + 1 + topic.len() } else { end };
         named.push_str(&rest[..end]);
-        named.push_str(input);
+        if !input.is_empty() {
+            named.push_str(&format!(" {input}"));
+        }
         rest = &rest[end..];
     }
     named + rest
@@ -145,8 +149,9 @@ mod tests {
             ("compare: uturn rules --node NODE", "compare: uturn rules -f x --node NODE"),
             ("uturn reads it", "uturn reads it"),
             ("uturn explain UT311", "uturn explain UT311"),
+            ("uturn trace --to '/uturn'' scan'", "uturn trace -f x --to '/uturn'' scan'"),
         ] {
-            assert_eq!(with_input(text, " -f x"), expected);
+            assert_eq!(with_input(text, &Command::new("-f x")), expected);
         }
     }
 }

@@ -41,6 +41,7 @@ fn main() -> ExitCode {
     if completion::answer(cli::Cli::command) {
         return ExitCode::SUCCESS;
     }
+    printer::Printer::guard_panics();
     let cli = match cli::Cli::parse_as_typed() {
         Ok(cli) => cli,
         Err(usage) => return status::usage(&usage),

@@ -1,12 +1,16 @@
-//! The one place that prints: results on stdout, the rest on stderr.
+//! The one place that prints: results on stdout, the rest on stderr. No character that a terminal obeys or a
+//! reader cannot see passes it, but for line breaks and the colours of [`Style`].
 
-use std::env;
+use std::borrow::Cow;
 use std::io::{self, ErrorKind, Write};
 use std::sync::OnceLock;
+use std::{env, panic};
 
 use anstream::AutoStream;
 use anstream::stream::RawStream;
+use uturn_model::visible;
 use uturn_report::Style;
+use uturn_report::style::{in_a_line, on_terminal};
 
 use crate::called;
 use crate::cli::{ColorChoice, Global};
@@ -27,8 +31,13 @@ impl Printer {
         Self { quiet: global.quiet, verbose: global.verbose, color: global.color }
     }
 
-    /// Prints the result on stdout.
+    /// Prints a result that programs read. What makes it has escaped in its own way what terminals obey or
+    /// readers cannot see; what it missed is escaped here.
     pub(crate) fn result(&self, text: &str) {
+        self.write(&visible::lines_and_tabs(text));
+    }
+
+    fn write(&self, text: &str) {
         let mut out = io::stdout();
         let has_colors = self.has_colors(&out);
         let write = |out: &mut dyn Write| out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -52,13 +61,16 @@ impl Printer {
 
     /// Prints a result that people read, with commands as they type them.
     pub(crate) fn text(&self, text: &str) {
-        self.result(&called::as_typed(text));
+        self.write(&on_terminal(&called::as_typed(text)));
     }
 
     /// Prints what is wrong.
     pub(crate) fn error(&self, message: &str) {
         let red = self.style_of(&io::stderr(), false).red("error:");
-        Self::to_stderr(&format!("{red} {message}"));
+        // A line of a message cannot be taken for one of another.
+        let lines: Vec<&str> = message.lines().collect();
+        let indented = lines.join("\n  ").replace("\n    ", "\n  ");
+        Self::to_stderr(&format!("{red} {indented}"));
     }
 
     /// Prints what is worth knowing beside the result, unless --quiet.
@@ -86,7 +98,8 @@ impl Printer {
     pub(crate) fn progress(&self, message: &str) {
         if !self.quiet && io::IsTerminal::is_terminal(&io::stderr()) {
             let mut err = io::stderr().lock();
-            let _ = write!(err, "\r\x1b[K{message}").and_then(|()| err.flush());
+            let message = in_a_line(message);
+            let _ = write!(err, "\r\x1b[K{}", on_terminal(&message)).and_then(|()| err.flush());
         }
     }
 
@@ -121,6 +134,33 @@ impl Printer {
 
     fn to_stderr(message: &str) {
         let mut err = AutoStream::always(io::stderr());
-        let _ = writeln!(err, "{}", called::as_typed(message));
+        let _ = writeln!(err, "{}", on_terminal(&called::as_typed(message)));
+    }
+
+    /// Asks on stderr, where the cursor stays behind the question.
+    #[cfg(feature = "live")]
+    pub(crate) fn ask(question: &str) -> io::Result<()> {
+        let mut err = io::stderr().lock();
+        write!(err, "{} ", on_terminal(question)).and_then(|()| err.flush())
+    }
+
+    /// Prints what clap says of the arguments, which may hold anything.
+    pub(crate) fn usage(error: &clap::Error) {
+        let plain = error.render().to_string();
+        // Nothing can be done about a stream that is closed.
+        let _ = match on_terminal(&plain) {
+            Cow::Borrowed(_) => error.print(),
+            Cow::Owned(shown) if error.use_stderr() => write!(io::stderr(), "{shown}"),
+            Cow::Owned(shown) => write!(io::stdout(), "{shown}"),
+        };
+    }
+
+    /// Has panics print no more of their messages than a terminal may get.
+    pub(crate) fn guard_panics() {
+        let usual = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| match on_terminal(&panic.to_string()) {
+            Cow::Borrowed(_) => usual(panic),
+            Cow::Owned(shown) => drop(writeln!(io::stderr(), "{shown}")),
+        }));
     }
 }

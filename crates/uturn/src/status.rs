@@ -108,7 +108,6 @@ impl From<Vec<uturn_path::WalkError>> for Failure {
 
 /// Help and version are no errors; anything else that clap says is wrong usage.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
-    // Nothing can be done about a stream that is closed.
-    let _ = error.print();
+    Printer::usage(error);
     if error.use_stderr() { Status::BadInput.into() } else { Status::Clean.into() }
 }

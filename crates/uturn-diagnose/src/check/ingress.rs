@@ -6,6 +6,7 @@ use uturn_lb::controller;
 use uturn_model::gateway::AttachedRoute;
 use uturn_model::ingress::{Backend, BackendPort};
 use uturn_model::lb::Scope;
+use uturn_model::shell::{Advice, Command};
 use uturn_model::{
     Client, Destination, Family, Ingress, NamespacedName, Protocol, Unjudged, Unknown,
 };
@@ -27,7 +28,8 @@ pub(super) fn check(engine: &Engine<'_>, ingress: &Ingress) -> Checklist {
             Some(gap) => {
                 let mut check = Check::unknown("what serves it is known", gap.because.to_string())
                     .because(what_serves(&gap.subject));
-                check.next = Some(gap.settle.to_string()).filter(|settle| !settle.is_empty());
+                let settle = Some(&gap.settle).filter(|settle| !settle.is_empty());
+                check.next = settle.map(|settle| Advice::sentence(settle));
                 check
             }
             None => Check::unknown(
@@ -133,8 +135,12 @@ fn backends(engine: &Engine<'_>, ingress: &Ingress) -> Vec<Check> {
         }
         let check = match cluster.services.get(&full) {
             None if cluster.may_have_service(&full) => {
-                Check::unknown(&*what, "this Service is not among what is given")
-                    .next(format!("kubectl -n {} get service {}", full.namespace, full.name))
+                Check::unknown(&*what, "this Service is not among what is given").next(
+                    Command::new("kubectl -n")
+                        .value(&full.namespace)
+                        .words("get service")
+                        .value(&full.name),
+                )
             }
             None => Check::failed(&*what, "there is no such Service")
                 .next(Code::BackendMissing.explain()),
@@ -149,7 +155,9 @@ fn backends(engine: &Engine<'_>, ingress: &Ingress) -> Vec<Check> {
                     true => {
                         let check = Check { what: what.clone(), ..cluster_ip(engine, service) };
                         match check.state {
-                            State::Failed => check.next(format!("uturn check service {full}")),
+                            State::Failed => {
+                                check.next(Command::new("uturn check service").value(&full))
+                            }
                             _ => check,
                         }
                     }
@@ -176,7 +184,8 @@ fn rules(ingress: &Ingress) -> Check {
     if ingress.default_backend.is_some() {
         return Check::ok(what, "a default backend takes the rest");
     }
-    check.next(format!("uturn trace --from outside --to {}/HOST/PATH", ingress.object().short()))
+    let to = format!("{}/HOST/PATH", ingress.object().short());
+    check.next(Command::new("uturn trace --from outside --to").value(to))
 }
 
 fn targets(ingress: &Ingress) -> Vec<Destination> {

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use uturn_model::network::{NetworkMode, SecurityRule};
 use uturn_model::node::RpFilter;
+use uturn_model::shell::{Advice, Command};
 use uturn_model::{Cluster, Family, Node, Protocol, ProxyMode};
 use uturn_path::{Engine, any_client};
 
@@ -81,7 +82,7 @@ fn ready(node: &Node) -> Check {
         (true, _) => Check::unknown("it is ready", "no Node object is given"),
         (false, true) => Check::ok("it is ready", node.origin.to_string()),
         (false, false) => Check::failed("it is ready", node.origin.to_string())
-            .next(format!("kubectl describe node {}", node.name)),
+            .next(Command::new("kubectl describe node").value(&node.name)),
     }
 }
 
@@ -98,7 +99,7 @@ fn version(engine: &Engine<'_>, node: &Node) -> Check {
     let what = "kube-proxy's mode and version are known";
     match proxy.mode.is_supposed() || proxy.version.is_supposed() {
         true => Check::unknown(what, found)
-            .next(format!("on {}: curl -s localhost:10249/proxyMode", node.name)),
+            .next(Advice::on(&node.name, &Command::new("curl -s localhost:10249/proxyMode"))),
         false => Check::ok(what, found),
     }
 }
@@ -152,15 +153,18 @@ fn lets(engine: &Engine<'_>, node: &Node, peers: &str, ports: (u16, u16), peer: 
         None => {
             let groups = cloud::firewalls(cluster);
             let place = cloud::place(cluster);
-            Check::unknown(what, format!("its {groups}, or their rules, are not stated"))
-                .next(format!("look {place}, or state nodes.*.securityGroups in Facts"))
+            Check::unknown(what, format!("its {groups}, or their rules, are not stated")).next(
+                Advice::sentence(&format!(
+                    "look {place}, or state nodes.*.securityGroups in Facts"
+                )),
+            )
         }
         Some(Ok(())) => Check::ok(what, "as Facts state it"),
         Some(Err(why)) => Check::failed(what, why).next(Code::SecurityGroup.explain()),
     }
 }
 
-fn stated(what: &str, fact: Option<bool>, how: &str) -> Check {
+fn stated(what: &str, fact: Option<bool>, how: &'static str) -> Check {
     match fact {
         Some(true) => Check::ok(what, "as Facts state it"),
         Some(false) => {
@@ -192,7 +196,7 @@ fn firewall(cluster: &Cluster, node: &Node) -> Check {
     let what = format!("no firewall on the node stops {probes} or NodePorts");
     let Some(firewall) = &node.firewall else {
         return Check::unknown(what, "no rules beside kube-proxy's are stated")
-            .next(format!("on {}: iptables-save | grep -v KUBE-", node.name));
+            .next(Advice::on(&node.name, &Command::new("iptables-save | grep -v KUBE-")));
     };
     let stops = |line: &&str| line.contains("-j DROP") || line.contains("-j REJECT");
     let lines: Vec<&str> = firewall.text.lines().filter(stops).collect();
@@ -226,7 +230,8 @@ fn programmed(engine: &Engine<'_>, node: &Node) -> Check {
     match engine.cluster().captures.contains_key(&node.name) {
         true => Check::ok(what, "its capture is compared below"),
         false => {
-            Check::unknown(what, "it was not captured").next(format!("on {}: {see}", node.name))
+            let see = Advice::on(&node.name, &Command::new(see));
+            Check::unknown(what, "it was not captured").next(see)
         }
     }
 }

@@ -3,6 +3,7 @@
 use uturn_lb::cloud::{self, OverridesObject, Owner};
 use uturn_model::lb::{Layer, ProbeSource, Source, TargetKind};
 use uturn_model::network::SecurityRule;
+use uturn_model::shell::Advice;
 use uturn_model::{Mechanism, NamespacedName, ObjectKind, ObjectRef, Protocol};
 use uturn_snapshot::edit::{At, Change, Tree};
 
@@ -181,9 +182,9 @@ fn let_in(case: &Case<'_>, mut made: Proposal) -> Proposal {
             ("peer", Tree::text(source.to_string())),
         ]);
         let way = way!["securityGroups", group.as_str(), "inbound"];
-        made = made.edit(facts(), way, Change::Prepend(rule)).types(format!(
+        made = made.edit(facts(), way, Change::Prepend(rule)).types(Advice::sentence(&format!(
             "in the console, security group {group}: let TCP from {source} in before anything else"
-        ));
+        )));
     }
     made.costs(format!("{} shuts that range out: a rule is added first", shut.join(", ")))
 }
@@ -210,10 +211,10 @@ fn probe_source(case: &Case<'_>) -> Option<Proposal> {
         let check = Tree::map([("enable", Tree::bare("true")), (field.name, Tree::number(1u32))]);
         made = configure(case, made, &location, ("healthCheck", check));
     } else {
-        made = made.types(format!(
+        made = made.types(Advice::sentence(&format!(
             "in the console, load balancer {}: {} for each rule of port {}",
             balancer.name, location.object.reserved_probes_in_console, listener.port
-        ));
+        )));
     }
     let fact = case.cluster().load_balancers.iter().find(|fact| fact.vip == balancer.vip);
     if fact.is_some_and(|fact| fact.probe_source.is_some()) {

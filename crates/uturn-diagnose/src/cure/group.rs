@@ -1,6 +1,7 @@
 //! Cures in security groups: rules that the seeds ask for, tried one by one.
 
 use uturn_model::lb::TargetKind;
+use uturn_model::shell::Advice;
 use uturn_model::{Mechanism, Text};
 use uturn_snapshot::edit::{Change, Tree};
 
@@ -94,10 +95,10 @@ fn outward(groups: &[Text], case: &Case<'_>, peer: &str) -> Option<Proposal> {
             format!("let everything to {to} out, in {group}"),
         )
         .edit(facts(), way!["securityGroups", &**group, "outbound"], Change::Prepend(rule))
-        .types(format!(
+        .types(Advice::sentence(&format!(
             "{}security group {group}, outbound: let everything to {to} out first",
             cloud::at_place(case.cluster())
-        ))
+        )))
         .costs("every process on these nodes reaches that range")
         .trial(),
     )
@@ -134,10 +135,10 @@ impl Rule {
         Some(
             Proposal::new("security-group", self.rank, format!("let {traffic} in, in {group}"))
                 .edit(facts(), way, Change::Prepend(rule))
-                .types(format!(
+                .types(Advice::sentence(&format!(
                     "{}security group {group}: let {traffic} in, before any rule that drops it",
                     cloud::at_place(case.cluster())
-                ))
+                )))
                 .costs(format!("{so}: every client in that range does"))
                 .trial(),
         )

@@ -4,6 +4,7 @@ mod kube_proxy;
 mod policy;
 
 use uturn_model::service::IpMode;
+use uturn_model::shell::Command;
 use uturn_model::{Mechanism, ObjectKind};
 use uturn_snapshot::edit::{At, Change, Tree};
 
@@ -61,10 +62,16 @@ fn ip_mode(case: &Case<'_>) -> Option<Proposal> {
         Proposal::new("ip-mode-vip", 30, format!("ipMode VIP for svc/{}: nodes serve {vip}", service.name))
             .when("the listener does not end TLS", !tls, if tls { "it does" } else { "it does not" })
             .edit(service.object(), way, Change::Set(Tree::text("VIP")))
-            .types(format!(
-                "kubectl -n {} patch svc {} --subresource=status --type=json -p '[{{\"op\":\"replace\",\"path\":\"/status/loadBalancer/ingress/{at}/ipMode\",\"value\":\"VIP\"}}]'",
-                service.name.namespace, service.name.name
-            ))
+            .types(
+                Command::new("kubectl -n")
+                    .value(&service.name.namespace)
+                    .words("patch svc")
+                    .value(&service.name.name)
+                    .words("--subresource=status --type=json -p")
+                    .value(format!(
+                        "[{{\"op\":\"replace\",\"path\":\"/status/loadBalancer/ingress/{at}/ipMode\",\"value\":\"VIP\"}}]"
+                    )),
+            )
             .costs("whatever set ipMode may set it again: change it there for good")
             .costs("what the load balancer does on the way (TLS, PROXY protocol, headers, source ranges) falls away for pods"),
     )

@@ -1,6 +1,7 @@
 //! Cures by name: call another name, or have the name lead elsewhere.
 
 use uturn_model::ingress::Backend;
+use uturn_model::shell::Advice;
 use uturn_model::{
     Destination, Flow, Ingress, Mechanism, NamespacedName, ObjectKind, ObjectRef, Port, Service,
 };
@@ -50,7 +51,10 @@ fn call_service(case: &Case<'_>) -> Option<Proposal> {
         other => other.to_string(),
     };
     let mut made = Proposal::new("call-service", 10, format!("call {to}{how}"))
-        .types(format!("in the caller's configuration: {called} becomes {name}:{}", port.port))
+        .types(Advice::sentence(&format!(
+            "in the caller's configuration: {called} becomes {name}:{}",
+            port.port
+        )))
         .costs("only this caller changes; each other one has to change too");
     if backend.is_some()
         || case.aim.owner.as_ref().is_some_and(|owner| owner.kind == ObjectKind::Ingress)
@@ -78,7 +82,10 @@ fn call_other_port(case: &Case<'_>) -> Vec<Proposal> {
     let calls = ports.filter_map(|port| {
         let to = with_port(&flow.to, port.port)?;
         let mut made = Proposal::new("call-port", 10, format!("call {to}"))
-            .types(format!("in the caller's configuration: {} becomes {to}", flow.to))
+            .types(Advice::sentence(&format!(
+                "in the caller's configuration: {} becomes {to}",
+                flow.to
+            )))
             .trial();
         made.then = Some(Flow { to, ..flow.clone() });
         Some(made)

@@ -1,7 +1,9 @@
 //! Cures of nodes: their firewall, routes, sysctls, bandwidth and kube-proxy.
 
 use uturn_model::node::RpFilter;
+use uturn_model::shell::{Advice, Command};
 use uturn_model::{Mechanism, Node};
+use uturn_netfilter::iptables::rule_words;
 use uturn_snapshot::edit::{At, Change, Tree};
 
 use super::facts::facts;
@@ -110,7 +112,7 @@ fn settle(
             made = made.edit(facts(), way.clone(), Change::Set(Tree::bare(value)));
             done.push(way);
         }
-        made = made.types(words.command.replace("{}", node.name.as_str()));
+        made = made.types(Advice::naming(words.command, &node.name));
     }
     (!wrong.is_empty()).then_some(made)
 }
@@ -132,6 +134,9 @@ fn firewall(case: &Case<'_>) -> Vec<Proposal> {
         };
         for (at, line) in firewall.text.lines().enumerate() {
             let Some(passing) = letting_through(line) else { continue };
+            if rule_words(&passing).is_none() {
+                continue;
+            }
             if seen.contains(&(way.clone(), at)) {
                 continue;
             }
@@ -146,7 +151,7 @@ fn firewall(case: &Case<'_>) -> Vec<Proposal> {
                     format!("let pass on {whose} what `{rule}` stops"),
                 )
                 .edit(facts(), way.clone(), Change::Line(at, passing.clone()))
-                .types(format!("on {whose}: iptables {}", first_of(&passing)))
+                .types(Advice::on(whose, &first_of(&passing)))
                 .costs("everything that the rule stopped passes, not only this")
                 .trial(),
             );
@@ -163,9 +168,13 @@ fn letting_through(line: &str) -> Option<String> {
     (before.trim_start().starts_with("-A ") && is_last).then(|| format!("{before}-j ACCEPT"))
 }
 
-/// The rule as `iptables` takes it, before all others.
-fn first_of(passing: &str) -> String {
-    passing.trim().replacen("-A ", "-I ", 1)
+/// The rule as `iptables` takes it, before all others: each word as the shell has to quote it.
+fn first_of(passing: &str) -> Command {
+    let words = rule_words(passing).unwrap_or_default().into_iter().enumerate();
+    words.fold(Command::new("iptables"), |command, (at, word)| match (at, &*word) {
+        (0, "-A") => command.words("-I"),
+        _ => command.value(word),
+    })
 }
 
 /// kube-proxy of a node, made to program everything again.
@@ -186,10 +195,11 @@ fn rules_missing(case: &Case<'_>) -> Option<Proposal> {
             made = made.edit(facts(), way.clone(), Change::Set(Tree::List(rest)));
             done.push(way);
         }
-        made = made.types(format!(
-            "kubectl -n kube-system delete pod -l k8s-app=kube-proxy --field-selector spec.nodeName={}",
-            node.name
-        ));
+        made = made.types(
+            Command::new("kubectl -n kube-system delete pod -l k8s-app=kube-proxy")
+                .words("--field-selector spec.nodeName=")
+                .joined(&node.name),
+        );
     }
     (!lacking.is_empty()).then_some(made)
 }

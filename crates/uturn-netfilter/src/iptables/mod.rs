@@ -41,6 +41,13 @@ use uturn_model::{Evidence, IpNet, Origin, Text};
 
 use crate::packet::IpProtocol;
 
+/// The words of a line, as `iptables-restore` splits it. Returns `None` if a quote is not closed.
+pub fn rule_words(line: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    token::cut(line, 1, &mut words).ok()?;
+    Some(words.into_iter().map(|word| word.text.into_owned()).collect())
+}
+
 /// All tables of one family.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ruleset {

@@ -72,7 +72,7 @@ impl OfferedCure {
             facts.push((word, format!("{}: {}", condition.what, condition.because)));
         }
         facts.extend(cure.effects.iter().map(|effect| ("costs", effect.clone())));
-        facts.extend(cure.commands.iter().map(|command| ("do", command.clone())));
+        facts.extend(cure.commands.iter().map(|command| ("do", command.to_string())));
         let diffs = cure.diffs.iter().map(|text| diff(text)).collect();
         Self { title: cure.title.clone(), name: cure.name, facts, diffs }
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use askama::Template;
 use uturn_diagnose::{Code, Finding, Group, GroupCure, Severity};
+use uturn_model::shell::Command;
 use uturn_model::{Flow, ObjectKind, Share};
 
 use super::finding::{FindingView, RouteView, failing, picture};
@@ -149,7 +150,8 @@ impl<'a> Pictures<'a> {
     fn route(&mut self, report: &ScanReport, index: usize, details: &'a InFull) -> RouteView {
         let finding = &report.findings[index];
         let Some(flow) = &details.flow else { return RouteView::None };
-        let command = format!("uturn trace{} {}", report.input, flow.arguments());
+        let command =
+            Command::new("uturn trace").with(&report.input).with(&flow.arguments()).to_string();
         if let Some(drawn) = self.drawn.get(flow) {
             let other = &report.findings[*drawn];
             let (number, subject) = (drawn + 1, other.subject.short());

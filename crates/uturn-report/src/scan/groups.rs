@@ -3,10 +3,11 @@
 
 use uturn_diagnose::{Example, Finding, Group, GroupCure};
 use uturn_model::ObjectRef;
+use uturn_model::shell::Command;
 
 use super::{ScanReport, failing, paint, targets};
 use crate::fold::{beside, fold};
-use crate::style::Style;
+use crate::style::{self, Style};
 use crate::words;
 
 /// A list that fits on a screen is not grouped.
@@ -35,7 +36,7 @@ pub(super) fn text(report: &ScanReport, style: Style) -> String {
 fn paragraph(report: &ScanReport, group: &Group, style: Style) -> String {
     let worst = &report.findings[group.worst()];
     let mut text = "\n".to_owned();
-    for line in fold(&title(group), style.width) {
+    for line in fold(&style::in_a_line(&title(group)), style.width) {
         text.push_str(&style.paint(paint(group.severity).bold(), line));
         text.push('\n');
     }
@@ -115,7 +116,8 @@ fn cure(report: &ScanReport, group: &Group) -> String {
                 None => worst.subject.name.to_string(),
             };
             let of_all = if group.members.len() > 1 { "none known for all of them; " } else { "" };
-            format!("{of_all}uturn cure{} {code} {object} tries what may help", report.input)
+            let command = Command::new("uturn cure").with(&report.input).value(code).value(object);
+            format!("{of_all}{command} tries what may help")
         }
     }
 }

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use uturn_diagnose::{Example, Finding, Severity};
 use uturn_model::network::{Network, NetworkMode, Plugin};
+use uturn_model::shell::Command;
 use uturn_model::{Client, Family, Flow, NamespacedName, Skipped, Text, Unjudged};
 
 use uturn_diagnose::analysis::Suppression;
 
 use super::ScanReport;
+use crate::lines::Lines as _;
 use crate::style::Style;
 use crate::words;
 
@@ -18,8 +20,8 @@ fn set_aside(report: &ScanReport) -> String {
     let mut known: BTreeMap<&Text, usize> = BTreeMap::new();
     for aside in &report.aside {
         match &aside.why {
-            Suppression::Ignored { reason } => text.push_str(&format!(
-                "ignored: {} {}: {reason} ({})\n",
+            Suppression::Ignored { reason } => text.line(&format!(
+                "ignored: {} {}: {reason} ({})",
                 aside.finding.code,
                 aside.finding.subject.short(),
                 aside.origin
@@ -28,11 +30,11 @@ fn set_aside(report: &ScanReport) -> String {
         }
     }
     for (baseline, count) in known {
-        text.push_str(&format!("known in {baseline}: {}\n", words::count(count, "finding")));
+        text.line(&format!("known in {baseline}: {}", words::count(count, "finding")));
     }
     if report.gone > 0 {
-        text.push_str(&format!(
-            "gone since the baseline was written: {} (--write-baseline updates it)\n",
+        text.line(&format!(
+            "gone since the baseline was written: {} (--write-baseline updates it)",
             words::count(report.gone, "finding")
         ));
     }
@@ -65,17 +67,18 @@ fn not_judged(unjudged: &[Unjudged]) -> String {
         _ if many_settled(unjudged, most) => "to settle most of it",
         _ => "to settle some of it",
     };
-    let mut text = format!("not judged: {}", all.join(", "));
+    let mut first = format!("not judged: {}", all.join(", "));
     if let Some(most) = most {
-        text.push_str(&format!("; {settles}: {}", most.settle));
+        first.push_str(&format!("; {settles}: {}", most.settle));
     }
-    text.push('\n');
+    let mut text = String::new();
+    text.line(&first);
     for gap in unjudged {
         let objects: Vec<String> = gap.objects.iter().map(uturn_model::ObjectRef::short).collect();
-        text.push_str(&format!("  {gap}: {}: {}\n", words::some_of(&objects), gap.because));
+        text.line(&format!("  {gap}: {}: {}", words::some_of(&objects), gap.because));
         let is_printed = most.is_none_or(|most| gap.settle == most.settle);
         if !is_printed && !gap.settle.is_empty() {
-            text.push_str(&format!("    to settle it: {}\n", gap.settle));
+            text.line(&format!("    to settle it: {}", gap.settle));
         }
     }
     text
@@ -182,8 +185,8 @@ pub(super) fn text(report: &ScanReport, style: Style) -> String {
     };
     // What is found if something else holds is no flow of what is taken to hold.
     let is_if = report.findings.iter().any(|finding| !finding.conditions.is_empty());
-    text.push_str(&format!(
-        "; {} of {} fine{}{} (pods on one node that are treated alike count once)\n",
+    text.line(&format!(
+        "; {} of {} fine{}{} (pods on one node that are treated alike count once)",
         report.fine,
         words::count(report.flows, "flow"),
         if is_if { " as supposed" } else { "" },
@@ -191,22 +194,22 @@ pub(super) fn text(report: &ScanReport, style: Style) -> String {
     ));
     text.push_str(&not_judged(&report.unjudged));
     if let Some(calls) = without_address(&report.without_address) {
-        text.push_str(&format!("not judged: {calls}\n"));
+        text.line(&format!("not judged: {calls}"));
     }
     text.push_str(&network(report.network.as_ref(), style));
     text.push_str(&set_aside(report));
     for assumption in &report.supposed {
-        text.push_str(&format!("supposed: {assumption}\n"));
+        text.line(&format!("supposed: {assumption}"));
     }
     if !report.skipped.is_empty() {
         let objects = report.skipped.iter().filter(|skipped| skipped.files.is_empty());
         let kinds: Vec<String> =
             objects.map(|skipped| format!("{} {}", skipped.count, skipped.kind)).collect();
         if !kinds.is_empty() {
-            text.push_str(&format!("not needed: {}\n", kinds.join(", ")));
+            text.line(&format!("not needed: {}", kinds.join(", ")));
         }
         for skipped in report.skipped.iter().filter(|skipped| !skipped.files.is_empty()) {
-            text.push_str(&format!("left out: {}\n", left_out(skipped)));
+            text.line(&format!("left out: {}", left_out(skipped)));
         }
     }
     if let Some(first) = report.findings.first() {
@@ -220,9 +223,8 @@ pub(super) fn text(report: &ScanReport, style: Style) -> String {
             let from = client.map_or_else(|| flow.from.clone(), |pod| Client::Pod(pod.clone()));
             let flow = Flow { from, ..flow };
             text.push_str(&format!(
-                "; uturn trace{} {} shows the way, packet by packet",
-                report.input,
-                flow.arguments()
+                "; {} shows the way, packet by packet",
+                Command::new("uturn trace").with(&report.input).with(&flow.arguments())
             ));
         }
         text.push('\n');

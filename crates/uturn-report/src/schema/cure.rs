@@ -63,7 +63,7 @@ pub struct Cure<'a> {
     /// What else it does.
     pub effects: &'a [String],
     /// What to type where no manifest can be edited.
-    pub commands: &'a [String],
+    pub commands: Vec<&'a str>,
     /// How the flow or the health checks come out without it.
     pub before: Standing<'a>,
     /// How they come out with it; null where it was not tried.
@@ -85,7 +85,7 @@ impl<'a> From<&'a cure::Cure> for Cure<'a> {
             refused: cure.refused.as_deref(),
             conditions: cure.conditions.iter().map(Condition::from).collect(),
             effects: &cure.effects,
-            commands: &cure.commands,
+            commands: cure.commands.iter().map(|command| &**command).collect(),
             before: Standing::from(&cure.before),
             after: cure.after.as_ref().map(Standing::from),
             diff: cure.diffs.concat(),

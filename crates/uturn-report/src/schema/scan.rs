@@ -231,7 +231,7 @@ impl From<&uturn_diagnose::Observation> for Evidence {
             place: words::place(evidence),
             what: evidence.what.to_string(),
             by: By::from(&evidence.by),
-            see: evidence.see(),
+            see: evidence.see().map(|see| see.to_string()),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use uturn_model::shell::Command;
 use uturn_model::{Origin, Text};
 
 use super::{Source, name};
@@ -201,11 +202,11 @@ fn place(folder: &Path) -> Origin {
 }
 
 fn kustomize(folder: &Path) -> String {
-    format!("kubectl kustomize {} | uturn scan -f -", folder.display())
+    Command::new("kubectl kustomize").path(folder).words("| uturn scan -f -").to_string()
 }
 
 fn helm(chart: &Path) -> String {
-    format!("helm template {} | uturn scan -f -", chart.display())
+    Command::new("helm template").path(chart).words("| uturn scan -f -").to_string()
 }
 
 /// What a file of a folder is, if it is no manifest.

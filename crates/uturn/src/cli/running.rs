@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueHint};
+use uturn_model::shell::Command;
 
 use super::redacted::Redaction;
 use super::{Here, Inputs};
@@ -21,34 +22,35 @@ pub(crate) struct ClusterArgs {
 }
 
 impl ClusterArgs {
-    /// The options that name the input, as they are typed, with a space before each. Nothing where
-    /// that is standard input, which was read.
-    pub(crate) fn as_typed(&self) -> String {
+    /// The options that name the input, as they are typed. Nothing where that is standard input, which
+    /// was read.
+    pub(crate) fn as_typed(&self) -> Command {
         let Inputs { files, bundles, complete } = &self.inputs;
+        let mut typed = Command::default();
         if files.iter().any(|file| file.as_os_str() == "-") {
-            return String::new();
+            return typed;
         }
-        let path = |path: &PathBuf| path.display().to_string();
-        let files = files.iter().map(|file| format!(" -f {}", quoted(&path(file))));
-        let bundles = bundles.iter().map(|bundle| format!(" --bundle {}", quoted(&path(bundle))));
+        for file in files {
+            typed = typed.words("-f").path(file);
+        }
+        for bundle in bundles {
+            typed = typed.words("--bundle").path(bundle);
+        }
         let ApiArgs { live, kubeconfig, context, .. } = &self.api;
-        let kubeconfig = kubeconfig.as_ref().map(path).filter(|file| !file.is_empty());
-        let kubeconfig = kubeconfig.map(|file| format!(" --kubeconfig {}", quoted(&file)));
-        let context = context.as_ref().filter(|name| !name.is_empty());
-        let context = context.map(|name| format!(" --context {}", quoted(name)));
-        let mut typed: String = files.chain(bundles).chain(kubeconfig).chain(context).collect();
-        typed.push_str(if *complete { " --complete" } else { "" });
-        typed.push_str(if *live { " --live" } else { "" });
+        if let Some(file) = kubeconfig.as_ref().filter(|file| !file.as_os_str().is_empty()) {
+            typed = typed.words("--kubeconfig").path(file);
+        }
+        if let Some(name) = context.as_ref().filter(|name| !name.is_empty()) {
+            // The name could be taken for an option.
+            typed = typed.words("--context=").joined(name);
+        }
+        if *complete {
+            typed = typed.words("--complete");
+        }
+        if *live {
+            typed = typed.words("--live");
+        }
         typed
-    }
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let is_plain = |letter: char| letter.is_alphanumeric() || "_./-@:=+,%".contains(letter);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }
 

@@ -1,6 +1,7 @@
 //! `uturn check`: the checklists.
 
 use uturn_diagnose::check::{self, State, Topic};
+use uturn_model::shell::Advice;
 use uturn_path::Engine;
 use uturn_report::check as report;
 use uturn_report::schema::check::Checks;
@@ -55,7 +56,8 @@ pub(super) fn run(args: &Check, printer: &Printer) -> Result<Status, Failure> {
     };
     let input = args.cluster.as_typed();
     for check in lists.iter_mut().flat_map(|list| &mut list.checks) {
-        check.next = check.next.take().map(|next| called::with_input(&next, &input));
+        let named = |next: Advice| next.map(|text| called::with_input(text, &input));
+        check.next = check.next.take().map(named);
     }
     if lists.is_empty() && name.is_some() {
         return Err(Failure::usage(missing));

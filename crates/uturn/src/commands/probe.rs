@@ -4,7 +4,7 @@ mod plan;
 mod pod;
 mod settle;
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
 use uturn_diagnose::analysis::Input;
@@ -122,9 +122,7 @@ fn confirm(
         printer.detail(&text);
         return Ok(());
     }
-    let mut err = io::stderr().lock();
-    let asked = write!(err, "{text}\nDo it? [y/N] ").and_then(|()| err.flush());
-    drop(err);
+    let asked = Printer::ask(&format!("{text}\nDo it? [y/N]"));
     let mut answer = String::new();
     let answered = asked.and_then(|()| io::stdin().read_line(&mut answer));
     match answered.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {

@@ -2,6 +2,7 @@
 
 use uturn_diagnose::analysis::{Input, MAX_BYTES, cures_of_flow};
 use uturn_diagnose::{Code, conditions};
+use uturn_model::shell::Command;
 use uturn_model::{Destination, Flow, ObjectKind, Verdict};
 use uturn_path::{Engine, usual_protocol};
 use uturn_report::schema::trace::Trace as TraceOutput;
@@ -42,7 +43,8 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
         if !cures.is_empty() {
             text.push_str(&format!("\ncure: {}\n", words::first_of(&cures)));
             let input = args.cluster.as_typed();
-            text.push_str(&format!("uturn cure{input} {} says how\n", flow.arguments()));
+            let command = Command::new("uturn cure").with(&input).with(&flow.arguments());
+            text.push_str(&format!("{command} says how\n"));
         }
         text
     };

@@ -1,10 +1,11 @@
 //! Candidates for values: clients, targets, objects, codes.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use uturn_diagnose::Code;
-use uturn_model::{Mechanism, NamespacedName, ObjectKind, ProxyMode, WorkloadKind};
+use uturn_model::{Mechanism, NamespacedName, ObjectKind, ProxyMode, WorkloadKind, shell};
 
 use super::line;
 use super::source::{ObjectName, Source};
@@ -144,7 +145,9 @@ pub(crate) fn proxy_mode() -> ArgValueCompleter {
 /// Candidates that are picked by what is typed so far.
 fn completer(all: impl Fn(&str) -> Vec<String> + Send + Sync + 'static) -> ArgValueCompleter {
     ArgValueCompleter::new(move |typed: &OsStr| {
-        let found = typed.to_str().map(&all).unwrap_or_default();
+        let mut found = typed.to_str().map(&all).unwrap_or_default();
+        // A shell puts the word into the line as it is: one that it would read otherwise is not offered.
+        found.retain(|word| matches!(shell::quoted(word.as_bytes()), Some(Cow::Borrowed(_))));
         matching(typed, found.into_iter().map(CompletionCandidate::new).collect())
     })
 }

@@ -94,7 +94,7 @@ fn run_with(folder: &Folder, cluster: &Value, words: &[&str]) -> String {
 fn a_cluster_that_cannot_be_read_is_no_empty_one() {
     let folder = Folder::new("api-unread");
     let (forbidding, failing) = (serve(forbidden), serve(broken));
-    let rights = "\nuturn collect --rbac prints the rights";
+    let rights = "\n  uturn collect --rbac prints the rights";
     for words in [
         &["scan", "-q"][..],
         &["check", "nodes", "-q"],

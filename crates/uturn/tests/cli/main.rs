@@ -53,6 +53,7 @@ mod parts;
 mod pending;
 mod picks_by_hash;
 mod ports;
+mod printed;
 mod probe;
 mod probes;
 mod public_nodes;

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use uturn_model::service::{ServicePort, TargetPort};
+use uturn_model::shell::Command;
 use uturn_model::{Client, Destination, Flow, Mechanism, Pod, Service, Unknown};
 use uturn_path::Engine;
 
@@ -30,8 +31,11 @@ fn ports(engine: &Engine<'_>, service: &Service) -> Check {
         return Check::unknown(what, "it has no selector: its endpoints are written by hand");
     }
     if pods.is_empty() {
-        return Check::unknown(what, "no pod is selected")
-            .next(format!("kubectl -n {} get pods --show-labels", service.name.namespace));
+        return Check::unknown(what, "no pod is selected").next(
+            Command::new("kubectl -n")
+                .value(&service.name.namespace)
+                .words("get pods --show-labels"),
+        );
     }
     let mut check = Check::new(what, State::Ok);
     let are_all_declared = engine.cluster().extent.listeners;
@@ -63,11 +67,11 @@ fn ports(engine: &Engine<'_>, service: &Service) -> Check {
                 "{mapping}: no pod declares it, and it need not ({})",
                 service.origin
             ));
-            check.next.get_or_insert_with(|| Code::WrongPort.explain());
+            check.next.get_or_insert_with(|| Code::WrongPort.explain().into());
         } else {
             check.state = State::Failed;
             check.evidence.push(format!("{mapping}: no pod declares it ({})", service.origin));
-            check.next = Some(Code::WrongPort.explain());
+            check.next = Some(Code::WrongPort.explain().into());
         }
     }
     check
@@ -86,10 +90,10 @@ fn endpoints(engine: &Engine<'_>, service: &Service) -> Check {
     let slices = engine.cluster().slices(&service.name);
     let all: Vec<_> = slices.iter().flat_map(|slice| &slice.endpoints).collect();
     let ready = all.iter().filter(|endpoint| endpoint.ready).count();
-    let see = format!(
-        "kubectl -n {} get endpointslices -l kubernetes.io/service-name={}",
-        service.name.namespace, service.name.name
-    );
+    let see = Command::new("kubectl -n")
+        .value(&service.name.namespace)
+        .words("get endpointslices -l kubernetes.io/service-name=")
+        .joined(&service.name.name);
     match (ready, all.len()) {
         (0, 0) if lacks_endpoints(service) => {
             Check::unknown(what, why_open(engine, service)).next(see)

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::lb::{Rule, Scope};
 use uturn_model::service::Policy;
+use uturn_model::shell::Advice;
 use uturn_model::{Client, Destination, Family, Mechanism, Node, Protocol, Service};
 use uturn_path::Engine;
 
@@ -31,18 +32,18 @@ pub(in crate::check) fn groups(engine: &Engine<'_>) -> Check {
     if !shut.is_empty() {
         let mut check = Check::new(what, State::Failed);
         check.evidence = shut;
-        return check.next(format!(
-            "{place}: let TCP and UDP {ports} in; {}",
-            Code::SecurityGroup.explain()
-        ));
+        let advice = format!("{place}: let TCP and UDP {ports} in; ");
+        return check.next(Advice::sentence(&advice).then_command(&Code::SecurityGroup.explain()));
     }
     match (open, unknown) {
         (_, 0) => Check::ok(what, format!("{open} nodes, as Facts state their groups")),
         _ => {
             let group = cloud::firewall(cluster);
-            Check::unknown(what, format!("of {unknown} nodes no {group} is stated")).next(format!(
+            let advice = format!(
                 "look at the nodes' {groups} {place}, or state nodes.*.securityGroups in Facts"
-            ))
+            );
+            Check::unknown(what, format!("of {unknown} nodes no {group} is stated"))
+                .next(Advice::sentence(&advice))
         }
     }
 }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use uturn_lb::cloud::{KubeProxyBuilds, Maker};
 use uturn_model::lb::StatedProbeSource;
 use uturn_model::service::ServiceKind;
+use uturn_model::shell::Command;
 use uturn_model::{
     Mechanism, NamespacedName, ObjectKind, ObjectRef, ProxyMode, Service, Variant, WorkloadKind,
     image,
@@ -168,9 +169,11 @@ pub(super) fn newer_kube_proxy(case: &Case<'_>) -> Option<Proposal> {
         ];
         made = made.edit(daemon, way, Change::Set(Tree::text(format!("{repository}:{new}"))));
     } else {
-        made = made.types(format!(
-            "kubectl -n kube-system set image ds/kube-proxy kube-proxy=REPOSITORY/kube-proxy:{new}"
-        ));
+        made = made.types(
+            Command::new("kubectl -n kube-system set image ds/kube-proxy")
+                .words("kube-proxy=REPOSITORY/kube-proxy:")
+                .joined(&new),
+        );
     }
     if case.manifests.text_at(&facts(), &["kubeProxy", "version"].map(At::from)).is_some() {
         let to = Change::Set(Tree::text(new.to_string()));

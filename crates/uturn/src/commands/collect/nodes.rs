@@ -1,6 +1,6 @@
 //! Captures of the cluster's nodes, for a bundle.
 
-use std::io::{IsTerminal as _, Write as _, stderr, stdin};
+use std::io::{IsTerminal as _, stdin};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -93,8 +93,7 @@ fn ask(image: &str, with: &[&NodePlan], without: &[&NodePlan]) -> Result<(), Fai
         return Err(Failure::usage(format!("{what}: --yes says that it may")));
     }
     let mut answer = String::new();
-    let mut err = stderr().lock();
-    let asked = write!(err, "{what}. May it? [y/N] ").and_then(|()| err.flush());
+    let asked = Printer::ask(&format!("{what}. May it? [y/N]"));
     let answered = asked.and_then(|()| stdin().read_line(&mut answer));
     match answered.is_ok() && ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
         true => Ok(()),

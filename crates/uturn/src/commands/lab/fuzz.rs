@@ -14,6 +14,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 use uturn_model::ProxyMode;
+use uturn_model::shell::Command;
 use uturn_report::yaml;
 use uturn_snapshot::Source;
 use uturn_snapshot::scenario::{self, Case, Scenario};
@@ -140,7 +141,8 @@ fn print_trial(printer: &Printer, trial: &Trial, flows: &[Judged]) {
 /// Saves a scenario.
 fn keep(args: &LabFuzz, trial: &Trial, differences: Vec<String>) -> Result<Found, Failure> {
     let path: PathBuf = args.folder.join(format!("uturn-{}.yaml", trial.name));
-    let run = format!("uturn lab verify {} -f {}", trial.name, path.display());
+    let run = Command::new("uturn lab verify").value(&trial.name).words("-f").path(&path);
+    let run = run.to_string();
     let mut text = String::new();
     for line in differences.iter().chain([&run]) {
         text.push_str(&format!("# {line}\n"));

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use uturn_lab::{LabError, Unavailable, Watched};
 use uturn_machine::{Ended, Job, JobOutput, Machine};
 use uturn_model::Flow;
+use uturn_model::visible;
 use uturn_report::lab::CaseReport;
 use uturn_snapshot::Source;
 use uturn_snapshot::scenario::Case;
@@ -194,7 +195,7 @@ pub(super) fn serve(printer: &Printer) -> Result<Status, Failure> {
             Err(why) => MachineAnswer::Failed(why.to_string()),
         };
         let failed = matches!(answer, MachineAnswer::Failed(_));
-        printer.result(&format!("{}\n", answer.write()));
+        printer.result(&visible::json(&format!("{}\n", answer.write())));
         if failed {
             return Ok(Status::NotHere);
         }

@@ -7,6 +7,7 @@ use uturn_cloud::client::Retries;
 use uturn_kube::lease::LeaseSettings;
 use uturn_kube::start::{self, Start, StartError};
 use uturn_kube::sync::{Settings, SyncError, Synced};
+use uturn_model::visible;
 
 use super::settings;
 use crate::cli::OperatorRun;
@@ -39,7 +40,7 @@ pub(super) fn run(args: &OperatorRun, printer: &Printer) -> Result<Status, Failu
         };
         // What is as it was is not said again.
         if before.as_ref() != Some(&line) {
-            printer.result(&format!("{line}\n"));
+            printer.result(&format!("{}\n", visible::line(&line)));
         }
         before = Some(line);
     };

@@ -7,6 +7,7 @@ use std::io::{self, Write as _};
 use uturn_model::wording::some_of;
 use uturn_report::scan::{self, Difference, FindingLines, Listing};
 use uturn_report::schema::scan::{NotCurrent, Watch};
+use uturn_report::style::on_terminal;
 use uturn_report::{ScanReport, Style};
 
 use crate::cli::{Scan, ScanOutput};
@@ -59,7 +60,7 @@ impl<'s> Screen<'s> {
         let differences = self.differences(report, watch, style);
         if !self.is_terminal {
             let lines: String = differences.iter().map(|line| format!("{line}\n")).collect();
-            return if lines.is_empty() { Ok(()) } else { write(&lines) };
+            return if lines.is_empty() { Ok(()) } else { write(&on_terminal(&lines)) };
         }
         // What is there at the beginning is in the table.
         if self.is_drawn {
@@ -71,7 +72,7 @@ impl<'s> Screen<'s> {
         let rows = terminal_size::terminal_size().map(|(_, height)| usize::from(height.0));
         let begin = if self.is_drawn { "\x1b[H" } else { "\x1b[2J\x1b[H" };
         self.is_drawn = true;
-        write(&format!("{begin}{}\x1b[J", in_rows(&text, rows)))
+        write(&format!("{begin}{}\x1b[J", in_rows(&on_terminal(&text), rows)))
     }
 
     /// A line for each difference from the state before.
@@ -194,7 +195,7 @@ fn in_rows(text: &str, rows: Option<usize>) -> String {
     drawn
 }
 
-/// Prints on stdout.
+/// Prints on stdout what [`on_terminal`] or JSON has escaped.
 pub(super) fn write(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush())
