@@ -10,6 +10,7 @@
 //! A bundle without `bundle.json` was put together by hand, and is taken for the whole cluster.
 
 mod archive;
+mod limits;
 mod manifest;
 mod node;
 mod write;
@@ -25,6 +26,7 @@ use crate::fault::Fault;
 use crate::listing::Listing;
 use crate::source::{OtherFiles, Source, gather_manifests};
 
+pub use limits::UnpackLimit;
 pub use manifest::{BundleManifest, KindRead, NodeCaptured, ObjectsManifest};
 pub use node::{AddError, add_node};
 pub use write::{BundleWriter, is_archive};
@@ -69,10 +71,10 @@ impl Bundle {
     }
 }
 
-/// Reads a bundle.
-pub(crate) fn read(path: &Path) -> Bundle {
+/// Reads a bundle: a folder, or an archive within this limit.
+pub(crate) fn read(path: &Path, limit: UnpackLimit) -> Bundle {
     if path.is_file() {
-        return archive::read(path);
+        return archive::read(path, limit);
     }
     let mut bundle = Bundle::default();
     let mut others = Vec::new();

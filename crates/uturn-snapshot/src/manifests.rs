@@ -12,6 +12,7 @@ use site::{Wanted, joined};
 use thiserror::Error;
 use uturn_model::{Capture, Cluster, Name, ObjectKind, ObjectRef, Text};
 
+use crate::bundle::UnpackLimit;
 use crate::document::{self, Keep, Value};
 use crate::edit::{self, At, Change, Tree};
 use crate::fault::Fault;
@@ -74,10 +75,19 @@ impl Manifests {
 
     /// Reads files, folders and bundles. [`Self::load`] reports the faults.
     pub fn gather(paths: &[PathBuf], bundles: &[PathBuf]) -> (Self, Vec<Fault>) {
+        Self::gather_within(paths, bundles, UnpackLimit::default())
+    }
+
+    /// The same, where an archive may become as large as this.
+    pub fn gather_within(
+        paths: &[PathBuf],
+        bundles: &[PathBuf],
+        limit: UnpackLimit,
+    ) -> (Self, Vec<Fault>) {
         let (mut sources, mut beside, mut faults) = gather_manifests(paths);
         let (mut captures, mut listing, mut is_whole) = (BTreeMap::new(), None, false);
         for path in bundles {
-            let bundle = bundle::read(path);
+            let bundle = bundle::read(path, limit);
             is_whole |= bundle.is_whole();
             let own = bundle.listing().map(|mut own| {
                 let files = bundle.sources.iter().map(|source| source.name.clone());

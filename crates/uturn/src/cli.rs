@@ -20,6 +20,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use uturn_model::{Client, Destination, Protocol, ProxyMode, Version};
+use uturn_snapshot::bundle::UnpackLimit;
+use uturn_snapshot::{Fault, Manifests};
 
 pub(crate) use self::check::{Check, CheckTopic};
 pub(crate) use self::cloud::Cloud;
@@ -187,9 +189,21 @@ pub(crate) struct Inputs {
     /// nodes/NAME (repeat for more)
     #[arg(long = "bundle", value_name = "PATH")]
     pub(crate) bundles: Vec<PathBuf>,
+    /// How large an archive may become once unpacked: 512MiB, 2GiB. By default 256MiB, and at most 100
+    /// times its size
+    #[arg(long, value_name = "SIZE", requires = "bundles")]
+    pub(crate) unpack_limit: Option<UnpackLimit>,
     /// The input is the whole cluster: what it does not contain does not exist
     #[arg(long)]
     pub(crate) complete: bool,
+}
+
+impl Inputs {
+    /// Reads the files and bundles.
+    pub(crate) fn gather(&self) -> (Manifests, Vec<Fault>) {
+        let limit = self.unpack_limit.unwrap_or_default();
+        Manifests::gather_within(&self.files, &self.bundles, limit)
+    }
 }
 
 /// The namespace that is meant.

@@ -35,7 +35,7 @@ fn read_any(
     let (manifests, faults) = match args.is_live() {
         true => (running(args, namespace, printer)?, Vec::new()),
         false => {
-            let (manifests, faults) = Manifests::gather(&args.inputs.files, &args.inputs.bundles);
+            let (manifests, faults) = args.inputs.gather();
             (manifests.complete_if(args.inputs.complete), faults)
         }
     };
@@ -83,7 +83,7 @@ pub(crate) fn read_what_can_be(
 /// Reads the files without those of folders that have faults, and returns these faults. `None` if
 /// that leaves nothing, or faults elsewhere.
 fn without_faulty(args: &ClusterArgs, most_bytes: usize) -> Option<(Input, Vec<Fault>)> {
-    let (manifests, faults) = Manifests::gather(&args.inputs.files, &args.inputs.bundles);
+    let (manifests, faults) = args.inputs.gather();
     if !faults.is_empty() {
         return None;
     }

@@ -1,73 +1,206 @@
-//! Reads a bundle from an archive, in memory: nothing of it is written to disk.
+//! Reads a bundle from an archive, in memory: nothing of it is written to disk. Files are read one after the
+//! other, and of each only what the bundle keeps.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Component, Path};
 
-use flate2::read::MultiGzDecoder;
+use tar::{Archive, Entry, EntryType, PaxExtensions};
 use uturn_model::capture::CapturedText;
 use uturn_model::{Capture, CaptureFile, Name, Origin};
 
+use super::limits::{UnpackLimit, Unpacked};
 use super::{Bundle, MANIFEST, NODES, OBJECTS, node_name, place, unreadable};
 use crate::fault::Fault;
 use crate::source::Source;
 
-/// How much all files may hold in all: an archive of a few bytes can be many once unpacked.
-const MAX_BYTES: u64 = 2 << 30;
-/// How many files there may be.
-const MAX_FILES: usize = 200_000;
+/// How many files, folders and headers there may be.
+const MAX_ENTRIES: usize = 200_000;
+/// How many bytes the name of a file may have.
+const MAX_NAME: u64 = 4096;
+/// How many bytes a header may have that adds to the next one.
+const MAX_EXTENSION: u64 = 64 << 10;
 
 /// Reads an archive.
-pub(super) fn read(path: &Path) -> Bundle {
+pub(super) fn read(path: &Path, limit: UnpackLimit) -> Bundle {
     let mut bundle = Bundle::default();
     let files = File::open(path).map_err(|why| unreadable(path, &why));
-    match files.and_then(|file| unpack(path, file, MAX_BYTES)) {
+    match files.and_then(|file| unpack(path, file, limit)) {
         Ok(files) => fill(&mut bundle, path, without_top(files)),
         Err(fault) => bundle.faults.push(fault),
     }
     bundle
 }
 
-type Files = BTreeMap<String, Vec<u8>>;
+/// The files of an archive by name; of those that no bundle keeps, `None`.
+type Files = BTreeMap<String, Option<Vec<u8>>>;
 
-/// The files of an archive by name.
-fn unpack(path: &Path, from: impl Read, most: u64) -> Result<Files, Fault> {
-    let broken = |why: &io::Error| {
-        let fault = Fault::new(place(path), format!("cannot be read as an archive: {why}"));
-        fault.hint("expected a folder, or a .tar.gz of one")
-    };
-    let mut archive = tar::Archive::new(MultiGzDecoder::new(from).take(most + (64 << 20)));
-    let mut files = Files::new();
-    let mut left = most;
-    for entry in archive.entries().map_err(|why| broken(&why))? {
-        let mut entry = entry.map_err(|why| broken(&why))?;
-        let name = entry.path_bytes().into_owned();
-        let within = |message: String| Fault::new(place(path), message);
-        let Some(name) = name_within(&name) else {
-            let name = String::from_utf8_lossy(&name).into_owned();
-            return Err(within(format!("{name:?} leads out of the archive")));
-        };
-        match entry.header().entry_type() {
-            tar::EntryType::Regular | tar::EntryType::Continuous => {}
-            tar::EntryType::Directory | tar::EntryType::XGlobalHeader => continue,
-            _ => return Err(within(format!("{name:?} is neither a file nor a folder"))),
-        }
-        let mut bytes = Vec::new();
-        let read = (&mut entry).take(left + 1).read_to_end(&mut bytes);
-        let read = read.map_err(|why| broken(&why))? as u64;
-        if read > left {
-            return Err(within(format!("more than {} MiB once unpacked", most >> 20)));
-        }
-        left -= read;
-        files.insert(name, bytes);
-        if files.len() > MAX_FILES {
-            return Err(within(format!("more than {MAX_FILES} files")));
+fn unpack(path: &Path, from: impl Read, limit: UnpackLimit) -> Result<Files, Fault> {
+    let unpacked = Unpacked::new(from, limit);
+    let met = unpacked.met();
+    let mut archive = Archive::new(unpacked);
+    let mut reading = Reading { limit, ..Reading::default() };
+    let read = reading.all(&mut archive);
+    // What follows the last file shows whether all is as it was written.
+    let read = read.and_then(|()| {
+        io::copy(&mut archive.into_inner(), &mut io::sink()).map(drop).map_err(Trouble::Io)
+    });
+    let Reading { files, last, .. } = reading;
+    let fault = |message: String| Fault::new(place(path), message);
+    match (read, met.get()) {
+        (Ok(()), _) => Ok(files),
+        (Err(Trouble::Refused(message)), None) => Err(fault(message)),
+        (Err(Trouble::Io(why)), None) => Err(fault(format!("cannot be read as an archive: {why}"))
+            .hint("expected a folder, or a .tar.gz of one")),
+        (Err(_), Some(met)) => {
+            let at = last.map_or_else(String::new, |name| format!(", at {name:?}"));
+            let option = UnpackLimit::OPTION;
+            Err(fault(format!("{met}{at}"))
+                .hint(format!("if you trust it, state how large it may become: {option} 1GiB")))
         }
     }
-    // What follows the last file shows whether all is as it was written.
-    io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(|why| broken(&why))?;
-    Ok(files)
+}
+
+/// Why an archive is not read to its end.
+enum Trouble {
+    Io(io::Error),
+    Refused(String),
+}
+
+impl From<io::Error> for Trouble {
+    fn from(why: io::Error) -> Self {
+        Self::Io(why)
+    }
+}
+
+/// What was read so far.
+#[derive(Default)]
+struct Reading {
+    limit: UnpackLimit,
+    files: Files,
+    folders: BTreeSet<String>,
+    entries: usize,
+    /// The name of the last file that was begun.
+    last: Option<String>,
+    /// The name that a header states for the next file.
+    next_name: Option<Vec<u8>>,
+}
+
+impl Reading {
+    fn all<R: Read>(&mut self, archive: &mut Archive<R>) -> Result<(), Trouble> {
+        // Raw: a header that adds to the next is an entry, of which no more is read than it may have.
+        for entry in archive.entries()?.raw(true) {
+            self.entries += 1;
+            if self.entries > MAX_ENTRIES {
+                return Err(Trouble::Refused(format!("more than {MAX_ENTRIES} files and folders")));
+            }
+            self.entry(entry?)?;
+        }
+        Ok(())
+    }
+
+    fn entry<R: Read>(&mut self, mut entry: Entry<'_, R>) -> Result<(), Trouble> {
+        let kind = entry.header().entry_type();
+        match kind {
+            EntryType::GNULongName => {
+                let mut name = extension(&mut entry, MAX_NAME + 1)?;
+                name.truncate(name.iter().position(|byte| *byte == 0).unwrap_or(name.len()));
+                self.next_name = Some(name);
+                return Ok(());
+            }
+            EntryType::XHeader => {
+                let text = extension(&mut entry, MAX_EXTENSION)?;
+                for field in PaxExtensions::new(&text) {
+                    let field = field?;
+                    match field.key_bytes() {
+                        b"path" => self.next_name = Some(field.value_bytes().to_owned()),
+                        b"size" => {
+                            let why =
+                                "a file's size is stated beside its header, as of 8 GiB and more";
+                            return Err(Trouble::Refused(why.to_owned()));
+                        }
+                        key if key.starts_with(b"GNU.sparse.") => {
+                            return Err(Trouble::Refused("it has a sparse file".to_owned()));
+                        }
+                        _ => {}
+                    }
+                }
+                return Ok(());
+            }
+            EntryType::XGlobalHeader => return Ok(()),
+            _ => {}
+        }
+        let stated = self.next_name.take();
+        let name = stated.unwrap_or_else(|| entry.path_bytes().into_owned());
+        let lossy = || String::from_utf8_lossy(&name).chars().take(200).collect::<String>();
+        if name.len() as u64 > MAX_NAME {
+            let message = format!("{:?}…: a name of more than {MAX_NAME} bytes", lossy());
+            return Err(Trouble::Refused(message));
+        }
+        let Some(name) = name_within(&name) else {
+            return Err(Trouble::Refused(format!("{:?} leads out of the archive", lossy())));
+        };
+        match kind {
+            EntryType::Regular | EntryType::Continuous => {}
+            EntryType::Directory => {
+                self.folders.insert(name);
+                return Ok(());
+            }
+            _ => {
+                let message = format!("{name:?} is neither a file nor a folder");
+                return Err(Trouble::Refused(message));
+            }
+        }
+        if self.files.contains_key(&name) || self.folders.contains(&name) {
+            return Err(Trouble::Refused(format!("{name:?} is in it twice")));
+        }
+        self.last = Some(name.clone());
+        let bytes = match may_be_kept(&name) {
+            true => Some(whole(&mut entry, self.limit)?),
+            // The next header is read behind it.
+            false => None,
+        };
+        self.files.insert(name, bytes);
+        Ok(())
+    }
+}
+
+/// All bytes of a file, in memory once.
+fn whole<R: Read>(entry: &mut Entry<'_, R>, limit: UnpackLimit) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // What is reserved takes no memory until it is written to, and a size that is not true takes none.
+    let size = entry.header().size()?.min(limit.bytes());
+    bytes.reserve_exact(usize::try_from(size).unwrap_or(0));
+    entry.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// A header that adds to the next one.
+fn extension<R: Read>(entry: &mut Entry<'_, R>, most: u64) -> Result<Vec<u8>, Trouble> {
+    let size = entry.header().size()?;
+    if size > most {
+        return Err(Trouble::Refused(format!(
+            "a header of {size} bytes, which is more than the {most} that one may have"
+        )));
+    }
+    let mut bytes = Vec::new();
+    entry.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Whether a file is one that [`fill`] keeps, in whatever folder.
+fn may_be_kept(name: &str) -> bool {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    file == MANIFEST || is_object(name) || captured(file).is_some()
+}
+
+fn is_object(name: &str) -> bool {
+    [".yaml", ".yml", ".json"].iter().any(|end| name.ends_with(end))
+}
+
+fn captured(file: &str) -> Option<CaptureFile> {
+    CaptureFile::ALL.into_iter().find(|captured| captured.file_name() == file)
 }
 
 /// A name as a path within the archive. Returns `None` if it leads elsewhere.
@@ -109,9 +242,6 @@ fn fill(bundle: &mut Bundle, path: &Path, files: Files) {
     for (name, bytes) in files {
         let shown = format!("{}/{name}", path.display());
         let parts: Vec<&str> = name.split('/').collect();
-        let is_object = || [".yaml", ".yml", ".json"].iter().any(|end| name.ends_with(end));
-        let captured =
-            |file: &str| CaptureFile::ALL.into_iter().find(|captured| captured.file_name() == file);
         let kind = match parts.as_slice() {
             [MANIFEST] => FileKind::Manifest,
             [NODES, node, file] => match captured(file) {
@@ -119,10 +249,10 @@ fn fill(bundle: &mut Bundle, path: &Path, files: Files) {
                 None => continue,
             },
             [NODES, ..] => continue,
-            _ if is_object() => FileKind::Objects,
+            _ if is_object(&name) => FileKind::Objects,
             _ => continue,
         };
-        let Ok(text) = String::from_utf8(bytes) else {
+        let Ok(text) = String::from_utf8(bytes.unwrap_or_default()) else {
             bundle.faults.push(Fault::new(Origin::file(shown), "not UTF-8"));
             continue;
         };

@@ -25,7 +25,7 @@ impl ClusterArgs {
     /// The options that name the input, as they are typed. Nothing where that is standard input, which
     /// was read.
     pub(crate) fn as_typed(&self) -> Command {
-        let Inputs { files, bundles, complete } = &self.inputs;
+        let Inputs { files, bundles, unpack_limit, complete } = &self.inputs;
         let mut typed = Command::default();
         if files.iter().any(|file| file.as_os_str() == "-") {
             return typed;
@@ -35,6 +35,9 @@ impl ClusterArgs {
         }
         for bundle in bundles {
             typed = typed.words("--bundle").path(bundle);
+        }
+        if let Some(limit) = unpack_limit {
+            typed = typed.words("--unpack-limit").value(limit.value());
         }
         let ApiArgs { live, kubeconfig, context, .. } = &self.api;
         if let Some(file) = kubeconfig.as_ref().filter(|file| !file.as_os_str().is_empty()) {

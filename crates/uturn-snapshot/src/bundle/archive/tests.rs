@@ -22,6 +22,7 @@ fn archive(files: &[(&str, &[u8], tar::EntryType)]) -> Vec<u8> {
 }
 
 fn unpacked(files: &[(&str, &[u8], tar::EntryType)], most: u64) -> Result<Vec<String>, String> {
+    let most = UnpackLimit::of_bytes(most << 10);
     let files = unpack(Path::new("b.tgz"), &*archive(files), most);
     let names = |files: Files| without_top(files).into_keys().collect();
     files.map(names).map_err(|fault| fault.to_string())
@@ -40,11 +41,96 @@ fn names_that_lead_out_are_refused() {
 }
 
 #[test]
-fn the_sum_of_all_files_is_bounded() {
-    let files = [("objects/a.yaml", &[b'a'; 60][..], FILE), ("objects/b.yaml", &[b'b'; 60], FILE)];
-    assert_eq!(unpacked(&files, 120).unwrap().len(), 2);
-    let fault = unpacked(&files, 119).unwrap_err();
-    assert!(fault.contains("once unpacked"), "{fault}");
+fn all_that_is_unpacked_counts() {
+    let long = vec![b'a'; 60 << 10];
+    let files = [("objects/a.yaml", &*long, FILE), ("notes.txt", &long, FILE)];
+    assert_eq!(unpacked(&files, 123).unwrap().len(), 2);
+    // A file that is not kept, and what stands between files, count as well.
+    let fault = unpacked(&files, 110).unwrap_err();
+    assert_eq!(
+        fault,
+        "b.tgz: more than 0 MiB once unpacked, at \"notes.txt\"\n  if you trust it, state how large it \
+         may become: --unpack-limit 1GiB"
+    );
+    let many: Vec<String> = (0..300).map(|at| format!("objects/{at}.yaml")).collect();
+    let many: Vec<_> = many.iter().map(|name| (&**name, &b""[..], FILE)).collect();
+    assert!(unpacked(&many, 100).unwrap_err().contains("once unpacked"));
+}
+
+/// What is behind the headers of an archive that nobody wrote by a library.
+fn packed(headers: &[(tar::EntryType, &str, &[u8])]) -> Vec<u8> {
+    archive(&headers.iter().map(|(kind, name, bytes)| (*name, *bytes, *kind)).collect::<Vec<_>>())
+}
+
+#[test]
+fn what_is_packed_too_well_is_refused() {
+    let zeros = vec![0; 40 << 20];
+    let limit = UnpackLimit::default();
+    let of = |bytes: &[u8], limit| {
+        let files = unpack(Path::new("b.tgz"), bytes, limit);
+        files.map(|files| files.len()).map_err(|fault| fault.to_string())
+    };
+    let packed_well = packed(&[(FILE, "objects/a.yaml", &zeros)]);
+    let fault = of(&packed_well, limit).unwrap_err();
+    assert!(fault.starts_with("b.tgz: more than 100 times as large"), "{fault}");
+    assert!(fault.contains("\"objects/a.yaml\"") && fault.contains("--unpack-limit"), "{fault}");
+    // Who states a limit has looked.
+    assert_eq!(of(&packed_well, "64MiB".parse().unwrap()), Ok(1));
+    // Behind the last file, and in another member.
+    let mut twice = packed(&[(FILE, "objects/a.yaml", b"a")]);
+    let mut more = GzEncoder::new(Vec::new(), Compression::fast());
+    more.write_all(&zeros).unwrap();
+    twice.extend(more.finish().unwrap());
+    assert!(of(&twice, limit).unwrap_err().contains("100 times"));
+}
+
+#[test]
+fn headers_and_names_are_bounded() {
+    let long = "n".repeat(5000);
+    let pax = |key: &str, value: &str| {
+        let field = |digits: usize| digits + key.len() + value.len() + 3;
+        let digits = (1..8).find(|digits| field(*digits).to_string().len() == *digits).unwrap();
+        format!("{} {key}={value}\n", field(digits)).into_bytes()
+    };
+    let file = (FILE, "objects/a.yaml", &b"a"[..]);
+    let extended = |kind, bytes: &[u8]| {
+        let files = unpack(
+            Path::new("b.tgz"),
+            &*packed(&[(kind, "x", bytes), file]),
+            UnpackLimit::default(),
+        );
+        files.map(|files| files.into_keys().collect::<Vec<_>>()).map_err(|fault| fault.to_string())
+    };
+    let (name, header) = (tar::EntryType::GNULongName, tar::EntryType::XHeader);
+    assert_eq!(extended(name, b"objects/long.yaml\0"), Ok(vec!["objects/long.yaml".to_owned()]));
+    assert_eq!(
+        extended(header, &pax("path", "objects/p.yaml")),
+        Ok(vec!["objects/p.yaml".to_owned()])
+    );
+    for (kind, bytes, expected) in [
+        (name, long.clone().into_bytes(), "a header of 5000 bytes"),
+        (name, vec![b'n'; 100 << 20], "a header of 104857600 bytes"),
+        (header, vec![b'n'; 1 << 20], "a header of 1048576 bytes"),
+        (header, pax("path", &long), "a name of more than 4096 bytes"),
+        (header, pax("path", "../a.yaml"), "leads out"),
+        (header, pax("size", "99999999999"), "8 GiB and more"),
+        (header, pax("GNU.sparse.realsize", "99999999999"), "sparse"),
+        (tar::EntryType::GNUSparse, Vec::new(), "neither a file nor a folder"),
+        (tar::EntryType::Link, Vec::new(), "neither a file nor a folder"),
+        (FILE, Vec::new(), "\"x\" is in it twice"),
+    ] {
+        let found = match kind {
+            FILE => {
+                let files = packed(&[(FILE, "x", b""), (FILE, "./x", b"")]);
+                unpack(Path::new("b.tgz"), &*files, UnpackLimit::default())
+                    .map(drop)
+                    .map_err(|fault| fault.to_string())
+            }
+            _ => extended(kind, &bytes).map(drop),
+        };
+        let fault = found.unwrap_err();
+        assert!(fault.starts_with("b.tgz: ") && fault.contains(expected), "{expected}: {fault}");
+    }
 }
 
 #[test]
@@ -60,11 +146,12 @@ fn a_folder_around_all_is_left_out() {
 fn what_is_cut_or_no_archive_is_a_fault() {
     let whole = archive(&[("objects/a.yaml", &[b'a'; 9000], FILE)]);
     for cut in [whole.len() / 2, whole.len() - 1, 1] {
-        let files = unpack(Path::new("b.tgz"), &whole[..cut], 1 << 20).map(Files::into_keys);
+        let files =
+            unpack(Path::new("b.tgz"), &whole[..cut], UnpackLimit::default()).map(Files::into_keys);
         let fault = files.err().unwrap().to_string();
         assert!(fault.contains("cannot be read as an archive"), "{cut}: {fault}");
     }
     let mut plain = Vec::new();
     plain.write_all(b"apiVersion: v1\n").unwrap();
-    assert!(unpack(Path::new("b.tgz"), &*plain, 1 << 20).is_err());
+    assert!(unpack(Path::new("b.tgz"), &*plain, UnpackLimit::default()).is_err());
 }

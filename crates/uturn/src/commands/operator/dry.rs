@@ -13,7 +13,7 @@ use uturn_operator::clb::Certificate;
 use uturn_operator::dry_run::{DryRun, DryRunError, dry_run};
 use uturn_operator::environment::{CertificateSecret, Environment};
 use uturn_operator::wanted;
-use uturn_snapshot::{Identities, Manifests};
+use uturn_snapshot::Identities;
 
 use super::settings;
 use crate::cli::{OperatorRun, Output};
@@ -55,7 +55,7 @@ fn cluster(args: &OperatorRun, printer: &Printer) -> Result<(Cluster, Environmen
     if inputs.files.is_empty() && inputs.bundles.is_empty() {
         return Err(input::nothing_named());
     }
-    let (manifests, faults) = Manifests::gather(&inputs.files, &inputs.bundles);
+    let (manifests, faults) = inputs.gather();
     let manifests = manifests.complete_if(inputs.complete);
     let loaded = uturn_snapshot::load_gathered(manifests.clone(), faults)
         .map_err(|faults| input::faulty(&faults))?;
