@@ -276,9 +276,15 @@ fn account(host: &str, port: &str, folder: &Path) -> Result<Found, String> {
     Ok(Found { config, source, user, proxy: None, named, is_unsent: false })
 }
 
+/// How large a kubeconfig may be.
+const MAX_BYTES: u64 = 16 << 20;
+
 /// Reads a kubeconfig.
 pub(crate) fn read(path: &Path) -> Result<Kubeconfig, LiveError> {
     let wrong = |why: String| LiveError::Kubeconfig(format!("{}: {why}", path.display()));
+    if fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() > MAX_BYTES) {
+        return Err(wrong(format!("larger than {} MiB", MAX_BYTES >> 20)));
+    }
     let read = Kubeconfig::read_from(path).map_err(|error| {
         wrong(match &error {
             // Its own message names the file once more.

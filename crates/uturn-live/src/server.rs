@@ -3,9 +3,11 @@
 use std::pin::Pin;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::Stream;
 use http::header::{ACCEPT, LOCATION};
 use http::{HeaderValue, Request, Uri};
+use http_body_util::{BodyExt as _, Collected, LengthLimitError, Limited};
 use kube::Client;
 use kube::api::{WatchEvent, WatchParams};
 use kube::client::Body;
@@ -21,6 +23,9 @@ const MAX_TRIES: u32 = 5;
 /// The pause before the second try. Each further one is twice as long.
 const PAUSE: Duration = Duration::from_millis(250);
 
+/// How many bytes an answer may have. A page has 500 objects.
+pub(crate) const MAX_ANSWER: usize = 256 << 20;
+
 /// How long an API server may be silent unless something else is asked for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -34,6 +39,8 @@ pub struct Server {
     patience: Duration,
     /// The proxy before it: scheme, host and port.
     proxy: Option<String>,
+    /// How many bytes an answer may have.
+    most: usize,
 }
 
 impl std::fmt::Debug for Server {
@@ -74,13 +81,19 @@ impl Server {
     /// A server behind a client. `url` and `user` are only shown; `namespace` is read where the
     /// whole cluster may not be.
     pub fn new(client: Client, url: String, user: String, namespace: String) -> Self {
-        Self { client, url, user, namespace, patience: PATIENCE, proxy: None }
+        Self { client, url, user, namespace, patience: PATIENCE, proxy: None, most: MAX_ANSWER }
     }
 
     /// The same, where the server may be silent for so long.
     #[must_use]
     pub fn patient_for(self, patience: Duration) -> Self {
         Self { patience, ..self }
+    }
+
+    /// The same, where an answer may have so many bytes.
+    #[must_use]
+    pub fn with_answers_of(self, most: usize) -> Self {
+        Self { most, ..self }
     }
 
     /// The same, behind a proxy, which errors name.
@@ -188,7 +201,7 @@ impl Server {
         let answer = self.client.send(request.map(Body::from)).await?;
         let status = answer.status();
         if status.is_success() {
-            let bytes = answer.into_body().collect_bytes().await?;
+            let bytes = self.whole(answer.into_body()).await?;
             return String::from_utf8(bytes.to_vec()).map_err(kube::Error::FromUtf8);
         }
         let why = match status.is_redirection() {
@@ -201,7 +214,7 @@ impl Server {
                 format!("the server redirects {place} ({}), which is not followed", status.as_u16())
             }
             false => {
-                let bytes = answer.into_body().collect_bytes().await?;
+                let bytes = self.whole(answer.into_body()).await?;
                 match serde_json::from_slice::<Status>(&bytes) {
                     Ok(status) if status.code != 0 => {
                         return Err(kube::Error::Api(status.boxed()));
@@ -212,6 +225,19 @@ impl Server {
         };
         let status = Status::failure(&why, "").with_code(status.as_u16());
         Err(kube::Error::Api(status.boxed()))
+    }
+
+    /// All bytes of an answer, which has no more than it may have.
+    async fn whole(&self, body: Body) -> Result<Bytes, kube::Error> {
+        let read = Limited::new(body, self.most).collect().await;
+        read.map(Collected::to_bytes).map_err(|why| match why.downcast::<kube::Error>() {
+            Ok(why) => *why,
+            Err(why) if why.is::<LengthLimitError>() => {
+                let why = format!("the answer has more than {} MiB", self.most >> 20);
+                kube::Error::Api(Status::failure(&why, "").with_code(413).boxed())
+            }
+            Err(why) => kube::Error::Service(why),
+        })
     }
 
     /// Watches what is at a path from a version on, or from now on if that is empty. The server

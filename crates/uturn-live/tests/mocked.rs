@@ -191,6 +191,20 @@ async fn what_is_not_what_was_asked_for_is_not_read() {
     }
 }
 
+/// An answer is not read further than it may be long.
+#[tokio::test]
+async fn an_answer_without_end_is_refused() {
+    let mock = Mock::shop();
+    let long = "x".repeat((1 << 20) + 1).leak();
+    mock.state().instead = Some((200, "", long));
+    let server = mock.server().with_answers_of(1 << 20);
+    let reading = read_from(&server, &analysis(500), &|_, _| {}).await.unwrap();
+    assert!(reading.is_empty() && !reading.unread().is_empty());
+    for unread in reading.unread() {
+        assert_eq!(&*unread.why, "the answer has more than 1 MiB", "{unread}");
+    }
+}
+
 /// A ConfigMap of another name is not taken for the one that was asked for.
 #[tokio::test]
 async fn a_single_object_is_the_one_that_was_asked_for() {

@@ -190,6 +190,16 @@ fn a_watch_that_cannot_be_written_ends() {
 }
 
 #[test]
+fn a_kubeconfig_has_a_size() {
+    let folder = Folder::new("api-large");
+    let file = std::fs::File::create(folder.0.join("large")).unwrap();
+    file.set_len(17 << 20).unwrap();
+    let said = folder.run(&["scan", "--kubeconfig", "large"]);
+    assert!(said.starts_with("exit 2\n") || said.starts_with("exit 3\n"), "{said}");
+    assert!(said.contains("large: larger than 16 MiB"), "{said}");
+}
+
+#[test]
 fn a_bundle_is_a_folder_or_an_archive_of_its_own_form() {
     let folder = Folder::new("api-forms");
     folder.file("there", "");
