@@ -60,8 +60,11 @@ impl Run {
         world.service("web", json!({}));
         world.ingress("front", "web", json!({}));
         let metrics = Arc::new(Metrics::default());
-        let settings =
-            Settings { cluster: "cls-aaaaaaaa".to_owned(), network: "vpc-aaaaaaaa".to_owned() };
+        let settings = Settings {
+            cluster: "cls-aaaaaaaa".to_owned(),
+            network: "vpc-aaaaaaaa".to_owned(),
+            ..Settings::default()
+        };
         let (client, cloud) = (world.server.client(), Arc::clone(&world.cloud));
         let shared = world.shared.clone();
         let mut controllers =

@@ -6,7 +6,7 @@ use flate2::write::GzEncoder;
 use super::*;
 
 /// An archive of files, each with the bytes of its name.
-fn archive(files: &[(&str, &[u8], tar::EntryType)]) -> Vec<u8> {
+fn archive(files: &[(&str, &[u8], EntryType)]) -> Vec<u8> {
     let mut builder = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     for (name, bytes, kind) in files {
         let mut header = tar::Header::new_gnu();
@@ -21,14 +21,14 @@ fn archive(files: &[(&str, &[u8], tar::EntryType)]) -> Vec<u8> {
     builder.into_inner().unwrap().finish().unwrap()
 }
 
-fn unpacked(files: &[(&str, &[u8], tar::EntryType)], most: u64) -> Result<Vec<String>, String> {
+fn unpacked(files: &[(&str, &[u8], EntryType)], most: u64) -> Result<Vec<String>, String> {
     let most = UnpackLimit::of_bytes(most << 10);
     let files = unpack(Path::new("b.tgz"), &*archive(files), most);
     let names = |files: Files| without_top(files).into_keys().collect();
     files.map(names).map_err(|fault| fault.to_string())
 }
 
-const FILE: tar::EntryType = tar::EntryType::Regular;
+const FILE: EntryType = EntryType::Regular;
 
 #[test]
 fn names_that_lead_out_are_refused() {
@@ -36,7 +36,7 @@ fn names_that_lead_out_are_refused() {
         let fault = unpacked(&[(name, b"a", FILE)], 100).unwrap_err();
         assert!(fault.starts_with("b.tgz: ") && fault.contains("leads out"), "{fault}");
     }
-    let fault = unpacked(&[("objects/a.yaml", b"", tar::EntryType::Symlink)], 100).unwrap_err();
+    let fault = unpacked(&[("objects/a.yaml", b"", EntryType::Symlink)], 100).unwrap_err();
     assert!(fault.contains("neither a file nor a folder"), "{fault}");
 }
 
@@ -58,7 +58,7 @@ fn all_that_is_unpacked_counts() {
 }
 
 /// What is behind the headers of an archive that nobody wrote by a library.
-fn packed(headers: &[(tar::EntryType, &str, &[u8])]) -> Vec<u8> {
+fn packed(headers: &[(EntryType, &str, &[u8])]) -> Vec<u8> {
     archive(&headers.iter().map(|(kind, name, bytes)| (*name, *bytes, *kind)).collect::<Vec<_>>())
 }
 
@@ -101,7 +101,7 @@ fn headers_and_names_are_bounded() {
         );
         files.map(|files| files.into_keys().collect::<Vec<_>>()).map_err(|fault| fault.to_string())
     };
-    let (name, header) = (tar::EntryType::GNULongName, tar::EntryType::XHeader);
+    let (name, header) = (EntryType::GNULongName, EntryType::XHeader);
     assert_eq!(extended(name, b"objects/long.yaml\0"), Ok(vec!["objects/long.yaml".to_owned()]));
     assert_eq!(
         extended(header, &pax("path", "objects/p.yaml")),
@@ -115,8 +115,8 @@ fn headers_and_names_are_bounded() {
         (header, pax("path", "../a.yaml"), "leads out"),
         (header, pax("size", "99999999999"), "8 GiB and more"),
         (header, pax("GNU.sparse.realsize", "99999999999"), "sparse"),
-        (tar::EntryType::GNUSparse, Vec::new(), "neither a file nor a folder"),
-        (tar::EntryType::Link, Vec::new(), "neither a file nor a folder"),
+        (EntryType::GNUSparse, Vec::new(), "neither a file nor a folder"),
+        (EntryType::Link, Vec::new(), "neither a file nor a folder"),
         (FILE, Vec::new(), "\"x\" is in it twice"),
     ] {
         let found = match kind {
@@ -135,7 +135,7 @@ fn headers_and_names_are_bounded() {
 
 #[test]
 fn a_folder_around_all_is_left_out() {
-    let folder = tar::EntryType::Directory;
+    let folder = EntryType::Directory;
     let files = [("./mine/", &b""[..], folder), ("./mine/objects/a.yaml", b"a", FILE)];
     assert_eq!(unpacked(&files, 100), Ok(vec!["objects/a.yaml".to_owned()]));
     let files = [("objects/a.yaml", &b"a"[..], FILE), ("objects/b.yaml", b"b", FILE)];
