@@ -117,7 +117,7 @@ pub fn text(report: &ProbeReport, style: Style) -> String {
     text.push('\n');
     match &report.cases[..] {
         [] => {}
-        [only] => text.line(&format!("{}", only_fit(only, style))),
+        [only] => text.line(&only_fit(only, style)),
         cases => {
             for case in cases {
                 let conditions = case.verdict.conditions.join(" and ");

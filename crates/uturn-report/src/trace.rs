@@ -31,7 +31,7 @@ pub fn text(
     text.line(&format!("{} → {} ({})", flow.from, flow.to, flow.protocol));
     for verdict in verdicts {
         if verdicts.len() > 1 {
-            text.paragraph(&format!("{}", style.bold(&condition(verdict))));
+            text.paragraph(&style.bold(&condition(verdict)));
         }
         let mut routes: Vec<&Route> = verdict.routes.iter().collect();
         // What goes wrong is what people came for.

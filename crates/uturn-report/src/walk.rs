@@ -170,7 +170,7 @@ pub fn text(ends: &[WalkEnd], style: Style) -> String {
             place(end.leg.src),
             place(end.leg.dst)
         );
-        text.line(&format!("{}", style.bold(&heading)));
+        text.line(&style.bold(&heading));
         for (at, case) in cases(end).iter().enumerate() {
             let word = if at == 0 { "if" } else { "or if" };
             text.line(&format!("  {}", style.yellow(&format!("{word} {case}"))));

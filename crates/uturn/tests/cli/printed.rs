@@ -218,7 +218,7 @@ fn suggested_commands_are_read_as_they_are_meant() {
             serde_json::from_slice(&{ all }.current_dir(&folder.0).output().unwrap().stdout)
                 .unwrap();
         let is_there = |finding: &Value| {
-            finding.to_string().contains(&*Value::from(&*path).to_string().trim_matches('"'))
+            finding.to_string().contains(Value::from(&*path).to_string().trim_matches('"'))
         };
         assert!(all["findings"].as_array().unwrap().iter().any(is_there), "{path:?}: {all}");
     }

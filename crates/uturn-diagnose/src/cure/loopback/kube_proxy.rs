@@ -172,7 +172,7 @@ pub(super) fn newer_kube_proxy(case: &Case<'_>) -> Option<Proposal> {
         made = made.types(
             Command::new("kubectl -n kube-system set image ds/kube-proxy")
                 .words("kube-proxy=REPOSITORY/kube-proxy:")
-                .joined(&new),
+                .joined(new),
         );
     }
     if case.manifests.text_at(&facts(), &["kubeProxy", "version"].map(At::from)).is_some() {
