@@ -96,7 +96,7 @@ fn failed(cluster: &Cluster, node: u8, files: &Files) -> Vec<String> {
     let failed = lines.iter().filter(|line| line.state == State::Failed);
     failed
         .map(|line| {
-            let next = line.next.clone().unwrap_or_default();
+            let next = line.next.as_deref().unwrap_or_default();
             next.trim_start_matches("uturn explain ").to_owned()
         })
         .collect()
