@@ -20,6 +20,7 @@ mod packet;
 mod printer;
 #[cfg(feature = "lab")]
 mod scenarios;
+#[cfg(feature = "live")]
 mod secret_file;
 mod status;
 

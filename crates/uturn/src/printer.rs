@@ -10,7 +10,7 @@ use anstream::AutoStream;
 use anstream::stream::RawStream;
 use uturn_model::visible;
 use uturn_report::Style;
-use uturn_report::style::{in_a_line, on_terminal};
+use uturn_report::style::on_terminal;
 
 use crate::called;
 use crate::cli::{ColorChoice, Global};
@@ -98,7 +98,7 @@ impl Printer {
     pub(crate) fn progress(&self, message: &str) {
         if !self.quiet && io::IsTerminal::is_terminal(&io::stderr()) {
             let mut err = io::stderr().lock();
-            let message = in_a_line(message);
+            let message = uturn_report::style::in_a_line(message);
             let _ = write!(err, "\r\x1b[K{}", on_terminal(&message)).and_then(|()| err.flush());
         }
     }

@@ -7,12 +7,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use uturn_lb::cloud::tke::profile::clb;
 use uturn_lb::config::Config;
-use uturn_model::ingress::PathKind;
-use uturn_model::lb::{Listener, ListenerProtocol, Rule, Scope, Source, Target, TargetKind};
-use uturn_model::{LoadBalancer, NamespacedName, ObjectKind, ObjectRef, Port};
 use uturn_proxy::{Detail, Server};
+use uturn_snapshot::{Source, read_lb_config};
 
 /// Only ends what hangs.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -80,34 +77,23 @@ impl Proxy {
 
 /// One listener with one rule, which checks no target.
 fn config(address: SocketAddr, target: SocketAddr) -> io::Result<Config> {
-    let mut profile = clb(ListenerProtocol::Http.layer());
-    profile.source = Source::Replaced("127.0.0.1/32".parse().map_err(io::Error::other)?);
-    profile.avoids_client = false;
-    profile.health_check = None;
-    profile.passive_check = None;
-    let service = NamespacedName::new("shop", "front").map_err(io::Error::other)?;
-    let node = "n1".parse().map_err(io::Error::other)?;
-    let rule = Rule {
-        host: None,
-        path: Some(("/".into(), PathKind::Prefix)),
-        owner: ObjectRef::namespaced(ObjectKind::Ingress, &service),
-        service,
-        targets: vec![Target { address: target, weight: 10, kind: TargetKind::NodePort(node) }],
-        redirect: None,
-    };
-    let port = Port::new(address.port()).ok_or(io::ErrorKind::InvalidInput)?;
-    let listener = Listener { port, protocol: ListenerProtocol::Http, profile, rules: vec![rule] };
-    let load_balancer = LoadBalancer {
-        name: "lb".into(),
-        vip: address.ip(),
-        scope: Scope::Private,
-        zone: None,
-        security_groups: Vec::new(),
-        listeners: vec![listener],
-    };
-    let mut config = Config::plain(vec![load_balancer]);
-    config.process.workers = Some(1);
-    Ok(config)
+    let (vip, port) = (address.ip(), address.port());
+    let text = format!(
+        r#"apiVersion: uturn.dev/v1alpha1
+kind: DataPlane
+spec: {{workers: 1}}
+---
+apiVersion: uturn.dev/v1alpha1
+kind: LoadBalancer
+metadata: {{name: lb}}
+spec:
+  vip: {vip}
+  listeners:
+  - {{port: {port}, protocol: HTTP, source: 127.0.0.1/32, avoidsClient: false, healthCheck: none, passiveCheck: none, targets: ["{target}"]}}
+"#
+    );
+    read_lb_config(vec![Source { name: "lb.yaml".into(), text }])
+        .map_err(|faults| io::Error::other(format!("{faults:?}")))
 }
 
 /// Answers each request with 200, after a look at its head.

@@ -1,10 +1,5 @@
 //! The order of chains by jumps: each chain comes after those that lead to it.
 
-use super::Kernel;
-use super::stages::Stage;
-use super::walk::Walk;
-use crate::iptables::TableKind;
-
 /// The rank of each node of a graph without loops: every link leads to a higher one.
 pub(super) fn ranks(links: &[Vec<usize>]) -> Box<[u32]> {
     let mut left: Vec<usize> = Vec::with_capacity(links.len());
@@ -34,23 +29,6 @@ pub(super) fn ranks(links: &[Vec<usize>]) -> Box<[u32]> {
         ranks[node] = rank as u32;
     }
     ranks.into()
-}
-
-impl Kernel {
-    /// The ranks of the chains that a walk is in; `None` between tables.
-    pub(super) fn chain_ranks(&self, walk: &Walk) -> Option<&[u32]> {
-        if walk.frames.is_empty() {
-            return None;
-        }
-        let family = walk.packet.family();
-        let table = match self.plan.stages(family, walk.hook).get(walk.stage)? {
-            Stage::Table(kind) => *kind,
-            Stage::Nat(_) => TableKind::Nat,
-            Stage::Nft(_) | Stage::NftNat(..) => return Some(self.nft.ranks()),
-            _ => return None,
-        };
-        Some(self.rules(family).0.table(table)?.ranks())
-    }
 }
 
 #[cfg(test)]

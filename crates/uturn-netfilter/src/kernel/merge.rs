@@ -13,11 +13,12 @@ use uturn_model::{Evidence, Step, StepKind};
 
 use super::Kernel;
 use super::branches::{Branches, OpenBranches};
-use super::stages::{self, Followed};
+use super::stages::{self, Followed, Stage};
 use super::walk::Walk;
 use crate::connection::Connection;
 use crate::end::{End, EndKind};
 use crate::hash::{FastMap, FastState};
+use crate::iptables::TableKind;
 
 /// The number of steps of a branch that was given up that are shown.
 const SHOWN: usize = 100;
@@ -145,6 +146,23 @@ impl Ord for Position {
 impl PartialOrd for Position {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
+    }
+}
+
+impl Kernel {
+    /// The ranks of the chains that a walk is in; `None` between tables.
+    fn chain_ranks(&self, walk: &Walk) -> Option<&[u32]> {
+        if walk.frames.is_empty() {
+            return None;
+        }
+        let family = walk.packet.family();
+        let table = match self.plan.stages(family, walk.hook).get(walk.stage)? {
+            Stage::Table(kind) => *kind,
+            Stage::Nat(_) => TableKind::Nat,
+            Stage::Nft(_) | Stage::NftNat(..) => return Some(self.nft.ranks()),
+            _ => return None,
+        };
+        Some(self.rules(family).0.table(table)?.ranks())
     }
 }
 

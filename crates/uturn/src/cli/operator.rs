@@ -5,9 +5,14 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use uturn_model::Name;
-use uturn_operator::shares::Share;
 
 use super::{Inputs, Output};
+
+#[cfg(feature = "live")]
+type Share = uturn_operator::shares::Share;
+/// Not read where the command only says what it lacks.
+#[cfg(not(feature = "live"))]
+type Share = String;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Operator {
