@@ -7,8 +7,9 @@
 //!
 //! - A write that was performed is not performed again.
 //! - Another use of the signature for a write has to come within [`TOGETHER`] of the first. Honest
-//!   clients sign each request anew, so that theirs does: two requests with the same parameters in
-//!   one second, or a write that failed and is tried again at once.
+//!   clients sign each request anew, so that theirs does: two actions with the same parameters in
+//!   one second (RegisterTargets, DeregisterTargets), or a write that failed and is tried again at
+//!   once.
 //!
 //! The refusal is `RequestLimitExceeded`: clients that repeat a request wait and sign it anew, which
 //! is what one has to do whose equal writes come twice in a second. A write that names a client
@@ -54,13 +55,13 @@ struct Used {
 }
 
 /// How a signature was used.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Use {
     first: Timestamp,
     expires: i64,
     is_write: bool,
-    /// Whether a write with it was performed, or is being performed.
-    is_done: bool,
+    /// The actions of the writes with it that were performed, or are being performed.
+    done: Vec<String>,
 }
 
 /// A write that may be performed.
@@ -69,6 +70,7 @@ pub(super) struct Admission<'a> {
     replays: &'a Replays,
     account: &'a str,
     key: Key,
+    action: String,
 }
 
 impl Replays {
@@ -99,7 +101,7 @@ impl Replays {
         }
         let expires = expires(signed);
         used.reads.insert((expires, key));
-        used.by_key.insert(key, Use { first: now, expires, is_write: false, is_done: false });
+        used.by_key.insert(key, Use { first: now, expires, is_write: false, done: Vec::new() });
     }
 
     /// Lets a write be performed, once.
@@ -117,16 +119,18 @@ impl Replays {
         if signed.timestamp.as_second() < self.begins.as_second() {
             return Err(refused("it was signed before this server was started"));
         }
-        let key = key(signed, request, request.header("X-TC-Action").unwrap_or_default());
+        let action = request.header("X-TC-Action").unwrap_or_default();
+        let key = key(signed, request, action);
         let mut accounts = self.accounts();
         let used = accounts.entry(account.to_owned()).or_default();
         used.forget(now);
         let expires = expires(signed);
         if let Some(known) = used.by_key.get_mut(&key) {
-            if known.is_done || now.duration_since(known.first) > TOGETHER {
+            let is_done = known.done.iter().any(|done| done == action);
+            if is_done || now.duration_since(known.first) > TOGETHER {
                 return Err(refused("its signature was used before"));
             }
-            known.is_done = true;
+            known.done.push(action.to_owned());
             if !known.is_write {
                 known.is_write = true;
                 let entry = (known.expires, key);
@@ -138,9 +142,10 @@ impl Replays {
                 return Err(refused("too many writes were signed in the last minutes"));
             }
             used.writes.insert((expires, key));
-            used.by_key.insert(key, Use { first: now, expires, is_write: true, is_done: true });
+            let done = vec![action.to_owned()];
+            used.by_key.insert(key, Use { first: now, expires, is_write: true, done });
         }
-        Ok(Admission { replays: self, account, key })
+        Ok(Admission { replays: self, account, key, action: action.to_owned() })
     }
 
     fn accounts(&self) -> MutexGuard<'_, HashMap<String, Used>> {
@@ -155,7 +160,7 @@ impl Admission<'_> {
         let mut accounts = self.replays.accounts();
         let used = accounts.get_mut(self.account);
         if let Some(used) = used.and_then(|used| used.by_key.get_mut(&self.key)) {
-            used.is_done = false;
+            used.done.retain(|done| *done != self.action);
         }
     }
 }
@@ -263,6 +268,20 @@ mod tests {
         read(3, 0);
         assert!(admits(&replays, &signed(3, 0), 900));
         assert!(!admits(&replays, &signed(3, 0), 950));
+    }
+
+    #[test]
+    fn two_actions_of_one_second_may_have_the_same_parameters() {
+        let replays = Replays::new(at(0));
+        let headers = |action: &str| vec![("X-TC-Action".to_owned(), action.to_owned())];
+        let admits = |action: &str, milliseconds| {
+            let (headers, signed) = (headers(action), signed(1, 0));
+            replays.admit("a", &signed, &request(&headers, b"{}"), at(milliseconds)).is_ok()
+        };
+        assert!(admits("RegisterTargets", 0));
+        assert!(admits("DeregisterTargets", 700));
+        assert!(!admits("RegisterTargets", 800), "it was performed");
+        assert!(!admits("DeleteListener", 3_100), "the signature is not of this second");
     }
 
     #[test]
