@@ -56,7 +56,7 @@ pub(crate) fn kubeconfigs(plane: &ControlPlane) {
     let mut config = plane.config_of(&token, plane.port);
     config["current-context"] = "".into();
     let path = write(plane, "no-context", &config);
-    let named = format!("uturn trace --kubeconfig {path} --context live --from");
+    let named = format!("uturn trace --kubeconfig {path} --context=live --from");
     assert_eq!(
         scanned(plane, &["--context", "live", "--kubeconfig", &path], ""),
         expected.replace("uturn trace --from", &named)
