@@ -152,7 +152,15 @@ fn yaml(reports: &[CureReport], printer: &Printer) {
     };
     let mut offered = offered.peekable();
     let Some(first) = offered.clone().find(to_apply).or_else(|| offered.peek().copied()) else {
-        printer.note("no cure works here: nothing to apply");
+        let all = reports.iter().flat_map(|report| &report.cures);
+        let untried: Vec<&str> = all.filter(|cure| cure.is_untried).map(|cure| cure.name).collect();
+        printer.note(&match untried.as_slice() {
+            [] => "no cure works here: nothing to apply".to_owned(),
+            some => {
+                let names = some.join(", ");
+                format!("no cure that was tried works here: nothing to apply; not tried: {names}")
+            }
+        });
         return;
     };
     printer.note(&format!("{}: {}", first.name, first.title));

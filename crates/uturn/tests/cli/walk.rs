@@ -229,3 +229,39 @@ fn what_is_no_dump_is_refused_in_one_line() {
     folder.file("node/iptables.save", twice);
     assert_snapshot!("walk_two_destinations", walk(&folder, &[]));
 }
+
+/// Nine chains that each jump twice to the next one, the last with one rule: 0.5 kB.
+fn nine_chains(last: &str) -> String {
+    let mut text = "*filter\n:INPUT ACCEPT [0:0]\n".to_owned();
+    (0..9).for_each(|level| text.push_str(&format!(":C{level} - [0:0]\n")));
+    text.push_str("-A INPUT -j C0\n");
+    for level in 1..9 {
+        text.push_str(&format!("-A C{} -j C{level}\n", level - 1).repeat(2));
+    }
+    format!("{text}-A C8 {last}\nCOMMIT\n")
+}
+
+#[test]
+fn chains_that_lead_to_the_next_twice_end_as_they_would_once() {
+    for (at, (last, ends)) in [
+        ("-m statistic --mode random --probability 0.50000000000 -j RETURN", vec!["100.0 %"]),
+        ("-p tcp -m osf --genre Linux --ttl 1 -j DROP", vec!["50.0 %"; 2]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let folder = node(&format!("nine-chains-{at}"), &[("iptables.save", &nine_chains(last))]);
+        let json: serde_json::Value = {
+            let told = walk(&folder, &["-o", "json"]);
+            let (_, json) = told.split_once("--- stdout\n").unwrap();
+            serde_json::from_str(json.split("--- stderr").next().unwrap()).unwrap()
+        };
+        let shares: Vec<String> = json["ends"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|end| format!("{:.1} %", 100.0 * end["share"].as_f64().unwrap()))
+            .collect();
+        assert_eq!(shares, ends, "{last}: {json:#}");
+    }
+}
