@@ -1,5 +1,6 @@
 //! Running other programs: what is run is shown, and what failed is named.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -28,8 +29,20 @@ pub(crate) fn cargo(words: &[&str]) -> Command {
 /// A cargo command that takes no `--locked`, or that has words after `--`.
 pub(crate) fn plain_cargo(words: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_this_package(name)) {
+        command.env_remove(name);
+    }
     command.args(words).current_dir(root());
     command
+}
+
+/// Whether cargo set a variable to describe the package of this program.
+///
+/// Build scripts of dependencies watch these variables: with them, a build by `cargo xtask` would
+/// invalidate what a plain `cargo test` had built, and the other way round.
+fn is_of_this_package(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    name.starts_with(b"CARGO_PKG_") || name.starts_with(b"CARGO_MANIFEST_")
 }
 
 /// The top of the workspace.
