@@ -449,6 +449,14 @@ fn what_ipset_list_prints_is_read_as_what_ipset_save_prints() {
             "a:5:1: found \"10.0.0.1.5\", expected an IPv4 address, a network or a range",
         ),
         ("Name: A\nMembers:\n", "a:2:1: found no header of set A, expected one before this"),
+        (
+            "Name: A\"B\nType: hash:ip\nHeader: family inet\nMembers:\n",
+            "a:1:7: found \"A\\\"B\", expected no quote within it",
+        ),
+        (
+            "Name: A\nType: hash:ip\"\nHeader: family inet\nMembers:\n",
+            "a:2:7: found \"hash:ip\\\"\", expected no quote within it",
+        ),
     ] {
         assert_eq!(ipset::parse("a", text).unwrap_err()[0].to_string(), expected);
     }

@@ -36,6 +36,10 @@ pub(super) fn read<'a>(reader: &mut Reader<'a>, file: &SourceName, text: &'a str
         if let Some(name) = line.strip_prefix("Name:") {
             end(reader, block.take());
             let name = (Cow::Borrowed(name.trim()), 7);
+            if let Err((column, message)) = check_quotes(&name.0, name.1) {
+                reader.fault(number, column, message);
+                continue;
+            }
             let (kind, count) = (None, None);
             block = Some(Block { name, origin, kind, count, found: 0, has_members: false });
             continue;
@@ -63,7 +67,11 @@ fn field_or_member<'a>(
     let (field, value) = line.split_once(':').unwrap_or((line, ""));
     let at = (line.len() - value.len()) as u32;
     match field.trim() {
-        "Type" => block.kind = Some(value.trim()),
+        "Type" => {
+            let kind = value.trim_start();
+            check_quotes(kind.trim_end(), (line.len() - kind.len()) as u32 + 1)?;
+            block.kind = Some(kind.trim_end());
+        }
         "Header" => {
             let kind = block.kind.ok_or_else(|| {
                 (1, format!("found no type of set {}, expected `Type:` before this", block.name.0))
@@ -89,6 +97,15 @@ fn field_or_member<'a>(
         _ => {}
     }
     Ok(())
+}
+
+/// Refuses a quote in a name or a type, which `ipset save` does not escape: the name cannot be told from
+/// a quoted one there.
+fn check_quotes(word: &str, column: u32) -> Result<(), Fault> {
+    match word.contains('"') {
+        true => Err((column, format!("found {word:?}, expected no quote within it"))),
+        false => Ok(()),
+    }
 }
 
 /// Reports a set with fewer members than stated: the text is incomplete.
