@@ -7,7 +7,7 @@ use crate::node::chains::Chains;
 use crate::node::iptables;
 use crate::objects::value;
 use crate::settings::{FIELDS, setting, values, version};
-use crate::text::{HOSTS, NAMES, redact};
+use crate::text::{HOSTS, NAMES, Vocabulary, redact};
 
 /// Redacts a Facts document. Its metadata goes.
 pub(crate) fn facts(document: Value, names: &mut Names) -> Value {
@@ -55,6 +55,10 @@ fn spec(field: &str, of: Value, names: &mut Names) -> Value {
             // A name of a node, or `all`.
             "nodes" if text != "all" => redact(&text, names, NAMES).into(),
             "domain" | "hostname" | "searches" => redact(&text, names, HOSTS).into(),
+            "protocol" => {
+                let words = Vocabulary { ignores_case: true, ..values() };
+                redact(&text, names, words).into()
+            }
             // One of a few, which are the program's own.
             "product" | "delivery" => text.into(),
             _ => redact(&text, names, values()).into(),

@@ -15,7 +15,7 @@ use crate::annotations;
 use crate::config_maps;
 use crate::names::Names;
 use crate::settings;
-use crate::text::{HOSTS, NAMES, redact};
+use crate::text::{HOSTS, NAMES, PROTOCOLS, redact};
 
 /// The kinds that are read.
 static READ: LazyLock<HashSet<&'static str>> =
@@ -142,6 +142,7 @@ pub(crate) fn value(field: &str, of: Value, names: &mut Names) -> Value {
             | "httpCheckDomain",
             Value::String(text),
         ) => redact(&text, names, HOSTS).into(),
+        ("protocol" | "scheme", Value::String(text)) => redact(&text, names, PROTOCOLS).into(),
         (_, Value::String(text)) => redact(&text, names, NAMES).into(),
         (_, plain) => plain,
     }

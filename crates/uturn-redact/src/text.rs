@@ -32,6 +32,8 @@ pub(crate) const NAMES: Vocabulary =
     Vocabulary { words: None, keeps_numbers: false, hides_numbers: false, ignores_case: false };
 /// Names of hosts.
 pub(crate) const HOSTS: Vocabulary = Vocabulary { ignores_case: true, ..NAMES };
+/// Names of protocols, which are read in any case.
+pub(crate) const PROTOCOLS: Vocabulary = Vocabulary { ignores_case: true, ..NAMES };
 /// What people write beside rules.
 pub(crate) const REMARKS: Vocabulary = Vocabulary { hides_numbers: true, ..NAMES };
 

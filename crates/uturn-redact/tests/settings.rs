@@ -146,6 +146,25 @@ data:
     }
 }
 
+/// Objects and Facts name protocols in any case.
+#[test]
+fn protocols_in_any_case() {
+    const FIRST: &str = "# Three nodes,";
+    for [tcp, udp] in [["Tcp", "uDP"], ["tCP", "Udp"]] {
+        let facts = format!(
+            "apiVersion: uturn.dev/v1alpha1\nkind: Facts\nspec:\n  nodes: {{\"*\": {{securityGroups: [sg]}}}}\n  \
+             securityGroups:\n    sg:\n      inbound: [{{action: accept, protocol: {tcp}, ports: 30000-32768, peer: all}}]\n\
+             ---\n{FIRST}"
+        );
+        let edits = [
+            (FIRST, &*facts),
+            ("protocol: TCP", &*format!("protocol: {tcp}")),
+            ("protocol: UDP", &*format!("protocol: {udp}")),
+        ];
+        assert_same(&shop(&edits), 3, tcp);
+    }
+}
+
 #[test]
 fn names_and_labels_of_nodes() {
     for name in ["k3s-agent-", "ip-10-0-0-1", "private-", "umbra-"] {
