@@ -60,6 +60,12 @@ pub trait HealthView: Debug + Send + Sync {
         let _ = (load_balancer, listener);
         None
     }
+
+    /// Whether a listener of a load balancer is not served.
+    fn has_unserved_listeners(&self, load_balancer: &str) -> bool {
+        let _ = load_balancer;
+        false
+    }
 }
 
 /// The view without a data plane: nothing is known.

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 
 use serde::Serialize;
+use uturn_lb::change::{BalancerKey, ListenerKey};
 use uturn_lb::config::{BalancerConfig, Config};
 use uturn_model::lb::{self, Scope};
 use uturn_model::{IpNet, LoadBalancer as ServedBalancer, Text};
@@ -19,6 +20,9 @@ pub use self::certificates::CertificateFile;
 use crate::inventory::Inventory;
 use crate::state::{Account, Certificate, Listener, LoadBalancer, Place};
 use crate::unserved::Unserved;
+
+/// A load balancer (`None`) or one of its listeners, by their ids.
+pub type Part = (String, Option<String>);
 
 /// What the data plane has to serve.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,10 +34,12 @@ pub struct Plan {
     pub certificates: Vec<CertificateFile>,
     /// What cannot be served, and why.
     pub left_out: Vec<LeftOut>,
-    /// Load balancers with a listener where an older one has its own, and what to say of it.
-    pub conflicts: BTreeMap<String, String>,
-    /// Load balancers (`None`) and listeners of which nothing, or not every rule, is served.
-    pub unserved: BTreeMap<(String, Option<String>), Unserved>,
+    /// Listeners at a port of which an older load balancer has its own, and what to say of it.
+    pub conflicts: BTreeMap<Part, String>,
+    /// Load balancers and listeners of which nothing, or not every rule, is served.
+    pub unserved: BTreeMap<Part, Unserved>,
+    /// The ids of the listeners.
+    pub listeners: BTreeMap<ListenerKey, String>,
 }
 
 /// Something that the data plane does not serve, or not as it was asked for.
@@ -133,7 +139,8 @@ fn add<'a>(
                 if owner != load_balancer.id {
                     let message = format!("{address} is another load balancer's already");
                     notes.push(message.clone());
-                    plan.conflicts.insert(load_balancer.id.clone(), message);
+                    let part = (load_balancer.id.clone(), Some(listener.id.clone()));
+                    plan.conflicts.insert(part, message);
                     unserved = Some(Unserved::Conflict);
                     continue;
                 }
@@ -144,6 +151,12 @@ fn add<'a>(
                     plan.certificates.extend(planner.certificates(listener, &mut notes));
                     let authority = planner.authority(listener).ok().flatten();
                     plan.certificates.extend(authority.map(|(file, _)| file));
+                    let key = ListenerKey {
+                        balancer: BalancerKey::of(&served.load_balancer),
+                        port: model.port,
+                        transport: model.protocol.transport(),
+                    };
+                    plan.listeners.insert(key, listener.id.clone());
                     served.load_balancer.listeners.push(model);
                     served.listeners.push(settings);
                 }

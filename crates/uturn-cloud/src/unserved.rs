@@ -80,6 +80,10 @@ impl Unserved {
         Some(Self::ALL.into_iter().find(|why| why.name() == name).unwrap_or(Self::Refused))
     }
 
+    /// The flag of a load balancer of which some listeners are not served: their own flags say
+    /// why. Lists have load balancers alone, and so this.
+    pub const SOME_LISTENERS: &str = "ListenersNotServed";
+
     /// Its name, as flags and metrics have it.
     pub fn name(self) -> &'static str {
         match self {
@@ -148,7 +152,7 @@ mod tests {
         }
         assert_eq!(Unserved::of_flag("NotServed.SomethingNew"), Some(Unserved::Refused));
         assert_eq!(Unserved::of_flag("NotServed"), Some(Unserved::Refused));
-        for other in ["Stop", "SnatEnable", "NotServedAtAll", ""] {
+        for other in ["Stop", "SnatEnable", "NotServedAtAll", Unserved::SOME_LISTENERS, ""] {
             assert_eq!(Unserved::of_flag(other), None, "{other}");
         }
     }

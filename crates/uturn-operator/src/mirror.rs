@@ -178,6 +178,7 @@ fn has_head(known: &Balancer, head: &Balancer) -> bool {
         && known.tags == head.tags
         && known.settings == head.settings
         && known.unserved == head.unserved
+        && known.has_unserved_listeners == head.has_unserved_listeners
 }
 
 #[cfg(test)]
@@ -196,6 +197,7 @@ mod tests {
             tags: tags.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
             settings: BalancerSettings::default(),
             unserved: None,
+            has_unserved_listeners: false,
             listeners: BTreeMap::new(),
             foreign: Vec::new(),
         }
@@ -218,6 +220,10 @@ mod tests {
         };
         let heads = vec![unserved(), balancer("lb-2", "u2")];
         assert_eq!(mirror.list(heads, asked, now), set(&["lb-1"]), "it is not served any more");
+        let asked = mirror.clock();
+        let partly = Balancer { has_unserved_listeners: true, ..balancer("lb-2", "u2") };
+        let heads = vec![unserved(), partly];
+        assert_eq!(mirror.list(heads, asked, now), set(&["lb-2"]), "a part of it is not");
         let asked = mirror.clock();
         let changed = Balancer { is_public: false, ..balancer("lb-2", "u2") };
         let heads = vec![changed, balancer("lb-3", "u3")];

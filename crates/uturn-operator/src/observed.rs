@@ -51,6 +51,8 @@ pub struct Balancer {
     pub settings: BalancerSettings,
     /// Why the cloud does not serve it, or not as it stands; `None` if it does.
     pub unserved: Option<Unserved>,
+    /// Whether the cloud says that it does not serve some of its listeners.
+    pub has_unserved_listeners: bool,
     /// The controllers' listeners.
     pub listeners: BTreeMap<ListenerKey, Listener>,
     /// The user's listeners.

@@ -4,7 +4,7 @@
 use tokio::sync::watch;
 
 use super::{Cloud, StorageError};
-use crate::plane::{self, Plan, PlanContext};
+use crate::plane::{self, Part, Plan, PlanContext};
 use crate::state::{Batch, Place, Record, RecordKey, RecordKind, Task, TaskStatus};
 
 /// What has to be served.
@@ -27,6 +27,16 @@ pub struct ServingTask {
     pub id: String,
     /// The load balancers that it changes.
     pub load_balancers: Vec<String>,
+    /// The listeners that it changes, adds or removes.
+    pub listeners: Vec<String>,
+}
+
+impl ServingTask {
+    /// Whether it asked for a load balancer (`None`) or a listener to be as it is now.
+    pub fn asked_for(&self, (load_balancer, listener): &Part) -> bool {
+        let changes = |id: &String| self.listeners.contains(id);
+        self.load_balancers.contains(load_balancer) && listener.as_ref().is_none_or(changes)
+    }
 }
 
 /// A task that has ended.
@@ -63,6 +73,7 @@ impl Cloud {
                     place: place.clone(),
                     id: id.clone(),
                     load_balancers: task.load_balancers.clone(),
+                    listeners: task.listeners.clone(),
                 }));
             }
             Work { change: self.change(), plan: plane::plan(accounts, context), tasks }

@@ -1,6 +1,6 @@
 //! Load balancers as documents for one machine.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use uturn_lb::change::{BalancerKey, Change, ListenerKey};
 use uturn_lb::config::{BalancerConfig, Config, ListenerSettings};
-use uturn_model::lb;
+use uturn_model::{LoadBalancer, lb};
 use uturn_snapshot::LbFile;
 
 use super::admin::TargetRow;
@@ -21,10 +21,12 @@ use crate::plane::Plan;
 pub(super) type Balancers = BTreeMap<String, Arc<Balancer>>;
 
 /// A load balancer as a machine serves it.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(super) struct Balancer {
     /// One for each of its addresses.
     served: Vec<BalancerConfig>,
+    /// The ids of its listeners.
+    ids: BTreeMap<ListenerKey, String>,
 }
 
 impl Balancer {
@@ -32,6 +34,81 @@ impl Balancer {
     pub(super) fn addresses(&self) -> Vec<IpAddr> {
         self.served.iter().map(|served| served.load_balancer.vip).collect()
     }
+
+    /// The ids of its listeners.
+    pub(super) fn listeners(&self) -> BTreeSet<&String> {
+        self.ids.values().collect()
+    }
+
+    /// The ids of its listeners that show certificates to their clients.
+    pub(super) fn listeners_with_certificates(&self) -> BTreeSet<String> {
+        let parts = self.served.iter().flat_map(parts);
+        let parts = parts.filter(|(_, _, settings)| !settings.certificates.is_empty());
+        parts.filter_map(|(key, ..)| self.ids.get(&key).cloned()).collect()
+    }
+
+    /// Whether a listener is the same here and there.
+    pub(super) fn has_same(&self, listener: &str, there: &Self) -> bool {
+        self.part(listener).eq(there.part(listener))
+    }
+
+    /// A listener at each of its addresses and ports.
+    fn part<'b>(
+        &'b self,
+        listener: &'b str,
+    ) -> impl Iterator<Item = (ListenerKey, &'b lb::Listener, &'b ListenerSettings)> {
+        let parts = self.served.iter().flat_map(parts);
+        parts.filter(move |(key, ..)| self.ids.get(key).is_some_and(|id| id == listener))
+    }
+
+    /// This load balancer with its listeners as they are in `before`, but for some. Those that
+    /// `before` lacks are left out. `None` if no listener is left.
+    pub(super) fn with(&self, some: &BTreeSet<String>, before: Option<&Self>) -> Option<Self> {
+        let mut partial = Self { served: Vec::new(), ids: BTreeMap::new() };
+        for served in &self.served {
+            let mut kept = BalancerConfig {
+                load_balancer: LoadBalancer {
+                    listeners: Vec::new(),
+                    ..served.load_balancer.clone()
+                },
+                listeners: Vec::new(),
+                ..*served
+            };
+            for (key, listener, settings) in parts(served) {
+                let Some(id) = self.ids.get(&key) else { continue };
+                let part = match some.contains(id) {
+                    true => Some((listener, settings)),
+                    false => before.and_then(|before| {
+                        let mut there = before.part(id);
+                        let there = there.find(|(there, ..)| *there == key);
+                        there.map(|(_, listener, settings)| (listener, settings))
+                    }),
+                };
+                if let Some((listener, settings)) = part {
+                    kept.load_balancer.listeners.push(listener.clone());
+                    kept.listeners.push(settings.clone());
+                    partial.ids.insert(key, id.clone());
+                }
+            }
+            if !kept.listeners.is_empty() {
+                partial.served.push(kept);
+            }
+        }
+        (!partial.served.is_empty()).then_some(partial)
+    }
+}
+
+/// The listeners of a load balancer at one of its addresses.
+fn parts(
+    served: &BalancerConfig,
+) -> impl Iterator<Item = (ListenerKey, &lb::Listener, &ListenerSettings)> {
+    let balancer = BalancerKey::of(&served.load_balancer);
+    let listeners = served.load_balancer.listeners.iter().zip(&served.listeners);
+    listeners.map(move |(listener, settings)| {
+        let transport = listener.protocol.transport();
+        let key = ListenerKey { balancer: balancer.clone(), port: listener.port, transport };
+        (key, listener, settings)
+    })
 }
 
 /// The load balancers of a plan for a machine that keeps certificates in this folder. Those that
@@ -47,9 +124,15 @@ pub(super) fn balancers(plan: &Plan, folder: &Path, known: Option<&Balancers>) -
     }
     let balancer = |(id, served): (String, Vec<BalancerConfig>)| {
         let known = known.and_then(|known| known.get(&id));
-        let balancer = match known.filter(|known| known.served == served) {
+        let ids = served.iter().flat_map(parts);
+        let ids = ids.filter_map(|(key, ..)| {
+            let id = plan.listeners.get(&key)?.clone();
+            Some((key, id))
+        });
+        let balancer = Balancer { ids: ids.collect(), served };
+        let balancer = match known.filter(|known| ***known == balancer) {
             Some(known) => Arc::clone(known),
-            None => Arc::new(Balancer { served }),
+            None => Arc::new(balancer),
         };
         (id, balancer)
     };
@@ -58,13 +141,7 @@ pub(super) fn balancers(plan: &Plan, folder: &Path, known: Option<&Balancers>) -
 
 /// Whether two load balancers are served the same.
 pub(super) fn is_same(first: &Arc<Balancer>, second: &Arc<Balancer>) -> bool {
-    Arc::ptr_eq(first, second) || first.served == second.served
-}
-
-/// Whether a load balancer of a plan shows certificates to its clients.
-pub(super) fn has_certificates(balancer: &Balancer) -> bool {
-    let mut listeners = balancer.served.iter().flat_map(|served| &served.listeners);
-    listeners.any(|listener| !listener.certificates.is_empty())
+    Arc::ptr_eq(first, second) || first == second
 }
 
 /// All that a machine serves: the settings of its process, and load balancers.

@@ -13,7 +13,7 @@ use super::document::{self, Balancer, Balancers};
 use super::status::{MachineStatus, Sent};
 use super::{DataPlane, Notice, Pace, Shared};
 use crate::cloud::Work;
-use crate::plane::CertificateFile;
+use crate::plane::{CertificateFile, Part};
 use crate::unserved::{self, Unserved};
 
 /// How often in a row another program may change what the machine serves.
@@ -37,7 +37,7 @@ pub(super) struct Machine {
     sent: Sent,
     /// The latest change that it serves.
     change: Option<u64>,
-    /// The load balancers that it refused, as they were then.
+    /// The load balancers that it refused, or listeners of which it did, as they were then.
     refused: BTreeMap<String, Refused>,
     /// When they are tried again.
     retry_at: Option<Instant>,
@@ -47,11 +47,41 @@ pub(super) struct Machine {
     away_since: Option<Instant>,
 }
 
-/// A load balancer that a machine refused.
+/// A load balancer that a machine refused, as a whole or in part.
 #[derive(Clone, Debug)]
 struct Refused {
+    /// All of it, as it was to be served.
     balancer: Arc<Balancer>,
-    message: String,
+    /// What the machine said of it as a whole (`None`), or of some of its listeners.
+    messages: Messages,
+}
+
+/// What a machine said of a load balancer (`None`) and its listeners.
+type Messages = BTreeMap<Option<String>, String>;
+
+impl Refused {
+    /// What the machine said, in one line.
+    fn text(&self) -> String {
+        let text = |(listener, message): (&Option<String>, &String)| match listener {
+            Some(id) => format!("{id}: {message}"),
+            None => message.clone(),
+        };
+        self.messages.iter().map(text).collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// What was refused of all load balancers, by their ids, with what becomes of each message.
+fn of_parts<T>(
+    refused: &BTreeMap<String, Refused>,
+    make: impl Fn(&Balancer, &str) -> T,
+) -> BTreeMap<Part, T> {
+    let mut parts = BTreeMap::new();
+    for (id, Refused { balancer, messages }) in refused {
+        for (listener, message) in messages {
+            parts.insert((id.clone(), listener.clone()), make(balancer, message));
+        }
+    }
+    parts
 }
 
 /// The certificates that a machine keeps.
@@ -210,23 +240,13 @@ impl Machine {
             (Some(shipped), _) => shipped.folder,
             (None, kept) => kept.iter().flatten().map(|kept| kept.folder.clone()).next(),
         };
-        let mut refused = BTreeMap::new();
         let path = folder.as_deref().unwrap_or(Path::new(""));
-        let mut wanted = document::balancers(&work.plan, path, self.served.as_ref());
-        if folder.is_none() {
-            // It would show a certificate of its own instead.
-            for (id, balancer) in
-                wanted.extract_if(.., |_, balancer| document::has_certificates(balancer))
-            {
-                let message = "it takes no certificates: start it with --certificates DIR";
-                refused.insert(id, Refused { balancer, message: message.to_owned() });
-            }
-        }
+        let wanted = document::balancers(&work.plan, path, self.served.as_ref());
         let kept = kept.flatten();
         if let Some(kept) = &kept {
             self.ship(work, kept).await?;
         }
-        self.serve_all_but_refused(&wanted, &mut refused).await?;
+        let refused = self.serve_all_but_refused(&wanted, folder.is_some()).await?;
         if let Some(kept) = &kept {
             self.remove_unused(work, kept).await?;
         }
@@ -258,22 +278,32 @@ impl Machine {
     }
 
     /// Has it serve these load balancers. Where it refuses some, it serves all others, and of
-    /// those that it refuses what it served before: they are found by halves.
+    /// those that it refuses all listeners that it does not refuse, and of these what it served
+    /// before: they are found by halves. Returns what it refused.
     async fn serve_all_but_refused(
         &mut self,
         wanted: &Balancers,
-        refused: &mut BTreeMap<String, Refused>,
-    ) -> Result<(), Problem> {
+        takes_certificates: bool,
+    ) -> Result<BTreeMap<String, Refused>, Problem> {
+        let mut refused = BTreeMap::new();
         let mut accepted = self.served.clone().unwrap_or_default();
         accepted.retain(|id, _| wanted.contains_key(id));
         let mut changed = Vec::new();
         for (id, balancer) in wanted {
-            match self.refused.get(id) {
+            let known = self.refused.get(id);
+            match known {
                 Some(known) if document::is_same(&known.balancer, balancer) => {
                     refused.insert(id.clone(), known.clone());
                 }
                 _ if accepted.get(id).is_some_and(|known| Arc::ptr_eq(known, balancer)) => {}
-                _ => changed.push(id.clone()),
+                _ => {
+                    let messages = foreseen(balancer, known, takes_certificates);
+                    if !messages.is_empty() {
+                        let balancer = Arc::clone(balancer);
+                        refused.insert(id.clone(), Refused { balancer, messages });
+                    }
+                    changed.push(id.clone());
+                }
             }
         }
         let mut groups = vec![changed];
@@ -282,12 +312,25 @@ impl Machine {
                 continue;
             }
             let mut tried = accepted.clone();
-            tried.extend(group.iter().map(|id| (id.clone(), Arc::clone(&wanted[id]))));
+            for id in &group {
+                let known = refused.get(id).map(|refused| &refused.messages);
+                match beside(&wanted[id], known, accepted.get(id)) {
+                    Some(part) => drop(tried.insert(id.clone(), part)),
+                    None => drop(tried.remove(id)),
+                }
+            }
             match self.put(&tried).await? {
                 None => accepted = tried,
                 Some(message) if group.len() == 1 => {
-                    let balancer = Arc::clone(&wanted[&group[0]]);
-                    refused.insert(group.remove(0), Refused { balancer, message });
+                    let id = group.remove(0);
+                    let before = refused.remove(&id).map(|refused| refused.messages);
+                    let (balancer, before) = (&wanted[&id], before.unwrap_or_default());
+                    let messages =
+                        self.serve_listeners(&id, balancer, &mut accepted, before, message).await?;
+                    // It may take one by one what it refused together a moment ago.
+                    if !messages.is_empty() {
+                        refused.insert(id, Refused { balancer: Arc::clone(balancer), messages });
+                    }
                 }
                 Some(_) => {
                     let second = group.split_off(group.len() / 2);
@@ -296,9 +339,80 @@ impl Machine {
             }
         }
         match self.put(&accepted).await? {
-            None => Ok(()),
+            None => Ok(refused),
             Some(message) => Err(Problem::Away(Away(message))),
         }
+    }
+
+    /// Has it serve those listeners of a load balancer that it does not refuse, where it refused all
+    /// of them together with this message. `messages` are those of listeners that are not tried.
+    /// Returns what it said of the others too.
+    async fn serve_listeners(
+        &mut self,
+        id: &str,
+        wanted: &Arc<Balancer>,
+        accepted: &mut Balancers,
+        mut messages: Messages,
+        message: String,
+    ) -> Result<Messages, Problem> {
+        let before = accepted.get(id).cloned();
+        let is_new = |listener: &String| {
+            !messages.contains_key(&Some(listener.clone()))
+                && before.as_ref().is_none_or(|before| !wanted.has_same(listener, before))
+        };
+        let new: Vec<String> =
+            wanted.listeners().into_iter().filter(|listener| is_new(listener)).cloned().collect();
+        let mut good = BTreeSet::new();
+        let mut groups = vec![(new, Some(message))];
+        while let Some((mut group, known)) = groups.pop() {
+            if group.is_empty() {
+                continue;
+            }
+            let mut more = good.clone();
+            more.extend(group.iter().cloned());
+            let refusal = match known {
+                Some(message) => Some(message),
+                None => self.try_with(id, wanted, &more, before.as_deref(), accepted).await?,
+            };
+            match refusal {
+                None => good = more,
+                Some(message) if group.len() == 1 => {
+                    messages.insert(Some(group.remove(0)), message);
+                }
+                Some(_) => {
+                    let second = group.split_off(group.len() / 2);
+                    groups.extend([(second, None), (group, None)]);
+                }
+            }
+        }
+        if good.is_empty() {
+            // What is gone of it, or is otherwise as a whole.
+            let refusal = self.try_with(id, wanted, &good, before.as_deref(), accepted).await?;
+            messages.extend(refusal.map(|message| (None, message)));
+        }
+        Ok(messages)
+    }
+
+    /// Has it serve a load balancer with some of its listeners as they are now, and the others as
+    /// they were before. Returns why it refused.
+    async fn try_with(
+        &mut self,
+        id: &str,
+        wanted: &Balancer,
+        some: &BTreeSet<String>,
+        before: Option<&Balancer>,
+        accepted: &mut Balancers,
+    ) -> Result<Option<String>, Problem> {
+        let mut tried = accepted.clone();
+        match wanted.with(some, before) {
+            Some(part) => drop(tried.insert(id.to_owned(), Arc::new(part))),
+            None => drop(tried.remove(id)),
+        }
+        let refusal = self.put(&tried).await?;
+        if refusal.is_none() {
+            *accepted = tried;
+        }
+        Ok(refusal)
     }
 
     /// Has it serve exactly this. It is sent what differs from what it serves, if that is known.
@@ -325,7 +439,7 @@ impl Machine {
 
     /// What it has taken.
     fn status(&self, work: &Work, refused: &BTreeMap<String, Refused>) -> MachineStatus {
-        let messages = refused.iter().map(|(id, refused)| (id.clone(), refused.message.clone()));
+        let messages = refused.iter().map(|(id, refused)| (id.clone(), refused.text()));
         MachineStatus {
             address: self.name.clone(),
             is_reached: true,
@@ -342,26 +456,54 @@ impl Machine {
     async fn report(&mut self, work: &Work, refused: BTreeMap<String, Refused>) {
         self.change = Some(work.change);
         self.retry_at = (!refused.is_empty()).then(|| Instant::now() + self.pace.refused);
-        for (id, Refused { message, .. }) in &refused {
-            if self.refused.get(id).is_none_or(|before| before.message != *message) {
+        for (id, found) in &refused {
+            if self.refused.get(id).is_none_or(|before| before.messages != found.messages) {
                 self.shared.notice(&Notice::Refused {
                     machine: self.name.clone(),
                     load_balancer: id.clone(),
-                    message: message.clone(),
+                    message: found.text(),
                 });
             }
         }
         self.shared.show(self.number, self.status(work, &refused));
-        let unserved = refused
-            .iter()
-            .map(|(id, refused)| (id.clone(), Unserved::of_refusal(&refused.message)));
-        self.shared.health.serves(self.number, unserved.collect());
+        let unserved = of_parts(&refused, |_, message| Unserved::of_refusal(message));
+        self.shared.health.serves(self.number, unserved);
         // Tenants are told in general words.
-        let messages = refused.iter().map(|(id, Refused { balancer, message })| {
-            (id.clone(), unserved::refusal(message, &balancer.addresses()))
+        let messages = of_parts(&refused, |balancer, message| {
+            unserved::refusal(message, &balancer.addresses())
         });
-        let messages = messages.collect();
         self.refused = refused;
         self.shared.serves(self.number, work, messages).await;
     }
+}
+
+/// What is known of the listeners of a load balancer without asking: those that were refused and are
+/// as they were, and those that would show a certificate of the machine's instead of their own.
+fn foreseen(wanted: &Balancer, known: Option<&Refused>, takes_certificates: bool) -> Messages {
+    let mut messages = Messages::new();
+    for (listener, message) in known.into_iter().flat_map(|known| &known.messages) {
+        let is_same = |id: &String| known.is_some_and(|known| wanted.has_same(id, &known.balancer));
+        if listener.as_ref().is_some_and(is_same) {
+            messages.insert(listener.clone(), message.clone());
+        }
+    }
+    if !takes_certificates {
+        let message = "it takes no certificates: start it with --certificates DIR";
+        let listeners = wanted.listeners_with_certificates().into_iter();
+        messages.extend(listeners.map(|id| (Some(id), message.to_owned())));
+    }
+    messages
+}
+
+/// A load balancer with all its listeners as they are now but for those that are refused, which are
+/// as they were before. `None` if no listener is left.
+fn beside(
+    wanted: &Arc<Balancer>,
+    refused: Option<&Messages>,
+    before: Option<&Arc<Balancer>>,
+) -> Option<Arc<Balancer>> {
+    let Some(refused) = refused else { return Some(Arc::clone(wanted)) };
+    let all = wanted.listeners().into_iter().cloned();
+    let some = all.filter(|id| !refused.contains_key(&Some(id.clone()))).collect();
+    wanted.with(&some, before.map(AsRef::as_ref)).map(Arc::new)
 }

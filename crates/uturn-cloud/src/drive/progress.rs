@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::cloud::{FinishedTask, ServingTask, Work};
+use crate::plane::Part;
 use crate::state::Place;
 
 /// How far the machines are, and the tasks that wait for them.
@@ -21,8 +22,8 @@ struct MachineProgress {
     is_away: bool,
     /// The latest change that it serves.
     served: Option<u64>,
-    /// The load balancers that it refused, and what it said.
-    refused: BTreeMap<String, String>,
+    /// The load balancers and listeners that it refused, and what tenants are told.
+    refused: BTreeMap<Part, String>,
 }
 
 /// A task that waits.
@@ -46,13 +47,8 @@ impl Progress {
         self.failures.insert((task.place.clone(), task.id.clone()), why);
     }
 
-    /// A machine serves this, but for the load balancers that it refused.
-    pub(super) fn serves(
-        &mut self,
-        machine: usize,
-        work: &Work,
-        refused: BTreeMap<String, String>,
-    ) {
+    /// A machine serves this, but for the load balancers and listeners that it refused.
+    pub(super) fn serves(&mut self, machine: usize, work: &Work, refused: BTreeMap<Part, String>) {
         for task in &work.tasks {
             let key = (task.place.clone(), task.id.clone());
             let waiting = Waiting { change: work.change, task: task.clone() };
@@ -77,7 +73,8 @@ impl Progress {
         let ended = self.waiting.values().filter(|waiting| waiting.change <= served);
         let finished = ended.map(|Waiting { task, .. }| {
             let mut refused = reached().flat_map(|machine| {
-                task.load_balancers.iter().filter_map(|id| machine.refused.get(id))
+                let asked_for = machine.refused.iter().filter(|(part, _)| task.asked_for(part));
+                asked_for.map(|(_, message)| message)
             });
             FinishedTask {
                 place: task.place.clone(),
@@ -112,6 +109,7 @@ mod tests {
             place: place.clone(),
             id: (*id).to_owned(),
             load_balancers: vec![format!("lb-{id}")],
+            listeners: vec![format!("lbl-{id}")],
         };
         Work { change, plan: Plan::default(), tasks: tasks.iter().map(task).collect() }
     }
@@ -154,11 +152,28 @@ mod tests {
     #[test]
     fn a_task_fails_where_any_machine_refuses_its_load_balancer() {
         let mut progress = Progress::new(2);
-        let refused = BTreeMap::from([("lb-1".to_owned(), "no".to_owned())]);
+        let refused = BTreeMap::from([(("lb-1".to_owned(), None), "no".to_owned())]);
         progress.serves(0, &work(1, &["1", "2"]), BTreeMap::new());
         progress.serves(1, &work(1, &["1", "2"]), refused);
         let failed = ("1".to_owned(), Some("no".to_owned()));
         assert_eq!(ended(&mut progress), [failed, done("2")]);
+    }
+
+    #[test]
+    fn a_task_fails_for_the_listeners_that_it_changes() {
+        let refused = |listener: &str| {
+            let part = ("lb-1".to_owned(), Some(listener.to_owned()));
+            BTreeMap::from([(part, "no".to_owned())])
+        };
+        let failed = ("1".to_owned(), Some("no".to_owned()));
+        let mut progress = Progress::new(1);
+        progress.serves(0, &work(1, &["1"]), refused("lbl-1"));
+        assert_eq!(ended(&mut progress), [failed.clone()]);
+        progress.serves(0, &work(2, &["1"]), refused("lbl-other"));
+        assert_eq!(ended(&mut progress), [done("1")], "another task's listener");
+        let whole = BTreeMap::from([(("lb-1".to_owned(), None), "no".to_owned())]);
+        progress.serves(0, &work(3, &["1"]), whole);
+        assert_eq!(ended(&mut progress), [failed], "the load balancer as a whole");
     }
 
     #[test]

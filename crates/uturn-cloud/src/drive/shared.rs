@@ -12,7 +12,7 @@ use super::progress::Progress;
 use super::status::{DriveStatus, MachineStatus};
 use super::{Notice, Observer, PlaneHealth};
 use crate::cloud::{Cloud, Work};
-use crate::plane::LeftOut;
+use crate::plane::{LeftOut, Part};
 use crate::unserved::Unserved;
 
 /// What the tasks of all machines share.
@@ -25,13 +25,10 @@ pub(super) struct Shared {
     work: tokio::sync::Mutex<Option<Arc<Work>>>,
     left_out: Mutex<BTreeSet<LeftOut>>,
     /// What the plan before left out; `None` before the first plan.
-    unserved: Mutex<Option<Planned>>,
+    unserved: Mutex<Option<BTreeMap<Part, Unserved>>>,
     failed_tasks: AtomicU64,
     statuses: Mutex<Vec<MachineStatus>>,
 }
-
-/// Load balancers (`None`) and listeners that a plan leaves out.
-type Planned = BTreeMap<(String, Option<String>), Unserved>;
 
 impl fmt::Debug for Shared {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -112,18 +109,16 @@ impl Shared {
         *before = now;
     }
 
-    /// Notes what the plan leaves out. A task that changes a load balancer of which more is left out
-    /// than before fails: that is what it asked for.
+    /// Notes what the plan leaves out. A task that changes what is left out and was not before fails:
+    /// that is what it asked for.
     fn note_unserved(&self, work: &Work) {
         let mut before = locked(&self.unserved);
         if let Some(before) = before.as_ref() {
             let news = work.plan.unserved.iter().filter(|(key, _)| !before.contains_key(*key));
-            let news: BTreeMap<&str, &Unserved> =
-                news.map(|((load_balancer, _), why)| (load_balancer.as_str(), why)).collect();
+            let news: Vec<(&Part, &Unserved)> = news.collect();
             let mut progress = locked(&self.progress);
             for task in &work.tasks {
-                let why = task.load_balancers.iter().find_map(|id| news.get(id.as_str()));
-                if let Some(why) = why {
+                if let Some((_, why)) = news.iter().find(|(part, _)| task.asked_for(part)) {
                     progress.fails(task, why.words().to_owned());
                 }
             }
@@ -132,12 +127,12 @@ impl Shared {
         *before = Some(work.plan.unserved.clone());
     }
 
-    /// A machine serves this, but for the load balancers that it refused.
+    /// A machine serves this, but for the load balancers and listeners that it refused.
     pub(super) async fn serves(
         self: &Arc<Self>,
         machine: usize,
         work: &Work,
-        mut refused: BTreeMap<String, String>,
+        mut refused: BTreeMap<Part, String>,
     ) {
         refused.extend(work.plan.conflicts.clone());
         locked(&self.progress).serves(machine, work, refused);

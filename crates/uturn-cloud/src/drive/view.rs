@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::health::{HealthOf, HealthView, TargetState};
+use crate::plane::Part;
 use crate::unserved::Unserved;
 
 /// A target of a group.
@@ -34,8 +35,8 @@ pub struct PlaneHealth {
 #[derive(Debug, Default)]
 struct Serving {
     machines: Vec<MachineServing>,
-    /// Load balancers (`None`) and listeners that the plan leaves out.
-    planned: BTreeMap<(String, Option<String>), Unserved>,
+    /// What the plan leaves out.
+    planned: BTreeMap<Part, Unserved>,
 }
 
 /// What a machine does not serve.
@@ -43,8 +44,8 @@ struct Serving {
 struct MachineServing {
     /// Whether it could not be reached for some time.
     is_lost: bool,
-    /// The load balancers that it refused when it was told what to serve last.
-    refused: BTreeMap<String, Unserved>,
+    /// What it refused when it was told what to serve last.
+    refused: BTreeMap<Part, Unserved>,
 }
 
 impl PlaneHealth {
@@ -56,12 +57,12 @@ impl PlaneHealth {
     }
 
     /// The plan leaves these out.
-    pub(super) fn leaves_out(&self, planned: BTreeMap<(String, Option<String>), Unserved>) {
+    pub(super) fn leaves_out(&self, planned: BTreeMap<Part, Unserved>) {
         self.serving_mut().planned = planned;
     }
 
-    /// A machine serves what it has to, but for these load balancers.
-    pub(super) fn serves(&self, machine: usize, refused: BTreeMap<String, Unserved>) {
+    /// A machine serves what it has to, but for these load balancers and listeners.
+    pub(super) fn serves(&self, machine: usize, refused: BTreeMap<Part, Unserved>) {
         self.set_serving(machine, MachineServing { is_lost: false, refused });
     }
 
@@ -79,13 +80,11 @@ impl PlaneHealth {
     /// How many load balancers and listeners are not served, for each reason.
     pub(super) fn unserved_counts(&self) -> BTreeMap<Unserved, usize> {
         let serving = self.serving();
-        let refused: BTreeMap<&String, Unserved> = serving
-            .machines
-            .iter()
-            .flat_map(|machine| machine.refused.iter().map(|(id, why)| (id, *why)))
-            .collect();
+        let refused = serving.machines.iter().flat_map(|machine| &machine.refused);
+        let all: BTreeMap<&Part, Unserved> =
+            refused.chain(&serving.planned).map(|(part, why)| (part, *why)).collect();
         let mut counts = BTreeMap::new();
-        for why in refused.into_values().chain(serving.planned.values().copied()) {
+        for why in all.into_values() {
             *counts.entry(why).or_default() += 1;
         }
         counts
@@ -117,6 +116,14 @@ impl PlaneHealth {
     }
 }
 
+impl Serving {
+    /// Why something is not served, although a machine is reached.
+    fn of(&self, part: &Part) -> Option<Unserved> {
+        let refused = self.machines.iter().find_map(|machine| machine.refused.get(part));
+        refused.or_else(|| self.planned.get(part)).copied()
+    }
+}
+
 impl HealthView for PlaneHealth {
     fn state(&self, target: &HealthOf<'_>) -> TargetState {
         let key = TargetKey {
@@ -135,17 +142,23 @@ impl HealthView for PlaneHealth {
 
     fn unserved(&self, load_balancer: &str) -> Option<Unserved> {
         let serving = self.serving();
-        let refused =
-            serving.machines.iter().find_map(|machine| machine.refused.get(load_balancer));
-        let planned = || serving.planned.get(&(load_balancer.to_owned(), None));
         let is_lost =
             !serving.machines.is_empty() && serving.machines.iter().all(|machine| machine.is_lost);
-        refused.or_else(planned).copied().or(is_lost.then_some(Unserved::Unreachable))
+        let why = serving.of(&(load_balancer.to_owned(), None));
+        why.or(is_lost.then_some(Unserved::Unreachable))
     }
 
     fn unserved_listener(&self, load_balancer: &str, listener: &str) -> Option<Unserved> {
-        let key = (load_balancer.to_owned(), Some(listener.to_owned()));
-        self.serving().planned.get(&key).copied()
+        self.serving().of(&(load_balancer.to_owned(), Some(listener.to_owned())))
+    }
+
+    fn has_unserved_listeners(&self, load_balancer: &str) -> bool {
+        let first = (load_balancer.to_owned(), Some(String::new()));
+        let has = |parts: &BTreeMap<Part, Unserved>| {
+            parts.range(&first..).next().is_some_and(|((id, _), _)| id == load_balancer)
+        };
+        let serving = self.serving();
+        has(&serving.planned) || serving.machines.iter().any(|machine| has(&machine.refused))
     }
 }
 
@@ -209,18 +222,23 @@ mod tests {
         assert_eq!(unserved(), None, "the other may serve it");
         health.lost(1);
         assert_eq!(unserved(), Some(Unserved::Unreachable));
-        health.serves(1, BTreeMap::from([("lb-1".to_owned(), Unserved::PortInUse)]));
+        health.serves(1, BTreeMap::from([(("lb-1".to_owned(), None), Unserved::PortInUse)]));
         assert_eq!(unserved(), Some(Unserved::PortInUse));
         assert_eq!(health.unserved("lb-2"), None);
         health.serves(0, BTreeMap::new());
         assert_eq!(unserved(), Some(Unserved::PortInUse), "a part of the traffic is not served");
         health.serves(1, BTreeMap::new());
         assert_eq!(unserved(), None);
-        let listener = ("lb-1".to_owned(), Some("lbl-1".to_owned()));
-        health.leaves_out(BTreeMap::from([(listener, Unserved::LeftOut)]));
+        assert!(!health.has_unserved_listeners("lb-1"));
+        let listener = |id: &str| ("lb-1".to_owned(), Some(id.to_owned()));
+        health.leaves_out(BTreeMap::from([(listener("lbl-1"), Unserved::LeftOut)]));
+        health.serves(1, BTreeMap::from([(listener("lbl-3"), Unserved::PortInUse)]));
         assert_eq!(unserved(), None, "its other listeners are served");
-        assert_eq!(health.unserved_listener("lb-1", "lbl-1"), Some(Unserved::LeftOut));
-        assert_eq!(health.unserved_listener("lb-1", "lbl-2"), None);
-        assert_eq!(health.unserved_counts(), BTreeMap::from([(Unserved::LeftOut, 1)]));
+        let of = |id: &str| health.unserved_listener("lb-1", id);
+        let expected = [Some(Unserved::LeftOut), None, Some(Unserved::PortInUse)];
+        assert_eq!(["lbl-1", "lbl-2", "lbl-3"].map(of), expected);
+        assert!(health.has_unserved_listeners("lb-1") && !health.has_unserved_listeners("lb-0"));
+        let counts = BTreeMap::from([(Unserved::LeftOut, 1), (Unserved::PortInUse, 1)]);
+        assert_eq!(health.unserved_counts(), counts);
     }
 }

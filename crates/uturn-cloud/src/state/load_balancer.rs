@@ -74,6 +74,14 @@ impl LoadBalancer {
         self.listeners.iter().find(|listener| listener.id == id)
     }
 
+    /// Whether all of its listeners are served as those of another one, as far as they are the same.
+    pub fn is_served_as(&self, other: &Self) -> bool {
+        self.addresses == other.addresses
+            && self.is_public == other.is_public
+            && self.is_stopped == other.is_stopped
+            && self.custom_config == other.custom_config
+    }
+
     /// Every target: those of its listeners and of their rules.
     pub fn targets(&self) -> impl Iterator<Item = &Target> {
         self.listeners.iter().flat_map(|listener| {

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 pub struct Task {
     /// The load balancers that it changes.
     pub load_balancers: Vec<String>,
+    /// The listeners that it changes, adds or removes.
+    #[serde(default)]
+    pub listeners: Vec<String>,
     /// When the request came.
     pub began: Timestamp,
     /// How it stands.

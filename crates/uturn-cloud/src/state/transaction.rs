@@ -8,8 +8,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{
-    Account, Certificate, CustomConfig, LoadBalancer, Place, Record, RecordKey, RecordKind, Task,
-    TaskStatus,
+    Account, Certificate, CustomConfig, Listener, LoadBalancer, Place, Record, RecordKey,
+    RecordKind, Task, TaskStatus,
 };
 use crate::health::HealthView;
 use crate::ids::IdSource;
@@ -78,9 +78,10 @@ impl<'a> Transaction<'a> {
     /// What the request changed, with the task that it leaves.
     pub fn into_changes(mut self) -> Batch {
         let load_balancers = self.changed_load_balancers();
+        let listeners = self.changed_listeners(&load_balancers);
         let has_tasks = !self.context.region.is_empty();
         if has_tasks && !self.changed.is_empty() && self.task(self.context.request_id).is_none() {
-            self.put_task(load_balancers);
+            self.put_task(load_balancers, listeners);
         }
         let mut batch = Batch::new();
         for (key, record) in self.changed {
@@ -114,21 +115,46 @@ impl<'a> Transaction<'a> {
         ids.into_iter().collect()
     }
 
+    /// The listeners that the request changes, adds or removes: all of a load balancer that is served
+    /// otherwise as a whole.
+    fn changed_listeners(&self, load_balancers: &[String]) -> Vec<String> {
+        let mut ids = BTreeSet::new();
+        for id in load_balancers {
+            let before = self.account.load_balancers.get(id);
+            let Some(after) = self.load_balancer(id) else { continue };
+            let is_configured = after
+                .custom_config
+                .as_deref()
+                .is_some_and(|id| self.changed(RecordKind::CustomConfig, id).is_some());
+            let same = before.filter(|before| !is_configured && after.is_served_as(before));
+            let others = |all: &LoadBalancer, of: Option<&LoadBalancer>| -> Vec<String> {
+                let is_other = |listener: &&Listener| {
+                    of.and_then(|of| of.listener(&listener.id)) != Some(*listener)
+                };
+                let others = all.listeners.iter().filter(is_other);
+                others.map(|listener| listener.id.clone()).collect()
+            };
+            ids.extend(others(after, same));
+            ids.extend(before.map(|before| others(before, Some(after))).unwrap_or_default());
+        }
+        ids.into_iter().collect()
+    }
+
     /// Leaves a task although nothing changed, as batch calls do.
     pub fn leave_task(&mut self) {
         if self.changed.is_empty() {
-            self.put_task(Vec::new());
+            self.put_task(Vec::new(), Vec::new());
         }
     }
 
-    fn put_task(&mut self, load_balancers: Vec<String>) {
+    fn put_task(&mut self, load_balancers: Vec<String>, listeners: Vec<String>) {
         let status = match self.context.task_time {
             _ if load_balancers.is_empty() => TaskStatus::Done,
             None => TaskStatus::Serving,
             Some(Duration::ZERO) => TaskStatus::Done,
             Some(time) => TaskStatus::DoneAt(self.context.now + time),
         };
-        let task = Task { load_balancers, began: self.context.now, status };
+        let task = Task { load_balancers, listeners, began: self.context.now, status };
         self.put(RecordKind::Task, self.context.request_id.to_owned(), Record::Task(task));
     }
 
@@ -288,7 +314,8 @@ impl<'a> Transaction<'a> {
         let earlier = last.and_then(|load_balancer| self.task(&load_balancer.last_task));
         let status = earlier.map_or(TaskStatus::Done, |task| task.status.clone());
         let began = self.context.now;
-        let task = Task { load_balancers: load_balancers.to_vec(), began, status };
+        let (load_balancers, listeners) = (load_balancers.to_vec(), Vec::new());
+        let task = Task { load_balancers, listeners, began, status };
         self.put(RecordKind::Task, self.context.request_id.to_owned(), Record::Task(task));
     }
 

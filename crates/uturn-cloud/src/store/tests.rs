@@ -41,6 +41,7 @@ fn batch(number: u64) -> Batch {
     let size = if number % 5 == 3 { 9_000 } else { 40 };
     let key = |kind, id: u64| RecordKey { kind, id: format!("id-{id}") };
     let task = Task {
+        listeners: Vec::new(),
         load_balancers: vec![text(2)],
         began: Timestamp::from_second(1_760_000_000).unwrap(),
         status: TaskStatus::Done,

@@ -179,8 +179,10 @@ fn an_address_is_served_for_the_oldest_load_balancer_that_has_it() {
     let context = PlanContext { inventory: &Inventory::Open, snat_range: None };
     let plan = plane::plan(&accounts, context);
     assert_eq!(listeners(&plan), [(oldest.as_str(), 1), (second.as_str(), 1)]);
-    assert!(plan.conflicts[&second].ends_with(":80 is another load balancer's already"));
-    assert_eq!(reasons(&plan), [plan.conflicts[&second].as_str()]);
+    let [(part, why)] = plan.conflicts.iter().collect::<Vec<_>>()[..] else { panic!("{plan:?}") };
+    assert_eq!((part.0.as_str(), part.1.is_some()), (second.as_str(), true));
+    assert!(why.ends_with(":80 is another load balancer's already"), "{why}");
+    assert_eq!(reasons(&plan), [why.as_str()]);
 }
 
 /// The load balancers that are served, with the number of their listeners.

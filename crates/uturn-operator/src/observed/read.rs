@@ -39,6 +39,10 @@ pub(super) fn head(described: &wire::LoadBalancer) -> Balancer {
         },
         addresses: texts.filter_map(|text| text.parse().ok()).collect(),
         unserved: unserved(described.attribute_flags.as_ref()),
+        has_unserved_listeners: {
+            let mut flags = described.attribute_flags.iter().flatten();
+            flags.any(|flag| flag == Unserved::SOME_LISTENERS)
+        },
         listeners: BTreeMap::new(),
         foreign: Vec::new(),
     }

@@ -158,13 +158,20 @@ pub(super) fn network_attributes(load_balancer: &LoadBalancer) -> Option<Interne
     })
 }
 
-/// The flags of a load balancer, with one where it is not served.
+/// The flags of a load balancer, with one where it, or one of its listeners, is not
+/// served.
 pub(super) fn attribute_flags(
     transaction: &Transaction<'_>,
     load_balancer: &LoadBalancer,
 ) -> Vec<String> {
     let unserved = transaction.context.health.unserved(&load_balancer.id);
-    let flags = [("DeleteProtect", load_balancer.is_delete_protected)];
+    let flags = [
+        ("DeleteProtect", load_balancer.is_delete_protected),
+        (
+            Unserved::SOME_LISTENERS,
+            transaction.context.health.has_unserved_listeners(&load_balancer.id),
+        ),
+    ];
     let set = flags.into_iter().filter(|(_, is_set)| *is_set);
     set.map(|(flag, _)| flag.to_owned()).chain(unserved.map(Unserved::flag)).collect()
 }

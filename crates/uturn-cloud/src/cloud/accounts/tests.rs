@@ -75,7 +75,7 @@ fn ids(accounts: &SharedAccounts, account: &str) -> Vec<String> {
 }
 
 fn task(began: Timestamp, status: TaskStatus) -> Task {
-    Task { load_balancers: Vec::new(), began, status }
+    Task { load_balancers: Vec::new(), listeners: Vec::new(), began, status }
 }
 
 fn done(seconds: i64) -> Task {

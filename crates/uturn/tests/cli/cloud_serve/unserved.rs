@@ -1,12 +1,16 @@
 //! What no data plane serves is not told as done: tasks fail, flags and `/readyz` say why.
 
+use std::net::TcpListener;
+use std::thread;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use uturn_cloud::api::clb;
 use uturn_cloud::client::CallError;
 
 use super::clients::{Target, certificate, web};
 use super::processes::Site;
-use super::{health_check, listener, registration};
+use super::{health_check, listener, register, registration};
 
 /// The flags of a load balancer and of its listeners that say that they are not served.
 fn flags(site: &Site, lb: &str) -> (Vec<String>, Vec<Vec<String>>) {
@@ -49,21 +53,91 @@ fn a_missing_source_of_health_checks_is_told_until_it_is_mended() {
     let why = failure(site.call::<clb::RegisterTargetsRequest>(bound).unwrap_err());
     assert_eq!(why, "the data plane does not have the address that its health checks come from");
     let flag = "NotServed.NoProbeSource".to_owned();
-    assert_eq!(flags(&site, &lb), (vec![flag], vec![vec![]]));
+    assert_eq!(flags(&site, &lb), (vec![], vec![vec![flag]]));
     let (status, problems) = site.readiness();
     assert_eq!(status, 503);
     assert!(
-        problems.contains(&format!("refuses {lb}: cannot send the health checks")),
+        problems.contains(&format!("refuses {lb}: {served}: cannot send the health checks")),
         "{problems}"
     );
     let metrics = site.metrics();
     assert!(metrics.contains("uturn_cloud_unserved{reason=\"NoProbeSource\"} 1\n"), "{metrics}");
     assert!(metrics.contains("uturn_cloud_failed_tasks_total 1\n"), "{metrics}");
 
+    // Another listener of the same load balancer is served, and its tasks are done.
+    let other_port = site.port();
+    listener(&site, &lb, other_port, &json!({}), &[&target]);
+    assert_eq!(web((vip, other_port), "shop.example.com").unwrap(), "served");
+    assert_eq!(web((vip, port), "shop.example.com").unwrap(), "503", "as before the last change");
+
     set_source(0).unwrap();
-    assert_eq!(flags(&site, &lb), (vec![], vec![vec![]]));
+    assert_eq!(flags(&site, &lb), (vec![], vec![vec![], vec![]]));
     assert_eq!(site.readiness(), (200, "ok\n".to_owned()));
     assert_eq!(web((vip, port), "shop.example.com").unwrap(), "served");
+}
+
+/// A port that is taken on the machine is a matter of its listener.
+#[test]
+fn a_refusal_counts_for_the_listener_that_it_is_about() {
+    let site = Site::start("cloud-refused-listener");
+    let target = Target::start("served");
+    let (lb, vip) = site.load_balancer();
+    let ports = [(); 5].map(|()| site.port());
+    let (taken, bad) = (TcpListener::bind((vip, ports[2])).unwrap(), ports[2]);
+    let mut ids = Vec::new();
+    for port in ports {
+        let creation = json!({
+            "LoadBalancerId": lb, "Protocol": "HTTP", "Ports": [port], "KeepaliveEnable": 1,
+        });
+        let made = site.call::<clb::CreateListenerRequest>(creation.clone());
+        match made {
+            Ok(made) => ids.push(made.listener_ids.unwrap().remove(0)),
+            Err(error) => {
+                assert_eq!(port, bad, "{error}");
+                let why = failure(error);
+                assert!(why.contains(&format!("cannot listen on {vip}:{bad}: another")), "{why}");
+            }
+        }
+    }
+    // All others are changed together: each is served.
+    for id in &ids {
+        let rules = json!([{
+            "Domain": "shop.example.com", "Url": "/", "HealthCheck": health_check(),
+        }]);
+        let rule = json!({ "LoadBalancerId": lb, "ListenerId": id, "Rules": rules });
+        let rule = site.ok::<clb::CreateRuleRequest>(rule).location_ids.unwrap().remove(0);
+        site.ok::<clb::RegisterTargetsRequest>(registration(&lb, id, &rule, &[&target]));
+    }
+    let good = ports.iter().filter(|port| **port != bad);
+    let is_served = || {
+        let mut pages = good.clone().map(|port| web((vip, *port), "shop.example.com"));
+        pages.all(|page| page.as_deref() == Some("served"))
+    };
+    assert!(is_served());
+    let flag = vec!["NotServed.PortInUse".to_owned()];
+    let (of_balancer, of_listeners) = flags(&site, &lb);
+    assert_eq!(of_balancer, [""; 0]);
+    assert_eq!(of_listeners, [vec![], vec![], flag.clone(), vec![], vec![]]);
+    let query = json!({ "LoadBalancerIds": [lb] });
+    let listed = site.ok::<clb::DescribeLoadBalancersRequest>(query).load_balancer_set.unwrap();
+    let flags_of_list = listed[0].attribute_flags.clone().unwrap();
+    assert!(flags_of_list.contains(&"ListenersNotServed".to_owned()), "{flags_of_list:?}");
+    // So it is for a data plane that is told everything anew.
+    let mut site = site;
+    site.kill_data_plane();
+    site.start_data_plane();
+    while !is_served() || flags(&site, &lb).1[2] != flag {
+        thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(site.readiness().0, 503);
+    // It is tried again by itself.
+    drop(taken);
+    while flags(&site, &lb).1[2] != [""; 0] {
+        thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(site.readiness(), (200, "ok\n".to_owned()));
+    assert!(is_served());
+    assert_eq!(web((vip, bad), "shop.example.com"), Some("404".to_owned()), "it has no rule");
 }
 
 #[test]
