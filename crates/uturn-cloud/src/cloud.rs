@@ -19,6 +19,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
+use uturn_model::lb::PathNormalization;
 
 use self::accounts::SharedAccounts;
 pub use self::first::FirstError;
@@ -74,6 +75,8 @@ pub struct Settings {
     /// The range whose first address replaces clients' addresses in the data plane; `None` for
     /// the cloud's own.
     pub snat_range: Option<IpNet>,
+    /// What data planes make of paths that have several forms.
+    pub path_normalization: PathNormalization,
     /// Which targets are refused; none, unless this says so.
     pub refused_targets: RefusedTargets,
     /// Whether a write is refused whose signature was used before. A server does that; with a clock

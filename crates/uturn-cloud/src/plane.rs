@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use serde::Serialize;
 use uturn_lb::change::{BalancerKey, ListenerKey};
 use uturn_lb::config::{BalancerConfig, Config};
-use uturn_model::lb::{self, Scope};
+use uturn_model::lb::{self, PathNormalization, Scope};
 use uturn_model::{IpNet, LoadBalancer as ServedBalancer, Text};
 
 pub use self::certificates::CertificateFile;
@@ -60,6 +60,8 @@ pub struct PlanContext<'a> {
     pub inventory: &'a Inventory,
     /// The range whose first address replaces clients' addresses; `None` for the cloud's own.
     pub snat_range: Option<IpNet>,
+    /// What becomes of paths that have several forms.
+    pub path_normalization: PathNormalization,
 }
 
 /// What the data plane has to serve for these accounts.

@@ -63,8 +63,11 @@ impl Cloud {
 
     /// What has to be served now.
     pub fn work(&self) -> Work {
-        let context =
-            PlanContext { inventory: &self.inventory, snat_range: self.settings.snat_range };
+        let context = PlanContext {
+            inventory: &self.inventory,
+            snat_range: self.settings.snat_range,
+            path_normalization: self.settings.path_normalization,
+        };
         self.accounts.read(|accounts| {
             let mut tasks = Vec::new();
             for (place, account) in accounts {

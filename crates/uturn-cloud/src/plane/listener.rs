@@ -8,7 +8,7 @@ use uturn_lb::config::{ListenerSettings, ProxyVersion};
 use uturn_model::lb::{self, ListenerProtocol, Profile, Source};
 use uturn_model::{Port, Text};
 
-use super::rule::host;
+use super::rule::{host, without_twins};
 use super::{Planner, certificates, custom_config, probe};
 use crate::state::{HealthCheck, Listener, LoadBalancer, Protocol, Rescheduling, Scheduler};
 
@@ -45,7 +45,10 @@ impl Planner<'_> {
             }
         };
         let (rules, of_rules) = match listener.protocol.is_layer_7() {
-            true => self.layer_7_rules(load_balancer, listener, address.ip(), notes),
+            true => {
+                let rules = self.layer_7_rules(load_balancer, listener, address.ip(), notes);
+                without_twins(rules, notes)
+            }
             false => {
                 let (rule, settings) = self.layer_4_rule(listener, notes);
                 (vec![rule], vec![settings])
@@ -68,6 +71,9 @@ impl Planner<'_> {
             settings.keepalive.connections = 0;
         }
         let mut profile = profile_of(listener, protocol, notes);
+        if listener.protocol.is_layer_7() {
+            profile.path_normalization = self.context.path_normalization;
+        }
         if listener.keepalive || listener.snat {
             self.replace_source(&mut profile, &rules, notes);
         }

@@ -1,13 +1,15 @@
 //! Rules and targets.
 
 use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
 use uturn_lb::config::{Forward, RuleSettings, Stickiness};
-use uturn_lb::pattern::{InvalidPattern, Pattern, from_wildcard, is_pattern};
+use uturn_lb::pattern::{Pattern, from_wildcard, is_pattern};
+use uturn_lb::request_path::normal;
 use uturn_model::ingress::PathKind;
-use uturn_model::lb::{self, Redirect, TargetKind};
+use uturn_model::lb::{self, PathNormalization, Redirect, TargetKind};
 use uturn_model::{Name, NamespacedName, ObjectKind, ObjectRef, Port, Text};
 
 use super::{Planner, probe};
@@ -47,7 +49,7 @@ impl Planner<'_> {
         vip: IpAddr,
         notes: &mut Vec<String>,
     ) -> Vec<(DomainRank, (lb::Rule, RuleSettings))> {
-        let path = match path(&rule.url) {
+        let path = match self.path(&rule.url) {
             Ok(path) => path,
             Err(why) => {
                 notes.push(format!("{} is not served: {why}", rule.id));
@@ -108,6 +110,25 @@ impl Planner<'_> {
             rules.push((domain_rank(domain), (model, settings.clone())));
         }
         rules
+    }
+
+    /// A path as the model has it: `= /a` is an exact path. Where requests are compared in the normal
+    /// form of their paths, rules are too.
+    fn path(&self, url: &str) -> Result<(Text, PathKind), String> {
+        if is_pattern(url) {
+            let pattern = Pattern::path(url).map_err(|why| why.to_string());
+            return pattern.map(|_| (Text::from(url), PathKind::ImplementationSpecific));
+        }
+        let (sign, kind, path) = match (url.strip_prefix('='), url.strip_prefix("^~")) {
+            (Some(path), _) => ("", PathKind::Exact, path.trim_start()),
+            (None, Some(path)) => ("^~ ", PathKind::ImplementationSpecific, path.trim_start()),
+            (None, None) => ("", PathKind::ImplementationSpecific, url),
+        };
+        let path = match self.context.path_normalization {
+            PathNormalization::Off => path.to_owned(),
+            _ => normal(path).map_err(|why| why.to_string())?,
+        };
+        Ok((Text::from(format!("{sign}{path}")), kind))
     }
 
     /// The one rule of a listener on layer 4.
@@ -192,15 +213,23 @@ fn domain_rank(domain: &str) -> DomainRank {
     }
 }
 
-/// A path as the model has it: `= /a` is an exact path.
-fn path(url: &str) -> Result<(Text, PathKind), InvalidPattern> {
-    if is_pattern(url) {
-        Pattern::path(url)?;
-    }
-    Ok(match url.strip_prefix('=') {
-        Some(exact) => (Text::from(exact.trim_start()), PathKind::Exact),
-        None => (Text::from(url), PathKind::ImplementationSpecific),
-    })
+/// The first of rules with the same host and path. Of two rules of a domain that have one normal
+/// form, such as `/a` and `//a`, only one can be found.
+pub(super) fn without_twins(
+    (rules, settings): (Vec<lb::Rule>, Vec<RuleSettings>),
+    notes: &mut Vec<String>,
+) -> (Vec<lb::Rule>, Vec<RuleSettings>) {
+    let mut known = HashSet::new();
+    let all = rules.into_iter().zip(settings);
+    let firsts = all.filter(|(rule, _)| {
+        let is_first = known.insert((rule.host.clone(), rule.path.clone()));
+        if !is_first {
+            let id = &rule.owner.name;
+            notes.push(format!("{id} is not served: another rule has the normal form of its path"));
+        }
+        is_first
+    });
+    firsts.unzip()
 }
 
 /// The path that a URL states; `None` for a regular expression.

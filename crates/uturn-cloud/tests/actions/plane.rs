@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use uturn_cloud::inventory::Inventory;
 use uturn_cloud::plane::{self, Plan, PlanContext};
 use uturn_lb::config::{BalancerConfig, ListenerSettings};
-use uturn_model::lb::{Listener, Source};
+use uturn_model::lb::{Listener, PathNormalization, Source};
 
 use crate::harness::{Harness, text, upload};
 
@@ -176,7 +176,11 @@ fn an_address_is_served_for_the_oldest_load_balancer_that_has_it() {
     for account in accounts.values_mut() {
         account.load_balancers.values_mut().for_each(|found| found.addresses.clone_from(&address));
     }
-    let context = PlanContext { inventory: &Inventory::Open, snat_range: None };
+    let context = PlanContext {
+        inventory: &Inventory::Open,
+        snat_range: None,
+        path_normalization: PathNormalization::Merge,
+    };
     let plan = plane::plan(&accounts, context);
     assert_eq!(listeners(&plan), [(oldest.as_str(), 1), (second.as_str(), 1)]);
     let [(part, why)] = plan.conflicts.iter().collect::<Vec<_>>()[..] else { panic!("{plan:?}") };

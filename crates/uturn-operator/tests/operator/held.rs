@@ -9,7 +9,7 @@ use uturn_cloud::state::{Account, Place};
 use uturn_lb::pattern::from_wildcard;
 use uturn_model::LoadBalancer;
 use uturn_model::ingress::PathKind;
-use uturn_model::lb::{Layer, ListenerProtocol, Profile, Rule};
+use uturn_model::lb::{Layer, ListenerProtocol, PathNormalization, Profile, Rule};
 use uturn_operator::clb::ListenerKey;
 use uturn_operator::wanted::key_of;
 
@@ -33,7 +33,12 @@ pub(crate) type All = BTreeMap<(IpAddr, ListenerKey), Held>;
 
 /// What the data plane serves for the accounts.
 pub(crate) fn served(accounts: &HashMap<Place, Account>) -> All {
-    let context = plane::PlanContext { inventory: &Inventory::Open, snat_range: None };
+    let context = plane::PlanContext {
+        inventory: &Inventory::Open,
+        snat_range: None,
+        // As the prediction has the cloud.
+        path_normalization: PathNormalization::Off,
+    };
     let plan = plane::plan(accounts, context);
     let balancers = plan.config.load_balancers.into_iter().map(|served| served.load_balancer);
     of(&balancers.collect::<Vec<_>>())

@@ -4,13 +4,32 @@ use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use uturn_model::IpNet;
+use uturn_model::lb::PathNormalization;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Cloud {
     /// Serve the load balancers' API of Tencent Cloud (API 3.0, clb 2018-03-17)
     Serve(CloudServe),
+}
+
+/// What data planes make of paths that have several forms.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Paths {
+    Off,
+    Merge,
+    Reject,
+}
+
+impl From<Paths> for PathNormalization {
+    fn from(paths: Paths) -> Self {
+        match paths {
+            Paths::Off => Self::Off,
+            Paths::Merge => Self::Merge,
+            Paths::Reject => Self::Reject,
+        }
+    }
 }
 
 #[derive(Args, Debug)]
@@ -66,6 +85,11 @@ pub(crate) struct CloudServe {
     /// client's address, and which has to be bound there; 100.127.0.0/16 if this is left out
     #[arg(long, value_name = "CIDR", requires = "data_plane")]
     pub(crate) snat_range: Option<IpNet>,
+    /// What data planes make of paths such as //a, /%61 and /x/../a on layer 7: rules are found by
+    /// the normal form, which targets get (merge), such paths are refused (reject), or paths are
+    /// compared and forwarded as they were sent (off)
+    #[arg(long, value_name = "HOW", default_value = "merge")]
+    pub(crate) path_normalization: Paths,
     /// Where to serve /healthz, /readyz and /status, without a signature: whether it is alive, and
     /// what each data plane has taken
     #[arg(long, value_name = "ADDR")]

@@ -69,6 +69,7 @@ fn serve(args: &CloudServe, printer: &Printer) -> Result<Status, Failure> {
     let settings = Settings {
         task_time: planes.is_empty().then(|| Duration::from_millis(args.task_time)),
         snat_range: args.snat_range,
+        path_normalization: args.path_normalization.into(),
         rate_limit: args.rate_limit,
         refused_targets,
         refuses_replays: true,

@@ -26,6 +26,10 @@ pub(super) struct Site {
     pub(super) drives: bool,
     /// The file with the certificate authorities that the cloud trusts.
     pub(super) authorities: Option<&'static str>,
+    /// More options of the cloud.
+    pub(super) options: Vec<&'static str>,
+    /// Whether data planes are started with `--certificates`.
+    pub(super) keeps_certificates: bool,
     api: SocketAddr,
     status: SocketAddr,
     cloud: Option<Process>,
@@ -74,7 +78,17 @@ impl Site {
             .file("admin.token", TOKEN)
             .file("inventory.json", &inventory.to_string());
         let (cloud, planes) = (None, Vec::new());
-        let mut site = Self { folder, drives: true, authorities: None, api, status, cloud, planes };
+        let mut site = Self {
+            folder,
+            drives: true,
+            authorities: None,
+            options: Vec::new(),
+            keeps_certificates: true,
+            api,
+            status,
+            cloud,
+            planes,
+        };
         site.add_plane();
         site
     }
@@ -112,7 +126,10 @@ impl Site {
             0 => "keys".to_owned(),
             _ => format!("keys-{number}"),
         };
-        let mut command = uturn(&["lb", "run", "-f", &plane.file, "--certificates", &keys]);
+        let mut command = uturn(&["lb", "run", "-f", &plane.file]);
+        if self.keeps_certificates {
+            command.args(["--certificates", &keys]);
+        }
         command.current_dir(&self.folder.0);
         plane.running = Some(Running::start(command));
     }
@@ -141,6 +158,7 @@ impl Site {
         let mut args = vec!["cloud", "serve", "--state", "state", "--credentials", "credentials"];
         args.extend(["--inventory", "inventory.json", "--listen", &api, "--admin", &status]);
         args.push("--allow-local-targets");
+        args.extend(&self.options);
         if self.drives {
             planes.iter().for_each(|plane| args.extend(["--data-plane", plane]));
             args.extend(["--snat-range", "127.0.0.1/32"]);

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use uturn_cloud::api::clb;
 use uturn_cloud::client::CallError;
 
+use super::super::lb_run::try_exchange;
 use super::clients::{Target, certificate, web};
 use super::processes::Site;
 use super::{health_check, listener, register, registration};
@@ -138,6 +139,85 @@ fn a_refusal_counts_for_the_listener_that_it_is_about() {
     assert_eq!(site.readiness(), (200, "ok\n".to_owned()));
     assert!(is_served());
     assert_eq!(web((vip, bad), "shop.example.com"), Some("404".to_owned()), "it has no rule");
+}
+
+/// Of two rules with one normal form only the first can be found; and one whose path is no path is
+/// never found.
+#[test]
+fn rules_that_cannot_be_found_are_left_out() {
+    let site = Site::start("cloud-twins");
+    let (first, other) = (Target::start("first"), Target::start("other"));
+    let (lb, vip) = site.load_balancer();
+    let port = site.port();
+    let (served, rule) = listener(&site, &lb, port, &json!({}), &[]);
+    register(&site, &lb, &served, &rule, &[&other]);
+    let add_rule = |url: &str| {
+        site.call::<clb::CreateRuleRequest>(json!({
+            "LoadBalancerId": lb, "ListenerId": served, "Rules": [{
+                "Domain": "shop.example.com", "Url": url, "HealthCheck": health_check(),
+            }],
+        }))
+    };
+    let admin = add_rule("/%61dmin").unwrap().location_ids.unwrap().remove(0);
+    register(&site, &lb, &served, &admin, &[&first]);
+    let ask = |path: &str| {
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: shop.example.com\r\nConnection: close\r\n\r\n");
+        let answer = try_exchange((vip, port).into(), &request).unwrap();
+        (answer[9..12].to_owned(), answer.split_once("\r\n\r\n").unwrap().1.to_owned())
+    };
+    let ok = |name: &str| ("200".to_owned(), name.to_owned());
+    // However the path is written, the rule is the same.
+    for path in ["/admin", "//admin", "/./admin", "/x/../admin", "/%61dmin", "/x/%2e%2e/admin"] {
+        assert_eq!(ask(path), ok("first"), "{path}");
+    }
+    assert_eq!(ask("/other"), ok("other"));
+    assert_eq!(ask("/x/..%2fadmin").0, "400");
+    assert_eq!(flags(&site, &lb), (vec![], vec![vec![]]));
+
+    for url in ["//admin", "/adm%69n", "/x/../admin", "/100%"] {
+        let why = failure(add_rule(url).unwrap_err());
+        assert_eq!(why, "some of its rules cannot be served by a data plane", "{url}");
+        let flag = "NotServed.RuleLeftOut".to_owned();
+        assert_eq!(flags(&site, &lb), (vec![], vec![vec![flag]]), "{url}");
+        assert_eq!(ask("/admin"), ok("first"), "the others are served");
+        // A tenant's wish does not make the cloud unready.
+        assert_eq!(site.readiness(), (200, "ok\n".to_owned()));
+        let all = site.ok::<clb::DescribeListenersRequest>(json!({ "LoadBalancerId": lb }));
+        let rules = all.listeners.unwrap().remove(0).rules.unwrap();
+        let left = rules.iter().find(|rule| rule.url.as_deref() == Some(url)).unwrap();
+        site.ok::<clb::DeleteRuleRequest>(json!({
+            "LoadBalancerId": lb, "ListenerId": served, "LocationIds": [left.location_id],
+        }));
+        assert_eq!(flags(&site, &lb), (vec![], vec![vec![]]));
+    }
+}
+
+/// Who wants paths as they were sent says so.
+#[test]
+fn paths_may_be_left_as_they_are() {
+    let mut site = Site::new("cloud-raw-paths");
+    site.options = vec!["--path-normalization", "off"];
+    site.start_data_plane();
+    site.start_cloud();
+    site.wait_for_status(|plane| plane["is_reached"] == true);
+    let target = Target::start("served");
+    let (lb, vip) = site.load_balancer();
+    let port = site.port();
+    let (served, _) = listener(&site, &lb, port, &json!({}), &[]);
+    let made = site.ok::<clb::CreateRuleRequest>(json!({
+        "LoadBalancerId": lb, "ListenerId": served, "Rules": [{
+            "Domain": "raw.example.com", "Url": "//a", "HealthCheck": health_check(),
+        }],
+    }));
+    register(&site, &lb, &served, &made.location_ids.unwrap()[0], &[&target]);
+    let ask = |path: &str| {
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: raw.example.com\r\nConnection: close\r\n\r\n");
+        try_exchange((vip, port).into(), &request).unwrap()[9..12].to_owned()
+    };
+    assert_eq!(ask("//a"), "200");
+    assert_ne!(ask("/a"), "200", "another path");
 }
 
 #[test]
