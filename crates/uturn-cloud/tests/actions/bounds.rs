@@ -44,16 +44,40 @@ fn targets_that_are_no_other_machines_are_refused() {
         ("fe80::1", "link-local"),
         ("224.0.0.1", "multicast"),
         ("ff02::1", "multicast"),
-        ("0.0.0.0", "no host"),
-        ("0.1.2.3", "no host"),
-        ("::", "no host"),
-        ("255.255.255.255", "no host"),
+        ("0.0.0.0", "unspecified"),
+        ("0.1.2.3", "unspecified"),
+        ("::", "unspecified"),
+        ("255.255.255.255", "reserved"),
+        ("240.0.0.1", "reserved"),
+        ("::127.0.0.1", "loopback"),
+        ("::ffff:0:127.0.0.1", "loopback"),
+        ("64:ff9b::127.0.0.1", "loopback"),
+        ("64:ff9b:1::7f00:1", "loopback"),
+        ("2002:7f00:1::1", "loopback"),
+        ("64:ff9b::a9fe:a9fe", "link-local"),
+        ("2002:a9fe:a9fe::", "link-local"),
+        ("64:ff9b::10.9.9.9", "of the cloud itself"),
+        ("2002:a09:909::1", "of the cloud itself"),
         (vip.as_str(), "of a load balancer"),
         ("10.9.9.9", "of the cloud itself"),
         ("::ffff:10.9.9.9", "of the cloud itself"),
     ] {
         assert_eq!(cloud.code("RegisterTargets", register(address), why), VALUE, "{address}");
         assert_eq!(cloud.code("BatchRegisterTargets", batch(address), why), VALUE, "{address}");
+    }
+    // Other spellings are no addresses.
+    for spelled in [
+        "2130706433",
+        "0177.0.0.1",
+        "127.1",
+        "0x7f.0.0.1",
+        "127.0.0.1%lo",
+        "[::1]",
+        "localhost",
+        " 127.0.0.1",
+    ] {
+        let why = "not an IP address";
+        assert_eq!(cloud.code("RegisterTargets", register(spelled), why), VALUE, "{spelled}");
     }
     let bound = cloud.ok("DescribeTargets", json!({ "LoadBalancerId": lb }));
     assert_eq!(bound["Listeners"][0]["Targets"], json!([]), "of a batch nothing is kept");
@@ -68,6 +92,12 @@ fn targets_that_are_no_other_machines_are_refused() {
         json!({ "LoadBalancerId": lb, "ListenerId": listener,
         "Targets": [{ "EniIp": "127.0.0.1", "Port": 80 }] }),
     );
+    // But for what no machine can be called at.
+    for address in ["0.0.0.0", "255.255.255.255", "224.0.0.1", "::ffff:0.0.0.0"] {
+        let parameters = json!({ "LoadBalancerId": lb, "ListenerId": listener,
+            "Targets": [{ "EniIp": address, "Port": 80 }] });
+        assert_eq!(cloud.code("RegisterTargets", parameters, "cannot be a target"), VALUE);
+    }
 }
 
 #[test]

@@ -17,6 +17,7 @@ use uturn_cloud::inventory::Inventory;
 use uturn_cloud::refused_targets::RefusedTargets;
 use uturn_cloud::server::{AdminPages, Limits, Server, Stop, Tls};
 use uturn_cloud::store::Store;
+use uturn_lb::special_address::led_to;
 
 use crate::cli::{Cloud as Command, CloudServe};
 use crate::printer::Printer;
@@ -62,7 +63,7 @@ fn serve(args: &CloudServe, printer: &Printer) -> Result<Status, Failure> {
     let driven = planes.iter().filter_map(|plane| plane.address.ip());
     let refused_targets = RefusedTargets {
         local: !args.allow_local_targets,
-        addresses: own.chain(driven).map(|address| address.to_canonical()).collect(),
+        addresses: own.chain(driven).map(led_to).collect(),
     };
     let stored = |error: StorageError| Failure::not_here(error.to_string());
     let (store, accounts) = Store::open(&args.state).map_err(stored)?;

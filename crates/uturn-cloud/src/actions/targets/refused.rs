@@ -1,8 +1,10 @@
 //! Targets that a data plane should not call for a tenant: its machine itself, and what only that
 //! machine can reach.
 
-use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use uturn_lb::special_address::{Special, led_to};
 
 use super::address::first_private_address;
 use super::named::NamedTarget;
@@ -21,43 +23,26 @@ pub(super) fn check<'t>(
 ) -> Result<(), ApiError> {
     let context = &transaction.context;
     let refused = context.refused_targets;
-    if !refused.local {
-        return Ok(());
-    }
     let address = |target: &NamedTarget| match &target.holder {
         TargetHolder::Interface(address) => Some(*address),
         TargetHolder::Instance(id) => first_private_address(context.inventory, context.region, id),
     };
-    let addresses: BTreeSet<IpAddr> =
-        targets.filter_map(address).map(|address| address.to_canonical()).collect();
-    let of_balancers = transaction.addresses_among(&addresses);
-    for address in addresses {
-        let why = match kind(address) {
-            Some(kind) => kind,
-            None if of_balancers.contains(&address) => "the address of a load balancer",
-            None if refused.addresses.contains(&address) => "an address of the cloud itself",
-            None => continue,
+    // An IPv6 address may lead to an IPv4 one.
+    let addresses: BTreeMap<IpAddr, IpAddr> =
+        targets.filter_map(address).map(|address| (led_to(address), address)).collect();
+    let of_balancers = match refused.local {
+        true => transaction.addresses_among(&addresses.keys().copied().collect()),
+        false => BTreeSet::new(),
+    };
+    for (inner, address) in addresses {
+        let why = match Special::of(inner) {
+            Some(special) if refused.local || special.is_nobodys() => special.to_string(),
+            _ if !refused.local => continue,
+            _ if of_balancers.contains(&inner) => "the address of a load balancer".to_owned(),
+            _ if refused.addresses.contains(&inner) => "an address of the cloud itself".to_owned(),
+            _ => continue,
         };
         return Err(value_error(format!("{address} cannot be a target: it is {why}")));
     }
     Ok(())
-}
-
-/// The kind of an address that is no other machine's.
-fn kind(address: IpAddr) -> Option<&'static str> {
-    let is_link_local = match address {
-        IpAddr::V4(address) => address.is_link_local(),
-        IpAddr::V6(address) => address.is_unicast_link_local(),
-    };
-    let is_of_no_host = match address {
-        IpAddr::V4(address) => address.octets()[0] == 0 || address == Ipv4Addr::BROADCAST,
-        IpAddr::V6(address) => address.is_unspecified(),
-    };
-    match () {
-        () if address.is_loopback() => Some("a loopback address"),
-        () if address.is_multicast() => Some("a multicast address"),
-        () if is_link_local => Some("a link-local address"),
-        () if is_of_no_host => Some("no host's address"),
-        () => None,
-    }
 }
