@@ -20,7 +20,6 @@ mod packet;
 mod printer;
 #[cfg(feature = "lab")]
 mod scenarios;
-#[cfg(feature = "live")]
 mod secret_file;
 mod status;
 

@@ -1,30 +1,67 @@
-//! Files with secrets: whether other users of the machine can read them.
+//! Files with secrets: whether others on the machine can read or change them.
 
-use std::fs;
 use std::path::Path;
 
-/// What to say of a file that other users of the machine can read or change; `None` if they cannot,
-/// or if that is not known.
+#[cfg(feature = "live")]
+use crate::printer::Printer;
+#[cfg(feature = "live")]
+use crate::status::Failure;
+
+/// The bit of a file's mode that lets others read it.
+const OTHERS_READ: u32 = 0o004;
+
+/// The bit of a file's mode that lets others write it.
+const OTHERS_WRITE: u32 = 0o002;
+
+/// Why a file is not used: whoever can change a credential decides who is let in. `None` if others
+/// cannot, or if that is not known.
+pub(crate) fn fault(file: &Path) -> Option<String> {
+    let is_open = mode(file)? & OTHERS_WRITE != 0;
+    is_open.then(|| format!("others may write {}: chmod o-w it", file.display()))
+}
+
+/// What to say of a file that others can read; `None` as for [`fault`].
 pub(crate) fn warning(file: &Path) -> Option<String> {
-    let mode = mode(&fs::metadata(file).ok()?)?;
-    let others = mode & 0o077;
-    (others != 0).then(|| {
-        let name = file.display();
-        format!(
-            "warning: {name} has a secret, and its mode {:03o} lets others at it; 600 does not",
-            mode & 0o777
-        )
+    let mode = mode(file)?;
+    let is_exposed = mode & OTHERS_READ != 0;
+    is_exposed.then(|| {
+        let mode = mode & 0o777;
+        format!("others may read {}, whose mode is {mode:03o}: chmod o-r it", file.display())
     })
 }
 
+/// Warns of files that others can read.
+///
+/// # Errors
+///
+/// Returns why one is not used.
+#[cfg(feature = "live")]
+pub(crate) fn check<'f>(
+    files: impl Iterator<Item = &'f Path>,
+    printer: &Printer,
+) -> Result<(), Failure> {
+    for file in files {
+        if let Some(fault) = fault(file) {
+            return Err(Failure::usage(fault));
+        }
+        if let Some(warning) = warning(file) {
+            printer.note(&format!("warning: {warning}"));
+        }
+    }
+    Ok(())
+}
+
+/// The mode of a file.
 #[cfg(unix)]
-fn mode(metadata: &fs::Metadata) -> Option<u32> {
+fn mode(file: &Path) -> Option<u32> {
     use std::os::unix::fs::PermissionsExt as _;
 
+    let metadata = std::fs::metadata(file).ok()?;
     metadata.is_file().then(|| metadata.permissions().mode())
 }
 
+/// Only Unix has modes.
 #[cfg(not(unix))]
-fn mode(_: &fs::Metadata) -> Option<u32> {
+fn mode(_: &Path) -> Option<u32> {
     None
 }

@@ -54,11 +54,8 @@ fn serve(args: &CloudServe, printer: &Printer) -> Result<Status, Failure> {
     let planes = planes.collect::<Result<Vec<_>, _>>()?;
     let tokens = args.data_plane.iter().filter_map(|text| Some(text.split_once('=')?.1));
     let tokens = tokens.map(Path::new);
-    for file in tokens.chain([args.credentials.as_path()]).chain(args.key.as_deref()) {
-        if let Some(warning) = secret_file::warning(file) {
-            printer.note(&warning);
-        }
-    }
+    let secrets = tokens.chain([args.credentials.as_path()]).chain(args.key.as_deref());
+    secret_file::check(secrets, printer)?;
     let own = [Some(args.listen), args.admin].into_iter().flatten().map(|address| address.ip());
     let driven = planes.iter().filter_map(|plane| plane.address.ip());
     let refused_targets = RefusedTargets {

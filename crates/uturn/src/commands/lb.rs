@@ -16,16 +16,11 @@ use uturn_snapshot::LbFile;
 use crate::cli::LbRun;
 use crate::cli::{Lb, LbCheck};
 use crate::printer::Printer;
+use crate::secret_file;
 use crate::status::{Failure, Status};
 
 #[cfg(all(feature = "lab", target_os = "linux"))]
 use self::serve::serve as run_here;
-
-/// The bit of a file's mode that lets others read it.
-const OTHERS_READ: u32 = 0o004;
-
-/// The bit of a file's mode that lets others write it.
-const OTHERS_WRITE: u32 = 0o002;
 
 pub(super) fn run(args: &Lb, printer: &Printer) -> Result<Status, Failure> {
     match args {
@@ -89,13 +84,8 @@ fn unreadable_files(config: &Config) -> Vec<String> {
 
 /// Messages for tokens that others may change: whoever does is the administrator.
 fn files_of_others(config: &Config) -> Vec<String> {
-    let token = config.process.admin_token.iter();
-    let is_open = |file: &&PathBuf| mode(file).is_some_and(|mode| mode & OTHERS_WRITE != 0);
-    let message = |file: &PathBuf| {
-        let file = file.display();
-        format!("spec.admin.tokenFile: others may write {file}: chmod o-w it")
-    };
-    token.filter(is_open).map(message).collect()
+    let faults = config.process.admin_token.iter().filter_map(|file| secret_file::fault(file));
+    faults.map(|fault| format!("spec.admin.tokenFile: {fault}")).collect()
 }
 
 /// Warnings about tokens and private keys that others may read.
@@ -103,25 +93,7 @@ fn exposed_files(config: &Config) -> Vec<String> {
     let listeners = config.load_balancers.iter().flat_map(|served| &served.listeners);
     let keys = listeners.flat_map(|listener| &listener.certificates).map(|files| &files.key);
     let secrets: BTreeSet<&PathBuf> = keys.chain(&config.process.admin_token).collect();
-    let is_exposed = |file: &&PathBuf| mode(file).is_some_and(|mode| mode & OTHERS_READ != 0);
-    let warning = |file: &PathBuf| {
-        let mode = mode(file).unwrap_or_default() & 0o777;
-        format!("others may read {}, whose mode is {mode:03o}: chmod o-r it", file.display())
-    };
-    secrets.into_iter().filter(is_exposed).map(warning).collect()
-}
-
-/// The mode of a file.
-#[cfg(unix)]
-fn mode(file: &Path) -> Option<u32> {
-    use std::os::unix::fs::PermissionsExt as _;
-    Some(std::fs::metadata(file).ok()?.permissions().mode())
-}
-
-/// Only Unix has modes.
-#[cfg(not(unix))]
-fn mode(_: &Path) -> Option<u32> {
-    None
+    secrets.into_iter().filter_map(|file| secret_file::warning(file)).collect()
 }
 
 /// Reads what is to be served.

@@ -13,6 +13,7 @@ use uturn_kube::manifests::{CONFIG_DEFINITION, RIGHTS, rights_with_secrets_of};
 
 use crate::cli::{Operator, OperatorRun};
 use crate::printer::Printer;
+use crate::secret_file;
 use crate::status::{Failure, Status};
 
 /// The variables of the environment that have a credential.
@@ -38,7 +39,12 @@ pub(super) fn run(command: &Operator, printer: &Printer) -> Result<Status, Failu
 }
 
 /// Who calls the API, and where it is.
-fn settings(args: &OperatorRun, retries: Retries) -> Result<ClientSettings, Failure> {
+fn settings(
+    args: &OperatorRun,
+    retries: Retries,
+    printer: &Printer,
+) -> Result<ClientSettings, Failure> {
+    secret_file::check(args.credentials.as_deref().into_iter(), printer)?;
     let endpoint = match &args.endpoint {
         Some(text) => text
             .parse::<Endpoint>()

@@ -61,6 +61,17 @@ impl Folder {
         self
     }
 
+    /// Writes a file that only this user can read.
+    pub(crate) fn secret(&self, name: &str, text: &str) -> &Self {
+        self.file(name, text);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            fs::set_permissions(self.0.join(name), fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        self
+    }
+
     /// Runs a command inside the folder and gives all that it gives.
     pub(crate) fn run(&self, args: &[&str]) -> String {
         transcript(&uturn(args).current_dir(&self.0).output().unwrap())

@@ -32,7 +32,7 @@ struct Cloud {
 impl Cloud {
     fn start(test: &str) -> Self {
         let folder = Folder::new(test);
-        folder.file("credentials", "id key\n");
+        folder.secret("credentials", "id key\n");
         let (state, credentials) = (folder.0.join("state"), folder.0.join("credentials"));
         let mut child =
             uturn(&["cloud", "serve", "--listen", "127.0.0.1:0", "--until-stdin-closes"])
@@ -215,13 +215,13 @@ fn what_is_wrong_is_said() {
         .unwrap();
     assert_snapshot!("no_credential", transcript(&without));
     let folder = Folder::new("operator-wrong");
-    folder.file("credentials", "id key\nother key\n");
+    folder.secret("credentials", "id key\nother key\n");
     let file = folder.0.join("credentials");
     let file = file.to_str().unwrap();
     let printed = run(&[&dry[..], &["--credentials", file]].concat());
     assert!(printed.starts_with("exit 2\n"), "{printed}");
     assert!(printed.contains("expected a single line SECRET_ID SECRET_KEY"), "{printed}");
-    folder.file("credentials", "id key\n");
+    folder.secret("credentials", "id key\n");
     let printed = run(&[&dry[..], &["--credentials", file, "--endpoint", "nowhere"]].concat());
     assert!(printed.starts_with("exit 2\n") && printed.contains("--endpoint"), "{printed}");
     // Nothing listens there, since the cloud that did has ended.
@@ -230,7 +230,7 @@ fn what_is_wrong_is_said() {
     assert!(printed.starts_with("exit 3\n") && printed.contains("no connection"), "{printed}");
     // Another key than the server's.
     let cloud = Cloud::start("operator-foreign");
-    folder.file("credentials", "id wrong\n");
+    folder.secret("credentials", "id wrong\n");
     let printed =
         run(&[&dry[..], &["--credentials", file, "--endpoint", &cloud.endpoint]].concat());
     assert!(printed.starts_with("exit 3\n"), "{printed}");
@@ -258,5 +258,34 @@ fn who_may_share_a_load_balancer_is_read_strictly() {
         let printed = run(&args);
         assert!(printed.starts_with("exit 2\n"), "{printed}");
         assert!(printed.contains("expected LB=NAMESPACE"), "{printed}");
+    }
+}
+
+/// Whoever can change the credential decides whose load balancers are changed.
+#[test]
+#[cfg(unix)]
+fn a_credential_that_others_may_use_is_refused_or_warned_of() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = Folder::new("operator-modes");
+    folder.file("credentials", "id key\n");
+    let file = folder.0.join("credentials");
+    let dry = ["operator", "run", "--dry-run", "--cluster-id", CLUSTER, "-f", "examples/shop"];
+    let said = |mode: u32| {
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        // Nothing listens there: the credential is looked at first.
+        let more = ["--credentials", file.to_str().unwrap(), "--endpoint", "http://127.0.0.1:1"];
+        run(&[&dry[..], &more].concat())
+    };
+    for mode in [0o600, 0o400, 0o640] {
+        let said = said(mode);
+        assert!(said.starts_with("exit 3\n") && !said.contains("others may"), "{mode:o} {said}");
+    }
+    let read = said(0o644);
+    assert!(read.starts_with("exit 3\n"), "{read}");
+    assert!(read.contains("whose mode is 644: chmod o-r it"), "{read}");
+    for mode in [0o666, 0o602] {
+        let said = said(mode);
+        assert!(said.starts_with("exit 2\n") && said.contains("others may write "), "{said}");
     }
 }

@@ -30,7 +30,8 @@ const AUTHORITY_KEY: &str = "qcloud_ca_cert_id";
 const MAX_RETRIES: u32 = 3;
 
 pub(super) fn show(args: &OperatorRun, printer: &Printer) -> Result<Status, Failure> {
-    let settings = settings(args, Retries { most: MAX_RETRIES, ..Retries::default() })?;
+    let retries = Retries { most: MAX_RETRIES, ..Retries::default() };
+    let settings = settings(args, retries, printer)?;
     let (cluster, environment) = cluster(args, printer)?;
     let found = dry_run(settings, &cluster, &environment).map_err(|error| match error {
         DryRunError::OtherCloud(_) => {

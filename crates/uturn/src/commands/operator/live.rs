@@ -22,7 +22,7 @@ pub(super) fn run(args: &OperatorRun, printer: &Printer) -> Result<Status, Failu
     let lease = LeaseSettings::new(args.lease_namespace.clone(), identity());
     let start = Start {
         kubeconfig: args.kubeconfig.clone(),
-        cloud: settings(args, Retries::default())?,
+        cloud: settings(args, Retries::default(), printer)?,
         settings: Settings {
             cluster: args.cluster_id.clone(),
             network: args.network.clone(),

@@ -74,7 +74,7 @@ impl Site {
             "networks": [{ "id": "vpc-aaaaaaaa", "addresses": "10.0.0.0/16" }],
         }]});
         folder
-            .file("credentials", "id1 key1\n")
+            .secret("credentials", "id1 key1\n")
             .file("admin.token", TOKEN)
             .file("inventory.json", &inventory.to_string());
         let (cloud, planes) = (None, Vec::new());
