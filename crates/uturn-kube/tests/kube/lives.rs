@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use uturn_kube::sync::Synced;
 
+use crate::server::base64::base64;
 use crate::world::{World, ready};
 
 const FINALIZER: &str = "service.k8s.tencent/resources";
@@ -201,20 +202,4 @@ async fn secrets_are_read_only_where_they_are_named() {
     assert_eq!(front.1[0].0, 443);
     assert!(world.server.used().contains(&("get".into(), String::new(), "secrets".into())));
     assert!(!world.server.used().contains(&("list".into(), String::new(), "secrets".into())));
-}
-
-pub(crate) fn base64(text: &str) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut encoded = String::new();
-    for bytes in text.as_bytes().chunks(3) {
-        let mut bits = 0_u32;
-        for position in 0..3 {
-            bits = bits << 8 | u32::from(bytes.get(position).copied().unwrap_or_default());
-        }
-        for position in 0..4 {
-            let letter = LETTERS[(bits >> (18 - 6 * position) & 63) as usize] as char;
-            encoded.push(if position <= bytes.len() { letter } else { '=' });
-        }
-    }
-    encoded
 }

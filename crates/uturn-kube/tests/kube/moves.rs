@@ -44,7 +44,7 @@ async fn a_secret_that_names_another_certificate_changes_the_listener() {
             "secrets",
             json!({ "apiVersion": "v1", "kind": "Secret",
                 "metadata": { "name": "cert", "namespace": "shop" },
-                "data": { "qcloud_cert_id": crate::lives::base64(id) } }),
+                "data": { "qcloud_cert_id": crate::server::base64::base64(id) } }),
         );
     };
     let served = || -> Vec<String> {

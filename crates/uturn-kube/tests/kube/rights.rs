@@ -41,7 +41,7 @@ fn world() -> World {
         "secrets",
         json!({ "apiVersion": "v1", "kind": "Secret",
             "metadata": { "name": "cert", "namespace": "shop" },
-            "data": { "qcloud_cert_id": crate::lives::base64(&id) } }),
+            "data": { "qcloud_cert_id": crate::server::base64::base64(&id) } }),
     );
     world
 }

@@ -2,7 +2,6 @@
 //! what each of them costs. They speak over loopback, and time is real; so that the figures are
 //! those of work, requests are not spaced.
 
-use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::SocketAddr;
@@ -12,12 +11,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{env, fs, io, thread};
 
-use http_body_util::BodyExt as _;
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
-use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
@@ -32,6 +25,7 @@ use uturn_kube::start::{Start, run};
 use uturn_kube::sync::Settings;
 
 use crate::server::Server;
+use crate::server::listen::kubeconfig;
 use crate::stage::{REGION, Stage};
 use crate::world::World;
 
@@ -138,31 +132,8 @@ pub(super) fn used(process: u32) -> Used {
 async fn serve(server: Server) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        loop {
-            let (stream, _) = listener.accept().await.unwrap();
-            let server = server.clone();
-            let service = service_fn(move |request: http::Request<Incoming>| {
-                let server = server.clone();
-                async move {
-                    let (parts, body) = request.into_parts();
-                    let body = body.collect().await.unwrap().to_bytes();
-                    let request = http::Request::from_parts(parts, body.into());
-                    Ok::<_, Infallible>(server.answer(request).await)
-                }
-            });
-            tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
-        }
-    });
+    tokio::spawn(server.listen(listener));
     address
-}
-
-fn kubeconfig(address: SocketAddr) -> String {
-    json!({ "apiVersion": "v1", "kind": "Config", "current-context": "bench",
-        "clusters": [{ "name": "bench", "cluster": { "server": format!("http://{address}") } }],
-        "users": [{ "name": "bench", "user": {} }],
-        "contexts": [{ "name": "bench", "context": { "cluster": "bench", "user": "bench" } }] })
-    .to_string()
 }
 
 fn say(words: &str) {

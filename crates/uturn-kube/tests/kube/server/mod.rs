@@ -2,6 +2,8 @@
 //! and answers with the same statuses.
 
 mod answer;
+pub(crate) mod base64;
+pub(crate) mod listen;
 mod patch;
 mod target;
 mod watches;
@@ -123,6 +125,12 @@ impl Server {
     /// Removes all objects of a resource.
     pub(crate) fn remove_all(&self, plural: &str) {
         self.state().objects.retain(|(of, _, _), _| of != plural);
+    }
+
+    /// Removes an object, if it is still there, as if it had no finalizers.
+    pub(crate) fn remove(&self, plural: &str, namespace: &str, name: &str) {
+        let key = (plural.to_owned(), namespace.to_owned(), name.to_owned());
+        self.state().objects.remove(&key);
     }
 
     /// An object.
