@@ -40,6 +40,7 @@ mod metrics;
 mod namespace;
 mod own_addresses;
 mod pace;
+mod pass_on;
 mod peer;
 mod phase;
 mod prefixed;

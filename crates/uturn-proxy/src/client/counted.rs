@@ -8,6 +8,8 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::pass_on::pass_on;
+
 /// A stream and how much went through it.
 #[derive(Debug)]
 pub(super) struct Counted<S> {
@@ -62,11 +64,5 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
         result
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
+    pass_on!(poll_flush, poll_shutdown);
 }

@@ -17,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::watched::Connected;
 use crate::deadline::{Deadlines, TICK};
+use crate::pass_on::pass_on;
 
 /// The frames that a client may send at once.
 const MOST: u64 = 2000;
@@ -179,17 +180,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Floods<S> {
         result
     }
 
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
+    pass_on!(is_write_vectored, poll_flush, poll_shutdown);
 }
 
 /// Finds the heads of frames in bytes that come in pieces.

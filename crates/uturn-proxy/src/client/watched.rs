@@ -17,6 +17,7 @@ use tokio_rustls::server::TlsStream;
 
 use crate::exchange::Client;
 use crate::joined;
+use crate::pass_on::pass_on;
 use crate::peer::Peer;
 use crate::phase::Phase;
 use crate::prefixed::Prefixed;
@@ -112,10 +113,6 @@ impl<S: AsyncWrite + Connected + Unpin> AsyncWrite for Watched<S> {
         result
     }
 
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.phase.is_look_due() {
             self.look()?;
@@ -125,7 +122,5 @@ impl<S: AsyncWrite + Connected + Unpin> AsyncWrite for Watched<S> {
         result
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
+    pass_on!(is_write_vectored, poll_shutdown);
 }

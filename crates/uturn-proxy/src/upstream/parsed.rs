@@ -22,6 +22,7 @@ use tokio::net::TcpStream;
 
 use super::SendError;
 use crate::joined;
+use crate::pass_on::pass_on;
 use crate::prefixed::Prefixed;
 use crate::request_body::RequestBody;
 
@@ -205,11 +206,5 @@ impl AsyncWrite for TargetStream {
         true
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
+    pass_on!(poll_flush, poll_shutdown);
 }
