@@ -1,7 +1,7 @@
 //! A server whose limits a test sets, and clients that write their requests byte by byte.
 
 use std::collections::HashMap;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -13,6 +13,9 @@ use uturn_cloud::credentials::Credentials;
 use uturn_cloud::ids::IdSource;
 use uturn_cloud::inventory::Inventory;
 use uturn_cloud::server::{Limits, Server, Stop};
+
+/// What a request without a signature is told.
+const UNSIGNED: &str = "AuthFailure.InvalidAuthorization";
 
 /// Nothing here is allowed to write.
 struct Untouched;
@@ -89,16 +92,34 @@ pub(crate) fn request(stream: &mut TcpStream) {
 
 /// Sends a request without a signature.
 pub(crate) fn send(stream: &mut TcpStream) {
-    write!(stream, "GET / HTTP/1.1\r\nHost: clb\r\n\r\n").unwrap();
+    write_request(stream).unwrap();
+}
+
+/// The same, unless the connection ends before it is answered.
+pub(crate) fn try_request(stream: &mut TcpStream) -> bool {
+    let answer = write_request(stream).and_then(|()| answer(stream));
+    answer.is_ok_and(|body| body.contains(UNSIGNED))
 }
 
 /// Reads the answer to a request without a signature.
 pub(crate) fn receive(stream: &mut TcpStream) {
+    let body = answer(stream).unwrap();
+    assert!(body.contains(UNSIGNED), "{body}");
+}
+
+fn write_request(stream: &mut TcpStream) -> io::Result<()> {
+    write!(stream, "GET / HTTP/1.1\r\nHost: clb\r\n\r\n")
+}
+
+/// The body of an answer.
+fn answer(stream: &mut TcpStream) -> io::Result<String> {
     let mut reader = BufReader::new(stream);
     let mut length = 0;
     loop {
         let mut line = String::new();
-        assert!(reader.read_line(&mut line).unwrap() > 0, "the connection ended");
+        if reader.read_line(&mut line)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
         if line == "\r\n" {
             break;
         }
@@ -108,9 +129,8 @@ pub(crate) fn receive(stream: &mut TcpStream) {
         }
     }
     let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap();
-    let body = String::from_utf8(body).unwrap();
-    assert!(body.contains("AuthFailure.InvalidAuthorization"), "{body}");
+    reader.read_exact(&mut body)?;
+    Ok(String::from_utf8(body).unwrap())
 }
 
 /// What comes until the server closes the connection. A reset counts as its end.

@@ -6,7 +6,9 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use crate::support::{Balancer, Host, Message, settings};
+use uturn_lb::config::Timeouts;
+
+use crate::support::{Balancer, Host, Message, PATIENCE, settings};
 
 /// A target that gives an answer and tells what it was asked.
 fn telling(answer: &'static str) -> (Host, Receiver<Message>) {
@@ -312,47 +314,50 @@ fn parts_of_an_answer_are_passed_on_as_they_come() {
 
 #[test]
 fn time_limits_have_their_answers() {
-    let short = Duration::from_millis(200);
+    const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
     let silent = Host::start(|mut wire| {
         wire.rest();
     });
     let plain = Host::plain();
-    let with_limits = |target: &Host| {
+    // One limit is short, so that a busy machine meets no other.
+    let with_short = |target: &Host, limit: fn(&mut Timeouts) -> &mut Duration| {
         Balancer::with(&[target.address], |config| {
             let timeouts = &mut settings(config).timeouts;
-            (timeouts.header, timeouts.read, timeouts.idle) = (short, short, short);
+            (timeouts.header, timeouts.read, timeouts.idle) = (PATIENCE, PATIENCE, PATIENCE);
+            *limit(timeouts) = Duration::from_millis(200);
         })
     };
     // A target that does not answer.
-    let answer = with_limits(&silent).client().ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-    assert_eq!(answer.status(), 504);
-    let balancer = with_limits(&plain);
+    let balancer = with_short(&silent, |timeouts| &mut timeouts.read);
+    assert_eq!(balancer.client().ask(GET).unwrap().status(), 504);
     // Headers that do not end.
-    let mut client = balancer.client();
-    let answer = client.ask("GET / HTTP/1.1\r\nHost: a\r\nX-").unwrap();
+    let balancer = with_short(&plain, |timeouts| &mut timeouts.header);
+    let (mut client, answer) = balancer.first_ask("GET / HTTP/1.1\r\nHost: a\r\nX-");
     assert_eq!(answer.status(), 408);
     assert_eq!(client.rest(), "");
+    // Headers of a second request that do not end.
+    let (mut client, answer) = balancer.first_ask(GET);
+    assert_eq!(answer.status(), 200);
+    assert_eq!(client.ask("GET / HTTP/1.1\r\nHost: a\r\n").unwrap().status(), 408);
+    // A connection without a request, and one without another.
+    assert_eq!(balancer.client().rest(), "");
+    let balancer = with_short(&plain, |timeouts| &mut timeouts.idle);
+    let mut client = balancer.client();
+    assert_eq!(client.ask(GET).unwrap().status(), 200);
+    assert_eq!(client.rest(), "");
     // A body that does not end.
+    let balancer = with_short(&plain, |timeouts| &mut timeouts.read);
     let mut client = balancer.client();
     let answer = client.ask("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhi").unwrap();
     assert_eq!(answer.status(), 408);
     assert_eq!(client.rest(), "");
-    // A connection without a request, and one without another.
-    assert_eq!(balancer.client().rest(), "");
-    let mut client = balancer.client();
-    assert_eq!(client.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap().status(), 200);
-    assert_eq!(client.rest(), "");
-    // Headers of a second request that do not end.
-    let mut client = balancer.client();
-    assert_eq!(client.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap().status(), 200);
-    assert_eq!(client.ask("GET / HTTP/1.1\r\nHost: a\r\n").unwrap().status(), 408);
     // An answer's body that does not end.
     let stuck = Host::start(|mut wire| {
         wire.request().unwrap();
         wire.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi").unwrap();
         wire.rest();
     });
-    let answer = with_limits(&stuck).client().ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    let answer = with_short(&stuck, |timeouts| &mut timeouts.read).client().ask(GET);
     assert!(answer.is_err(), "{answer:?}");
 }
 

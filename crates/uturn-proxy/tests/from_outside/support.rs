@@ -15,8 +15,7 @@ use uturn_proxy::{Detail, Observer, Server};
 
 use crate::common::{self, load_balancer};
 
-/// No test waits longer for bytes: a fault fails it instead of blocking it.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
+pub(crate) use crate::common::wait::PATIENCE;
 
 /// How much longer than usual a run is.
 pub(crate) fn factor() -> usize {
@@ -109,6 +108,17 @@ impl Balancer {
 
     pub(crate) fn client(&self) -> Wire<TcpStream> {
         Wire::connect(self.address).unwrap()
+    }
+
+    /// A new client's connection after its first request. One that was ended before it had sent
+    /// anything, on a busy machine, makes room for another.
+    pub(crate) fn first_ask(&self, bytes: impl AsRef<[u8]>) -> (Wire<TcpStream>, Message) {
+        loop {
+            let mut client = self.client();
+            if let Ok(answer) = client.ask(&bytes) {
+                return (client, answer);
+            }
+        }
     }
 
     /// Sends bytes and no more; returns all that comes back.

@@ -121,7 +121,7 @@ impl<'n> Load<'n> {
         let address = address.parse().unwrap();
         self.network.client.run(|| {
             self.repeat(Step::Connect, "a new connection", || {
-                Connection::open(address, CHANGE).is_some_and(|mut connection| connection.is_open())
+                Connection::open(address).is_some_and(|mut connection| connection.is_open())
             });
         });
     }
@@ -131,7 +131,6 @@ impl<'n> Load<'n> {
     }
 
     fn ask(&self, flow: &UdpSocket) {
-        flow.set_read_timeout(Some(CHANGE)).unwrap();
         let client = &self.network.client;
         self.repeat(Step::Ask, "a flow of datagrams", || client.ask(flow, TCP) != "none");
     }
@@ -146,7 +145,7 @@ impl<'n> Load<'n> {
             let mut done = state.done.iter().zip(before);
             state.errors.is_empty() && done.any(|(now, before)| *now < before + 3)
         };
-        let (_state, waited) = self.changed.wait_timeout_while(state, CHANGE, is_behind).unwrap();
+        let (_state, waited) = self.changed.wait_timeout_while(state, PATIENCE, is_behind).unwrap();
         assert!(!waited.timed_out(), "a client is stuck");
     }
 

@@ -102,7 +102,7 @@ fn a_dead_target_among_hundreds_is_left_out() {
     first(&mut config).profile.health_check = Some(HealthCheck {
         source: ProbeSource::Vip,
         interval: Duration::from_secs(5),
-        timeout: Duration::from_secs(2),
+        timeout: Duration::from_secs(60),
         rise: 1,
         fall: 1,
         keeps_address: false,

@@ -3,19 +3,13 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Mutex;
 use std::thread;
-use std::time::{Duration, Instant};
 
-use socket2::SockRef;
+use socket2::{Domain, SockRef, Socket, Type};
 
-/// How long an answer may take, and how long a test waits to see that there is none.
-const ANSWER: Duration = Duration::from_secs(2);
-const SILENCE: Duration = Duration::from_millis(300);
-
-/// How long a change may take to arrive.
-pub(crate) const CHANGE: Duration = Duration::from_secs(20);
+use crate::queue::Queue;
+use crate::wait::{PATIENCE, await_that};
 
 pub(crate) const VIP: &str = "10.9.9.9";
 pub(crate) const VIP_6: &str = "fd00:9::9";
@@ -42,7 +36,8 @@ pub(crate) struct Target {
 /// Serves TCP and UDP at port 80 of any address until it is told to stop.
 pub(crate) struct Service {
     listener: TcpListener,
-    stop: Arc<AtomicBool>,
+    /// Until it is told to stop: a port is open as long as somebody has it.
+    datagrams: Mutex<Option<UdpSocket>>,
 }
 
 impl Space {
@@ -58,6 +53,8 @@ impl Space {
         assert_eq!(line, "ready\n");
         let life = holder.stdin.take();
         let space = Self { holder, life };
+        // Addresses of links are there at once.
+        space.sh("sysctl -qw net.ipv6.conf.all.accept_dad=0 net.ipv6.conf.default.accept_dad=0");
         space.sh("ip link set lo up");
         space
     }
@@ -83,10 +80,10 @@ impl Space {
         thread::scope(|scope| scope.spawn(inside).join().unwrap())
     }
 
-    /// Connects from there. Returns `None` if there is no answer, or the connection is refused.
+    /// Connects from there. Returns `None` if the connection is refused, or its packet was dropped.
     pub(crate) fn connect(&self, address: impl ToSocketAddrs) -> Option<Connection> {
         let address = address.to_socket_addrs().unwrap().next().unwrap();
-        self.run(|| Connection::open(address, SILENCE))
+        self.run(|| Connection::open(address))
     }
 
     /// Connects so many times, one after the other; returns the targets, as `t1 t2`.
@@ -100,14 +97,15 @@ impl Space {
 
     /// Sends datagrams from one port each; returns who answered them.
     pub(crate) fn datagrams(&self, count: usize, from: &str, address: &str) -> String {
-        let met = |_| self.ask(&self.datagram_socket(from), address);
-        (0..count).map(met).collect::<Vec<_>>().join(" ")
+        // All at a time: one that has another's port goes where that went.
+        let sockets: Vec<_> = (0..count).map(|_| self.datagram_socket(from)).collect();
+        sockets.iter().map(|socket| self.ask(socket, address)).collect::<Vec<_>>().join(" ")
     }
 
     /// A socket for datagrams from there.
     pub(crate) fn datagram_socket(&self, from: &str) -> UdpSocket {
         let socket = self.run(|| UdpSocket::bind((from, 0))).unwrap();
-        socket.set_read_timeout(Some(SILENCE)).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
         socket
     }
 
@@ -163,10 +161,7 @@ impl Network {
         for space in spaces.chain([&self.client]) {
             for number in 1..=self.targets.len() {
                 let address = format!("[fd00:2:{number}::2]:80");
-                let end = Instant::now() + CHANGE;
-                while space.connect(&*address).is_none() {
-                    assert!(Instant::now() < end, "{address} cannot be reached");
-                }
+                await_that(|| space.connect(&*address).is_some());
             }
         }
     }
@@ -201,19 +196,21 @@ impl Target {
 
 impl Service {
     pub(crate) fn start(space: &Space, name: &str) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
         let listener = space.run(|| TcpListener::bind("[::]:80")).unwrap();
         let socket = space.run(|| UdpSocket::bind("[::]:80")).unwrap();
-        socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
         let accepts = listener.try_clone().unwrap();
-        let (called, name, stops) = (name.to_owned(), name.to_owned(), Arc::clone(&stop));
+        let datagrams = Mutex::new(Some(socket.try_clone().unwrap()));
+        let (called, name) = (name.to_owned(), name.to_owned());
         thread::spawn(move || serve(&accepts, &called));
-        thread::spawn(move || answer(&socket, &name, &stops));
-        Self { listener, stop }
+        thread::spawn(move || answer(&socket, &name));
+        Self { listener, datagrams }
     }
 
     fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
+        if let Some(socket) = self.datagrams.lock().unwrap().take() {
+            // An empty datagram says so: what came before is answered.
+            socket.send_to(&[], "[::1]:80").unwrap();
+        }
         let _ = SockRef::from(&self.listener).shutdown(Shutdown::Both);
     }
 }
@@ -236,12 +233,17 @@ fn serve(listener: &TcpListener, name: &str) {
     }
 }
 
-fn answer(socket: &UdpSocket, name: &str, stop: &AtomicBool) {
+fn answer(socket: &UdpSocket, name: &str) {
     let mut buffer = [0; 100];
-    while !stop.load(Ordering::Relaxed) {
-        if let Ok((_, peer)) = socket.recv_from(&mut buffer) {
-            let answer = format!("{name} {}", canonical(peer));
-            let _ = socket.send_to(answer.as_bytes(), peer);
+    loop {
+        match socket.recv_from(&mut buffer) {
+            Ok((0, _)) => return,
+            Ok((_, peer)) => {
+                let answer = format!("{name} {}", canonical(peer));
+                let _ = socket.send_to(answer.as_bytes(), peer);
+            }
+            // A client that is gone.
+            Err(_) => {}
         }
     }
 }
@@ -259,11 +261,21 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Connects from the namespace of this thread. Returns `None` if there is no answer in time, or
-    /// the connection is refused.
-    pub(crate) fn open(address: SocketAddr, limit: Duration) -> Option<Self> {
-        let stream = TcpStream::connect_timeout(&address, limit).ok()?;
-        stream.set_read_timeout(Some(ANSWER)).unwrap();
+    /// Connects from the namespace of this thread. Returns `None` if the connection is refused, or
+    /// its first packet was dropped.
+    pub(crate) fn open(address: SocketAddr) -> Option<Self> {
+        let queue = Queue::of_this_processor();
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        // It says that it is under way.
+        let _ = socket.connect(&address.into());
+        // The kernel answers for targets: no program has to run until the connection is there.
+        if !queue.comes_before_its_end(|| socket.peer_addr().is_ok()) {
+            return None;
+        }
+        socket.set_nonblocking(false).unwrap();
+        let stream = TcpStream::from(socket);
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let reader = BufReader::new(stream.try_clone().unwrap());
         let mut connection = Self { stream, reader, greeting: String::new() };
         connection.greeting = connection.read_line()?;
