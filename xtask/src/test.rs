@@ -5,6 +5,7 @@
 //! file that the variable [`SKIPPED`] names, and returns. Cargo counts it as passed; the
 //! list at the end does not. Where [`REQUIRE`] names what the test lacks, it fails instead.
 
+mod group;
 mod programs;
 mod runner;
 

@@ -2,19 +2,21 @@
 //!
 //! Cargo runs one program after another. So it is told to run [`super::runner`], which only
 //! notes in a queue how cargo would run each program; then they are run from here, each through
-//! the same runner. What a program prints is shown when it has ended.
+//! the same runner. What a program prints is shown when it has ended, by itself or because it hangs.
 
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 use std::thread;
+use std::time::Duration;
 
-use super::runner;
+use super::{group, runner};
 use crate::shell::{self, Failure};
 
 /// Names the file that programs are noted in instead of being run.
@@ -25,6 +27,10 @@ const USUAL: usize = 2;
 
 /// Names the number of programs that run at once.
 const AT_ONCE: &str = "UTURN_TEST_PROGRAMS";
+
+/// A program that has printed nothing for so long hangs. Each test's end is printed, and none takes
+/// minutes.
+const SILENCE: Duration = Duration::from_secs(20 * 60);
 
 /// Ends a field of an entry.
 const FIELD: char = '\u{1f}';
@@ -103,20 +109,25 @@ impl Program {
         let _ = stdout.write_all(&printed);
         let _ = stdout.flush();
         match ended {
-            Ok(true) => fs::remove_file(&file).or(Ok(())),
-            Ok(false) => Err(format!("{name} failed")),
+            Ok(Some(status)) if status.success() => fs::remove_file(&file).or(Ok(())),
+            Ok(Some(_)) => Err(format!("{name} failed")),
+            Ok(None) => {
+                let minutes = SILENCE.as_secs() / 60;
+                Err(format!("{name} printed nothing for {minutes} minutes and was ended"))
+            }
             Err(why) => Err(format!("{name} could not be run: {why}")),
         }
     }
 
     /// Its output goes into a file: a pipe would stay open as long as what a test started lives.
-    fn start(&self, variables: &[(&str, OsString)], file: &Path) -> io::Result<bool> {
+    fn start(&self, variables: &[(&str, OsString)], file: &Path) -> io::Result<Option<ExitStatus>> {
         let printed = File::create(file)?;
         let mut command = Command::new(env::current_exe()?);
-        command.arg(runner::WORD).args(&self.words).current_dir(&self.folder);
+        group::leads(command.arg(runner::WORD));
+        command.args(&self.words).current_dir(&self.folder);
         command.envs(self.variables.iter().cloned()).envs(variables.iter().cloned());
-        command.stdin(Stdio::null()).stdout(printed.try_clone()?).stderr(printed);
-        Ok(command.status()?.success())
+        command.stdout(printed.try_clone()?).stderr(printed.try_clone()?);
+        end_of(command.spawn()?, &printed, SILENCE)
     }
 
     /// The name of the file that it is, which no other program has.
@@ -152,8 +163,33 @@ impl Program {
     }
 }
 
+/// How a program ends that prints into a file. One that prints nothing for so long is told to end by
+/// its standard input, which is closed: then this is `None`.
+fn end_of(mut program: Child, printed: &File, silence: Duration) -> io::Result<Option<ExitStatus>> {
+    let stdin = program.stdin.take();
+    let (sender, ended) = channel();
+    thread::spawn(move || sender.send(program.wait()));
+    let mut wait = silence;
+    loop {
+        if let Ok(status) = ended.recv_timeout(wait) {
+            return status.map(Some);
+        }
+        let silent = printed.metadata()?.modified()?.elapsed().unwrap_or_default();
+        if silent >= silence {
+            break;
+        }
+        wait = silence - silent;
+    }
+    drop(stdin);
+    // The limit decides, even if it ends by itself now.
+    let _ = ended.recv();
+    Ok(None)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::process::Stdio;
+
     use super::*;
 
     #[test]
@@ -170,6 +206,26 @@ mod tests {
         let read: Vec<Program> = queue.split_terminator(ENTRY).filter_map(Program::read).collect();
         assert_eq!(read, [program.clone(), program.clone()]);
         assert_eq!((program.name(), program.file()), ("package tests".into(), "tests-0123".into()));
+    }
+
+    /// It ends when its standard input is closed, and not before.
+    fn reads(printed: &File) -> Child {
+        let mut command = Command::new("cat");
+        command.stdin(Stdio::piped()).stdout(printed.try_clone().unwrap());
+        command.spawn().unwrap()
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_program_that_prints_nothing_is_told_to_end() {
+        let file = env::temp_dir().join(format!("uturn-xtask-silent-{}", std::process::id()));
+        let printed = File::create(&file).unwrap();
+        assert_eq!(end_of(reads(&printed), &printed, Duration::from_millis(1)).unwrap(), None);
+        let mut done = Command::new("true");
+        let done = done.stdin(Stdio::piped()).spawn().unwrap();
+        let ended = end_of(done, &printed, SILENCE).unwrap();
+        assert!(ended.is_some_and(|status| status.success()));
+        fs::remove_file(file).unwrap();
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
-use super::programs;
+use super::{group, programs};
 use crate::shell::Failure;
 
 /// The word by which cargo calls this program back.
@@ -35,6 +35,13 @@ pub(super) fn cargo_option() -> Result<String, Failure> {
 
 /// Runs one test program with its arguments, or notes it in the queue if there is one.
 pub(crate) fn run(words: &[String]) -> ExitCode {
+    let words = match words.split_first() {
+        Some((word, rest)) if word == group::UNTIL_STDIN_CLOSES => {
+            group::end_with_stdin();
+            rest
+        }
+        _ => words,
+    };
     let Some((program, arguments)) = words.split_first() else { return ExitCode::from(2) };
     let ended = match programs::note(words) {
         Ok(true) => Ok(ExitCode::SUCCESS),
@@ -57,6 +64,7 @@ fn run_libtest(program: &str, arguments: &[String]) -> io::Result<ExitCode> {
         .args(arguments)
         .args(["-Z", "unstable-options", "--report-time", "--color", colour])
         .env("RUSTC_BOOTSTRAP", "1")
+        .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()?;
     let (mut times, mut failures) = (String::new(), Vec::new());
@@ -83,7 +91,7 @@ fn run_libtest(program: &str, arguments: &[String]) -> io::Result<ExitCode> {
 
 fn run_whole(program: &str, arguments: &[String]) -> io::Result<ExitCode> {
     let start = Instant::now();
-    let status = Command::new(program).args(arguments).status()?;
+    let status = Command::new(program).args(arguments).stdin(Stdio::null()).status()?;
     let (name, took) = (name_of(program), start.elapsed().as_secs_f64());
     note(TIMES, format!("{took:.3} {name}: all of it\n").as_bytes())?;
     if !status.success() {
