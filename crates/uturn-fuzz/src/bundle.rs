@@ -1,5 +1,5 @@
-//! Bundles, and what is redacted of them. An input is the files of a bundle, each after a line with its
-//! name: `=== objects/services.yaml`; or an archive as it is.
+//! Bundles, and what is redacted of them. An input is the files of a bundle ([`crate::files`]); or an
+//! archive as it is.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,38 +9,54 @@ use uturn_redact::{Key, RedactError, redact};
 use uturn_snapshot::Manifests;
 use uturn_snapshot::bundle::BundleWriter;
 
+use crate::files::files;
 use crate::text;
-
-/// A line that starts a file of the bundle.
-const BEGINS: &str = "=== ";
 
 /// What an archive begins with.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// A bundle, an archive as well as a folder, is read or refused with reasons, and read the same each time.
+/// Where both are read, both have the same objects.
 pub fn bundle(data: &[u8]) -> bool {
     let place = Place::new();
     let archive = place.0.join("bundle.tar.gz");
     if data.starts_with(&GZIP) {
         fs::write(&archive, data).expect("a file of our own");
-        return is_read(&archive);
+        return texts(&archive).is_some();
     }
     let folder = place.0.join("bundle");
     if !write(data, &archive) || !write(data, &folder) {
         return false;
     }
-    let read = [&archive, &folder].map(|path| is_read(path));
-    read.contains(&true)
+    let [in_archive, in_folder] = [texts(&archive), texts(&folder)];
+    if let (Some(in_archive), Some(in_folder)) = (&in_archive, &in_folder)
+        && is_usual(data)
+    {
+        assert_eq!(in_archive, in_folder, "in an archive and in a folder");
+    }
+    in_archive.or(in_folder).is_some()
 }
 
-fn is_read(path: &Path) -> bool {
+/// Whether all files are at the top, or in the folders that bundles have: a folder of others may have
+/// files that are left out, such as those of dependencies.
+fn is_usual(data: &[u8]) -> bool {
+    files(&text(data)).iter().all(|(name, _)| match name.split_once('/') {
+        Some(("objects", rest)) => !rest.contains('/') && !rest.to_lowercase().contains("kustom"),
+        Some(("nodes", _)) => true,
+        Some(_) => false,
+        None => true,
+    })
+}
+
+/// The texts of a bundle's objects.
+fn texts(path: &Path) -> Option<Vec<String>> {
     let texts = || {
         let manifests = gather(path)?;
         Some(manifests.sources().iter().map(|source| source.text.clone()).collect::<Vec<String>>())
     };
     let read = texts();
     assert_eq!(read, texts(), "read twice");
-    read.is_some()
+    read
 }
 
 /// What can be read is redacted, the same each time, and what comes of it can be read.
@@ -90,14 +106,7 @@ impl Drop for Place {
 /// Writes the files of an input as a bundle. Returns false if their names are none.
 fn write(data: &[u8], path: &Path) -> bool {
     let text = text(data);
-    let mut files: Vec<(&str, String)> = Vec::new();
-    for line in text.split_inclusive('\n') {
-        match (line.strip_prefix(BEGINS), files.last_mut()) {
-            (Some(name), _) => files.push((name.trim(), String::new())),
-            (None, Some((_, text))) => text.push_str(line),
-            (None, None) => {}
-        }
-    }
+    let files = files(&text);
     let Ok(mut writer) = BundleWriter::create(path) else { return false };
     files.iter().all(|(name, text)| writer.add(name, text.as_bytes()).is_ok())
         && writer.finish().is_ok()

@@ -6,10 +6,8 @@ use uturn_model::capture::CapturedText;
 use uturn_model::{Capture, CaptureFile, Name, Share};
 use uturn_netfilter::{Entry, Kernel, NodeState, Packet, Transport};
 
+use crate::files::files;
 use crate::text;
-
-/// A line that starts a file of the capture: `=== iptables.save`.
-const BEGINS: &str = "=== ";
 
 /// Packets are walked only through captures up to this length: the number of branches of a walk
 /// is not a property of the parsers.
@@ -20,7 +18,7 @@ const WALKED: usize = 1 << 14;
 pub fn capture(data: &[u8]) -> bool {
     let text = text(data);
     let node = Name::new("n1").expect("a constant name");
-    let state = match NodeState::from_capture(&Capture { node, files: files(&text) }) {
+    let state = match NodeState::from_capture(&Capture { node, files: files_of(&text) }) {
         Ok(state) => state,
         Err(errors) => {
             assert!(!errors.is_empty(), "a refusal says why");
@@ -43,17 +41,9 @@ pub fn capture(data: &[u8]) -> bool {
     true
 }
 
-fn files(text: &str) -> BTreeMap<CaptureFile, CapturedText> {
-    let mut parts: Vec<(&str, String)> = Vec::new();
-    for line in text.split_inclusive('\n') {
-        match (line.strip_prefix(BEGINS), parts.last_mut()) {
-            (Some(name), _) => parts.push((name.trim(), String::new())),
-            (None, Some((_, text))) => text.push_str(line),
-            (None, None) => {}
-        }
-    }
+fn files_of(text: &str) -> BTreeMap<CaptureFile, CapturedText> {
     let named = |name: &str| CaptureFile::ALL.into_iter().find(|file| file.file_name() == name);
-    let files = parts.into_iter().filter_map(|(name, text)| {
+    let files = files(text).into_iter().filter_map(|(name, text)| {
         Some((named(name)?, CapturedText { path: name.into(), text: text.into() }))
     });
     files.collect()

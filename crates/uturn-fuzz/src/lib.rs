@@ -18,6 +18,7 @@ pub mod cloud;
 pub mod corefile;
 pub mod corpus;
 pub mod documents;
+mod files;
 pub mod mutate;
 pub mod node;
 pub mod operator;

@@ -24,7 +24,7 @@ use uturn_model::{Capture, Name, Origin};
 use crate::capture::read_capture;
 use crate::fault::Fault;
 use crate::listing::Listing;
-use crate::source::{OtherFiles, Source, gather_manifests};
+use crate::source::{OtherFiles, Source, gather_manifests, is_manifest, starts_with_dots};
 
 pub use limits::UnpackLimit;
 pub use manifest::{BundleManifest, KindRead, NodeCaptured, ObjectsManifest};
@@ -92,7 +92,9 @@ pub(crate) fn read(path: &Path, limit: UnpackLimit) -> Bundle {
                 Ok(text) => bundle.add_manifest(place(&path), &text),
                 Err(why) => bundle.faults.push(unreadable(&path, &why)),
             }
-        } else {
+        } else if (path.is_dir() || is_manifest(&path))
+            && !path.file_name().is_some_and(starts_with_dots)
+        {
             others.push(path);
         }
     }

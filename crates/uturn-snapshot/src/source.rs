@@ -90,8 +90,6 @@ impl Gathering {
             Ok(entries) => entries,
             Err(error) => return self.fault(folder, &error),
         };
-        // Kubernetes keeps the files of a mounted ConfigMap in folders such as `..data`, to which
-        // links beside them lead.
         entries.retain(|path| !path.file_name().is_some_and(starts_with_dots));
         entries.sort();
         self.beside.look_at(folder);
@@ -190,11 +188,14 @@ fn read(file: &mut dyn Read, size: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn starts_with_dots(name: &OsStr) -> bool {
+/// Whether a folder keeps this for itself: Kubernetes has the files of a mounted ConfigMap in folders such
+/// as `..data`, to which links beside them lead.
+pub(crate) fn starts_with_dots(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b"..")
 }
 
-fn is_manifest(path: &Path) -> bool {
+/// Whether a file of a folder is read.
+pub(crate) fn is_manifest(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
     matches!(extension, Some("yaml" | "yml" | "json"))
 }

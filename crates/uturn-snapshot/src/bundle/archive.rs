@@ -13,7 +13,7 @@ use uturn_model::{Capture, CaptureFile, Name, Origin};
 use super::limits::{UnpackLimit, Unpacked};
 use super::{Bundle, MANIFEST, NODES, OBJECTS, node_name, place, unreadable};
 use crate::fault::Fault;
-use crate::source::Source;
+use crate::source::{Source, is_manifest, starts_with_dots};
 
 /// How many files, folders and headers there may be.
 const MAX_ENTRIES: usize = 200_000;
@@ -196,7 +196,8 @@ fn may_be_kept(name: &str) -> bool {
 }
 
 fn is_object(name: &str) -> bool {
-    [".yaml", ".yml", ".json"].iter().any(|end| name.ends_with(end))
+    let path = Path::new(name);
+    is_manifest(path) && !path.iter().any(starts_with_dots)
 }
 
 fn captured(file: &str) -> Option<CaptureFile> {
@@ -239,6 +240,9 @@ fn without_top(files: Files) -> Files {
 }
 
 fn fill(bundle: &mut Bundle, path: &Path, files: Files) {
+    // In the order of a folder: the names of its entries, then of those below each.
+    let mut files: Vec<_> = files.into_iter().collect();
+    files.sort_by(|(one, _), (other, _)| Path::new(one).cmp(Path::new(other)));
     for (name, bytes) in files {
         let shown = format!("{}/{name}", path.display());
         let parts: Vec<&str> = name.split('/').collect();
@@ -258,7 +262,13 @@ fn fill(bundle: &mut Bundle, path: &Path, files: Files) {
         };
         match kind {
             FileKind::Manifest => bundle.add_manifest(Origin::file(shown), &text),
-            FileKind::Objects => bundle.sources.push(Source { name: shown.into(), text }),
+            FileKind::Objects => {
+                let source = Source { name: shown.into(), text };
+                if parts.len() > 1 {
+                    bundle.beside.note_of_folder(&source);
+                }
+                bundle.sources.push(source);
+            }
             FileKind::Captured(node, file) => match node_name(&node, || Origin::file(&*shown)) {
                 Ok(node) => {
                     let text = CapturedText { path: (&*shown).into(), text: text.into() };
@@ -268,6 +278,7 @@ fn fill(bundle: &mut Bundle, path: &Path, files: Files) {
             },
         }
     }
+    bundle.beside.leave_out(&mut bundle.sources);
     if bundle.sources.is_empty() && bundle.captures.is_empty() && bundle.faults.is_empty() {
         let fault = Fault::new(place(path), "no objects and no captures in this archive");
         bundle.faults.push(fault);

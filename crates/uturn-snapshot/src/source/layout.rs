@@ -78,8 +78,13 @@ impl OtherFiles {
         self.charts.extend(other.charts);
     }
 
+    /// Notes that a file was found in a folder, not named.
+    pub(crate) fn note_of_folder(&mut self, source: &Source) {
+        self.of_folders.insert(source.name.clone());
+    }
+
     /// Removes the files of folders that have no objects of a cluster.
-    pub(super) fn leave_out(&mut self, sources: &mut Vec<Source>) {
+    pub(crate) fn leave_out(&mut self, sources: &mut Vec<Source>) {
         let parts = self.kustomizations.iter().flat_map(|each| &each.parts);
         let parts: HashSet<PathBuf> = parts.filter_map(|path| path.canonicalize().ok()).collect();
         let templates: Vec<PathBuf> =
