@@ -8,6 +8,8 @@
 //! worker. So each is made an automaton that takes one step a byte, whatever the text, and one of
 //! which the automaton would be too large is refused. Making it costs no more than its limit, too.
 
+pub(crate) mod known;
+
 use std::error::Error;
 use std::fmt;
 

@@ -16,7 +16,7 @@ use uturn_model::Text;
 use uturn_model::ingress::PathKind;
 use uturn_model::lb::{Listener, Rule};
 
-use crate::pattern::{Pattern, is_pattern};
+use crate::pattern::{Pattern, is_pattern, known};
 use crate::request_path::{RefusedPath, Routed, route};
 
 /// The rule of a listener for a request, if there is one and the path is not refused. `host` may carry a
@@ -254,7 +254,7 @@ fn host_rank(wanted: Option<&str>, host: &str) -> Option<u8> {
         return Some(3);
     }
     if is_pattern(wanted) {
-        return Pattern::host(wanted).is_ok_and(|pattern| pattern.matches(host)).then_some(PATTERN);
+        return known::host_matches(wanted, host).then_some(PATTERN);
     }
     let suffix = wanted.strip_prefix("*.")?;
     let (label, rest) = host.split_once('.')?;
@@ -274,8 +274,7 @@ fn path_rank(wanted: Option<(&str, PathKind)>, path: &str) -> Option<(u8, usize)
         PathKind::Exact => (wanted == path).then_some((3, wanted.len())),
         PathKind::ImplementationSpecific if is_pattern(wanted) => {
             // The expression itself stands for a path that it matches.
-            let matches = |pattern: Pattern| wanted == path || pattern.matches(path);
-            Pattern::path(wanted).is_ok_and(matches).then_some((1, 0))
+            known::path_matches(wanted, path).then_some((1, 0))
         }
         PathKind::ImplementationSpecific => {
             let first = first_prefix(wanted);
