@@ -31,9 +31,33 @@ pub(super) fn ranks(links: &[Vec<usize>]) -> Box<[u32]> {
     ranks.into()
 }
 
+/// Whether there is more than one way to a node of a graph without loops, by its ranks: a packet may come by
+/// such a chain more than once.
+pub(super) fn more_than_one_way(links: &[Vec<usize>], ranks: &[u32]) -> Box<[bool]> {
+    let mut nodes: Vec<usize> = (0..links.len()).collect();
+    nodes.sort_by_key(|node| ranks[*node]);
+    let mut ways = vec![0_u8; links.len()];
+    for node in nodes {
+        // Where nothing leads to, a packet enters.
+        let own = ways[node].clamp(1, 2);
+        for to in &links[node] {
+            ways[*to] = (ways[*to] + own).min(2);
+        }
+    }
+    ways.into_iter().map(|ways| ways > 1).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ways_are_counted() {
+        // 0 leads to 1 twice and to 2; 1 to 3; 2 to 4.
+        let links = [vec![1, 1, 2], vec![3], vec![4], vec![], vec![]];
+        let more = more_than_one_way(&links, &ranks(&links));
+        assert_eq!(*more, [false, true, false, true, false]);
+    }
 
     #[test]
     fn a_chain_ranks_after_all_that_lead_to_it() {

@@ -60,6 +60,7 @@ pub(super) struct Program {
     asked: Vec<Vec<UnknownCondition>>,
     base: [Option<usize>; 5],
     ranks: OnceLock<Box<[u32]>>,
+    met_again: OnceLock<Box<[bool]>>,
 }
 
 impl Program {
@@ -70,11 +71,19 @@ impl Program {
 
     /// The rank of each chain: jumps lead to higher ones.
     pub(super) fn ranks(&self) -> &[u32] {
-        self.ranks.get_or_init(|| {
-            let to =
-                |chain: &CompiledChain| chain.rules.iter().filter_map(CompiledRule::to).collect();
-            chain_order::ranks(&self.chains.iter().map(to).collect::<Vec<_>>())
-        })
+        self.ranks.get_or_init(|| chain_order::ranks(&self.links()))
+    }
+
+    /// Whether a packet may come by a chain more than once.
+    pub(super) fn is_met_again(&self, chain: usize) -> bool {
+        self.met_again.get_or_init(|| chain_order::more_than_one_way(&self.links(), self.ranks()))
+            [chain]
+    }
+
+    /// The chains that each chain leads to.
+    fn links(&self) -> Vec<Vec<usize>> {
+        let to = |chain: &CompiledChain| chain.rules.iter().filter_map(CompiledRule::to).collect();
+        self.chains.iter().map(to).collect()
     }
 
     pub(super) fn base(&self, hook: Hook) -> Option<usize> {
@@ -213,7 +222,7 @@ fn program(
         let base = numbers.get(hook.chain()).copied();
         base.filter(|chain| table.chains[*chain].policy.is_some())
     });
-    Program { table: at, chains, asked, base, ranks: OnceLock::new() }
+    Program { table: at, chains, asked, base, ranks: OnceLock::new(), met_again: OnceLock::new() }
 }
 
 fn check(

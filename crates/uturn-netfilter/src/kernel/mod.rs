@@ -25,6 +25,7 @@ mod sets;
 mod source;
 mod stages;
 mod step_log;
+mod turns;
 mod unknown_condition;
 mod walk;
 mod walk_state;

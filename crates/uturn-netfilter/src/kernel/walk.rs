@@ -9,6 +9,7 @@ use super::compile::Hook;
 use super::incomplete_capture::CaptureAssumptions;
 use super::ipvs_state::IpvsState;
 use super::step_log::StepLog;
+use super::turns::Turns;
 use super::unknown_condition::{AnswerScope, ConditionId};
 use crate::capture_gaps::UNKNOWN_INTERFACE;
 use crate::connection::Connection;
@@ -67,6 +68,8 @@ pub(super) struct Walk {
     pub(super) reroutes: bool,
     /// Entries that `-m recent` has added to its lists.
     pub(super) recent_entries: Vec<(Text, IpAddr)>,
+    /// What is known of counters by which rules take turns.
+    pub(super) turns: Turns,
     /// Assumptions about state that the capture lacks.
     pub(super) capture_assumptions: CaptureAssumptions,
 }
@@ -208,6 +211,7 @@ impl Walk {
             reroutes: false,
             nft_answers: Vec::new(),
             recent_entries: Vec::new(),
+            turns: Turns::default(),
             capture_assumptions: CaptureAssumptions::default(),
         }
     }
@@ -246,6 +250,7 @@ impl Walk {
             policy_answers: self.policy_answers.clone(),
             nft_answers: self.nft_answers.clone(),
             recent_entries: self.recent_entries.clone(),
+            turns: self.turns.clone(),
             capture_assumptions: self.capture_assumptions.clone(),
             ..*self
         })

@@ -38,6 +38,7 @@ impl Walk {
             policy_answers,
             reroutes,
             recent_entries,
+            turns,
             capture_assumptions,
         } = self;
         let place = (hook, entered, stage, from_here, unrouted, iif, oif, route);
@@ -78,6 +79,7 @@ impl Walk {
                     &other.recent_entries,
                 )
             && (at, generated, added) == (&other.nft.at, &other.nft.generated, &other.nft.added)
+            && *turns == other.turns
             && *capture_assumptions == other.capture_assumptions
             && *open_questions == other.open_questions
     }
@@ -86,7 +88,7 @@ impl Walk {
     pub(super) fn hash_state(&self, hasher: &mut impl Hasher) {
         (self.packet, &self.tracking, &self.route, &self.ipvs).hash(hasher);
         (&self.facts, &self.answers, &self.nft_answers, &self.policy_answers).hash(hasher);
-        (&self.recent_entries, self.randomized, self.nft.generated).hash(hasher);
+        (&self.recent_entries, &self.turns, self.randomized, self.nft.generated).hash(hasher);
     }
 
     /// Becomes the branch of both, where they are in the same state. Its steps stay its own.

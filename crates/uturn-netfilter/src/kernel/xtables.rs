@@ -1,15 +1,18 @@
 //! Runs the chains of an iptables table for a packet.
 
 mod targets;
+mod turns;
 mod unknown;
 
 use uturn_model::{Evidence, StepKind};
 
 pub(super) use self::targets::{listening, marked};
+use self::turns::Turn;
 use self::unknown::settle;
 use super::Kernel;
 use super::compile::{CompiledRule, Program};
 use super::matching::Answer;
+use super::turns::Counter;
 use super::walk::{Frame, OpenBranches, Walk};
 use crate::end::{DropReason, EndKind};
 use crate::iptables::{Chain, Policy, Rule, Table, TableKind, Target};
@@ -47,6 +50,11 @@ impl<'k> Running<'k> {
     fn rule(&self, chain: usize, rule: usize) -> (&'k Rule, &'k CompiledRule, &'k Chain) {
         let chain_of = &self.table.chains[chain];
         (&chain_of.rules[rule], &self.program.chains[chain].rules[rule], chain_of)
+    }
+
+    /// The counter of a rule that takes turns.
+    fn counter(&self, chain: usize, rule: usize) -> Counter {
+        Counter::Iptables(self.table.kind, chain, rule)
     }
 
     /// A rule as evidence.
@@ -114,7 +122,10 @@ impl Kernel {
         if compiled.inert {
             return RuleResult::Next;
         }
-        let Answer::Yes { odds, unknown } = self.matches(rule, walk) else {
+        let Answer::Yes { mut odds, unknown } = self.matches(rule, walk) else {
+            if !walk.turns.is_empty() && turns::may_count_in_vain(rule) {
+                walk.turns.forget(running.counter(chain, at));
+            }
             return RuleResult::Next;
         };
         if let Some(wanted) = rule.out_interface.as_deref()
@@ -132,10 +143,24 @@ impl Kernel {
             return RuleResult::Next;
         }
         if !unknown.is_none() {
+            walk.turns.forget(running.counter(chain, at));
             match settle(running, (chain, at), unknown, walk, open, at_limit) {
                 Some(true) => {}
                 Some(false) => return RuleResult::Next,
                 None => return RuleResult::LimitReached(running.by(chain, at)),
+            }
+        }
+        let mut turn = None;
+        if odds < 1.0 && turns::counts(rule) && running.program.is_met_again(chain) {
+            let counter = running.counter(chain, at);
+            turn = Turn::of(rule, unknown, walk, counter);
+            match &turn {
+                Some(turn) => odds = turn.odds,
+                None => walk.turns.forget(counter),
+            }
+            if odds <= 0.0 {
+                turn.into_iter().for_each(|turn| turn.passes(walk));
+                return RuleResult::Next;
             }
         }
         let Some(target) = &rule.target else { return RuleResult::Next };
@@ -151,7 +176,13 @@ impl Kernel {
                 frame.odds *= 1.0 - odds;
             }
             walk.share = walk.share.scaled(odds);
+            if let Some(turn) = &turn {
+                turn.passes(&mut other);
+            }
             open.push(other);
+        }
+        if let Some(turn) = &turn {
+            turn.matches(walk);
         }
         if picks {
             let left =

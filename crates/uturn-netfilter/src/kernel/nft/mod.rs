@@ -38,6 +38,7 @@ pub(super) struct Rules {
     /// The base chains, in the order in which the kernel runs them.
     bases: Vec<usize>,
     ranks: OnceLock<Box<[u32]>>,
+    met_again: OnceLock<Box<[bool]>>,
 }
 
 #[derive(Debug)]
@@ -71,6 +72,8 @@ struct RuleTexts {
 struct NumberRange {
     share: Share,
     number: u128,
+    /// How many numbers there are from this one on.
+    count: u64,
     why: Text,
 }
 
@@ -105,6 +108,13 @@ impl Rules {
     /// The rank of each chain, and then of each set: jumps lead to higher ones.
     pub(super) fn ranks(&self) -> &[u32] {
         self.ranks.get_or_init(|| chain_order::ranks(&loops::linked(self)))
+    }
+
+    /// Whether a packet may come by a chain more than once.
+    fn is_met_again(&self, chain: usize) -> bool {
+        self.met_again
+            .get_or_init(|| chain_order::more_than_one_way(&loops::linked(self), self.ranks()))
+            [chain]
     }
 
     /// The base chains of a hook and family, in the order in which they run.

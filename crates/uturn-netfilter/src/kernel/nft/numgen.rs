@@ -1,9 +1,10 @@
 //! Branches on numbers that change from packet to packet (`numgen`, `jhash`, `symhash`), each
 //! branch with its share.
 
-use uturn_model::{Assumption, Share, StepKind};
+use uturn_model::{Assumption, Share, StepKind, Text};
 
 use super::super::Kernel;
+use super::super::turns::{Counter, Numbers};
 use super::super::walk::{OpenBranches, Walk};
 use super::super::xtables::one_in;
 use super::NumberRange;
@@ -41,6 +42,9 @@ impl Kernel {
                 &made
             }
         };
+        if number.counts && self.nft.is_met_again(at.0) {
+            return self.branch_by_turn(number, ranges, (at, step), walk, open, at_limit);
+        }
         if at_limit && ranges.len() > 1 {
             return false;
         }
@@ -64,14 +68,56 @@ impl Kernel {
         for range in &ranges[1..] {
             let mut other = walk.fork();
             take(&mut other, range);
-            other.nft.at = step;
-            if let Some(frame) = other.frames.last_mut() {
-                frame.rule = at.1;
-            }
+            resume_at(&mut other, at.1, step);
             open.push(other);
         }
         take(walk, &ranges[0]);
         true
+    }
+
+    /// The same for a counter that the walk may come by again.
+    fn branch_by_turn(
+        &self,
+        number: GeneratedNumber,
+        ranges: &[NumberRange],
+        (at, step): ((usize, usize), usize),
+        walk: &mut Walk,
+        open: &mut OpenBranches,
+        at_limit: bool,
+    ) -> bool {
+        let (counter, modulus) = (Counter::Nft(at.0, at.1, step), number.modulus);
+        let now = walk.turns.now(counter, modulus);
+        let met = ranges.iter().flat_map(|range| {
+            let start = (range.number - u128::from(number.offset)) as u64;
+            now.within(modulus, start, start + range.count).map(move |numbers| (range, numbers))
+        });
+        let met: Vec<(&NumberRange, Numbers)> = met.collect();
+        let Some((first, others)) = met.split_first() else { return false };
+        if at_limit && !others.is_empty() {
+            return false;
+        }
+        let take = |branch: &mut Walk, (range, numbers): &(&NumberRange, Numbers)| {
+            let share = now.share_of(*numbers);
+            branch.share *= share;
+            branch.nft.generated = Some(range.number);
+            branch.turns.met(counter, modulus, *numbers);
+            if share < Share::ALL {
+                branch.randomized = true;
+                branch.note(StepKind::Balance, self.picked(share, at), self.nft_by(at.0, at.1));
+            }
+        };
+        for one in others {
+            let mut other = walk.fork();
+            take(&mut other, one);
+            resume_at(&mut other, at.1, step);
+            open.push(other);
+        }
+        take(walk, first);
+        true
+    }
+
+    fn picked(&self, share: Share, at: (usize, usize)) -> Text {
+        format!("{}picked one time in {}", self.comment_of(at), one_in(share.get())).into()
     }
 
     /// The ranges of numbers that a step treats alike, with their shares; `None` if there are too
@@ -111,12 +157,19 @@ impl Kernel {
         starts.sort_unstable();
         starts.dedup();
         let ends = starts[1..].iter().copied().chain([end]);
-        let comment = self.comment_of(at);
         let range = |(start, end): (&u128, u128)| {
-            let share = Share::ratio((end - start) as f64, number.modulus as f64);
-            let why = format!("{comment}picked one time in {}", one_in(share.get())).into();
-            NumberRange { share, number: *start, why }
+            let count = (end - start) as u64;
+            let share = Share::ratio(count as f64, number.modulus as f64);
+            NumberRange { share, number: *start, count, why: self.picked(share, at) }
         };
         Some(starts.iter().zip(ends).map(range).collect())
+    }
+}
+
+/// A branch goes on at a step of the rule that it was split at.
+fn resume_at(branch: &mut Walk, rule: usize, step: usize) {
+    branch.nft.at = step;
+    if let Some(frame) = branch.frames.last_mut() {
+        frame.rule = rule;
     }
 }

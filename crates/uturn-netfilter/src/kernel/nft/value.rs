@@ -108,6 +108,8 @@ pub(super) struct GeneratedNumber {
     pub(super) offset: u64,
     /// Whether it is a hash of the packet, which is not computed.
     pub(super) hashed: bool,
+    /// Whether it goes up by one at each visit.
+    pub(super) counts: bool,
 }
 
 /// A field of a packet or of its metadata.
@@ -258,12 +260,14 @@ pub(super) fn typed(expr: &Expr) -> (Value, Type) {
             FibResult::Type => (Field::Fib(*fib), Type::Route),
             FibResult::Oif | FibResult::Oifname => (Field::Fib(*fib), Type::FibInterface),
         },
-        Expr::Numgen { modulus, offset, .. } => {
-            let turn = GeneratedNumber { modulus: *modulus, offset: *offset, hashed: false };
+        Expr::Numgen { inc, modulus, offset } => {
+            let (modulus, offset) = (*modulus, *offset);
+            let turn = GeneratedNumber { modulus, offset, hashed: false, counts: *inc };
             return (Value::GeneratedNumber(turn), Type::Number);
         }
         Expr::Hash { modulus, offset, .. } => {
-            let turn = GeneratedNumber { modulus: *modulus, offset: *offset, hashed: true };
+            let (modulus, offset) = (*modulus, *offset);
+            let turn = GeneratedNumber { modulus, offset, hashed: true, counts: false };
             return (Value::GeneratedNumber(turn), Type::Number);
         }
         // The value is computed elsewhere; the type is that of the left side.
