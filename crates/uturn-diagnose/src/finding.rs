@@ -35,6 +35,8 @@ pub struct Finding {
     pub other_evidence: Vec<Observation>,
     /// What helps, the least intrusive first.
     pub cures: Vec<CureTitle>,
+    /// The cures of which nobody knows whether they help, because they were not tried; `None` if all were.
+    pub untried: Option<Untried>,
     /// What must hold for the finding to be true, if it depends on something unknown.
     pub conditions: Vec<Text>,
 }
@@ -59,6 +61,52 @@ impl Deref for CureTitle {
 impl fmt::Display for CureTitle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
+    }
+}
+
+/// Cures that were not tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Untried {
+    /// Which; empty if no cure was tried at all.
+    pub cures: Vec<CureTitle>,
+    /// Why not.
+    pub why: WhyUntried,
+}
+
+/// Why cures were not tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhyUntried {
+    /// The trials before them took all the work that trials may take.
+    Work,
+    /// There are too many findings: cures are tried on some of them.
+    ManyFindings,
+    /// There are no manifests to edit, or they are too long to be read anew for each cure.
+    LongManifests,
+    /// The finding does not hold in the assumed reading of what is not known, in which cures are tried.
+    OtherReading,
+}
+
+impl Untried {
+    /// In a line: `not tried: call svc/shop/front:80; …`, and why.
+    pub fn in_a_line(&self) -> String {
+        match self.cures.as_slice() {
+            [] => format!("not tried: {}", self.why),
+            some => {
+                let titles: Vec<&str> = some.iter().map(|cure| &*cure.text).collect();
+                format!("not tried: {} ({})", titles.join("; "), self.why)
+            }
+        }
+    }
+}
+
+impl fmt::Display for WhyUntried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Work => "the trials before took all the work that trials may take",
+            Self::ManyFindings => "cures are tried on the worst findings only",
+            Self::LongManifests => "a scan tries cures in manifests of up to 1 MiB",
+            Self::OtherReading => "the finding holds only under its condition",
+        })
     }
 }
 

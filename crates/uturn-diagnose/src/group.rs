@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use uturn_model::{Mechanism, ObjectKind, ObjectRef, Outcome, Text};
 
-use crate::{Clients, Code, CureTitle, Example, Finding, Severity};
+use crate::{Clients, Code, CureTitle, Example, Finding, Severity, Untried};
 
 /// With at most this many findings, each one is shown in full.
 pub const MAX_IN_FULL: usize = 40;
@@ -153,6 +153,12 @@ impl Group {
         let once = of(worst).iter().find(|cure| in_all(&|other| other == *cure));
         let each = || of(worst).iter().find(|cure| in_all(&|other| other.name == cure.name));
         once.cloned().map(GroupCure::Once).or_else(|| each().cloned().map(GroupCure::ForEach))
+    }
+
+    /// What was not tried on the first member on which a cure was not tried; `None` if all cures were
+    /// tried on all members. `findings` is the list that was grouped.
+    pub fn untried<'f>(&self, findings: &'f [Finding]) -> Option<&'f Untried> {
+        self.members.iter().find_map(|index| findings[*index].untried.as_ref())
     }
 }
 

@@ -36,5 +36,5 @@ pub use code::{Code, Severity};
 pub use cure::Cure;
 pub use evidence::Observation;
 pub use find::diagnose;
-pub use finding::{CureTitle, Finding};
+pub use finding::{CureTitle, Finding, Untried, WhyUntried};
 pub use group::{Group, GroupCure};

@@ -7,7 +7,7 @@ use std::path::Path;
 use uturn_diagnose::analysis::{
     Analysis, AnalysisError, Detail, Input, KnownFindings, MAX_BYTES, Options, Suppression,
 };
-use uturn_diagnose::{Finding, analyze};
+use uturn_diagnose::{Finding, WhyUntried, analyze};
 use uturn_snapshot::Manifests;
 
 fn shop() -> Input {
@@ -31,6 +31,7 @@ fn an_analysis_has_findings_groups_and_cures() {
     assert_eq!(analysis.groups.len(), 2);
     assert_eq!(analysis.origins.len(), 2);
     assert!(analysis.findings.iter().all(|finding| finding.cures.len() > 1));
+    assert!(analysis.findings.iter().all(|finding| finding.untried.is_none()));
     assert!(analysis.evidence.is_empty() && analysis.in_full.is_empty());
     assert!(analysis.flows.fine > 0 && analysis.flows.fine < analysis.flows.all);
 }
@@ -55,6 +56,10 @@ fn without_manifests_cures_need_no_edit() {
     assert_eq!(codes(&analysis), ["UT101", "UT206"]);
     let cures: Vec<&str> = analysis.findings[0].cures.iter().map(|cure| cure.name).collect();
     assert_eq!(cures, ["call-service"]);
+    let why = |finding: &Finding| finding.untried.as_ref().map(|untried| untried.why);
+    assert!(
+        analysis.findings.iter().all(|finding| why(finding) == Some(WhyUntried::LongManifests))
+    );
 }
 
 #[test]

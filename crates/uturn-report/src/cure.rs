@@ -45,11 +45,9 @@ fn case(report: &CureReport, style: Style) -> String {
             text.push_str(&format!("\n{heading}:\n"));
         }
         for cure in cures {
-            let why = cure.refused.as_deref().unwrap_or_default();
-            let why = why.strip_prefix("not tried: ").unwrap_or(why);
             text.push_str(&wrapped(
                 &format!("  {:<22}", cure.name),
-                &format!("{}. {why}", cure.title),
+                &format!("{}. {}", cure.title, reason(cure)),
                 style,
             ));
         }
@@ -58,6 +56,12 @@ fn case(report: &CureReport, style: Style) -> String {
         text.push_str("\nno cure is known for this: uturn trace shows where it ends\n");
     }
     text
+}
+
+/// Why a cure is not offered, below a heading that says whether it was tried.
+pub(crate) fn reason(cure: &Cure) -> &str {
+    let why = cure.refused.as_deref().unwrap_or_default();
+    why.strip_prefix("not tried: ").unwrap_or(why)
 }
 
 fn offer(number: usize, cure: &Cure, style: Style) -> String {

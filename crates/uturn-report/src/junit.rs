@@ -91,6 +91,9 @@ fn details(report: &ScanReport, at: usize, finding: &Finding) -> String {
     for cure in &finding.cures {
         text.push_str(&format!("cure: {cure}\n"));
     }
+    if let Some(untried) = &finding.untried {
+        text.push_str(&format!("cure: {}\n", untried.in_a_line()));
+    }
     text.push_str(&format!("uturn explain {} tells what it means\n", finding.code));
     text
 }

@@ -37,6 +37,8 @@ pub mod style;
 pub mod svg;
 pub mod table;
 pub mod trace;
+#[cfg(test)]
+mod untried_tests;
 pub mod walk;
 #[cfg(test)]
 mod well_formed;

@@ -34,6 +34,7 @@ pub(crate) fn finding(name: &str, targets: &[&str]) -> Finding {
         failure: None,
         other_evidence: Vec::new(),
         cures: vec![call("call svc/shop/front")],
+        untried: None,
         conditions: Vec::new(),
     }
 }

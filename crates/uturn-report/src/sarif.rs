@@ -142,6 +142,14 @@ fn message(finding: &uturn_diagnose::Finding) -> String {
     if !finding.cures.is_empty() {
         text.push('.');
     }
+    if let Some(untried) = &finding.untried {
+        text.push_str(match finding.cures.is_empty() {
+            true => " Cures ",
+            false => " Others ",
+        });
+        text.push_str(&untried.in_a_line());
+        text.push('.');
+    }
     text
 }
 

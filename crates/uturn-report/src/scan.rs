@@ -17,7 +17,7 @@ use crate::table::Cell;
 use crate::{table, words};
 
 mod changes;
-mod groups;
+pub(crate) mod groups;
 pub(crate) mod summary;
 
 pub use changes::{Difference, FindingLines};
@@ -182,11 +182,22 @@ fn rows(report: &ScanReport, style: Style) -> String {
             subject.trim_end().to_owned().into(),
             because(finding).into(),
             finding.code.to_string().into(),
-            words::first_of(&finding.cures).into(),
+            cures(finding).into(),
         ]
     };
     let rows: Vec<Vec<Cell>> = report.findings.iter().map(row).collect();
     table::render(&["FAILING", "WHO", "CANNOT REACH", "BECAUSE", "CODE", "CURE"], &rows, style)
+}
+
+/// The first cure, and how many more there are; else whether some were not tried.
+pub(crate) fn cures(finding: &Finding) -> String {
+    match &finding.untried {
+        Some(untried) if finding.cures.is_empty() => match untried.cures.is_empty() {
+            true => "not tried".to_owned(),
+            false => "not all were tried".to_owned(),
+        },
+        _ => words::first_of(&finding.cures),
+    }
 }
 
 /// How often calls fail, and how those that fail end: `1 in 3 after 4 s`.
@@ -260,6 +271,9 @@ fn details(finding: &Finding, evidence: &[Observation], most: usize, style: Styl
     }
     for cure in &finding.cures {
         text.line(&format!("  cure      {cure}"));
+    }
+    if let Some(untried) = &finding.untried {
+        text.line(&format!("  cure      {}", untried.in_a_line()));
     }
     text.push('\n');
     text

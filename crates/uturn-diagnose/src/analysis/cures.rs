@@ -7,7 +7,7 @@ use uturn_snapshot::Manifests;
 
 use super::MAX_BYTES;
 use crate::cure::{Case, Cure, TrialBase, cures};
-use crate::{CureTitle, Example, Finding};
+use crate::{CureTitle, Example, Finding, Untried, WhyUntried};
 
 /// Cures are tried on at most this many findings.
 const MAX_FINDINGS: usize = 40;
@@ -15,23 +15,37 @@ const MAX_FINDINGS: usize = 40;
 const MAX_CLIENTS: usize = 20;
 
 /// Tries cures on the findings with these indices and gives them the titles of the cures that
-/// work. Other findings keep the cures that a walk confirmed.
+/// work. Other findings keep the cures that a walk confirmed, and say why no others were tried.
 ///
 /// Returns all cures that were tried, in the order of the indices; none for a finding on which
-/// none were tried because the manifests are too long or there are too many findings.
+/// none were tried.
 pub(super) fn try_all(
     base: &TrialBase<'_>,
     findings: &mut [(usize, Finding)],
     indices: &[usize],
 ) -> Vec<Vec<Cure>> {
+    for (reading, finding) in findings.iter_mut() {
+        let why = match () {
+            () if !is_editable(base.manifests()) => WhyUntried::LongManifests,
+            // The base is built from the first reading.
+            () if *reading > 0 => WhyUntried::OtherReading,
+            () => WhyUntried::ManyFindings,
+        };
+        let is_of_calls = !matches!(finding.example, Example::Manifests);
+        finding.untried = is_of_calls.then(|| Untried { cures: Vec::new(), why });
+    }
     let of = |(number, index): (usize, &usize)| {
         let (reading, finding) = &mut findings[*index];
-        // The base is built from the first reading.
         let may_try = *reading == 0 && number < MAX_FINDINGS && is_editable(base.manifests());
-        let Some(mut cures) = may_try.then(|| try_one(base, finding)).flatten() else {
+        if !may_try {
             return Vec::new();
-        };
+        }
+        finding.untried = None;
+        let Some(mut cures) = try_one(base, finding) else { return Vec::new() };
         finding.cures = titles(&cures);
+        let left: Vec<CureTitle> = cures.iter().filter(|cure| cure.is_untried).map(title).collect();
+        finding.untried =
+            (!left.is_empty()).then_some(Untried { cures: left, why: WhyUntried::Work });
         cures.iter_mut().for_each(|cure| cure.tried = None);
         cures
     };
@@ -71,8 +85,11 @@ pub fn cures_of_flow(
 
 /// The titles of the cures that work.
 pub fn titles(cures: &[Cure]) -> Vec<CureTitle> {
-    let offered = cures.iter().filter(|cure| cure.is_offered());
-    offered.map(|cure| CureTitle { name: cure.name, text: cure.title.clone() }).collect()
+    cures.iter().filter(|cure| cure.is_offered()).map(title).collect()
+}
+
+fn title(cure: &Cure) -> CureTitle {
+    CureTitle { name: cure.name, text: cure.title.clone() }
 }
 
 /// The case that a finding gives to cure. Returns `None` if the finding is not about a flow or

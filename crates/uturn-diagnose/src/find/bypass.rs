@@ -103,6 +103,7 @@ fn judge(
         failure: None,
         other_evidence: vec![written],
         cures: Vec::new(),
+        untried: None,
         conditions: Vec::new(),
     }))
 }

@@ -79,6 +79,7 @@ fn finding(engine: &Engine<'_>, met: &ScanResult, check: &PassiveCheck) -> Findi
         failure: None,
         other_evidence: vec![written],
         cures: Vec::new(),
+        untried: None,
         conditions: Vec::new(),
     }
 }

@@ -81,6 +81,7 @@ fn not_examined(engine: &Engine<'_>) -> Finding {
             by: Evidence::kernel("uturn"),
         }],
         cures: Vec::new(),
+        untried: None,
         conditions: Vec::new(),
     }
 }
@@ -160,6 +161,7 @@ fn outside_from(
         failure: None,
         other_evidence: Vec::new(),
         cures: Vec::new(),
+        untried: None,
         conditions,
     };
     Ok(Some((finding, faults)))
@@ -268,6 +270,7 @@ fn dead_probes(
         failure: None,
         other_evidence: written,
         cures: Vec::new(),
+        untried: None,
         conditions: page.iter().map(|page| page.condition.into()).collect(),
     };
     Some((finding, faults))

@@ -61,6 +61,7 @@ pub(crate) fn about(code: Code, subject: ObjectRef, origin: &Origin, what: Strin
         failure: None,
         other_evidence: vec![Observation { place: None, what: what.into(), by }],
         cures: Vec::new(),
+        untried: None,
         conditions: Vec::new(),
     }
 }

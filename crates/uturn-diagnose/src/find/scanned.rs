@@ -48,6 +48,7 @@ pub(super) fn judge(
         failure: None,
         other_evidence: Vec::new(),
         cures: cures(known, met)?,
+        untried: None,
         conditions,
     }))
 }

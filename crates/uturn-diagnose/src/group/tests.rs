@@ -18,6 +18,7 @@ fn finding(name: &str) -> Finding {
         failure: None,
         other_evidence: Vec::new(),
         cures: Vec::new(),
+        untried: None,
         conditions: Vec::new(),
     }
 }
@@ -171,6 +172,7 @@ fn findings() -> impl Strategy<Value = Vec<Finding>> {
             mechanism,
             example: if is_walked { walked() } else { Example::Manifests },
             cures: if has_cure { vec![call(&format!("s{name}"))] } else { Vec::new() },
+            untried: None,
             conditions: if is_if { vec!["so".into()] } else { Vec::new() },
             failure: None,
             other_evidence: Vec::new(),

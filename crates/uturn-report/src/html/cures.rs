@@ -15,6 +15,8 @@ pub(super) struct CureList {
     pub(super) offered: Vec<OfferedCure>,
     /// Cures that do not work here: title and reason.
     pub(super) refused: Vec<(String, String)>,
+    /// Cures that were not tried, likewise.
+    pub(super) untried: Vec<(String, String)>,
 }
 
 /// A cure that works, with what it needs, costs and changes.
@@ -42,19 +44,21 @@ impl CureList {
                 },
             };
         }
-        let (offered, refused): (Vec<&Cure>, Vec<&Cure>) =
+        let (offered, others): (Vec<&Cure>, Vec<&Cure>) =
             tried.iter().partition(|cure| cure.is_offered());
+        let (untried, refused): (Vec<&Cure>, Vec<&Cure>) =
+            others.into_iter().partition(|cure| cure.is_untried);
+        let with_reason = |cure: &Cure| (cure.title.clone(), cure::reason(cure).to_owned());
         Self {
             heading: match offered.len() {
-                0 => "No cure works here".to_owned(),
+                0 if untried.is_empty() => "No cure works here".to_owned(),
+                0 => "No cure that was tried works here".to_owned(),
                 count => words::count(count, "cure"),
             },
             titles: Vec::new(),
             offered: offered.into_iter().map(OfferedCure::new).collect(),
-            refused: refused
-                .into_iter()
-                .map(|cure| (cure.title.clone(), cure.refused.clone().unwrap_or_default()))
-                .collect(),
+            refused: refused.into_iter().map(with_reason).collect(),
+            untried: untried.into_iter().map(with_reason).collect(),
         }
     }
 }

@@ -76,7 +76,7 @@ impl<'a> FindingView<'a> {
             clients: words::who(&finding.clients),
             because: scan::because(finding),
             origin: report.origins.get(index).map(ToString::to_string),
-            cure: (!finding.cures.is_empty()).then(|| words::first_of(&finding.cures)),
+            cure: Some(scan::cures(finding)).filter(|text| !text.is_empty()),
             evidence: report.evidence.get(index).map_or(&[], Vec::as_slice),
             route,
             cures: CureList::new(finding, details.map_or(&[], |details| &details.cures)),

@@ -10,6 +10,7 @@ use uturn_model::{Flow, ObjectKind, Share};
 use super::finding::{FindingView, RouteView, failing, picture};
 use super::room::{MAX_IN_FULL, MAX_PICTURES, MAX_ROWS, share_out};
 use crate::markup::Markup;
+use crate::scan::groups::untried;
 use crate::scan::{self, ScanReport};
 use crate::words;
 use uturn_diagnose::analysis::InFull;
@@ -236,8 +237,11 @@ pub(super) fn cure(report: &ScanReport, group: &Group) -> String {
         Some(cure) if group.members.len() == 1 => cure.title().to_string(),
         Some(GroupCure::Once(title)) => format!("{title} (one change for all)"),
         Some(GroupCure::ForEach(title)) => format!("{title}; likewise for the others"),
-        None if group.cause.cure.is_none() => "none known".to_owned(),
-        None => "none serves all of them".to_owned(),
+        None => match untried(report, group) {
+            Some(untried) => untried,
+            None if report.findings[group.worst()].cures.is_empty() => "none known".to_owned(),
+            None => "none serves all of them".to_owned(),
+        },
     }
 }
 
@@ -273,7 +277,7 @@ impl<'a> Row<'a> {
             failing: failing(finding),
             clients: words::who(&finding.clients),
             target: target.trim_end().to_owned(),
-            cure: (!finding.cures.is_empty()).then(|| words::first_of(&finding.cures)),
+            cure: Some(scan::cures(finding)).filter(|text| !text.is_empty()),
             full,
         }
     }

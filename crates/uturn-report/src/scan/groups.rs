@@ -96,6 +96,16 @@ fn in_a_line(finding: &Finding) -> String {
     line
 }
 
+/// Whether cures were not tried on findings of a group, and why; `None` if all were.
+pub(crate) fn untried(report: &ScanReport, group: &Group) -> Option<String> {
+    let untried = group.untried(&report.findings)?;
+    let is_of_all = group.members.iter().all(|index| {
+        report.findings[*index].untried.as_ref().is_some_and(|untried| untried.cures.is_empty())
+    });
+    let which = if is_of_all { "not tried" } else { "not all were tried" };
+    Some(format!("{which}: {}", untried.why))
+}
+
 /// The cure that all have, else where to look for one.
 fn cure(report: &ScanReport, group: &Group) -> String {
     let worst = &report.findings[group.worst()];
@@ -105,7 +115,11 @@ fn cure(report: &ScanReport, group: &Group) -> String {
         Some(GroupCure::Once(cure)) => format!("{cure} (cures all of them)"),
         Some(GroupCure::ForEach(cure)) => format!("one each; for the worst: {cure}"),
         None if !worst.cures.is_empty() => {
-            format!("none known for all of them; for the worst: {}", words::first_of(&worst.cures))
+            let first = words::first_of(&worst.cures);
+            match untried(report, group) {
+                None => format!("none known for all of them; for the worst: {first}"),
+                Some(untried) => format!("for the worst: {first}; {untried}"),
+            }
         }
         None if matches!(worst.example, Example::Manifests) => {
             format!("uturn explain {code} says what to do")
@@ -115,8 +129,12 @@ fn cure(report: &ScanReport, group: &Group) -> String {
                 Some(namespace) => format!("{namespace}/{}", worst.subject.name),
                 None => worst.subject.name.to_string(),
             };
-            let of_all = if group.members.len() > 1 { "none known for all of them; " } else { "" };
             let command = Command::new("uturn cure").with(&report.input).value(code).value(object);
+            let of_all = match untried(report, group) {
+                Some(untried) => format!("{untried}; "),
+                None if group.members.len() > 1 => "none known for all of them; ".to_owned(),
+                None => String::new(),
+            };
             format!("{of_all}{command} tries what may help")
         }
     }

@@ -58,6 +58,8 @@ pub struct Cure<'a> {
     pub offered: bool,
     /// Why it does not work here; null where it does.
     pub refused: Option<&'a str>,
+    /// Whether it is not known to work because it was not tried.
+    pub untried: bool,
     /// What has to hold for it.
     pub conditions: Vec<Condition<'a>>,
     /// What else it does.
@@ -83,6 +85,7 @@ impl<'a> From<&'a cure::Cure> for Cure<'a> {
             rank: cure.rank,
             offered: cure.is_offered(),
             refused: cure.refused.as_deref(),
+            untried: cure.is_untried,
             conditions: cure.conditions.iter().map(Condition::from).collect(),
             effects: &cure.effects,
             commands: cure.commands.iter().map(|command| &**command).collect(),

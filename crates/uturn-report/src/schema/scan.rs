@@ -150,6 +150,8 @@ pub struct Finding<'a> {
     pub evidence: Vec<Evidence>,
     /// What helps, the least intrusive first.
     pub cures: Vec<&'a str>,
+    /// What was not tried, so that nobody knows whether it helps; null where every cure was tried.
+    pub untried: Option<Untried<'a>>,
     /// How a call that fails ends.
     #[serde(flatten)]
     pub outcome: Outcome,
@@ -183,7 +185,27 @@ impl<'a> Finding<'a> {
             mechanism: finding.mechanism.map(model::Mechanism::as_str),
             evidence: evidence.iter().map(Evidence::from).collect(),
             cures: finding.cures.iter().map(|cure| &*cure.text).collect(),
+            untried: finding.untried.as_ref().map(Untried::from),
             outcome: finding.outcome.into(),
+        }
+    }
+}
+
+/// Cures that were not tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Untried<'a> {
+    /// Which; empty where no cure was tried.
+    pub cures: Vec<&'a str>,
+    /// Why they were not tried.
+    pub why: String,
+}
+
+impl<'a> From<&'a uturn_diagnose::Untried> for Untried<'a> {
+    fn from(untried: &'a uturn_diagnose::Untried) -> Self {
+        Self {
+            cures: untried.cures.iter().map(|cure| &*cure.text).collect(),
+            why: untried.why.to_string(),
         }
     }
 }
