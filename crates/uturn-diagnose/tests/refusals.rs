@@ -107,11 +107,13 @@ fn what_there_is_no_work_left_for_is_not_tried() {
     let of = |max_work: usize| {
         cure::cures(&TrialBase::new(&manifests, &engine).limited_to(max_work), &case)
     };
+    let trial = TrialBase::new(&manifests, &engine).work_of_a_trial();
+    assert!(trial > 2 * manifests.bytes(), "walks count too");
     let all = of(usize::MAX);
     assert!(all.iter().all(|cure| !cure.is_untried), "{all:#?}");
     let mut counts = Vec::new();
     for trials in 0..6 {
-        let limited = of(2 * trials * manifests.bytes());
+        let limited = of(trials * trial);
         let untried = limited.iter().filter(|cure| cure.is_untried);
         for cure in untried.clone() {
             assert!(!cure.is_offered());

@@ -163,6 +163,11 @@ impl AllFlows {
         Ok(Self { pods, others })
     }
 
+    /// How many walks it took: one for each class of clients of each target, and one for each other client.
+    pub(crate) fn walks(&self) -> usize {
+        self.pods.values().map(Vec::len).sum::<usize>() + self.others.len()
+    }
+
     /// Describes a flow that is worse than before. Returns `None` if there is none; flows that did
     /// not exist before are not compared.
     pub(crate) fn worse_than(&self, before: &Self, given_up: Option<&GivenUp>) -> Option<String> {

@@ -27,20 +27,31 @@ pub struct TrialBase<'a> {
     copies: RefCell<Vec<Rc<Edited>>>,
     /// What walks of former scans found.
     known: Option<Arc<KnownWalks>>,
-    /// What trials have taken so far, in bytes.
+    /// What trials have taken so far, as [`Self::work_of_a_trial`] counts it.
     work: Cell<usize>,
+    /// How many trials were begun.
+    trials: Cell<usize>,
     max_work: usize,
 }
 
-/// What the trials of one cluster may take together: the bytes of texts that are read anew, and as many
-/// again for the walks of a cluster of that length. The first trial is made in any case.
+/// What the trials of one cluster may take together, in bytes of texts that are read anew. The first trial is
+/// made in any case.
 const MAX_WORK: usize = 1 << 30;
+
+/// Editing and reading a text takes as much as reading it so often.
+const READINGS: usize = 2;
+
+/// Walking a class of clients to a target takes about as long as reading so many bytes.
+const WALK: usize = 16 << 10;
 
 /// The texts of a trial are kept with the cure if they take no more bytes than this.
 const MAX_TRIED: usize = 4 << 20;
 
-/// Copies are kept until their texts take this many bytes.
+/// Copies are kept until they take about this many bytes.
 const MAX_KEPT: usize = 32 << 20;
+
+/// About how many bytes the result of a walk takes.
+const KEPT_OF_WALK: usize = 1 << 10;
 
 /// A cluster with edits made.
 struct Edited {
@@ -143,6 +154,7 @@ impl<'a> TrialBase<'a> {
             copies,
             known: None,
             work: Cell::new(0),
+            trials: Cell::new(0),
             max_work: MAX_WORK,
         }
     }
@@ -153,8 +165,8 @@ impl<'a> TrialBase<'a> {
         Self { known: known.cloned(), ..self }
     }
 
-    /// The same, with another limit of what its trials may take together, in bytes that are read anew or
-    /// walked.
+    /// The same, with another limit of what its trials may take together, as [`Self::work_of_a_trial`] counts
+    /// it.
     #[must_use]
     pub fn limited_to(self, max_work: usize) -> Self {
         Self { max_work, ..self }
@@ -176,16 +188,44 @@ impl<'a> TrialBase<'a> {
         all.as_deref().map_err(ToString::to_string)
     }
 
-    /// Counts what another trial takes, unless it would be too much.
-    fn count_trial(&self) -> Result<(), NotCured> {
-        let (bytes, used) = (self.manifests.bytes(), self.work.get());
-        if used > 0 && used + 2 * bytes > self.max_work {
+    /// What a trial takes: it reads all texts anew, and walks all calls of each reading of what is not known.
+    pub fn work_of_a_trial(&self) -> usize {
+        self.work_of_reading() + self.work_of_walks()
+    }
+
+    /// Where nodes are captured, what they would have without captures is read and walked too.
+    fn times(&self) -> usize {
+        if self.manifests.has_captures() { 2 } else { 1 }
+    }
+
+    fn work_of_reading(&self) -> usize {
+        self.times() * READINGS * self.manifests.bytes()
+    }
+
+    fn work_of_walks(&self) -> usize {
+        self.times() * WALK * self.walks()
+    }
+
+    fn walks(&self) -> usize {
+        self.all_flows().map_or(0, |all| all.iter().map(AllFlows::walks).sum())
+    }
+
+    /// About how much memory a copy keeps.
+    fn kept_bytes(&self) -> usize {
+        self.manifests.bytes() + KEPT_OF_WALK * self.walks()
+    }
+
+    /// Counts work of a trial, unless it would be too much.
+    fn count(&self, more: usize) -> Result<(), NotCured> {
+        let used = self.work.get();
+        if self.trials.get() > 1 && used + more > self.max_work {
             return Err(NotCured::Untried(format!(
-                "a trial reads {bytes} bytes of manifests anew and walks their calls, and those before \
-                 it have taken all that trials may: uturn cure with fewer manifests tries it"
+                "a trial reads {} bytes of manifests anew and walks all their calls, and those before \
+                 it have taken all that trials may: uturn cure with fewer manifests tries it",
+                self.manifests.bytes()
             )));
         }
-        self.work.set(used + 2 * bytes);
+        self.work.set(used + more);
         Ok(())
     }
 
@@ -195,10 +235,11 @@ impl<'a> TrialBase<'a> {
         if let Some(known) = known {
             return Ok(known);
         }
-        self.count_trial()?;
+        self.trials.set(self.trials.get() + 1);
+        self.count(self.work_of_reading())?;
         let new = Rc::new(Edited::of(self.manifests, proposal).map_err(NotCured::Refused)?);
         let mut copies = self.copies.borrow_mut();
-        if (copies.len() + 1) * self.manifests.bytes() <= MAX_KEPT {
+        if (copies.len() + 1) * self.kept_bytes() <= MAX_KEPT {
             copies.push(Rc::clone(&new));
         }
         Ok(new)
@@ -244,6 +285,9 @@ pub(super) fn judge(base: &TrialBase<'_>, case: &Case<'_>, proposal: &Proposal) 
             Ok(()) => None,
             Err(NotCured::Refused(why)) => Some(why),
             Err(NotCured::Untried(why)) => {
+                // That it helps in one call is not enough to offer it.
+                (cure.after, cure.tried) = (None, None);
+                (cure.diffs, cure.objects) = (Vec::new(), Vec::new());
                 cure.is_untried = true;
                 Some(format!("not tried: {why}"))
             }
@@ -279,6 +323,9 @@ fn attempt(
     let engine = Engine::new(&copy.cluster)
         .map_err(|why| why.first().map_or_else(String::new, ToString::to_string))?;
     confirm(case, cure, state_of(&engine, &wanted)?)?;
+    if copy.all_flows.get().is_none() {
+        base.count(base.work_of_walks())?;
+    }
     let after = copy.all_flows.get_or_init(|| AllFlows::of_readings(&engine, base.known.as_ref()));
     let after = after.as_deref().map_err(ToString::to_string)?;
     let given_up = proposal.gives_up.as_ref().map(|name| GivenUp::of(base.engine.cluster(), name));
