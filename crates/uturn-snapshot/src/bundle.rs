@@ -21,12 +21,15 @@ use std::path::{Path, PathBuf};
 
 use uturn_model::{Capture, Name, Origin};
 
-use crate::capture::read_capture;
+use crate::capture::read_capture_within;
 use crate::fault::Fault;
 use crate::listing::Listing;
-use crate::source::{OtherFiles, Source, gather_manifests, is_manifest, starts_with_dots};
+use crate::room::Room;
+use crate::source::{
+    Named, OtherFiles, Source, gather_manifests, gather_of_folder, is_manifest, starts_with_dots,
+};
 
-pub use limits::UnpackLimit;
+pub use crate::room::UnpackLimit;
 pub use manifest::{BundleManifest, KindRead, NodeCaptured, ObjectsManifest};
 pub use node::{AddError, add_node};
 pub use write::{BundleWriter, is_archive};
@@ -71,10 +74,10 @@ impl Bundle {
     }
 }
 
-/// Reads a bundle: a folder, or an archive within this limit.
-pub(crate) fn read(path: &Path, limit: UnpackLimit) -> Bundle {
+/// Reads a bundle, a folder or an archive, as far as there is room.
+pub(crate) fn read(path: &Path, room: &mut Room) -> Bundle {
     if path.is_file() {
-        return archive::read(path, limit);
+        return archive::read(path, room);
     }
     let mut bundle = Bundle::default();
     let mut others = Vec::new();
@@ -82,32 +85,31 @@ pub(crate) fn read(path: &Path, limit: UnpackLimit) -> Bundle {
         let is = |name: &str| path.file_name().is_some_and(|own| own == name);
         if is(NODES) && path.is_dir() {
             for node in entries(&path, &mut bundle.faults) {
-                match read_node(&node) {
+                match read_node(&node, room) {
                     Ok(capture) => drop(bundle.captures.insert(capture.node.clone(), capture)),
                     Err(faults) => bundle.faults.extend(faults),
                 }
             }
         } else if is(MANIFEST) {
-            match fs::read_to_string(&path) {
-                Ok(text) => bundle.add_manifest(place(&path), &text),
-                Err(why) => bundle.faults.push(unreadable(&path, &why)),
-            }
+            let (sources, faults) = gather_of_folder(&path, room);
+            sources.iter().for_each(|source| bundle.add_manifest(place(&path), &source.text));
+            bundle.faults.extend(faults);
         } else if (path.is_dir() || is_manifest(&path))
             && !path.file_name().is_some_and(starts_with_dots)
         {
             others.push(path);
         }
     }
-    let (sources, beside, faults) = gather_manifests(&others);
+    let (sources, beside, faults) = gather_manifests(&others, Named::ByFolder, room);
     (bundle.sources, bundle.beside) = (sources, beside);
     bundle.faults.extend(faults);
     bundle
 }
 
-fn read_node(folder: &Path) -> Result<Capture, Vec<Fault>> {
+fn read_node(folder: &Path, room: &mut Room) -> Result<Capture, Vec<Fault>> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let name = node_name(&name, || place(folder)).map_err(|fault| vec![fault])?;
-    read_capture(folder, name)
+    read_capture_within(folder, name, room)
 }
 
 fn node_name(name: &str, place: impl FnOnce() -> Origin) -> Result<Name, Fault> {

@@ -9,13 +9,23 @@ use uturn_model::capture::CapturedText;
 use uturn_model::{Capture, CaptureFile, Name, Origin};
 
 use crate::fault::Fault;
-use crate::source::gather;
+use crate::room::Room;
+use crate::source::gather_of_folder;
 
 /// Reads a folder as the capture of a node.
 ///
 /// # Errors
 /// If the folder or a file cannot be read, or the folder has no file of a capture.
 pub fn read_capture(folder: &Path, node: Name) -> Result<Capture, Vec<Fault>> {
+    read_capture_within(folder, node, &mut Room::default())
+}
+
+/// The same as far as there is room.
+pub(crate) fn read_capture_within(
+    folder: &Path,
+    node: Name,
+    room: &mut Room,
+) -> Result<Capture, Vec<Fault>> {
     let whole = Origin::file(folder.display().to_string());
     if !folder.is_dir() {
         let found = if folder.exists() { "something else" } else { "nothing" };
@@ -35,7 +45,7 @@ pub fn read_capture(folder: &Path, node: Name) -> Result<Capture, Vec<Fault>> {
     let mut capture = Capture { node, files: Default::default() };
     let mut faults = Vec::new();
     for (file, path) in there {
-        let (sources, more) = gather(&[path]);
+        let (sources, more) = gather_of_folder(&path, room);
         faults.extend(more);
         for source in sources {
             let text = CapturedText { path: source.name, text: source.text.into() };

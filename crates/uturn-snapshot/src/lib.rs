@@ -41,6 +41,7 @@ mod kinds;
 mod listing;
 mod load_balancer;
 pub mod manifests;
+mod room;
 pub mod scenario;
 mod source;
 mod trim;

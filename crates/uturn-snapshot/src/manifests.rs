@@ -17,7 +17,8 @@ use crate::document::{self, Keep, Value};
 use crate::edit::{self, At, Change, Tree};
 use crate::fault::Fault;
 use crate::listing::Listing;
-use crate::source::{OtherFiles, Source, gather_manifests};
+use crate::room::Room;
+use crate::source::{Named, OtherFiles, Source, gather_manifests};
 use crate::{Loaded, bundle, read_with, scenario};
 
 /// Texts, and captures of nodes beside them.
@@ -75,19 +76,23 @@ impl Manifests {
 
     /// Reads files, folders and bundles. [`Self::load`] reports the faults.
     pub fn gather(paths: &[PathBuf], bundles: &[PathBuf]) -> (Self, Vec<Fault>) {
-        Self::gather_within(paths, bundles, UnpackLimit::default())
+        Self::gather_into(paths, bundles, &mut Room::default())
     }
 
-    /// The same, where an archive may become as large as this.
+    /// The same, where all of them together, archives unpacked, may be as large as this.
     pub fn gather_within(
         paths: &[PathBuf],
         bundles: &[PathBuf],
         limit: UnpackLimit,
     ) -> (Self, Vec<Fault>) {
-        let (mut sources, mut beside, mut faults) = gather_manifests(paths);
+        Self::gather_into(paths, bundles, &mut Room::of(limit))
+    }
+
+    fn gather_into(paths: &[PathBuf], bundles: &[PathBuf], room: &mut Room) -> (Self, Vec<Fault>) {
+        let (mut sources, mut beside, mut faults) = gather_manifests(paths, Named::ByUser, room);
         let (mut captures, mut listing, mut is_whole) = (BTreeMap::new(), None, false);
         for path in bundles {
-            let bundle = bundle::read(path, limit);
+            let bundle = bundle::read(path, room);
             is_whole |= bundle.is_whole();
             let own = bundle.listing().map(|mut own| {
                 let files = bundle.sources.iter().map(|source| source.name.clone());

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use uturn_model::{Origin, Text};
 
 use crate::fault::{Fault, Faults};
+use crate::room::Room;
 
 pub(crate) use layout::{OtherFiles, TEMPLATE};
 
@@ -33,20 +34,41 @@ pub struct Source {
 /// # Errors
 /// One fault for each path that cannot be read.
 pub fn gather(paths: &[PathBuf]) -> (Vec<Source>, Vec<Fault>) {
-    let gathering = Gathering::default().with(paths);
+    let mut room = Room::default();
+    let gathering = Gathering::new(Named::ByUser, &mut room).with(paths);
     (gathering.sources, gathering.faults.into_vec())
 }
 
-/// The same without the files of folders that hold no object of a cluster, or are of other projects.
-pub(crate) fn gather_manifests(paths: &[PathBuf]) -> (Vec<Source>, OtherFiles, Vec<Fault>) {
-    let gathering = Gathering { leaves_foreign: true, ..Gathering::default() };
+/// Reads a file that a folder has, as far as there is room.
+pub(crate) fn gather_of_folder(file: &Path, room: &mut Room) -> (Vec<Source>, Vec<Fault>) {
+    let mut gathering = Gathering::new(Named::ByFolder, room);
+    gathering.path(file);
+    (gathering.sources, gathering.faults.into_vec())
+}
+
+/// Reads files and folders as far as there is room, without the files of folders that hold no object of a
+/// cluster, or are of other projects.
+pub(crate) fn gather_manifests(
+    paths: &[PathBuf],
+    named: Named,
+    room: &mut Room,
+) -> (Vec<Source>, OtherFiles, Vec<Fault>) {
+    let gathering = Gathering { leaves_foreign: true, ..Gathering::new(named, room) };
     let Gathering { mut sources, faults, mut beside, .. } = gathering.with(paths);
     beside.leave_out(&mut sources);
     (sources, beside, faults.into_vec())
 }
 
-#[derive(Default)]
-struct Gathering {
+/// Who names a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Named {
+    /// The user: it may be a pipe, and may have any content.
+    ByUser,
+    /// A folder: it is a file, or nothing is read.
+    ByFolder,
+}
+
+struct Gathering<'r> {
     sources: Vec<Source>,
     faults: Faults,
     /// Files and folders that were reached, by their real path.
@@ -56,9 +78,24 @@ struct Gathering {
     depth: usize,
     /// Whether folders of other projects are left out.
     leaves_foreign: bool,
+    named: Named,
+    room: &'r mut Room,
 }
 
-impl Gathering {
+impl<'r> Gathering<'r> {
+    fn new(named: Named, room: &'r mut Room) -> Self {
+        Self {
+            sources: Vec::new(),
+            faults: Faults::default(),
+            reached: HashSet::new(),
+            beside: OtherFiles::default(),
+            depth: 0,
+            leaves_foreign: false,
+            named,
+            room,
+        }
+    }
+
     fn with(mut self, paths: &[PathBuf]) -> Self {
         for path in paths {
             self.path(path);
@@ -67,16 +104,28 @@ impl Gathering {
     }
 
     fn path(&mut self, path: &Path) {
-        if path == Path::new("-") {
+        if self.room.is_exceeded() {
+            return;
+        }
+        let of_folder = self.depth > 0 || self.named == Named::ByFolder;
+        if path == Path::new("-") && !of_folder {
             if self.reached.insert(path.to_owned()) {
-                self.take(path, read(&mut io::stdin().lock(), 0));
+                let bytes = read(&mut io::stdin().lock(), 0, self.room);
+                self.take(path, bytes);
             }
             return;
         }
         match path.canonicalize() {
             Ok(real) if !self.reached.insert(real.clone()) => {}
             Ok(real) if real.is_dir() => self.folder(path),
-            Ok(_) => self.take(path, File::open(path).and_then(read_file)),
+            // Whoever opens a pipe waits for somebody who writes to it.
+            Ok(real) if of_folder && !real.is_file() => {
+                self.faults.push(Fault::new(origin(path), "neither a file nor a folder"));
+            }
+            Ok(_) => {
+                let bytes = File::open(path).and_then(|file| read_file(file, self.room));
+                self.take(path, bytes);
+            }
             Err(error) => self.fault(path, &error),
         }
     }
@@ -122,6 +171,9 @@ impl Gathering {
             Ok(bytes) => bytes,
             Err(error) => return self.fault(path, &error),
         };
+        if self.room.is_exceeded() {
+            return self.faults.push(self.room.fault(origin(path)));
+        }
         let bytes = match encoding::to_utf8(bytes) {
             Ok(bytes) => bytes,
             Err(at) => {
@@ -163,28 +215,24 @@ impl Gathering {
 /// Binary files have a zero byte early. (The reader rejects one further on.)
 const HEAD: usize = 1 << 16;
 
-/// How much is read at most.
-const MAX: u64 = 4 << 30;
-
-fn read_file(mut file: File) -> io::Result<Vec<u8>> {
-    let size = file.metadata().map_or(0, |about| about.len().min(MAX));
-    read(&mut file, usize::try_from(size).unwrap_or(0))
+fn read_file(mut file: File, room: &mut Room) -> io::Result<Vec<u8>> {
+    let size = file.metadata().map_or(0, |about| about.len().min(room.left()));
+    read(&mut file, usize::try_from(size).unwrap_or(0), room)
 }
 
-/// Reads all of a file; only its head, where that is enough to see that it is no text.
-/// `size` is what it is expected to have: a text that is not moved while it grows is in
-/// memory once.
-fn read(file: &mut dyn Read, size: usize) -> io::Result<Vec<u8>> {
+/// Reads all of a file, and no more than one byte beyond what there is room for; only its head, where that is
+/// enough to see that it is no text. `size` is what it is expected to have: a text that is not moved while it
+/// grows is in memory once.
+fn read(file: &mut dyn Read, size: usize, room: &mut Room) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(HEAD as u64).read_to_end(&mut bytes)?;
     if !bytes.contains(&0) || encoding::is_utf16(&bytes) {
         // One byte more than expected, to detect the end.
         bytes.reserve_exact(size.saturating_sub(bytes.len()) + 1);
-        file.take(MAX).read_to_end(&mut bytes)?;
+        let most = room.left().saturating_sub(bytes.len() as u64) + 1;
+        file.take(most).read_to_end(&mut bytes)?;
     }
-    if bytes.len() as u64 >= MAX {
-        return Err(io::Error::other("larger than 4 GiB"));
-    }
+    room.count(bytes.len() as u64);
     Ok(bytes)
 }
 

@@ -189,9 +189,9 @@ pub(crate) struct Inputs {
     /// nodes/NAME (repeat for more)
     #[arg(long = "bundle", value_name = "PATH")]
     pub(crate) bundles: Vec<PathBuf>,
-    /// How large an archive may become once unpacked: 512MiB, 2GiB. By default 256MiB, and at most 100
-    /// times its size
-    #[arg(long, value_name = "SIZE", requires = "bundles")]
+    /// How much may be read in all, archives once unpacked: 512MiB, 2GiB. By default 256MiB, and of an
+    /// archive at most 100 times its size
+    #[arg(long, value_name = "SIZE")]
     pub(crate) unpack_limit: Option<UnpackLimit>,
     /// The input is the whole cluster: what it does not contain does not exist
     #[arg(long)]

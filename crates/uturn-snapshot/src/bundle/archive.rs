@@ -10,9 +10,10 @@ use tar::{Archive, Entry, EntryType, PaxExtensions};
 use uturn_model::capture::CapturedText;
 use uturn_model::{Capture, CaptureFile, Name, Origin};
 
-use super::limits::{UnpackLimit, Unpacked};
+use super::limits::{Met, Unpacked};
 use super::{Bundle, MANIFEST, NODES, OBJECTS, node_name, place, unreadable};
 use crate::fault::Fault;
+use crate::room::{Room, UnpackLimit};
 use crate::source::{Source, is_manifest, starts_with_dots};
 
 /// How many files, folders and headers there may be.
@@ -23,10 +24,13 @@ const MAX_NAME: u64 = 4096;
 const MAX_EXTENSION: u64 = 64 << 10;
 
 /// Reads an archive.
-pub(super) fn read(path: &Path, limit: UnpackLimit) -> Bundle {
+pub(super) fn read(path: &Path, room: &mut Room) -> Bundle {
     let mut bundle = Bundle::default();
+    if room.is_exceeded() {
+        return bundle;
+    }
     let files = File::open(path).map_err(|why| unreadable(path, &why));
-    match files.and_then(|file| unpack(path, file, limit)) {
+    match files.and_then(|file| unpack(path, file, room)) {
         Ok(files) => fill(&mut bundle, path, without_top(files)),
         Err(fault) => bundle.faults.push(fault),
     }
@@ -36,17 +40,19 @@ pub(super) fn read(path: &Path, limit: UnpackLimit) -> Bundle {
 /// The files of an archive by name; of those that no bundle keeps, `None`.
 type Files = BTreeMap<String, Option<Vec<u8>>>;
 
-fn unpack(path: &Path, from: impl Read, limit: UnpackLimit) -> Result<Files, Fault> {
-    let unpacked = Unpacked::new(from, limit);
-    let met = unpacked.met();
+fn unpack(path: &Path, from: impl Read, room: &mut Room) -> Result<Files, Fault> {
+    let unpacked = Unpacked::new(from, room);
+    let (met, count) = (unpacked.met(), unpacked.unpacked());
     let mut archive = Archive::new(unpacked);
-    let mut reading = Reading { limit, ..Reading::default() };
+    let mut reading = Reading { limit: room.limit(), ..Reading::default() };
     let read = reading.all(&mut archive);
     // What follows the last file shows whether all is as it was written.
     let read = read.and_then(|()| {
         io::copy(&mut archive.into_inner(), &mut io::sink()).map(drop).map_err(Trouble::Io)
     });
     let Reading { files, last, .. } = reading;
+    let was_read_before = room.left() < room.limit().bytes();
+    room.count(count.get());
     let fault = |message: String| Fault::new(place(path), message);
     match (read, met.get()) {
         (Ok(()), _) => Ok(files),
@@ -55,9 +61,11 @@ fn unpack(path: &Path, from: impl Read, limit: UnpackLimit) -> Result<Files, Fau
             .hint("expected a folder, or a .tar.gz of one")),
         (Err(_), Some(met)) => {
             let at = last.map_or_else(String::new, |name| format!(", at {name:?}"));
-            let option = UnpackLimit::OPTION;
-            Err(fault(format!("{met}{at}"))
-                .hint(format!("if you trust it, state how large it may become: {option} 1GiB")))
+            let before = match met {
+                Met::Bytes(_) if was_read_before => "with what was read before, ",
+                _ => "",
+            };
+            Err(fault(format!("{before}{met}{at}")).hint(Room::advice()))
         }
     }
 }

@@ -2,6 +2,8 @@
 //! charts, and other YAML or JSON files.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::File;
+use std::io::Read as _;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -42,6 +44,9 @@ const FOREIGN: &str =
 const FAULTY: &str = "files with errors";
 const OTHER: &str = "files that cannot be read and name no apiVersion";
 
+/// How many bytes a kustomization has at most.
+const MAX_KUSTOMIZATION: u64 = 16 << 20;
+
 const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 /// Fields of a kustomization that name manifests, or say what it is.
@@ -55,7 +60,7 @@ impl OtherFiles {
             self.charts.push(folder.to_owned());
         }
         let found = KUSTOMIZATIONS.iter().map(|name| folder.join(name)).find(|path| path.is_file());
-        if let Some(text) = found.and_then(|path| std::fs::read_to_string(path).ok()) {
+        if let Some(text) = found.and_then(|path| head_of(&path)) {
             self.kustomizations.push(Kustomization::read(folder, &text));
         }
     }
@@ -200,6 +205,13 @@ impl OtherFiles {
         let hint = format!("render the one that is applied: {}", kustomize(&base.folder));
         Some(Fault::new(place(&base.folder), message).hint(hint))
     }
+}
+
+/// The text of a kustomization, which names files; of a longer one nothing is taken.
+fn head_of(path: &Path) -> Option<String> {
+    let mut text = String::new();
+    File::open(path).ok()?.take(MAX_KUSTOMIZATION + 1).read_to_string(&mut text).ok()?;
+    (text.len() as u64 <= MAX_KUSTOMIZATION).then_some(text)
 }
 
 fn place(folder: &Path) -> Origin {

@@ -22,8 +22,8 @@ fn archive(files: &[(&str, &[u8], EntryType)]) -> Vec<u8> {
 }
 
 fn unpacked(files: &[(&str, &[u8], EntryType)], most: u64) -> Result<Vec<String>, String> {
-    let most = UnpackLimit::of_bytes(most << 10);
-    let files = unpack(Path::new("b.tgz"), &*archive(files), most);
+    let mut room = Room::of(UnpackLimit::of_bytes(most << 10));
+    let files = unpack(Path::new("b.tgz"), &*archive(files), &mut room);
     let names = |files: Files| without_top(files).into_keys().collect();
     files.map(names).map_err(|fault| fault.to_string())
 }
@@ -49,8 +49,8 @@ fn all_that_is_unpacked_counts() {
     let fault = unpacked(&files, 110).unwrap_err();
     assert_eq!(
         fault,
-        "b.tgz: more than 0 MiB once unpacked, at \"notes.txt\"\n  if you trust it, state how large it \
-         may become: --unpack-limit 1GiB"
+        "b.tgz: more than 0 MiB once unpacked, at \"notes.txt\"\n  if you trust it, state how much \
+         may be read: --unpack-limit 1GiB"
     );
     let many: Vec<String> = (0..300).map(|at| format!("objects/{at}.yaml")).collect();
     let many: Vec<_> = many.iter().map(|name| (&**name, &b""[..], FILE)).collect();
@@ -67,7 +67,7 @@ fn what_is_packed_too_well_is_refused() {
     let zeros = vec![0; 40 << 20];
     let limit = UnpackLimit::default();
     let of = |bytes: &[u8], limit| {
-        let files = unpack(Path::new("b.tgz"), bytes, limit);
+        let files = unpack(Path::new("b.tgz"), bytes, &mut Room::of(limit));
         files.map(|files| files.len()).map_err(|fault| fault.to_string())
     };
     let packed_well = packed(&[(FILE, "objects/a.yaml", &zeros)]);
@@ -94,11 +94,8 @@ fn headers_and_names_are_bounded() {
     };
     let file = (FILE, "objects/a.yaml", &b"a"[..]);
     let extended = |kind, bytes: &[u8]| {
-        let files = unpack(
-            Path::new("b.tgz"),
-            &*packed(&[(kind, "x", bytes), file]),
-            UnpackLimit::default(),
-        );
+        let files =
+            unpack(Path::new("b.tgz"), &*packed(&[(kind, "x", bytes), file]), &mut Room::default());
         files.map(|files| files.into_keys().collect::<Vec<_>>()).map_err(|fault| fault.to_string())
     };
     let (name, header) = (EntryType::GNULongName, EntryType::XHeader);
@@ -122,7 +119,7 @@ fn headers_and_names_are_bounded() {
         let found = match kind {
             FILE => {
                 let files = packed(&[(FILE, "x", b""), (FILE, "./x", b"")]);
-                unpack(Path::new("b.tgz"), &*files, UnpackLimit::default())
+                unpack(Path::new("b.tgz"), &*files, &mut Room::default())
                     .map(drop)
                     .map_err(|fault| fault.to_string())
             }
@@ -147,11 +144,11 @@ fn what_is_cut_or_no_archive_is_a_fault() {
     let whole = archive(&[("objects/a.yaml", &[b'a'; 9000], FILE)]);
     for cut in [whole.len() / 2, whole.len() - 1, 1] {
         let files =
-            unpack(Path::new("b.tgz"), &whole[..cut], UnpackLimit::default()).map(Files::into_keys);
+            unpack(Path::new("b.tgz"), &whole[..cut], &mut Room::default()).map(Files::into_keys);
         let fault = files.err().unwrap().to_string();
         assert!(fault.contains("cannot be read as an archive"), "{cut}: {fault}");
     }
     let mut plain = Vec::new();
     plain.write_all(b"apiVersion: v1\n").unwrap();
-    assert!(unpack(Path::new("b.tgz"), &*plain, UnpackLimit::default()).is_err());
+    assert!(unpack(Path::new("b.tgz"), &*plain, &mut Room::default()).is_err());
 }

@@ -1,0 +1,149 @@
+//! Much input, and what is no file: one limit for all files, folders and archives of a command together.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use uturn_snapshot::Manifests;
+use uturn_snapshot::bundle::UnpackLimit;
+
+/// A folder that is there for a test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("uturn-{test}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    /// A file of comments, of so many KiB.
+    fn long(&self, name: &str, kibibytes: usize) -> PathBuf {
+        self.file(name, format!("#{}\n", "x".repeat(1022)).repeat(kibibytes).as_bytes())
+    }
+
+    fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.0.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    fn archive(&self, name: &str, kibibytes: usize) -> PathBuf {
+        let mut noise = 1_u64;
+        let mut bytes = Vec::new();
+        for _ in 0..kibibytes * 64 {
+            noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            writeln!(bytes, "#{:014x}", noise >> 8).unwrap();
+        }
+        let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        archive.append_data(&mut header, "objects/a.yaml", &*bytes).unwrap();
+        self.file(name, &archive.into_inner().unwrap().finish().unwrap())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn faults(files: &[&Path], bundles: &[&Path], limit: &str) -> Vec<String> {
+    let owned = |paths: &[&Path]| paths.iter().map(|path| path.to_path_buf()).collect::<Vec<_>>();
+    let limit: UnpackLimit = limit.parse().unwrap();
+    let (_, faults) = Manifests::gather_within(&owned(files), &owned(bundles), limit);
+    faults.iter().map(ToString::to_string).collect()
+}
+
+/// What is beyond the limit is named once, and nothing after it is read.
+#[test]
+fn all_input_of_a_command_has_one_limit() {
+    let folder = Folder::new("much-input");
+    let (one, two) = (folder.long("one.yaml", 700), folder.long("two.yaml", 700));
+    let many = folder.0.join("many");
+    (0..20).for_each(|at| drop(folder.long(&format!("many/{at:02}.yaml"), 100)));
+    let bundle = folder.0.join("bundle");
+    folder.long("bundle/objects/a.yaml", 700);
+    folder.long("bundle/nodes/n1/iptables.save", 700);
+    let described = folder.0.join("described");
+    folder.long("described/bundle.json", 1100);
+    let (first, second) = (folder.archive("first.tgz", 700), folder.archive("second.tgz", 700));
+    for (files, bundles, limit, at) in [
+        (vec![&*one, &two], vec![], "1", "two.yaml"),
+        (vec![&*one, &two], vec![], "2", ""),
+        (vec![&*many], vec![], "1", "many/10.yaml"),
+        (vec![&*many], vec![], "2", ""),
+        (vec![&*one], vec![&*bundle], "1", "iptables.save"),
+        (vec![], vec![&*bundle], "1", "bundle/objects/a.yaml"),
+        (vec![], vec![&*bundle], "2", ""),
+        (vec![&*one], vec![&*first], "1", "first.tgz"),
+        (vec![], vec![&*first, &*second], "1", "second.tgz"),
+        (vec![], vec![&*first, &*second], "2", ""),
+        (vec![], vec![&*described], "1", "bundle.json"),
+    ] {
+        let found = faults(&files, &bundles, limit);
+        match at {
+            "" => assert!(found.is_empty(), "{found:?}"),
+            at => {
+                let [fault] = &*found else { panic!("{at}: {found:?}") };
+                let said = "if you trust it, state how much may be read: --unpack-limit 1GiB";
+                assert!(fault.contains(at) && fault.contains("more than 1 MiB"), "{at}: {fault}");
+                assert!(fault.ends_with(said), "{fault}");
+            }
+        }
+    }
+}
+
+/// What a folder has and is no file is not opened: whoever opens a pipe waits.
+#[cfg(unix)]
+#[test]
+fn pipes_and_devices_of_folders_are_refused() {
+    let folder = Folder::new("no-files");
+    let pipe = |name: &str| {
+        fs::create_dir_all(folder.0.join(name).parent().unwrap()).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(folder.0.join(name)).status();
+        assert!(made.unwrap().success());
+    };
+    pipe("manifests/a.yaml");
+    pipe("bundle/bundle.json");
+    pipe("bundle/objects/a.json");
+    pipe("bundle/nodes/n1/iptables.save");
+    std::os::unix::fs::symlink("/dev/zero", folder.0.join("bundle/objects/zero.yaml")).unwrap();
+    std::os::unix::fs::symlink("..", folder.0.join("bundle/objects/up")).unwrap();
+    let (manifests, bundle) = (folder.0.join("manifests"), folder.0.join("bundle"));
+    let found = faults(&[&manifests], &[&bundle], "1");
+    let names = ["manifests/a.yaml", "bundle.json", "objects/a.json", "iptables.save", "zero.yaml"];
+    for name in names {
+        let said = format!("{name}: neither a file nor a folder");
+        assert!(found.iter().any(|fault| fault.ends_with(&said)), "{name}: {found:#?}");
+    }
+}
+
+/// A file without end is read up to the limit.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_has_no_end_is_cut_off() {
+    let folder = Folder::new("no-end");
+    let pipe = folder.0.join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut endless = std::process::Command::new("sh")
+        .arg("-c")
+        .arg("exec yes >\"$0\"")
+        .arg(&pipe)
+        .spawn()
+        .unwrap();
+    let found = faults(&[&pipe], &[], "3");
+    endless.wait().unwrap();
+    let [fault] = &*found else { panic!("{found:?}") };
+    assert!(fault.contains("more than 3 MiB"), "{fault}");
+    let zeros = faults(&[Path::new("/dev/zero")], &[], "3");
+    assert_eq!(zeros, ["/dev/zero:1:1: not a text: a zero byte at offset 0"]);
+}
