@@ -204,3 +204,30 @@ fn a_port_that_the_service_does_not_have() {
         cures.iter().filter(|cure| cure.is_offered()).map(|cure| &*cure.title).collect();
     assert_eq!(offered, ["call svc/shop/web:80"]);
 }
+
+/// The command for a rule that stops calls names its table, unless iptables means that one anyway.
+#[test]
+fn a_rule_of_the_firewall_is_put_into_its_table() {
+    let rule = "-A FORWARD -p tcp -m tcp --dport 8080 -j DROP";
+    let passing = "-I FORWARD -p tcp -m tcp --dport 8080 -j ACCEPT";
+    for (text, command) in [
+        (format!("*filter\n{rule}\nCOMMIT"), format!("on n1: iptables {passing}")),
+        (format!("*mangle\n{rule}\nCOMMIT"), format!("on n1: iptables -t mangle {passing}")),
+        (
+            format!(
+                "*filter\n-A INPUT -p udp -m udp --dport 9 -j DROP\nCOMMIT\n*security\n{rule}\nCOMMIT"
+            ),
+            format!("on n1: iptables -t security {passing}"),
+        ),
+        (format!("*raw\nCOMMIT\n*filter\n{rule}\nCOMMIT"), format!("on n1: iptables {passing}")),
+    ] {
+        let kube_proxy = "kubeProxy: {mode: iptables, version: v1.34.4}";
+        let lines: String = text.lines().map(|line| format!("\n        {line}")).collect();
+        let with_rules = format!("{kube_proxy}\n  nodes:\n    n1:\n      iptables: |{lines}");
+        let (_, cures) = spoilt(kube_proxy, &with_rules, INSIDE.0, INSIDE.1);
+        let offered = cures.iter().find(|cure| cure.is_offered() && cure.name == "node-firewall");
+        let offered = offered.unwrap_or_else(|| panic!("{text}: {cures:#?}"));
+        let commands: Vec<String> = offered.commands.iter().map(ToString::to_string).collect();
+        assert_eq!(commands, [command], "{text}");
+    }
+}

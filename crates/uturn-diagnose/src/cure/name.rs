@@ -286,6 +286,15 @@ fn others_behind(case: &Case<'_>, host: Option<&str>) -> Vec<String> {
     names
 }
 
+/// A word of nginx's configuration: a path may hold what ends a word there.
+fn nginx_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.-".contains(c);
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("\"{}\"", text.replace('\\', r"\\").replace('"', "\\\"")),
+    }
+}
+
 /// An nginx that routes as the Ingress does, and a rewrite of the host to it.
 fn own_ingress(case: &Case<'_>) -> Option<Proposal> {
     let (owner, called) = (case.aim.owner.as_ref()?, case.aim.called?);
@@ -307,6 +316,7 @@ fn own_ingress(case: &Case<'_>) -> Option<Proposal> {
     for (path, service, port) in paths_of(case, &host) {
         let full =
             format!("{}.{}.svc.{}", service.name, service.namespace, case.cluster().dns.domain());
+        let path = nginx_word(&path);
         conf.push_str(&format!("  location {path} {{\n    proxy_pass http://{full}:{port};\n    proxy_set_header Host $host;\n  }}\n"));
     }
     conf.push_str("}\n");
@@ -405,4 +415,23 @@ fn serve_domain(case: &Case<'_>) -> Option<Proposal> {
         Change::Replace(at, new),
     );
     Some(takes_effect(case, made).trial())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nginx_word;
+
+    #[test]
+    fn a_path_is_one_word_of_nginx() {
+        for (path, word) in [
+            ("/", "/"),
+            ("/a-b/c.html", "/a-b/c.html"),
+            ("/a b", "\"/a b\""),
+            ("/x { return 200; } location /y", "\"/x { return 200; } location /y\""),
+            ("/\"; \\", "\"/\\\"; \\\\\""),
+            ("", "\"\""),
+        ] {
+            assert_eq!(nginx_word(path), word);
+        }
+    }
 }

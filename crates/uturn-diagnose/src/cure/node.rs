@@ -132,7 +132,11 @@ fn firewall(case: &Case<'_>) -> Vec<Proposal> {
         let (Some(firewall), Some(way)) = (&node.firewall, stated(case, node, "iptables")) else {
             continue;
         };
+        let mut table = FILTER;
         for (at, line) in firewall.text.lines().enumerate() {
+            if let Some(name) = line.trim().strip_prefix('*') {
+                table = name;
+            }
             let Some(passing) = letting_through(line) else { continue };
             if rule_words(&passing).is_none() {
                 continue;
@@ -151,7 +155,7 @@ fn firewall(case: &Case<'_>) -> Vec<Proposal> {
                     format!("let pass on {whose} what `{rule}` stops"),
                 )
                 .edit(facts(), way.clone(), Change::Line(at, passing.clone()))
-                .types(Advice::on(whose, &first_of(&passing)))
+                .types(Advice::on(whose, &first_of(table, &passing)))
                 .costs("everything that the rule stopped passes, not only this")
                 .trial(),
             );
@@ -168,10 +172,17 @@ fn letting_through(line: &str) -> Option<String> {
     (before.trim_start().starts_with("-A ") && is_last).then(|| format!("{before}-j ACCEPT"))
 }
 
-/// The rule as `iptables` takes it, before all others: each word as the shell has to quote it.
-fn first_of(passing: &str) -> Command {
+/// The table that `iptables` changes where none is named.
+const FILTER: &str = "filter";
+
+/// The rule of a table as `iptables` takes it, before all others: each word as the shell has to quote it.
+fn first_of(table: &str, passing: &str) -> Command {
+    let iptables = match table {
+        FILTER => Command::new("iptables"),
+        table => Command::new("iptables -t").value(table),
+    };
     let words = rule_words(passing).unwrap_or_default().into_iter().enumerate();
-    words.fold(Command::new("iptables"), |command, (at, word)| match (at, &*word) {
+    words.fold(iptables, |command, (at, word)| match (at, &*word) {
         (0, "-A") => command.words("-I"),
         _ => command.value(word),
     })
