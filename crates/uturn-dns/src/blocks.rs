@@ -12,9 +12,16 @@ use uturn_model::{Origin, dns};
 
 use crate::fault::Fault;
 use crate::lexer::{Token, tokens};
+use crate::pattern::PatternRoom;
 
 /// No Corefile has more tokens: stops recursive imports.
 const MAX_TOKENS: usize = 200_000;
+
+/// No Corefile imports more often.
+const MAX_IMPORTS: usize = 10_000;
+
+/// The files and snippets that a Corefile imports have no more bytes, each counted as often as it is imported.
+const MAX_IMPORTED: usize = 16 << 20;
 
 /// One server block.
 #[derive(Debug)]
@@ -29,11 +36,17 @@ pub(crate) struct Block {
 pub(crate) struct Files<'c> {
     files: Vec<&'c dns::CorefileFile>,
     main: &'c dns::Corefile,
+    patterns: PatternRoom,
 }
 
 impl<'c> Files<'c> {
     pub(crate) fn new(main: &'c dns::Corefile) -> Self {
-        Self { files: main.beside.iter().collect(), main }
+        Self { files: main.beside.iter().collect(), main, patterns: PatternRoom::default() }
+    }
+
+    /// The room that is left for regular expressions.
+    pub(crate) fn patterns(&self) -> &PatternRoom {
+        &self.patterns
     }
 
     /// The place of a token.
@@ -67,7 +80,14 @@ impl<'c> Files<'c> {
 pub(crate) fn read(files: &Files<'_>) -> Result<Vec<Block>, Fault> {
     let mut rest = tokens(&files.main.text, 0);
     rest.reverse();
-    let mut parser = Parser { files, read: Vec::new(), rest, snippets: BTreeMap::new() };
+    let mut parser = Parser {
+        files,
+        read: Vec::new(),
+        rest,
+        snippets: BTreeMap::new(),
+        imports: 0,
+        imported: 0,
+    };
     let mut blocks = Vec::new();
     while parser.next() {
         let block = parser.block()?;
@@ -85,9 +105,12 @@ struct Parser<'f, 'c> {
     /// The remaining tokens in reverse order; imports are pushed at the end.
     rest: Vec<Token>,
     snippets: BTreeMap<String, Vec<Token>>,
+    imports: usize,
+    /// The bytes of all imports.
+    imported: usize,
 }
 
-impl Parser<'_, '_> {
+impl<'c> Parser<'_, 'c> {
     fn next(&mut self) -> bool {
         let next = self.rest.pop();
         let there = next.is_some();
@@ -273,9 +296,24 @@ impl Parser<'_, '_> {
         }
         let named = named.clone();
         let name = self.settled(&named)?;
+        self.imports += 1;
+        self.imported += match self.snippets.get(&name) {
+            Some(inside) => inside.iter().map(|token| token.text.len()).sum::<usize>(),
+            None => {
+                self.named(&named, &name)?.iter().map(|(_, file)| file.text.len()).sum::<usize>()
+            }
+        };
+        if self.imports > MAX_IMPORTS {
+            return self
+                .fault(format!("imports itself without end, or more than {MAX_IMPORTS} times"));
+        }
+        if self.imported > MAX_IMPORTED {
+            let most = MAX_IMPORTED >> 20;
+            return self.fault(format!("imports more than {most} MiB, each import counted"));
+        }
         let inside = match self.snippets.get(&name) {
             Some(inside) => inside.clone(),
-            None => self.imported(&named, &name)?,
+            None => self.tokens_of(&self.named(&named, &name)?),
         };
         if self.read.len() + self.rest.len() + inside.len() > MAX_TOKENS {
             return self.fault("imports itself without end");
@@ -286,7 +324,12 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    fn imported(&self, token: &Token, pattern: &str) -> Result<Vec<Token>, Fault> {
+    /// The files that an import names, by number.
+    fn named(
+        &self,
+        token: &Token,
+        pattern: &str,
+    ) -> Result<Vec<(usize, &'c dns::CorefileFile)>, Fault> {
         let path = match pattern.starts_with('/') {
             true => pattern.to_owned(),
             false => format!("{}/{}", dns::COREFILE_FOLDER, pattern.trim_start_matches("./")),
@@ -295,18 +338,18 @@ impl Parser<'_, '_> {
             let message = format!("import {pattern}: only one * is understood");
             return Err(self.files.fault(token, message));
         }
-        let mut found = Vec::new();
-        for (number, file) in (1..).zip(&self.files.files) {
-            if fits(&path, &file.path) {
-                found.push((&*file.path, tokens(&file.text, number)));
-            }
-        }
+        let files = (1..).zip(self.files.files.iter().copied());
+        let mut found: Vec<_> = files.filter(|(_, file)| fits(&path, &file.path)).collect();
         if found.is_empty() && !path.contains('*') {
             let message = format!("import {pattern}: no such file is in a known ConfigMap");
             return Err(self.files.fault(token, message));
         }
-        found.sort_by_key(|(path, _)| *path);
-        Ok(found.into_iter().flat_map(|(_, tokens)| tokens).collect())
+        found.sort_by_key(|(_, file)| &*file.path);
+        Ok(found)
+    }
+
+    fn tokens_of(&self, named: &[(usize, &dns::CorefileFile)]) -> Vec<Token> {
+        named.iter().flat_map(|(number, file)| tokens(&file.text, *number)).collect()
     }
 
     /// The token's text; fails if it contains environment variables, whose values are unknown.

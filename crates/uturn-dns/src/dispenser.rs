@@ -6,6 +6,7 @@
 use crate::blocks::Files;
 use crate::fault::Fault;
 use crate::lexer::Token;
+use crate::pattern::PatternRoom;
 
 /// A cursor over the tokens of one directive.
 pub(crate) struct Dispenser<'t> {
@@ -89,6 +90,11 @@ impl<'t> Dispenser<'t> {
     /// A fault at the current token.
     pub(crate) fn fault<T>(&self, message: impl Into<String>) -> Result<T, Fault> {
         Err(self.files.fault(self.token(), message))
+    }
+
+    /// The room that is left for regular expressions.
+    pub(crate) fn patterns(&self) -> &'t PatternRoom {
+        self.files.patterns()
     }
 
     /// The files of the tokens.

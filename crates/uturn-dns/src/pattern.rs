@@ -4,6 +4,8 @@
 //! in places. An expression that Go would read differently is refused, and the answer is then
 //! unknown. Names are ASCII here, so other scripts make no difference.
 
+use std::cell::Cell;
+
 use regex_lite::Regex;
 
 /// A regular expression and its text.
@@ -13,16 +15,39 @@ pub(crate) struct Pattern {
     pub(crate) text: String,
 }
 
-/// An expression that the two engines may read differently.
+/// An expression that the two engines may read differently, or that takes too much work to match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unread;
 
+/// How many steps an expression may take for each byte of a name.
+const MAX_STEPS: usize = 2_000;
+
+/// How many steps all expressions of a Corefile may take for each byte of a name.
+const MAX_STEPS_TOGETHER: usize = 10_000;
+
+/// A replacement is not longer than this: groups that hold further numbers of groups could make it grow without
+/// end.
+const MAX_EXPANDED: usize = 64 << 10;
+
+/// How many steps further expressions of a Corefile may take.
+#[derive(Debug)]
+pub(crate) struct PatternRoom(Cell<usize>);
+
+impl Default for PatternRoom {
+    fn default() -> Self {
+        Self(Cell::new(MAX_STEPS_TOGETHER))
+    }
+}
+
 impl Pattern {
-    /// Parses an expression that means the same in both engines.
-    pub(crate) fn new(text: &str) -> Result<Self, Unread> {
+    /// Parses an expression that means the same in both engines and for which there is room.
+    pub(crate) fn new(text: &str, room: &PatternRoom) -> Result<Self, Unread> {
         if !means_the_same(text) {
             return Err(Unread);
         }
+        let steps = steps(text);
+        let left = room.0.get().checked_sub(steps).filter(|_| steps <= MAX_STEPS);
+        room.0.set(left.ok_or(Unread)?);
         let regex = Regex::new(text).map_err(|_| Unread)?;
         Ok(Self { regex, text: text.to_owned() })
     }
@@ -50,9 +75,55 @@ impl Pattern {
         let mut text = template.to_owned();
         for (number, (_, group)) in groups.iter().enumerate() {
             text = text.replace(&format!("{{{number}}}"), group);
+            if text.len() > MAX_EXPANDED {
+                break;
+            }
         }
         Some(text)
     }
+}
+
+/// How many steps an expression takes at most for each byte, if [`means_the_same`] holds for it: its length with
+/// all that is repeated written out.
+fn steps(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    // Of each open group what stands before it; of the last one what stands before its last item, and that item.
+    let (mut open, mut before, mut item) = (Vec::new(), 0_usize, 0_usize);
+    let mut at = 0;
+    while at < bytes.len() {
+        let rest = &text[at..];
+        let mut length = 1;
+        let mut next = 1;
+        match bytes[at] {
+            b'(' => {
+                open.push(before.saturating_add(item));
+                (before, item) = (0, 0);
+            }
+            b')' => {
+                next = before.saturating_add(item).saturating_add(2);
+                (before, item) = (open.pop().unwrap_or_default(), 0);
+            }
+            b'*' | b'+' | b'?' => (item, next) = (item.saturating_add(2), 0),
+            b'{' => {
+                let end = rest.find('}').unwrap_or(rest.len() - 1);
+                let counts = rest[1..end].split(',').filter_map(|count| count.parse().ok());
+                let most = counts.max().unwrap_or(1_usize);
+                (item, next, length) = (item.saturating_mul(most.saturating_add(1)), 0, end + 1);
+            }
+            b'\\' => length = 2,
+            b'[' => {
+                length = class(rest).unwrap_or(1);
+                // A longer class is searched in a few more steps.
+                next = 1 + length / 8;
+            }
+            _ => {}
+        }
+        if next > 0 {
+            (before, item) = (before.saturating_add(item), next);
+        }
+        at += length;
+    }
+    before.saturating_add(item)
 }
 
 /// Whether Go reads the expression the same way.
@@ -158,9 +229,13 @@ fn class(text: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
+    fn room() -> PatternRoom {
+        PatternRoom::default()
+    }
+
     #[test]
     fn groups_are_put_in_by_number() {
-        let pattern = Pattern::new(r"^(.*)\.(shop)\.example\.com\.$").unwrap();
+        let pattern = Pattern::new(r"^(.*)\.(shop)\.example\.com\.$", &room()).unwrap();
         assert_eq!(pattern.groups(), 2);
         assert_eq!(
             pattern.expand("a.shop.example.com.", "{1}-{2}-{0}").unwrap(),
@@ -175,12 +250,45 @@ mod tests {
             "a**", r"\<a", "[a&&b]", "[[a]b]", r"\pL", "(?x)a", "a{2}{3}", r"\Qa", "a{,3}", "{",
             "ä", "(", "a{1001}",
         ] {
-            assert_eq!(Pattern::new(text).err(), Some(Unread), "{text}");
+            assert_eq!(Pattern::new(text, &room()).err(), Some(Unread), "{text}");
         }
         for text in
             ["a*?", "[a-z0-9-]+", r"^[^.]+\.x$", "(?i)a", "(?P<b>c)", "(?:a|b){2,3}?", "^^$"]
         {
-            assert!(Pattern::new(text).is_ok(), "{text}");
+            assert!(Pattern::new(text, &room()).is_ok(), "{text}");
         }
+    }
+
+    #[test]
+    fn what_takes_many_steps_is_refused() {
+        for (text, least, most) in [
+            ("^abc$", 5, 5),
+            ("a{10}b", 11, 12),
+            ("(a{10}b){10}", 110, 200),
+            ("(?:a|b)*", 3, 12),
+            ("[a-z0-9-]{1,63}", 63, 200),
+            (r"\w{5}\.", 6, 7),
+            ("((a{100}){100}){100}", 1_000_000, usize::MAX),
+        ] {
+            let steps = steps(text);
+            assert!((least..=most).contains(&steps), "{text}: {steps}");
+        }
+        for text in ["a{1000}{1}", "(a{100}){100}", "(((a{30}){30}){30}){30}", ".{1000}.{1000}"] {
+            assert_eq!(Pattern::new(text, &room()).err(), Some(Unread), "{text}");
+        }
+        let together = room();
+        let fits = (0..).take_while(|_| Pattern::new(".{400}", &together).is_ok()).count();
+        assert!((20..30).contains(&fits), "{fits}");
+        assert!(Pattern::new("^a$", &together).is_ok(), "there is room for short ones");
+    }
+
+    /// Each group holds the number of the next one several times.
+    #[test]
+    fn replacements_do_not_grow_without_end() {
+        let groups: String = (1..=16).map(|_| "(.{15,20})").collect();
+        let name: String = (2..=17).map(|next| format!("{{{next}}}").repeat(5)).collect();
+        let pattern = Pattern::new(&format!("^{groups}$"), &room()).unwrap();
+        let expanded = pattern.expand(&name, "{1}").unwrap();
+        assert!(expanded.len() <= 100 * MAX_EXPANDED, "{}", expanded.len());
     }
 }

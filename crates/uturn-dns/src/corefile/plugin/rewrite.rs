@@ -8,7 +8,7 @@ use crate::dispenser::Dispenser;
 use crate::fault::Fault;
 use crate::message::{Answer, Question, Rcode, RecordType, Reply};
 use crate::name;
-use crate::pattern::Pattern;
+use crate::pattern::{Pattern, PatternRoom};
 
 use answers::{Change, Text, Undo};
 
@@ -70,7 +70,7 @@ impl Rewrite {
                     arguments.push(words.value().to_owned());
                 }
             }
-            match rule(&arguments, line) {
+            match rule(&arguments, line, words.patterns()) {
                 Ok(rule) => rules.push(rule),
                 Err(message) => return words.fault(message),
             }
@@ -170,13 +170,13 @@ impl Test {
         }
     }
 
-    fn new(how: &str, text: &str) -> Result<Self, Wrong> {
+    fn new(how: &str, text: &str, room: &PatternRoom) -> Result<Self, Wrong> {
         Ok(match how {
             "exact" => Self::Exact(name::normal(text)),
             "prefix" => Self::Prefix(name::normal(text)),
             "suffix" => Self::Suffix(name::normal(text)),
             "substring" => Self::Substring(name::normal(text)),
-            "regex" => Self::Regex(Pattern::new(text).map_err(|_| Wrong::pattern(text))?),
+            "regex" => Self::Regex(Pattern::new(text, room).map_err(|_| Wrong::pattern(text))?),
             other => {
                 return Err(Wrong::Fault(format!(
                     "expected exact, prefix, suffix, substring or regex, found {other}"
@@ -200,7 +200,7 @@ impl Wrong {
     }
 }
 
-fn rule(arguments: &[String], line: u32) -> Result<Rule, String> {
+fn rule(arguments: &[String], line: u32, room: &PatternRoom) -> Result<Rule, String> {
     let lower: Vec<String> = arguments.iter().take(2).map(|word| word.to_lowercase()).collect();
     let (goes_on, kind, rest) = match lower.first().map(String::as_str) {
         None => return Err("expected what to rewrite".into()),
@@ -210,7 +210,7 @@ fn rule(arguments: &[String], line: u32) -> Result<Rule, String> {
         }
         Some(kind) => (false, kind, &arguments[1..]),
     };
-    let what = match what(kind, rest) {
+    let what = match what(kind, rest, room) {
         Ok(what) => what,
         Err(Wrong::Unmodelled(what)) => What::Unmodelled(what),
         Err(Wrong::Fault(message)) => return Err(message),
@@ -218,10 +218,10 @@ fn rule(arguments: &[String], line: u32) -> Result<Rule, String> {
     Ok(Rule { what, goes_on, line })
 }
 
-fn what(kind: &str, words: &[String]) -> Result<What, Wrong> {
+fn what(kind: &str, words: &[String], room: &PatternRoom) -> Result<What, Wrong> {
     let fault = |message: &str| Err(Wrong::Fault(message.to_owned()));
     match (kind, words) {
-        ("name", _) => name_rule(words),
+        ("name", _) => name_rule(words, room),
         ("class", [from, _]) if from.eq_ignore_ascii_case("in") => {
             Err(Wrong::Unmodelled("rewrite class".into()))
         }
@@ -231,14 +231,14 @@ fn what(kind: &str, words: &[String]) -> Result<What, Wrong> {
             Ok(What::RecordType { from: kind(from), to: kind(to) })
         }
         ("class" | "type", _) => fault("expected two values after the rule's kind"),
-        ("ttl", [name, _]) => Ok(What::Nothing(Test::new("exact", name)?)),
-        ("ttl", [how, name, _]) => Ok(What::Nothing(Test::new(&how.to_lowercase(), name)?)),
+        ("ttl", [name, _]) => Ok(What::Nothing(Test::new("exact", name, room)?)),
+        ("ttl", [how, name, _]) => Ok(What::Nothing(Test::new(&how.to_lowercase(), name, room)?)),
         ("ttl", _) => fault("expected a name and a time after ttl"),
-        ("rcode", [name, from, to]) => rcode_rule("exact", name, from, to),
-        ("rcode", [how, name, from, to]) => rcode_rule(&how.to_lowercase(), name, from, to),
+        ("rcode", [name, from, to]) => rcode_rule("exact", name, from, to, room),
+        ("rcode", [how, name, from, to]) => rcode_rule(&how.to_lowercase(), name, from, to, room),
         ("rcode", _) => fault("expected a name and two response codes after rcode"),
-        ("cname", [from, to]) => cname_rule("exact", from, to),
-        ("cname", [how, from, to]) => cname_rule(&how.to_lowercase(), from, to),
+        ("cname", [from, to]) => cname_rule("exact", from, to, room),
+        ("cname", [how, from, to]) => cname_rule(&how.to_lowercase(), from, to, room),
         ("cname", _) => fault("expected two names after cname"),
         ("edns0", [option, action, ..]) => match action.to_lowercase().as_str() {
             "replace" => Ok(What::Never),
@@ -254,19 +254,19 @@ fn what(kind: &str, words: &[String]) -> Result<What, Wrong> {
     }
 }
 
-fn name_rule(words: &[String]) -> Result<What, Wrong> {
+fn name_rule(words: &[String], room: &PatternRoom) -> Result<What, Wrong> {
     let (how, from, to, rest) = match words {
         [from, to] => ("exact".to_owned(), from, to, &[][..]),
         [how, from, to, rest @ ..] => (how.to_lowercase(), from, to, rest),
         _ => return Err(Wrong::Fault("expected two names after name".into())),
     };
-    let test = Test::new(&how, from)?;
+    let test = Test::new(&how, from, room)?;
     if let Test::Regex(pattern) = &test {
         answers::check_groups(pattern, to)?;
     }
     let (mut auto, mut undo) = (false, Vec::new());
     if !rest.is_empty() {
-        (auto, undo) = answers::read(&how, rest)?;
+        (auto, undo) = answers::read(&how, rest, room)?;
     }
     let to = name::normal(to);
     match &test {
@@ -283,22 +283,28 @@ fn name_rule(words: &[String]) -> Result<What, Wrong> {
     Ok(What::Name { test, to, auto, undo })
 }
 
-fn rcode_rule(how: &str, name: &str, from: &str, to: &str) -> Result<What, Wrong> {
+fn rcode_rule(
+    how: &str,
+    name: &str,
+    from: &str,
+    to: &str,
+    room: &PatternRoom,
+) -> Result<What, Wrong> {
     let code = |word: &str| {
         let unknown = || Wrong::Unmodelled(format!("the response code {word}"));
         Rcode::from_word(&word.to_uppercase()).ok_or_else(unknown)
     };
-    Ok(What::Rcode { test: Test::new(how, name)?, from: code(from)?, to: code(to)? })
+    Ok(What::Rcode { test: Test::new(how, name, room)?, from: code(from)?, to: code(to)? })
 }
 
-fn cname_rule(how: &str, from: &str, to: &str) -> Result<What, Wrong> {
+fn cname_rule(how: &str, from: &str, to: &str, room: &PatternRoom) -> Result<What, Wrong> {
     let (from, to) = (from.to_lowercase(), to.to_lowercase());
     let test = match how {
         "exact" => Test::Exact(from),
         "prefix" => Test::Prefix(from),
         "suffix" => Test::Suffix(from),
         "substring" => Test::Substring(from),
-        "regex" => Test::Regex(Pattern::new(&from).map_err(|_| Wrong::pattern(&from))?),
+        "regex" => Test::Regex(Pattern::new(&from, room).map_err(|_| Wrong::pattern(&from))?),
         other => return Err(Wrong::Fault(format!("{other} is no way to rewrite a CNAME"))),
     };
     Ok(What::Cname(test, to))

@@ -9,7 +9,7 @@ use crate::dispenser::Dispenser;
 use crate::fault::Fault;
 use crate::message::{Answer, Data, Question, Rcode, Record, RecordType, Reply};
 use crate::name;
-use crate::pattern::Pattern;
+use crate::pattern::{Pattern, PatternRoom};
 
 #[derive(Debug)]
 pub(crate) struct Templates(Vec<Template>);
@@ -154,7 +154,7 @@ fn stanza(words: &mut Dispenser<'_>, setup: &Setup<'_>) -> Result<Template, Faul
         match (word, arguments.as_slice()) {
             ("match", [_, ..]) => {
                 for text in &arguments {
-                    match Pattern::new(text) {
+                    match Pattern::new(text, words.patterns()) {
                         Ok(pattern) => read.patterns.push(pattern),
                         Err(_) => {
                             read.unmodelled = Some(format!("the regular expression {text}"));
@@ -184,7 +184,7 @@ fn stanza(words: &mut Dispenser<'_>, setup: &Setup<'_>) -> Result<Template, Faul
         }
     }
     if read.patterns.is_empty() && read.unmodelled.is_none() {
-        read.patterns.extend(Pattern::new(".*"));
+        read.patterns.extend(Pattern::new(".*", &PatternRoom::default()));
     }
     Ok(read)
 }

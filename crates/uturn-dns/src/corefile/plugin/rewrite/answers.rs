@@ -3,7 +3,7 @@
 use super::{Exchange, Test, Wrong};
 use crate::message::{Answer, Data, Question, Rcode, RecordType, Reply, Unknown};
 use crate::name;
-use crate::pattern::Pattern;
+use crate::pattern::{Pattern, PatternRoom};
 
 /// How a name in an answer is changed.
 #[derive(Clone, Debug)]
@@ -69,7 +69,11 @@ pub(super) enum Change {
 }
 
 /// Parses a sequence of `answer auto`, `answer name A B`, `answer value A B`.
-pub(super) fn read(how: &str, words: &[String]) -> Result<(bool, Vec<Undo>), Wrong> {
+pub(super) fn read(
+    how: &str,
+    words: &[String],
+    room: &PatternRoom,
+) -> Result<(bool, Vec<Undo>), Wrong> {
     let fault = |message: String| Err(Wrong::Fault(message));
     if words.len() < 2 {
         return fault(format!("expected answer with what to do after {how}"));
@@ -92,7 +96,7 @@ pub(super) fn read(how: &str, words: &[String]) -> Result<(bool, Vec<Undo>), Wro
                 let (Some(from), Some(to)) = (rest.next(), rest.next()) else {
                     return fault(format!("expected two values after answer {kind}"));
                 };
-                let pattern = Pattern::new(from).map_err(|_| Wrong::pattern(from))?;
+                let pattern = Pattern::new(from, room).map_err(|_| Wrong::pattern(from))?;
                 check_groups(&pattern, to)?;
                 let text = Text::Regex { pattern, to: name::normal(to) };
                 names |= kind == "name";
