@@ -68,9 +68,7 @@ impl Printer {
     pub(crate) fn error(&self, message: &str) {
         let red = self.style_of(&io::stderr(), false).red("error:");
         // A line of a message cannot be taken for one of another.
-        let lines: Vec<&str> = message.lines().collect();
-        let indented = lines.join("\n  ").replace("\n    ", "\n  ");
-        Self::to_stderr(&format!("{red} {indented}"));
+        Self::to_stderr(&format!("{red} {}", indented(message)));
     }
 
     /// Prints what is worth knowing beside the result, unless --quiet.
@@ -162,5 +160,35 @@ impl Printer {
             Cow::Borrowed(_) => usual(panic),
             Cow::Owned(shown) => drop(writeln!(io::stderr(), "{shown}")),
         }));
+    }
+}
+
+/// A message with every line after the first indented by at least two spaces.
+fn indented(message: &str) -> String {
+    let mut lines = message.lines();
+    let mut text = lines.next().unwrap_or_default().to_owned();
+    for line in lines {
+        let indent = if line.starts_with("  ") { "\n" } else { "\n  " };
+        text.push_str(indent);
+        text.push_str(line);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_are_indented_stay() {
+        for (message, expected) in [
+            ("one", "one"),
+            ("one\ntwo", "one\n  two"),
+            ("one\n  two\n    three\n      four", "one\n  two\n    three\n      four"),
+            ("one\n two\n\nerror: three", "one\n   two\n  \n  error: three"),
+            ("", ""),
+        ] {
+            assert_eq!(indented(message), expected, "{message:?}");
+        }
     }
 }
