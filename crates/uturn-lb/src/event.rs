@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
+use uturn_model::visible;
 
 /// What became of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -169,9 +170,10 @@ pub enum Event {
 }
 
 impl Event {
-    /// As a line of JSON, without its end.
+    /// As a line of JSON, without its end. Nothing in it is obeyed by a terminal, or hidden.
     pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("strings and numbers only")
+        let line = serde_json::to_string(self).expect("strings and numbers only");
+        visible::json(&line).into_owned()
     }
 
     /// Reads a line that [`Event::to_json`] wrote; none when it is no such line.
@@ -197,5 +199,19 @@ mod tests {
         assert!(line.starts_with(r#"{"event":"pick","connection":7"#), "{line}");
         assert_eq!(Event::from_json(&line), Some(event));
         assert_eq!(Event::from_json("hello"), None);
+    }
+
+    #[test]
+    fn events_hold_any_text_and_hide_none() {
+        let event = Event::Failed {
+            connection: 7,
+            client: "10.1.1.10:40000".parse().unwrap(),
+            listener: "10.0.0.100:80".parse().unwrap(),
+            status: Some(400),
+            why: "\u{7f}\u{9b}31m\u{202e}\r\n{\"event\":\"serving\"}\u{e0041}".to_owned(),
+        };
+        let line = event.to_json();
+        assert!(!line.contains(visible::is_hidden), "{line:?}");
+        assert_eq!(Event::from_json(&line), Some(event));
     }
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use http::{HeaderMap, Method, Request, Uri, header};
 use serde::Serialize;
+use uturn_model::visible;
 
 use crate::timestamp::Clock;
 
@@ -71,7 +72,8 @@ struct Line<'a> {
 }
 
 impl Entry {
-    /// Writes the line.
+    /// Writes the line. Characters that a terminal would obey, or that a reader would not see, are
+    /// escaped.
     pub(super) fn write(&self, clock: &Clock, lines: &mut Vec<u8>) {
         let line = Line {
             time: clock.text(self.began),
@@ -89,7 +91,14 @@ impl Entry {
             total_ms: millis(self.total),
             why: self.why.as_deref(),
         };
+        let begin = lines.len();
         serde_json::to_writer(&mut *lines, &line).expect("strings and numbers only");
+        // Most lines have nothing else.
+        if !lines[begin..].iter().all(|byte| matches!(byte, b' '..=b'~')) {
+            let line = String::from_utf8_lossy(&lines[begin..]);
+            let shown = visible::json(&line).into_owned();
+            lines.splice(begin.., shown.into_bytes());
+        }
         lines.push(b'\n');
     }
 }
@@ -127,6 +136,8 @@ fn millis(duration: Duration) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+
     use super::*;
 
     fn entry(head: Option<Head>) -> Entry {
@@ -169,6 +180,24 @@ mod tests {
              \"why\":\"a \\\"quoted\\\"\\n\\u001b[31mreason\"}\n"
         );
         assert_eq!(text.lines().count(), 1);
+    }
+
+    #[test]
+    fn nothing_of_a_line_is_obeyed_or_hidden() {
+        let uri = "/\u{9b}31m\u{202e}txt.\u{2028}\u{200b}é".parse::<Uri>().unwrap();
+        let mut headers = HeaderMap::new();
+        let host = HeaderValue::from_bytes("a\u{2066}b\u{85}\t".as_bytes()).unwrap();
+        headers.insert(header::HOST, host);
+        let mut logged = entry(Some(Head::new(&Method::GET, &uri, &headers)));
+        logged.why = Some("\u{1b}]52;c;eA==\u{7}\r\n{\"status\":200}\u{e0041}".to_owned());
+        let text = line(&logged);
+        assert_eq!(text.lines().count(), 1);
+        assert!(!text.trim_end_matches('\n').contains(visible::is_hidden), "{text:?}");
+        // The texts are what they were.
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["path"], "/\u{9b}31m\u{202e}txt.\u{2028}\u{200b}é");
+        assert_eq!(value["host"], "a\u{2066}b\u{85}\t");
+        assert_eq!(value["why"], logged.why.unwrap());
     }
 
     #[test]

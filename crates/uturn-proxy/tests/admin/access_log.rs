@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 use uturn_lb::config::AccessLog;
 use uturn_model::lb::ListenerProtocol;
+use uturn_model::visible;
 
 use crate::common::tls;
 use crate::support::{Balancer, OK, TRIES, closed_address, read_until, request, target};
@@ -144,6 +145,36 @@ fn requests_are_logged_and_the_file_is_opened_anew() {
     balancer.get("/off");
     balancer.server.take().unwrap().stop(Duration::ZERO);
     assert_eq!(lines_of(&log.0, 1).len(), 1);
+}
+
+#[test]
+fn no_request_forges_a_line_or_has_a_terminal_obey() {
+    let good = target("\r\n\r\n", OK);
+    let log = Scratch::new("hostile.log");
+    let file = AccessLog::File(log.0.clone());
+    let balancer = Balancer::with(&[good], |_| {}, |config| config.process.access_log = file);
+    let sent = [
+        "GET /\u{9b}31m\u{202e}\u{7f}x HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET /%0a{%22status%22:200}%1b[31m HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\u{202e}b\u{85}\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\tb\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\u{1b}[2J\r\n\r\n",
+        "GET /a\u{1b}[2J HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET /\rx HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET http://b\u{202e}c/ HTTP/1.1\r\nHost: b\r\n\r\n",
+        "G\u{1b}T / HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\nX\u{9b}: y\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: \u{1b}]52;c;eA==\u{7}\r\n\r\n",
+    ];
+    for request in sent {
+        balancer.send(request);
+    }
+    let lines = lines_of(&log.0, sent.len());
+    assert_eq!(lines.len(), sent.len(), "a line for each request");
+    let text = fs::read_to_string(&log.0).unwrap();
+    for line in text.lines() {
+        assert!(!line.contains(visible::is_hidden), "{line:?}");
+    }
 }
 
 #[test]
