@@ -64,8 +64,13 @@ impl Descriptors {
     /// The most connections from clients at a time where the configuration states no number: each
     /// may need one to a target.
     pub(crate) fn connections(self) -> usize {
+        self.pairs().clamp(1, CONNECTIONS)
+    }
+
+    /// How many connections from clients there can be that have one to a target each.
+    pub(crate) fn pairs(self) -> usize {
         let pairs = self.limit.saturating_sub(3 * self.kept) / 2;
-        usize::try_from(pairs).unwrap_or(usize::MAX).clamp(1, CONNECTIONS)
+        usize::try_from(pairs).unwrap_or(usize::MAX)
     }
 }
 

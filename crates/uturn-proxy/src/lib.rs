@@ -23,6 +23,7 @@
 mod access_log;
 mod admin;
 mod backlog;
+mod by_client;
 mod capability;
 mod client;
 mod deadline;

@@ -89,6 +89,11 @@ impl Phase {
         ExchangeGuard(Rc::clone(self))
     }
 
+    /// How many requests are under way.
+    pub(crate) fn exchanges(&self) -> u32 {
+        self.exchanges.get()
+    }
+
     /// Bytes have arrived.
     pub(crate) fn read(&self) {
         if self.is_http1.get() && self.now.get() == Now::Idle {

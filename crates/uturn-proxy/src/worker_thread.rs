@@ -199,7 +199,8 @@ fn serve(worker: &Rc<Worker>, slot: &Arc<Slot>, stream: TcpStream, address: Sock
         metrics.refuse(Refusal::Descriptors);
         return metrics.close();
     }
-    let Some(admission) = worker.process.admit() else {
+    let peer = canonical(address);
+    let Some((admission, share)) = worker.process.admit(peer.ip()) else {
         metrics.refuse(Refusal::ProcessLimit);
         return metrics.close();
     };
@@ -207,7 +208,8 @@ fn serve(worker: &Rc<Worker>, slot: &Arc<Slot>, stream: TcpStream, address: Sock
         worker: Rc::clone(worker),
         slot: Arc::clone(slot),
         stream,
-        peer: canonical(address),
+        peer,
+        share,
         connection: admission.number,
     };
     let (number, slot, open) = (worker.number, Arc::clone(slot), worker.open());

@@ -24,6 +24,7 @@ use super::FIRST_READ;
 use super::linger::linger;
 use super::serve::{serve_http1, serve_http2};
 use super::stream;
+use crate::by_client::Counted;
 use crate::exchange::{Client, record_unreadable};
 use crate::metrics::Refusal;
 use crate::phase::Phase;
@@ -50,6 +51,8 @@ pub(crate) struct Accepted {
     pub(crate) stream: TcpStream,
     /// The other end of the connection: the client, or a proxy in front of it.
     pub(crate) peer: SocketAddr,
+    /// Counts it as the client's; as the other end's until the client is known.
+    pub(crate) share: Counted,
     /// Counts the connections of the process.
     pub(crate) connection: u64,
 }
@@ -74,26 +77,33 @@ impl Accepted {
             }
         };
         // Clients that may not enter use up nothing that others share.
-        let entered = match listener.admits(address.ip()) {
-            false => Err(Refusal::SecurityGroup),
-            true => {
-                self.slot.gate.enter(address.ip(), &listener.settings.limits).map_err(Refusal::from)
-            }
-        };
-        let entered = match entered {
+        if !listener.admits(address.ip()) {
+            return self.turn_away(Refusal::SecurityGroup, address, phase);
+        }
+        // A proxy's connections are its clients'.
+        if !self.share.is_of(address.ip()) {
+            self.share = match self.worker.process.share(address.ip()) {
+                Some(share) => share,
+                None => return self.turn_away(Refusal::ProcessLimit, address, phase),
+            };
+        }
+        let entered = match self.slot.gate.enter(address.ip(), &listener.settings.limits) {
             Ok(entered) => entered,
-            Err(refusal) => {
-                self.refuse(refusal);
-                reset(&self.stream);
-                return self.client(address, phase).report_failure(None, "not admitted");
-            }
+            Err(full) => return self.turn_away(Refusal::from(full), address, phase),
         };
         let client = self.client(address, phase);
         if let Err(error) = serve(&client, self.stream, received).await {
             client.shard().fail();
             client.report_failure(None, &error.to_string());
         }
-        drop(entered);
+        drop((entered, self.share));
+    }
+
+    /// Ends a connection that is not served.
+    fn turn_away(&self, refusal: Refusal, client: SocketAddr, phase: Phase) {
+        self.refuse(refusal);
+        reset(&self.stream);
+        self.client(client, phase).report_failure(None, "not admitted");
     }
 
     fn refuse(&self, refusal: Refusal) {

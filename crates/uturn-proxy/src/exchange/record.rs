@@ -10,12 +10,15 @@ use http::{Method, Request, Version};
 use super::service::Client;
 use crate::access_log::{Entry, Head};
 use crate::metrics::{AnsweredBy, Cut, Shard};
+use crate::process::Stream;
 use crate::request_body::BodyError;
 
 /// A request. When this is dropped it has ended.
 #[derive(Debug)]
 pub(crate) struct Record {
     client: Rc<Client>,
+    /// If other requests are under way on the client's connection.
+    stream: Option<Stream>,
     began: Instant,
     protocol: &'static str,
     /// Whether the answer has no body, whatever its length says.
@@ -58,6 +61,7 @@ impl Record {
         let is_logged = client.worker.process.access_log.is_on();
         Self {
             client: Rc::clone(client),
+            stream: None,
             began: Instant::now(),
             protocol: name(request.version()),
             is_head: request.method() == Method::HEAD,
@@ -68,6 +72,17 @@ impl Record {
             answer: None,
             why: None,
         }
+    }
+
+    /// Counts it as its client's if it is not the only one on its connection. Returns whether the
+    /// client may have it.
+    pub(super) fn take_share(&mut self) -> bool {
+        let client = &self.client;
+        if client.phase.exchanges() <= 1 {
+            return true;
+        }
+        self.stream = client.worker.process.admit_stream(client.address.ip());
+        self.stream.is_some()
     }
 
     /// It is sent to a target.

@@ -142,6 +142,9 @@ impl Client {
     }
 }
 
+/// Why a request is refused whose client has too many others under way.
+const NO_SHARE: &str = "the client has as many requests under way as it may have now";
+
 /// Answers a request.
 ///
 /// # Errors
@@ -153,7 +156,11 @@ pub(crate) async fn serve(
     let exchange = client.phase.begin(!request.body().is_end_stream());
     let listener = client.slot.current();
     let mut record = Record::begin(&client, &request);
-    let answered = match admit(&client, &listener, &record, request) {
+    let admitted = match record.take_share() {
+        true => admit(&client, &listener, &record, request),
+        false => Err(OwnAnswer::new(StatusCode::SERVICE_UNAVAILABLE, NO_SHARE)),
+    };
+    let answered = match admitted {
         Ok(admitted) => forward(&client, &listener, &record, admitted).await,
         Err(own) => Err(own),
     };

@@ -1,22 +1,21 @@
 //! How much a listener takes: connections at a time and a second, requests a second.
 
-use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use uturn_lb::config::Limits;
 
+use crate::by_client::{ByClient, Counted};
 use crate::lock::locked;
-
 use crate::metrics::Refusal;
 
 /// Counts what a listener has taken in.
 #[derive(Debug)]
 pub(crate) struct Gate {
     open: AtomicUsize,
-    by_client: Mutex<HashMap<IpAddr, usize>>,
+    by_client: Arc<ByClient>,
     connections: Mutex<Rate>,
     requests: Mutex<Rate>,
 }
@@ -46,8 +45,8 @@ impl From<Full> for Refusal {
 #[derive(Debug)]
 pub(crate) struct Entered {
     gate: Arc<Gate>,
-    /// What the client is counted as, where its connections are counted.
-    client: Option<IpAddr>,
+    /// Where the client's connections are counted.
+    counted: Option<Counted>,
 }
 
 impl Gate {
@@ -55,7 +54,7 @@ impl Gate {
         let now = Instant::now();
         Self {
             open: AtomicUsize::new(0),
-            by_client: Mutex::default(),
+            by_client: Arc::default(),
             connections: Mutex::new(Rate::new(now)),
             requests: Mutex::new(Rate::new(now)),
         }
@@ -72,19 +71,12 @@ impl Gate {
     ) -> Result<Entered, Full> {
         let open = self.open.fetch_add(1, Ordering::Relaxed);
         // Dropped again where a limit is reached.
-        let mut entered = Entered { gate: Arc::clone(self), client: None };
+        let mut entered = Entered { gate: Arc::clone(self), counted: None };
         if limits.connections.is_some_and(|most| open >= most) {
             return Err(Full::Connections);
         }
         if let Some(most) = limits.connections_per_client {
-            let client = counted_as(client);
-            let mut by_client = locked(&self.by_client);
-            let count = by_client.entry(client).or_insert(0);
-            if *count >= most {
-                return Err(Full::Client);
-            }
-            *count += 1;
-            entered.client = Some(client);
+            entered.counted = Some(self.by_client.count(client, most).ok_or(Full::Client)?);
         }
         let is_too_fast = |rate| !locked(&self.connections).take(rate, Instant::now());
         if limits.connections_per_second.is_some_and(is_too_fast) {
@@ -103,29 +95,6 @@ impl Gate {
 impl Drop for Entered {
     fn drop(&mut self) {
         self.gate.open.fetch_sub(1, Ordering::Relaxed);
-        let Some(client) = self.client else { return };
-        let mut by_client = locked(&self.gate.by_client);
-        if let Some(count) = by_client.get_mut(&client) {
-            *count -= 1;
-            if *count == 0 {
-                by_client.remove(&client);
-            }
-        }
-    }
-}
-
-/// What a client's connections are counted by: its address, or the first 64 bits of an IPv6
-/// address, all others of which are the client's own to choose. IPv4 addresses inside of IPv6 ones,
-/// mapped or from a translator, are counted as such.
-fn counted_as(client: IpAddr) -> IpAddr {
-    match client.to_canonical() {
-        IpAddr::V4(v4) => v4.into(),
-        IpAddr::V6(v6) => match v6.segments() {
-            [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
-                Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)).into()
-            }
-            [a, b, c, d, ..] => Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into(),
-        },
     }
 }
 
@@ -173,27 +142,6 @@ mod tests {
         assert_eq!(gate.enter(second, &limits).unwrap_err(), Full::Connections);
         drop(a);
         gate.enter(first, &limits).unwrap();
-    }
-
-    #[test]
-    fn an_ipv6_client_is_its_network() {
-        let limits = Limits { connections_per_client: Some(1), ..Limits::default() };
-        for (first, second, is_same) in [
-            ("2001:db8::1", "2001:db8::2", true),
-            ("2001:db8::1", "2001:db8::ffff:ffff:ffff:ffff", true),
-            ("2001:db8::1", "2001:db8:0:1::1", false),
-            ("192.0.2.1", "192.0.2.2", false),
-            ("192.0.2.1", "::ffff:192.0.2.1", true),
-            ("::ffff:192.0.2.1", "::ffff:192.0.2.2", false),
-            ("64:ff9b::192.0.2.1", "64:ff9b::192.0.2.2", false),
-            ("64:ff9b::192.0.2.1", "192.0.2.1", true),
-        ] {
-            let gate = Arc::new(Gate::new());
-            let _entered = gate.enter(first.parse().unwrap(), &limits).unwrap();
-            let entered = gate.enter(second.parse().unwrap(), &limits);
-            assert_eq!(entered.is_err(), is_same, "{first} {second}");
-            drop(entered);
-        }
     }
 
     #[test]

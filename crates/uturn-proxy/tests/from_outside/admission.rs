@@ -1,6 +1,7 @@
 //! Who may enter, and what those use up that may not.
 
 use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
 use uturn_model::Origin;
@@ -46,4 +47,42 @@ fn clients_that_no_group_admits_use_up_nothing_that_others_share() {
         assert_eq!(behind_a_proxy.rest(), "");
     }
     assert_eq!(balancer.client().ask(GET).unwrap().text(), "ok");
+}
+
+#[test]
+fn a_client_that_takes_all_it_gets_shuts_out_no_other() {
+    let host = Host::plain();
+    let balancer = Balancer::with(&[host.address], |config| {
+        config.process.connections = Some(20);
+        settings(config).timeouts.header = Duration::from_secs(3600);
+        settings(config).proxy_from = vec!["127.0.0.3/32".parse().unwrap()];
+    });
+    let header = "PROXY TCP4 192.0.2.1 127.0.0.1 1000 80\r\n";
+    for (source, sent) in [
+        ("127.0.0.2", ""),
+        ("127.0.0.2", "GET / HTTP/1.1\r\n"),
+        // A proxy whose headers do not end, and one that has a greedy client.
+        ("127.0.0.3", "PROXY "),
+        ("127.0.0.3", header),
+    ] {
+        let mut held = Vec::new();
+        for _ in 0..100 {
+            let mut client = client_from(source, &balancer);
+            // It may have been turned away.
+            let _ = client.send(sent);
+            held.push(client);
+            let mut other = client_from("127.0.0.4", &balancer);
+            assert_eq!(other.ask(GET).unwrap().text(), "ok", "{source} {sent:?}");
+        }
+        let mut behind_a_proxy = client_from("127.0.0.3", &balancer);
+        behind_a_proxy.send("PROXY TCP4 192.0.2.2 127.0.0.1 1000 80\r\n").unwrap();
+        let is_proxys_share = sent == "PROXY ";
+        assert_eq!(behind_a_proxy.ask(GET).is_ok(), !is_proxys_share, "{source} {sent:?}");
+        let is_open = |client: &Wire<TcpStream>| {
+            client.stream().set_nonblocking(true).unwrap();
+            client.is_open()
+        };
+        let open = held.iter().filter(|client| is_open(client)).count();
+        assert!((1..20).contains(&open), "{open} of 100 for {source} {sent:?}");
+    }
 }

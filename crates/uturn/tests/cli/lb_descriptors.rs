@@ -91,14 +91,15 @@ fn ask(client: &mut BufReader<TcpStream>) -> io::Result<u16> {
 fn clients_leave_descriptors_for_targets_the_admin_address_and_health_checks() {
     let site = site("lb-few-descriptors");
     let _running = start(&site, 100);
-    // More than there are descriptors for. Those that were taken in are served.
+    // More than there are descriptors for, of which one client gets half. Those that were taken in are
+    // served.
     let mut clients: Vec<_> =
         (0..150).map(|_| BufReader::new(TcpStream::connect(site.listener).unwrap())).collect();
     while count(&site, "uturn_lb_connections_accepted_total", &[]) < 150 {}
     let served = clients.iter_mut().map(ask).filter(|asked| matches!(asked, Ok(200))).count();
     let refused = count(&site, "uturn_lb_connections_refused_total", &["\"process_limit\""])
         + count(&site, "uturn_lb_connections_refused_total", &["\"descriptors\""]);
-    assert!(served > 20 && refused > 50, "{served} served, {refused} refused");
+    assert!(served > 15 && refused > 50, "{served} served, {refused} refused");
     assert_eq!(served as u64 + refused, 150);
     let answered = || count(&site, "uturn_lb_target_probes_total", &["result=\"answered\""]);
     let before = answered();
