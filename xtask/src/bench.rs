@@ -1,8 +1,8 @@
-//! `bench lb`: the load balancer beside nginx and HAProxy. `bench operator`: the controllers of a
-//! large cluster.
+//! `bench lb`: the load balancer beside nginx and HAProxy. `bench hostile`: honest clients of it
+//! beside hostile ones. `bench operator`: the controllers of a large cluster.
 //!
-//! The first builds uturn as it is shipped and the crate `uturn-bench`, which does the rest. The
-//! second runs tests of `uturn-kube` that are too long for every day.
+//! The first two build uturn as it is shipped and the crate `uturn-bench`, which does the rest. The
+//! third runs tests of `uturn-kube` that are too long for every day.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,21 +10,35 @@ use std::process::Command;
 use crate::shell::{self, Failure};
 use crate::{Outcome, machine};
 
-/// Runs it with these words for `uturn-bench lb`.
-pub(crate) fn run(words: &[String]) -> Result<Outcome, Failure> {
+/// What `uturn-bench` is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    Lb,
+    Hostile,
+}
+
+/// Runs `uturn-bench` with these words.
+pub(crate) fn run(what: What, words: &[String]) -> Result<Outcome, Failure> {
     if !cfg!(target_os = "linux") {
         return Ok(Outcome::Skipped("it needs Linux: it makes network namespaces".to_owned()));
     }
     if !machine::is_root() {
         return Ok(Outcome::Skipped("it needs root: it makes network namespaces".to_owned()));
     }
-    if let Err(why) = machine::install_for_bench() {
+    let word = match what {
+        What::Lb => "lb",
+        What::Hostile => "hostile",
+    };
+    // Its targets are the program's own, and there is no contestant.
+    if what == What::Lb
+        && let Err(why) = machine::install_for_bench()
+    {
         return Ok(Outcome::Skipped(why));
     }
     shell::run(&mut shell::cargo(&["build", "--release", "--package", "uturn"]))?;
     shell::run(&mut shell::cargo(&["build", "--release", "--package", "uturn-bench"]))?;
     let mut bench = Command::new(built("uturn-bench"));
-    bench.args(["lb", "--uturn"]).arg(built("uturn")).args(words);
+    bench.args([word, "--uturn"]).arg(built("uturn")).args(words);
     shell::run(&mut bench)?;
     Ok(Outcome::Complete)
 }

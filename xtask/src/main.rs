@@ -79,6 +79,10 @@ cargo xtask TASK
   bench lb           uturn lb run beside nginx, HAProxy and plain routing: requests a second, times
                      at a constant rate, memory (needs root; minutes); words go to uturn-bench lb,
                      such as --quick, --rounds N, --seconds N, --rows small,l4-new, --save FILE
+  bench hostile      honest clients of uturn lb run alone and beside hostile ones, in turns: what
+                     honest ones wait for, what hostile ones meet, and whether what they took comes
+                     back (needs root; an hour); words go to uturn-bench hostile, such as --quick,
+                     --minutes N
   bench operator     uturn operator with 5000 Services, 1000 Ingresses and 200 nodes, against a
                      cloud and an API server in memory: calls and time at the API's rate; then in
                      processes of their own: time on processors, memory (minutes)
@@ -117,7 +121,7 @@ enum Task {
     Box { is_short: bool },
     Live,
     Scale { size: gen_cluster::Size },
-    Bench { words: Vec<String> },
+    Bench { what: bench::What, words: Vec<String> },
     BenchOperator,
     GenCluster { size: gen_cluster::Size },
     Release { place: release::Place },
@@ -225,11 +229,10 @@ impl Task {
             ["box", "--short"] => Ok(Self::Box { is_short: true }),
             ["live"] => Ok(Self::Live),
             ["live", "--scale", rest @ ..] => Ok(Self::Scale { size: live::size(rest)? }),
-            ["bench", "lb", rest @ ..] => {
-                Ok(Self::Bench { words: rest.iter().map(|&word| word.to_owned()).collect() })
-            }
+            ["bench", "lb", rest @ ..] => Ok(Self::bench(bench::What::Lb, rest)),
+            ["bench", "hostile", rest @ ..] => Ok(Self::bench(bench::What::Hostile, rest)),
             ["bench", "operator"] => Ok(Self::BenchOperator),
-            ["bench", ..] => Err("bench: expected lb or operator after it".to_owned()),
+            ["bench", ..] => Err("bench: expected lb, hostile or operator after it".to_owned()),
             ["gen-cluster", rest @ ..] => {
                 Ok(Self::GenCluster { size: gen_cluster::Size::parse(rest)? })
             }
@@ -282,12 +285,16 @@ impl Task {
             Self::Box { is_short } => cluster::run(*is_short),
             Self::Live => live::run(),
             Self::Scale { size } => live::scale(size),
-            Self::Bench { words } => bench::run(words),
+            Self::Bench { what, words } => bench::run(*what, words),
             Self::BenchOperator => bench::operator(),
             Self::GenCluster { size } => gen_cluster::run(size),
             Self::Release { place } => release::run(place),
             Self::Ci | Self::Help => Ok(Outcome::Complete),
         }
+    }
+
+    fn bench(what: bench::What, words: &[&str]) -> Self {
+        Self::Bench { what, words: words.iter().map(|&word| word.to_owned()).collect() }
     }
 
     /// CI must not pass by leaving out; fuzz targets run there as ordinary tests anyway.
@@ -367,7 +374,10 @@ mod tests {
         let words = ["--rows", "tls"].map(str::to_owned).into();
         let versions = ["v1.30.14", "v1.34.4"].map(str::to_owned).into();
         assert_eq!(parse("box-parts --versions v1.30.14,v1.34.4"), Ok(Task::BoxParts { versions }));
-        assert_eq!(parse("bench lb --rows tls"), Ok(Task::Bench { words }));
+        assert_eq!(parse("bench lb --rows tls"), Ok(Task::Bench { what: bench::What::Lb, words }));
+        let words = vec!["--quick".to_owned()];
+        let hostile = Task::Bench { what: bench::What::Hostile, words };
+        assert_eq!(parse("bench hostile --quick"), Ok(hostile));
         assert_eq!(parse("bench operator"), Ok(Task::BenchOperator));
         assert_eq!(parse("live"), Ok(Task::Live));
         assert!(

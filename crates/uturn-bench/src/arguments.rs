@@ -12,6 +12,12 @@ use crate::row::Row;
 pub(crate) enum Arguments {
     /// Compare `uturn lb run` with nginx, HAProxy and plain routing
     Lb(LbArguments),
+    /// See what hostile clients of `uturn lb run` do to honest ones
+    Hostile(HostileArguments),
+    /// Be hostile, as that run's clients are
+    Attack(AttackArguments),
+    /// Answer HTTP, as that run's targets do
+    HttpTarget(TargetArguments),
     /// Make load, as the comparison does
     Load(LoadArguments),
     /// Answer on layer 4, as the comparison's targets do
@@ -67,6 +73,43 @@ impl LbArguments {
     }
 }
 
+#[derive(Args, Debug)]
+pub(crate) struct HostileArguments {
+    /// The program that is attacked
+    #[arg(long, value_name = "PATH")]
+    pub(crate) uturn: PathBuf,
+    /// How long it lasts
+    #[arg(long, value_name = "N", default_value_t = 60,
+          value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) minutes: u32,
+    /// See that everything works: half a minute
+    #[arg(long, conflicts_with = "minutes")]
+    pub(crate) quick: bool,
+    /// The load balancer's `connectionsPerClient` for each listener [default: none]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) connections_per_client: Option<u32>,
+    /// The most files that the load balancer may have open
+    #[arg(long, value_name = "N", default_value_t = 1024,
+          value_parser = clap::value_parser!(u32).range(64..))]
+    pub(crate) files: u32,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct AttackArguments {
+    /// The load balancer's addresses
+    #[arg(long, required = true)]
+    pub(crate) vip: Vec<IpAddr>,
+    /// Where clients call from that hold connections, used in turns
+    #[arg(long, required = true)]
+    pub(crate) holding: Vec<IpAddr>,
+    /// Where the others call from
+    #[arg(long, required = true)]
+    pub(crate) passing: Vec<IpAddr>,
+    /// An address that a security group refuses
+    #[arg(long)]
+    pub(crate) refused: IpAddr,
+}
+
 /// How results are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
@@ -109,6 +152,9 @@ pub(crate) struct LoadArguments {
     /// Speak TLS, without looking at the certificate
     #[arg(long)]
     pub(crate) tls: bool,
+    /// Begin each connection of HTTP/1.1 with a PROXY header
+    #[arg(long)]
+    pub(crate) proxied: bool,
 }
 
 /// What clients and servers say to each other.
@@ -116,6 +162,8 @@ pub(crate) struct LoadArguments {
 pub(crate) enum Exchange {
     /// Requests of HTTP/1.1.
     Http,
+    /// Requests of HTTP/2 under TLS.
+    Http2,
     /// Small requests and answers over TCP.
     Echo,
     /// An answer over TCP that has no end.
@@ -129,6 +177,7 @@ impl Exchange {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Http => "http",
+            Self::Http2 => "http2",
             Self::Echo => "echo",
             Self::Stream => "stream",
             Self::Datagram => "datagram",

@@ -2,20 +2,19 @@
 //! all of them ([`stage`](crate::stage)).
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::arguments::{LbArguments, Output};
 use crate::failure::Failure;
+use crate::folder::Folder;
 use crate::goal::Goal;
 use crate::network::Network;
 use crate::result::{Comparison, Machine, version};
 use crate::servers::make_certificate;
+use crate::signals::until_stopped;
 use crate::stage::Stage;
 use crate::table;
 
@@ -24,17 +23,7 @@ use crate::table;
 /// # Errors
 /// When a program cannot be started, or a load balancer does not serve.
 pub(crate) fn run(arguments: &LbArguments) -> Result<(), Failure> {
-    let stopped = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stopped))
-            .map_err(Failure::of("listen for signals"))?;
-    }
-    let compared = compare(arguments, &stopped);
-    // Programs that were ended with this one are a consequence of that.
-    match stopped.load(Ordering::Relaxed) {
-        true => Err(Failure("stopped".to_owned())),
-        false => compared,
-    }
+    until_stopped(|stopped| compare(arguments, stopped))
 }
 
 fn compare(arguments: &LbArguments, stopped: &AtomicBool) -> Result<(), Failure> {
@@ -91,22 +80,4 @@ fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
     // Where it stays lower, connections fail, which is reported.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
-}
-
-/// A folder that is there until this is dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn make() -> Result<Self, Failure> {
-        let path = std::env::temp_dir().join(format!("uturn-bench-{}", std::process::id()));
-        let doing = format!("make the folder {}", path.display());
-        fs::create_dir(&path).map_err(Failure::of(doing))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }

@@ -9,10 +9,12 @@
 //! to, and prints what it measured as JSON.
 
 mod connection;
+mod http2;
 mod raw;
 mod schedule;
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -32,6 +34,9 @@ use crate::failure::Failure;
 /// How long answers are waited for after the last request was due.
 const GRACE: Duration = Duration::from_secs(10);
 
+/// How many kinds of errors are told apart.
+const KINDS: usize = 16;
+
 /// What was measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Measured {
@@ -49,8 +54,15 @@ pub(crate) struct Measured {
     pub(crate) p999: f64,
     /// What the clients took of their core.
     pub(crate) cost: Cost,
-    /// The first error.
-    pub(crate) error: Option<String>,
+    /// The errors of those that failed, and how often each was met.
+    pub(crate) errors: BTreeMap<String, u64>,
+}
+
+impl Measured {
+    /// An error of those that failed.
+    pub(crate) fn error(&self) -> Option<&str> {
+        self.errors.keys().next().map(String::as_str)
+    }
 }
 
 /// What all connections share.
@@ -60,7 +72,7 @@ struct Load {
     schedule: Schedule,
     times: RefCell<Histogram<u64>>,
     failed: Cell<u64>,
-    error: RefCell<Option<String>>,
+    errors: RefCell<BTreeMap<String, u64>>,
     last_answer: Cell<Option<Instant>>,
 }
 
@@ -82,7 +94,7 @@ async fn measure(arguments: &LoadArguments) -> Result<Measured, Failure> {
         schedule: Schedule::new(arguments.rate),
         times: RefCell::new(times.map_err(|error| Failure(error.to_string()))?),
         failed: Cell::new(0),
-        error: RefCell::new(None),
+        errors: RefCell::default(),
         last_answer: Cell::new(None),
     });
     let mut connections = Vec::new();
@@ -141,7 +153,7 @@ async fn work(load: Rc<Load>, number: usize, mut connection: Option<Connection>)
             }
             Err(error) => {
                 load.failed.set(load.failed.get() + 1);
-                load.error.borrow_mut().get_or_insert_with(|| error.to_string());
+                load.note(&error);
             }
         }
     }
@@ -161,6 +173,17 @@ async fn request(
 }
 
 impl Load {
+    /// Counts an error, with others once there are many of different kinds.
+    fn note(&self, error: &std::io::Error) {
+        let mut errors = self.errors.borrow_mut();
+        let text = error.to_string();
+        let kind = match errors.len() {
+            KINDS.. if !errors.contains_key(&text) => "others".to_owned(),
+            _ => text,
+        };
+        *errors.entry(kind).or_default() += 1;
+    }
+
     fn measured(&self, begin: Instant, cost: Cost) -> Measured {
         let mut times = self.times.borrow_mut();
         let (answered, failed) = (times.len(), self.failed.get());
@@ -177,7 +200,7 @@ impl Load {
             p99: micros(0.99),
             p999: micros(0.999),
             cost,
-            error: self.error.borrow().clone(),
+            errors: self.errors.borrow().clone(),
         }
     }
 }

@@ -1,20 +1,24 @@
-//! Measures the load balancer beside others: `cargo xtask bench lb`.
+//! Measures the load balancer beside others, and under attack: `cargo xtask bench lb` and
+//! `cargo xtask bench hostile`.
 //!
 //! **Owns** the comparison of `uturn lb run` with nginx, HAProxy and plain routing: it starts all of
 //! them on the same cores of the same machine ([`contestant`]), loads them in turns
 //! ([`comparison`], [`stage`]), and prints what each could do and what it cost ([`table`]) and which goals were
 //! reached ([`goal`]); the client that makes the load ([`load`]) and the target of layer 4
-//! ([`target`]), which run as processes of their own.
+//! ([`target`]), which run as processes of their own; and the run in which honest clients are
+//! served beside hostile ones ([`hostile`], [`attack`]).
 //!
 //! **Out of scope:** it is not shipped, knows none of uturn's own types, and sends no packet that
 //! leaves the network namespaces that it makes ([`network`]).
 //!
-//! **Start reading** at [`comparison`], then [`row`].
+//! **Start reading** at [`comparison`], then [`row`]; for attacks at [`hostile`].
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that talks to people")]
 
 #[cfg(target_os = "linux")]
 mod arguments;
+#[cfg(target_os = "linux")]
+mod attack;
 #[cfg(target_os = "linux")]
 mod clients;
 #[cfg(target_os = "linux")]
@@ -26,7 +30,13 @@ mod cost;
 #[cfg(target_os = "linux")]
 mod failure;
 #[cfg(target_os = "linux")]
+mod folder;
+#[cfg(target_os = "linux")]
 mod goal;
+#[cfg(target_os = "linux")]
+mod hostile;
+#[cfg(target_os = "linux")]
+mod http_target;
 #[cfg(target_os = "linux")]
 mod load;
 #[cfg(target_os = "linux")]
@@ -39,6 +49,10 @@ mod result;
 mod row;
 #[cfg(target_os = "linux")]
 mod servers;
+#[cfg(target_os = "linux")]
+mod signals;
+#[cfg(target_os = "linux")]
+mod socket;
 #[cfg(target_os = "linux")]
 mod stage;
 #[cfg(target_os = "linux")]
@@ -59,6 +73,9 @@ fn main() -> ExitCode {
 
     let ended = match Arguments::parse() {
         Arguments::Lb(arguments) => comparison::run(&arguments),
+        Arguments::Hostile(arguments) => hostile::run(&arguments),
+        Arguments::Attack(arguments) => attack::run(&arguments),
+        Arguments::HttpTarget(arguments) => http_target::run(&arguments),
         Arguments::Load(arguments) => load::run(&arguments),
         Arguments::Target(arguments) => target::run(&arguments),
     };

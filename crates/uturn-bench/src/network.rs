@@ -37,7 +37,7 @@ pub(crate) struct Space {
 
 /// What a middle does with packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Forwarding {
+pub(crate) enum Forwarding {
     /// The kernel forwards them.
     Routes,
     /// It takes for itself what comes from the targets: answers to connections that a process
@@ -71,7 +71,7 @@ pub(crate) struct Network {
 }
 
 impl Space {
-    fn make() -> Result<Self, Failure> {
+    pub(crate) fn make() -> Result<Self, Failure> {
         let doing = "make a network namespace";
         let mut holder = Command::new("unshare")
             .args(["--net", "sh", "-c", "echo ready; exec cat"])
@@ -100,13 +100,24 @@ impl Space {
         format!("/proc/{}/ns/net", self.holder.id())
     }
 
+    /// A command that runs there. It ends with this process, whatever ends this process.
+    pub(crate) fn command(&self, niceness: i32) -> Command {
+        let mut command = Command::new("nsenter");
+        command
+            .arg(format!("--net={}", self.path()))
+            .args(["setpriv", "--pdeathsig", "TERM"])
+            .args(["nice", "-n", &niceness.to_string()])
+            .stdin(Stdio::null());
+        command
+    }
+
     /// Runs a program there to its end.
-    fn run(&self, words: &[&str]) -> Result<(), Failure> {
+    pub(crate) fn run(&self, words: &[&str]) -> Result<(), Failure> {
         let net = format!("--net={}", self.path());
         run(&[&["nsenter", net.as_str()], words].concat())
     }
 
-    fn set(&self, settings: &[&str]) -> Result<(), Failure> {
+    pub(crate) fn set(&self, settings: &[&str]) -> Result<(), Failure> {
         self.run(&[&["sysctl", "-qw"], settings].concat())
     }
 
@@ -140,7 +151,7 @@ impl Drop for Space {
 }
 
 impl Middle {
-    fn make(
+    pub(crate) fn make(
         number: u8,
         forwarding: Forwarding,
         clients: &Space,

@@ -31,14 +31,9 @@ pub(crate) struct Running {
 impl Place<'_> {
     /// A command that runs there. It ends with this process, whatever ends this process.
     pub(crate) fn command(self, program: impl AsRef<OsStr>) -> Command {
-        let mut command = Command::new("nsenter");
-        command
-            .arg(format!("--net={}", self.space.path()))
-            .args(["setpriv", "--pdeathsig", "TERM"])
-            // Others may be at work on the machine; what is compared comes first.
-            .args(["nice", "-n", "-5", "taskset", "-c", &self.core.to_string()])
-            .arg(program)
-            .stdin(Stdio::null());
+        // Others may be at work on the machine; what is compared comes first.
+        let mut command = self.space.command(-5);
+        command.args(["taskset", "-c", &self.core.to_string()]).arg(program);
         command
     }
 }
@@ -81,6 +76,22 @@ impl Running {
             sum += kilobytes.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
         }
         Ok(sum)
+    }
+
+    /// The memory of the program itself, in kB, as the kernel counts it.
+    pub(crate) fn resident(&self) -> Result<u64, Failure> {
+        let file = format!("/proc/{}/status", self.child.id());
+        let text = fs::read_to_string(&file).map_err(Failure::of(format!("read {file}")))?;
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
+        kilobytes.ok_or_else(|| Failure(format!("{file} has no VmRSS: the program has ended")))
+    }
+
+    /// How many descriptors the program has open.
+    pub(crate) fn descriptors(&self) -> Result<usize, Failure> {
+        let folder = format!("/proc/{}/fd", self.child.id());
+        let all = fs::read_dir(&folder).map_err(Failure::of(format!("read {folder}")))?;
+        Ok(all.count())
     }
 
     fn processes(&self) -> Vec<u32> {

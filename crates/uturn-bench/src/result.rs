@@ -260,7 +260,7 @@ pub(crate) mod tests {
             p99: 2.0 * p50,
             p999: 3.0 * p50,
             cost: Cost::default(),
-            error: None,
+            errors: Default::default(),
         };
         let taken = Cost { nanos: 500_000_000, user_ticks: 10, system_ticks: 40 };
         Sample::new(measured, taken, Cost { nanos: 700_000_000, ..taken })

@@ -225,9 +225,9 @@ impl Started<'_> {
         let own = self.cost(number)? - before.0;
         let others = self.cost_of_others()? - before.1 + measured.cost;
         match measured {
-            Measured { answered: 0, error, .. } => {
+            Measured { answered: 0, .. } => {
                 let name = self.starters[number].contestant.name();
-                let error = error.unwrap_or_default();
+                let error = measured.error().unwrap_or_default();
                 Err(Failure(format!("{name} answers nothing: {error}")))
             }
             measured if self.row.is_layer_4() => {

@@ -154,7 +154,7 @@ fn failures(result: &RowResult, text: &mut String) {
         let failed: u64 = all().map(|measured| measured.failed).sum();
         let unanswered: u64 = all().map(|measured| measured.unanswered).sum();
         if failed + unanswered > 0 {
-            let error = all().find_map(|measured| measured.error.as_deref());
+            let error = all().find_map(|measured| measured.error());
             let error = error.map(|error| format!(": {error}")).unwrap_or_default();
             let name = contestant.name();
             let _ = writeln!(text, "{name}: {failed} failed, {unanswered} had no answer{error}");
@@ -279,7 +279,7 @@ mod tests {
     fn failures_are_told() {
         let mut result = row_result(Row::Small, &[&[20_000], &[20_000]]);
         result.contestants[1].full[0].measured.failed = 3;
-        result.contestants[1].full[0].measured.error = Some("reset".to_owned());
+        result.contestants[1].full[0].measured.errors = [("reset".to_owned(), 1)].into();
         assert!(row(&result).ends_with("nginx: 3 failed, 0 had no answer: reset\n"));
     }
 }

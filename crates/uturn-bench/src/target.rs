@@ -40,7 +40,11 @@ pub(crate) fn run(arguments: &TargetArguments) -> Result<(), Failure> {
     })
 }
 
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+/// A socket that many connections may wait at.
+///
+/// # Errors
+/// When the address cannot be listened on.
+pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;

@@ -7,22 +7,24 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use nix::sys::socket::setsockopt;
-use nix::sys::socket::sockopt::IpBindAddressNoPort;
 use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
-use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::net::{TcpSocket, TcpStream, UdpSocket};
+use tokio::net::{TcpStream, UdpSocket};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use super::http2::Http2;
 use super::raw::{self, Datagrams, Echo, Flow};
 use crate::arguments::{Exchange, LoadArguments};
 use crate::failure::Failure;
+use crate::socket::connect;
 
 /// The longest head of an answer.
 const HEAD: usize = 8 * 1024;
+
+/// What a proxy in front of the server says of its client, an address that nobody has.
+const PROXY_HEADER: &[u8] = b"PROXY TCP4 198.51.100.7 198.51.100.8 40000 80\r\n";
 
 /// How much of a body is read at a time.
 const PART: usize = 128 * 1024;
@@ -33,7 +35,9 @@ pub(super) struct Server {
     pub(super) request: Vec<u8>,
     exchange: Exchange,
     from: Vec<IpAddr>,
+    path: String,
     tls: Option<TlsConnector>,
+    is_proxied: bool,
 }
 
 impl Server {
@@ -45,15 +49,18 @@ impl Server {
             arguments.path
         );
         let request = match arguments.exchange {
-            Exchange::Http => http.into(),
+            Exchange::Http | Exchange::Http2 => http.into(),
             exchange => raw::request(exchange, arguments.new).to_bytes().to_vec(),
         };
-        let tls = arguments.tls.then(connector).transpose();
+        let is_tls = arguments.tls || arguments.exchange == Exchange::Http2;
+        let tls = is_tls.then(|| connector(arguments.exchange)).transpose();
         Ok(Self {
             address: arguments.to,
             request,
             exchange: arguments.exchange,
             from: arguments.from.clone(),
+            path: arguments.path.clone(),
+            is_proxied: arguments.proxied,
             tls: tls.map_err(|error| Failure(format!("cannot speak TLS: {error}")))?,
         })
     }
@@ -67,20 +74,14 @@ impl Server {
         if self.exchange == Exchange::Datagram {
             return self.datagrams(from).await.map(Connection::Datagrams);
         }
-        let domain = Domain::for_address(self.address);
-        let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
-        socket.set_nonblocking(true)?;
-        if let Some(from) = from {
-            // A port is picked with the server's address known, so that there are enough of them.
-            setsockopt(&socket, IpBindAddressNoPort, &true)?;
-            socket.bind(&SocketAddr::new(from, 0).into())?;
-        }
-        let stream = TcpSocket::from_std_stream(socket.into()).connect(self.address).await?;
-        stream.set_nodelay(true)?;
+        let mut stream = connect(from, self.address, None).await?;
         match self.exchange {
-            Exchange::Http => {}
+            Exchange::Http | Exchange::Http2 => {}
             Exchange::Stream => return Ok(Connection::Flow(Flow::new(stream))),
             Exchange::Echo | Exchange::Datagram => return Ok(Connection::Echo(Echo::new(stream))),
+        }
+        if self.is_proxied {
+            stream.write_all(PROXY_HEADER).await?;
         }
         let stream = match &self.tls {
             None => Stream::Plain(stream),
@@ -89,7 +90,10 @@ impl Server {
                 Stream::Tls(Box::new(tls.connect(name, stream).await?))
             }
         };
-        Ok(Connection::Http(Http { stream, buffer: vec![0; HEAD] }))
+        match self.exchange {
+            Exchange::Http2 => Http2::begin(stream, &self.path).await.map(Connection::Http2),
+            _ => Ok(Connection::Http(Http { stream, buffer: vec![0; HEAD] })),
+        }
     }
 
     async fn datagrams(&self, from: Option<IpAddr>) -> io::Result<Datagrams> {
@@ -106,6 +110,7 @@ impl Server {
 /// A connection to the server.
 pub(super) enum Connection {
     Http(Http),
+    Http2(Http2),
     Echo(Echo),
     Flow(Flow),
     Datagrams(Datagrams),
@@ -119,6 +124,7 @@ impl Connection {
     pub(super) async fn ask(&mut self, request: &[u8]) -> io::Result<()> {
         match self {
             Self::Http(http) => http.ask(request).await,
+            Self::Http2(http) => http.ask().await,
             Self::Echo(echo) => echo.ask(request).await,
             Self::Flow(flow) => flow.read(request).await,
             Self::Datagrams(datagrams) => datagrams.ask(request).await,
@@ -132,7 +138,7 @@ pub(super) struct Http {
     buffer: Vec<u8>,
 }
 
-enum Stream {
+pub(super) enum Stream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
@@ -237,9 +243,12 @@ impl AsyncWrite for Stream {
 }
 
 /// TLS 1.3 in which every connection has a handshake of its own.
-fn connector() -> Result<TlsConnector, rustls::Error> {
+fn connector(exchange: Exchange) -> Result<TlsConnector, rustls::Error> {
     let mut config = uturn_testing::tls::any_server(&[&rustls::version::TLS13])?;
     config.resumption = Resumption::disabled();
+    if exchange == Exchange::Http2 {
+        config.alpn_protocols = vec![b"h2".to_vec()];
+    }
     Ok(Arc::new(config).into())
 }
 

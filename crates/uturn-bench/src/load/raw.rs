@@ -20,7 +20,7 @@ const DATAGRAM: Duration = Duration::from_secs(1);
 pub(super) fn request(exchange: Exchange, is_new: bool) -> Request {
     match exchange {
         Exchange::Stream => Request { length: ENDLESS, closes: false },
-        Exchange::Http | Exchange::Echo | Exchange::Datagram => {
+        Exchange::Http | Exchange::Http2 | Exchange::Echo | Exchange::Datagram => {
             Request { length: SMALL, closes: is_new }
         }
     }

@@ -1,0 +1,34 @@
+//! Connections from an address of one's choice.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::IpBindAddressNoPort;
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::{TcpSocket, TcpStream};
+
+/// Opens a connection. The kernel keeps at most about `window` bytes that were not read, if that is
+/// given.
+///
+/// # Errors
+/// When the server takes none.
+pub(crate) async fn connect(
+    from: Option<IpAddr>,
+    to: SocketAddr,
+    window: Option<usize>,
+) -> io::Result<TcpStream> {
+    let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    if let Some(window) = window {
+        socket.set_recv_buffer_size(window)?;
+    }
+    if let Some(from) = from {
+        // A port is picked with the server's address known, so that there are enough of them.
+        setsockopt(&socket, IpBindAddressNoPort, &true)?;
+        socket.bind(&SocketAddr::new(from, 0).into())?;
+    }
+    let stream = TcpSocket::from_std_stream(socket.into()).connect(to).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
