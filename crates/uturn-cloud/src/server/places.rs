@@ -1,6 +1,7 @@
 //! Who has a connection. A network gets so many at a time, and where all of them are taken, a
 //! client that asks for nothing makes room for one that waits.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -95,19 +96,23 @@ impl Places {
         Place { places: Arc::clone(self), number, client }
     }
 
-    /// Ends a connection that asks for nothing: the oldest without any request, else the one that
-    /// has been idle for the longest time, if that is long.
+    /// Ends a connection that asks for nothing, of the network that has the most: the oldest without
+    /// any request, else the one that has been idle for the longest time, if that is long. (A client
+    /// whose request is on the way would otherwise leave for one that only opens connections.)
     pub(super) fn make_room(&self) {
         let open = locked(&self.open);
-        let mut silent = open.clients.values().filter(|client| client.is_silent());
+        let has = |client: &Client| open.networks.get(&client.network).copied().unwrap_or(0);
+        let silent = open.clients.iter().filter(|(_, client)| client.is_silent());
+        let silent = silent.max_by_key(|(number, client)| (has(client), Reverse(**number)));
         let idle = || {
             let idle = open.clients.values().filter_map(|client| {
                 let since = client.idle_since()?;
                 (since.elapsed() >= IDLE).then_some((since, client))
             });
-            idle.min_by_key(|(since, _)| *since).map(|(_, client)| client)
+            idle.max_by_key(|(since, client)| (has(client), Reverse(*since)))
         };
-        if let Some(client) = silent.next().or_else(idle) {
+        let leaving = silent.map(|(_, client)| client).or_else(|| idle().map(|(_, client)| client));
+        if let Some(client) = leaving {
             client.leaves.notify_one();
         }
     }
@@ -222,6 +227,29 @@ mod tests {
         advance(IDLE * 10).await;
         places.make_room();
         assert!(!is_told_to_leave(&busy).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_the_most_makes_room_first() {
+        let places = Arc::new(Places::new(9));
+        let enter = |address: &str| places.enter(network(address));
+        let newcomer = enter("10.0.0.1");
+        let many = [enter("10.0.0.2"), enter("10.0.0.2"), enter("10.0.0.2")];
+        places.make_room();
+        assert!(is_told_to_leave(&many[0]).await, "the oldest of three");
+        assert!(!is_told_to_leave(&newcomer).await, "older, and the only one");
+        for place in &many {
+            place.client.begins();
+        }
+        newcomer.client.begins();
+        newcomer.client.ends();
+        advance(IDLE).await;
+        many[1].client.ends();
+        advance(IDLE / 2).await;
+        many[2].client.ends();
+        advance(IDLE).await;
+        places.make_room();
+        assert!(is_told_to_leave(&many[1]).await, "idle for a shorter time, and one of three");
     }
 
     #[tokio::test(start_paused = true)]
