@@ -201,6 +201,15 @@ mod tests {
             "PROXY TCP4 fd00::1 10.0.0.100 40 80\r\n",
             "PROXY TCP4  10.1.1.10 10.0.0.100 40 80\r\n",
             "PROXY TCP9 10.1.1.10 10.0.0.100 40 80\r\n",
+            // Forms of addresses and ports that some programs read otherwise.
+            "PROXY TCP4 010.001.001.010 10.0.0.100 40 80\r\n",
+            "PROXY TCP4 0x0a.1.1.10 10.0.0.100 40 80\r\n",
+            "PROXY TCP4 10.65802 10.0.0.100 40 80\r\n",
+            "PROXY TCP4 ::ffff:10.1.1.10 10.0.0.100 40 80\r\n",
+            "PROXY TCP6 10.1.1.10 10.0.0.100 40 80\r\n",
+            "PROXY TCP6 fe80::1%eth0 ::1 40 80\r\n",
+            "PROXY TCP4 10.1.1.10 10.0.0.100 +40 80\r\n",
+            "PROXY TCP4 10.1.1.10 10.0.0.100 65536 80\r\n",
         ] {
             assert_eq!(read(text), Err(Malformed), "{text}");
         }

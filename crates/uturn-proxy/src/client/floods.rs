@@ -1,8 +1,8 @@
 //! HTTP/2 frames that ask for work and bring nothing.
 //!
-//! PING, SETTINGS, WINDOW_UPDATE, PRIORITY, RST_STREAM, empty DATA and frames of unknown kinds cost
-//! their client a few bytes each, and hyper answers or handles as many as come. So each takes from
-//! an allowance, which grows with time, with requests, and with the bytes of answers: clients that
+//! PING, SETTINGS, WINDOW_UPDATE, PRIORITY, RST_STREAM, empty DATA, HEADERS that begin no request
+//! and frames of unknown kinds cost their client a few bytes each, and hyper answers or handles as
+//! many as come. So each takes from an allowance, which grows with time, with requests, and with the bytes of answers: clients that
 //! download send WINDOW_UPDATE. A client that has used it up is told so by a GOAWAY with the error
 //! ENHANCE_YOUR_CALM, and its connection ends. (hyper itself ends floods of CONTINUATION, of small
 //! DATA and of streams that are reset before they were looked at.)
@@ -84,8 +84,9 @@ impl<S> Floods<S> {
         self.incoming.read(bytes, |frame| match frame.kind {
             DATA if frame.length > 0 || frame.flags & END_STREAM != 0 => {}
             CONTINUATION => {}
-            HEADERS => {
-                last_stream = last_stream.max(frame.stream);
+            // Others belong to a request that is there already, or was: trailers.
+            HEADERS if frame.stream > last_stream => {
+                last_stream = frame.stream;
                 allowance = (allowance + 1).min(MOST);
             }
             kind => {
@@ -278,6 +279,15 @@ mod tests {
             let taken = (0..2 * MOST).take_while(|_| !floods.receive(&bytes)).count();
             assert_eq!(taken as u64, most, "{kind}");
         }
+    }
+
+    #[test]
+    fn headers_that_begin_no_request_allow_for_nothing() {
+        let mut floods = floods();
+        assert!(!floods.receive(&frame(HEADERS, 4, 3, b"x")));
+        let both = [frame(PING, 0, 0, &[0; 8]), frame(HEADERS, 4, 3, b"x")].concat();
+        let taken = (0..2 * MOST).take_while(|_| !floods.receive(&both)).count();
+        assert_eq!(taken as u64, MOST / 2);
     }
 
     #[test]

@@ -34,6 +34,9 @@ fn floods_end_with_a_goaway_also_while_a_request_is_answered() {
         ("DATA that is all padding", frame(DATA, 8, 1, &[3, 0, 0, 0])),
         ("an unknown kind", frame(0xbe, 0, 0, b"x")),
         ("RST_STREAM", frame(RST_STREAM, 0, 1, &[0, 0, 0, 8])),
+        ("HEADERS of a request that is there", frame(HEADERS, END_HEADERS, 1, &get())),
+        ("SETTINGS with many values", frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 255, 255].repeat(500))),
+        ("acknowledged PING", frame(PING, 1, 0, &[0; 8])),
         ("empty CONTINUATION", frame(CONTINUATION, 0, 3, &[])),
     ]
     .into_iter()
