@@ -20,12 +20,16 @@ use uturn_snapshot::{Source, read_load_balancers};
 
 use crate::cluster::{cluster, cluster_v6};
 use crate::host::{Host, names};
+use crate::pulse::Pulse;
 
 /// Short, so that the test is quick; what 4 s do, 1 s does too.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How many rows run side by side.
 const LANES: usize = 4;
+
+/// How often a row is tried that this machine gives no processor.
+const TRIES: usize = 10;
 
 /// A row's name, and what it does.
 type Row = (&'static str, fn());
@@ -44,6 +48,8 @@ pub(crate) fn main() {
         Some("--list") => println!("kernel: test"),
         _ => match uturn_lab::available() {
             Ok(()) => {
+                // Rows go before what else this machine does, where that is allowed.
+                let _ = rustix::process::nice(-10);
                 let only = arguments.iter().find(|argument| !argument.starts_with('-'));
                 all(only.map_or("", String::as_str));
             }
@@ -124,11 +130,22 @@ fn side_by_side(rows: Vec<&Row>) {
     });
 }
 
+/// What a row measures are seconds. One that fails proves nothing if the machine kept it waiting: then
+/// it is done again.
 fn run((name, row): &Row) {
     let began = Instant::now();
-    if let Err(panic) = catch_unwind(row) {
-        println!("{name} failed");
-        resume_unwind(panic);
+    for number in 1.. {
+        let pulse = Pulse::start();
+        let Err(panic) = catch_unwind(row) else { break };
+        match pulse.lateness() {
+            Some(late) if number < TRIES => {
+                println!("{name} again: this machine let it wait for {} ms", late.as_millis());
+            }
+            _ => {
+                println!("{name} failed");
+                resume_unwind(panic);
+            }
+        }
     }
     println!("{name} ok, {:.1} s", began.elapsed().as_secs_f64());
 }

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use uturn_testing::Requirement;
 
-use crate::client::{Fates, Open, Use, ask_anew};
+use crate::client::{Fates, Open, SILENCE, TRY, Use, ask_anew};
 use crate::machine::{Daemon, Machine, await_that};
 use crate::pair::{Folder, examples, plug, uncomment};
 use crate::space::Space;
@@ -126,7 +126,7 @@ impl Anycast {
     /// Connections of every use.
     fn open(&self) -> [Open; 2] {
         [(WEB, Use::Idle), (LINES, Use::ClientSpeaks)]
-            .map(|(address, used)| Open::new(&self.client, address, used, 2 * OPEN))
+            .map(|(address, used)| Open::new(&self.client, address, used, 2 * OPEN, SILENCE))
     }
 
     fn use_again(&self, open: [Open; 2]) -> [Fates; 2] {
@@ -171,7 +171,7 @@ fn fail_over(anycast: &mut Anycast, failure: Failure) {
     for address in [WEB, LINES] {
         let mut answer = None;
         let answers = || {
-            answer = anycast.client.run(|| ask_anew(address)).ok();
+            answer = anycast.client.run(|| ask_anew(address, TRY)).ok();
             answer.is_some()
         };
         await_that("the second answers", answers, || anycast.logs());

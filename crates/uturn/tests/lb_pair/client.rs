@@ -9,13 +9,16 @@ use std::time::{Duration, Instant};
 use crate::space::Space;
 
 /// How long a new connection and its answer may take before the next is tried.
-const TRY: Duration = Duration::from_millis(50);
+pub(crate) const TRY: Duration = Duration::from_millis(50);
 
 /// The time between two new connections.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// How long an open connection may be silent.
-const SILENCE: Duration = Duration::from_secs(2);
+/// How long a connection may be silent that may have been lost.
+pub(crate) const SILENCE: Duration = Duration::from_secs(2);
+
+/// How long one may be silent that has to work: longer than any is on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The same where an answer is only waited for: nothing sends it again.
 const WAIT: Duration = Duration::from_secs(1);
@@ -34,7 +37,7 @@ impl Watch {
                 let mut answered = Vec::new();
                 loop {
                     let is_last = stopped.recv_timeout(PAUSE) != Err(RecvTimeoutError::Timeout);
-                    if ask_anew(address).is_ok() {
+                    if ask_anew(address, TRY).is_ok() {
                         answered.push(Instant::now());
                     }
                     if is_last {
@@ -57,9 +60,9 @@ impl Watch {
 }
 
 /// Opens a connection and returns what its target tells: its name and the client's address.
-pub(crate) fn ask_anew(address: SocketAddr) -> io::Result<String> {
-    let mut stream = TcpStream::connect_timeout(&address, TRY)?;
-    stream.set_read_timeout(Some(TRY))?;
+pub(crate) fn ask_anew(address: SocketAddr, limit: Duration) -> io::Result<String> {
+    let mut stream = TcpStream::connect_timeout(&address, limit)?;
+    stream.set_read_timeout(Some(limit))?;
     match address.port() {
         80 => ask(&mut stream, "/"),
         _ => read_line(&mut stream),
@@ -128,8 +131,15 @@ pub(crate) struct Open {
 }
 
 impl Open {
-    pub(crate) fn new(client: &Space, address: SocketAddr, used: Use, count: usize) -> Self {
-        let open = || (0..count).map(|_| open(address, used)).collect::<io::Result<_>>();
+    /// `silence` is how long they may be silent later.
+    pub(crate) fn new(
+        client: &Space,
+        address: SocketAddr,
+        used: Use,
+        count: usize,
+        silence: Duration,
+    ) -> Self {
+        let open = || (0..count).map(|_| open(address, used, silence)).collect::<io::Result<_>>();
         Self { used, address, streams: client.run(open).unwrap() }
     }
 
@@ -188,9 +198,9 @@ fn use_again(mut stream: TcpStream, used: Use) -> io::Result<()> {
     }
 }
 
-fn open(address: SocketAddr, used: Use) -> io::Result<TcpStream> {
-    let mut stream = TcpStream::connect_timeout(&address, SILENCE)?;
-    stream.set_read_timeout(Some(SILENCE))?;
+fn open(address: SocketAddr, used: Use, silence: Duration) -> io::Result<TcpStream> {
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
     match used {
         Use::Idle => drop(ask(&mut stream, "/")?),
         Use::Waiting => send_request(&mut stream, "/wait")?,
@@ -200,6 +210,7 @@ fn open(address: SocketAddr, used: Use) -> io::Result<TcpStream> {
             stream.write_all(b"speak\n")?;
         }
     }
+    stream.set_read_timeout(Some(silence))?;
     Ok(stream)
 }
 

@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use uturn_testing::{Requirement, in_a_namespace, skip};
 
-use client::{Open, Use, Watch, ask_anew};
+use client::{Open, PATIENCE, SILENCE, TRY, Use, Watch, ask_anew};
 use machine::{Daemon, await_that};
 use pair::{CLIENT, HASHED, Pair, TURNS, WEB};
 
@@ -92,7 +92,8 @@ fn another_process_takes_over_the_kernels_table() {
         let mut pair = Pair::start_patient("pair-takeover");
         let active = pair.active();
         let uses = [(TURNS, Use::ClientSpeaks), (HASHED, Use::TargetSpeaks)];
-        let open = uses.map(|(address, used)| Open::new(&pair.client, address, used, OPEN));
+        let open =
+            uses.map(|(address, used)| Open::new(&pair.client, address, used, OPEN, PATIENCE));
         // A process that fails at the last step leaves everything to the first one.
         let machine = &pair.machines[active];
         let error = machine.fail_to_take_over();
@@ -108,7 +109,7 @@ fn another_process_takes_over_the_kernels_table() {
             let has_taken = || machine.logged(Daemon::Uturn, "takeover") == count;
             await_that("the table is taken over", has_taken, || pair.logs());
             for address in [TURNS, HASHED] {
-                let answer = pair.client.run(|| ask_anew(address));
+                let answer = pair.client.run(|| ask_anew(address, PATIENCE));
                 assert!(answer.is_ok(), "{answer:?}\n{}", pair.logs());
             }
         }
@@ -137,7 +138,11 @@ fn fail_over(pair: &mut Pair, failure: Failure) -> usize {
         (HASHED, Use::ClientSpeaks),
         (HASHED, Use::TargetSpeaks),
     ];
-    let open = uses.map(|(address, used)| Open::new(&pair.client, address, used, OPEN));
+    let open = uses.map(|(address, used)| {
+        let works = address != WEB && pair.shares_connections;
+        let silence = if works { PATIENCE } else { SILENCE };
+        Open::new(&pair.client, address, used, OPEN, silence)
+    });
     let watches = [WEB, TURNS].map(|address| Watch::start(&pair.client, address));
     pair.await_shared(4 * OPEN);
 
@@ -159,7 +164,7 @@ fn fail_over(pair: &mut Pair, failure: Failure) -> usize {
     for address in [WEB, TURNS, HASHED] {
         let mut answer = None;
         let answers = || {
-            answer = pair.client.run(|| ask_anew(address)).ok();
+            answer = pair.client.run(|| ask_anew(address, TRY)).ok();
             answer.is_some()
         };
         await_that("the standby answers", answers, || pair.logs());

@@ -25,7 +25,7 @@ pub(crate) struct Pair {
     _targets: [Target; 2],
     pub(crate) gate: Gate,
     fabric: Space,
-    shares_connections: bool,
+    pub(crate) shares_connections: bool,
     _folder: Folder,
 }
 
