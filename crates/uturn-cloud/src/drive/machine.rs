@@ -292,7 +292,11 @@ impl Machine {
         for (id, balancer) in wanted {
             let known = self.refused.get(id);
             match known {
-                Some(known) if document::is_same(&known.balancer, balancer) => {
+                // A machine that was started anew serves no part of it yet.
+                Some(known)
+                    if document::is_same(&known.balancer, balancer)
+                        && (accepted.contains_key(id) || known.messages.contains_key(&None)) =>
+                {
                     refused.insert(id.clone(), known.clone());
                 }
                 _ if accepted.get(id).is_some_and(|known| Arc::ptr_eq(known, balancer)) => {}
