@@ -26,7 +26,7 @@ pub struct Metrics {
     pub writes: AtomicU64,
     /// Writes to objects that failed.
     pub failed_writes: AtomicU64,
-    /// Load balancers that are tried again later.
+    /// Objects and load balancers that are tried again later.
     pub waiting: AtomicU64,
     /// Whether this process holds the lease.
     pub is_leader: AtomicBool,
@@ -118,7 +118,7 @@ impl Metrics {
         let unserved = u64::try_from(self.unserved.len()).unwrap_or(u64::MAX);
         let leader = u8::from(self.is_leader.load(Ordering::Relaxed));
         for (name, help, value) in [
-            ("waiting", "Load balancers that are tried again later.", waiting),
+            ("waiting", "Objects and load balancers that are tried again later.", waiting),
             ("leader", "Whether this process holds the lease.", leader.into()),
             ("unserved_objects", "Objects that the cloud has and does not serve.", unserved),
         ] {

@@ -100,7 +100,7 @@ pub struct Synced {
     pub calls: usize,
     /// How many writes to objects there were.
     pub writes: usize,
-    /// What is left to be done: groups of objects that failed or wait.
+    /// What is left to be done: objects and load balancers that failed or wait.
     pub left: usize,
 }
 
@@ -368,14 +368,10 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
         if let Some(unserved) = &ended.unserved {
             self.hands.metrics.unserved.note(&ended.members.objects, unserved);
         }
-        let name = ended.members.name();
-        if ended.is_failed {
-            self.queue.failed(&name, now);
-        } else {
-            works.iter().for_each(|work| self.queue.succeeded(work));
-            if let Work::Balancer(id) = name {
-                self.settled.insert(id);
-            }
+        works.difference(&ended.failed).for_each(|work| self.queue.succeeded(work));
+        ended.failed.iter().for_each(|work| self.queue.failed(work, now));
+        if ended.failed.is_empty() && ended.members.objects.is_empty() {
+            self.settled.extend(ended.members.balancers.first().cloned());
         }
         if let Some(error) = &ended.refusal {
             self.refused(error, now);

@@ -19,6 +19,7 @@ mod applied;
 mod balancer;
 pub mod call;
 mod changes;
+mod concerns;
 mod own;
 mod records;
 mod status;
@@ -71,12 +72,39 @@ pub struct BalancerPlan {
     pub id: Option<String>,
     /// The calls, in order.
     pub calls: Vec<Call>,
+    /// The objects that each call is for, where they are not all for the owners.
+    concerns: Vec<BTreeSet<ObjectRef>>,
+}
+
+impl BalancerPlan {
+    /// The objects that the call at this place is for. If it fails, their other calls are not made.
+    pub fn objects_of(&self, place: usize) -> BTreeSet<&ObjectRef> {
+        match self.concerns.get(place) {
+            Some(objects) => objects.iter().collect(),
+            None => self.owners.iter().collect(),
+        }
+    }
+
+    /// Whether each object's calls are made also if another one's fail.
+    pub(crate) fn is_shared(&self) -> bool {
+        !self.concerns.is_empty()
+    }
 }
 
 impl Plan {
     /// Whether nothing has to be called.
     pub fn is_empty(&self) -> bool {
         self.balancers.is_empty()
+    }
+
+    /// Whether a call is left that is for none of these objects.
+    pub fn can_go_on_without(&self, blocked: &BTreeSet<ObjectRef>) -> bool {
+        let may_be = |balancer: &BalancerPlan, place: usize| {
+            balancer.objects_of(place).iter().all(|object| !blocked.contains(*object))
+        };
+        self.balancers
+            .iter()
+            .any(|balancer| (0..balancer.calls.len()).any(|place| may_be(balancer, place)))
     }
 
     /// How many calls there are.
@@ -170,7 +198,7 @@ impl<'a> Planner<'a> {
         let scene = Scene { found, wanted: &wanted.listeners, record: None, left: &left };
         calls.extend(scene.calls(&scene.sort(&mut self.plan.events)));
         unserved::add(found, &wanted.listeners, |_| false, &mut self.plan);
-        self.add(wanted, found.map(|found| found.id.clone()), calls);
+        self.add(wanted, found, calls);
     }
 
     /// The load balancers with the tags of an object, but for one, as the beginning of a sentence.
@@ -227,7 +255,7 @@ impl<'a> Planner<'a> {
         self.plan.events.extend(events);
         unserved::add(Some(found), &listeners, |object| frozen.contains(object), &mut self.plan);
         self.record(id, next);
-        self.add(wanted, Some(id.to_owned()), calls);
+        self.add(wanted, Some(found), calls);
     }
 
     /// Notes what has to be recorded.
@@ -291,9 +319,16 @@ impl<'a> Planner<'a> {
         self.plan.events.push(Event::new(&owner.object, code, message));
     }
 
-    fn add(&mut self, wanted: &wanted::Balancer, id: Option<String>, calls: Vec<Call>) {
+    fn add(
+        &mut self,
+        wanted: &wanted::Balancer,
+        found: Option<&observed::Balancer>,
+        calls: Vec<Call>,
+    ) {
         let owners = wanted.owners.iter().map(|owner| owner.object.clone()).collect();
-        self.plan.balancers.push(BalancerPlan { owners, id, calls });
+        let concerns = concerns::of(&calls, wanted, found);
+        let id = found.map(|found| found.id.clone());
+        self.plan.balancers.push(BalancerPlan { owners, id, calls, concerns });
     }
 
     /// Load balancers that were made for objects that are gone, and those of the user's on which
@@ -311,7 +346,8 @@ impl<'a> Planner<'a> {
                 false => self.released(found),
             };
             let id = Some(found.id.clone());
-            removed.push(BalancerPlan { owners: Vec::new(), id, calls });
+            let (owners, concerns) = (Vec::new(), Vec::new());
+            removed.push(BalancerPlan { owners, id, calls, concerns });
         }
         // Of a load balancer that does not exist any more nothing is recorded.
         let environment = self.environment;

@@ -1,5 +1,6 @@
 //! The requests of a plan, without sending them. Ids that the API would give are named in words.
 
+use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value, json};
@@ -26,7 +27,10 @@ pub struct Request {
 /// Returns the failure of a call that has no request.
 pub async fn requests(plan: &BalancerPlan) -> Result<Vec<Request>, RunError> {
     let recorder = Recorder::default();
-    run_balancer(&recorder, plan, &mut Done::default()).await?;
+    let failed = run_balancer(&recorder, plan, &BTreeSet::new(), &mut Done::default()).await;
+    if let Some(failed) = failed.into_iter().next() {
+        return Err(failed.error);
+    }
     let requests = std::mem::take(&mut *recorder.requests());
     Ok(requests)
 }

@@ -2,14 +2,16 @@
 
 mod requests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use uturn_cloud::api::clb::DescribeTaskStatusRequest;
 use uturn_cloud::client::CallError;
+use uturn_model::ObjectRef;
 
 use crate::api::Api;
 use crate::clb::{ListenerKey, RuleAt};
 use crate::environment::Environment;
+use crate::failure;
 use crate::ledger::Ledger;
 use crate::observed::observe;
 use crate::plan::{BalancerPlan, Call, ListenerRef, Plan, RuleRef, plan};
@@ -85,9 +87,8 @@ pub struct Done {
 pub async fn run<A: Api>(api: &A, plan: &Plan) -> Result<Done, (Done, Vec<RunError>)> {
     let (mut done, mut errors) = (Done::default(), Vec::new());
     for balancer in &plan.balancers {
-        if let Err(error) = run_balancer(api, balancer, &mut done).await {
-            errors.push(error);
-        }
+        let failed = run_balancer(api, balancer, &BTreeSet::new(), &mut done).await;
+        errors.extend(failed.into_iter().map(|failed| failed.error));
     }
     if errors.is_empty() { Ok(done) } else { Err((done, errors)) }
 }
@@ -135,19 +136,40 @@ pub async fn reconcile<A: Api>(
     }
 }
 
-/// Performs the calls for one load balancer, in order, up to the first that fails.
-///
-/// # Errors
-///
-/// Returns the failure.
+/// A call that failed.
+#[derive(Debug)]
+pub struct Failed {
+    /// The objects that it was for.
+    pub objects: BTreeSet<ObjectRef>,
+    /// Why it failed.
+    pub error: RunError,
+}
+
+/// Performs the calls for one load balancer, in order. After one that fails, and for `blocked`
+/// objects, those of the same objects are left out. Returns what failed.
 pub async fn run_balancer<A: Api>(
     api: &A,
     plan: &BalancerPlan,
+    blocked: &BTreeSet<ObjectRef>,
     done: &mut Done,
-) -> Result<(), RunError> {
+) -> Vec<Failed> {
     let mut ids = Ids { balancer: plan.id.clone().unwrap_or_default(), ..Ids::default() };
-    for call in &plan.calls {
-        requests::perform(api, call, &mut ids).await?;
+    let (mut blocked, mut failed) = (blocked.clone(), Vec::new());
+    for (place, call) in plan.calls.iter().enumerate() {
+        let objects = plan.objects_of(place);
+        if objects.iter().any(|object| blocked.contains(*object)) {
+            continue;
+        }
+        let objects: BTreeSet<ObjectRef> = objects.into_iter().cloned().collect();
+        if let Err(error) = requests::perform(api, call, &mut ids).await {
+            let ends_all = !plan.is_shared() || failure::is_of_all_calls(&error);
+            blocked.extend(objects.iter().cloned());
+            failed.push(Failed { objects, error });
+            match ends_all {
+                true => break,
+                false => continue,
+            }
+        }
         done.calls += 1;
         match call {
             Call::CreateBalancer(_) => done.created.push(ids.balancer.clone()),
@@ -158,7 +180,7 @@ pub async fn run_balancer<A: Api>(
             _ => {}
         }
     }
-    Ok(())
+    failed
 }
 
 /// The ids of what the calls are on.

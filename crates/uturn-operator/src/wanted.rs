@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use uturn_cloud::api::clb::CreateLoadBalancerRequest;
 use uturn_lb::cloud::{self, CloudModel, Owner, tke};
 use uturn_lb::controller;
-use uturn_model::{Cluster, Ingress, ObjectRef};
+use uturn_model::{Cluster, Ingress, Name, ObjectRef};
 
 pub use self::certificates::{secrets, secrets_for};
 pub use self::claims::{Claim, DENIED};
@@ -101,6 +101,12 @@ impl Wish {
     /// Whether an object has the listener, or a rule on it.
     pub fn is_for(&self, object: &ObjectRef) -> bool {
         self.owner == *object || self.rules_of.values().any(|other| other == object)
+    }
+
+    /// The namespace of the object that has a rule, or the listener on layer 4. One namespace's
+    /// part of a call must not fail with another's, so that they have calls of their own.
+    pub(crate) fn namespace_of(&self, rule: Option<&RuleKey>) -> Option<&Name> {
+        rule.map_or(&self.owner, |rule| self.owner_of(rule)).namespace.as_ref()
     }
 
     /// The object that has a rule.

@@ -12,7 +12,7 @@ use uturn_operator::api::Api as CloudApi;
 use uturn_operator::clb::{Listener, ListenerKey};
 use uturn_operator::event::Event;
 use uturn_operator::observed::Balancer;
-use uturn_operator::plan::balancer_of;
+use uturn_operator::plan::{BalancerPlan, Call, balancer_of};
 use uturn_operator::tags;
 use uturn_operator::wanted::{self, OwnerNote};
 
@@ -33,8 +33,8 @@ pub(super) struct Written {
     pub(super) objects: BTreeMap<ObjectRef, Value>,
     /// What users were told.
     pub(super) told: BTreeSet<Event>,
-    /// Whether something could not be written.
-    pub(super) is_failed: bool,
+    /// The objects of which something could not be written.
+    pub(super) failed: BTreeSet<ObjectRef>,
 }
 
 impl<A: CloudApi> Hands<A> {
@@ -46,7 +46,7 @@ impl<A: CloudApi> Hands<A> {
         events.retain(|event| round.live.objects.contains_key(&event.object));
         let mut pending: BTreeSet<&ObjectRef> = BTreeSet::new();
         for balancer in &round.plan.balancers {
-            pending.extend(&balancer.owners);
+            pending.extend((0..balancer.calls.len()).flat_map(|place| balancer.objects_of(place)));
         }
         for balancer in &round.wanted.balancers {
             let found = balancer_of(balancer, &round.observed, &round.environment);
@@ -93,7 +93,7 @@ impl<A: CloudApi> Hands<A> {
                 }
                 Err(_) => {
                     Metrics::add(&self.metrics.failed_writes, 1);
-                    written.is_failed = true;
+                    written.failed.insert(event.object.clone());
                 }
             }
         }
@@ -242,11 +242,11 @@ impl Written {
             }
             // It changed meanwhile, and is tried again as it is then.
             Err(Error::Api(status)) if status.code == 409 => {
-                self.is_failed = true;
+                self.failed.insert(object.clone());
                 return false;
             }
             Err(error) => {
-                self.is_failed = true;
+                self.failed.insert(object.clone());
                 let message = format!("{what} cannot be written: {}", why(&error));
                 events.insert(Event::new(object, "E5009", message));
                 return false;
@@ -292,8 +292,13 @@ fn refused<'r>(
 /// The objects that are held and want no load balancer, and have none any more.
 fn released(round: &Round) -> impl Iterator<Item = (&ObjectRef, &LiveObject)> {
     let served: BTreeSet<&ObjectRef> = owners(&round.wanted).map(|owner| &owner.object).collect();
-    let busy: BTreeSet<&str> =
-        round.plan.balancers.iter().filter_map(|balancer| balancer.id.as_deref()).collect();
+    let busy: BTreeSet<&str> = round
+        .plan
+        .balancers
+        .iter()
+        .filter(|balancer| takes_away(balancer))
+        .filter_map(|balancer| balancer.id.as_deref())
+        .collect();
     let by_uid: BTreeMap<&str, &str> = round
         .observed
         .balancers
@@ -313,5 +318,14 @@ fn released(round: &Round) -> impl Iterator<Item = (&ObjectRef, &LiveObject)> {
             && (live.is_deleted() || !round.wanted.untouched.contains(uid))
             && !own.is_some_and(|own| busy.contains(own))
             && !live.existing().iter().any(|id| busy.contains(id.as_str()))
+    })
+}
+
+/// Whether calls are left that take away what an object had. What others want of the same load
+/// balancer and have not got yet holds up nobody.
+fn takes_away(balancer: &BalancerPlan) -> bool {
+    balancer.calls.iter().enumerate().any(|(place, call)| {
+        matches!(call, Call::DeleteBalancer | Call::DeleteListeners(_))
+            || balancer.objects_of(place).is_empty()
     })
 }

@@ -125,7 +125,7 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
                 continue;
             }
             // What failed waits; the queue brings it back.
-            if self.queue.is_due(&members.name(), now) {
+            if self.queue.is_due(work, now) {
                 count += all.len();
                 works.extend(all);
                 taken.push(members);

@@ -32,13 +32,6 @@ impl Members {
         let objects = self.objects.iter().cloned().map(Work::Object);
         objects.chain(self.balancers.iter().cloned().map(Work::Balancer)).collect()
     }
-
-    /// A name for what is tried again.
-    pub(super) fn name(&self) -> Work {
-        let object = self.objects.first().cloned().map(Work::Object);
-        let balancer = || self.balancers.first().cloned().unwrap_or_default();
-        object.unwrap_or_else(|| Work::Balancer(balancer()))
-    }
 }
 
 /// Whether a load balancer was made for an object that is gone.

@@ -14,15 +14,15 @@ use uturn_operator::api::Api as CloudApi;
 use uturn_operator::clb::Certificate;
 use uturn_operator::environment::{CertificateSecret, Environment, Unread};
 use uturn_operator::event::Event;
-use uturn_operator::failure;
+use uturn_operator::failure::{self, refuses_everything};
 use uturn_operator::ledger::Record;
 use uturn_operator::observed::{Balancer, Observed, complete_all, look};
-use uturn_operator::plan::{BalancerPlan, Plan, adopt, apply, plan};
-use uturn_operator::run::{Done, RunError, run_balancer};
+use uturn_operator::plan::{BalancerPlan, Call, Plan, adopt, apply, plan};
+use uturn_operator::run::{Done, Failed, RunError, run_balancer};
 use uturn_operator::wanted::{self, OwnerNote, Wanted};
 
 use super::divide::Members;
-use super::refusal::{lasting, refuses_everything};
+use super::refusal::lasting;
 use super::{Settings, Synced};
 use crate::cluster::Live;
 use crate::kinds::SECRET;
@@ -69,8 +69,9 @@ pub(super) struct Ended {
     /// The objects that are not served although the cloud has what they want; `None` if that is
     /// not known.
     pub(super) unserved: Option<BTreeMap<ObjectRef, Unserved>>,
-    /// Whether it has to be tried again.
-    pub(super) is_failed: bool,
+    /// The objects that have to be tried again, and load balancers of which what no object wants
+    /// could not be taken away.
+    pub(super) failed: BTreeSet<Work>,
     /// How the cloud's API refused everything.
     pub(super) refusal: Option<CallError>,
     pub(super) synced: Synced,
@@ -87,8 +88,8 @@ pub(super) struct Round {
     pub(super) failures: Vec<Event>,
     /// Whether what the cloud has is known.
     pub(super) is_known: bool,
-    /// Whether it is not known who has which port.
-    is_withheld: bool,
+    /// The objects of which it is not known which ports they have.
+    withheld: BTreeSet<ObjectRef>,
 }
 
 /// What the groups are dealt with by.
@@ -110,7 +111,7 @@ impl<A: CloudApi> Hands<A> {
             Some(fault) => {
                 let message = format!("it cannot be read: {fault}");
                 round.fail(ended.members.objects.iter(), "E5009", &message);
-                ended.is_failed = true;
+                ended.fail_all();
             }
             None => {
                 if let Err(error) = self.reconcile(&mut round, known, &mut ended).await {
@@ -119,6 +120,7 @@ impl<A: CloudApi> Hands<A> {
                         owners(&round.wanted).map(|owner| owner.object.clone()).collect();
                     round.fail(owners.iter(), "E5003", &message);
                     round.is_known = false;
+                    ended.fail_all();
                     ended.note(&error);
                 }
             }
@@ -127,9 +129,13 @@ impl<A: CloudApi> Hands<A> {
         ended.synced.writes += written.writes;
         ended.told = written.told;
         ended.objects.extend(written.objects);
-        // An object that cannot be read is looked at again when it changes, and holds up no other.
-        ended.is_failed |=
-            written.is_failed || round.is_withheld || !round.environment.unreadable.is_empty();
+        // An object that cannot be read is looked at again when it changes.
+        ended.fail(written.failed.iter().chain(&round.withheld));
+        let unreadable = &round.environment.unreadable;
+        let objects = round.live.objects.keys();
+        ended.fail(objects.filter(|object| {
+            unreadable.keys().any(|secret| Some(&secret.namespace) == object.namespace.as_ref())
+        }));
         ended
     }
 
@@ -142,7 +148,7 @@ impl<A: CloudApi> Hands<A> {
         let ids = members.balancers.iter().cloned().chain(of_objects).collect();
         environment.ledger = self.records.part(&ids);
         let is_meant = |object: &ObjectRef| members.objects.contains(object);
-        let (mut wanted, mut is_withheld) = (Wanted::default(), false);
+        let (mut wanted, mut withheld) = (Wanted::default(), BTreeSet::new());
         if let Some(cluster) = &live.cluster {
             let names = wanted::secrets_for(cluster, is_meant);
             for (name, found) in join_all(names.into_iter().map(|name| self.secret(name))).await {
@@ -153,8 +159,8 @@ impl<A: CloudApi> Hands<A> {
                 }
             }
             wanted = wants(cluster, &environment, members);
-            is_withheld = self.withhold(&wanted, fault.as_deref(), &mut environment);
-            if is_withheld {
+            withheld = self.withhold(&wanted, fault.as_deref(), &mut environment);
+            if !withheld.is_empty() {
                 wanted = wants(cluster, &environment, members);
             }
         }
@@ -166,19 +172,19 @@ impl<A: CloudApi> Hands<A> {
             plan: Plan::default(),
             failures: Vec::new(),
             is_known: false,
-            is_withheld,
+            withheld,
         }
     }
 
     /// Leaves objects as they are that use load balancers of which it cannot be read who has which
-    /// port. Returns whether there are any.
+    /// port. Returns these objects.
     fn withhold(
         &self,
         wanted: &Wanted,
         fault: Option<&str>,
         environment: &mut Environment,
-    ) -> bool {
-        let mut is_changed = false;
+    ) -> BTreeSet<ObjectRef> {
+        let mut withheld = BTreeSet::new();
         for (id, claims) in &wanted.claims {
             let why = self.records.unreadable(id).map(|why| format!("it says {why}"));
             let Some(why) = why.or_else(|| fault.map(str::to_owned)) else { continue };
@@ -186,10 +192,10 @@ impl<A: CloudApi> Hands<A> {
             for claim in claims {
                 let unread = Unread { why: why.clone(), existing: [id.clone()].into() };
                 environment.unread.insert(claim.note.object.clone(), unread);
+                withheld.insert(claim.note.object.clone());
             }
-            is_changed = true;
         }
-        is_changed
+        withheld
     }
 
     /// Reads a Secret. One that does not exist is left out.
@@ -221,7 +227,7 @@ impl<A: CloudApi> Hands<A> {
             self.cannot_record(round, ended, &why);
             return Ok(());
         }
-        let held = self.hold(round, ended).await;
+        let mut blocked = self.hold(round, ended).await;
         for _ in 0..PASSES {
             round.plan = plan(&round.wanted, &round.observed, &round.environment);
             let stale: BTreeSet<String> = structural(&round.plan)
@@ -234,28 +240,34 @@ impl<A: CloudApi> Hands<A> {
                 round.plan = plan(&round.wanted, &round.observed, &round.environment);
             }
             self.record(round, ended).await;
-            if round.plan.is_empty() {
+            if !round.plan.can_go_on_without(&blocked) {
                 break;
             }
-            let changed = self.perform(round, &held, ended).await;
+            let before = ended.synced.calls;
+            let changed = self.perform(round, &mut blocked, ended).await;
             if ended.refusal.is_some() {
+                ended.fail_all();
                 round.is_known = false;
                 return Ok(());
             }
             self.look(round, &changed, ended).await?;
             fresh.extend(changed);
             round.plan = plan(&round.wanted, &round.observed, &round.environment);
-            if ended.is_failed {
+            if ended.synced.calls == before {
                 break;
             }
         }
         round.is_known = true;
+        // It is looked at again soon: nothing else tells that it is served.
+        ended.is_doubtful |= !round.plan.unserved.is_empty();
+        ended.fail(round.plan.unserved.keys());
         ended.unserved = Some(round.plan.unserved.clone());
-        if !round.plan.unserved.is_empty() {
-            // It is looked at again soon: nothing else tells that it is served.
-            (ended.is_failed, ended.is_doubtful) = (true, true);
+        ended.fail(round.failures.iter().map(|event| &event.object));
+        for balancer in &round.plan.balancers {
+            for place in 0..balancer.calls.len() {
+                ended.fail_call(&balancer.objects_of(place), balancer.id.as_ref());
+            }
         }
-        ended.is_failed |= !round.plan.is_empty() || !round.failures.is_empty();
         Ok(())
     }
 
@@ -299,10 +311,10 @@ impl<A: CloudApi> Hands<A> {
 
     fn cannot_record(&self, round: &mut Round, ended: &mut Ended, why: &str) {
         Metrics::add(&self.metrics.failed_writes, 1);
-        ended.is_failed = true;
         let message = format!("who has which port cannot be recorded: {why}");
         let users = round.wanted.claims.values().flatten();
         let users: Vec<ObjectRef> = users.map(|claim| claim.note.object.clone()).collect();
+        ended.fail(users.iter());
         round.fail(users.iter(), "E5009", &message);
     }
 
@@ -378,71 +390,75 @@ impl<A: CloudApi> Hands<A> {
     }
 
     /// Puts the finalizer on the objects that have a load balancer or get one. Returns the objects
-    /// that have it.
+    /// that do not have it: nothing is called for them.
     async fn hold(&self, round: &mut Round, ended: &mut Ended) -> BTreeSet<ObjectRef> {
-        let mut held = BTreeSet::new();
+        let mut without = BTreeSet::new();
         let owners: Vec<ObjectRef> =
             owners(&round.wanted).map(|owner| owner.object.clone()).collect();
         for object in owners {
-            let Some(live) = round.live.objects.get_mut(&object) else { continue };
-            let Some(patch) = write::hold(live) else {
-                held.insert(object);
+            let Some(live) = round.live.objects.get_mut(&object) else {
+                without.insert(object);
                 continue;
             };
+            let Some(patch) = write::hold(live) else { continue };
             match self.patch(&object, &patch).await {
                 Ok(value) => {
                     ended.synced.writes += 1;
                     live.value = value.clone();
                     ended.objects.insert(object.clone(), value);
-                    held.insert(object);
                 }
-                // It changed meanwhile, and is tried again as it is then.
-                Err(Error::Api(status)) if status.code == 409 => ended.is_failed = true,
                 Err(error) => {
-                    let message =
-                        format!("the finalizer cannot be written: {}", metrics::why(&error));
-                    round.failures.push(Event::new(&object, "E5009", message));
+                    ended.fail([&object].into_iter());
+                    // One that changed meanwhile is tried again as it is then.
+                    if !matches!(&error, Error::Api(status) if status.code == 409) {
+                        let message =
+                            format!("the finalizer cannot be written: {}", metrics::why(&error));
+                        round.failures.push(Event::new(&object, "E5009", message));
+                    }
+                    without.insert(object);
                 }
             }
         }
-        held
+        without
     }
 
-    /// Performs the plan. Returns the load balancers that have to be looked at again.
+    /// Performs the plan but for the calls of blocked objects. Those whose calls fail are blocked
+    /// from then on. Returns the load balancers that have to be looked at again.
     async fn perform(
         &self,
         round: &mut Round,
-        held: &BTreeSet<ObjectRef>,
+        blocked: &mut BTreeSet<ObjectRef>,
         ended: &mut Ended,
     ) -> BTreeSet<String> {
         let mut changed = BTreeSet::new();
         for balancer in std::mem::take(&mut round.plan.balancers) {
-            if !balancer.owners.iter().all(|owner| held.contains(owner)) {
-                ended.is_failed = true;
-                continue;
-            }
             let mut done = Done::default();
-            let result = run_balancer(&self.api, &balancer, &mut done).await;
+            let failed = run_balancer(&self.api, &balancer, blocked, &mut done).await;
             ended.synced.calls += done.calls;
             self.record_created(round, &done, ended).await;
             changed.extend(done.created);
-            let performed = &balancer.calls[..done.calls.min(balancer.calls.len())];
+            let is_whole = failed.is_empty() && done.calls == balancer.calls.len();
             match &balancer.id {
-                Some(id) if result.is_ok() && performed.iter().all(|call| call.is_on_targets()) => {
+                Some(id) if is_whole && balancer.calls.iter().all(Call::is_on_targets) => {
                     if let Some(found) = round.observed.balancers.get_mut(id) {
-                        performed.iter().for_each(|call| apply(found, call));
+                        balancer.calls.iter().for_each(|call| apply(found, call));
                         let is_fresh = ended.seen.get(id).is_some_and(|(_, is_fresh)| *is_fresh);
                         ended.seen.insert(id.clone(), (Some(found.clone()), is_fresh));
                     }
                 }
-                Some(id) => drop(changed.insert(id.clone())),
-                None => {}
+                Some(id) if done.calls > 0 || !failed.is_empty() => {
+                    changed.insert(id.clone());
+                }
+                _ => {}
             }
-            if let Err(error) = result {
+            if !failed.is_empty() {
                 Metrics::add(&self.metrics.failed_calls, 1);
-                let events = balancer.owners.iter().map(|owner| failure::event(owner, &error));
+            }
+            for Failed { objects, error } in failed {
+                let events = objects.iter().map(|object| failure::event(object, &error));
                 round.failures.extend(events);
-                ended.is_failed = true;
+                ended.fail_call(&objects.iter().collect(), balancer.id.as_ref());
+                blocked.extend(objects);
                 if let RunError::Call { error, .. } = &error {
                     ended.note(error);
                 }
@@ -453,9 +469,30 @@ impl<A: CloudApi> Hands<A> {
 }
 
 impl Ended {
+    /// Objects have to be tried again.
+    fn fail<'o>(&mut self, objects: impl Iterator<Item = &'o ObjectRef>) {
+        self.failed.extend(objects.cloned().map(Work::Object));
+    }
+
+    /// A call on a load balancer that is for these objects has to be tried again.
+    fn fail_call(&mut self, objects: &BTreeSet<&ObjectRef>, balancer: Option<&String>) {
+        match objects.is_empty() {
+            true => self.failed.extend(balancer.cloned().map(Work::Balancer)),
+            false => self.fail(objects.iter().copied()),
+        }
+    }
+
+    /// The whole group has to be tried again.
+    fn fail_all(&mut self) {
+        match self.members.objects.is_empty() {
+            true => self.failed.extend(self.members.works()),
+            false => self.failed.extend(self.members.objects.iter().cloned().map(Work::Object)),
+        }
+    }
+
     /// Notes that a call failed.
     fn note(&mut self, error: &CallError) {
-        (self.is_failed, self.is_doubtful) = (true, true);
+        self.is_doubtful = true;
         if refuses_everything(error) {
             self.refusal = Some(error.clone());
         }

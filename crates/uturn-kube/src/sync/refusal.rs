@@ -2,16 +2,6 @@
 
 use uturn_cloud::client::CallError;
 
-/// Whether the API would refuse every other call too: it cannot be reached, or it does not accept
-/// who calls.
-pub(super) fn refuses_everything(error: &CallError) -> bool {
-    match error {
-        CallError::Connect(_) => true,
-        CallError::Api { code, .. } => code.starts_with("AuthFailure"),
-        _ => false,
-    }
-}
-
 /// Why a call failed, without what changes from attempt to attempt.
 pub(super) fn lasting(error: &CallError) -> String {
     match error {

@@ -5,6 +5,7 @@
 mod configs;
 mod faults;
 mod gates;
+mod holdups;
 mod leases;
 mod lives;
 mod manifests;

@@ -82,7 +82,7 @@ fn ports(world: &World, id: &str) -> BTreeMap<u64, Vec<u64>> {
 }
 
 /// The codes of the events of an object.
-fn codes(world: &World, at: &str) -> Vec<String> {
+pub(crate) fn codes(world: &World, at: &str) -> Vec<String> {
     let (namespace, name) = at.split_once('/').unwrap();
     let events = world.server.objects("events").into_iter().filter(|event| {
         event["involvedObject"]["namespace"] == namespace && event["involvedObject"]["name"] == name

@@ -92,10 +92,11 @@ fn failures(stage: &Stage, cluster: &Cluster) -> Vec<String> {
     let plan = plan::plan(&wanted, &uturn_operator::observed::Observed::default(), &environment);
     for balancer in &plan.balancers {
         let mut done = uturn_operator::run::Done::default();
-        let result =
-            crate::stage::block_on(uturn_operator::run::run_balancer(stage, balancer, &mut done));
-        if let Err(error) = result {
-            told.push(failure::event(&balancer.owners[0], &error).to_string());
+        let nobody = std::collections::BTreeSet::new();
+        let run = uturn_operator::run::run_balancer(stage, balancer, &nobody, &mut done);
+        for failed in crate::stage::block_on(run) {
+            let objects = failed.objects.iter();
+            told.extend(objects.map(|object| failure::event(object, &failed.error).to_string()));
         }
     }
     told

@@ -1,6 +1,6 @@
 //! Listeners, domains and rules.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{MAX_DELETED, MAX_RULES, Scene, Slot, Sorted};
 use crate::clb::{DomainSettings, Rule, RuleKey};
@@ -116,17 +116,18 @@ pub(super) fn created(slot: &Slot<'_>) -> Vec<Call> {
         });
     }
     let is_new = |key: &RuleKey| slot.found.is_none_or(|found| !found.rules.contains_key(key));
-    let rules: Vec<NewRule> = wanted
-        .rules
-        .iter()
-        .filter(|(key, _)| is_new(key))
-        .map(|(key, rule)| new_rule(slot, key, rule))
-        .collect();
-    calls.extend(
-        rules
-            .chunks(MAX_RULES)
-            .map(|some| Call::CreateRules { listener: slot.listener(), rules: some.to_vec() }),
-    );
+    let mut of_namespaces: BTreeMap<_, Vec<NewRule>> = BTreeMap::new();
+    for (key, rule) in wanted.rules.iter().filter(|(key, _)| is_new(key)) {
+        let own = of_namespaces.entry(slot.wish.namespace_of(Some(key))).or_default();
+        own.push(new_rule(slot, key, rule));
+    }
+    for rules in of_namespaces.into_values() {
+        calls.extend(
+            rules
+                .chunks(MAX_RULES)
+                .map(|some| Call::CreateRules { listener: slot.listener(), rules: some.to_vec() }),
+        );
+    }
     calls
 }
 

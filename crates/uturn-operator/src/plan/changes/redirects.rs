@@ -49,7 +49,7 @@ fn wanted<'s>(slot: &'s Slot<'_>, rule: &RuleKey) -> Option<&'s Redirect> {
 
 /// Makes the redirects that are not there.
 pub(super) fn created(sorted: &Sorted<'_>) -> Vec<Call> {
-    let mut created: BTreeMap<(ListenerKey, ListenerKey), Vec<NewRedirect>> = BTreeMap::new();
+    let mut created: BTreeMap<(ListenerKey, ListenerKey, _), Vec<NewRedirect>> = BTreeMap::new();
     for slot in sorted.slots.values() {
         for (key, rule) in &slot.wish.listener.rules {
             let Some(redirect) = &rule.redirect else { continue };
@@ -57,7 +57,8 @@ pub(super) fn created(sorted: &Sorted<'_>) -> Vec<Call> {
                 continue;
             }
             let Some(target) = sorted.slots.get(&redirect.to.listener) else { continue };
-            created.entry((slot.key, target.key)).or_default().push(NewRedirect {
+            let namespace = slot.wish.namespace_of(Some(key));
+            created.entry((slot.key, target.key, namespace)).or_default().push(NewRedirect {
                 from: slot.rule(key),
                 to: target.rule(&redirect.to.rule),
                 code: redirect.code,
@@ -65,9 +66,9 @@ pub(super) fn created(sorted: &Sorted<'_>) -> Vec<Call> {
             });
         }
     }
-    let call = |((from, to), rules): ((ListenerKey, ListenerKey), Vec<NewRedirect>)| {
-        let listener = |key| sorted.slots.get(&key).map(Slot::listener);
+    let listener = |key| sorted.slots.get(&key).map(Slot::listener);
+    let calls = created.into_iter().filter_map(|((from, to, _), rules)| {
         Some(Call::Redirect { from: listener(from)?, to: listener(to)?, rules })
-    };
-    created.into_iter().filter_map(call).collect()
+    });
+    calls.collect()
 }

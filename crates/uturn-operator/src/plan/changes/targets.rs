@@ -1,5 +1,9 @@
 //! Targets.
 
+use std::collections::BTreeMap;
+
+use uturn_model::Name;
+
 use super::Sorted;
 use crate::plan::call::{Binding, Call};
 
@@ -21,7 +25,7 @@ pub(super) struct Changes {
 /// Binds the targets that are not there, changes weights, and unbinds what is not wanted. The
 /// targets of what is deleted go with it.
 pub(super) fn changes(sorted: &Sorted<'_>) -> Changes {
-    let (mut registered, mut weighed, mut deregistered) = (Vec::new(), Vec::new(), Vec::new());
+    let mut of_namespaces: BTreeMap<Option<&Name>, Bindings> = BTreeMap::new();
     for slot in sorted.slots.values() {
         let there = slot.found.map(|found| found.listener.groups()).unwrap_or_default();
         for (rule, wanted) in slot.wish.listener.groups() {
@@ -32,28 +36,39 @@ pub(super) fn changes(sorted: &Sorted<'_>) -> Changes {
                 weight,
             };
             let there = there.get(&rule);
+            let own = of_namespaces.entry(slot.wish.namespace_of(rule.as_ref())).or_default();
             for (target, weight) in wanted {
                 match there.and_then(|there| there.get(target)) {
-                    None => registered.push(binding(target, *weight)),
-                    Some(found) if found != weight => weighed.push(binding(target, *weight)),
+                    None => own.registered.push(binding(target, *weight)),
+                    Some(found) if found != weight => own.weighed.push(binding(target, *weight)),
                     Some(_) => {}
                 }
             }
             for (target, weight) in there.into_iter().flat_map(|there| there.iter()) {
                 if !wanted.contains_key(target) {
-                    deregistered.push(binding(target, *weight));
+                    own.deregistered.push(binding(target, *weight));
                 }
             }
         }
     }
-    let batches = |bindings: Vec<Binding>, call: fn(Vec<Binding>) -> Call| {
-        bindings.chunks(MAX_TARGETS).map(|some| call(some.to_vec())).collect()
-    };
-    Changes {
-        registered: batches(registered, Call::Register),
-        weighed: weight_batches(weighed).into_iter().map(Call::Weigh).collect(),
-        deregistered: batches(deregistered, Call::Deregister),
+    let mut changes = Changes::default();
+    for Bindings { registered, weighed, deregistered } in of_namespaces.into_values() {
+        let batches = |bindings: &[Binding], call: fn(Vec<Binding>) -> Call| -> Vec<Call> {
+            bindings.chunks(MAX_TARGETS).map(|some| call(some.to_vec())).collect()
+        };
+        changes.registered.extend(batches(&registered, Call::Register));
+        changes.weighed.extend(weight_batches(weighed).into_iter().map(Call::Weigh));
+        changes.deregistered.extend(batches(&deregistered, Call::Deregister));
     }
+    changes
+}
+
+/// What changes of the targets of one namespace's objects.
+#[derive(Clone, Debug, Default)]
+struct Bindings {
+    registered: Vec<Binding>,
+    weighed: Vec<Binding>,
+    deregistered: Vec<Binding>,
 }
 
 /// Divides bindings, which are in order of their groups, so that each call keeps the limits.
