@@ -15,12 +15,17 @@ use super::processes::Site;
 
 /// A request as the SDKs sign it: without its action.
 fn captured(action: &str, body: &Value, age: i64) -> String {
+    signed(action, body, age, &[])
+}
+
+/// A request whose signature covers these headers too.
+fn signed(action: &str, body: &Value, age: i64, more: &[(&str, &str)]) -> String {
     let body = body.to_string();
     let now = Timestamp::from_second(Timestamp::now().as_second() - age).unwrap();
     let signable = Signable {
         method: "POST",
         query: "",
-        headers: vec![("content-type", "application/json"), ("host", "clb")],
+        headers: [&[("content-type", "application/json"), ("host", "clb")], more].concat(),
         payload: Payload::Signed(body.as_bytes()),
     };
     let authorization = tc3::authorization("id1", "key1", &signable, now, "clb");
@@ -58,6 +63,75 @@ fn a_captured_write_is_not_performed_again() {
     // A read changes nothing.
     let read = captured("DescribeLoadBalancers", &json!({}), 0);
     assert_eq!([code(site.api(), &read), code(site.api(), &read)], ["", ""]);
+}
+
+/// With `--require-signed-action` a signature is good for its action alone.
+#[test]
+fn a_signature_may_have_to_cover_the_action() {
+    let mut site = Site::new("cloud-signed-action");
+    (site.drives, site.options) = (false, vec!["--require-signed-action"]);
+    site.start_cloud();
+    let (order, none) = (json!({ "LoadBalancerType": "OPEN" }), json!({}));
+    // What the SDKs send, reads as well as writes.
+    for (action, body) in [("CreateLoadBalancer", &order), ("DescribeLoadBalancers", &none)] {
+        let request = captured(action, body, 0);
+        assert_eq!(code(site.api(), &request), "AuthFailure.InvalidAuthorization", "{action}");
+    }
+    let read =
+        signed("DescribeLoadBalancers", &none, 0, &[("x-tc-action", "DescribeLoadBalancers")]);
+    assert_eq!(code(site.api(), &read), "");
+    // The read's signature is no other action's.
+    let action = "X-TC-Action: DescribeLoadBalancers";
+    let other = read.replace(action, "X-TC-Action: DeleteLoadBalancer");
+    assert_eq!(code(site.api(), &other), "AuthFailure.SignatureFailure");
+    // Two headers, of which one is signed.
+    for two in [
+        format!("{action}\r\nX-TC-Action: DeleteLoadBalancer"),
+        format!("X-TC-Action: DeleteLoadBalancer\r\n{action}"),
+    ] {
+        let code = code(site.api(), &read.replace(action, &two));
+        assert!(["", "AuthFailure.SignatureFailure"].contains(&code.as_str()), "{code}");
+    }
+    // The program's own client signs all of it.
+    site.load_balancer();
+}
+
+/// A captured write is good for no other region or account either.
+#[test]
+fn a_captured_write_is_performed_nowhere_else() {
+    let mut site = Site::new("cloud-elsewhere");
+    site.drives = false;
+    let region = |name: &str, network: &str, addresses: &str| {
+        json!({ "name": name, "publicAddresses": [addresses],
+            "networks": [{ "id": network, "addresses": "10.0.0.0/16" }] })
+    };
+    let inventory = json!({ "regions": [
+        region("ap-test", "vpc-aaaaaaaa", "127.11.0.0/24"),
+        region("ap-other", "vpc-bbbbbbbb", "127.12.0.0/24"),
+    ] });
+    site.folder.file("inventory.json", &inventory.to_string());
+    site.start_cloud();
+    let create = captured("CreateLoadBalancer", &json!({ "LoadBalancerType": "OPEN" }), 0);
+    assert_eq!(code(site.api(), &create), "");
+    let said = |from: &str, to: &str| code(site.api(), &create.replace(from, to));
+    assert_eq!(said("X-TC-Region: ap-test", "X-TC-Region: ap-other"), "RequestLimitExceeded");
+    assert_eq!(said("X-TC-Action", "x-tc-action"), "RequestLimitExceeded");
+    assert_eq!(said("Host: clb", "Host: CLB"), "RequestLimitExceeded");
+    for (from, to) in [
+        ("Host: clb", "Host: ssl"),
+        ("id1/", "id2/"),
+        ("/clb/", "/cvm/"),
+        ("POST / ", "POST /?Action=DeleteLoadBalancer "),
+        ("X-TC-Version", "X-TC-Token: x\r\nX-TC-Version"),
+    ] {
+        let code = said(from, to);
+        assert!(code.starts_with("AuthFailure"), "{to}: {code:?}");
+    }
+    // A clock that is ahead or behind.
+    for age in [-301, 301] {
+        let late = captured("CreateLoadBalancer", &json!({ "LoadBalancerType": "OPEN" }), age);
+        assert_eq!(code(site.api(), &late), "AuthFailure.SignatureExpire", "{age}");
+    }
 }
 
 #[test]
