@@ -1,6 +1,8 @@
 //! `uturn cloud serve` drives `uturn lb run`: both as processes, on loopback.
 #![cfg(target_os = "linux")]
 
+#[cfg(feature = "live")]
+mod chain;
 mod changes;
 mod clients;
 mod mutual;
