@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use uturn_snapshot::Manifests;
 use uturn_snapshot::bundle::UnpackLimit;
+use uturn_snapshot::{Manifests, Source};
 
 /// A folder that is there for a test.
 struct Folder(PathBuf);
@@ -146,4 +146,23 @@ fn what_has_no_end_is_cut_off() {
     assert!(fault.contains("more than 3 MiB"), "{fault}");
     let zeros = faults(&[Path::new("/dev/zero")], &[], "3");
     assert_eq!(zeros, ["/dev/zero:1:1: not a text: a zero byte at offset 0"]);
+}
+
+/// A long text that many aliases stand for is a copy for each of them.
+#[test]
+fn texts_of_aliases_add_up() {
+    let read = |length: usize, count: usize| {
+        let aliases: String = (0..count).map(|at| format!(", k{at}: *s")).collect();
+        let text = format!(
+            "apiVersion: v1\nkind: Service\nmetadata:\n  name: x\n  annotations: {{a: &s \"{}\"{aliases}}}\nspec: \
+             {{ports: [{{port: 80}}]}}\n",
+            "v".repeat(length)
+        );
+        let manifests = Manifests::of(vec![Source { name: "x.yaml".into(), text }]);
+        manifests.cluster().map(drop).map_err(|faults| faults[0].to_string())
+    };
+    let fault = read(100_000, 1000).unwrap_err();
+    assert!(fault.starts_with("x.yaml:5:"), "{fault}");
+    assert!(fault.contains("anchors and aliases add up to more than 64 MiB of text"), "{fault}");
+    assert_eq!(read(100, 1000), Ok(()));
 }

@@ -27,6 +27,9 @@ use super::{DEPTH, Entry, ITEMS, KEYS, Node, Trouble, Value, with_last_of_repeat
 /// How many nodes the aliases of a document may add up to.
 const EXPANSION: usize = 1_000_000;
 
+/// How many bytes of text the aliases of a document may add up to.
+const EXPANDED_TEXT: usize = 64 << 20;
+
 /// Reads the one document of a text whose first line is number `line`.
 pub(super) fn read<'a>(text: &'a str, line: u32, each: &mut dyn FnMut(Result<Node<'a>, Trouble>)) {
     let mut builder = Builder::default();
@@ -68,6 +71,7 @@ struct Builder<'a> {
     /// Finished nodes that have an anchor; nothing while one is not finished.
     anchors: HashMap<&'a str, Option<Node<'a>>>,
     expanded: usize,
+    expanded_text: usize,
     done: Option<Node<'a>>,
     troubles: Vec<Trouble>,
 }
@@ -198,10 +202,15 @@ impl<'a> Builder<'a> {
 
     fn spend(&mut self, node: &Node<'_>, at: (u32, u32)) -> Result<(), Trouble> {
         self.expanded += size(node);
-        if self.expanded <= EXPANSION {
+        self.expanded_text += text_of(node);
+        let message = if self.expanded > EXPANSION {
+            format!("anchors and aliases add up to more than {EXPANSION} values")
+        } else if self.expanded_text > EXPANDED_TEXT {
+            let most = EXPANDED_TEXT >> 20;
+            format!("anchors and aliases add up to more than {most} MiB of text")
+        } else {
             return Ok(());
-        }
-        let message = format!("anchors and aliases add up to more than {EXPANSION} values");
+        };
         Err(Trouble::new(at.0, at.1, message))
     }
 
@@ -231,6 +240,18 @@ impl<'a> Builder<'a> {
             },
         }
         Ok(())
+    }
+}
+
+/// How many bytes of text a value has.
+fn text_of(node: &Node<'_>) -> usize {
+    match &node.value {
+        Value::String(text) => text.len(),
+        Value::Seq(items) => items.iter().map(text_of).sum(),
+        Value::Map(entries) => {
+            entries.iter().map(|entry| entry.key.len() + text_of(&entry.value)).sum()
+        }
+        _ => 0,
     }
 }
 
