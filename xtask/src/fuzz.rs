@@ -5,11 +5,14 @@
 //! `fuzz --short`: those functions over a count of mutants that belong to the commit, which needs
 //! neither.
 //!
+//! `fuzz --mutants`: the same over as many as one likes, in an optimised build.
+//!
 //! `fuzz --growth`: whether what a target does grows with its input and no faster, which
 //! chance finds late.
 
 use std::fs;
 use std::process::Command;
+use std::time::SystemTime;
 
 use crate::shell::{self, Failure};
 use crate::{Outcome, machine};
@@ -35,6 +38,26 @@ pub(crate) fn short() -> Result<Outcome, Failure> {
     let number = shell::number_of_commit().unwrap_or_default().to_string();
     shell::run(Command::new(shell::built("uturn-mutants")).args([SHORT, &number]))?;
     Ok(Outcome::Complete)
+}
+
+/// So many mutants in all, of the targets named, or of all.
+pub(crate) fn mutants(count: u64, names: &[String]) -> Result<Outcome, Failure> {
+    let mut words = vec!["--in-all".to_owned(), count.to_string(), clock()];
+    words.extend_from_slice(names);
+    optimised(&["--bin", "uturn-mutants"], &words)
+}
+
+/// Runs a program of `crates/uturn-fuzz` from a build that is fast, and in which what overflows panics.
+fn optimised(program: &[&str], words: &[String]) -> Result<Outcome, Failure> {
+    let mut run = shell::plain_cargo(&["run", "--profile", "fuzz", "-p", "uturn-fuzz"]);
+    shell::run(run.args(program).arg("--").args(words))?;
+    Ok(Outcome::Complete)
+}
+
+/// A number that is another one each time: the line that is printed has it, to be repeated.
+fn clock() -> String {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    now.as_secs().to_string()
 }
 
 /// How work grows: of the targets named, or of all.

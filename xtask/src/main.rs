@@ -26,6 +26,7 @@ mod test;
 
 use std::env;
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::time::Instant;
 
 use shell::Failure;
@@ -46,6 +47,8 @@ cargo xtask TASK
        --seconds N   so long a target instead
        --short       their seeds and 300 mutants of each that belong to the commit, without libFuzzer:
                      needs neither, and takes less than a minute
+       --mutants N … N mutants in all, of all targets or those that are named, in an optimised build
+                     that finds overflows: those that take less time get more
        --growth …    instead: how the work of each target grows with the length of its input,
                      of all targets or those that are named (needs valgrind; minutes)
   conformance        hold uturn against real kube-proxies and this kernel (needs Go and root)
@@ -112,6 +115,7 @@ enum Task {
     Portable,
     Fuzz { much: fuzz::Much },
     ShortFuzz,
+    Mutants { count: u64, names: Vec<String> },
     Growth { words: Vec<String> },
     H2spec,
     Clients,
@@ -203,16 +207,17 @@ impl Task {
             ["fuzz", "--growth", rest @ ..] => {
                 Ok(Self::Growth { words: rest.iter().map(|&word| word.to_owned()).collect() })
             }
-            ["fuzz", how @ ("--count" | "--seconds"), number] => match number.parse() {
-                Ok(number) if number > 0 => Ok(Self::Fuzz {
-                    much: match *how {
-                        "--count" => fuzz::Much::Count(number),
-                        _ => fuzz::Much::Seconds(number),
-                    },
-                }),
-                _ => Err(format!("{how} {number}: expected a number above 0")),
-            },
-            ["fuzz", how @ ("--count" | "--seconds")] => {
+            ["fuzz", "--mutants", number, rest @ ..] => Ok(Self::Mutants {
+                count: above_0("--mutants", number)?,
+                names: rest.iter().map(|&word| word.to_owned()).collect(),
+            }),
+            ["fuzz", "--count", number] => {
+                Ok(Self::Fuzz { much: fuzz::Much::Count(above_0("--count", number)?) })
+            }
+            ["fuzz", "--seconds", number] => {
+                Ok(Self::Fuzz { much: fuzz::Much::Seconds(above_0("--seconds", number)?) })
+            }
+            ["fuzz", how @ ("--count" | "--seconds" | "--mutants")] => {
                 Err(format!("{how}: expected a number after it"))
             }
             ["h2spec"] => Ok(Self::H2spec),
@@ -276,6 +281,7 @@ impl Task {
             Self::Portable => portable::run(),
             Self::Fuzz { much } => fuzz::run(*much),
             Self::ShortFuzz => fuzz::short(),
+            Self::Mutants { count, names } => fuzz::mutants(*count, names),
             Self::Growth { words } => fuzz::growth(words),
             Self::H2spec => h2spec::run(),
             Self::Clients => clients::run(),
@@ -310,6 +316,7 @@ impl Task {
             Self::Portable => "portable",
             Self::Fuzz { .. } => "fuzz",
             Self::ShortFuzz => "fuzz --short",
+            Self::Mutants { .. } => "fuzz --mutants",
             Self::Growth { .. } => "fuzz --growth",
             Self::H2spec => "h2spec",
             Self::Clients => "clients",
@@ -327,6 +334,12 @@ impl Task {
             Self::Help => "help",
         }
     }
+}
+
+/// A number above 0, the value of an option.
+fn above_0<N: FromStr + Default + PartialOrd>(option: &str, word: &str) -> Result<N, String> {
+    let number = word.parse().ok().filter(|number| *number > N::default());
+    number.ok_or_else(|| format!("{option} {word}: expected a number above 0"))
 }
 
 /// Options and their values, as the stage takes them.
@@ -366,6 +379,8 @@ mod tests {
         assert_eq!(parse("fuzz --seconds 9"), Ok(Task::Fuzz { much: fuzz::Much::Seconds(9) }));
         let words = ["nft".to_owned()].into();
         assert_eq!(parse("fuzz --growth nft"), Ok(Task::Growth { words }));
+        let names = ["nft", "walk"].map(str::to_owned).into();
+        assert_eq!(parse("fuzz --mutants 70 nft walk"), Ok(Task::Mutants { count: 70, names }));
         assert_eq!(parse("fuzz --help"), Ok(Task::Help));
         let words = ["--count", "2"].map(str::to_owned).into();
         assert_eq!(parse("conformance --count 2"), Ok(Task::Conformance { words }));
@@ -397,6 +412,7 @@ mod tests {
             ("fuzz --count", "--count"),
             ("fuzz --count 0", "--count 0"),
             ("fuzz --seconds", "--seconds"),
+            ("fuzz --mutants nft", "--mutants nft"),
             ("fuzz --count 5 more", "\"--count\""),
             ("conformance fast", "\"fast\""),
             ("conformance --count", "--count"),

@@ -18,7 +18,9 @@ pub mod cloud;
 pub mod corefile;
 pub mod corpus;
 pub mod documents;
+pub mod families;
 mod files;
+pub mod limits;
 pub mod mutate;
 pub mod node;
 pub mod operator;
@@ -26,6 +28,7 @@ pub mod proxy;
 pub mod run;
 pub mod shape;
 pub mod walk;
+pub mod watched;
 pub mod words;
 
 /// A fuzz target: panics if a promise is broken; returns whether the parser accepted the input.

@@ -1,4 +1,4 @@
-//! Runs a target over its seeds and mutants of them.
+//! Runs a target over its seeds and mutants of them, in this process.
 
 use std::fs;
 use std::io;
@@ -7,6 +7,16 @@ use std::panic::catch_unwind;
 use crate::Target;
 use crate::corpus::{folder, seeds};
 use crate::mutate::Mutants;
+
+/// Saves an input that breaks a promise. Returns the line that says so.
+pub(crate) fn save(name: &str, file: &str, input: &[u8]) -> io::Result<String> {
+    let folder = folder().join("artifacts").join(name);
+    let file = folder.join(file);
+    fs::create_dir_all(&folder)?;
+    fs::write(&file, input)?;
+    let start = String::from_utf8_lossy(&input[..input.len().min(200)]).into_owned();
+    Ok(format!("{name} breaks on {} ({} bytes): {start:?}", file.display(), input.len()))
+}
 
 /// Runs a target over its seeds and so many mutants of the sequence with this number, until a promise is
 /// broken. Then saves the input, and returns a message with its path.
@@ -24,10 +34,5 @@ pub fn first_broken(
     let broken =
         seeds.iter().cloned().chain(mutants).find(|input| catch_unwind(|| target(input)).is_err());
     let Some(input) = broken else { return Ok(None) };
-    let folder = folder().join("artifacts").join(name);
-    let file = folder.join(format!("mutant-of-{number}"));
-    fs::create_dir_all(&folder)?;
-    fs::write(&file, &input)?;
-    let start = String::from_utf8_lossy(&input[..input.len().min(200)]).into_owned();
-    Ok(Some(format!("{name} breaks on {} ({} bytes): {start:?}", file.display(), input.len())))
+    save(name, &format!("mutant-of-{number}"), &input).map(Some)
 }

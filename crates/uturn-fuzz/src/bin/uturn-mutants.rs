@@ -1,49 +1,148 @@
-//! Runs every target, or those that are named, over its seeds and a count of mutants: `uturn-mutants
-//! COUNT NUMBER [NAME…]`. Another number gives other mutants, the same on every machine. `cargo xtask fuzz --short` runs this.
+//! Tries targets, all or those that are named, over their seeds and mutants of them: `uturn-mutants
+//! COUNT NUMBER [NAME…]`, each with so many mutants. With `--in-all`, COUNT is the number of mutants of
+//! all of them: those that take less time get more. Another NUMBER gives other mutants, the same on every
+//! machine. `cargo xtask fuzz --short` and `--mutants` run this.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that reports")]
 
+use std::env;
+use std::io;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use uturn_fuzz::TARGETS;
-use uturn_fuzz::run::first_broken;
+use uturn_fuzz::corpus::seeds;
+use uturn_fuzz::watched::{CHILD, Inputs, Tried, child, watched};
+use uturn_fuzz::{TARGETS, Target};
+
+/// How many mutants one process tries of one sequence.
+const BATCH: usize = 20_000;
+
+/// How many mutants show how long a target takes.
+const MEASURED: usize = 200;
+
+/// Each target gets at least the mutants of all, divided by this.
+const LEAST_SHARE: usize = 500;
+
+type Named = (&'static str, Target);
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<String> = env::args().skip(1).collect();
+    let done = match words.split_first() {
+        Some((first, [name, rest @ ..])) if first == CHILD => run_child(name, rest).map(|()| true),
+        Some((first, rest)) if first == "--in-all" => run(rest, true),
+        _ => run(&words, false),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(why) => {
+            eprintln!("error: {why}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run_child(name: &str, rest: &[String]) -> io::Result<()> {
+    let target = TARGETS.iter().find(|(known, _)| *known == name);
+    let (_, target) = target.ok_or_else(|| io::Error::other(format!("no target {name}")))?;
+    child(name, &texts(name)?, rest, &mut |input| target(input))
+}
+
+fn texts(name: &str) -> io::Result<Vec<Vec<u8>>> {
+    Ok(seeds(name)?.into_iter().map(|(_, bytes)| bytes).collect())
+}
+
+fn run(words: &[String], is_in_all: bool) -> io::Result<bool> {
     let numbers: Vec<u64> = words.iter().take(2).map_while(|word| word.parse().ok()).collect();
     let names = words.get(2..).unwrap_or_default();
     let is_known = |name: &String| TARGETS.iter().any(|(known, _)| known == name);
     let ([count, number], true) = (&numbers[..], names.iter().all(is_known)) else {
-        eprintln!("usage: uturn-mutants COUNT NUMBER [NAME…]");
-        return ExitCode::from(2);
+        return Err(io::Error::other("usage: uturn-mutants [--in-all] COUNT NUMBER [NAME…]"));
     };
-    let (number, is_wanted) =
-        (*number, |name: &str| names.is_empty() || names.iter().any(|wanted| wanted == name));
-    let targets: Vec<_> = TARGETS.iter().filter(|(name, _)| is_wanted(name)).collect();
-    let count = usize::try_from(*count).unwrap_or(usize::MAX);
+    let is_wanted = |name: &str| names.is_empty() || names.iter().any(|wanted| wanted == name);
+    let targets: Vec<Named> = TARGETS.iter().filter(|(name, _)| is_wanted(name)).copied().collect();
+    let (number, count) = (*number, usize::try_from(*count).unwrap_or(usize::MAX));
     let began = Instant::now();
-    let (next, failures) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let counts = match is_in_all {
+        true => shares(&targets, count, number)?,
+        false => vec![count; targets.len()],
+    };
+    println!(
+        "{:<22} {:>10} {:>10} {:>9} {:>9} {:>6}",
+        "TARGET", "INPUTS", "TAKEN", "CPU s", "MOST ms", "MiB"
+    );
+    let (next, is_well, in_all) = (AtomicUsize::new(0), AtomicBool::new(true), Mutex::new(0));
     let work = || {
-        while let Some((name, target)) = targets.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let said = first_broken(name, *target, number, count);
-            let said = said.unwrap_or_else(|why| Some(format!("{name} cannot run: {why}")));
-            if let Some(fault) = said {
-                failures.fetch_add(1, Ordering::Relaxed);
-                eprintln!("{fault}");
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let (Some((name, _)), Some(count)) = (targets.get(at), counts.get(at)) else { return };
+            match tried(name, number, *count) {
+                Ok(tried) => {
+                    print(name, &tried);
+                    is_well.fetch_and(tried.findings.is_empty(), Ordering::Relaxed);
+                    *in_all.lock().expect("nothing panics with it") += tried.inputs;
+                }
+                Err(why) => {
+                    eprintln!("{name} cannot run: {why}");
+                    is_well.store(false, Ordering::Relaxed);
+                }
             }
         }
     };
     let threads = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
     println!(
-        "{} targets, {count} mutants of sequence {number} each: {} s",
+        "{} targets, {} inputs of sequence {number}: {} s",
         targets.len(),
+        in_all.into_inner().unwrap_or_default(),
         began.elapsed().as_secs()
     );
-    match failures.into_inner() {
-        0 => ExitCode::SUCCESS,
-        _ => ExitCode::FAILURE,
+    Ok(is_well.into_inner())
+}
+
+/// How many mutants each target gets of a count: such that a target which takes a hundredth of the time
+/// gets ten times as many.
+fn shares(targets: &[Named], count: usize, number: u64) -> io::Result<Vec<usize>> {
+    let weight = |(name, _): &Named| {
+        let seeds = texts(name)?;
+        let tried = watched(Inputs { name, seeds: &seeds, number, mutants: MEASURED })?;
+        let each = tried.time.as_secs_f64() / tried.inputs.max(1) as f64;
+        Ok(each.max(1e-6).sqrt().recip())
+    };
+    let weights = targets.iter().map(weight).collect::<io::Result<Vec<f64>>>()?;
+    let sum: f64 = weights.iter().sum();
+    let least = count / LEAST_SHARE;
+    let share = |weight: f64| ((count as f64 * weight / sum) as usize).max(least);
+    Ok(weights.into_iter().map(share).collect())
+}
+
+/// Tries so many mutants, of a sequence for each batch, and the seeds with each.
+fn tried(name: &str, number: u64, count: usize) -> io::Result<Tried> {
+    let seeds = texts(name)?;
+    let mut tried = Tried::default();
+    for (batch, from) in (0..count.max(1)).step_by(BATCH).enumerate() {
+        let mutants = BATCH.min(count - from);
+        let number = number.wrapping_add(batch as u64);
+        tried.add(watched(Inputs { name, seeds: &seeds, number, mutants })?);
+        if !tried.findings.is_empty() {
+            break;
+        }
+    }
+    Ok(tried)
+}
+
+fn print(name: &str, tried: &Tried) {
+    println!(
+        "{name:<22} {:>10} {:>10} {:>9.1} {:>9.1} {:>6}",
+        tried.inputs,
+        tried.taken,
+        tried.time.as_secs_f64(),
+        tried.slowest.as_secs_f64() * 1e3,
+        tried.peak >> 20,
+    );
+    for finding in &tried.findings {
+        println!("{finding}");
     }
 }

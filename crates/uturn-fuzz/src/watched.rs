@@ -1,0 +1,272 @@
+//! Tries inputs in a process of their own, which has limits on memory and time. What ends that process
+//! is a finding like a broken promise: the next process goes on behind it.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::limits::{self, MOST_MEMORY, MOST_TIME};
+use crate::mutate::Mutants;
+use crate::run::save;
+
+/// The first argument of the process that tries inputs.
+pub const CHILD: &str = "--try";
+
+/// Where there are more findings than these, the rest of the inputs is left out.
+const MOST_FINDINGS: usize = 20;
+
+/// Some inputs: seeds, and so many mutants of them from the sequence with this number.
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs<'a> {
+    /// What takes them: the name of a target, or another word.
+    pub name: &'a str,
+    /// The seeds.
+    pub seeds: &'a [Vec<u8>],
+    /// The number of the sequence.
+    pub number: u64,
+    /// How many mutants.
+    pub mutants: usize,
+}
+
+impl Inputs<'_> {
+    /// All of them, seeds first.
+    fn all(&self) -> impl Iterator<Item = Vec<u8>> {
+        let mutants = Mutants::new(self.seeds, self.number).take(self.mutants);
+        self.seeds.iter().cloned().chain(mutants)
+    }
+}
+
+/// What came of some inputs.
+#[derive(Clone, Debug, Default)]
+pub struct Tried {
+    /// How many were tried.
+    pub inputs: u64,
+    /// How many of them were taken for valid.
+    pub taken: u64,
+    /// The time on a processor of all.
+    pub time: Duration,
+    /// The most that one took.
+    pub slowest: Duration,
+    /// The most memory at once, in bytes.
+    pub peak: u64,
+    /// What was found: a line for each place that broke a promise, with the file of an input.
+    pub findings: Vec<String>,
+}
+
+impl Tried {
+    /// Adds what came of others.
+    pub fn add(&mut self, other: Self) {
+        self.inputs += other.inputs;
+        self.taken += other.taken;
+        self.time += other.time;
+        self.slowest = self.slowest.max(other.slowest);
+        self.peak = self.peak.max(other.peak);
+        self.findings.extend(other.findings);
+    }
+}
+
+/// Tries all inputs in processes of this program, which has to call [`child`] where its first argument is
+/// [`CHILD`], with the rest of its arguments.
+///
+/// # Errors
+/// If such a process cannot be run, or a finding not saved.
+pub fn watched(inputs: Inputs<'_>) -> io::Result<Tried> {
+    let place = Place::new()?;
+    let all = inputs.seeds.len() + inputs.mutants;
+    let (mut tried, mut from) = (Tried::default(), 0);
+    while from < all {
+        let output = start(inputs, from, &place)?;
+        let ended = fs::read_to_string(ended_of(&place.0)).ok();
+        if let Some(told) = ended.filter(|_| output.status.success()) {
+            tried.add(read_told(&told));
+            break;
+        }
+        let at = fs::read(at_of(&place.0))?;
+        let at = <[u8; 8]>::try_from(&*at).map(u64::from_le_bytes);
+        let at = at.map_err(|_| {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            io::Error::other(format!("the process ended before its first input: {said}"))
+        })?;
+        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        let input = inputs.all().nth(at).unwrap_or_default();
+        tried.inputs += (at + 1 - from) as u64;
+        tried.findings.push(found(inputs, at, &input, &why_it_ended(&output))?);
+        if tried.findings.len() >= MOST_FINDINGS {
+            break;
+        }
+        from = at + 1;
+    }
+    Ok(tried)
+}
+
+fn start(inputs: Inputs<'_>, from: usize, place: &Place) -> io::Result<Output> {
+    let _ = fs::remove_file(ended_of(&place.0));
+    let numbers = [inputs.number, inputs.mutants as u64, from as u64].map(|own| own.to_string());
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args([CHILD, inputs.name]).args(numbers).arg(&place.0).stdin(Stdio::null()).output()
+}
+
+/// What a process said that did not get to the end of its inputs.
+fn why_it_ended(output: &Output) -> String {
+    let said = String::from_utf8_lossy(&output.stderr);
+    let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let memory = MOST_MEMORY >> 20;
+    format!("the process that has {memory} MiB ended with {}: {last}", output.status)
+}
+
+/// Saves the input of a finding, and returns the lines that say so.
+fn found(inputs: Inputs<'_>, at: usize, input: &[u8], why: &str) -> io::Result<String> {
+    let file = format!("mutant-{at}-of-{}", inputs.number);
+    save(inputs.name, &file, input).map(|line| format!("{line}\n  {why}"))
+}
+
+/// What a process told that tried all of its inputs.
+fn read_told(told: &str) -> Tried {
+    let told: Value = serde_json::from_str(told).unwrap_or_default();
+    let number = |key: &str| told[key].as_u64().unwrap_or_default();
+    let findings = told["findings"].as_array().into_iter().flatten();
+    Tried {
+        inputs: number("inputs"),
+        taken: number("taken"),
+        time: Duration::from_micros(number("time")),
+        slowest: Duration::from_micros(number("slowest")),
+        peak: number("peak"),
+        findings: findings.filter_map(Value::as_str).map(str::to_owned).collect(),
+    }
+}
+
+/// The arguments of the process that tries inputs.
+struct ChildArguments {
+    number: u64,
+    mutants: usize,
+    from: usize,
+    place: PathBuf,
+}
+
+/// Tries inputs in this process, from the arguments behind the name of what takes them. Whatever breaks a
+/// promise is told, once for each place in the code.
+///
+/// # Errors
+/// If the arguments are not those of [`watched`], no limit can be set or nothing can be written.
+pub fn child(
+    name: &str,
+    seeds: &[Vec<u8>],
+    arguments: &[String],
+    target: &mut dyn FnMut(&[u8]) -> bool,
+) -> io::Result<()> {
+    let wrong = || io::Error::other(format!("{arguments:?} are no arguments of this program"));
+    let ChildArguments { number, mutants, from, place } = read(arguments).ok_or_else(wrong)?;
+    let inputs = Inputs { name, seeds, number, mutants };
+    let broken = note_panics();
+    limits::limit_memory()?;
+    let (mut tried, mut places) = (Tried::default(), Vec::new());
+    let mut limited = None;
+    let mut at_file = File::create(at_of(&place))?;
+    for (at, input) in inputs.all().enumerate().skip(from) {
+        write_at(&mut at_file, at as u64)?;
+        let before = limits::processor_time();
+        if limited.is_none_or(|limited| before.saturating_sub(limited) > MOST_TIME / 2) {
+            limits::limit_time()?;
+            limited = Some(before);
+        }
+        let done = catch_unwind(AssertUnwindSafe(|| target(&input)));
+        let time = limits::processor_time().saturating_sub(before);
+        tried.inputs += 1;
+        tried.taken += u64::from(matches!(done, Ok(true)));
+        tried.time += time;
+        tried.slowest = tried.slowest.max(time);
+        let why = match done {
+            Err(_) => broken.lock().map(|mut broken| broken.take()).ok().flatten(),
+            Ok(_) if time > MOST_TIME => {
+                Some(("time".to_owned(), format!("{} s on a processor", time.as_secs())))
+            }
+            Ok(_) => None,
+        };
+        let Some((place, why)) = why.filter(|(place, _)| !places.contains(place)) else { continue };
+        places.push(place);
+        tried.findings.push(found(inputs, at, &input, &why)?);
+        if tried.findings.len() >= MOST_FINDINGS {
+            break;
+        }
+    }
+    let told = json!({
+        "inputs": tried.inputs,
+        "taken": tried.taken,
+        "time": tried.time.as_micros() as u64,
+        "slowest": tried.slowest.as_micros() as u64,
+        "peak": limits::peak_memory(),
+        "findings": tried.findings,
+    });
+    fs::write(ended_of(&place), told.to_string())
+}
+
+fn read(arguments: &[String]) -> Option<ChildArguments> {
+    let [number, mutants, from, place] = arguments else { return None };
+    Some(ChildArguments {
+        number: number.parse().ok()?,
+        mutants: mutants.parse().ok()?,
+        from: from.parse().ok()?,
+        place: place.into(),
+    })
+}
+
+/// Writes which input is next, for the process that watches this one.
+fn write_at(file: &mut File, at: u64) -> io::Result<()> {
+    use std::io::Seek as _;
+    file.rewind()?;
+    file.write_all(&at.to_le_bytes())
+}
+
+/// The place in the code of the last panic, and what it said: the start of it, since it may hold the
+/// input.
+fn note_panics() -> Arc<Mutex<Option<(String, String)>>> {
+    let noted = Arc::new(Mutex::new(None));
+    let note = Arc::clone(&noted);
+    panic::set_hook(Box::new(move |panic| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        let said: String = panic.to_string().chars().take(1_000).collect();
+        // The first says why: others follow from it.
+        if let Ok(mut noted) = note.lock() {
+            noted.get_or_insert((place, said));
+        }
+    }));
+    noted
+}
+
+/// A folder for what the two processes tell each other. It goes when this is dropped.
+struct Place(PathBuf);
+
+impl Place {
+    fn new() -> io::Result<Self> {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("uturn-watched-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // It is in the folder for temporary files.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The file that holds which input is tried.
+fn at_of(place: &Path) -> PathBuf {
+    place.join("at")
+}
+
+/// The file that holds what came of all.
+fn ended_of(place: &Path) -> PathBuf {
+    place.join("ended.json")
+}
