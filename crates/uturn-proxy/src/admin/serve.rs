@@ -1,13 +1,16 @@
 //! The thread that answers the administrator.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::io;
 use std::net::TcpListener as StdListener;
 use std::os::fd::AsFd;
 use std::pin::pin;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use hyper::server::conn::http1;
@@ -15,7 +18,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, LocalOptions};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
@@ -23,7 +26,7 @@ use super::{Command, Known, change};
 use crate::backlog::accept_waiting;
 use crate::descriptors::Purpose;
 
-/// Connections at a time; more wait.
+/// Connections at a time. Who has not asked for anything makes room for another one.
 const CONNECTIONS: usize = 64;
 
 /// How long a connection may take, from its beginning to its end.
@@ -121,37 +124,86 @@ impl Accepting {
 
 async fn accept(socket: &TcpListener, service: &Service) {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let callers = Callers::default();
     loop {
-        let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
         match socket.accept().await {
             // The rest is kept for health checks.
             Ok((stream, _)) if !service.allows(&stream) => {
+                callers.make_room();
                 drop(stream);
                 sleep(EXHAUSTED).await;
             }
-            Ok((stream, _)) => spawn_serving(stream, service, Some(place)),
+            Ok((stream, _)) => {
+                if room.available_permits() == 0 {
+                    callers.make_room();
+                }
+                let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
+                spawn_serving(stream, service, Some((callers.add(), place)));
+            }
             Err(_) => sleep(EXHAUSTED).await,
         }
     }
 }
 
+/// Who has a connection.
+#[derive(Debug, Default)]
+struct Caller {
+    has_asked: Cell<bool>,
+    leaves: Notify,
+}
+
+/// Those who have not asked for anything, the oldest first.
+#[derive(Debug, Default)]
+struct Callers(RefCell<VecDeque<Weak<Caller>>>);
+
+impl Callers {
+    fn add(&self) -> Rc<Caller> {
+        let caller = Rc::new(Caller::default());
+        let mut callers = self.0.borrow_mut();
+        callers.retain(|caller| caller.upgrade().is_some_and(|caller| !caller.has_asked.get()));
+        callers.push_back(Rc::downgrade(&caller));
+        caller
+    }
+
+    /// Has the oldest leave.
+    fn make_room(&self) {
+        let mut callers = self.0.borrow_mut();
+        while let Some(oldest) = callers.pop_front() {
+            if let Some(caller) = oldest.upgrade().filter(|caller| !caller.has_asked.get()) {
+                return caller.leaves.notify_one();
+            }
+        }
+    }
+}
+
 /// Serves a connection in a task of its own, which gives its place back.
-fn spawn_serving(stream: TcpStream, service: &Service, place: Option<OwnedSemaphorePermit>) {
+fn spawn_serving(
+    stream: TcpStream,
+    service: &Service,
+    place: Option<(Rc<Caller>, OwnedSemaphorePermit)>,
+) {
     let service = service.clone();
     spawn_local(async move {
+        let (caller, place) = place.unzip();
+        let caller = caller.unwrap_or_default();
         // A client that is too slow, or breaks the protocol, gets no answer.
-        serve_for_a_while(stream, &service.known).await;
+        serve_for_a_while(stream, &service.known, &caller).await;
         drop((place, service));
     });
 }
 
-async fn serve_for_a_while(stream: TcpStream, known: &Arc<Known>) {
+async fn serve_for_a_while(stream: TcpStream, known: &Arc<Known>, caller: &Rc<Caller>) {
     let (began, limit) = (Instant::now(), Rc::new(Cell::new(LIMIT)));
-    let mut served = pin!(serve(stream, known, &limit));
+    let mut served = pin!(serve(stream, known, &limit, caller));
+    let mut leaves = pin!(caller.leaves.notified());
+    let mut served_or_left = pin!(poll_fn(|cx| match leaves.as_mut().poll(cx) {
+        Poll::Ready(()) => Poll::Ready(()),
+        Poll::Pending => served.as_mut().poll(cx).map(|_| ()),
+    }));
     loop {
         let end = began + limit.get();
         // Meanwhile the limit may have become another one.
-        if timeout_at(end, &mut served).await.is_ok() || end == began + limit.get() {
+        if timeout_at(end, &mut served_or_left).await.is_ok() || end == began + limit.get() {
             return;
         }
     }
@@ -161,8 +213,10 @@ async fn serve(
     stream: TcpStream,
     known: &Arc<Known>,
     limit: &Rc<Cell<Duration>>,
+    caller: &Caller,
 ) -> hyper::Result<()> {
     let answer = service_fn(|request| {
+        caller.has_asked.set(true);
         let (known, limit) = (Arc::clone(known), Rc::clone(limit));
         let may_change = move || limit.set(LIMIT_OF_CHANGES);
         async move { Ok::<_, Infallible>(change::answer(request, &known, may_change).await) }
@@ -170,4 +224,42 @@ async fn serve(
     let mut builder = http1::Builder::new();
     builder.keep_alive(false).half_close(true);
     builder.serve_connection(TokioIo::new(stream), answer).await
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[test]
+    fn the_oldest_that_has_not_asked_makes_room() {
+        let runtime = Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let callers = Callers::default();
+            let [asked, oldest, gone, newest] = std::array::from_fn(|_| callers.add());
+            asked.has_asked.set(true);
+            callers.make_room();
+            // It was told before it looks.
+            oldest.leaves.notified().await;
+            drop(gone);
+            callers.make_room();
+            newest.leaves.notified().await;
+            callers.make_room();
+            let told = timeout(Duration::ZERO, asked.leaves.notified()).await;
+            assert!(told.is_err(), "it is being answered");
+            assert!(callers.0.borrow().is_empty());
+        });
+    }
+
+    #[test]
+    fn those_who_are_gone_take_no_memory() {
+        let callers = Callers::default();
+        let kept = callers.add();
+        for _ in 0..1000 {
+            drop(callers.add());
+        }
+        assert!(callers.0.borrow().len() <= 2);
+        drop(kept);
+    }
 }
