@@ -68,16 +68,16 @@ fn edited(mut object: Value, edit: impl FnOnce(&mut Value)) -> Value {
 
 /// An Ingress of `aaa`.
 fn ingress(name: &str, annotations: Value, spec: Value) -> Value {
-    let mut all = json!({ "rules": [{ "host": "a.example.com", "http": { "paths": [
-        { "path": "/", "pathType": "Prefix",
-          "backend": { "service": { "name": "back", "port": { "number": 80 } } } }] } }] });
-    for (key, value) in spec.as_object().unwrap() {
-        all[key] = value.clone();
-    }
-    json!({ "apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
+    let mut object = json!({ "apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
         "metadata": { "name": name, "namespace": "aaa", "uid": format!("uid-aaa/{name}"),
-            "creationTimestamp": "2025-01-01T00:00:00Z", "annotations": annotations },
-        "spec": all })
+            "creationTimestamp": "2025-01-01T00:00:00Z" },
+        "spec": { "rules": [{ "host": "a.example.com", "http": { "paths": [
+            { "path": "/", "pathType": "Prefix",
+              "backend": { "service": { "name": "back", "port": { "number": 80 } } } }] } }] } });
+    object["metadata"]["annotations"] = annotations;
+    let Value::Object(spec) = spec else { panic!("{spec}") };
+    object["spec"].as_object_mut().unwrap().extend(spec);
+    object
 }
 
 /// What a tenant writes: a resource and an object.
@@ -235,7 +235,7 @@ fn attacks(victim: &Victim) -> Vec<(&'static str, &'static str, Value)> {
             "ports that are a text",
             "services",
             edited(of(&json!({ EXISTING: existing })), |object| {
-                object["spec"]["ports"] = "none".into()
+                object["spec"]["ports"] = "none".into();
             }),
         ),
         (

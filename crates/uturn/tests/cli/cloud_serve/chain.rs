@@ -171,7 +171,7 @@ fn one_listener_of_two_tenants() {
     assert!(!chain.told(&other, ""), "{:?}", chain.events());
     assert_eq!(chain.metric("uturn_operator_unserved_objects"), 1);
     // What the other one's tenant changes is done at once, however long the first one waits.
-    let moved = Front { port: chain.site.port(), ..other.clone() };
+    let moved = Front { port: chain.site.port(), ..other };
     chain.config(&moved, 0);
     chain.create(&moved);
     chain.until("the new port", || chain.web(&moved) == Some("served".to_owned()));
