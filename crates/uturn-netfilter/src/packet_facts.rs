@@ -106,6 +106,10 @@ impl Facts {
         self.0.push((fact, holds));
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Drops all facts about a property, because a rule has changed it.
     pub(crate) fn forget(&mut self, subject: FactSubject) {
         self.0.retain(|(fact, _)| fact.subject != subject);
@@ -157,35 +161,33 @@ impl Facts {
         None
     }
 
-    /// The values that are still possible, as ranges.
+    /// The values that are still possible, as ranges in their order.
     fn possible(&self, subject: FactSubject) -> Vec<(u32, u32)> {
-        let mut left = vec![(0, u32::MAX)];
+        let (mut first, mut last) = (0, u32::MAX);
+        let mut excluded: Vec<(u32, u32)> = Vec::new();
         for (fact, holds) in &self.0 {
             // A process that is in none of these groups does not have any of them as its primary
             // group.
             let none =
                 fact.subject == FactSubject::AnyGroup && subject == FactSubject::Group && !holds;
-            if fact.subject != subject && !none {
-                continue;
+            match holds {
+                _ if fact.subject != subject && !none => {}
+                true => (first, last) = (first.max(fact.first), last.min(fact.last)),
+                false => excluded.push((fact.first, fact.last)),
             }
-            let (first, last) = (fact.first, fact.last);
-            let cut = |(from, to): (u32, u32), first: u32, last: u32| {
-                let (from, to) = (from.max(first), to.min(last));
-                (from <= to).then_some((from, to))
-            };
-            left = match holds {
-                true => left.into_iter().filter_map(|range| cut(range, first, last)).collect(),
-                false => left
-                    .into_iter()
-                    .flat_map(|range| {
-                        let below = first.checked_sub(1).and_then(|last| cut(range, 0, last));
-                        let above = last.checked_add(1).and_then(|from| cut(range, from, u32::MAX));
-                        [below, above]
-                    })
-                    .flatten()
-                    .collect(),
-            };
         }
+        excluded.retain(|(from, to)| *to >= first && *from <= last);
+        excluded.sort_unstable();
+        let mut left = Vec::new();
+        let mut next = (first <= last).then_some(first);
+        for (from, to) in excluded.into_iter().filter(|(from, to)| from <= to) {
+            let Some(at) = next else { break };
+            if at < from {
+                left.push((at, from - 1));
+            }
+            next = to.checked_add(1).map(|after| after.max(at)).filter(|at| *at <= last);
+        }
+        left.extend(next.map(|at| (at, last)));
         left
     }
 }

@@ -3,9 +3,11 @@
 use std::cell::Cell;
 use std::mem::size_of;
 
-use uturn_model::Step;
+use uturn_model::{Evidence, Step};
 
 use super::walk::Walk;
+use crate::packet_facts::PacketFact;
+use crate::question::Question;
 
 /// The most branches that wait at a time for the answers to open questions. A walk that needs more
 /// ends [`EndKind::Unsettled`](crate::EndKind::Unsettled).
@@ -19,14 +21,20 @@ const MAX_SPLITS: usize = 4096;
 const MAX_RULES_IN_TURN: u64 = 1_000_000;
 
 /// The most rules that one walk evaluates, all branches together: chains that jump to each other twice on
-/// many levels would take exponential time.
-const MAX_RULES: u64 = 8_000_000;
+/// many levels would take exponential time. kube-proxy's rules for 10,000 Services with 100,000
+/// endpoints need about 100,000 of them.
+const MAX_RULES: u64 = 2_000_000;
 
 /// The most bytes that the branches, steps and ends of one walk have, as far as they are counted.
 const MAX_BYTES: usize = 96 << 20;
 
 /// What a branch takes: its own fields, and about as much on the heap.
 const BRANCH: usize = size_of::<Walk>() + 512;
+
+/// What an answer takes that a branch or an end gives: the question, the fact that follows from it, and the
+/// rule as one that is not modelled.
+const ANSWER: usize =
+    size_of::<(Question, bool)>() + size_of::<(PacketFact, bool)>() + size_of::<Evidence>() + 64;
 
 /// What a step takes: its fields, and the text of a reason that no other step shares.
 const STEP: usize = size_of::<Step>() + 64;
@@ -76,6 +84,8 @@ pub(super) struct OpenBranches {
     pub(super) merges: bool,
     /// The number of branches that wait elsewhere, for others to meet them.
     pub(super) paused: usize,
+    /// The answers of those.
+    pub(super) paused_answers: usize,
     /// How often a branch was split off.
     splits: usize,
     /// The number of rules that all branches have evaluated, and how many they may.
@@ -83,7 +93,9 @@ pub(super) struct OpenBranches {
     max_rules: u64,
     /// The number of steps of all branches, when it was last counted.
     steps: usize,
-    /// The steps of the ends, which share nothing.
+    /// The answers of the branches that wait here, each with its own list of them.
+    answers: usize,
+    /// The bytes of the ends, which share nothing.
     ended: usize,
 }
 
@@ -93,10 +105,12 @@ impl OpenBranches {
             waiting: Branches::new(),
             merges,
             paused: 0,
+            paused_answers: 0,
             splits: 0,
             rules: 0,
             max_rules: budget.left().min(MAX_RULES),
             steps: 0,
+            answers: 0,
             ended: 0,
         }
     }
@@ -104,12 +118,15 @@ impl OpenBranches {
     /// Adds a branch that was split off.
     pub(super) fn push(&mut self, branch: Box<Walk>) {
         self.splits += 1;
+        self.answers += branch.open_questions.len();
         self.waiting.push(branch);
     }
 
     /// Takes the branch that was added last.
     pub(super) fn pop(&mut self) -> Option<Box<Walk>> {
-        self.waiting.pop()
+        let branch = self.waiting.pop()?;
+        self.answers = self.answers.saturating_sub(branch.open_questions.len());
+        Some(branch)
     }
 
     /// The branches that were added since there were this many, to be changed.
@@ -152,15 +169,30 @@ impl OpenBranches {
         self.rules <= self.max_rules && !self.splits_too_often() && self.has_room_for(0)
     }
 
-    /// Counts the steps of a branch that ends. Returns whether there is room for them.
-    pub(super) fn count_end(&mut self, steps: usize) -> bool {
-        let fits = self.has_room_for(steps);
-        self.ended += if fits { steps } else { 0 };
+    /// Counts what a lookup has taken, as so many rules. Returns whether the walk may go on.
+    pub(super) fn count_lookup(&mut self, walk: &Walk, rules: u64) -> bool {
+        self.rules += rules;
+        self.steps = walk.log.steps_of_all();
+        !self.is_used_up() && self.has_room_for(0)
+    }
+
+    /// Whether all rules are evaluated that may be.
+    pub(super) fn is_used_up(&self) -> bool {
+        self.rules > self.max_rules
+    }
+
+    /// Counts the steps and answers of a branch that ends. Returns whether there is room for them.
+    pub(super) fn count_end(&mut self, steps: usize, answers: usize) -> bool {
+        let bytes = steps * STEP + answers * ANSWER;
+        let fits = self.has_room_for(bytes);
+        self.ended += if fits { bytes } else { 0 };
         fits
     }
 
-    fn has_room_for(&self, steps: usize) -> bool {
+    fn has_room_for(&self, more: usize) -> bool {
         let branches = self.waiting.len() + self.paused;
-        branches * BRANCH + (self.steps + self.ended + steps) * STEP <= MAX_BYTES
+        let answers = self.answers + self.paused_answers;
+        let kept = branches * BRANCH + answers * ANSWER + self.steps * STEP + self.ended;
+        kept + more <= MAX_BYTES
     }
 }

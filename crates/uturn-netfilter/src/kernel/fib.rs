@@ -69,13 +69,18 @@ pub(super) struct PolicyQuery<'a, 'w> {
     /// Rules that were skipped.
     pub(super) skipped: Vec<&'a PolicyRule>,
     pub(super) supposed: Vec<Assumption>,
+    /// What it takes, as so many rules: each, and the facts that one is compared with.
+    pub(super) work: u64,
 }
+
+/// Comparing so many facts takes as long as evaluating a rule.
+const FACTS_OF_A_RULE: usize = 8;
 
 impl<'w> PolicyQuery<'_, 'w> {
     /// For lookups on which a walk does not branch: skips rules that are undecided.
     pub(super) fn without_branching(facts: &'w Facts) -> Self {
         let (skipped, supposed) = (Vec::new(), Vec::new());
-        Self { facts, taken: &[], stops: false, skipped, supposed }
+        Self { facts, taken: &[], stops: false, skipped, supposed, work: 0 }
     }
 }
 
@@ -191,6 +196,10 @@ impl Fib {
         while let Some(rule) = self.rules.get(at) {
             let place = at;
             at += 1;
+            policy_query.work += 1;
+            if rule.more.users.is_some() || rule.more.class.is_some() {
+                policy_query.work += (policy_query.facts.len() / FACTS_OF_A_RULE) as u64;
+            }
             if !rule.concerns(family) {
                 continue;
             }
@@ -220,6 +229,7 @@ impl Fib {
                     let target =
                         self.rules[at..].iter().position(|candidate| candidate.priority == *to);
                     at += target.unwrap_or(0);
+                    policy_query.work += target.unwrap_or(0) as u64;
                 }
                 RuleAction::Nop => {}
                 RuleAction::Vrf => policy_query.supposed.push(no_vrf()),

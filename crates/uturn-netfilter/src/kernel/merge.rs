@@ -35,8 +35,10 @@ pub(super) fn follow(
     paused.add(kernel, first);
     while let Some(branches) = paused.furthest_behind() {
         open.paused = paused.len + branches.len();
+        open.paused_answers = paused.answers + answers_of(&branches);
         for walk in branches {
             open.paused -= 1;
+            open.paused_answers -= walk.open_questions.len();
             if let Some(by) = &ends.out_of_budget {
                 let by = by.clone();
                 ends.give_up(walk, by);
@@ -58,6 +60,7 @@ pub(super) fn follow(
                 paused.add(kernel, split_off);
             }
             open.paused = open.paused.max(paused.len);
+            open.paused_answers = open.paused_answers.max(paused.answers);
         }
     }
     ends.all
@@ -68,7 +71,13 @@ pub(super) fn follow(
 struct Paused {
     places: BTreeMap<Position, Meeting>,
     len: usize,
+    /// How many answers they give, all together.
+    answers: usize,
     seed: FastState,
+}
+
+fn answers_of(branches: &Branches) -> usize {
+    branches.iter().map(|walk| walk.open_questions.len()).sum()
 }
 
 /// The branches at one place. No two are in the same state.
@@ -89,6 +98,7 @@ impl Paused {
             Some(at) => here[*at].absorb(*walk),
             None => {
                 alike.push(here.len());
+                self.answers += walk.open_questions.len();
                 here.push(walk);
                 self.len += 1;
             }
@@ -99,6 +109,7 @@ impl Paused {
     fn furthest_behind(&mut self) -> Option<Branches> {
         let (_, meeting) = self.places.pop_first()?;
         self.len -= meeting.branches.len();
+        self.answers -= answers_of(&meeting.branches);
         Some(meeting.branches)
     }
 }
@@ -193,8 +204,8 @@ impl Ends {
             return;
         }
         alike.push(self.all.len());
-        if !open.count_end(log.len()) {
-            // No room for its steps: nothing is said of how it ends.
+        if !open.count_end(log.len(), end.open_questions.len()) {
+            // No room for its steps and answers: nothing is said of how it ends.
             let by = log.latest_evidence();
             self.out_of_budget = by.clone().or_else(|| self.out_of_budget.take());
             let by = by.unwrap_or_else(|| Evidence::kernel("the steps of a walk"));

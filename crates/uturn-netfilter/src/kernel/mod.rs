@@ -151,7 +151,10 @@ impl Kernel {
             let at_limit = open.is_full(ends.len());
             let end = match stages::follow(self, walk, known, open, at_limit) {
                 Followed::Ended(walk, kind) => {
-                    if !open.count_end(walk.log.len()) {
+                    if !open.count_end(walk.log.len(), walk.open_questions.len()) {
+                        return None;
+                    }
+                    if open.is_used_up() && open.splits() > 0 {
                         return None;
                     }
                     walk.end(kind)

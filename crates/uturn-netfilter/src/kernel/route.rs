@@ -4,6 +4,7 @@ use uturn_model::{Assumption, Evidence, Family, StepKind};
 
 use super::compile::Hook;
 use super::fib::{Answer, PolicyQuery, Query, Undecided};
+use super::merge::TOO_MUCH;
 use super::source::{martian, push_ip};
 use super::walk::{OpenBranches, RouteOut, Walk};
 use super::{DeviceSwitches, Kernel};
@@ -252,15 +253,20 @@ impl Kernel {
     ) -> Result<(&'a RouteEntry, usize), EndKind> {
         let dst = query.dst;
         let answer = loop {
-            let stops = open.as_ref().is_some_and(|open| !open.is_full(0));
+            let stops = open.is_some();
             let mut policy_query = PolicyQuery {
                 stops,
                 taken: &walk.policy_answers,
                 ..PolicyQuery::without_branching(&walk.facts)
             };
             let answer = self.fib.look_up(query, &mut policy_query);
-            let PolicyQuery { skipped, supposed, .. } = policy_query;
+            let PolicyQuery { skipped, supposed, work, .. } = policy_query;
+            let may_go_on = open.as_mut().is_none_or(|open| open.count_lookup(walk, work));
             if let (Answer::Undecided(place, rule, about), Some(open)) = (answer, &mut open) {
+                if !may_go_on || open.is_full(0) {
+                    walk.note_unknown(TOO_MUCH, of_policy(rule));
+                    return Err(EndKind::Unsettled);
+                }
                 part(walk, (place, rule, about), open);
                 continue;
             }
