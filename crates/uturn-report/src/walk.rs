@@ -1,5 +1,9 @@
 //! One packet through one node: every way that the walk can end.
 
+mod cases;
+
+use std::collections::{HashMap, HashSet};
+
 use uturn_model::route::Leg;
 use uturn_model::{Assumption, Share, Step, StepKind};
 
@@ -35,7 +39,7 @@ pub struct WalkEnd {
 }
 
 /// Something that holds in a case, or does not.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Case {
     /// The rule that asked for it.
     pub rule: String,
@@ -51,19 +55,26 @@ pub struct Case {
 /// makes no difference do not keep them apart.
 pub fn merged(ends: Vec<WalkEnd>) -> Vec<WalkEnd> {
     let mut merged: Vec<WalkEnd> = Vec::new();
+    let mut unknown: Vec<HashSet<String>> = Vec::new();
+    let mut by_rules: HashMap<Vec<String>, Vec<usize>> = HashMap::new();
     for end in ends {
-        match merged.iter_mut().find(|known| is_alike(known, &end)) {
-            Some(known) => join(known, end),
-            None => merged.push(end),
+        let alike = by_rules.entry(rules(&end)).or_default();
+        match alike.iter().find(|at| is_alike(&merged[**at], &end)) {
+            Some(at) => join(&mut merged[*at], &mut unknown[*at], end),
+            None => {
+                alike.push(merged.len());
+                unknown.push(end.unknown.iter().cloned().collect());
+                merged.push(end);
+            }
         }
     }
     for end in &mut merged {
-        let open: Vec<String> = end.cases.iter().flatten().map(|case| case.rule.clone()).collect();
-        reduce(&mut end.cases);
+        let open = rules_of(&end.cases);
+        cases::reduce(&mut end.cases);
+        let mattering = rules_of(&end.cases);
         for step in end.steps.iter_mut().filter(|step| step.kind == StepKind::Unknown) {
             let rule = step.by.to_string();
-            let matters = end.cases.iter().flatten().any(|case| case.rule == rule);
-            let answer = match (open.contains(&rule), matters, end.cases.len()) {
+            let answer = match (open.contains(&rule), mattering.contains(&rule), end.cases.len()) {
                 (true, false, _) => "here it makes no difference",
                 (true, true, 2..) => "as in one of the cases above",
                 _ => continue,
@@ -76,6 +87,17 @@ pub fn merged(ends: Vec<WalkEnd>) -> Vec<WalkEnd> {
     merged
 }
 
+/// The rules that decided how it ends.
+fn rules(end: &WalkEnd) -> Vec<String> {
+    let known = end.steps.iter().filter(|step| step.kind != StepKind::Unknown);
+    known.map(|step| step.by.to_string()).collect()
+}
+
+/// The rules that ask what the cases answer.
+fn rules_of(cases: &[Vec<Case>]) -> HashSet<String> {
+    cases.iter().flatten().map(|case| case.rule.clone()).collect()
+}
+
 fn is_alike(end: &WalkEnd, other: &WalkEnd) -> bool {
     let steps = |end: &WalkEnd| -> Vec<_> {
         let known = end.steps.iter().filter(|step| step.kind != StepKind::Unknown);
@@ -86,14 +108,12 @@ fn is_alike(end: &WalkEnd, other: &WalkEnd) -> bool {
         && steps(end) == steps(other)
 }
 
-fn join(end: &mut WalkEnd, other: WalkEnd) {
+fn join(end: &mut WalkEnd, unknown: &mut HashSet<String>, other: WalkEnd) {
     end.share += other.share;
     if other.steps.len() > end.steps.len() {
         end.steps = other.steps;
     }
-    let new: Vec<String> =
-        other.unknown.into_iter().filter(|rule| !end.unknown.contains(rule)).collect();
-    end.unknown.extend(new);
+    end.unknown.extend(other.unknown.into_iter().filter(|rule| unknown.insert(rule.clone())));
     let new: Vec<Assumption> = other
         .supposed
         .into_iter()
@@ -101,43 +121,6 @@ fn join(end: &mut WalkEnd, other: WalkEnd) {
         .collect();
     end.supposed.extend(new);
     end.cases.extend(other.cases);
-}
-
-/// Drops questions that do not matter: a case and the same case with one answer reversed lead to
-/// the same end.
-fn reduce(cases: &mut Vec<Vec<Case>>) {
-    while let Some((at, other, case)) = reversed(cases) {
-        cases[at].retain(|kept| kept.question != case.question);
-        cases.remove(other);
-    }
-}
-
-fn reversed(cases: &[Vec<Case>]) -> Option<(usize, usize, Case)> {
-    for (at, first) in cases.iter().enumerate() {
-        for (other, second) in cases.iter().enumerate().skip(at + 1) {
-            let differs = |case: &&Case| !second.contains(case);
-            let mut different = first.iter().filter(differs);
-            let (Some(case), None) = (different.next(), different.next()) else {
-                if first.iter().all(|case| second.contains(case)) && first.len() == second.len() {
-                    return Some((at, other, Case::nothing()));
-                }
-                continue;
-            };
-            let is_reversed =
-                |each: &Case| each.question == case.question && each.holds != case.holds;
-            if first.len() == second.len() && second.iter().any(is_reversed) {
-                return Some((at, other, case.clone()));
-            }
-        }
-    }
-    None
-}
-
-impl Case {
-    fn nothing() -> Self {
-        let (rule, question, words) = (String::new(), String::new(), String::new());
-        Self { rule, question, holds: true, words }
-    }
 }
 
 /// The cases that lead to an end, each in words; none where all do.
