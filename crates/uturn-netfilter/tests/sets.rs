@@ -461,3 +461,29 @@ fn what_ipset_list_prints_is_read_as_what_ipset_save_prints() {
         assert_eq!(ipset::parse("a", text).unwrap_err()[0].to_string(), expected);
     }
 }
+
+/// Ranges on three sides of an entry are as many prefixes as the product of theirs: a set that would need too
+/// many is not known, and the others are.
+#[test]
+fn ranges_that_take_too_much_room_are_not_known() {
+    let mut text =
+        "create wide hash:ip,port,ip family inet hashsize 1024 maxelem 65536\n".to_owned();
+    for number in 0..200 {
+        let entry =
+            format!("10.{number}.0.1-10.{number}.255.254,tcp:1-65534,10.0.0.1-10.255.255.254");
+        writeln!(text, "add wide {entry}").unwrap();
+    }
+    text.push_str("create few hash:ip,port family inet hashsize 1024 maxelem 65536\n");
+    text.push_str("add few 10.1.0.1-10.1.0.200,tcp:1-65534\n");
+    for (rule, expected) in [("few src,dst", 1), ("wide src,dst,dst", 2)] {
+        let mut state = small_state(&format!(
+            "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -m set --match-set {rule} -j DROP\nCOMMIT\n"
+        ));
+        state.sets = ipset::parse("sets", &text).unwrap();
+        let kernel = Kernel::new(state).unwrap();
+        let ends = kernel.walk(&tcp("10.1.0.9:1000", "10.9.9.9:80"), &from("cbr0"), &[]);
+        assert_eq!(ends.len(), expected, "{rule}: {ends:?}");
+        let is_open = ends.iter().all(|end| end.open_questions.len() == expected - 1);
+        assert!(is_open, "{rule}: {ends:?}");
+    }
+}

@@ -13,6 +13,10 @@ use super::{Entry, Part, PartKind, Set, SetKind, Sets};
 use crate::hash::{FastMap, FastSet};
 use crate::packet::IpProtocol;
 
+/// So many prefixes ranges may take in all sets together, besides one for each entry. The kernel adds
+/// ranges of up to 16,384 addresses, and saves them one by one: what passes this was not saved by it.
+const MAX_OF_RANGES: usize = 500_000;
+
 /// All sets, indexed.
 #[derive(Debug, Default)]
 pub(crate) struct Lookup {
@@ -86,7 +90,8 @@ impl Lookup {
     pub(crate) fn new(sets: &Sets) -> Self {
         let names: FastMap<Text, usize> =
             sets.0.iter().enumerate().map(|(at, set)| (set.name.clone(), at)).collect();
-        let sets = sets.0.iter().map(|set| Index::new(set, &names)).collect();
+        let mut room = MAX_OF_RANGES;
+        let sets = sets.0.iter().map(|set| Index::new(set, &names, &mut room)).collect();
         Self { names, sets }
     }
 
@@ -131,7 +136,8 @@ impl Lookup {
 }
 
 impl Index {
-    fn new(set: &Set, names: &FastMap<Text, usize>) -> Self {
+    /// Takes out of `room` what the ranges of the set take. A set whose ranges do not fit is not modelled.
+    fn new(set: &Set, names: &FastMap<Text, usize>, room: &mut usize) -> Self {
         let (kinds, bitmap) = match &set.kind {
             SetKind::Hash(kinds) => (kinds, false),
             SetKind::Bitmap(kinds) => (kinds, true),
@@ -171,16 +177,27 @@ impl Index {
             by_lengths: Vec::new(),
         };
         let mut places = FastMap::default();
+        let mut left = *room;
         for entry in &set.entries {
-            table.add(entry, bits, &mut places);
+            if table.add(entry, bits, &mut places, &mut left).is_none() {
+                return Self { family, shape: Shape::Unmodelled };
+            }
         }
+        *room = left;
         table.sort();
         Self { family, shape: Shape::Table(table) }
     }
 }
 
 impl Table {
-    fn add(&mut self, entry: &Entry, bits: u8, places: &mut FastMap<Lengths, usize>) {
+    /// `None` if there is no room for the prefixes of its ranges.
+    fn add(
+        &mut self,
+        entry: &Entry,
+        bits: u8,
+        places: &mut FastMap<Lengths, usize>,
+        room: &mut usize,
+    ) -> Option<()> {
         let mut unsure = false;
         let wildcard = entry.has("wildcard");
         let mut prefixes: Vec<Vec<(u128, u8)>> = Vec::with_capacity(3);
@@ -215,6 +232,8 @@ impl Table {
         }
         // The hardware address of `bitmap:ip,mac` may be omitted.
         prefixes.resize(3, vec![(0, 0)]);
+        let count: usize = prefixes.iter().map(Vec::len).product();
+        *room = room.checked_sub(count.saturating_sub(1))?;
         if let [Part::Net(_), Part::Iface { bridged: false, .. }] = entry.parts.as_slice() {
             self.with_iface.extend(prefixes[0].iter().map(|(net, length)| (*length, *net)));
         }
@@ -232,6 +251,7 @@ impl Table {
                 }
             }
         }
+        Some(())
     }
 
     /// Applies the set's own mask to prefixes.
