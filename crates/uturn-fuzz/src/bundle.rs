@@ -1,4 +1,4 @@
-//! Bundles, and what is redacted of them. An input is the files of a bundle ([`crate::files`]); or an
+//! Bundles, and what is redacted of them. An input is the files of a bundle (`files.rs`); or an
 //! archive as it is.
 
 use std::fs;

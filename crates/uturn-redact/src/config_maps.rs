@@ -65,7 +65,10 @@ pub(crate) fn config_map(object: &Value, names: &mut Names) -> Redacted {
     };
     let mut redacted = named(namespace, name, names);
     redacted["apiVersion"] = text_of(object, "apiVersion").into();
-    redacted["data"] = data.into();
+    // One without data is read otherwise than one with nothing in it.
+    if object["data"].is_object() {
+        redacted["data"] = data.into();
+    }
     Redacted::Object(redacted)
 }
 

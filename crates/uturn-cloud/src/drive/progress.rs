@@ -168,7 +168,7 @@ mod tests {
         let failed = ("1".to_owned(), Some("no".to_owned()));
         let mut progress = Progress::new(1);
         progress.serves(0, &work(1, &["1"]), refused("lbl-1"));
-        assert_eq!(ended(&mut progress), [failed.clone()]);
+        assert_eq!(ended(&mut progress), std::slice::from_ref(&failed));
         progress.serves(0, &work(2, &["1"]), refused("lbl-other"));
         assert_eq!(ended(&mut progress), [done("1")], "another task's listener");
         let whole = BTreeMap::from([(("lb-1".to_owned(), None), "no".to_owned())]);
