@@ -9,7 +9,6 @@ use uturn_model::lb::{Listener, ListenerProtocol, Rule, Scope, Source, Target, T
 use uturn_model::{LoadBalancer, NamespacedName, ObjectKind, ObjectRef, Port};
 
 pub(crate) mod tls;
-pub(crate) mod wait;
 
 /// A load balancer with one listener, which checks no target.
 pub(crate) fn load_balancer(protocol: ListenerProtocol, rules: Vec<Rule>) -> LoadBalancer {

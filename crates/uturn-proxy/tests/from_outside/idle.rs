@@ -9,8 +9,8 @@ use std::time::Duration;
 use uturn_lb::config::Config;
 use uturn_model::lb::ListenerProtocol;
 
-use crate::common::wait::await_that;
 use crate::support::{Balancer, Host, Wire, listener, settings};
+use crate::wait::await_that;
 
 const SWITCH: &str = "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n\
     Upgrade: websocket\r\n\r\n";

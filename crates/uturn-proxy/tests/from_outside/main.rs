@@ -25,3 +25,5 @@ mod refused;
 mod smuggling;
 mod stickiness;
 mod support;
+#[path = "../common/wait.rs"]
+mod wait;

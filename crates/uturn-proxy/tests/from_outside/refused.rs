@@ -4,8 +4,8 @@ use std::io;
 use std::net::Shutdown;
 use std::time::{Duration, Instant};
 
-use crate::common::wait::await_that;
 use crate::support::{Balancer, Host, PATIENCE, settings};
+use crate::wait::await_that;
 
 /// How long the load balancer takes what a client sends after its answer, and resets nothing.
 const LINGERS: Duration = Duration::from_secs(2);

@@ -15,7 +15,7 @@ use uturn_proxy::{Detail, Observer, Server};
 
 use crate::common::{self, load_balancer};
 
-pub(crate) use crate::common::wait::PATIENCE;
+pub(crate) use crate::wait::PATIENCE;
 
 /// How much longer than usual a run is.
 pub(crate) fn factor() -> usize {
