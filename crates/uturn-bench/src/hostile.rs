@@ -22,17 +22,6 @@ use site::Site;
 use turn::{Company, Turn};
 use verdict::{Left, Verdict};
 
-/// The listeners' ports.
-pub(crate) const HTTP: u16 = 80;
-pub(crate) const HTTPS: u16 = 443;
-pub(crate) const TCP_SSL: u16 = 444;
-/// HTTP behind a proxy that sends PROXY headers.
-pub(crate) const PROXIED: u16 = 81;
-pub(crate) const TCP: u16 = 7000;
-pub(crate) const UDP: u16 = 7001;
-/// The admin address's.
-pub(crate) const ADMIN: u16 = 9900;
-
 /// How long the load balancer may take to give back what hostile clients had taken.
 const LEAVING: Duration = Duration::from_secs(300);
 

@@ -42,6 +42,7 @@ mod load;
 #[cfg(target_os = "linux")]
 mod network;
 #[cfg(target_os = "linux")]
+mod ports;
 mod process;
 #[cfg(target_os = "linux")]
 mod result;

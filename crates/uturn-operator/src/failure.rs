@@ -21,21 +21,6 @@ pub fn event(object: &ObjectRef, error: &RunError) -> Event {
     Event::new(object, code, message)
 }
 
-/// Whether the API would refuse every other call too: it cannot be reached, or it does not accept
-/// who calls.
-pub fn refuses_everything(error: &CallError) -> bool {
-    match error {
-        CallError::Connect(_) => true,
-        CallError::Api { code, .. } => code.starts_with("AuthFailure"),
-        _ => false,
-    }
-}
-
-/// The same of a call of a plan.
-pub(crate) fn is_of_all_calls(error: &RunError) -> bool {
-    matches!(error, RunError::Call { error, .. } if refuses_everything(error))
-}
-
 /// The code for a Service, that for an Ingress, and what happened.
 fn explained(error: &RunError) -> (&'static str, &'static str, &'static str) {
     let (call, code) = match error {

@@ -11,7 +11,6 @@ use uturn_model::ObjectRef;
 use crate::api::Api;
 use crate::clb::{ListenerKey, RuleAt};
 use crate::environment::Environment;
-use crate::failure;
 use crate::ledger::Ledger;
 use crate::observed::observe;
 use crate::plan::{BalancerPlan, Call, ListenerRef, Plan, RuleRef, plan};
@@ -53,6 +52,11 @@ pub enum RunError {
 }
 
 impl RunError {
+    /// Whether the API would refuse every other call too.
+    fn is_of_all_calls(&self) -> bool {
+        matches!(self, Self::Call { error, .. } if refuses_everything(error))
+    }
+
     /// What does not change from attempt to attempt: without the ids of requests.
     pub fn lasting(&self) -> String {
         match self {
@@ -64,6 +68,16 @@ impl RunError {
             }
             other => other.to_string(),
         }
+    }
+}
+
+/// Whether the API would refuse every other call too: it cannot be reached, or it does not accept
+/// who calls.
+pub fn refuses_everything(error: &CallError) -> bool {
+    match error {
+        CallError::Connect(_) => true,
+        CallError::Api { code, .. } => code.starts_with("AuthFailure"),
+        _ => false,
     }
 }
 
@@ -162,7 +176,7 @@ pub async fn run_balancer<A: Api>(
         }
         let objects: BTreeSet<ObjectRef> = objects.into_iter().cloned().collect();
         if let Err(error) = requests::perform(api, call, &mut ids).await {
-            let ends_all = !plan.is_shared() || failure::is_of_all_calls(&error);
+            let ends_all = !plan.is_shared() || error.is_of_all_calls();
             blocked.extend(objects.iter().cloned());
             failed.push(Failed { objects, error });
             match ends_all {

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use super::{Attackers, ending};
-use crate::hostile::HTTP;
+use crate::ports::HTTP;
 
 /// The time from one byte to the next.
 const EVERY: Duration = Duration::from_secs(1);

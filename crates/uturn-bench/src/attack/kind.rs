@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use super::{Attackers, dripping, floods, other};
-use crate::hostile::{ADMIN, HTTP, HTTPS, PROXIED, TCP, TCP_SSL};
+use crate::ports::{ADMIN, HTTP, HTTPS, PROXIED, TCP, TCP_SSL};
 
 /// A kind of hostile client.
 pub(super) struct Kind {

@@ -12,7 +12,7 @@ use tokio::net::{TcpStream, UdpSocket};
 
 use super::dripping::{LARGE, NARROW};
 use super::{Attackers, ending};
-use crate::hostile::{HTTP, UDP};
+use crate::ports::{HTTP, UDP};
 use crate::socket::connect;
 
 /// How many datagrams are sent from one port.

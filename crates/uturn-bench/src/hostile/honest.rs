@@ -1,11 +1,11 @@
 //! Honest clients: on each kind of listener some, at a constant rate.
 
 use super::site::Site;
-use super::{HTTP, HTTPS, PROXIED, TCP, TCP_SSL, UDP};
 use crate::arguments::Exchange;
 use crate::clients::Clients;
 use crate::failure::Failure;
 use crate::load::Measured;
+use crate::ports::{HTTP, HTTPS, PROXIED, TCP, TCP_SSL, UDP};
 
 /// Honest clients of a listener.
 #[derive(Debug)]

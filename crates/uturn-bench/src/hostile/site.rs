@@ -10,11 +10,11 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::metrics::{self, Metrics};
-use super::{ADMIN, HTTP, HTTPS, PROXIED, TCP, TCP_SSL, UDP};
 use crate::arguments::HostileArguments;
 use crate::contestant::write;
 use crate::failure::Failure;
 use crate::network::{Addresses, Forwarding, Middle, Space};
+use crate::ports::{ADMIN, HTTP, HTTPS, PROXIED, TCP, TCP_SSL, UDP};
 use crate::process::Running;
 
 /// How long it may take to serve.

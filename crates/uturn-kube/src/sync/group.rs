@@ -14,11 +14,11 @@ use uturn_operator::api::Api as CloudApi;
 use uturn_operator::clb::Certificate;
 use uturn_operator::environment::{CertificateSecret, Environment, Unread};
 use uturn_operator::event::Event;
-use uturn_operator::failure::{self, refuses_everything};
+use uturn_operator::failure;
 use uturn_operator::ledger::Record;
 use uturn_operator::observed::{Balancer, Observed, complete_all, look};
 use uturn_operator::plan::{BalancerPlan, Call, Plan, adopt, apply, plan};
-use uturn_operator::run::{Done, Failed, RunError, run_balancer};
+use uturn_operator::run::{Done, Failed, RunError, refuses_everything, run_balancer};
 use uturn_operator::wanted::{self, OwnerNote, Wanted};
 
 use super::divide::Members;
