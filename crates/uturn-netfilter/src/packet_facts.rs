@@ -110,6 +110,11 @@ impl Facts {
         self.0.len()
     }
 
+    /// What the list of them takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.capacity() * size_of::<(PacketFact, bool)>()
+    }
+
     /// Drops all facts about a property, because a rule has changed it.
     pub(crate) fn forget(&mut self, subject: FactSubject) {
         self.0.retain(|(fact, _)| fact.subject != subject);

@@ -3,11 +3,9 @@
 use std::cell::Cell;
 use std::mem::size_of;
 
-use uturn_model::{Evidence, Step};
+use uturn_model::Step;
 
 use super::walk::Walk;
-use crate::packet_facts::PacketFact;
-use crate::question::Question;
 
 /// The most branches that wait at a time for the answers to open questions. A walk that needs more
 /// ends [`EndKind::Unsettled`](crate::EndKind::Unsettled).
@@ -31,16 +29,14 @@ const MAX_BYTES: usize = 96 << 20;
 /// What a branch takes: its own fields, and about as much on the heap.
 const BRANCH: usize = size_of::<Walk>() + 512;
 
-/// What an answer takes that a branch or an end gives: the question, the fact that follows from it, and the
-/// rule as one that is not modelled.
-const ANSWER: usize =
-    size_of::<(Question, bool)>() + size_of::<(PacketFact, bool)>() + size_of::<Evidence>() + 64;
-
 /// What a step takes: its fields, and the text of a reason that no other step shares.
 const STEP: usize = size_of::<Step>() + 64;
 
-/// The steps are counted once in so many rules.
-const COUNTED_EVERY: u64 = 256;
+/// What rules have added to steps and lists is counted after so many of them at most.
+const CHECKED_EVERY: u64 = 256;
+
+/// So many entries of a branch's lists are looked through in the time of evaluating one rule.
+const ENTRIES_PER_RULE: usize = 16;
 
 /// How many rules walks may still evaluate, all of them together. A walk that would need more ends
 /// [`EndKind::Unsettled`](crate::EndKind::Unsettled) at the rule where it stopped.
@@ -84,49 +80,53 @@ pub(super) struct OpenBranches {
     pub(super) merges: bool,
     /// The number of branches that wait elsewhere, for others to meet them.
     pub(super) paused: usize,
-    /// The answers of those.
-    pub(super) paused_answers: usize,
     /// How often a branch was split off.
     splits: usize,
     /// The number of rules that all branches have evaluated, and how many they may.
     rules: u64,
     max_rules: u64,
+    /// The number of rules without those for which a branch has yet to pay for looking through its lists.
+    paid: u64,
+    /// The number of rules at which is seen what they have added to steps and lists.
+    next_check: u64,
     /// The number of steps of all branches, when it was last counted.
     steps: usize,
-    /// The answers of the branches that wait here, each with its own list of them.
-    answers: usize,
+    /// What the lists of all branches take.
+    lists: usize,
     /// The bytes of the ends, which share nothing.
     ended: usize,
 }
 
 impl OpenBranches {
     pub(super) fn new(budget: &Budget, merges: bool) -> Self {
+        let max_rules = budget.left().min(MAX_RULES);
         Self {
             waiting: Branches::new(),
             merges,
             paused: 0,
-            paused_answers: 0,
             splits: 0,
             rules: 0,
-            max_rules: budget.left().min(MAX_RULES),
+            max_rules,
+            paid: 0,
+            next_check: CHECKED_EVERY.min(max_rules + 1),
             steps: 0,
-            answers: 0,
+            lists: 0,
             ended: 0,
         }
     }
 
     /// Adds a branch that was split off.
-    pub(super) fn push(&mut self, branch: Box<Walk>) {
+    pub(super) fn push(&mut self, mut branch: Box<Walk>) {
         self.splits += 1;
-        self.answers += branch.open_questions.len();
+        // What it holds is seen at the next rule.
+        self.next_check = 0;
+        branch.count_lists();
         self.waiting.push(branch);
     }
 
     /// Takes the branch that was added last.
     pub(super) fn pop(&mut self) -> Option<Box<Walk>> {
-        let branch = self.waiting.pop()?;
-        self.answers = self.answers.saturating_sub(branch.open_questions.len());
-        Some(branch)
+        self.waiting.pop()
     }
 
     /// The branches that were added since there were this many, to be changed.
@@ -161,19 +161,42 @@ impl OpenBranches {
     }
 
     /// Counts a rule that a branch evaluates. Returns whether the walk may go on.
-    pub(super) fn count_rule(&mut self, walk: &Walk) -> bool {
+    #[inline]
+    pub(super) fn count_rule(&mut self, walk: &mut Walk) -> bool {
         self.rules += 1;
-        if self.rules.is_multiple_of(COUNTED_EVERY) {
-            self.steps = walk.log.steps_of_all();
-        }
-        self.rules <= self.max_rules && !self.splits_too_often() && self.has_room_for(0)
+        self.rules < self.next_check || self.check(walk) && !self.splits_too_often()
     }
 
     /// Counts what a lookup has taken, as so many rules. Returns whether the walk may go on.
-    pub(super) fn count_lookup(&mut self, walk: &Walk, rules: u64) -> bool {
+    pub(super) fn count_lookup(&mut self, walk: &mut Walk, rules: u64) -> bool {
+        self.count_other(rules);
+        self.rules < self.next_check || self.check(walk)
+    }
+
+    /// Counts comparisons of entries in the lists of branches that become one.
+    pub(super) fn count_comparisons(&mut self, entries: usize) {
+        self.count_other((entries / ENTRIES_PER_RULE) as u64);
+    }
+
+    /// Counts work that is not of rules, as so many of them.
+    fn count_other(&mut self, rules: u64) {
         self.rules += rules;
+        self.paid += rules;
+    }
+
+    /// Counts what looking through the lists of this branch took, and the bytes of steps and lists. Returns
+    /// whether there is work and room left.
+    fn check(&mut self, walk: &mut Walk) -> bool {
+        let entries = walk.entries_looked_through();
+        self.rules += (self.rules - self.paid) * (entries / ENTRIES_PER_RULE) as u64;
+        self.paid = self.rules;
+        walk.count_lists();
         self.steps = walk.log.steps_of_all();
-        !self.is_used_up() && self.has_room_for(0)
+        self.lists = walk.list_bytes.of_all();
+        let may_go_on = !self.is_used_up() && self.has_room_for(0);
+        let next = (self.rules + CHECKED_EVERY).min(self.max_rules + 1);
+        self.next_check = if may_go_on { next } else { 0 };
+        may_go_on
     }
 
     /// Whether all rules are evaluated that may be.
@@ -181,9 +204,10 @@ impl OpenBranches {
         self.rules > self.max_rules
     }
 
-    /// Counts the steps and answers of a branch that ends. Returns whether there is room for them.
-    pub(super) fn count_end(&mut self, steps: usize, answers: usize) -> bool {
-        let bytes = steps * STEP + answers * ANSWER;
+    /// Counts the steps and the bytes of lists that the end of a branch keeps. Returns whether there is room
+    /// for them.
+    pub(super) fn count_end(&mut self, steps: usize, lists: usize) -> bool {
+        let bytes = steps * STEP + lists;
         let fits = self.has_room_for(bytes);
         self.ended += if fits { bytes } else { 0 };
         fits
@@ -191,8 +215,7 @@ impl OpenBranches {
 
     fn has_room_for(&self, more: usize) -> bool {
         let branches = self.waiting.len() + self.paused;
-        let answers = self.answers + self.paused_answers;
-        let kept = branches * BRANCH + answers * ANSWER + self.steps * STEP + self.ended;
+        let kept = branches * BRANCH + self.lists + self.steps * STEP + self.ended;
         kept + more <= MAX_BYTES
     }
 }

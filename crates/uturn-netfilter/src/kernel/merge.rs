@@ -32,13 +32,11 @@ pub(super) fn follow(
 ) -> Vec<End> {
     let mut paused = Paused::default();
     let mut ends = Ends::default();
-    paused.add(kernel, first);
+    paused.add(kernel, first, open);
     while let Some(branches) = paused.furthest_behind() {
         open.paused = paused.len + branches.len();
-        open.paused_answers = paused.answers + answers_of(&branches);
         for walk in branches {
             open.paused -= 1;
-            open.paused_answers -= walk.open_questions.len();
             if let Some(by) = &ends.out_of_budget {
                 let by = by.clone();
                 ends.give_up(walk, by);
@@ -46,7 +44,7 @@ pub(super) fn follow(
             }
             let at_limit = open.is_full(ends.all.len());
             match stages::follow(kernel, walk, known, open, at_limit) {
-                Followed::Paused(walk) => paused.add(kernel, walk),
+                Followed::Paused(walk) => paused.add(kernel, walk, open),
                 Followed::Ended(walk, kind) => ends.add(walk, kind, open),
                 Followed::LimitReached(walk, by) => {
                     // Without room for further branches, others may still end.
@@ -57,10 +55,9 @@ pub(super) fn follow(
                 }
             }
             while let Some(split_off) = open.pop() {
-                paused.add(kernel, split_off);
+                paused.add(kernel, split_off, open);
             }
             open.paused = open.paused.max(paused.len);
-            open.paused_answers = open.paused_answers.max(paused.answers);
         }
     }
     ends.all
@@ -71,13 +68,7 @@ pub(super) fn follow(
 struct Paused {
     places: BTreeMap<Position, Meeting>,
     len: usize,
-    /// How many answers they give, all together.
-    answers: usize,
     seed: FastState,
-}
-
-fn answers_of(branches: &Branches) -> usize {
-    branches.iter().map(|walk| walk.open_questions.len()).sum()
 }
 
 /// The branches at one place. No two are in the same state.
@@ -88,17 +79,17 @@ struct Meeting {
 }
 
 impl Paused {
-    fn add(&mut self, kernel: &Kernel, walk: Box<Walk>) {
+    fn add(&mut self, kernel: &Kernel, mut walk: Box<Walk>, open: &mut OpenBranches) {
+        walk.count_lists();
         let mut hasher = self.seed.build_hasher();
         walk.hash_state(&mut hasher);
         let meeting = self.places.entry(Position::of(kernel, &walk)).or_default();
         let alike = meeting.by_state.entry(hasher.finish()).or_default();
         let here = &mut meeting.branches;
         match alike.iter().find(|at| here[**at].is_in_state_of(&walk)) {
-            Some(at) => here[*at].absorb(*walk),
+            Some(at) => open.count_comparisons(here[*at].absorb(*walk)),
             None => {
                 alike.push(here.len());
-                self.answers += walk.open_questions.len();
                 here.push(walk);
                 self.len += 1;
             }
@@ -109,7 +100,6 @@ impl Paused {
     fn furthest_behind(&mut self) -> Option<Branches> {
         let (_, meeting) = self.places.pop_first()?;
         self.len -= meeting.branches.len();
-        self.answers -= answers_of(&meeting.branches);
         Some(meeting.branches)
     }
 }
@@ -195,16 +185,17 @@ impl Ends {
             self.unsettled(walk);
             return;
         }
+        let lists = walk.lists_of_end();
         let (mut end, log) = walk.end_and_log(kind);
         let state = (end.packet, &end.out, end.next_hop, &end.connection);
         let alike = self.by_state.entry(self.seed.hash_one(state)).or_default();
         let known = alike.iter().find(|at| is_same(&self.all[**at], &end));
         if let Some(known) = known {
-            absorb(&mut self.all[*known], end);
+            open.count_comparisons(absorb(&mut self.all[*known], end));
             return;
         }
         alike.push(self.all.len());
-        if !open.count_end(log.len(), end.open_questions.len()) {
+        if !open.count_end(log.len(), lists) {
             // No room for its steps and answers: nothing is said of how it ends.
             let by = log.latest_evidence();
             self.out_of_budget = by.clone().or_else(|| self.out_of_budget.take());
@@ -296,19 +287,25 @@ pub(super) fn is_same(one: &End, other: &End) -> bool {
         )
 }
 
-fn absorb(known: &mut End, other: End) {
+/// Becomes the end of both. Returns how many entries were compared.
+fn absorb(known: &mut End, other: End) -> usize {
     known.share += other.share;
-    add_missing(&mut known.unknown, other.unknown);
-    add_missing(&mut known.supposed, other.supposed);
+    add_missing(&mut known.unknown, other.unknown)
+        + add_missing(&mut known.supposed, other.supposed)
 }
 
-/// Adds what is not there yet.
-pub(super) fn add_missing<T: PartialEq>(all: &mut Vec<T>, more: Vec<T>) {
-    for item in more {
+/// Adds what is not there yet. Returns how many entries were compared.
+pub(super) fn add_missing<T: PartialEq>(all: &mut Vec<T>, more: Vec<T>) -> usize {
+    // Branches that meet have mostly come by the same rules.
+    let same = all.iter().zip(&more).take_while(|(own, other)| own == other).count();
+    let mut compared = same;
+    for item in more.into_iter().skip(same) {
+        compared += all.len();
         if !all.contains(&item) {
             all.push(item);
         }
     }
+    compared
 }
 
 #[cfg(test)]

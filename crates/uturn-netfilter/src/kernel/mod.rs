@@ -15,6 +15,7 @@ mod index;
 mod interface_name;
 mod ipvs;
 mod ipvs_state;
+mod list_bytes;
 mod matching;
 mod merge;
 mod nat;
@@ -151,7 +152,7 @@ impl Kernel {
             let at_limit = open.is_full(ends.len());
             let end = match stages::follow(self, walk, known, open, at_limit) {
                 Followed::Ended(walk, kind) => {
-                    if !open.count_end(walk.log.len(), walk.open_questions.len()) {
+                    if !open.count_end(walk.log.len(), walk.lists_of_end()) {
                         return None;
                     }
                     if open.is_used_up() && open.splits() > 0 {

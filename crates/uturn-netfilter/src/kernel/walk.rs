@@ -8,6 +8,7 @@ use uturn_model::{Assumption, Evidence, Share, Step, StepKind, Text};
 use super::compile::Hook;
 use super::incomplete_capture::CaptureAssumptions;
 use super::ipvs_state::IpvsState;
+use super::list_bytes::ListBytes;
 use super::step_log::StepLog;
 use super::turns::Turns;
 use super::unknown_condition::{AnswerScope, ConditionId};
@@ -51,6 +52,7 @@ pub(super) struct Walk {
     /// random number.
     pub(super) randomized: bool,
     pub(super) log: StepLog,
+    pub(super) list_bytes: ListBytes,
     pub(super) unknown: Vec<Evidence>,
     pub(super) open_questions: Vec<(Question, bool)>,
     /// Assumptions about rules that are not modelled.
@@ -201,6 +203,7 @@ impl Walk {
             proxied: false,
             randomized: false,
             log: StepLog::default(),
+            list_bytes: ListBytes::default(),
             unknown: Vec::new(),
             open_questions: Vec::new(),
             assumed: assumed.clone(),
@@ -227,8 +230,10 @@ impl Walk {
 
     /// Copies the walk for another branch.
     pub(super) fn fork(&mut self) -> Box<Self> {
+        self.count_lists();
         Box::new(Self {
             log: self.log.fork(),
+            list_bytes: self.list_bytes.fork(),
             iif: self.iif.clone(),
             oif: self.oif.clone(),
             route: self.route.clone(),
@@ -297,13 +302,14 @@ impl Walk {
     }
 
     /// The end of the walk.
-    pub(super) fn end(self, kind: EndKind) -> End {
-        let (end, log) = self.end_and_log(kind);
-        End { steps: log.into_steps(), ..end }
+    pub(super) fn end(self: Box<Self>, kind: EndKind) -> End {
+        let (mut end, log) = self.end_and_log(kind);
+        end.steps = log.into_steps();
+        end
     }
 
     /// The end of the walk without its steps, and their log.
-    pub(super) fn end_and_log(self, kind: EndKind) -> (End, StepLog) {
+    pub(super) fn end_and_log(self: Box<Self>, kind: EndKind) -> (End, StepLog) {
         // A reject is translated back as a reply would be, though no conntrack entry remains.
         let is_answered = match &kind {
             EndKind::Local | EndKind::Forward | EndKind::Reject(_) => true,

@@ -28,6 +28,7 @@ impl Walk {
             proxied,
             randomized,
             log: _,
+            list_bytes: _,
             unknown: _,
             open_questions,
             assumed: _,
@@ -91,10 +92,13 @@ impl Walk {
         (&self.recent_entries, &self.turns, self.randomized, self.nft.generated).hash(hasher);
     }
 
-    /// Becomes the branch of both, where they are in the same state. Its steps stay its own.
-    pub(super) fn absorb(&mut self, other: Self) {
+    /// Becomes the branch of both, where they are in the same state. Its steps stay its own. Returns how many
+    /// entries were compared.
+    pub(super) fn absorb(&mut self, other: Self) -> usize {
         self.share += other.share;
-        add_missing(&mut self.unknown, other.unknown);
-        add_missing(&mut self.supposed, other.supposed);
+        let compared = add_missing(&mut self.unknown, other.unknown)
+            + add_missing(&mut self.supposed, other.supposed);
+        self.count_lists();
+        compared
     }
 }
