@@ -2,7 +2,6 @@
 //! fresh.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex as SharedMutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,6 +15,7 @@ use kube::{Client, Config};
 use thiserror::Error;
 use tokio::sync::Mutex;
 use tower::{BoxError, service_fn};
+use uturn_snapshot::whole_file;
 
 use crate::credential::{Credential, Identity, bearer};
 use crate::program::Program;
@@ -68,7 +68,8 @@ impl Source {
             Self::File(path, otherwise) => {
                 let no =
                     |why: String| NoCredentials(format!("tokenFile {}: {why}", path.display()));
-                let text = fs::read_to_string(path).map_err(|why| no(why.to_string()));
+                let text = whole_file::text_of(path, whole_file::SETTINGS)
+                    .map_err(|why| no(why.to_string()));
                 let read = text
                     .and_then(|text| bearer(&text).map_err(|why| no(format!("the token {why}"))));
                 let header = read.or_else(|why| otherwise.clone().ok_or(why))?;

@@ -8,6 +8,7 @@ use k8s_openapi::ByteString;
 use kube::Config;
 use kube::config::{AuthInfo, Cluster, Kubeconfig, KubeconfigError};
 use serde_json::Value;
+use uturn_snapshot::whole_file;
 
 use crate::credential::bearer;
 use crate::credentials::Source;
@@ -223,7 +224,7 @@ fn pem(fields: &Value, name: &str, mark: &str, what: &str) -> Result<bool, Strin
             Ok(ByteString(bytes)) => (bytes, data),
             Err(_) => return Err(format!("{data} is no base64")),
         },
-        (None, Some(path)) => match fs::read(path) {
+        (None, Some(path)) => match whole_file::bytes_of(Path::new(path), whole_file::SETTINGS) {
             Ok(bytes) => (bytes, format!("{name} {path}")),
             Err(why) => return Err(format!("{name} {path}: {why}")),
         },
@@ -261,8 +262,9 @@ fn account(host: &str, port: &str, folder: &Path) -> Result<Found, String> {
     // Those of the system are not asked for then: a pod may have none.
     config.root_cert = Some(Vec::new());
     config.root_cert_file = Some(ca);
-    if let Some(namespace) =
-        fs::read_to_string(&namespace).ok().filter(|text| !text.trim().is_empty())
+    if let Some(namespace) = whole_file::text_of(&namespace, whole_file::SETTINGS)
+        .ok()
+        .filter(|text| !text.trim().is_empty())
     {
         namespace.trim().clone_into(&mut config.default_namespace);
     }

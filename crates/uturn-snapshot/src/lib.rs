@@ -45,6 +45,7 @@ mod room;
 pub mod scenario;
 mod source;
 mod trim;
+pub mod whole_file;
 pub mod yaml;
 
 use std::collections::BTreeMap;

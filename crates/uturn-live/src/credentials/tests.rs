@@ -1,4 +1,4 @@
-use std::{env, process};
+use std::{env, fs, process};
 
 use kube::config::{ExecConfig, ExecInteractiveMode};
 use serde_json::{Value, json};

@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use super::write::{BundleWriter, temporary};
 use super::{BundleManifest, MANIFEST, NODES, NodeCaptured, is_archive};
+use crate::whole_file;
 
 /// Why a capture cannot be added to a bundle.
 #[derive(Debug, Error)]
@@ -75,7 +76,7 @@ pub fn add_node(
 /// What the bundle says of itself with this node in it. Returns `None` if it says nothing.
 fn listed(bundle: &Path, node: &NodeCaptured) -> Result<Option<String>, AddError> {
     let path = bundle.join(MANIFEST);
-    let text = match fs::read_to_string(&path) {
+    let text = match whole_file::text_of(&path, whole_file::SETTINGS) {
         Ok(text) => text,
         Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(why) => return Err(AddError::Io(path, why)),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use std::{fs, io, thread};
+use std::{io, thread};
 
 use uturn_cloud::cloud::{Cloud, FirstError, Settings, StorageError};
 use uturn_cloud::credentials::Credentials;
@@ -18,6 +18,7 @@ use uturn_cloud::refused_targets::RefusedTargets;
 use uturn_cloud::server::{AdminPages, Limits, Server, Stop, Tls};
 use uturn_cloud::store::Store;
 use uturn_lb::special_address::led_to;
+use uturn_snapshot::whole_file;
 
 use crate::cli::{Cloud as Command, CloudServe};
 use crate::printer::Printer;
@@ -192,7 +193,7 @@ fn read<T, E: std::fmt::Display>(
     file: &Path,
     parse: impl FnOnce(&str) -> Result<T, E>,
 ) -> Result<T, Failure> {
-    let text = fs::read_to_string(file)
+    let text = whole_file::text_of(file, whole_file::SETTINGS)
         .map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?;
     parse(&text).map_err(|error| Failure::usage(format!("{}: {error}", file.display())))
 }

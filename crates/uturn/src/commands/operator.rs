@@ -3,13 +3,14 @@
 mod dry;
 mod live;
 
+use std::env;
 use std::num::NonZeroU32;
 use std::path::Path;
-use std::{env, fs};
 
 use uturn_cloud::client::{ClientSettings, Endpoint, Retries};
 use uturn_cloud::credentials::SecretKey;
 use uturn_kube::manifests::{CONFIG_DEFINITION, RIGHTS, rights_with_secrets_of};
+use uturn_snapshot::whole_file;
 
 use crate::cli::{Operator, OperatorRun};
 use crate::printer::Printer;
@@ -67,8 +68,8 @@ fn settings(
 
 fn credential_of(file: &Path) -> Result<(String, String), Failure> {
     let shown = file.display();
-    let text =
-        fs::read_to_string(file).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
+    let text = whole_file::text_of(file, whole_file::SETTINGS)
+        .map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
     let lines = text.lines().map(str::trim);
     let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
     let words: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();

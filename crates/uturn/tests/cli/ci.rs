@@ -131,3 +131,9 @@ fn a_baseline_that_is_none() {
         folder.run(&["scan", "-f", ".", "--baseline", "nowhere.baseline"])
     );
 }
+
+#[test]
+fn a_baseline_without_end() {
+    let said = shop("endless-baseline", "").run(&["scan", "-f", ".", "--baseline", "/dev/zero"]);
+    assert!(said.contains("/dev/zero: cannot be read: it has more than 64 MiB"), "{said}");
+}

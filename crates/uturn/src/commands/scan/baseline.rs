@@ -7,8 +7,12 @@ use uturn_diagnose::Finding;
 use uturn_diagnose::analysis::{Analysis, IgnoreRules, Suppression};
 use uturn_model::Cluster;
 use uturn_report::baseline::Baseline;
+use uturn_snapshot::whole_file;
 
 use crate::status::Failure;
+
+/// What a baseline has at most.
+const MAX: u64 = 64 << 20;
 
 /// A baseline and the name of its file.
 pub(super) struct BaselineFile {
@@ -25,7 +29,8 @@ impl BaselineFile {
     pub(super) fn read(file: Option<&Path>, cluster: &Cluster) -> Result<Option<Self>, Failure> {
         let Some(file) = file else { return Ok(None) };
         let name = file.display().to_string();
-        let text = fs::read_to_string(file).map_err(|why| format!("{name}: cannot be read: {why}"));
+        let text =
+            whole_file::text_of(file, MAX).map_err(|why| format!("{name}: cannot be read: {why}"));
         match text.and_then(|text| Baseline::parse(&text, &name)) {
             Ok(list) => Ok(Some(Self { name, list })),
             Err(fault) => {
