@@ -14,7 +14,7 @@ mod tls;
 
 use std::convert::Infallible;
 use std::io;
-use std::net::{SocketAddr, TcpListener as StdListener};
+use std::net::{IpAddr, SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,10 +31,11 @@ use tokio::runtime::Builder;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use uturn_model::client_network;
 
 pub use self::admin::AdminPages;
 pub use self::limits::Limits;
-use self::places::{Client, Network, Places};
+use self::places::{Client, Places};
 use self::request::Shared;
 use self::stream::TimedStream;
 pub use self::tls::Tls;
@@ -72,7 +73,7 @@ impl Handler {
     async fn answer(
         &self,
         request: Request<Incoming>,
-        network: Network,
+        network: IpAddr,
         limits: &Limits,
     ) -> Response<Full<Bytes>> {
         match self {
@@ -201,7 +202,7 @@ async fn accept(
             sleep(EXHAUSTED).await;
             continue;
         };
-        let network = Network::from(peer.ip());
+        let network = client_network(peer.ip());
         if places.is_full(network) {
             continue;
         }

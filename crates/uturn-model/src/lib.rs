@@ -25,6 +25,7 @@
 pub mod addr;
 pub mod announcement;
 pub mod capture;
+mod client_network;
 pub mod cloud;
 pub mod cluster;
 pub mod controller;
@@ -61,6 +62,7 @@ pub mod workload;
 pub use addr::{Family, Port, Protocol};
 pub use announcement::{AddressPool, AnnouncedBy, Announcement, Announcements};
 pub use capture::{Capture, CaptureFile};
+pub use client_network::client_network;
 pub use cloud::Cloud;
 pub use cluster::{Cluster, Skipped};
 pub use controller::{ControllerListener, IngressController, ProxyExpectation};

@@ -1,13 +1,13 @@
 //! Turns for bodies that are large: so many are read at a time, and fewer of one network.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use super::places::Network;
 use crate::wire::error::{ApiError, ErrorCode};
 
 /// Large bodies that are read at a time; more wait.
@@ -19,15 +19,15 @@ const OF_NETWORK: usize = 4;
 #[derive(Clone, Debug)]
 pub(super) struct LargeBodies {
     all: Arc<Semaphore>,
-    networks: Arc<Mutex<HashMap<Network, Arc<Semaphore>>>>,
+    networks: Arc<Mutex<HashMap<IpAddr, Arc<Semaphore>>>>,
 }
 
 /// A body may be read until this is dropped.
 #[derive(Debug)]
 pub(super) struct Turn {
     permits: Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
-    network: Network,
-    networks: Arc<Mutex<HashMap<Network, Arc<Semaphore>>>>,
+    network: IpAddr,
+    networks: Arc<Mutex<HashMap<IpAddr, Arc<Semaphore>>>>,
 }
 
 impl Default for LargeBodies {
@@ -42,7 +42,7 @@ impl LargeBodies {
     /// # Errors
     ///
     /// Returns the answer to a client whose turn does not come within the limit.
-    pub(super) async fn turn(&self, network: Network, limit: Duration) -> Result<Turn, ApiError> {
+    pub(super) async fn turn(&self, network: IpAddr, limit: Duration) -> Result<Turn, ApiError> {
         let of_network = {
             let mut networks = locked(&self.networks);
             let new = || Arc::new(Semaphore::new(OF_NETWORK));
@@ -89,8 +89,8 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(10);
 
-    fn network(number: u8) -> Network {
-        Network::V4([192, 0, 2, number].into())
+    fn network(number: u8) -> IpAddr {
+        IpAddr::from([192, 0, 2, number])
     }
 
     #[tokio::test(start_paused = true)]

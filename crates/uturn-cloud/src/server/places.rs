@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,26 +12,6 @@ use tokio::time::{Instant, sleep};
 
 /// How long a connection may be idle between requests while another client waits.
 const IDLE: Duration = Duration::from_secs(30);
-
-/// Where a client is: its IPv4 address, or its IPv6 network of 64 bits, of which one client may
-/// have all addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Network {
-    V4(Ipv4Addr),
-    V6([u16; 4]),
-}
-
-impl From<IpAddr> for Network {
-    fn from(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            IpAddr::V4(address) => Self::V4(address),
-            IpAddr::V6(address) => {
-                let [first, second, third, fourth, ..] = address.segments();
-                Self::V6([first, second, third, fourth])
-            }
-        }
-    }
-}
 
 /// The connections that are served.
 #[derive(Debug)]
@@ -44,13 +24,14 @@ pub(super) struct Places {
 struct Open {
     next: u64,
     clients: BTreeMap<u64, Arc<Client>>,
-    networks: HashMap<Network, usize>,
+    networks: HashMap<IpAddr, usize>,
 }
 
 /// A client that has a connection.
 #[derive(Debug)]
 pub(super) struct Client {
-    pub(super) network: Network,
+    /// Its address, or that of its network: see [`client_network`](uturn_model::client_network).
+    pub(super) network: IpAddr,
     doing: Mutex<Doing>,
     leaves: Notify,
 }
@@ -80,12 +61,12 @@ impl Places {
     }
 
     /// Whether a network has all connections that it may have.
-    pub(super) fn is_full(&self, network: Network) -> bool {
+    pub(super) fn is_full(&self, network: IpAddr) -> bool {
         locked(&self.open).networks.get(&network).is_some_and(|open| *open >= self.of_network)
     }
 
     /// Notes a connection.
-    pub(super) fn enter(self: &Arc<Self>, network: Network) -> Place {
+    pub(super) fn enter(self: &Arc<Self>, network: IpAddr) -> Place {
         let doing = Mutex::new(Doing::Silent);
         let client = Arc::new(Client { network, doing, leaves: Notify::new() });
         let mut open = locked(&self.open);
@@ -176,19 +157,16 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use tokio::time::advance;
+    use uturn_model::client_network;
 
     use super::*;
 
-    fn network(address: &str) -> Network {
-        Network::from(address.parse::<IpAddr>().unwrap())
+    fn network(address: &str) -> IpAddr {
+        client_network(address.parse().unwrap())
     }
 
     #[test]
     fn an_ipv6_client_has_one_network() {
-        assert_eq!(network("2001:db8::1"), network("2001:db8::ffff:1"));
-        assert_ne!(network("2001:db8::1"), network("2001:db8:0:1::1"));
-        assert_eq!(network("::ffff:192.0.2.1"), network("192.0.2.1"));
-        assert_ne!(network("192.0.2.1"), network("192.0.2.2"));
         let places = Arc::new(Places::new(2));
         let first = places.enter(network("2001:db8::1"));
         let second = places.enter(network("2001:db8::2"));

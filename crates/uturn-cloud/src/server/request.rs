@@ -1,6 +1,7 @@
 //! One HTTP request: its body is read within limits, and the cloud answers it on a thread that
 //! may wait for the disk.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -14,7 +15,6 @@ use tokio::task::spawn_blocking;
 use super::body::{self, Pace};
 use super::large_bodies::LargeBodies;
 use super::limits::Limits;
-use super::places::Network;
 use crate::cloud::Cloud;
 use crate::wire::authorization::Received;
 use crate::wire::envelope;
@@ -41,7 +41,7 @@ impl Shared {
 pub(super) async fn answer(
     request: Request<Incoming>,
     shared: &Shared,
-    network: Network,
+    network: IpAddr,
     limits: &Limits,
 ) -> Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
