@@ -3,14 +3,12 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::future::poll_fn;
 use std::io;
 use std::net::TcpListener as StdListener;
 use std::os::fd::AsFd;
 use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use hyper::server::conn::http1;
@@ -20,7 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::{JoinHandle, spawn_local};
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::{Command, Known, change};
 use crate::backlog::accept_waiting;
@@ -196,15 +194,13 @@ async fn serve_for_a_while(stream: TcpStream, known: &Arc<Known>, caller: &Rc<Ca
     let (began, limit) = (Instant::now(), Rc::new(Cell::new(LIMIT)));
     let mut served = pin!(serve(stream, known, &limit, caller));
     let mut leaves = pin!(caller.leaves.notified());
-    let mut served_or_left = pin!(poll_fn(|cx| match leaves.as_mut().poll(cx) {
-        Poll::Ready(()) => Poll::Ready(()),
-        Poll::Pending => served.as_mut().poll(cx).map(|_| ()),
-    }));
     loop {
         let end = began + limit.get();
-        // Meanwhile the limit may have become another one.
-        if timeout_at(end, &mut served_or_left).await.is_ok() || end == began + limit.get() {
-            return;
+        tokio::select! {
+            _ = &mut served => return,
+            () = &mut leaves => return,
+            // Meanwhile the limit may have become another one.
+            () = sleep_until(end) => if end == began + limit.get() { return },
         }
     }
 }
