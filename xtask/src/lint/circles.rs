@@ -36,6 +36,9 @@ type ModulePath = Vec<String>;
 /// What one module imports: paths as they are written.
 type Imports = Vec<Vec<String>>;
 
+/// An example of the imports from one submodule to another.
+type Edges<'a> = BTreeMap<(&'a str, String), String>;
+
 /// The modules of a crate.
 #[derive(Debug, Default)]
 struct Modules(BTreeMap<ModulePath, Imports>);
@@ -97,19 +100,17 @@ impl Modules {
         Some(here)
     }
 
-    /// The imports between the direct submodules of a module, each with an example.
-    fn edges(&self, parent: &ModulePath) -> BTreeMap<(&str, String), String> {
-        let depth = parent.len();
-        let mut edges = BTreeMap::new();
+    /// The imports between direct submodules, by the module that has both.
+    fn edges(&self) -> BTreeMap<&[String], Edges<'_>> {
+        let mut edges: BTreeMap<&[String], Edges<'_>> = BTreeMap::new();
         for (from, imports) in &self.0 {
-            if from.len() <= depth || !from.starts_with(parent) {
-                continue;
-            }
             for path in imports {
                 let Some(to) = self.target(from, path, 8) else { continue };
-                if to.len() > depth && to.starts_with(parent) && to[depth] != from[depth] {
-                    let example = format!("{} imports {}", from.join("::"), path.join("::"));
-                    edges.entry((from[depth].as_str(), to[depth].clone())).or_insert(example);
+                let depth = from.iter().zip(&to).take_while(|(own, other)| own == other).count();
+                if let (Some(one), Some(other)) = (from.get(depth), to.get(depth)) {
+                    let example = || format!("{} imports {}", from.join("::"), path.join("::"));
+                    let here = edges.entry(&from[..depth]).or_default();
+                    here.entry((one, other.clone())).or_insert_with(example);
                 }
             }
         }
@@ -123,11 +124,10 @@ impl Modules {
     /// A shortest circle through each folder that is part of one.
     fn circles(&self) -> Vec<String> {
         let mut circles = BTreeSet::new();
-        for parent in self.0.keys() {
-            let edges = self.edges(parent);
+        for (parent, edges) in self.edges() {
             let names: BTreeSet<&str> = edges.keys().map(|(from, _)| *from).collect();
             for name in names {
-                let module = [parent.as_slice(), &[name.to_owned()]].concat();
+                let module = [parent, &[name.to_owned()]].concat();
                 if self.is_folder(&module)
                     && let Some(circle) = shortest_circle(&edges, name)
                 {
@@ -140,7 +140,7 @@ impl Modules {
 }
 
 /// The shortest way from a module back to itself, as the imports it is made of.
-fn shortest_circle(edges: &BTreeMap<(&str, String), String>, start: &str) -> Option<String> {
+fn shortest_circle(edges: &Edges<'_>, start: &str) -> Option<String> {
     let mut ways = vec![(start.to_owned(), Vec::new())];
     let mut seen = BTreeSet::new();
     while !ways.is_empty() {
