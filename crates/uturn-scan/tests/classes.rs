@@ -2,7 +2,7 @@
 //! target one by one through the rules of the whole cluster, and `scan` has to say the same
 //! of the class that the pod is in.
 //!
-//! `UTURN_CASES` says how many clusters (40 if it does not: each run has others).
+//! `UTURN_CASES` says how many clusters (16 if it does not: each run has others).
 
 #[path = "classes/addresses.rs"]
 mod addresses;
@@ -35,7 +35,7 @@ use uturn_snapshot::{Source, read};
 use dice::Dice;
 
 fn cases() -> u32 {
-    env::var("UTURN_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(40)
+    env::var("UTURN_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(16)
 }
 
 /// How a verdict ends, sorted.
