@@ -69,6 +69,7 @@ pub mod policy_rules;
 mod port_names;
 mod question;
 pub mod routes;
+mod rule_text;
 mod state;
 pub mod sysctl;
 

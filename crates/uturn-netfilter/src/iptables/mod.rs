@@ -40,6 +40,7 @@ use std::net::IpAddr;
 use uturn_model::{Evidence, IpNet, Origin, Text};
 
 use crate::packet::IpProtocol;
+use crate::rule_text::rule_text;
 
 /// The words of a line, as `iptables-restore` splits it. Returns `None` if a quote is not closed.
 pub fn rule_words(line: &str) -> Option<Vec<String>> {
@@ -230,11 +231,11 @@ impl Rule {
         })
     }
 
-    /// The rule as evidence: as `iptables-save` prints it in `chain`.
+    /// The rule as evidence: as `iptables-save` prints it in `chain`, in short if it is very long.
     pub fn by(&self, chain: &str) -> Evidence {
         Evidence::Iptables {
             chain: chain.into(),
-            rule: self.line(chain).to_string().into(),
+            rule: rule_text(self.line(chain)),
             origin: self.origin.clone(),
         }
     }

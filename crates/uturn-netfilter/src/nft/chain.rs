@@ -6,6 +6,7 @@ use uturn_model::{Evidence, Origin, Text};
 
 use super::{Statement, TableFamily, print_rule};
 use crate::iptables::Policy;
+use crate::rule_text::rule_text;
 
 /// A chain.
 #[derive(Clone, Debug)]
@@ -118,12 +119,9 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// The rule as evidence: as `nft list ruleset` prints it in a table of `family`.
+    /// The rule as evidence: as `nft list ruleset` prints it in a table of `family`, in short if it is very long.
     pub fn by(&self, family: TableFamily) -> Evidence {
-        Evidence::Nftables {
-            rule: self.line(family).to_string().into(),
-            origin: self.origin.clone(),
-        }
+        Evidence::Nftables { rule: rule_text(self.line(family)), origin: self.origin.clone() }
     }
 
     /// As `nft list ruleset` prints it in a table of `family`.
