@@ -4,9 +4,9 @@
 
 mod common;
 
-use common::{small_state, tcp};
+use common::{from, small_state, tcp};
 use uturn_model::{Share, StepKind};
-use uturn_netfilter::{Assumptions, Budget, End, EndKind, Entry, Kernel, policy_rules};
+use uturn_netfilter::{Assumptions, Budget, End, EndKind, Entry, Kernel, ipset, nft, policy_rules};
 
 /// More rules than two attempts at one walk need.
 const ENOUGH: u64 = 4_100_000;
@@ -52,6 +52,49 @@ fn few_rules_are_all_followed() {
         assert!(ends.iter().all(|end| end.kind == EndKind::Forward));
         assert!(ends.len() >= 201, "{} ends", ends.len());
     }
+}
+
+/// What a walk takes through rules that look up a route, or a list of sets, each time.
+fn work_of(iptables: &str, nft: &str, sets: &str, policy: &str) -> u64 {
+    let mut state = small_state(iptables);
+    state.nft = nft::parse("nft.txt", nft).unwrap();
+    state.sets = ipset::parse("ipset.save", sets).unwrap();
+    let policy = format!("0:\tfrom all lookup local\n{policy}32766:\tfrom all lookup main\n");
+    state.rules = policy_rules::parse("rule", &policy).unwrap();
+    let kernel = Kernel::new(state).unwrap();
+    let budget = Budget::of_rules(2 * ENOUGH);
+    let packet = tcp("10.1.0.9:1000", "10.9.9.9:80");
+    let ends = kernel.walk_within(&packet, &from("cbr0"), &[], &Assumptions::default(), &budget);
+    assert!(Share::add_up_to_all(ends.iter().map(|end| end.share)));
+    2 * ENOUGH - budget.left()
+}
+
+#[test]
+fn lookups_that_rules_make_are_counted() {
+    let marked = |count: usize| -> String {
+        (0..count)
+            .map(|at| format!("{}:\tfrom all fwmark {} lookup 77\n", 1 + at, 1 + at))
+            .collect()
+    };
+    let nft = |count: usize| {
+        let rules = "fib saddr . iif oif missing drop\n".repeat(count);
+        format!("table ip t {{ chain c {{ type filter hook prerouting priority 0;\n{rules}}} }}")
+    };
+    let least = 500 * 1_000;
+    assert!(work_of("", &nft(500), "", &marked(1_000)) > least);
+    let rules = "-A FORWARD -m rpfilter --invert -j DROP\n".repeat(500);
+    let iptables = format!("*mangle\n:FORWARD ACCEPT [0:0]\n{rules}COMMIT\n");
+    let way_back = iptables.replace("FORWARD", "PREROUTING");
+    assert!(work_of(&way_back, "", "", &marked(1_000)) > least);
+    let members: String = (0..1_000)
+        .map(|at| format!("create s{at} hash:ip family inet\n"))
+        .chain(std::iter::once("create all list:set size 1000\n".to_owned()))
+        .chain((0..1_000).map(|at| format!("add all s{at}\n")))
+        .collect();
+    let listed = iptables.replace("rpfilter --invert", "set --match-set all src");
+    assert!(work_of(&listed, "", &members, "") > least / 8);
+    // All of it is limited.
+    assert!(work_of("", &nft(9_000), "", &marked(9_000)) < ENOUGH);
 }
 
 #[test]

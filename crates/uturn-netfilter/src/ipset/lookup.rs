@@ -4,6 +4,7 @@
 //! Entries are stored by their prefix lengths, one table for each combination of lengths, and the
 //! tables are queried from the longest prefixes to the shortest, as the kernel does.
 
+use std::cell::Cell;
 use std::net::IpAddr;
 
 use uturn_model::{Family, Text};
@@ -16,6 +17,9 @@ use crate::packet::IpProtocol;
 /// So many prefixes ranges may take in all sets together, besides one for each entry. The kernel adds
 /// ranges of up to 16,384 addresses, and saves them one by one: what passes this was not saved by it.
 const MAX_OF_RANGES: usize = 500_000;
+
+/// Looking into so many sets of a list takes as long as evaluating a rule.
+const SETS_OF_A_RULE: usize = 4;
 
 /// All sets, indexed.
 #[derive(Debug, Default)]
@@ -101,14 +105,22 @@ impl Lookup {
 
     /// Looks up a packet in a set; `probes` has one end of the packet for each direction in the
     /// rule.
-    pub(crate) fn ask(&self, name: &str, probes: &[Probe<'_>], family: Family) -> Found {
+    ///
+    /// Adds to `work` what a list of sets takes, as so many rules.
+    pub(crate) fn ask(
+        &self,
+        name: &str,
+        probes: &[Probe<'_>],
+        family: Family,
+        work: &Cell<u64>,
+    ) -> Found {
         match self.names.get(name) {
-            Some(at) => self.ask_one(*at, probes, family),
+            Some(at) => self.ask_one(*at, probes, family, work),
             None => Found::Unknown,
         }
     }
 
-    fn ask_one(&self, at: usize, probes: &[Probe<'_>], family: Family) -> Found {
+    fn ask_one(&self, at: usize, probes: &[Probe<'_>], family: Family, work: &Cell<u64>) -> Found {
         let set = &self.sets[at];
         if set.family.is_some_and(|own| own != family) {
             return Found::No;
@@ -118,12 +130,13 @@ impl Lookup {
             Shape::Table(table) => table.ask(probes),
             Shape::List(members) => {
                 let mut unknown = false;
+                work.set(work.get() + (members.len() / SETS_OF_A_RULE) as u64);
                 for member in members {
                     // The kernel does not nest lists, and the parser rejects nested lists.
                     if matches!(self.sets[*member].shape, Shape::List(_)) {
                         return Found::Unknown;
                     }
-                    match self.ask_one(*member, probes, family) {
+                    match self.ask_one(*member, probes, family, work) {
                         Found::Yes if !unknown => return Found::Yes,
                         Found::Yes | Found::Unknown => unknown = true,
                         Found::No | Found::Except => {}

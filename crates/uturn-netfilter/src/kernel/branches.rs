@@ -189,6 +189,7 @@ impl OpenBranches {
     fn check(&mut self, walk: &mut Walk) -> bool {
         let entries = walk.entries_looked_through();
         self.rules += (self.rules - self.paid) * (entries / ENTRIES_PER_RULE) as u64;
+        self.rules += walk.lookups.take();
         self.paid = self.rules;
         walk.count_lists();
         self.steps = walk.log.steps_of_all();

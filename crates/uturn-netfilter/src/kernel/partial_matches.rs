@@ -102,7 +102,7 @@ impl Kernel {
         let mark = if wanted.valid_mark { walk.packet.mark } else { 0 };
         let fine = iif == "lo"
             || walk.packet.src.is_unspecified()
-            || self.way_back(walk.packet, mark).is_some_and(|(route, here)| match route.kind {
+            || self.way_back(walk, mark).is_some_and(|(route, here)| match route.kind {
                 RouteKind::Unicast => wanted.loose || here(iif),
                 RouteKind::Local => {
                     wanted.accept_local && (wanted.loose || walk.packet.src.is_ipv6() || here(iif))

@@ -93,11 +93,13 @@ impl Kernel {
             }
         };
         let found = match set.directions.as_slice() {
-            [a] => self.sets.ask(&set.set.value, &[probe(a)], packet.family()),
-            [a, b] => self.sets.ask(&set.set.value, &[probe(a), probe(b)], packet.family()),
+            [a] => self.sets.ask(&set.set.value, &[probe(a)], packet.family(), &walk.lookups),
+            [a, b] => {
+                self.sets.ask(&set.set.value, &[probe(a), probe(b)], packet.family(), &walk.lookups)
+            }
             more => {
                 let probes: Vec<Probe<'_>> = more.iter().map(probe).collect();
-                self.sets.ask(&set.set.value, &probes, packet.family())
+                self.sets.ask(&set.set.value, &probes, packet.family(), &walk.lookups)
             }
         };
         let inside = match found {

@@ -59,7 +59,10 @@ impl Kernel {
             from_here: false,
         };
         let interface = self.interface(iif);
-        match self.fib.look_up(back, &mut PolicyQuery::without_branching(&walk.facts)) {
+        let mut policy_query = PolicyQuery::without_branching(&walk.facts);
+        let answer = self.fib.look_up(back, &mut policy_query);
+        walk.note_lookup(policy_query.work);
+        match answer {
             Answer::Route(route, _) if route.kind == RouteKind::Local => {
                 if !switches.accept_local {
                     return local_source();
@@ -110,19 +113,19 @@ impl Kernel {
     /// rank uses an interface.
     pub(super) fn way_back(
         &self,
-        packet: Packet,
+        walk: &Walk,
         mark: u32,
     ) -> Option<(&RouteEntry, impl Fn(&str) -> bool)> {
+        let packet = &walk.packet;
         let src = Some(packet.dst).filter(|ip| !ip.is_multicast());
         let (transport, from_here) = (None, false);
         let query =
             Query { src, dst: packet.src, iif: "lo", oif: None, mark, transport, from_here };
         let facts = Facts::default();
-        let Answer::Route(route, equals) =
-            self.fib.look_up(query, &mut PolicyQuery::without_branching(&facts))
-        else {
-            return None;
-        };
+        let mut policy_query = PolicyQuery::without_branching(&facts);
+        let answer = self.fib.look_up(query, &mut policy_query);
+        walk.note_lookup(policy_query.work);
+        let Answer::Route(route, equals) = answer else { return None };
         let mut all = if equals > 0 { self.fib.equals(route) } else { Vec::new() };
         all.push(route);
         Some((route, move |device: &str| {

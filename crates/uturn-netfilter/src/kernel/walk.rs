@@ -1,5 +1,6 @@
 //! The state of a walk.
 
+use std::cell::Cell;
 use std::net::IpAddr;
 
 use uturn_model::route::Leg;
@@ -53,6 +54,8 @@ pub(super) struct Walk {
     pub(super) randomized: bool,
     pub(super) log: StepLog,
     pub(super) list_bytes: ListBytes,
+    /// The work of lookups that no rule has counted yet, as so many rules.
+    pub(super) lookups: Cell<u64>,
     pub(super) unknown: Vec<Evidence>,
     pub(super) open_questions: Vec<(Question, bool)>,
     /// Assumptions about rules that are not modelled.
@@ -204,6 +207,7 @@ impl Walk {
             randomized: false,
             log: StepLog::default(),
             list_bytes: ListBytes::default(),
+            lookups: Cell::default(),
             unknown: Vec::new(),
             open_questions: Vec::new(),
             assumed: assumed.clone(),
@@ -234,6 +238,7 @@ impl Walk {
         Box::new(Self {
             log: self.log.fork(),
             list_bytes: self.list_bytes.fork(),
+            lookups: Cell::default(),
             iif: self.iif.clone(),
             oif: self.oif.clone(),
             route: self.route.clone(),
@@ -259,6 +264,11 @@ impl Walk {
             capture_assumptions: self.capture_assumptions.clone(),
             ..*self
         })
+    }
+
+    /// Notes what a lookup took that a rule makes, such as `fib`.
+    pub(super) fn note_lookup(&self, work: u64) {
+        self.lookups.set(self.lookups.get() + work);
     }
 
     pub(super) fn assume(&mut self, assumption: Assumption) {

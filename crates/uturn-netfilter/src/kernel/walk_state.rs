@@ -29,6 +29,7 @@ impl Walk {
             randomized,
             log: _,
             list_bytes: _,
+            lookups: _,
             unknown: _,
             open_questions,
             assumed: _,

@@ -271,7 +271,10 @@ impl Kernel {
             transport: None,
             from_here: false,
         };
-        match self.fib.look_up(query, &mut PolicyQuery::without_branching(&walk.facts)) {
+        let mut policy_query = PolicyQuery::without_branching(&walk.facts);
+        let answer = self.fib.look_up(query, &mut policy_query);
+        walk.note_lookup(policy_query.work);
+        match answer {
             Answer::Route(route, _) if route.kind == RouteKind::Local => Ok(0),
             Answer::Route(route, equals) => {
                 let others = if equals > 0 { self.fib.equals(route) } else { Vec::new() };
