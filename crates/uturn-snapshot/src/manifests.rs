@@ -3,6 +3,7 @@
 //! The text is the only source: an edit changes it as a person would, and the edited cluster is
 //! read from all texts again, with everything derived anew.
 
+mod items;
 mod site;
 
 use std::collections::BTreeMap;
@@ -238,13 +239,13 @@ impl Manifests {
     /// The text at a place of an object. `None` if there is none.
     pub fn text_at(&self, object: &ObjectRef, path: &[At]) -> Option<String> {
         let site = self.site(object)?;
-        edit::text_at(self.document(&site), &joined(&site.path, path))
+        edit::text_at(&self.document(&site), &joined(&site.path, path))
     }
 
     /// The number of items of the list at a place of an object. `None` if there is none.
     pub fn items_at(&self, object: &ObjectRef, path: &[At]) -> Option<usize> {
         let site = self.site(object)?;
-        edit::items_at(self.document(&site), &joined(&site.path, path))
+        edit::items_at(&self.document(&site), &joined(&site.path, path))
     }
 
     /// Applies edits.
@@ -259,10 +260,10 @@ impl Manifests {
                 .ok_or_else(|| CannotEdit::NotWritten(edit.object.clone()))?;
             let path = joined(&site.path, &edit.path);
             let document =
-                edit::apply(new.document(&site), &path, &edit.change).map_err(|why| {
+                edit::apply(&new.document(&site), &path, &edit.change).map_err(|why| {
                     CannotEdit::Place(edit.object.clone(), path_text(&edit.path), why.0)
                 })?;
-            new.sources[site.source].text.replace_range(site.document, &document);
+            new.replace(site, &document);
         }
         Ok(new)
     }
@@ -280,8 +281,8 @@ impl Manifests {
         let site = self.site_of(&Wanted::Scenario(name)).ok_or_else(|| refused("not there"))?;
         let mut new = self.clone();
         let document =
-            edit::apply(self.document(&site), path, change).map_err(|why| refused(why.0))?;
-        new.sources[site.source].text.replace_range(site.document, &document);
+            edit::apply(&self.document(&site), path, change).map_err(|why| refused(why.0))?;
+        new.replace(site, &document);
         Ok(new)
     }
 
@@ -294,8 +295,8 @@ impl Manifests {
         if let Some(site) = scenario {
             let path = ["spec", "objects"].map(At::from);
             let add = Change::Append(object.clone());
-            if let Ok(document) = edit::apply(self.document(&site), &path, &add) {
-                new.sources[site.source].text.replace_range(site.document, &document);
+            if let Ok(document) = edit::apply(&self.document(&site), &path, &add) {
+                new.replace(site, &document);
                 return new;
             }
         }
@@ -320,7 +321,7 @@ impl Manifests {
     pub fn object(&self, object: &ObjectRef) -> Option<Tree> {
         let site = self.site(object)?;
         let mut found = None;
-        document::read(self.document(&site), Keep::All, &mut |document| {
+        document::read(&self.document(&site), Keep::All, &mut |document| {
             found = found.take().or_else(|| {
                 let root = document.ok()?;
                 let mut node = &root;

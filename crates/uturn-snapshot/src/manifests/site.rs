@@ -1,17 +1,20 @@
 //! Where an object is in the texts: the file, the document in it, and the path in the document.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use uturn_model::{ObjectKind, ObjectRef};
 
-use super::Manifests;
+use super::{Manifests, items};
 use crate::document::{self, Keep, Value};
 use crate::edit::At;
 
-/// Where an object stands: source, document and the way to it.
+/// Where an object stands: source, document and the way to it. An item of a List is a document of its own.
 pub(super) struct Site {
     pub(super) source: usize,
     pub(super) document: Range<usize>,
+    /// Whether the document begins with the dash of an item.
+    is_dashed: bool,
     pub(super) path: Vec<At>,
 }
 
@@ -22,8 +25,19 @@ pub(super) enum Wanted<'w> {
 }
 
 impl Manifests {
-    pub(super) fn document(&self, site: &Site) -> &str {
-        &self.sources[site.source].text[site.document.clone()]
+    /// The document at a site. An item of a list has a blank in place of its dash.
+    pub(super) fn document(&self, site: &Site) -> Cow<'_, str> {
+        let text = &self.sources[site.source].text[site.document.clone()];
+        if site.is_dashed { without_dash(text) } else { Cow::Borrowed(text) }
+    }
+
+    /// Puts another document in the place of the one at a site.
+    pub(super) fn replace(&mut self, site: Site, document: &str) {
+        let text = &mut self.sources[site.source].text;
+        match document.strip_prefix(' ').filter(|_| site.is_dashed) {
+            Some(rest) => text.replace_range(site.document, &["-", rest].concat()),
+            None => text.replace_range(site.document, document),
+        }
     }
 
     /// Where an object stands.
@@ -46,19 +60,42 @@ impl Manifests {
                 if !text.contains(wanted) {
                     continue;
                 }
-                let mut path = None;
-                document::read(text, Keep::All, &mut |root| {
-                    if let Ok(root) = root {
-                        path = path.take().or_else(|| self.within(&root, what, Vec::new()));
+                let items = items::of_list(text);
+                let mut reads_whole = items.is_none();
+                for item in items.into_iter().flatten() {
+                    let own = &text[item.clone()];
+                    if !own.contains(wanted) {
+                        continue;
                     }
-                    std::ops::ControlFlow::Continue(())
-                });
-                if let Some(path) = path {
-                    return Some(Site { source, document, path });
+                    let is_dashed = own.starts_with('-');
+                    let own = if is_dashed { without_dash(own) } else { Cow::Borrowed(own) };
+                    let (path, is_readable) = self.way_in(&own, what);
+                    if let Some(path) = path {
+                        let document = document.start + item.start..document.start + item.end;
+                        return Some(Site { source, document, is_dashed, path });
+                    }
+                    // It may have references to other items.
+                    reads_whole |= !is_readable;
+                }
+                if reads_whole && let (Some(path), _) = self.way_in(text, what) {
+                    return Some(Site { source, document, is_dashed: false, path });
                 }
             }
         }
         None
+    }
+
+    /// The way to an object in a text, and whether all of the text could be read.
+    fn way_in(&self, text: &str, what: &Wanted<'_>) -> (Option<Vec<At>>, bool) {
+        let (mut path, mut is_readable) = (None, true);
+        document::read(text, Keep::All, &mut |root| {
+            match root {
+                Ok(root) => path = path.take().or_else(|| self.within(&root, what, Vec::new())),
+                Err(_) => is_readable = false,
+            }
+            std::ops::ControlFlow::Continue(())
+        });
+        (path, is_readable)
     }
 
     /// The way to an object within a document.
@@ -115,6 +152,123 @@ impl Manifests {
     }
 }
 
+/// An item of a list in YAML as a document: the rest stays in its columns.
+fn without_dash(text: &str) -> Cow<'_, str> {
+    Cow::Owned([" ", &text[1..]].concat())
+}
+
 pub(super) fn joined(first: &[At], then: &[At]) -> Vec<At> {
     first.iter().chain(then).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use uturn_model::NamespacedName;
+
+    use super::*;
+    use crate::edit::{self, Change, Tree};
+    use crate::manifests::Edit;
+    use crate::source::Source;
+
+    const YAML: &str = "apiVersion: v1
+items:
+- apiVersion: v1
+  kind: Service
+  metadata:
+    name: web
+    namespace: a
+    annotations: {}
+  spec:
+    ports:
+    - port: 80
+- apiVersion: v1
+  kind: Service
+  metadata:
+    name: web
+    namespace: b
+    # says something
+  spec:
+    ports:
+    - {port: 80}
+  status:
+kind: List
+metadata:
+  resourceVersion: \"\"
+";
+    const PRETTY: &str = r#"{
+    "apiVersion": "v1",
+    "items": [
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {
+                "name": "web",
+                "namespace": "a",
+                "annotations": {}
+            },
+            "spec": {
+                "ports": [
+                    {
+                        "port": 80
+                    }
+                ]
+            }
+        },
+        {
+            "kind": "Service",
+            "metadata": {
+                "name": "web",
+                "namespace": "b"
+            },
+            "spec": {"ports": []},
+            "status": null
+        }
+    ],
+    "kind": "List"
+}
+"#;
+
+    /// Items are edited alone as they would be within their List.
+    #[test]
+    fn an_item_of_a_list_is_edited_in_its_place() {
+        let compact: String = PRETTY.split_whitespace().collect();
+        let set = |word: &str| Change::Set(Tree::text(word));
+        let edits: [(&[&str], Change); 7] = [
+            (&["metadata", "annotations", "x/y"], set("1")),
+            (&["metadata", "name"], set("new")),
+            (&["spec", "ports"], Change::Append(Tree::map([("port", Tree::bare("81"))]))),
+            (&["spec", "ports"], Change::Prepend(Tree::map([("port", Tree::bare("81"))]))),
+            (&["spec", "policy"], set("Local")),
+            (&["status", "deep", "er"], set("x")),
+            (&["other"], set("at the end")),
+        ];
+        for text in [YAML, PRETTY, &compact, YAML.trim_end()] {
+            let manifests =
+                Manifests::of(vec![Source { name: "all".into(), text: text.to_owned() }]);
+            for (item, namespace) in ["a", "b"].into_iter().enumerate() {
+                let name = NamespacedName::new(namespace, "web").unwrap();
+                let object = ObjectRef::namespaced(ObjectKind::Service, &name);
+                let tree = manifests.object(&object).unwrap().document();
+                assert!(tree.contains(&format!("namespace: {namespace}")), "{tree}");
+                for (path, change) in &edits {
+                    let path: Vec<At> = path.iter().map(|key| At::from(*key)).collect();
+                    let within = joined(&["items".into(), item.into()], &path);
+                    let whole = edit::apply(text, &within, change).unwrap();
+                    let edit = Edit { object: object.clone(), path, change: change.clone() };
+                    let alone = manifests.edited(&[edit]).unwrap();
+                    assert_eq!(alone.sources()[0].text, whole);
+                }
+            }
+            let gone = NamespacedName::new("c", "web").unwrap();
+            assert!(!manifests.has(&ObjectRef::namespaced(ObjectKind::Service, &gone)));
+        }
+    }
+
+    #[test]
+    fn an_item_that_refers_to_another_one_is_found() {
+        let text = "kind: List\nitems:\n- kind: ConfigMap\n  metadata: &same {name: web}\n- kind: Service\n  metadata: *same\n";
+        let manifests = Manifests::of(vec![Source { name: "all".into(), text: text.to_owned() }]);
+        let name = NamespacedName::new("default", "web").unwrap();
+        assert!(manifests.has(&ObjectRef::namespaced(ObjectKind::Service, &name)));
+    }
 }
