@@ -66,6 +66,27 @@ impl NodeState {
         let same = known.tables.iter().any(|known_table| known_table.kind.as_str() == &*table.name);
         !(kept && same)
     }
+
+    /// The number of its entries: rules, chains, members of sets, virtual and real servers, addresses
+    /// and routes. The memory that a kernel takes grows with it.
+    pub fn entries(&self) -> usize {
+        let of_rules = |rules: &Ruleset| -> usize {
+            let chains = rules.tables.iter().flat_map(|table| &table.chains);
+            chains.map(|chain| 1 + chain.rules.len()).sum()
+        };
+        let of_nft = |table: &nft::Table| -> usize {
+            let rules = table.chains.iter().map(|chain| 1 + chain.rules.len()).sum::<usize>();
+            rules + table.sets.iter().map(|set| 1 + set.elements.len()).sum::<usize>()
+        };
+        of_rules(&self.iptables)
+            + of_rules(&self.ip6tables)
+            + self.nft.tables.iter().map(of_nft).sum::<usize>()
+            + self.sets.0.iter().map(|set| 1 + set.entries.len()).sum::<usize>()
+            + self.ipvs.0.iter().map(|server| 1 + server.servers.len()).sum::<usize>()
+            + self.interfaces.iter().map(|card| 1 + card.addresses.len()).sum::<usize>()
+            + self.routes.len()
+            + self.rules.len()
+    }
 }
 
 /// A network interface.

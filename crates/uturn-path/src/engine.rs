@@ -3,12 +3,13 @@
 pub(crate) mod cluster_index;
 pub(crate) mod header_servers;
 pub(crate) mod ingress_assumptions;
+mod met_services;
+mod ready_nodes;
 mod supposed;
 pub(crate) mod uncaptured;
 pub(crate) mod walk;
 pub(crate) mod work;
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
@@ -20,8 +21,8 @@ use uturn_model::{
     Assumption, Cluster, DerivedFrom, Destination, LoadBalancer, Name, Node, ObjectRef, Origin,
     Pod, Protocol, Version,
 };
-use uturn_netfilter::IpProtocol;
 use uturn_netfilter::hash::FastSet;
+use uturn_netfilter::{IpProtocol, Packet};
 
 use crate::error::WalkError;
 use crate::names::Names;
@@ -31,11 +32,14 @@ use crate::outline::outline_with;
 use crate::population::{Individuals, Population};
 use cluster_index::ClusterIndex;
 use header_servers::HeaderServers;
+use met_services::MetServices;
+pub use ready_nodes::KernelCounts;
+use ready_nodes::{ReadyNode, ReadyNodes};
 use walk::{ProbeCache, Walk};
 use work::SharedWork;
 
 /// A cluster made ready for walking. Compiles what a node's kernel knows when a
-/// packet first reaches the node, and keeps it.
+/// packet first reaches the node, and keeps it while there is room.
 ///
 /// It can be shared between threads: the state of a walk is in [`Walk`].
 pub struct Engine<'a> {
@@ -45,7 +49,9 @@ pub struct Engine<'a> {
     balancers: OnceLock<Vec<LoadBalancer>>,
     on_nodes: OnceLock<Vec<OnNodes<'a>>>,
     header_servers: OnceLock<HeaderServers>,
-    runtimes: BTreeMap<&'a Name, OnceLock<Result<Arc<NodeRuntime>, WalkError>>>,
+    nodes: ReadyNodes<'a>,
+    /// Where nodes get the rules of those Services only that packets meet.
+    met: Option<MetServices<'a>>,
     names: OnceLock<Names<'a>>,
     controller_rules: OnceLock<Vec<ControllerRules>>,
     supposed: Vec<Assumption>,
@@ -94,7 +100,8 @@ impl<'a> Engine<'a> {
             balancers: OnceLock::new(),
             on_nodes: OnceLock::new(),
             header_servers: OnceLock::new(),
-            runtimes: cluster.nodes.keys().map(|name| (name, OnceLock::new())).collect(),
+            nodes: ReadyNodes::default(),
+            met: None,
             names: OnceLock::new(),
             controller_rules: OnceLock::new(),
             supposed: Vec::new(),
@@ -110,11 +117,10 @@ impl<'a> Engine<'a> {
         let cluster = self.cluster;
         let mut faults = Vec::new();
         let mut read: Vec<Option<&Firewall>> = Vec::new();
-        for (name, cell) in &self.runtimes {
-            let node = &cluster.nodes[*name];
+        for (name, node) in &cluster.nodes {
             let firewall = node.firewall.as_ref();
-            let made = if cluster.captures.contains_key(*name) {
-                NodeRuntime::new(cluster, node).map(|runtime| drop(cell.set(Ok(Arc::new(runtime)))))
+            let made = if cluster.captures.contains_key(name) {
+                NodeRuntime::new(cluster, node).map(|runtime| self.keep(name, Ok(runtime.into())))
             } else if read.contains(&firewall) {
                 continue;
             } else {
@@ -166,26 +172,101 @@ impl<'a> Engine<'a> {
         self.walk(self.options, &Individuals)
     }
 
-    /// What a node's kernel knows.
+    /// The same cluster for a few calls: nodes get the rules of those Services only that packets of these calls
+    /// meet, which takes a small part of the time and memory. Calls end as they do with all rules. The lines
+    /// that steps name are not those of all rules.
+    #[must_use]
+    pub fn with_met_services(&self) -> Self {
+        let engine = Self {
+            options: self.options,
+            balancers: self.balancers.clone(),
+            met: MetServices::of(self.cluster),
+            supposed: self.supposed.clone(),
+            ..Self::unchecked(self.cluster)
+        };
+        let ready = self.nodes.all().into_iter();
+        for (name, runtime) in ready.filter(|(name, _)| self.has_given_rules(name)) {
+            engine.nodes.adopt(name, &runtime);
+        }
+        engine
+    }
+
+    /// Whether rules of a node are given: they may be of any Service's chains.
+    fn has_given_rules(&self, node: &Name) -> bool {
+        self.cluster.captures.contains_key(node) || self.cluster.nodes[node].firewall.is_some()
+    }
+
+    /// Whether nodes get the rules of those Services only that packets meet.
+    pub(crate) fn has_met_services(&self) -> bool {
+        self.met.is_some()
+    }
+
+    /// The same engine with another limit of how many entries the kernels have together that it keeps.
+    #[must_use]
+    pub fn limited_to(self, entries: usize) -> Self {
+        Self { nodes: ReadyNodes::limited_to(entries, entries / 4), ..self }
+    }
+
+    /// What a node's kernel knows. Of its rules, those of kube-proxy may not be complete: see
+    /// [`Self::runtime_for`].
     ///
     /// # Errors
     /// Returns an error if the node's rules cannot be compiled or read.
-    pub fn runtime(&self, node: &Name) -> Result<&Arc<NodeRuntime>, WalkError> {
-        let make = || NodeRuntime::new(self.cluster, &self.cluster.nodes[node]).map(Arc::new);
-        self.runtimes[node].get_or_init(make).as_ref().map_err(Clone::clone)
+    pub fn runtime(&self, node: &Name) -> Result<Arc<NodeRuntime>, WalkError> {
+        self.ready(node, 0)
+    }
+
+    /// What a node's kernel knows, with all rules that a packet can match there.
+    ///
+    /// # Errors
+    /// Returns an error if the node's rules cannot be compiled or read.
+    pub(crate) fn runtime_for(
+        &self,
+        node: &Name,
+        packet: &Packet,
+    ) -> Result<Arc<NodeRuntime>, WalkError> {
+        let services = self.met.as_ref().map_or(0, |met| met.meet(self.cluster, packet));
+        self.ready(node, services)
+    }
+
+    /// A node with the rules of at least so many of the Services that were met.
+    fn ready(&self, name: &Name, services: usize) -> Result<Arc<NodeRuntime>, WalkError> {
+        if let Some(ready) = self.nodes.get(name).filter(|ready| ready.services >= services) {
+            return ready.found;
+        }
+        let (name, node) =
+            self.cluster.nodes.get_key_value(name).expect("walks pass nodes of the cluster");
+        let Some(met) = self.met.as_ref().filter(|_| !self.has_given_rules(name)) else {
+            let found = NodeRuntime::new(self.cluster, node).map(Arc::new);
+            self.keep(name, found.clone());
+            return found;
+        };
+        let ready = met.make(node);
+        self.nodes.keep(name, ready.clone());
+        ready.found
+    }
+
+    /// Keeps a node with the rules of all Services.
+    fn keep(&self, name: &'a Name, found: Result<Arc<NodeRuntime>, WalkError>) {
+        self.nodes.keep(name, ReadyNode { found, services: usize::MAX });
     }
 
     /// Gives a node the kernel that another engine made ready for it. Changes nothing if the
     /// node has one already or is not in the cluster.
     pub fn adopt(&self, node: &Name, runtime: &Arc<NodeRuntime>) {
-        if let Some(own) = self.runtimes.get(node) {
-            let _ = own.set(Ok(Arc::clone(runtime)));
+        if let Some((name, _)) = self.cluster.nodes.get_key_value(node) {
+            self.nodes.adopt(name, runtime);
         }
     }
 
-    /// The nodes whose kernels are ready, with these.
-    pub fn runtimes(&self) -> impl Iterator<Item = (&'a Name, &Arc<NodeRuntime>)> {
-        self.runtimes.iter().filter_map(|(name, cell)| Some((*name, cell.get()?.as_ref().ok()?)))
+    /// The nodes whose kernels are kept, with these.
+    pub fn runtimes(&self) -> Vec<(&'a Name, Arc<NodeRuntime>)> {
+        self.nodes.all()
+    }
+
+    /// How many kernels are kept, and how many were compiled.
+    pub fn kernels(&self) -> KernelCounts {
+        self.nodes.counts()
     }
 
     /// What probes found so far.

@@ -104,7 +104,7 @@ impl<'a> Walk<'_, 'a> {
             && !known
                 .iter()
                 .any(|connection| connection.original == leg || connection.reply == leg);
-        let runtime = self.engine.runtime(&node.name)?;
+        let runtime = self.engine.runtime_for(&node.name, &state.packet)?;
         let kernel = match self.engine.is_bridged(node, entry, &state.packet)? {
             true if !runtime.bridge_shows_rules(state.packet.family()) => {
                 return Ok(self.engine.past_rules(node, state));

@@ -65,9 +65,9 @@ pub mod what_if;
 
 pub use add_missing::add_missing;
 pub use conditions::{is_condition, without_names};
-pub use engine::Engine;
 pub use engine::header_servers::HeaderServers;
 pub use engine::walk::{ProbeCache, Walk};
+pub use engine::{Engine, KernelCounts};
 pub use error::WalkError;
 pub use exchange::health::Health;
 pub use exchange::listening::{Tls, tls_of};

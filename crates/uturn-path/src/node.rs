@@ -52,7 +52,19 @@ impl NodeRuntime {
     /// # Errors
     /// Returns an error if the node's rules cannot be compiled or read.
     pub fn new(cluster: &Cluster, node: &Node) -> Result<Self, WalkError> {
-        Self::of(cluster, node, cluster.captures.get(&node.name))
+        Self::of(cluster, cluster, node, cluster.captures.get(&node.name))
+    }
+
+    /// Derives a node from the cluster, with rules for what another one has.
+    ///
+    /// # Errors
+    /// Returns an error if the node's rules cannot be compiled.
+    pub(crate) fn with_rules_of(
+        other: &Cluster,
+        cluster: &Cluster,
+        node: &Node,
+    ) -> Result<Self, WalkError> {
+        Self::of(other, cluster, node, None)
     }
 
     /// Derives a node from the cluster and ignores its capture.
@@ -60,7 +72,7 @@ impl NodeRuntime {
     /// # Errors
     /// Returns an error if the node's rules cannot be compiled.
     pub fn without_capture(cluster: &Cluster, node: &Node) -> Result<Self, WalkError> {
-        Self::of(cluster, node, None)
+        Self::of(cluster, cluster, node, None)
     }
 
     /// Whether nodes without captures get the same rules in two clusters that have the same
@@ -82,7 +94,13 @@ impl NodeRuntime {
             && (is_one_bridge || own_addresses(cluster, name) == own_addresses(other, name))
     }
 
-    fn of(cluster: &Cluster, node: &Node, capture: Option<&Capture>) -> Result<Self, WalkError> {
+    /// Rules of kube-proxy are those for `served`, which is the cluster or a part of it.
+    fn of(
+        served: &Cluster,
+        cluster: &Cluster,
+        node: &Node,
+        capture: Option<&Capture>,
+    ) -> Result<Self, WalkError> {
         let has = |file| capture.is_some_and(|state| state.files.contains_key(&file));
         let mut state = match capture {
             Some(capture) => {
@@ -95,7 +113,7 @@ impl NodeRuntime {
         }
         let mut sysctls = sysctls(node);
         let has_rules = |family| capture.is_some_and(|state| state.has_rules(family));
-        let programmed = cluster.programmed_on(node);
+        let programmed = served.programmed_on(node);
         let mut bound = Vec::new();
         let knows_links = capture.is_some_and(Capture::has_links);
         let in_files = [CaptureFile::Ipset, CaptureFile::Ipvs].map(has);
@@ -179,6 +197,14 @@ impl NodeRuntime {
         let tunnel = (is_wrapped && !knows_links).then(|| pod_network::TUNNEL.into());
         let has_captured_links = knows_links;
         Ok(Self { kernel, uplink, card, has_captured_links, tunnel, links, usual_link, forwarding })
+    }
+
+    /// The number of entries that its kernel has.
+    pub(crate) fn entries(&self) -> usize {
+        let state = self.kernel.state();
+        // Where it does not forward, there is a second kernel for what bridges pass.
+        let forwards = Family::BOTH.iter().all(|family| state.sysctls.ip_forward(*family));
+        if forwards { state.entries() } else { 2 * state.entries() }
     }
 
     /// Whether an interface leads to the fabric.

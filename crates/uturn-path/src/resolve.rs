@@ -113,7 +113,8 @@ impl<'a> Engine<'a> {
                 };
                 let from = SocketAddr::new(anywhere, CLIENT_PORT);
                 let packet = Packet::new(protocol, from, to);
-                let ends = self.runtime(&node.name)?.kernel.walk(&packet, &Entry::Local, &[]);
+                let runtime = self.runtime_for(&node.name, &packet)?;
+                let ends = runtime.kernel.walk(&packet, &Entry::Local, &[]);
                 let tracked =
                     ends.iter().find_map(|end| Some(end.connection.as_ref()?.original.src.ip()));
                 // A packet that a rule drops has a source already.

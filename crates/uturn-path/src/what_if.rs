@@ -16,7 +16,7 @@ mod table;
 use uturn_model::{Cluster, Flow, Verdict};
 use uturn_netfilter::{Assumptions, Question};
 
-pub use self::kube_proxy::{MAX_PODS, conditions, others};
+pub use self::kube_proxy::{MAX_PODS, conditions, each_other, others};
 use self::kube_proxy::{as_running, runnings};
 use self::placement::{movers, node_kinds, on_node_kind};
 use self::table::Table;
@@ -99,6 +99,7 @@ impl Engine<'_> {
     ) -> Result<(Verdict, Vec<Question>), WalkError> {
         let engine = Engine::new(cluster).map_err(|mut faults| faults.remove(0))?;
         let engine = engine.with_options(self.options());
+        let engine = if self.has_met_services() { engine.with_met_services() } else { engine };
         let (verdicts, open) = engine.assuming(flow, assumed)?;
         let none = || Verdict::of(vec![], vec![], vec![]);
         Ok((verdicts.into_iter().next().unwrap_or_else(none), open))

@@ -118,9 +118,8 @@ impl<'e, 'a> HopWalker<'e, 'a> {
             }
             let walk = engine.walk(self.options, &representatives).showing(job.shown.as_ref());
             let verdict = walk.verdict_at(&job.flow, &job.target_classes.scope.asked.target());
-            let runtimes = engine.runtimes();
-            let runtimes = runtimes.map(|(name, runtime)| (name.clone(), Arc::clone(runtime)));
-            let runtimes = runtimes.collect();
+            let runtimes = engine.runtimes().into_iter();
+            let runtimes = runtimes.map(|(name, runtime)| (name.clone(), runtime)).collect();
             (verdict, (runtimes, probers(&engine), engine.probes()))
         };
         let (runtimes, probers, probes) = left;

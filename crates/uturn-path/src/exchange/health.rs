@@ -188,9 +188,9 @@ impl<'a> Walk<'_, 'a> {
             return Ok(None);
         }
         let (from, to) = (SocketAddr::new(prober, PROBE_PORT), SocketAddr::new(vip, port.number()));
-        let runtime = self.engine.runtime(node)?;
-        let entry = Entry::Interface(runtime.uplink.clone());
         let packet = Packet::new(Protocol::Tcp, from, to);
+        let runtime = self.engine.runtime_for(node, &packet)?;
+        let entry = Entry::Interface(runtime.uplink.clone());
         let ends = self.walk_rules(&runtime.kernel, &packet, &entry, &[]);
         let is_stopped = |end: &End| match &end.kind {
             EndKind::Reject(_) => true,

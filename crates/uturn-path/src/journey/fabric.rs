@@ -202,7 +202,8 @@ impl<'a> Walk<'_, 'a> {
         node: &'a Node,
         state: PacketState,
     ) -> Result<Vec<Arrival<'a>>, WalkError> {
-        let card = self.engine.runtime(&node.name)?.card_for(state.packet.dst);
+        let runtime = self.engine.runtime_for(&node.name, &state.packet)?;
+        let card = runtime.card_for(state.packet.dst);
         self.at_interface(node, &card, state)
     }
 

@@ -36,10 +36,14 @@ pub const MAX_PODS: usize = 20_000;
 /// The cluster as it would be if kube-proxy ran otherwise than it is taken to, once for each
 /// other way; none where that is known, or the cluster is too large for it.
 pub fn others(cluster: &Cluster) -> Vec<Cluster> {
-    if cluster.pods.len() > MAX_PODS {
-        return Vec::new();
-    }
-    runnings(cluster).into_iter().skip(1).map(|running| as_running(cluster, running)).collect()
+    each_other(cluster).collect()
+}
+
+/// The same, one after the other: each takes as much memory as the cluster.
+pub fn each_other(cluster: &Cluster) -> impl Iterator<Item = Cluster> + '_ {
+    let is_small = cluster.pods.len() <= MAX_PODS;
+    let all = if is_small { runnings(cluster) } else { Vec::new() };
+    all.into_iter().skip(1).map(|running| as_running(cluster, running))
 }
 
 /// What has to hold for some of the readings of a cluster: 0 is what it is taken for, the rest

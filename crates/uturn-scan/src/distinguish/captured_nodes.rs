@@ -32,9 +32,9 @@ impl<'a> CapturedNodes<'a> {
             cluster.nodes.iter().filter(|(name, _)| cluster.captures.contains_key(*name));
         for (name, node) in captured {
             let runtime = engine.runtime(name)?;
-            match without_capture(cluster, node, runtime, &known) {
+            match without_capture(cluster, node, &runtime, &known) {
                 Some(node) => drop(found.plain.insert(name, node)),
-                None => found.unlike.push((name, Arc::clone(runtime))),
+                None => found.unlike.push((name, runtime)),
             }
         }
         Ok(found)

@@ -1,0 +1,147 @@
+//! The kernels of nodes that are ready: no more of them than there is room for.
+//!
+//! A kernel takes memory for each of its rules, and the walks of one call may pass every node of a
+//! cluster, in turn. So the first kernels stay until their entries reach a limit, which spares walks
+//! that pass the same nodes again as many compilations as any other choice. Of the rest only the last few
+//! stay, since a packet and its answer meet a node several times.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use uturn_model::Name;
+use uturn_netfilter::hash::FastMap;
+
+use crate::error::WalkError;
+use crate::node::NodeRuntime;
+
+/// The kernels that stay have at most this many entries together, of about 220 bytes each.
+const MAX_FIRST: usize = 3_000_000;
+
+/// Those that came last have at most this many, unless fewer than [`MIN_LAST`] stay.
+const MAX_LAST: usize = 300_000;
+
+/// So many of those that came last stay however large they are: a packet passes from one node to the next.
+const MIN_LAST: usize = 2;
+
+/// A kernel, or why there is none, with the number of Services whose rules may be in it.
+#[derive(Clone)]
+pub(super) struct ReadyNode {
+    pub(super) found: Result<Arc<NodeRuntime>, WalkError>,
+    pub(super) services: usize,
+}
+
+/// The kernels of an engine.
+pub(super) struct ReadyNodes<'a> {
+    kept: Mutex<Kept<'a>>,
+    max_first: usize,
+    max_last: usize,
+    made: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Kept<'a> {
+    /// Those of another engine, which keeps them too.
+    adopted: FastMap<&'a Name, ReadyNode>,
+    first: FastMap<&'a Name, ReadyNode>,
+    first_entries: usize,
+    last: VecDeque<(&'a Name, ReadyNode)>,
+    last_entries: usize,
+}
+
+/// How many kernels an engine keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KernelCounts {
+    /// The kernels that are kept, without those of other engines.
+    pub kept: usize,
+    /// The entries of these: rules, members of sets, routes and the like.
+    pub entries: usize,
+    /// How many kernels were compiled so far.
+    pub made: usize,
+}
+
+impl Default for ReadyNodes<'_> {
+    fn default() -> Self {
+        Self::limited_to(MAX_FIRST, MAX_LAST)
+    }
+}
+
+impl<'a> ReadyNodes<'a> {
+    pub(super) fn limited_to(max_first: usize, max_last: usize) -> Self {
+        Self { kept: Mutex::default(), max_first, max_last, made: AtomicUsize::new(0) }
+    }
+
+    /// A node that is ready.
+    pub(super) fn get(&self, name: &Name) -> Option<ReadyNode> {
+        let kept = self.lock();
+        let early = kept.adopted.get(name).or_else(|| kept.first.get(name));
+        let late = || kept.last.iter().find(|(known, _)| *known == name).map(|(_, node)| node);
+        early.or_else(late).cloned()
+    }
+
+    /// Keeps a node that was made ready, in place of what is known of it.
+    pub(super) fn keep(&self, name: &'a Name, node: ReadyNode) {
+        self.made.fetch_add(1, Ordering::Relaxed);
+        let entries = node.entries();
+        let kept = &mut *self.lock();
+        if let Some(old) = kept.first.remove(name) {
+            kept.first_entries -= old.entries();
+        }
+        if let Some(at) = kept.last.iter().position(|(known, _)| *known == name) {
+            kept.drop_last(at);
+        }
+        if kept.first_entries + entries <= self.max_first {
+            kept.first_entries += entries;
+            kept.first.insert(name, node);
+            return;
+        }
+        kept.last_entries += entries;
+        kept.last.push_back((name, node));
+        while kept.last_entries > self.max_last && kept.last.len() > MIN_LAST {
+            kept.drop_last(0);
+        }
+    }
+
+    /// Takes a node that another engine made ready, unless it is ready already.
+    pub(super) fn adopt(&self, name: &'a Name, runtime: &Arc<NodeRuntime>) {
+        if self.get(name).is_none() {
+            let adopted = ReadyNode { found: Ok(Arc::clone(runtime)), services: usize::MAX };
+            self.lock().adopted.insert(name, adopted);
+        }
+    }
+
+    /// All nodes that are ready now.
+    pub(super) fn all(&self) -> Vec<(&'a Name, Arc<NodeRuntime>)> {
+        let kept = self.lock();
+        let early = kept.adopted.iter().chain(&kept.first).map(|(name, node)| (*name, node));
+        let all = early.chain(kept.last.iter().map(|(name, node)| (*name, node)));
+        all.filter_map(|(name, node)| Some((name, Arc::clone(node.found.as_ref().ok()?)))).collect()
+    }
+
+    pub(super) fn counts(&self) -> KernelCounts {
+        let kept = self.lock();
+        KernelCounts {
+            kept: kept.first.len() + kept.last.len(),
+            entries: kept.first_entries + kept.last_entries,
+            made: self.made.load(Ordering::Relaxed),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept<'a>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept<'_> {
+    fn drop_last(&mut self, at: usize) {
+        if let Some((_, node)) = self.last.remove(at) {
+            self.last_entries -= node.entries();
+        }
+    }
+}
+
+impl ReadyNode {
+    fn entries(&self) -> usize {
+        self.found.as_ref().map_or(1, |runtime| runtime.entries())
+    }
+}
