@@ -129,8 +129,9 @@ pub fn failing_flow(engine: &Engine<'_>, finding: &Finding) -> Option<Flow> {
         |name: &NamespacedName| Some(&name.namespace) == finding.subject.namespace.as_ref();
     let from = |pod: &NamespacedName| Flow { from: Client::Pod(pod.clone()), ..flow.clone() };
     // A finding of several targets has clients that reach this one well.
+    let walked = engine.with_met_services();
     let fails = |pod: &&NamespacedName| {
-        engine.verdicts(&from(pod)).is_ok_and(|all| !all.iter().all(Verdict::is_fine))
+        walked.verdicts(&from(pod)).is_ok_and(|all| !all.iter().all(Verdict::is_fine))
     };
     let mut clients: Vec<&NamespacedName> =
         finding.clients.iter().filter(uses_cluster_dns).collect();

@@ -52,7 +52,7 @@ impl<'a> Case<'a> {
         engine: &'a Engine<'a>,
         flow: Flow,
     ) -> Result<Self, WalkError> {
-        let verdicts = engine.cases(&flow)?;
+        let verdicts = engine.with_met_services().cases(&flow)?;
         let mut mechanisms: Vec<Mechanism> =
             verdicts.iter().flat_map(|verdict| verdict.mechanisms.clone()).collect();
         mechanisms.sort_unstable();
@@ -74,7 +74,7 @@ impl<'a> Case<'a> {
         listener: SocketAddr,
         protocol: Protocol,
     ) -> Result<Self, WalkError> {
-        let health = engine.health(listener, protocol)?.unwrap_or_default();
+        let health = engine.with_met_services().health(listener, protocol)?.unwrap_or_default();
         let mut mechanisms: Vec<Mechanism> =
             health.iter().flat_map(|target| target.mechanisms.clone()).collect();
         mechanisms.sort_unstable();

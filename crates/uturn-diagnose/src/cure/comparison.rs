@@ -123,18 +123,18 @@ impl AllFlows {
     /// Returns an error if the rules of a node or a flow cannot be walked.
     pub(crate) fn of_readings(
         engine: &Engine<'_>,
-        known: Option<&Arc<KnownWalks>>,
+        known: &Arc<KnownWalks>,
     ) -> Result<Vec<Self>, WalkError> {
         let mut all = vec![Self::of(engine, known)?];
-        for other in &what_if::others(engine.cluster()) {
-            let engine = Engine::new(other).map_err(|mut why| why.remove(0))?;
+        for other in what_if::each_other(engine.cluster()) {
+            let engine = Engine::new(&other).map_err(|mut why| why.remove(0))?;
             all.push(Self::of(&engine, known)?);
         }
         Ok(all)
     }
 
-    fn of(engine: &Engine<'_>, known: Option<&Arc<KnownWalks>>) -> Result<Self, WalkError> {
-        let scanner = Scanner::new(engine).knowing(known);
+    fn of(engine: &Engine<'_>, known: &Arc<KnownWalks>) -> Result<Self, WalkError> {
+        let scanner = Scanner::new(engine).knowing(Some(known));
         let targets = scanner.targets();
         let mut pods: HashMap<_, Vec<ScanResult>> = HashMap::new();
         for result in scanner.scan(&targets)? {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use uturn_model::{Cluster, ObjectRef};
-use uturn_path::{Engine, WalkError};
+use uturn_path::{Engine, KernelCounts, WalkError};
 use uturn_scan::KnownWalks;
 use uturn_snapshot::Manifests;
 use uturn_snapshot::edit::{Change, Tree};
@@ -25,12 +25,14 @@ pub struct TrialBase<'a> {
     all_flows: OnceCell<Result<Vec<AllFlows>, WalkError>>,
     /// Copies made so far: many findings are cured by the same edits.
     copies: RefCell<Vec<Rc<Edited>>>,
-    /// What walks of former scans found.
-    known: Option<Arc<KnownWalks>>,
+    /// What walks of former scans found. Most calls meet nothing that a trial has edited.
+    known: Arc<KnownWalks>,
     /// What trials have taken so far, as [`Self::work_of_a_trial`] counts it.
     work: Cell<usize>,
     /// How many trials were begun.
     trials: Cell<usize>,
+    /// The most that kernels of a trial took.
+    kernels: Cell<KernelCounts>,
     max_work: usize,
 }
 
@@ -152,9 +154,10 @@ impl<'a> TrialBase<'a> {
             engine,
             all_flows,
             copies,
-            known: None,
+            known: Arc::default(),
             work: Cell::new(0),
             trials: Cell::new(0),
+            kernels: Cell::default(),
             max_work: MAX_WORK,
         }
     }
@@ -162,7 +165,7 @@ impl<'a> TrialBase<'a> {
     /// The same, with what walks of former scans found.
     #[must_use]
     pub fn knowing(self, known: Option<&Arc<KnownWalks>>) -> Self {
-        Self { known: known.cloned(), ..self }
+        Self { known: known.cloned().unwrap_or(self.known), ..self }
     }
 
     /// The same, with another limit of what its trials may take together, as [`Self::work_of_a_trial`] counts
@@ -182,9 +185,27 @@ impl<'a> TrialBase<'a> {
         self.engine
     }
 
+    /// The kernels of the trial whose kernels had the most entries.
+    pub fn kernels(&self) -> KernelCounts {
+        self.kernels.get()
+    }
+
+    fn note_kernels(&self, of: KernelCounts) {
+        if of.entries > self.kernels.get().entries {
+            self.kernels.set(of);
+        }
+    }
+
+    /// The state of a case. It takes a few calls, which meet the rules of a few Services.
+    fn state_of(&self, engine: &Engine<'_>, subject: &Subject) -> Result<CaseState, String> {
+        let engine = engine.with_met_services();
+        let state = state_of(&engine, subject);
+        self.note_kernels(engine.kernels());
+        state
+    }
+
     fn all_flows(&self) -> Result<&[AllFlows], String> {
-        let all =
-            self.all_flows.get_or_init(|| AllFlows::of_readings(self.engine, self.known.as_ref()));
+        let all = self.all_flows.get_or_init(|| AllFlows::of_readings(self.engine, &self.known));
         all.as_deref().map_err(ToString::to_string)
     }
 
@@ -313,7 +334,7 @@ fn attempt(
     let changes =
         !(proposal.edits.is_empty() && proposal.objects.is_empty() && proposal.follows.is_empty());
     if !changes {
-        let after = state_of(base.engine, &wanted)?;
+        let after = base.state_of(base.engine, &wanted)?;
         return Ok(confirm(case, cure, after)?);
     }
     let copy = base.copy(proposal)?;
@@ -322,11 +343,12 @@ fn attempt(
     cure.tried.clone_from(&copy.manifests);
     let engine = Engine::new(&copy.cluster)
         .map_err(|why| why.first().map_or_else(String::new, ToString::to_string))?;
-    confirm(case, cure, state_of(&engine, &wanted)?)?;
+    confirm(case, cure, base.state_of(&engine, &wanted)?)?;
     if copy.all_flows.get().is_none() {
         base.count(base.work_of_walks())?;
     }
-    let after = copy.all_flows.get_or_init(|| AllFlows::of_readings(&engine, base.known.as_ref()));
+    let after = copy.all_flows.get_or_init(|| AllFlows::of_readings(&engine, &base.known));
+    base.note_kernels(engine.kernels());
     let after = after.as_deref().map_err(ToString::to_string)?;
     let given_up = proposal.gives_up.as_ref().map(|name| GivenUp::of(base.engine.cluster(), name));
     let worse = |before: &[AllFlows]| {
@@ -338,7 +360,7 @@ fn attempt(
         true => {
             let plain = base.manifests.without_captures().cluster().map_err(|_| String::new())?;
             let engine = Engine::new(&plain).map_err(|_| String::new())?;
-            let as_written = state_of(&engine, &case.subject)?;
+            let as_written = base.state_of(&engine, &case.subject)?;
             if !cure.after.as_ref().is_some_and(|after| after.is_better_than(&as_written)) {
                 return Err(NotCured::Refused(format!(
                     "with the rules that kube-proxy would write it is as good already ({}): what the \
@@ -346,10 +368,7 @@ fn attempt(
                     as_written.summary()
                 )));
             }
-            worse(
-                &AllFlows::of_readings(&engine, base.known.as_ref())
-                    .map_err(|why| why.to_string())?,
-            )
+            worse(&AllFlows::of_readings(&engine, &base.known).map_err(|why| why.to_string())?)
         }
     };
     match worse {

@@ -1,5 +1,7 @@
 //! `uturn cure`: exact edits, tried on a copy of the cluster.
 
+use std::sync::Arc;
+
 use uturn_diagnose::analysis::{Input, case_of};
 use uturn_diagnose::cure::{self, Case, TrialBase};
 use uturn_diagnose::{Code, Finding, diagnose};
@@ -9,7 +11,7 @@ use uturn_report::cure as report;
 use uturn_report::cure::CureReport;
 use uturn_report::schema::cure::Cures;
 use uturn_report::words;
-use uturn_scan::Scanner;
+use uturn_scan::{KnownWalks, Scanner};
 use uturn_snapshot::Manifests;
 
 use super::{print, suggest};
@@ -29,9 +31,10 @@ pub(super) fn run(args: &Cure, printer: &Printer) -> Result<Status, Failure> {
     let (from, to) = (from.map_err(Failure::usage)?, to.map_err(Failure::usage)?);
     let Input { manifests, loaded } = input::read(&args.cluster, namespace, printer, usize::MAX)?;
     let engine = Engine::new(&loaded.cluster)?;
-    let base = TrialBase::new(&manifests, &engine);
+    let known = Arc::new(KnownWalks::default());
+    let base = TrialBase::new(&manifests, &engine).knowing(Some(&known));
     let cases = match (&args.code, &object, from, to) {
-        (Some(code), Some(object), _, _) => found(&manifests, &engine, code, object)?,
+        (Some(code), Some(object), _, _) => found(&manifests, &engine, &known, (code, object))?,
         (_, _, Some(from), Some(to)) => {
             let protocol = args.proto.unwrap_or_else(|| usual_protocol(&loaded.cluster, &to));
             let flow = Flow { from, to, protocol };
@@ -70,8 +73,8 @@ pub(super) fn run(args: &Cure, printer: &Printer) -> Result<Status, Failure> {
 fn found<'a>(
     manifests: &'a Manifests,
     engine: &'a Engine<'a>,
-    code: &str,
-    object: &str,
+    known: &Arc<KnownWalks>,
+    (code, object): (&str, &str),
 ) -> Result<Vec<Case<'a>>, Failure> {
     let code: Code = code.parse().map_err(|_| {
         Failure::usage(format!(
@@ -94,11 +97,11 @@ fn found<'a>(
             && subject.namespace.as_ref().map(|name| name.as_str()) == namespace;
         finding.code == code && (is_named || subject.short() == *object)
     };
-    let mut findings = findings_of(engine)?;
+    let mut findings = findings_of(engine, known)?;
     if !findings.iter().any(|finding| is_it(&finding)) {
         // It may hold only if something that is not known is otherwise.
-        for other in what_if::others(engine.cluster()) {
-            findings.extend(findings_of(&Engine::new(&other)?)?);
+        for other in what_if::each_other(engine.cluster()) {
+            findings.extend(findings_of(&Engine::new(&other)?, known)?);
         }
     }
     let mut found = findings.iter().filter(is_it).peekable();
@@ -125,8 +128,8 @@ fn found<'a>(
     Ok(cases)
 }
 
-fn findings_of(engine: &Engine<'_>) -> Result<Vec<Finding>, Failure> {
-    let scanner = Scanner::new(engine);
+fn findings_of(engine: &Engine<'_>, known: &Arc<KnownWalks>) -> Result<Vec<Finding>, Failure> {
+    let scanner = Scanner::new(engine).knowing(Some(known));
     Ok(diagnose(&scanner, &scanner.scan(&scanner.targets())?)?)
 }
 
