@@ -21,7 +21,7 @@ pub use crate::addresses::{BalancerCall, addresses};
 use crate::cloud::{
     self, CloudModel, IngressProduct, Maker, Owner, WantedListener, WantedRule, made, made_ingress,
 };
-use crate::families::with_targets;
+use crate::families::{add_rules, with_targets};
 pub use crate::ingress_call::IngressCall;
 use crate::ingress_controller;
 use crate::stated;
@@ -339,7 +339,7 @@ fn add(balancer: &mut LoadBalancer, listener: Listener) {
     match balancer.listeners.iter_mut().find(is_same) {
         None => balancer.listeners.push(listener),
         // On layer 4 a port has one owner: the first keeps it.
-        Some(there) if there.protocol.layer() == Layer::L7 => there.rules.extend(listener.rules),
+        Some(there) if there.protocol.layer() == Layer::L7 => add_rules(there, listener),
         Some(_) => {}
     }
 }

@@ -33,6 +33,17 @@ pub(crate) fn with_targets(
     all
 }
 
+/// Adds the rules of a listener to another one on the same port. What that does is what the first owner
+/// asks for, but for the source towards targets of the other family, which rules of any owner may have.
+pub(crate) fn add_rules(there: &mut Listener, listener: Listener) {
+    let (own, new) = (&mut there.profile, listener.profile);
+    if own.source_of_other_family.is_none() && new.source_of_other_family.is_some() {
+        own.source_of_other_family = new.source_of_other_family;
+        own.assumption = own.assumption.take().or(new.assumption);
+    }
+    there.rules.extend(listener.rules);
+}
+
 /// One that hands packets over as they are cannot reach targets of the other family.
 fn may_have_others(listener: &Listener) -> bool {
     listener.profile.delivery == Delivery::ToTarget

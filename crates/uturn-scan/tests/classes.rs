@@ -27,7 +27,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 
 use proptest::prelude::*;
-use uturn_model::{Cluster, Mechanism, NamespacedName, Outcome, Share, Verdict, Version};
+use uturn_model::ingress::{Backend, BackendPort};
+use uturn_model::{
+    Cluster, Mechanism, Name, NamespacedName, Outcome, Port, Share, Verdict, Version,
+};
 use uturn_path::Engine;
 use uturn_scan::{ScanResult, Scanner, ToExplain};
 use uturn_snapshot::{Source, read};
@@ -273,6 +276,26 @@ fn a_source_that_is_an_ingress_s() {
 #[test]
 fn a_dialled_port_that_a_process_of_the_node_has() {
     check_products(&mut Dice::new(2_240_078_238_790_399_989)).expect("the same verdicts");
+}
+
+/// Two Ingresses have an address, and only rules of the first have targets of the other family. Then only
+/// rules of the second have.
+#[test]
+fn a_listener_with_targets_of_both_families() {
+    let (mut cluster, text) = with_products(&mut Dice::new(9_631_071_493_044_812_238));
+    check(&cluster, &text).expect("the same verdicts");
+    let first = cluster.ingresses.values_mut().next().expect("an Ingress");
+    for path in first.rules.iter_mut().flat_map(|rule| &mut rule.paths) {
+        let (name, port) = (Name::new("s1").expect("a name"), Port::new(8080).expect("a port"));
+        path.backend = Backend::Service { name, port: BackendPort::Number(port) };
+    }
+    check(&cluster, &text).expect("the same verdicts");
+    let engine = Engine::new(&cluster).expect("rules that can be walked");
+    let scanner = Scanner::new(&engine);
+    let mut targets = scanner.targets();
+    targets.retain(|target| target.object.name.as_ref() == "i1" && target.label.ends_with("/"));
+    let results = scanner.scan(&targets).expect("verdicts");
+    assert!(!results.is_empty() && results.iter().all(|result| result.verdicts[0].is_fine()));
 }
 
 fn check_stated(dice: &mut Dice) -> Result<(), TestCaseError> {
