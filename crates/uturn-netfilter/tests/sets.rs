@@ -6,7 +6,7 @@ mod common;
 use std::fmt::Write as _;
 
 use common::{ends, from, read, small_state, tcp};
-use uturn_model::Family;
+use uturn_model::{Family, StepKind};
 use uturn_netfilter::ipset::{self, SetKind};
 use uturn_netfilter::{EndKind, Entry, Kernel, Packet, Transport, iptables};
 use uturn_testing::in_a_namespace;
@@ -485,5 +485,17 @@ fn ranges_that_take_too_much_room_are_not_known() {
         assert_eq!(ends.len(), expected, "{rule}: {ends:?}");
         let is_open = ends.iter().all(|end| end.open_questions.len() == expected - 1);
         assert!(is_open, "{rule}: {ends:?}");
+        let why = ends[0].steps.iter().find(|step| step.kind == StepKind::Unknown);
+        let names_entry = |why: &str| {
+            // The entries before it fit.
+            why.starts_with("with the entry 10.")
+                && why.contains(",tcp:1-65534,10.0.0.1-10.255.255.254 of set wide (sets:")
+                && why.contains(" take more than 500000 prefixes")
+        };
+        assert_eq!(
+            why.is_some_and(|step| names_entry(&step.why)),
+            expected == 2,
+            "{rule}: {why:?}"
+        );
     }
 }

@@ -63,6 +63,8 @@ enum Shape {
     Table(Table),
     List(Vec<usize>),
     Unmodelled,
+    /// Its ranges do not fit: why, with the entry.
+    TooWide(String),
 }
 
 type Key = [u128; 3];
@@ -103,6 +105,20 @@ impl Lookup {
         self.names.contains_key(name)
     }
 
+    /// Why it is not known what is in a set, if an entry of it, or of a member of a list, has ranges that
+    /// do not fit.
+    pub(crate) fn too_wide(&self, name: &str) -> Option<&str> {
+        let why = |at: &usize| match &self.sets[*at].shape {
+            Shape::TooWide(why) => Some(why.as_str()),
+            _ => None,
+        };
+        let at = self.names.get(name)?;
+        match &self.sets[*at].shape {
+            Shape::List(members) => members.iter().find_map(why),
+            _ => why(at),
+        }
+    }
+
     /// Looks up a packet in a set; `probes` has one end of the packet for each direction in the
     /// rule.
     ///
@@ -126,7 +142,7 @@ impl Lookup {
             return Found::No;
         }
         match &set.shape {
-            Shape::Unmodelled => Found::Unknown,
+            Shape::Unmodelled | Shape::TooWide(_) => Found::Unknown,
             Shape::Table(table) => table.ask(probes),
             Shape::List(members) => {
                 let mut unknown = false;
@@ -149,7 +165,7 @@ impl Lookup {
 }
 
 impl Index {
-    /// Takes out of `room` what the ranges of the set take. A set whose ranges do not fit is not modelled.
+    /// Takes out of `room` what the ranges of the set take. A set whose ranges do not fit is not known.
     fn new(set: &Set, names: &FastMap<Text, usize>, room: &mut usize) -> Self {
         let (kinds, bitmap) = match &set.kind {
             SetKind::Hash(kinds) => (kinds, false),
@@ -193,7 +209,13 @@ impl Index {
         let mut left = *room;
         for entry in &set.entries {
             if table.add(entry, bits, &mut places, &mut left).is_none() {
-                return Self { family, shape: Shape::Unmodelled };
+                let Entry { text, origin, .. } = entry;
+                let why = format!(
+                    "with the entry {text} of set {} ({origin}), ranges of sets take more than \
+                     {MAX_OF_RANGES} prefixes",
+                    set.name
+                );
+                return Self { family, shape: Shape::TooWide(why) };
             }
         }
         *room = left;

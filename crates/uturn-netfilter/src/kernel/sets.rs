@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use uturn_model::{Assumption, Evidence, Family, Text};
 
-use super::Kernel;
 use super::walk::Walk;
+use super::{Kernel, unknown_condition};
 use crate::LoadError;
 use crate::capture_gaps::CaptureGap;
 use crate::ipset::{Found, Probe};
@@ -68,6 +68,15 @@ fn named<'a>(rule: &'a Rule, names: &mut Vec<&'a str>) {
 }
 
 impl Kernel {
+    /// Why it is not known whether a match holds.
+    pub(super) fn reason_of<'k>(&'k self, item: &'k Match) -> &'k str {
+        let set = match item {
+            Match::Set(set) => self.sets.too_wide(&set.set.value),
+            _ => None,
+        };
+        set.or_else(|| unknown_condition::reason_of(item)).unwrap_or("this match is not modelled")
+    }
+
     /// The probability that `-m set` matches; `None` if that is unknown.
     pub(super) fn in_set(&self, set: &SetMatch, walk: &Walk) -> Option<f64> {
         if self.state.gaps.contains(&CaptureGap::Sets) && !self.sets.has(&set.set.value) {

@@ -144,7 +144,7 @@ impl Kernel {
         }
         if !unknown.is_none() {
             walk.turns.forget(running.counter(chain, at));
-            match settle(running, (chain, at), unknown, walk, open, at_limit) {
+            match settle(self, running, (chain, at), unknown, walk, open, at_limit) {
                 Some(true) => {}
                 Some(false) => return RuleResult::Next,
                 None => return RuleResult::LimitReached(running.by(chain, at)),

@@ -3,14 +3,16 @@
 use uturn_model::StepKind;
 
 use super::Running;
+use crate::kernel::Kernel;
 use crate::kernel::matching::Unknown;
-use crate::kernel::unknown_condition::{self, UnknownCondition};
+use crate::kernel::unknown_condition::UnknownCondition;
 use crate::kernel::walk::{OpenBranches, Walk};
 use crate::question::QuestionSubject;
 
 /// Decides whether a rule with unknown conditions matches. Branches on conditions that have no
 /// answer yet. Returns `None` at the branch limit.
 pub(super) fn settle(
+    kernel: &Kernel,
     running: Running<'_>,
     (chain, at): (usize, usize),
     unknown: Unknown,
@@ -30,10 +32,7 @@ pub(super) fn settle(
         }
     }
     let by = running.by(chain, at);
-    let reason = |condition: &UnknownCondition| {
-        unknown_condition::reason_of(&rule.matches[condition.of])
-            .unwrap_or("this match is not modelled")
-    };
+    let reason = |condition: &UnknownCondition| kernel.reason_of(&rule.matches[condition.of]);
     // An assumption answers for the rule as a whole, except for its sender conditions.
     let plain = |condition: &&UnknownCondition| condition.sender().is_none();
     if left.iter().any(plain)
