@@ -1,22 +1,24 @@
 //! Labels, annotations and selectors.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
 use crate::Text;
 
-/// Labels or annotations of an object.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Labels(BTreeMap<Text, Text>);
+/// Labels or annotations of an object. Clones share them.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Labels(Option<Arc<BTreeMap<Text, Text>>>);
 
 impl Labels {
     /// No labels.
     pub const fn new() -> Self {
-        Self(BTreeMap::new())
+        Self(None)
     }
 
     /// The value of `key`.
     pub fn get(&self, key: &str) -> Option<&str> {
-        self.0.get(key).map(|value| &**value)
+        self.all()?.get(key).map(|value| &**value)
     }
 
     /// Whether `key` has exactly this value.
@@ -26,33 +28,46 @@ impl Labels {
 
     /// The first key with this prefix.
     pub fn key_from(&self, begins: &str) -> Option<&str> {
-        self.0.keys().map(|key| &**key).find(|key| key.starts_with(begins))
+        self.all()?.keys().map(|key| &**key).find(|key| key.starts_with(begins))
     }
 
     /// All labels, sorted by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(key, value)| (&**key, &**value))
+        self.all().into_iter().flatten().map(|(key, value)| (&**key, &**value))
     }
 
     /// The number of labels.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.all().map_or(0, BTreeMap::len)
     }
 
     /// Whether there are no labels.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.len() == 0
     }
 
     /// Whether all of `wanted` are present.
     pub fn contains_all(&self, wanted: &Self) -> bool {
         wanted.iter().all(|(key, value)| self.is(key, value))
     }
+
+    fn all(&self) -> Option<&BTreeMap<Text, Text>> {
+        self.0.as_deref()
+    }
+}
+
+impl fmt::Debug for Labels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all: BTreeMap<&str, &str> = self.iter().collect();
+        f.debug_tuple("Labels").field(&all).finish()
+    }
 }
 
 impl<K: Into<Text>, V: Into<Text>> FromIterator<(K, V)> for Labels {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
-        Self(pairs.into_iter().map(|(key, value)| (key.into(), value.into())).collect())
+        let pairs = pairs.into_iter().map(|(key, value)| (key.into(), value.into()));
+        let all: BTreeMap<Text, Text> = pairs.collect();
+        Self((!all.is_empty()).then(|| Arc::new(all)))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Pods.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use crate::{
     Family, Labels, Name, NamespacedName, ObjectKind, ObjectRef, Origin, Port, Protocol, Text,
@@ -11,8 +12,8 @@ use crate::{
 pub struct Pod {
     /// Its name.
     pub name: NamespacedName,
-    /// The part that it shares with its template.
-    pub spec: PodSpec,
+    /// The part that comes from its template; pods that are made up share it.
+    pub spec: Arc<PodSpec>,
     /// The node that it runs on; `None` while it is pending.
     pub node: Option<Name>,
     /// `status.podIPs`, the primary one first.

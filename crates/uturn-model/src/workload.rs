@@ -1,6 +1,7 @@
 //! Workloads: objects that create pods.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::pod::PodSpec;
 use crate::{NamespacedName, ObjectKind, ObjectRef, Origin, Selector};
@@ -18,7 +19,7 @@ pub struct Workload {
     /// Selects its pods.
     pub selector: Selector,
     /// The template of its pods.
-    pub template: PodSpec,
+    pub template: Arc<PodSpec>,
     /// Where it was written.
     pub origin: Origin,
 }

@@ -50,9 +50,13 @@ use uturn_model::{
 };
 
 use crate::decode::objects::Objects;
+use crate::fault::Fault;
 
 /// Makes a cluster of what was read.
-pub(crate) fn cluster(mut objects: Objects) -> Cluster {
+///
+/// # Errors
+/// It would have more pods or endpoints than are made up.
+pub(crate) fn cluster(mut objects: Objects) -> Result<Cluster, Fault> {
     let mut assumptions = Assumptions::default();
     for note in std::mem::take(&mut objects.notes) {
         let about = format!("{}: {}", note.origin, note.message);
@@ -79,7 +83,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     proxy_names::complete(&mut objects, proxy.version.value);
     plugin::add_hairpin(&mut objects, plugin.value, mode.value);
     endpoint_pods::add(&mut objects, extent, &mut assumptions);
-    pods::complete(&mut objects, mode.value, &mut ranges, &mut assumptions);
+    pods::complete(&mut objects, mode.value, &mut ranges, &mut assumptions)?;
     families::complete(&mut objects, mode.value, &mut ranges, &mut assumptions);
     files::complete(&mut objects);
     let unapplied = pending_balancers::unapplied(&objects);
@@ -97,7 +101,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
         plugin::add_tunnel_ends(&mut objects, network.plugin.value);
     }
     proxy::suppose_detector(&mut proxy, &objects, &network, &mut assumptions);
-    let endpoints = endpoints::derive(&mut objects);
+    let endpoints = endpoints::derive(&mut objects)?;
     let balancer_names =
         balancer_names::derive(&objects, &endpoints, &provider, &mut ranges, &mut assumptions);
     let dns = dns(&mut objects, balancer_names, &mut assumptions);
@@ -113,7 +117,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
     let balancer_arguments = balancer_arguments::derive(&objects);
     announcers::note_nodes_without(&mut objects, provider.value.cloud(), extent);
     let announcements = announcers::derive(&objects);
-    Cluster {
+    Ok(Cluster {
         provider,
         skipped: objects.skipped(),
         nodes: objects.nodes.0,
@@ -141,7 +145,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Cluster {
         unread: std::mem::take(&mut objects.listing.unread),
         read_at: objects.listing.read_at.take(),
         supposed: assumptions.into_sorted(),
-    }
+    })
 }
 
 /// The Service that pods ask for names, and what is known of its answers.
@@ -245,10 +249,10 @@ fn domain(corefile: &Corefile, assumptions: &mut Assumptions) -> Option<Text> {
 /// The DaemonSets that are given, and those that own pods which are; each with a pod of it.
 fn daemon_sets(objects: &Objects) -> impl Iterator<Item = (ObjectRef, &PodSpec)> {
     let given = objects.workloads.0.values().filter(|set| set.kind == WorkloadKind::DaemonSet);
-    let given = given.map(|set| (set.object(), &set.template));
+    let given = given.map(|set| (set.object(), &*set.template));
     let owned = objects.pods.0.values().filter_map(|pod| {
         let owner = pod.owner.as_ref().filter(|owner| owner.kind == ObjectKind::DaemonSet)?;
-        Some((owner.clone(), &pod.spec))
+        Some((owner.clone(), &*pod.spec))
     });
     given.chain(owned)
 }

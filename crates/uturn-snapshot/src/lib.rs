@@ -164,7 +164,7 @@ fn read_with(
     };
     let mut cluster = match largest {
         Some(case) => case.cluster.clone(),
-        None => derive::cluster(objects),
+        None => derive::cluster(objects).map_err(|fault| vec![fault])?,
     };
     if !captures.is_empty() {
         seen.insert("node capture".into(), captures.len());

@@ -175,6 +175,9 @@ pub enum Alive {
 /// How many nodes a case can have: more would not fit the shape's ranges.
 const MAX_NODES: usize = 200;
 
+/// How many objects all cases of a Scenario may have together.
+const MAX_OBJECTS: usize = 200_000;
+
 /// Reads every Scenario of the sources. Other objects are ignored.
 ///
 /// # Errors
@@ -240,11 +243,24 @@ fn decode(doc: &Doc<'_>) -> Option<Scenario> {
         several => several.iter().copied().map(Some).collect(),
     };
     let mut cases = Vec::new();
+    let mut size_of_all = 0;
     let silent = RefCell::new(Faults::default());
     for nodes in sizes {
         let of_size = RefCell::new(Faults::default());
         for mode in &modes {
-            let case = case(doc, spec, &shape, &base, nodes, *mode);
+            let case = match case(doc, spec, &shape, &base, nodes, *mode) {
+                Ok(case) => case,
+                Err(fault) => {
+                    doc.faults.borrow_mut().push(fault);
+                    return None;
+                }
+            };
+            size_of_all += size(&case.cluster);
+            if size_of_all > MAX_OBJECTS {
+                let message = format!("its cases have more than {MAX_OBJECTS} objects together");
+                doc.fault_with_hint(spec, message, "state fewer sizes or modes".to_owned());
+                return None;
+            }
             // Faults of the text are the same in every case; faults of a share may concern one
             // size only.
             let common = if cases.is_empty() { doc.faults } else { &silent };
@@ -320,7 +336,7 @@ fn case<'d>(
     base: &Objects,
     nodes: usize,
     mode: Option<ProxyMode>,
-) -> Case {
+) -> Result<Case, Fault> {
     let origin = doc.origin(spec);
     let mut objects = base.clone();
     shape.build(nodes, &origin, &mut objects);
@@ -337,10 +353,17 @@ fn case<'d>(
     if let Some(mode) = mode {
         facts.proxy_mode = Some((mode, origin));
     }
-    let cluster = derive::cluster(objects);
+    let cluster = derive::cluster(objects)?;
     let counted = if nodes == 1 { "1 node".to_owned() } else { format!("{nodes} nodes") };
     let label = format!("{counted}, {}", cluster.proxy.mode.value);
-    Case { label, nodes, cluster, flows: Vec::new(), probes: Vec::new() }
+    Ok(Case { label, nodes, cluster, flows: Vec::new(), probes: Vec::new() })
+}
+
+/// How many objects a cluster has.
+fn size(cluster: &Cluster) -> usize {
+    let objects = cluster.nodes.len() + cluster.pods.len() + cluster.workloads.len();
+    let endpoints = cluster.endpoints.values().flatten().map(|slice| slice.endpoints.len());
+    objects + cluster.services.len() + cluster.ingresses.len() + endpoints.sum::<usize>()
 }
 
 fn suppose<T>(fact: &mut Fact<T>, value: T, origin: &Origin) {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use uturn_snapshot::bundle::UnpackLimit;
-use uturn_snapshot::{Manifests, Source};
+use uturn_snapshot::{Manifests, Source, read};
 
 /// A folder that is there for a test.
 struct Folder(PathBuf);
@@ -165,4 +165,49 @@ fn texts_of_aliases_add_up() {
     assert!(fault.starts_with("x.yaml:5:"), "{fault}");
     assert!(fault.contains("anchors and aliases add up to more than 64 MiB of text"), "{fault}");
     assert_eq!(read(100, 1000), Ok(()));
+}
+
+/// The only fault of a text, as it is printed.
+fn fault_of(text: String) -> String {
+    let source = Source { name: "a.yaml".into(), text };
+    let faults = read(vec![source]).expect_err("too much");
+    assert_eq!(faults.len(), 1);
+    faults[0].to_string()
+}
+
+fn workload(kind: &str, number: usize, replicas: u32) -> String {
+    format!(
+        "---\n{{apiVersion: apps/v1, kind: {kind}, metadata: {{name: w{number}, namespace: d}}, spec: {{replicas: \
+         {replicas}, selector: {{matchLabels: {{app: a}}}}, template: {{metadata: {{labels: {{app: a}}}}, spec: \
+         {{containers: [{{name: c, image: i}}]}}}}}}}}\n"
+    )
+}
+
+#[test]
+fn more_pods_than_any_cluster_has_are_not_made_up() {
+    let all: String = (0..21).map(|number| workload("StatefulSet", number, 100_000)).collect();
+    assert_eq!(
+        fault_of(all),
+        "a.yaml:20:1: with the pods of StatefulSet d/w9, workloads would have more than 200000 pods, of \
+         which no Pod object is given\n  give the Pod objects, or a part of the workloads"
+    );
+}
+
+#[test]
+fn each_service_does_not_have_all_pods_of_a_large_cluster() {
+    let mut text: String = (0..2).map(|number| workload("Deployment", number, 1_000)).collect();
+    let ports: Vec<String> =
+        (1..=60).map(|port| format!("{{name: p{port}, port: {port}}}")).collect();
+    for number in 0..9 {
+        text.push_str(&format!(
+            "---\n{{apiVersion: v1, kind: Service, metadata: {{name: s{number}, namespace: d}}, spec: {{selector: \
+             {{app: a}}, ports: [{}]}}}}\n",
+            ports.join(", ")
+        ));
+    }
+    assert_eq!(
+        fault_of(text),
+        "a.yaml:22:1: with those of Service d/s8, more than 1000000 endpoints are made of pods, since no \
+         EndpointSlice is given\n  give the EndpointSlices, or a part of the Services"
+    );
 }

@@ -129,7 +129,7 @@ fn add_pod(cluster: &mut Cluster, pod: &str, node: u8, address: &str, port: u16,
     let spec = PodSpec { host_network: host, containers: vec![container], ..PodSpec::default() };
     let pod = Pod {
         name: shop(pod),
-        spec,
+        spec: spec.into(),
         node: Some(name(&format!("n{node}"))),
         ips: vec![ip(address)],
         phase: Phase::Running,

@@ -416,7 +416,7 @@ fn nginx() {
     let text = "server { listen 8000; return 404; }\n\
                 server { listen 8000; server_name shop.example.com;\n\
                 location / { proxy_pass http://172.16.0.10; } }";
-    pod.spec.files = vec![ConfigFile {
+    std::sync::Arc::make_mut(&mut pod.spec).files = vec![ConfigFile {
         path: "/etc/nginx/conf.d/shop.conf".into(),
         config_map: "routes".into(),
         key: Some("shop.conf".into()),
@@ -456,5 +456,5 @@ pub(crate) fn serve(cluster: &mut Cluster, number: u16, protocol: Protocol, port
         probed: Vec::new(),
         configured: Vec::new(),
     };
-    server.spec.containers.push(container);
+    std::sync::Arc::make_mut(&mut server.spec).containers.push(container);
 }

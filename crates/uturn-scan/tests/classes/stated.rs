@@ -79,7 +79,8 @@ fn forward(cluster: &mut Cluster, dice: &mut Dice, node_ports: &[Port]) {
     let mut usual: Vec<Port> = [80, 6443, 8080].into_iter().filter_map(Port::new).collect();
     usual.extend(node_ports);
     for pod in cluster.pods.values_mut().filter(|pod| !pod.spec.host_network) {
-        let ports = pod.spec.containers.iter_mut().flat_map(|container| &mut container.ports);
+        let spec = std::sync::Arc::make_mut(&mut pod.spec);
+        let ports = spec.containers.iter_mut().flat_map(|container| &mut container.ports);
         for port in ports {
             if dice.once_in(4) {
                 port.host_port = Some(dice.one_of(&usual));

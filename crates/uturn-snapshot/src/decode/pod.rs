@@ -21,7 +21,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     calico::look_into(doc, spec_node, objects);
     let spec = spec(doc, spec_node, meta.labels, meta.annotations);
     let mut pod = Pod {
-        spec,
+        spec: spec.into(),
         node: spec_node.and_then(|spec| {
             let node = spec.get("nodeName").filter(|node| node.as_str() != Some(""))?;
             doc.value::<Name>(node)

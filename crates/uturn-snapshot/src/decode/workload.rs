@@ -55,7 +55,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects, kind: WorkloadKind) {
         kind,
         replicas: replicas.unwrap_or(1),
         selector: selector.unwrap_or_else(|| Selector::labels(template.labels.clone())),
-        template,
+        template: template.into(),
         origin: meta.origin,
         name: meta.name,
     };
@@ -127,7 +127,7 @@ fn made_of_template<'d>(doc: &Doc<'d>, spec: &'d Node<'d>, kind: &str) -> Option
         kind,
         replicas: replicas.unwrap_or(1),
         selector: any_selector(spec).unwrap_or_else(|| Selector::labels(template.labels.clone())),
-        template,
+        template: template.into(),
         origin: meta.origin,
         name: meta.name,
     };

@@ -40,7 +40,7 @@ pub(super) fn note_nodes_without(objects: &mut Objects, cloud: Option<Cloud>, ex
     };
     let sets = objects.workloads.0.values().filter(|set| set.kind == WorkloadKind::DaemonSet);
     let templates: Vec<&PodSpec> =
-        sets.map(|set| &set.template).filter(|spec| runs_it(spec)).collect();
+        sets.map(|set| &*set.template).filter(|spec| runs_it(spec)).collect();
     let pods = objects.pods.0.values().filter(|pod| extent.pods && runs_it(&pod.spec));
     let homes: BTreeSet<Name> = pods.filter_map(|pod| pod.node.clone()).collect();
     for node in objects.nodes.0.values_mut() {

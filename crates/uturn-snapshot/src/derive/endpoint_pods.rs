@@ -60,7 +60,7 @@ fn pod(
     node: &Node,
 ) -> Pod {
     let maker = service.and_then(|service| maker(objects, name, service));
-    let mut spec = maker.map(|maker| maker.template.clone()).unwrap_or_else(|| {
+    let mut spec = maker.map(|maker| PodSpec::clone(&maker.template)).unwrap_or_else(|| {
         let selector = service.and_then(|service| service.selector.as_ref());
         PodSpec {
             labels: selector.map(|selector| selector.labels.clone()).unwrap_or_default(),
@@ -72,7 +72,7 @@ fn pod(
     spec.hostname = endpoint.hostname.clone().or(spec.hostname);
     Pod {
         name: name.clone(),
-        spec,
+        spec: spec.into(),
         node: Some(node.name.clone()),
         ips: Vec::new(),
         phase: Phase::Running,

@@ -13,11 +13,21 @@ use uturn_model::{
 
 use super::pods::ByLabel;
 use crate::decode::objects::Objects;
+use crate::fault::Fault;
+
+/// How many pods may be compared with the selectors of all Services whose endpoints are not given.
+const MAX_COMPARED: usize = 50_000_000;
+
+/// How many endpoints may be made of pods, each as often as it has ports.
+const MAX: usize = 1_000_000;
 
 pub(super) type Slices = BTreeMap<NamespacedName, Vec<EndpointSlice>>;
 
 /// The slices of every Service.
-pub(super) fn derive(objects: &mut Objects) -> Slices {
+///
+/// # Errors
+/// Services without slices would have more endpoints than are made of pods.
+pub(super) fn derive(objects: &mut Objects) -> Result<Slices, Fault> {
     let mut slices = Slices::new();
     for slice in std::mem::take(&mut objects.slices.0).into_values() {
         slices.entry(slice.service.clone()).or_default().push(slice);
@@ -27,6 +37,7 @@ pub(super) fn derive(objects: &mut Objects) -> Slices {
     }
     add_pods(objects, &mut slices);
     let by_label = LazyCell::new(|| ByLabel::new(&objects.pods.0));
+    let (mut compared, mut made) = (0, 0);
     for service in objects.services.0.values() {
         let Some(selector) = &service.selector else { continue };
         if slices.contains_key(&service.name)
@@ -34,13 +45,31 @@ pub(super) fn derive(objects: &mut Objects) -> Slices {
         {
             continue;
         }
-        let selected = by_label.selected(&service.name.namespace, selector);
+        let home = &service.name.namespace;
+        compared += by_label.compared(home, selector);
+        if compared > MAX_COMPARED {
+            return Err(too_many(service, &format!("more than {MAX_COMPARED} pods are compared")));
+        }
+        let selected = by_label.selected(home, selector);
+        made += selected.len() * service.ports.len().max(1);
+        if made > MAX {
+            return Err(too_many(service, &format!("more than {MAX} endpoints are made of pods")));
+        }
         let derived = of_service(service, &selected, objects);
         if !derived.is_empty() {
             slices.insert(service.name.clone(), derived);
         }
     }
-    slices
+    Ok(slices)
+}
+
+/// That too much would be made of pods for Services without slices, this one among them.
+fn too_many(service: &Service, what: &str) -> Fault {
+    let object = service.object();
+    let message = format!("with those of {object}, {what}, since no EndpointSlice is given");
+    let fault = Fault::new(service.origin.clone(), message);
+    Fault { object: Some(object.to_string().into()), ..fault }
+        .hint("give the EndpointSlices, or a part of the Services")
 }
 
 /// Sets each endpoint's pod where a pod has its address. The endpoint's node is left as it is

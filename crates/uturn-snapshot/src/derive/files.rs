@@ -2,6 +2,7 @@
 //! forgotten.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use uturn_model::NamespacedName;
 use uturn_model::pod::ConfigFile;
@@ -15,7 +16,8 @@ pub(super) fn complete(objects: &mut Objects) {
     let pods = objects.pods.0.values_mut().filter(|pod| !pod.spec.files.is_empty());
     for pod in pods {
         let mut files = Vec::new();
-        for file in std::mem::take(&mut pod.spec.files) {
+        let spec = Arc::make_mut(&mut pod.spec);
+        for file in std::mem::take(&mut spec.files) {
             let name = NamespacedName::new(pod.name.namespace.as_str(), &file.config_map).ok();
             let Some((name, texts)) = name.and_then(|name| maps.get_key_value(&name)) else {
                 files.push(file);
@@ -36,7 +38,7 @@ pub(super) fn complete(objects: &mut Objects) {
                 })),
             }
         }
-        pod.spec.files = files;
+        spec.files = files;
     }
     let unused = maps.keys().filter(|name| !used.contains(name)).count();
     (0..unused).for_each(|_| objects.skip("v1/ConfigMap"));

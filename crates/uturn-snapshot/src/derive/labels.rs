@@ -2,6 +2,7 @@
 //! them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use uturn_model::wording::{count, some_of};
 use uturn_model::{NamespacedName, ObjectRef, Pod, Text, Workload, WorkloadKind};
@@ -119,5 +120,6 @@ pub(super) fn add(pod: &mut Pod, labels: impl IntoIterator<Item = (&'static str,
     }
     let labels: Vec<_> = labels.collect();
     let own = pod.spec.labels.iter().map(|(key, value)| (key, Text::from(value)));
-    pod.spec.labels = own.chain(labels).collect();
+    let all = own.chain(labels).collect();
+    Arc::make_mut(&mut pod.spec).labels = all;
 }

@@ -3,6 +3,7 @@
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use ipnet::IpNet;
 use uturn_model::network::NetworkMode;
@@ -15,21 +16,28 @@ use uturn_model::{
 use super::ranges::Ranges;
 use super::{Assumptions, labels, owners, proxy};
 use crate::decode::objects::Objects;
+use crate::fault::Fault;
 
 /// How many pods of one workload are made up at most.
 const MAX: u32 = 10_000;
 
+/// How many pods of all workloads are made up at most: more than the largest clusters have.
+const MAX_OF_ALL: usize = 200_000;
+
 /// Completes the pods.
+///
+/// # Errors
+/// Workloads without pods would have more than are made up.
 pub(super) fn complete(
     objects: &mut Objects,
     mode: NetworkMode,
     ranges: &mut Ranges,
     assumptions: &mut Assumptions,
-) {
+) -> Result<(), Fault> {
     let is_written = |name: &NamespacedName| objects.written_pods.contains(name);
     let collected = objects.pods.0.keys().any(|name| !is_written(name));
     place_written(objects, assumptions);
-    suppose(objects, collected, assumptions);
+    suppose(objects, collected, assumptions)?;
     labels::add_hashes(objects, assumptions);
     leave_ending_out(objects, assumptions);
     let pool = match mode {
@@ -38,6 +46,7 @@ pub(super) fn complete(
         NetworkMode::Routed => pool(objects, ranges),
     };
     add_addresses(objects, pool, ranges, assumptions);
+    Ok(())
 }
 
 /// Places pods that were written by hand, and so are on no node.
@@ -53,7 +62,7 @@ fn place_written(objects: &mut Objects, assumptions: &mut Assumptions) {
             pod.phase = Phase::Succeeded;
             continue;
         }
-        pod.node = spread.next(&pod.spec);
+        pod.node = spread.next_for(&pod.spec);
         if pod.node.is_some() {
             (pod.phase, pod.ready) = (Phase::Running, true);
             placed.push(name);
@@ -70,7 +79,11 @@ fn place_written(objects: &mut Objects, assumptions: &mut Assumptions) {
 }
 
 /// Makes up the pods of every workload that has none.
-fn suppose(objects: &mut Objects, collected: bool, assumptions: &mut Assumptions) {
+fn suppose(
+    objects: &mut Objects,
+    collected: bool,
+    assumptions: &mut Assumptions,
+) -> Result<(), Fault> {
     let owners: HashSet<&ObjectRef> =
         objects.pods.0.values().filter_map(|pod| pod.owner.as_ref()).collect();
     let by_label = LazyCell::new(|| ByLabel::new(&objects.pods.0));
@@ -92,13 +105,24 @@ fn suppose(objects: &mut Objects, collected: bool, assumptions: &mut Assumptions
         .collect();
     let mut spread = Spread::over(objects);
     let mut made = Vec::new();
+    let mut wanted = 0;
+    for workload in &lacking {
+        wanted += match workload.kind {
+            WorkloadKind::DaemonSet => spread.places(&workload.template).len(),
+            _ => workload.replicas.min(MAX) as usize,
+        };
+        if wanted > MAX_OF_ALL {
+            return Err(too_many(workload));
+        }
+    }
     let mut pods = 0;
     for workload in &lacking {
+        let places = spread.places(&workload.template);
         let before = objects.pods.0.len();
         if workload.kind == WorkloadKind::DaemonSet {
-            one_a_node(objects, workload);
+            one_a_node(objects, workload, &spread, &places);
         } else {
-            replicas(objects, workload, &mut spread);
+            replicas(objects, workload, &mut spread, &places);
         }
         let new = objects.pods.0.len() - before;
         pods += new;
@@ -122,6 +146,19 @@ fn suppose(objects: &mut Objects, collected: bool, assumptions: &mut Assumptions
             "give the Pod objects",
         );
     }
+    Ok(())
+}
+
+/// That workloads without pods would have more than are made up, this one's among them.
+fn too_many(workload: &Workload) -> Fault {
+    let object = workload.object();
+    let message = format!(
+        "with the pods of {object}, workloads would have more than {MAX_OF_ALL} pods, of which no Pod \
+         object is given"
+    );
+    let fault = Fault::new(workload.origin.clone(), message);
+    Fault { object: Some(object.to_string().into()), ..fault }
+        .hint("give the Pod objects, or a part of the workloads")
 }
 
 /// Pods of Jobs come and go. Where a Service selects pods that stay, made-up pods of Jobs that
@@ -187,13 +224,27 @@ impl<'o> ByLabel<'o> {
         Self { pods, labelled }
     }
 
-    /// The pods of a namespace that a selector fits, by name.
-    pub(super) fn selected(&self, namespace: &Name, selector: &Selector) -> Vec<&'o Pod> {
+    /// The pods of a namespace with the rarest of the labels that a selector asks for.
+    fn with_label<'s>(
+        &'s self,
+        namespace: &'s Name,
+        selector: &'s Selector,
+    ) -> Option<&'s [&'o Pod]> {
         let labelled = |(key, value)| {
             self.labelled.get(&(namespace, key, value)).map_or(&[][..], Vec::as_slice)
         };
+        selector.labels.iter().map(labelled).min_by_key(|pods| pods.len())
+    }
+
+    /// How many pods are compared with a selector, to find those that it fits.
+    pub(super) fn compared(&self, namespace: &Name, selector: &Selector) -> usize {
+        self.with_label(namespace, selector).map_or(self.pods.len(), <[_]>::len)
+    }
+
+    /// The pods of a namespace that a selector fits, by name.
+    pub(super) fn selected(&self, namespace: &Name, selector: &Selector) -> Vec<&'o Pod> {
         let fits = |pod: &&'o Pod| selector.matches(&pod.spec.labels);
-        match selector.labels.iter().map(labelled).min_by_key(|pods| pods.len()) {
+        match self.with_label(namespace, selector) {
             Some(pods) => pods.iter().copied().filter(fits).collect(),
             None => of_namespace(self.pods, namespace).filter(fits).collect(),
         }
@@ -214,19 +265,18 @@ fn of_namespace<'o>(
     from.map(|(_, pod)| pod).take_while(move |pod| pod.name.namespace == *namespace)
 }
 
-fn one_a_node(objects: &mut Objects, workload: &Workload) {
-    let fits = Spread::over(objects);
-    let nodes: Vec<Name> = fits.matching(&workload.template).cloned().collect();
-    for node in nodes {
+fn one_a_node(objects: &mut Objects, workload: &Workload, spread: &Spread, places: &[usize]) {
+    for at in places {
+        let node = &spread.nodes[*at].name;
         let name = format!("{}-{node}", workload.name.name);
-        add(objects, workload, &name, 0, Some(node));
+        add(objects, workload, &name, 0, Some(node.clone()));
     }
 }
 
-fn replicas(objects: &mut Objects, workload: &Workload, spread: &mut Spread) {
+fn replicas(objects: &mut Objects, workload: &Workload, spread: &mut Spread, places: &[usize]) {
     let template = &workload.template;
     let alone = template.anti_affinity.iter().any(|affinity| affinity.matches(&template.labels));
-    let room = if alone { spread.matching(template).count() } else { 0 };
+    let room = if alone { places.len() } else { 0 };
     let first = match workload.kind {
         WorkloadKind::StatefulSet => {
             objects.first_numbers.get(&workload.name).copied().unwrap_or_default()
@@ -235,7 +285,7 @@ fn replicas(objects: &mut Objects, workload: &Workload, spread: &mut Spread) {
     };
     for number in 0..workload.replicas.min(MAX) {
         let fits = !alone || (number as usize) < room;
-        let node = if fits { spread.next(template) } else { None };
+        let node = if fits { spread.next(places) } else { None };
         let number = number.saturating_add(first);
         let name = format!("{}-{number}", workload.name.name);
         add(objects, workload, &name, number, node);
@@ -250,7 +300,7 @@ fn add(objects: &mut Objects, workload: &Workload, name: &str, number: u32, node
     objects.pods.0.entry(name.clone()).or_insert_with(|| {
         let mut pod = Pod {
             name,
-            spec: workload.template.clone(),
+            spec: Arc::clone(&workload.template),
             node,
             ips: Vec::new(),
             phase: if running { Phase::Running } else { Phase::Pending },
@@ -263,7 +313,7 @@ fn add(objects: &mut Objects, workload: &Workload, name: &str, number: u32, node
         };
         labels::add(&mut pod, labels);
         if workload.kind == WorkloadKind::StatefulSet {
-            pod.spec.hostname = Some(pod.name.name.as_str().into());
+            Arc::make_mut(&mut pod.spec).hostname = Some(pod.name.name.as_str().into());
         }
         pod
     });
@@ -281,15 +331,24 @@ impl Spread {
         Self { nodes: usable.cloned().collect(), at: 0 }
     }
 
-    /// The nodes that a pod may be on.
-    fn matching<'s>(&'s self, pod: &'s PodSpec) -> impl Iterator<Item = &'s Name> {
-        self.nodes.iter().filter(|node| pod.may_run_on(node)).map(|node| &node.name)
+    /// The places of the nodes that a pod may be on.
+    fn places(&self, pod: &PodSpec) -> Vec<usize> {
+        let nodes = self.nodes.iter().enumerate();
+        nodes.filter(|(_, node)| pod.may_run_on(node)).map(|(at, _)| at).collect()
     }
 
-    fn next(&mut self, pod: &PodSpec) -> Option<Name> {
+    /// The next of the nodes that a pod may be on.
+    fn next_for(&mut self, pod: &PodSpec) -> Option<Name> {
         let count = self.nodes.len();
         let mut places = (0..count).map(|step| (self.at + step) % count);
         let at = places.find(|at| pod.may_run_on(&self.nodes[*at]))?;
+        self.next(&[at])
+    }
+
+    /// The next of the nodes at these places.
+    fn next(&mut self, places: &[usize]) -> Option<Name> {
+        let behind = places.partition_point(|at| *at < self.at);
+        let at = *places.get(behind).or(places.first())?;
         self.at = at + 1;
         Some(self.nodes[at].name.clone())
     }

@@ -160,8 +160,8 @@ fn agent(objects: &Objects, names: &[&str]) -> Option<String> {
 /// What DaemonSets and pods run, with the names of their objects.
 fn specs(objects: &Objects) -> impl Iterator<Item = (String, &PodSpec)> {
     let sets = objects.workloads.0.values().filter(|set| set.kind == WorkloadKind::DaemonSet);
-    let sets = sets.map(|set| (set.object().to_string(), &set.template));
-    sets.chain(objects.pods.0.values().map(|pod| (format!("Pod {}", pod.name), &pod.spec)))
+    let sets = sets.map(|set| (set.object().to_string(), &*set.template));
+    sets.chain(objects.pods.0.values().map(|pod| (format!("Pod {}", pod.name), &*pod.spec)))
 }
 
 fn is_named(object: &str, name: &str) -> bool {

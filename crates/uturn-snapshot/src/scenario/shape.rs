@@ -121,7 +121,7 @@ impl Shape {
         let name = pod_name(name);
         objects.pods.0.entry(name.clone()).or_insert_with(|| Pod {
             name,
-            spec: PodSpec { labels, containers: vec![container], ..PodSpec::default() },
+            spec: PodSpec { labels, containers: vec![container], ..PodSpec::default() }.into(),
             node: Some(node_name(node)),
             ips: vec![self.address(node, host)],
             phase: Phase::Running,

@@ -24,8 +24,8 @@ impl<'a> Arguments<'a> {
             let workloads = objects.workloads.0.values();
             let workloads = workloads.filter(|workload| is_beside(&workload.name));
             let pods = objects.pods.0.values().filter(|pod| is_beside(&pod.name));
-            let templates = workloads.map(|workload| &workload.template);
-            let found = templates.chain(pods.map(|pod| &pod.spec)).find(steers);
+            let templates = workloads.map(|workload| &*workload.template);
+            let found = templates.chain(pods.map(|pod| &*pod.spec)).find(steers);
             specs.extend(found);
         }
         let containers = || specs.iter().copied().flat_map(|spec| &spec.containers);

@@ -89,7 +89,7 @@ impl<'o> Pods<'o> {
             workload.name.namespace == *namespace && selector.matches(&workload.template.labels)
         });
         if let Some(workload) = workload {
-            let template = Some(&workload.template);
+            let template = Some(&*workload.template);
             let (object, origin) = (workload.object(), workload.origin.clone());
             return Some(Self { object, selector, template, origin });
         }
