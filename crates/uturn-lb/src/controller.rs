@@ -4,6 +4,7 @@
 //! may share an address. The [`CloudModel`] of the cluster's cloud decides which listeners, and with
 //! which targets. What Facts state about a load balancer overrides what was derived.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -19,11 +20,12 @@ use uturn_model::{
 use crate::addresses::NodeAddresses;
 pub use crate::addresses::{BalancerCall, addresses};
 use crate::cloud::{
-    self, CloudModel, IngressProduct, Maker, Owner, WantedListener, WantedRule, made, made_ingress,
+    self, CloudModel, IngressProduct, Maker, Owner, WantedListener, made, made_ingress,
 };
 use crate::families::{add_rules, with_targets};
 pub use crate::ingress_call::IngressCall;
 use crate::ingress_controller;
+pub use crate::ingress_ports::IngressPorts;
 use crate::stated;
 
 /// Every load balancer of the cluster, by address.
@@ -200,7 +202,7 @@ pub fn is_target_before_ready(cluster: &Cluster, pod: &Pod) -> bool {
 }
 
 /// The listeners that an Ingress asks the cloud's controller for.
-fn wanted<'i>(cluster: &Cluster, ingress: &'i Ingress) -> Vec<WantedListener<'i>> {
+pub(crate) fn wanted<'i>(cluster: &Cluster, ingress: &'i Ingress) -> Vec<WantedListener<'i>> {
     if let Some(route) = &ingress.route {
         return cloud::of_route(ingress, route);
     }
@@ -217,11 +219,7 @@ pub fn ingress_listens(cluster: &Cluster, ingress: &Ingress) -> (Port, ListenerP
         let call = ingress_controller::call(cluster, controller, ingress, None, None);
         return (call.port, call.protocol);
     }
-    let all = wanted(cluster, ingress);
-    let serves =
-        |listener: &&WantedListener<'_>| listener.rules.iter().any(|rule| rule.action.is_served());
-    let found = all.iter().find(serves).or(all.first());
-    found.map_or((cloud::HTTP, ListenerProtocol::Http), |found| (found.port, found.protocol))
+    IngressPorts::of(cluster, ingress).serving_anything()
 }
 
 /// Completes a call of a route at one of the ports of its Gateway. Returns `None` for an Ingress, and for
@@ -239,6 +237,17 @@ pub fn ingress_call(
     host: Option<&Text>,
     path: Option<&Text>,
 ) -> IngressCall {
+    ingress_call_at(cluster, ingress, host, path, || IngressPorts::of(cluster, ingress))
+}
+
+/// The same, for who makes many calls and keeps the listeners of each Ingress.
+pub fn ingress_call_at<P: Borrow<IngressPorts>>(
+    cluster: &Cluster,
+    ingress: &Ingress,
+    host: Option<&Text>,
+    path: Option<&Text>,
+    ports: impl FnOnce() -> P,
+) -> IngressCall {
     if let Some(route) = ingress.route.as_ref().filter(|_| ingress.controller.is_none()) {
         let rule = ingress.rule_for(host, path);
         let host = host.or_else(|| rule?.host.as_ref());
@@ -251,31 +260,24 @@ pub fn ingress_call(
     let rule = ingress.rule_for(host, path);
     let host = host.or_else(|| rule?.host.as_ref());
     let path = path.or_else(|| Some(&rule?.paths.first()?.path));
-    let (port, protocol) = ingress_serves(cluster, ingress, host, path);
+    let (port, protocol) = ports().borrow().serving(host, path);
     IngressCall { host: host.cloned(), path: path.cloned(), port, protocol }
 }
 
-/// The port and the protocol of the first listener that serves a host and a path.
-pub fn ingress_serves(
+/// The port and the protocol of the first listener that serves a host and a path; `ports` has the
+/// listeners, for an Ingress that the cloud serves.
+pub fn ingress_serves<P: Borrow<IngressPorts>>(
     cluster: &Cluster,
     ingress: &Ingress,
     host: Option<&Text>,
     path: Option<&Text>,
+    ports: impl FnOnce() -> P,
 ) -> (Port, ListenerProtocol) {
     if let Some(controller) = cluster.controller_for(ingress) {
         let call = ingress_controller::call(cluster, controller, ingress, host, path);
         return (call.port, call.protocol);
     }
-    let has_path = |rule: &WantedRule<'_>| {
-        path.is_none_or(|path| rule.path.as_ref().is_some_and(|(own, _)| own == path))
-    };
-    let serves = |listener: &&WantedListener<'_>| {
-        let mut served = listener.rules.iter().filter(|rule| rule.action.is_served());
-        served.any(|rule| rule.host.as_ref() == host && has_path(rule))
-    };
-    let all = wanted(cluster, ingress);
-    let found = all.iter().find(serves);
-    found.map_or_else(|| ingress_listens(cluster, ingress), |found| (found.port, found.protocol))
+    ports().borrow().serving(host, path)
 }
 
 /// The ports of all listeners of an Ingress.

@@ -30,6 +30,7 @@ pub mod hash;
 pub mod health;
 mod ingress_call;
 pub mod ingress_controller;
+mod ingress_ports;
 pub mod local_addresses;
 pub mod nft;
 pub mod on_nodes;

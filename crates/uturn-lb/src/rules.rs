@@ -38,6 +38,19 @@ pub fn routed<'p>(
     route(how, path, |path| position(&listener.rules, host, path))
 }
 
+/// The same, by the rules of the listener as they are prepared.
+///
+/// # Errors
+/// When the listener refuses the path.
+pub fn routed_by<'p>(
+    router: &Router,
+    listener: &Listener,
+    host: &str,
+    path: &'p str,
+) -> Result<Routed<'p>, RefusedPath> {
+    route(listener.profile.path_normalization, path, |path| router.position(host, path))
+}
+
 /// The place in a list of the rule for a request, whose path is compared as it is.
 pub fn position<R: Conditions>(rules: &[R], host: &str, path: &str) -> Option<usize> {
     best(rules, host, path).map(|(_, i)| i)

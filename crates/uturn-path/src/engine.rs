@@ -13,15 +13,15 @@ pub(crate) mod work;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
-use uturn_lb::controller;
+use uturn_lb::controller::{self, IngressCall, IngressPorts};
 use uturn_lb::ingress_controller::ControllerRules;
 use uturn_lb::on_nodes::{self, OnNodes};
 use uturn_model::node::Firewall;
 use uturn_model::{
-    Assumption, Cluster, DerivedFrom, Destination, LoadBalancer, Name, Node, ObjectRef, Origin,
-    Pod, Protocol, Version,
+    Assumption, Cluster, DerivedFrom, Destination, Ingress, LoadBalancer, Name, NamespacedName,
+    Node, ObjectRef, Origin, Pod, Protocol, Text, Version,
 };
-use uturn_netfilter::hash::FastSet;
+use uturn_netfilter::hash::{FastMap, FastSet};
 use uturn_netfilter::{IpProtocol, Packet};
 
 use crate::error::WalkError;
@@ -54,6 +54,8 @@ pub struct Engine<'a> {
     met: Option<MetServices<'a>>,
     names: OnceLock<Names<'a>>,
     controller_rules: OnceLock<Vec<ControllerRules>>,
+    /// The listeners of each Ingress that was called.
+    ingress_ports: FastMap<&'a NamespacedName, OnceLock<IngressPorts>>,
     supposed: Vec<Assumption>,
     /// Whether some bridge shows its frames to no rule.
     pub(crate) blind_bridges: OnceLock<bool>,
@@ -104,6 +106,7 @@ impl<'a> Engine<'a> {
             met: None,
             names: OnceLock::new(),
             controller_rules: OnceLock::new(),
+            ingress_ports: cluster.ingresses.keys().map(|name| (name, OnceLock::new())).collect(),
             supposed: Vec::new(),
             blind_bridges: OnceLock::new(),
             probes: ProbeCache::default(),
@@ -155,6 +158,12 @@ impl<'a> Engine<'a> {
     #[must_use]
     pub fn with_options(self, options: Options) -> Self {
         Self { options, ..self }
+    }
+
+    /// The same engine for the calls to some of all targets of a scan: it may take a part of the work.
+    #[must_use]
+    pub fn for_targets(self, some: usize, all: usize) -> Self {
+        Self { work: SharedWork::of_targets(some, all), ..self }
     }
 
     /// How much its walks tell.
@@ -294,6 +303,20 @@ impl<'a> Engine<'a> {
         let cluster = self.cluster;
         let of = |controller| ControllerRules::new(cluster, controller);
         &self.controller_rules.get_or_init(|| cluster.controllers.iter().map(of).collect())[place]
+    }
+
+    /// Completes a call of an Ingress of the cluster.
+    pub(crate) fn ingress_call(
+        &self,
+        ingress: &'a Ingress,
+        host: Option<&Text>,
+        path: Option<&Text>,
+    ) -> IngressCall {
+        let ports = || {
+            let known = &self.ingress_ports[&ingress.name];
+            known.get_or_init(|| IngressPorts::of(self.cluster, ingress))
+        };
+        controller::ingress_call_at(self.cluster, ingress, host, path, ports)
     }
 
     /// The cluster that is walked.

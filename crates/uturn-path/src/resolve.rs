@@ -251,9 +251,7 @@ impl<'a> Engine<'a> {
                 let call = match port {
                     Some(port) => controller::route_call(ingress, *port, host.as_ref())
                         .ok_or_else(|| WalkError::unknown(to))?,
-                    None => {
-                        controller::ingress_call(cluster, ingress, host.as_ref(), path.as_ref())
-                    }
+                    None => self.ingress_call(ingress, host.as_ref(), path.as_ref()),
                 };
                 if call.protocol.layer() == Layer::L4 {
                     let named = call.host.map(|host| (host.to_string(), vip));

@@ -3,4 +3,5 @@
 pub(crate) mod captured;
 pub(crate) mod captured_nodes;
 pub(crate) mod discriminators;
+pub(crate) mod range_index;
 pub(crate) mod redundant_capture;

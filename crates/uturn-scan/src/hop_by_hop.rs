@@ -75,6 +75,8 @@ pub(crate) struct HopWalker<'e, 'a> {
     engine: &'e Engine<'a>,
     inventory: &'e Inventory<'a>,
     options: Options,
+    /// How many clients are walked in all.
+    among: usize,
     last: Option<LastWalk>,
 }
 
@@ -93,8 +95,10 @@ impl<'e, 'a> HopWalker<'e, 'a> {
         engine: &'e Engine<'a>,
         inventory: &'e Inventory<'a>,
         detail: Detail,
+        among: usize,
     ) -> Self {
-        Self { engine, inventory, options: Options { detail, ..engine.options() }, last: None }
+        let options = Options { detail, ..engine.options() };
+        Self { engine, inventory, options, among, last: None }
     }
 
     /// What becomes of the calls of a client.
@@ -108,7 +112,7 @@ impl<'e, 'a> HopWalker<'e, 'a> {
         let endpoints = weights.as_ref().map(|weights| weights.endpoints.clone());
         let (verdict, left) = {
             let representatives = Representatives::new(self.inventory, &cluster, weights);
-            let mut engine = representatives.engine();
+            let mut engine = representatives.engine(1, self.among);
             if let Some(last) = &self.last {
                 last.leave_to(&mut engine, endpoints.as_ref());
             }
@@ -183,7 +187,7 @@ pub(crate) fn walk_all<'a, T: Send>(
     let scopes = Scopes::of(engine, prepared, results);
     let inventory = Arc::clone(&prepared.classifier.inventory);
     let walk_list = |jobs: Vec<(usize, HopJob<'a>)>| {
-        let mut walker = HopWalker::new(engine, &inventory, detail);
+        let mut walker = HopWalker::new(engine, &inventory, detail, results.len());
         let walk = |(at, job): (usize, HopJob<'a>)| {
             (at, walker.walk(&job).map(|verdict| of(at, &[verdict])))
         };

@@ -13,7 +13,7 @@ use crate::distinguish::captured_nodes::CapturedNodes;
 use crate::distinguish::discriminators::{Discriminators, is_even};
 use crate::inventory::Inventory;
 use crate::parallel::side_by_side;
-use crate::partition::scope::{Listeners, Scope, TargetRequest};
+use crate::partition::scope::{KnownMet, Listeners, Scope, TargetRequest};
 use crate::partition::target_classes::{Classifier, Granularity};
 use crate::targets::ScanTarget;
 
@@ -21,6 +21,8 @@ use crate::targets::ScanTarget;
 pub(crate) struct PreparedScan<'a> {
     pub(crate) classifier: Classifier<'a>,
     listeners: Listeners,
+    /// What packets towards targets can meet, as far as several have it in common.
+    met: KnownMet<'a>,
     pub(crate) client_names: Arc<ClientNames>,
 }
 
@@ -44,7 +46,8 @@ impl<'a> PreparedScan<'a> {
         let listeners = listeners.into_iter().next().expect("handed out above");
         let inventory = inventory.expect("made while it was handed out");
         let client_names = Arc::new(ClientNames::of(&inventory));
-        Ok(Self { classifier: Classifier::new(inventory, discriminators), listeners, client_names })
+        let classifier = Classifier::new(inventory, discriminators);
+        Ok(Self { classifier, listeners, met: KnownMet::default(), client_names })
     }
 
     /// What packets towards a target can meet.
@@ -62,7 +65,13 @@ impl<'a> PreparedScan<'a> {
         };
         let protocol = IpProtocol::from(target.protocol);
         let asked = TargetRequest { to, protocol, request: resolved.request().clone() };
-        Ok(Scope::new(&self.classifier.inventory, &self.listeners, asked))
+        Ok(Scope::new(&self.classifier.inventory, &self.listeners, &self.met, asked))
+    }
+
+    /// Forgets what targets had in common, except what distinguishes each of them.
+    pub(crate) fn forget(&mut self) {
+        self.classifier.forget();
+        self.met.forget();
     }
 
     /// How finely clients of a target have to be divided, as far as that is known beforehand.

@@ -179,7 +179,7 @@ impl<'e, 'a> Scanner<'e, 'a> {
         let scope = prepared.scope(self.engine, &result.target)?;
         let Some(job) = HopJob::new(&mut prepared, scope, asked) else { return whole() };
         let inventory = &prepared.classifier.inventory;
-        match HopWalker::new(self.engine, inventory, detail).walk(&job) {
+        match HopWalker::new(self.engine, inventory, detail, 1).walk(&job) {
             Err(WalkError::NeedsWhole) => whole(),
             verdict => Ok(vec![verdict?]),
         }

@@ -4,6 +4,7 @@
 //! also holds for the others of that shape, as far as it does not depend on how many nodes and
 //! pods are alike; for the rest, targets of the same sizes are walked once.
 
+mod batches;
 pub(crate) mod target_walk;
 
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use crate::known::KnownWalks;
 use crate::parallel::side_by_side;
 use crate::partition::target_classes::Granularity;
 use crate::prepared::PreparedScan;
+use crate::schedule::batches::Batches;
 use crate::schedule::target_walk::{
     Answered, KnownAnswer, KnownAnswers, TargetJob, Walked, Walker,
 };
@@ -26,6 +28,9 @@ type Answer<'a> = Result<Answered<'a>, WalkError>;
 
 /// A job and its place among the targets.
 type Placed<'a> = (usize, TargetJob<'a>);
+
+/// The first job of a shape, and the number of the shape; none for a job that is like no other.
+type First<'a> = (Option<usize>, Placed<'a>);
 
 /// What came of walking a job; nothing where classes do not settle it.
 type Found<'a> = Result<Option<Walked<'a>>, WalkError>;
@@ -63,6 +68,7 @@ pub(crate) fn walk_all<'a>(
     let walker = Walker {
         inventory: Arc::clone(&prepared.classifier.inventory),
         options: Options { detail: Detail::Brief, ..engine.options() },
+        among: targets.len(),
         known: known.cloned(),
     };
     let mut jobs = TargetJobs {
@@ -73,7 +79,7 @@ pub(crate) fn walk_all<'a>(
     jobs.walk_firsts(engine, prepared, &walker, targets);
     jobs.walk_others(&walker);
     jobs.walk_unsettled(engine, prepared, &walker);
-    prepared.classifier.forget();
+    prepared.forget();
     // Behind the first that cannot be walked, nothing is.
     jobs.answers.into_iter().flatten().collect()
 }
@@ -110,19 +116,20 @@ impl<'a> TargetJobs<'a> {
         targets: &[Arc<ScanTarget>],
     ) {
         let mut shapes: FastMap<Vec<u64>, usize> = FastMap::default();
-        let classify_all = |walk: &mut dyn FnMut((Option<usize>, Placed<'a>))| {
+        let mut batches = Batches::default();
+        let classify_all = |walk: &mut dyn FnMut(Vec<First<'a>>)| {
             for (at, target) in targets.iter().enumerate() {
                 let mut job = match job(engine, prepared, target) {
                     Ok(job) => job,
                     Err(why) => {
                         self.answers[at] = Some(Err(why));
-                        return;
+                        break;
                     }
                 };
                 if prepared.walks_whole(&job.target_classes.scope, job.granularity) {
                     self.answers[at] = Some(walk_whole(engine, walker, &job));
                 } else if job.granularity != Granularity::Classes {
-                    walk((None, (at, job)));
+                    walk(vec![(None, (at, job))]);
                 } else {
                     let shape = std::mem::take(&mut job.target_classes.shape);
                     let number = *shapes.entry(shape).or_insert(self.alike.len());
@@ -131,17 +138,19 @@ impl<'a> TargetJobs<'a> {
                         None => {
                             let sizes = job.target_classes.partition.sizes.clone();
                             self.alike.push(AlikeTargets { sizes, ..AlikeTargets::default() });
-                            walk((Some(number), (at, job)));
+                            batches.add((Some(number), (at, job)), walk);
                         }
                     }
                 }
             }
+            batches.hand_out(walk);
         };
-        let firsts = side_by_side(classify_all, |(number, (at, job))| {
-            let found = walker.walk(&job, &[]);
-            (number, (at, job), found)
+        let firsts = side_by_side(classify_all, |batch: Vec<First<'a>>| {
+            let jobs: Vec<&TargetJob<'a>> = batch.iter().map(|(_, (_, job))| job).collect();
+            let found = walker.walk_each(&jobs, &[]);
+            batch.into_iter().zip(found).collect::<Vec<_>>()
         });
-        for (number, (at, job), found) in firsts {
+        for ((number, (at, job)), found) in firsts.into_iter().flatten() {
             match (found, number) {
                 (Err(why), _) => self.answers[at] = Some(Err(why)),
                 (Ok(walked), None) => self.answers[at] = Some(Ok(all_of(walked))),

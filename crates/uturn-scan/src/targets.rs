@@ -1,5 +1,6 @@
 //! The targets of a scan: what clients of a cluster call.
 
+use std::cell::LazyCell;
 use std::net::SocketAddr;
 
 use uturn_lb::cloud::Owner;
@@ -82,9 +83,11 @@ pub(crate) fn of(cluster: &Cluster) -> Vec<ScanTarget> {
             targets.extend(of_connections(ingress, route));
             continue;
         }
+        let ports = LazyCell::new(|| controller::IngressPorts::of(cluster, ingress));
         let mut push = |host: Option<Text>, path: Option<Text>| {
+            let (own_host, own_path) = (host.as_ref(), path.as_ref());
             let (port, _) =
-                controller::ingress_serves(cluster, ingress, host.as_ref(), path.as_ref());
+                controller::ingress_serves(cluster, ingress, own_host, own_path, || &*ports);
             let label = format!(
                 ":{port} {}{}",
                 host.as_deref().unwrap_or("*"),

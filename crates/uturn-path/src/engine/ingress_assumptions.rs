@@ -1,5 +1,6 @@
 //! What manifests leave open about Ingresses, and how it is read.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
@@ -105,13 +106,15 @@ fn contested(cluster: &Cluster) -> Vec<Assumption> {
         if !controller::is_served_by_cloud(cluster, ingress) {
             continue;
         }
+        let ports = LazyCell::new(|| controller::IngressPorts::of(cluster, ingress));
         for vip in ingress.load_balancer.iter().filter_map(|entry| entry.ip) {
             for rule in &ingress.rules {
                 for path in &rule.paths {
                     let is_exact = path.kind == PathKind::Exact;
                     let host = rule.host.as_ref();
+                    let own = Some(&path.path);
                     let (port, _) =
-                        controller::ingress_serves(cluster, ingress, host, Some(&path.path));
+                        controller::ingress_serves(cluster, ingress, host, own, || &*ports);
                     let key = (vip, port, host, &path.path, is_exact);
                     let owner = *first.entry(key).or_insert(&ingress.name);
                     if *owner == ingress.name {

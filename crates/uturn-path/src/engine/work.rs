@@ -8,6 +8,12 @@ use uturn_netfilter::Budget;
 /// Every call may have this many rules evaluated, however many others have.
 const FREE: u64 = 200_000;
 
+/// Of very many calls, each has at least this many free.
+const LEAST_FREE: u64 = 20_000;
+
+/// The rules that are free for all calls of a scan together, unless that is less than the least for each.
+const FREE_OF_ALL: u64 = 256_000_000;
+
 /// No call may have more rules evaluated than this.
 const MAX_RULES: u64 = 16_000_000;
 
@@ -20,23 +26,34 @@ const MAX_VISITS: u64 = 200_000;
 /// The ways of a call may have this many steps together.
 const MAX_STEPS: u64 = 1_000_000;
 
-/// What is left of the rules that all calls may have evaluated together.
-pub(crate) struct SharedWork(AtomicU64);
+/// What is left of the rules that all calls may have evaluated together, and how many each has free.
+pub(crate) struct SharedWork {
+    left: AtomicU64,
+    free: u64,
+}
 
 impl Default for SharedWork {
     fn default() -> Self {
-        Self(AtomicU64::new(SHARED))
+        Self::of_targets(1, 1)
     }
 }
 
 impl SharedWork {
+    /// The work that the calls to some of all targets may take. What others use up is not taken from it, so
+    /// that it makes no difference which targets are walked first.
+    pub(crate) fn of_targets(some: usize, all: usize) -> Self {
+        let (some, all) = (some.max(1) as u64, all.max(1) as u64);
+        let free = (FREE_OF_ALL / all).clamp(LEAST_FREE, FREE);
+        Self { left: AtomicU64::new(SHARED / all * some), free }
+    }
+
     fn left(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.left.load(Ordering::Relaxed)
     }
 
     fn take(&self, rules: u64) {
         // The closure always returns a value.
-        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+        let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
             Some(left.saturating_sub(rules))
         });
     }
@@ -61,8 +78,8 @@ impl CallWork {
     /// What a node may take of it next.
     pub(crate) fn budget(&self, shared: &SharedWork) -> Budget {
         let used = self.rules.get();
-        let free = FREE.saturating_sub(used);
-        let more = MAX_RULES.saturating_sub(used.max(FREE));
+        let free = shared.free.saturating_sub(used);
+        let more = MAX_RULES.saturating_sub(used.max(shared.free));
         Budget::of_rules(free + more.min(shared.left()))
     }
 
@@ -71,7 +88,7 @@ impl CallWork {
         let before = self.rules.get();
         let after = before + rules;
         self.rules.set(after);
-        shared.take(after.saturating_sub(before.max(FREE)));
+        shared.take(after.saturating_sub(before.max(shared.free)));
     }
 
     pub(crate) fn count_visit(&self) {

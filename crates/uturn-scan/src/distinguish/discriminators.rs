@@ -11,11 +11,12 @@ use uturn_netfilter::hash::FastMap;
 use uturn_path::NodeRuntime;
 
 use crate::distinguish::captured::Captured;
+use crate::distinguish::range_index::RangeIndex;
 use crate::numbers::Numbers;
 
 /// What rules tell addresses, ports and nodes apart by.
 pub(crate) struct Discriminators {
-    nets: Vec<IpNet>,
+    nets: RangeIndex,
     ports: Vec<(u16, u16)>,
     /// The labels that a Service's load balancer wants its nodes to have.
     pub(crate) node_labels: Vec<Labels>,
@@ -74,7 +75,7 @@ impl Discriminators {
         }
         let captured = Captured::new(cluster, captured, &mut words);
         Self {
-            nets: words.nets.into_iter().collect(),
+            nets: RangeIndex::new(words.nets),
             ports: words.ports.into_iter().collect(),
             node_labels,
             are_blind: words.are_blind,
@@ -87,16 +88,15 @@ impl Discriminators {
 
     /// The ranges that an address is in, as one number.
     pub(crate) fn of(&mut self, ip: IpAddr) -> u32 {
-        let within = self.nets.iter().enumerate().filter(|(_, net)| net.contains(&ip));
         self.within.clear();
-        self.within.extend(within.map(|(place, _)| place as u32));
+        self.nets.add_places(ip, &mut self.within);
         self.captured.add_marks(ip, &mut self.within);
         self.numbers.of_list(&self.within)
     }
 
     /// The ranges that an address is in.
-    pub(crate) fn ranges_with(&self, ip: IpAddr) -> impl Iterator<Item = IpNet> {
-        self.nets.iter().copied().filter(move |net| net.contains(&ip))
+    pub(crate) fn ranges_with(&self, ip: IpAddr) -> Vec<IpNet> {
+        self.nets.with(ip)
     }
 
     /// The ranges that a port is in, as one number; those that usually speak TLS are apart.

@@ -8,7 +8,9 @@
 mod balancer_key;
 mod service_key;
 
+use std::hash::Hash;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use uturn_model::gateway::{AttachedRoute, RouteBackend, RouteRedirect};
 use uturn_model::ingress::{Backend, BackendPort};
@@ -20,7 +22,7 @@ use super::PART;
 use crate::distinguish::discriminators::Discriminators;
 use crate::inventory::Inventory;
 use crate::numbers::Numbers;
-use crate::partition::scope::Scope;
+use crate::partition::scope::{Met, Scope};
 use balancer_key::{BalancerKey, SampleCluster};
 use service_key::ServiceKey;
 
@@ -61,6 +63,11 @@ pub(crate) struct SignatureNumbers<'a> {
     sample: SampleCluster,
     /// The number of each Service's key.
     services: FastMap<&'a NamespacedName, u32>,
+    /// Signatures without the request.
+    of_objects: Numbers<Vec<u64>>,
+    /// Their numbers where no Ingress is in scope, by the place in memory of what targets can meet, which
+    /// is kept here, and the address asked.
+    of_met: FastMap<(usize, IpAddr), (Arc<Met<'a>>, u32)>,
 }
 
 impl<'a> SignatureNumbers<'a> {
@@ -73,7 +80,14 @@ impl<'a> SignatureNumbers<'a> {
             balancer_keys: Numbers::default(),
             sample: SampleCluster::new(cluster, node_labels),
             services: FastMap::default(),
+            of_objects: Numbers::default(),
+            of_met: FastMap::default(),
         }
+    }
+
+    /// Forgets what targets had in common.
+    pub(crate) fn forget(&mut self) {
+        self.of_met = FastMap::default();
     }
 
     /// Adds to a shape everything that a walk can depend on beside nodes and endpoints.
@@ -84,11 +98,36 @@ impl<'a> SignatureNumbers<'a> {
         scope: &Scope<'a>,
         shape: &mut Vec<u64>,
     ) {
-        let (addresses, ports) = (Vec::new(), Vec::new());
+        let asked = &scope.asked;
+        let request = RequestKey {
+            port: asked.to.port(),
+            protocol: asked.protocol,
+            is_http: asked.request.http.is_some(),
+            tls: asked.request.tls,
+            has_name: asked.request.asked_name().is_some(),
+        };
+        shape.push(u64::from(self.requests.of(request)));
+        shape.push(u64::from(self.objects(inventory, discriminators, scope)));
+        // One that Facts state is like no other.
+        shape.extend(scope.stated.map(|place| place as u64));
+    }
+
+    /// The number of the signature of all but the request.
+    fn objects(
+        &mut self,
+        inventory: &Inventory<'a>,
+        discriminators: &mut Discriminators,
+        scope: &Scope<'a>,
+    ) -> u32 {
+        let key = (Arc::as_ptr(&scope.met).addr(), scope.asked.to.ip());
+        let known = self.of_met.get(&key).filter(|_| scope.ingresses.is_empty());
+        if let Some((_, number)) = known {
+            return *number;
+        }
+        let (addresses, ports, shape) = (Places::default(), Places::default(), Vec::new());
         let mut writer =
             SignatureWriter { numbers: self, inventory, discriminators, addresses, ports, shape };
-        writer.shape.push(PART);
-        writer.request(scope);
+        writer.address(scope.asked.to.ip());
         for service in &scope.services {
             writer.shape.push(PART);
             writer.service(service);
@@ -99,8 +138,12 @@ impl<'a> SignatureNumbers<'a> {
         }
         writer.shape.push(PART);
         writer.balancers(scope);
-        // One that Facts state is like no other.
-        writer.shape.extend(scope.stated.map(|place| place as u64));
+        let shape = writer.shape;
+        let number = self.of_objects.of(shape);
+        if scope.ingresses.is_empty() {
+            self.of_met.insert(key, (Arc::clone(&scope.met), number));
+        }
+        number
     }
 }
 
@@ -110,14 +153,14 @@ struct SignatureWriter<'s, 'a> {
     numbers: &'s mut SignatureNumbers<'a>,
     inventory: &'s Inventory<'a>,
     discriminators: &'s mut Discriminators,
-    addresses: Vec<IpAddr>,
-    ports: Vec<u16>,
-    shape: &'s mut Vec<u64>,
+    addresses: Places<IpAddr>,
+    ports: Places<u16>,
+    shape: Vec<u64>,
 }
 
 impl<'a> SignatureWriter<'_, 'a> {
     fn address(&mut self, ip: IpAddr) {
-        let at = place_of(&mut self.addresses, ip);
+        let at = self.addresses.of(ip);
         let family = u64::from(Family::of(ip) == Family::V6);
         // An address that belongs to a node or pod too is like no other.
         let holder = self.inventory.node_towards(ip).map_or(0, |place| 1 + u64::from(place));
@@ -126,22 +169,9 @@ impl<'a> SignatureWriter<'_, 'a> {
     }
 
     fn port(&mut self, port: u16) {
-        let at = place_of(&mut self.ports, port);
+        let at = self.ports.of(port);
         let mark = self.discriminators.of_port(port);
         self.shape.extend([at as u64, u64::from(mark)]);
-    }
-
-    fn request(&mut self, scope: &Scope<'a>) {
-        let asked = &scope.asked;
-        self.address(asked.to.ip());
-        let key = RequestKey {
-            port: asked.to.port(),
-            protocol: asked.protocol,
-            is_http: asked.request.http.is_some(),
-            tls: asked.request.tls,
-            has_name: asked.request.asked_name().is_some(),
-        };
-        self.shape.push(u64::from(self.numbers.requests.of(key)));
     }
 
     fn service(&mut self, service: &'a Service) {
@@ -243,12 +273,32 @@ impl<'a> SignatureWriter<'_, 'a> {
     }
 }
 
-/// The place of something in a list, to which it is added if it is new.
-fn place_of<T: PartialEq>(known: &mut Vec<T>, wanted: T) -> usize {
-    known.iter().position(|value| *value == wanted).unwrap_or_else(|| {
-        known.push(wanted);
-        known.len() - 1
-    })
+/// Numbers addresses or ports by their order. Mostly there are a few.
+struct Places<T> {
+    first: Vec<T>,
+    others: Numbers<T>,
+}
+
+/// So many are compared one by one.
+const FIRST: usize = 16;
+
+impl<T> Default for Places<T> {
+    fn default() -> Self {
+        Self { first: Vec::new(), others: Numbers::default() }
+    }
+}
+
+impl<T: Copy + Eq + Hash> Places<T> {
+    fn of(&mut self, wanted: T) -> usize {
+        if let Some(at) = self.first.iter().position(|known| *known == wanted) {
+            return at;
+        }
+        if self.first.len() < FIRST {
+            self.first.push(wanted);
+            return self.first.len() - 1;
+        }
+        FIRST + self.others.of(wanted) as usize
+    }
 }
 
 #[cfg(test)]
@@ -266,7 +316,7 @@ mod tests {
     use super::*;
     use uturn_path::{Request, outline_of_listeners};
 
-    use crate::partition::scope::{Listeners, TargetRequest};
+    use crate::partition::scope::{KnownMet, Listeners, TargetRequest};
     use crate::partition::target_classes::{Classifier, Granularity};
 
     /// A cluster with a Service of type LoadBalancer for each list of annotations, alike but for
@@ -297,7 +347,8 @@ mod tests {
             let to = (service.load_balancer[0].ip.unwrap(), 80).into();
             let protocol = Protocol::Tcp.into();
             let asked = TargetRequest { to, protocol, request: Request::default() };
-            let scope = Scope::new(&classifier.inventory, &listeners, asked);
+            let known = KnownMet::default();
+            let scope = Scope::new(&classifier.inventory, &listeners, &known, asked);
             classifier.classify(scope, Granularity::Classes, None).shape
         };
         cluster.services.values().map(shape).collect()

@@ -34,7 +34,7 @@ use crate::inventory::{Caller, Inventory};
 use crate::numbers::Numbers;
 use crate::partition::located::{Located, SliceKey, UnlikeKey, profile};
 use crate::partition::node_classes::PartitionBuilder;
-use crate::partition::scope::Scope;
+use crate::partition::scope::{Met, Scope};
 use crate::partition::signature::SignatureNumbers;
 
 /// A target in outline.
@@ -46,7 +46,7 @@ pub(crate) struct TargetClasses<'a> {
 
 /// What all targets have in common whose packets can meet the same Services.
 pub(crate) struct Partition<'a> {
-    /// Its part of the shape.
+    /// Its part of the shape; where several targets have the partition, as one number.
     shape: Vec<u64>,
     pub(crate) sizes: Vec<u64>,
     pub(crate) representatives: Vec<Representative>,
@@ -136,8 +136,13 @@ pub(crate) struct Classifier<'a> {
     /// What tells pods apart for load balancers.
     pub(crate) pod_marks: PodMarks<'a>,
     bundles: Numbers<Vec<u64>>,
+    /// Partitions' parts of shapes.
+    shapes: Numbers<Vec<u64>>,
     /// By the places of Services in memory, by ports, and whether zones matter.
     partition: FastMap<(Vec<usize>, Vec<u16>, bool), Arc<Partition<'a>>>,
+    /// The same by the place in memory of what targets can meet, which is kept here, and whether zones
+    /// matter.
+    of_met: FastMap<(usize, bool), (Arc<Met<'a>>, Arc<Partition<'a>>)>,
     pub(crate) located: FastMap<&'a NamespacedName, Rc<[Located]>>,
     /// How many classes there are.
     classified: u64,
@@ -174,7 +179,9 @@ impl<'a> Classifier<'a> {
             signatures,
             pod_marks,
             bundles: Numbers::default(),
+            shapes: Numbers::default(),
             partition: FastMap::default(),
+            of_met: FastMap::default(),
             located: FastMap::default(),
             classified: 0,
         }
@@ -188,19 +195,9 @@ impl<'a> Classifier<'a> {
         granularity: Granularity,
         first: Option<u32>,
     ) -> TargetClasses<'a> {
-        let partition = if granularity == Granularity::Classes && first.is_none() {
-            let services = scope.services.iter().map(|service| std::ptr::from_ref(*service).addr());
-            let ports = scope.ports.iter().copied().collect();
-            let key = (services.collect(), ports, scope.has_zone());
-            match self.partition.get(&key) {
-                Some(partition) => Arc::clone(partition),
-                None => {
-                    let partition = Arc::new(self.partition(&scope, granularity, first));
-                    Arc::clone(self.partition.entry(key).or_insert(partition))
-                }
-            }
-        } else {
-            Arc::new(self.partition(&scope, granularity, first))
+        let partition = match granularity == Granularity::Classes && first.is_none() {
+            true => self.known_partition(&scope),
+            false => Arc::new(self.partition(&scope, granularity, first)),
         };
         let mut shape = partition.shape.clone();
         self.signatures.add_signature(
@@ -217,9 +214,32 @@ impl<'a> Classifier<'a> {
         TargetClasses { scope, shape, partition }
     }
 
+    /// The partition of all targets whose packets can meet the same.
+    fn known_partition(&mut self, scope: &Scope<'a>) -> Arc<Partition<'a>> {
+        let of_met = (Arc::as_ptr(&scope.met).addr(), scope.has_zone());
+        if let Some((_, partition)) = self.of_met.get(&of_met) {
+            return Arc::clone(partition);
+        }
+        let services = scope.services.iter().map(|service| std::ptr::from_ref(*service).addr());
+        let ports = scope.ports.iter().copied().collect();
+        let key = (services.collect(), ports, scope.has_zone());
+        let partition = match self.partition.get(&key) {
+            Some(partition) => Arc::clone(partition),
+            None => {
+                let mut partition = self.partition(scope, Granularity::Classes, None);
+                partition.shape = vec![u64::from(self.shapes.of(partition.shape))];
+                Arc::clone(self.partition.entry(key).or_insert(Arc::new(partition)))
+            }
+        };
+        self.of_met.insert(of_met, (Arc::clone(&scope.met), Arc::clone(&partition)));
+        partition
+    }
+
     /// Forgets what targets had in common, except what distinguishes each of them.
     pub(crate) fn forget(&mut self) {
         self.partition = FastMap::default();
+        self.of_met = FastMap::default();
+        self.signatures.forget();
     }
 
     fn partition(

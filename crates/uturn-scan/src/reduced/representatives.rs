@@ -31,10 +31,10 @@ impl<'r, 'a> Representatives<'r, 'a> {
         Self { inventory, cluster, weights }
     }
 
-    /// Makes the reduced cluster ready. Captured nodes have the kernels that they have in the
-    /// whole one.
-    pub(crate) fn engine(&self) -> Engine<'r> {
-        let engine = Engine::reduced(self.cluster, self);
+    /// Makes the reduced cluster ready, for the calls to some of all targets. Captured nodes have the
+    /// kernels that they have in the whole one.
+    pub(crate) fn engine(&self, some: usize, all: usize) -> Engine<'r> {
+        let engine = Engine::reduced(self.cluster, self).for_targets(some, all);
         for (name, runtime) in &self.inventory.captured {
             engine.adopt(name, runtime);
         }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use uturn_model::route::Route;
-use uturn_model::{Client, Flow, Outcome, Share, Verdict};
+use uturn_model::{Client, Cluster, Flow, Outcome, Share, Verdict};
 use uturn_netfilter::hash::FastMap;
 use uturn_path::{Options, Walk, WalkError};
 
@@ -68,6 +68,8 @@ impl<'a> TargetJob<'a> {
 pub(crate) struct Walker<'a> {
     pub(crate) inventory: Arc<Inventory<'a>>,
     pub(crate) options: Options,
+    /// How many targets are walked in all.
+    pub(crate) among: usize,
     /// What walks of former scans found.
     pub(crate) known: Option<Arc<KnownWalks>>,
 }
@@ -79,6 +81,9 @@ type Settled<'a> = Option<(Answered<'a>, bool)>;
 /// each target.
 const MAX_KEPT_NODES: usize = 500;
 
+/// The same for ports of Services.
+const MAX_KEPT_PORTS: usize = 500;
+
 impl<'a> Walker<'a> {
     /// Walks a client of each class whose verdict is not known yet, in a reduced cluster. Returns
     /// `None` if the reduced cluster is not enough.
@@ -87,32 +92,54 @@ impl<'a> Walker<'a> {
         job: &TargetJob<'a>,
         sure: &[KnownAnswer],
     ) -> Result<Option<Walked<'a>>, WalkError> {
-        if let Some(walked) = self.known_answers(job, sure) {
-            return Ok(Some(walked));
-        }
-        let (mut cluster, weights) = reduced_cluster(&self.inventory, &job.target_classes);
+        self.walk_each(&[job], sure).pop().unwrap_or(Ok(None))
+    }
+
+    /// The same for several targets that have one reduced cluster.
+    pub(crate) fn walk_each(
+        &self,
+        jobs: &[&TargetJob<'a>],
+        sure: &[KnownAnswer],
+    ) -> Vec<Result<Option<Walked<'a>>, WalkError>> {
+        let known: Vec<_> = jobs.iter().map(|job| self.known_answers(job, sure)).collect();
+        let is_open = |(job, known): (_, &Option<_>)| known.is_none().then_some(job);
+        let Some(first) = jobs.iter().zip(&known).find_map(is_open) else {
+            return known.into_iter().map(Ok).collect();
+        };
+        let (mut cluster, weights) = reduced_cluster(&self.inventory, &first.target_classes);
         without_versions(&mut cluster);
-        let weights = (job.granularity == Granularity::Classes).then_some(weights);
+        let weights = (first.granularity == Granularity::Classes).then_some(weights);
         let representatives = Representatives::new(&self.inventory, &cluster, weights);
-        let engine = LazyCell::new(|| representatives.engine());
+        let engine = LazyCell::new(|| representatives.engine(jobs.len(), self.among));
         let walk = LazyCell::new(|| engine.walk(self.options, &representatives));
         let line = representatives.list();
-        let settled = self.settled(line, job, sure);
-        let memory = self
-            .known
-            .as_deref()
-            .filter(|_| !self.inventory.has_captures() && cluster.nodes.len() <= MAX_KEPT_NODES);
-        let memory = memory.map(|known| {
-            let inputs = WalkInputs {
-                clients: self.walked_clients(line, job, &settled),
-                cluster: cluster.clone(),
-                weights: representatives.weights().map(WeightsKey::of),
-                asked: AskedKey::of(&job.target_classes.scope.asked),
-                options: self.options,
-            };
-            TargetMemory::new(known, &job.target, inputs)
-        });
-        self.walk_in(&walk, line, job, (sure, settled), memory)
+        let one = |(job, known): (&&TargetJob<'a>, Option<Walked<'a>>)| {
+            if known.is_some() {
+                return Ok(known);
+            }
+            let settled = self.settled(line, job, sure);
+            let memory = self.known.as_deref().filter(|_| self.is_kept(&cluster));
+            let memory = memory.map(|known| {
+                let inputs = WalkInputs {
+                    clients: self.walked_clients(line, job, &settled),
+                    cluster: cluster.clone(),
+                    weights: representatives.weights().map(WeightsKey::of),
+                    asked: AskedKey::of(&job.target_classes.scope.asked),
+                    options: self.options,
+                };
+                TargetMemory::new(known, &job.target, inputs)
+            });
+            self.walk_in(&walk, line, job, (sure, settled), memory)
+        };
+        jobs.iter().zip(known).map(one).collect()
+    }
+
+    /// Whether a reduced cluster is small enough to be kept beside what each walk in it found.
+    fn is_kept(&self, cluster: &Cluster) -> bool {
+        let ports: usize = cluster.services.values().map(|service| service.ports.len()).sum();
+        !self.inventory.has_captures()
+            && cluster.nodes.len() <= MAX_KEPT_NODES
+            && ports <= MAX_KEPT_PORTS
     }
 
     /// Walks a target in the whole cluster, where each object represents only itself.

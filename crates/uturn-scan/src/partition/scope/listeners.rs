@@ -1,5 +1,6 @@
 //! What listens where, for all targets: found once for the whole cluster.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -7,11 +8,13 @@ use std::sync::Arc;
 use uturn_lb::cloud::{self, Maker, Owner};
 use uturn_lb::controller;
 use uturn_lb::ingress_controller::ControllerRules;
-use uturn_model::lb::{Listener, LoadBalancer};
-use uturn_model::{Cluster, Family, NamespacedName, Node, Service};
+use uturn_lb::rules::{self, Router};
+use uturn_model::lb::{Layer, Listener, LoadBalancer};
+use uturn_model::{Cluster, Family, NamespacedName, Node, Port, Service};
 use uturn_netfilter::hash::{FastMap, FastSet};
 use uturn_path::HeaderServers;
 
+use super::TargetRequest;
 use crate::inventory::Inventory;
 
 /// Load balancers without targets, and the rules of controllers: what listens where, and for which
@@ -26,7 +29,14 @@ pub(crate) struct Listeners {
     /// The Services that have a port of a load balancer which others ask for too, by the names of
     /// those that do without it.
     pub(super) first: FastMap<NamespacedName, Vec<NamespacedName>>,
+    /// The ports of each Ingress that the cloud serves.
+    ports: FastMap<NamespacedName, Vec<Port>>,
+    /// The rules of listeners that have many, by address and place.
+    routers: FastMap<(IpAddr, usize), OnceCell<Router>>,
 }
+
+/// A listener with more rules than these has them prepared.
+const FEW: usize = 64;
 
 /// The Services whose load balancers send a PROXY header: their endpoints expect one from everyone,
 /// by whatever Service they are called.
@@ -55,6 +65,11 @@ impl HeaderSenders {
         let asking = cluster.services.values().filter(|service| asks_for_header(cluster, service));
         let asking = asking.map(|service| service.name.clone()).collect();
         Self { at, on_nodes, asking }
+    }
+
+    /// Whether some have endpoints in the networks of nodes on a port.
+    pub(super) fn has_on_nodes(&self, port: u16) -> bool {
+        self.on_nodes.contains_key(&port)
     }
 
     /// Those that send a header to endpoints of Services, or to nodes on one of these ports.
@@ -95,6 +110,16 @@ impl Listeners {
             }
         }
         let first = first_at_ports(outline, &all);
+        let served = outline.ingresses.values();
+        let served = served.filter(|ingress| controller::is_served_by_cloud(outline, ingress));
+        let ports = served
+            .map(|ingress| (ingress.name.clone(), controller::ingress_ports(outline, ingress)));
+        let routers = all.iter().flat_map(|balancer| {
+            let many = balancer.listeners.iter().enumerate();
+            let many = many.filter(|(_, listener)| listener.rules.len() > FEW);
+            many.map(|(place, _)| ((balancer.vip, place), OnceCell::new()))
+        });
+        let (ports, routers) = (ports.collect(), routers.collect());
         let balancers = all.into_iter().map(|balancer| (balancer.vip, Arc::new(balancer)));
         let rules = |controller| ControllerRules::new(outline, controller);
         Self {
@@ -103,7 +128,37 @@ impl Listeners {
             headers,
             named,
             first,
+            ports,
+            routers,
         }
+    }
+
+    /// Whether an Ingress that the cloud serves listens on a port.
+    pub(super) fn listens(&self, ingress: &NamespacedName, port: u16) -> bool {
+        self.ports.get(ingress).is_some_and(|all| all.iter().any(|own| own.number() == port))
+    }
+
+    /// The rule of a listener that serves the request, by the places of both.
+    pub(super) fn rule_for(
+        &self,
+        balancer: &LoadBalancer,
+        place: usize,
+        asked: &TargetRequest,
+    ) -> Option<usize> {
+        let listener = &balancer.listeners[place];
+        if listener.protocol.layer() == Layer::L4 {
+            return (!listener.rules.is_empty()).then_some(0);
+        }
+        let bare = || (asked.to.ip().to_string(), "/".to_owned());
+        let (host, path) = asked.request.http.clone().unwrap_or_else(bare);
+        let routed = match self.routers.get(&(balancer.vip, place)) {
+            Some(router) => {
+                let router = router.get_or_init(|| Router::new(&listener.rules));
+                rules::routed_by(router, listener, &host, &path)
+            }
+            None => rules::routed(listener, &host, &path),
+        };
+        routed.ok()?.rule
     }
 }
 
