@@ -109,5 +109,10 @@ impl From<Vec<uturn_path::WalkError>> for Failure {
 /// Help and version are no errors; anything else that clap says is wrong usage.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     Printer::usage(error);
-    if error.use_stderr() { Status::BadInput.into() } else { Status::Clean.into() }
+    of_usage(error).into()
+}
+
+/// The exit status of what clap says.
+pub(crate) fn of_usage(error: &clap::Error) -> Status {
+    if error.use_stderr() { Status::BadInput } else { Status::Clean }
 }

@@ -1,5 +1,6 @@
 //! The command line as the user typed it: `uturn`, or `kubectl uturn`.
 
+use std::ffi::OsString;
 use std::path::Path;
 
 use clap::builder::StyledStr;
@@ -10,23 +11,23 @@ use super::Cli;
 use crate::called;
 
 impl Cli {
-    /// Reads the command line. Texts name commands as they are typed: `kubectl uturn scan` where
-    /// kubectl called this.
+    /// Reads a command line, with the program's name before it. Texts name commands as they are
+    /// typed: `kubectl uturn scan` where kubectl called this.
     ///
     /// # Errors
     /// What is wrong with it; also help and the version, if they were asked for.
-    pub(crate) fn parse_as_typed() -> Result<Self, clap::Error> {
+    pub(crate) fn parse_as_typed(words: &[OsString]) -> Result<Self, clap::Error> {
         let mut command = as_typed(Self::command()).bin_name(called::name());
         let mut matches = command
-            .try_get_matches_from_mut(std::env::args_os())
-            .map_err(|error| with_tip(error, &command))?;
+            .try_get_matches_from_mut(words)
+            .map_err(|error| with_tip(error, words, &command))?;
         Self::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
     }
 }
 
 /// Where a command that reads manifests is given a path without its option: how it is given.
-fn with_tip(mut error: clap::Error, command: &clap::Command) -> clap::Error {
-    let mut words = std::env::args().skip(1);
+fn with_tip(mut error: clap::Error, words: &[OsString], command: &clap::Command) -> clap::Error {
+    let mut words = words.iter().skip(1);
     let called = words.find_map(|word| command.find_subcommand(word));
     if !called.is_some_and(|called| called.get_arguments().any(|own| own.get_short() == Some('f')))
     {
