@@ -4,6 +4,8 @@
 //! [`crate::shape`] repeats parts of seeds, and finds what grows faster than the length of an input. Here
 //! the parts of an input refer to each other.
 
+use crate::small_node::{ADDRESSES, DEFAULT_ROUTE, OTHER_ROUTES};
+
 /// A family of inputs.
 #[derive(Clone, Copy, Debug)]
 pub struct Family {
@@ -208,17 +210,15 @@ fn nft(levels: usize, before: &str, after: &str, last: &str) -> String {
     text + "}\n"
 }
 
-const LINKS: &str = "=== addr
-1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536
-    inet 127.0.0.1/8 scope host lo
-2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500
-    inet 10.0.0.11/24 scope global eth0
-3: cbr0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500
-    inet 10.1.1.1/24 scope global cbr0
-=== route
-default via 10.0.0.1 dev eth0
-10.0.0.0/24 dev eth0 proto kernel scope link src 10.0.0.11
-";
+/// The files of a capture with the addresses and routes of the small node.
+fn links() -> String {
+    links_with(DEFAULT_ROUTE)
+}
+
+/// The same with another default route.
+fn links_with(default_route: &str) -> String {
+    format!("=== addr\n{ADDRESSES}=== route\n{default_route}{OTHER_ROUTES}")
+}
 
 /// Whether each rule applies depends on another user.
 fn policy_users(levels: usize) -> String {
@@ -226,7 +226,8 @@ fn policy_users(levels: usize) -> String {
         format!("{}:\tfrom all uidrange {level}-{level} lookup {}\n", 100 + level, 1000 + level)
     };
     format!(
-        "{LINKS}=== rule\n0:\tfrom all lookup local\n{}32766:\tfrom all lookup main\n",
+        "{}=== rule\n0:\tfrom all lookup local\n{}32766:\tfrom all lookup main\n",
+        links(),
         (0..levels).map(rule).collect::<String>()
     )
 }
@@ -244,7 +245,8 @@ fn policy_gotos(levels: usize) -> String {
     };
     let rules: String = (0..levels).map(rule).collect();
     format!(
-        "{LINKS}=== rule\n0:\tfrom all lookup local\n{rules}{}:\tfrom all lookup main\n",
+        "{}=== rule\n0:\tfrom all lookup local\n{rules}{}:\tfrom all lookup main\n",
+        links(),
         100 + 2 * levels
     )
 }
@@ -253,7 +255,7 @@ fn equal_routes(levels: usize) -> String {
     let hops: String = (0..8 * levels)
         .map(|hop| format!("\tnexthop via 10.0.0.{} dev eth0 weight 1\n", 1 + hop % 250))
         .collect();
-    LINKS.replace("default via 10.0.0.1 dev eth0\n", &format!("default\n{hops}"))
+    links_with(&format!("default\n{hops}"))
 }
 
 fn real_servers(levels: usize) -> String {
@@ -262,7 +264,7 @@ fn real_servers(levels: usize) -> String {
             format!("-a -t 10.0.0.100:80 -r 10.{}.{}.9:8080 -m -w 1\n", real / 250, real % 250)
         })
         .collect();
-    format!("{LINKS}=== ipvs.save\n-A -t 10.0.0.100:80 -s rr\n{reals}")
+    format!("{}=== ipvs.save\n-A -t 10.0.0.100:80 -s rr\n{reals}", links())
 }
 
 fn sets_of_sets(levels: usize) -> String {
@@ -278,7 +280,8 @@ fn sets_of_sets(levels: usize) -> String {
         .map(|_| "-A FORWARD -m set --match-set all src -j RETURN\n".to_owned())
         .collect();
     format!(
-        "{LINKS}=== ipset.save\n{sets}=== iptables.save\n*filter\n:FORWARD ACCEPT [0:0]\n{rules}COMMIT\n"
+        "{}=== ipset.save\n{sets}=== iptables.save\n*filter\n:FORWARD ACCEPT [0:0]\n{rules}COMMIT\n",
+        links()
     )
 }
 

@@ -3,30 +3,17 @@
 use uturn_model::{Family, Share};
 use uturn_netfilter::{Entry, Kernel, NodeState, Packet, Transport, addr, iptables, routes};
 
+use crate::small_node::{ADDRESSES, DEFAULT_ROUTE, OTHER_ROUTES};
 use crate::text;
-
-const ADDRESSES: &str = "\
-1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536
-    inet 127.0.0.1/8 scope host lo
-2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500
-    inet 10.0.0.11/24 scope global eth0
-3: cbr0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500
-    inet 10.1.1.1/24 scope global cbr0
-";
-
-const ROUTES: &str = "\
-default via 10.0.0.1 dev eth0
-10.0.0.0/24 dev eth0 proto kernel scope link src 10.0.0.11
-10.1.1.0/24 dev cbr0 proto kernel scope link src 10.1.1.1
-";
 
 /// A pod's call, a call to a NodePort and a call of the node, through a node with these rules.
 pub fn walk(data: &[u8]) -> bool {
     let Ok(rules) = iptables::parse("input", &text(data), Family::V4) else { return false };
+    let all_routes = format!("{DEFAULT_ROUTE}{OTHER_ROUTES}");
     let state = NodeState {
         iptables: rules,
-        interfaces: addr::parse("addr", ADDRESSES).expect("written above"),
-        routes: routes::parse("route", ROUTES).expect("written above"),
+        interfaces: addr::parse("addr", ADDRESSES).expect("written here"),
+        routes: routes::parse("route", &all_routes).expect("written here"),
         ..NodeState::default()
     };
     let kernel = match Kernel::new(state) {

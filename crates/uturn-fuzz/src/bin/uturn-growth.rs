@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use uturn_fuzz::shape::{Shape, shapes};
-use uturn_fuzz::{TARGETS, Target, corpus, limits};
+use uturn_fuzz::{TARGETS, Target, corpus, limits, program};
 
 /// The input size for timing; the larger input is eight times as long.
 const SMALL: usize = 1 << 14;
@@ -39,14 +39,7 @@ fn main() -> ExitCode {
         names if names.iter().all(|name| find(name).is_some()) => table(names),
         other => Err(format!("{other:?}: expected names of targets, or nothing for all of them")),
     };
-    match done {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(why) => {
-            eprintln!("error: {why}");
-            ExitCode::from(2)
-        }
-    }
+    program::end(done)
 }
 
 fn find(name: &str) -> Option<Target> {

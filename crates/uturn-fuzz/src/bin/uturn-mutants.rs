@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use uturn_fuzz::corpus::seeds;
 use uturn_fuzz::watched::{CHILD, Inputs, Tried, child, watched};
-use uturn_fuzz::{TARGETS, Target};
+use uturn_fuzz::{TARGETS, Target, program};
 
 /// How many mutants one process tries of one sequence.
 const BATCH: usize = 20_000;
@@ -34,14 +34,7 @@ fn main() -> ExitCode {
         Some((first, rest)) if first == "--in-all" => run(rest, true),
         _ => run(&words, false),
     };
-    match done {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(why) => {
-            eprintln!("error: {why}");
-            ExitCode::from(2)
-        }
-    }
+    program::end(done)
 }
 
 fn run_child(name: &str, rest: &[String]) -> io::Result<()> {
