@@ -2,10 +2,10 @@
 //! cargo-fuzz little is lost: `cargo xtask test` runs the same functions over the same seeds
 //! and a fixed count of mutants (crates/uturn-fuzz).
 //!
-//! `fuzz --short`: those functions over a count of mutants that belong to the commit, which needs
-//! neither.
+//! `fuzz --short`: those functions over a count of mutants that belong to the commit, and some whole
+//! commands, which needs neither.
 //!
-//! `fuzz --mutants`: the same over as many as one likes, in an optimised build.
+//! `fuzz --mutants` and `fuzz --commands`: the same over as many as one likes, in an optimised build.
 //!
 //! `fuzz --growth`: whether what a target does grows with its input and no faster, which
 //! chance finds late.
@@ -29,14 +29,19 @@ pub(crate) enum Much {
 /// When nothing else is asked for.
 pub(crate) const USUAL: Much = Much::Count(20_000);
 
-/// How many mutants of each target a short run tries: less than a minute on two cores.
+/// How many mutants of each target a short run tries, and how many commands: about a minute on two cores.
 const SHORT: &str = "300";
 
 /// A short run without libFuzzer.
 pub(crate) fn short() -> Result<Outcome, Failure> {
-    shell::build(&["uturn-mutants"])?;
+    shell::build(&["uturn-mutants", "uturn-commands"])?;
     let number = shell::number_of_commit().unwrap_or_default().to_string();
-    shell::run(Command::new(shell::built("uturn-mutants")).args([SHORT, &number]))?;
+    let program = |name: &str| {
+        let mut command = Command::new(shell::built(name));
+        command.args([SHORT, &number]);
+        command
+    };
+    shell::run_each(["uturn-mutants", "uturn-commands"].map(program))?;
     Ok(Outcome::Complete)
 }
 
@@ -44,7 +49,13 @@ pub(crate) fn short() -> Result<Outcome, Failure> {
 pub(crate) fn mutants(count: u64, names: &[String]) -> Result<Outcome, Failure> {
     let mut words = vec!["--in-all".to_owned(), count.to_string(), clock()];
     words.extend_from_slice(names);
-    optimised(&["--bin", "uturn-mutants"], &words)
+    // The targets do not need what whole commands do, which takes minutes to build.
+    optimised(&["--bin", "uturn-mutants", "--no-default-features"], &words)
+}
+
+/// So many whole commands.
+pub(crate) fn commands(count: u64) -> Result<Outcome, Failure> {
+    optimised(&["--bin", "uturn-commands"], &[count.to_string(), clock()])
 }
 
 /// Runs a program of `crates/uturn-fuzz` from a build that is fast, and in which what overflows panics.
@@ -67,8 +78,9 @@ pub(crate) fn growth(targets: &[String]) -> Result<Outcome, Failure> {
             "valgrind is missing; to have it: apt-get install valgrind".to_owned(),
         ));
     }
-    let words = ["run", "--release", "-p", "uturn-fuzz", "--bin", "uturn-growth", "--"];
-    shell::run(shell::plain_cargo(&words).args(targets))?;
+    let words = ["run", "--release", "-p", "uturn-fuzz", "--no-default-features"];
+    let program = ["--bin", "uturn-growth", "--"];
+    shell::run(shell::plain_cargo(&words).args(program).args(targets))?;
     Ok(Outcome::Complete)
 }
 

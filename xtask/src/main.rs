@@ -46,9 +46,10 @@ cargo xtask TASK
        --count N     so many inputs a target (default 20000)
        --seconds N   so long a target instead
        --short       their seeds and 300 mutants of each that belong to the commit, without libFuzzer:
-                     needs neither, and takes less than a minute
+                     and 300 whole commands: needs neither, and takes about a minute
        --mutants N … N mutants in all, of all targets or those that are named, in an optimised build
                      that finds overflows: those that take less time get more
+       --commands N  N whole commands over mutants of their arguments and files, likewise
        --growth …    instead: how the work of each target grows with the length of its input,
                      of all targets or those that are named (needs valgrind; minutes)
   conformance        hold uturn against real kube-proxies and this kernel (needs Go and root)
@@ -116,6 +117,7 @@ enum Task {
     Fuzz { much: fuzz::Much },
     ShortFuzz,
     Mutants { count: u64, names: Vec<String> },
+    WholeCommands { count: u64 },
     Growth { words: Vec<String> },
     H2spec,
     Clients,
@@ -211,13 +213,16 @@ impl Task {
                 count: above_0("--mutants", number)?,
                 names: rest.iter().map(|&word| word.to_owned()).collect(),
             }),
+            ["fuzz", "--commands", number] => {
+                Ok(Self::WholeCommands { count: above_0("--commands", number)? })
+            }
             ["fuzz", "--count", number] => {
                 Ok(Self::Fuzz { much: fuzz::Much::Count(above_0("--count", number)?) })
             }
             ["fuzz", "--seconds", number] => {
                 Ok(Self::Fuzz { much: fuzz::Much::Seconds(above_0("--seconds", number)?) })
             }
-            ["fuzz", how @ ("--count" | "--seconds" | "--mutants")] => {
+            ["fuzz", how @ ("--count" | "--seconds" | "--mutants" | "--commands")] => {
                 Err(format!("{how}: expected a number after it"))
             }
             ["h2spec"] => Ok(Self::H2spec),
@@ -282,6 +287,7 @@ impl Task {
             Self::Fuzz { much } => fuzz::run(*much),
             Self::ShortFuzz => fuzz::short(),
             Self::Mutants { count, names } => fuzz::mutants(*count, names),
+            Self::WholeCommands { count } => fuzz::commands(*count),
             Self::Growth { words } => fuzz::growth(words),
             Self::H2spec => h2spec::run(),
             Self::Clients => clients::run(),
@@ -317,6 +323,7 @@ impl Task {
             Self::Fuzz { .. } => "fuzz",
             Self::ShortFuzz => "fuzz --short",
             Self::Mutants { .. } => "fuzz --mutants",
+            Self::WholeCommands { .. } => "fuzz --commands",
             Self::Growth { .. } => "fuzz --growth",
             Self::H2spec => "h2spec",
             Self::Clients => "clients",
@@ -381,6 +388,7 @@ mod tests {
         assert_eq!(parse("fuzz --growth nft"), Ok(Task::Growth { words }));
         let names = ["nft", "walk"].map(str::to_owned).into();
         assert_eq!(parse("fuzz --mutants 70 nft walk"), Ok(Task::Mutants { count: 70, names }));
+        assert_eq!(parse("fuzz --commands 70"), Ok(Task::WholeCommands { count: 70 }));
         assert_eq!(parse("fuzz --help"), Ok(Task::Help));
         let words = ["--count", "2"].map(str::to_owned).into();
         assert_eq!(parse("conformance --count 2"), Ok(Task::Conformance { words }));
@@ -413,6 +421,7 @@ mod tests {
             ("fuzz --count 0", "--count 0"),
             ("fuzz --seconds", "--seconds"),
             ("fuzz --mutants nft", "--mutants nft"),
+            ("fuzz --commands 5 more", "\"--commands\""),
             ("fuzz --count 5 more", "\"--count\""),
             ("conformance fast", "\"fast\""),
             ("conformance --count", "--count"),

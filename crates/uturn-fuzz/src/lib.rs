@@ -4,7 +4,7 @@
 //! **Owns** the [`TARGETS`] and their assertions, a small deterministic [`mutate`], which lets
 //! the same functions run as ordinary tests over the seeds in `fuzz/corpus`, and [`shape`],
 //! inputs of any length to check that time grows linearly (the program `uturn-growth`). `fuzz/`
-//! passes the same functions to libFuzzer.
+//! passes the same functions to libFuzzer. [`mod@commands`] runs whole commands.
 //!
 //! **Out of scope:** private functions of a parser: only its public ones are called.
 //!
@@ -15,6 +15,8 @@
 pub mod bundle;
 pub mod capture;
 pub mod cloud;
+#[cfg(feature = "commands")]
+pub mod commands;
 pub mod corefile;
 pub mod corpus;
 pub mod documents;

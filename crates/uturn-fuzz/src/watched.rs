@@ -1,6 +1,7 @@
 //! Tries inputs in a process of their own, which has limits on memory and time. What ends that process
 //! is a finding like a broken promise: the next process goes on behind it.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::panic::{self, AssertUnwindSafe, catch_unwind};
@@ -19,16 +20,42 @@ use crate::run::save;
 /// The first argument of the process that tries inputs.
 pub const CHILD: &str = "--try";
 
+/// The file in the folder of two processes to which the one that tries inputs may print its errors.
+pub const LAST_WORDS: &str = "stderr";
+
+/// What comes of an input that breaks a promise.
+const BROKEN: &str = "broken";
+
 /// Where there are more findings than these, the rest of the inputs is left out.
 const MOST_FINDINGS: usize = 20;
 
-/// Some inputs: seeds, and so many mutants of them from the sequence with this number.
-#[derive(Clone, Copy, Debug)]
+/// Where inputs come from.
+pub trait Source {
+    /// Those that are tried as they are.
+    fn seeds(&self) -> &[Vec<u8>];
+
+    /// An endless sequence of others. The same number gives the same ones on every machine.
+    fn mutants(&self, number: u64) -> Box<dyn Iterator<Item = Vec<u8>> + '_>;
+}
+
+/// Seeds, and mutants of their bytes.
+impl Source for Vec<Vec<u8>> {
+    fn seeds(&self) -> &[Vec<u8>] {
+        self
+    }
+
+    fn mutants(&self, number: u64) -> Box<dyn Iterator<Item = Vec<u8>> + '_> {
+        Box::new(Mutants::new(self, number))
+    }
+}
+
+/// Some inputs: the seeds, and so many mutants from the sequence with this number.
+#[derive(Clone, Copy)]
 pub struct Inputs<'a> {
     /// What takes them: the name of a target, or another word.
     pub name: &'a str,
-    /// The seeds.
-    pub seeds: &'a [Vec<u8>],
+    /// Where they come from.
+    pub source: &'a dyn Source,
     /// The number of the sequence.
     pub number: u64,
     /// How many mutants.
@@ -38,8 +65,18 @@ pub struct Inputs<'a> {
 impl Inputs<'_> {
     /// All of them, seeds first.
     fn all(&self) -> impl Iterator<Item = Vec<u8>> {
-        let mutants = Mutants::new(self.seeds, self.number).take(self.mutants);
-        self.seeds.iter().cloned().chain(mutants)
+        let mutants = self.source.mutants(self.number).take(self.mutants);
+        self.source.seeds().iter().cloned().chain(mutants)
+    }
+
+    /// The one at a place, seeds first.
+    pub fn input(&self, at: usize) -> Option<Vec<u8>> {
+        self.all().nth(at)
+    }
+
+    /// What the input at a place is called.
+    fn name_of(&self, at: usize) -> String {
+        format!("mutant-{at}-of-{}", self.number)
     }
 }
 
@@ -48,12 +85,14 @@ impl Inputs<'_> {
 pub struct Tried {
     /// How many were tried.
     pub inputs: u64,
-    /// How many of them were taken for valid.
-    pub taken: u64,
+    /// How many of them came to what.
+    pub counts: BTreeMap<String, u64>,
     /// The time on a processor of all.
     pub time: Duration,
     /// The most that one took.
     pub slowest: Duration,
+    /// What that one is called.
+    pub slowest_name: String,
     /// The most memory at once, in bytes.
     pub peak: u64,
     /// What was found: a line for each place that broke a promise, with the file of an input.
@@ -64,11 +103,20 @@ impl Tried {
     /// Adds what came of others.
     pub fn add(&mut self, other: Self) {
         self.inputs += other.inputs;
-        self.taken += other.taken;
+        for (what, count) in other.counts {
+            *self.counts.entry(what).or_default() += count;
+        }
         self.time += other.time;
-        self.slowest = self.slowest.max(other.slowest);
+        if other.slowest > self.slowest {
+            (self.slowest, self.slowest_name) = (other.slowest, other.slowest_name);
+        }
         self.peak = self.peak.max(other.peak);
         self.findings.extend(other.findings);
+    }
+
+    /// How many inputs came to this.
+    pub fn came_of(&self, what: &str) -> u64 {
+        self.counts.get(what).copied().unwrap_or_default()
     }
 }
 
@@ -79,7 +127,7 @@ impl Tried {
 /// If such a process cannot be run, or a finding not saved.
 pub fn watched(inputs: Inputs<'_>) -> io::Result<Tried> {
     let place = Place::new()?;
-    let all = inputs.seeds.len() + inputs.mutants;
+    let all = inputs.source.seeds().len() + inputs.mutants;
     let (mut tried, mut from) = (Tried::default(), 0);
     while from < all {
         let output = start(inputs, from, &place)?;
@@ -95,9 +143,9 @@ pub fn watched(inputs: Inputs<'_>) -> io::Result<Tried> {
             io::Error::other(format!("the process ended before its first input: {said}"))
         })?;
         let at = usize::try_from(at).unwrap_or(usize::MAX);
-        let input = inputs.all().nth(at).unwrap_or_default();
+        let input = inputs.input(at).unwrap_or_default();
         tried.inputs += (at + 1 - from) as u64;
-        tried.findings.push(found(inputs, at, &input, &why_it_ended(&output))?);
+        tried.findings.push(found(inputs, at, &input, &why_it_ended(&output, &place))?);
         if tried.findings.len() >= MOST_FINDINGS {
             break;
         }
@@ -110,12 +158,16 @@ fn start(inputs: Inputs<'_>, from: usize, place: &Place) -> io::Result<Output> {
     let _ = fs::remove_file(ended_of(&place.0));
     let numbers = [inputs.number, inputs.mutants as u64, from as u64].map(|own| own.to_string());
     let mut command = Command::new(std::env::current_exe()?);
+    // Each thread has a part of the addresses otherwise, and a machine may have many processors.
+    command.env("MALLOC_ARENA_MAX", "2");
     command.args([CHILD, inputs.name]).args(numbers).arg(&place.0).stdin(Stdio::null()).output()
 }
 
 /// What a process said that did not get to the end of its inputs.
-fn why_it_ended(output: &Output) -> String {
-    let said = String::from_utf8_lossy(&output.stderr);
+fn why_it_ended(output: &Output, place: &Place) -> String {
+    let in_file = fs::read(place.0.join(LAST_WORDS)).unwrap_or_default();
+    let said = [output.stderr.clone(), in_file].concat();
+    let said = String::from_utf8_lossy(&said);
     let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let memory = MOST_MEMORY >> 20;
     format!("the process that has {memory} MiB ended with {}: {last}", output.status)
@@ -123,8 +175,7 @@ fn why_it_ended(output: &Output) -> String {
 
 /// Saves the input of a finding, and returns the lines that say so.
 fn found(inputs: Inputs<'_>, at: usize, input: &[u8], why: &str) -> io::Result<String> {
-    let file = format!("mutant-{at}-of-{}", inputs.number);
-    save(inputs.name, &file, input).map(|line| format!("{line}\n  {why}"))
+    save(inputs.name, &inputs.name_of(at), input).map(|line| format!("{line}\n  {why}"))
 }
 
 /// What a process told that tried all of its inputs.
@@ -132,11 +183,13 @@ fn read_told(told: &str) -> Tried {
     let told: Value = serde_json::from_str(told).unwrap_or_default();
     let number = |key: &str| told[key].as_u64().unwrap_or_default();
     let findings = told["findings"].as_array().into_iter().flatten();
+    let counts = told["counts"].as_object().into_iter().flatten();
     Tried {
         inputs: number("inputs"),
-        taken: number("taken"),
+        counts: counts.map(|(what, count)| (what.clone(), count.as_u64().unwrap_or(0))).collect(),
         time: Duration::from_micros(number("time")),
         slowest: Duration::from_micros(number("slowest")),
+        slowest_name: told["slowest_name"].as_str().unwrap_or_default().to_owned(),
         peak: number("peak"),
         findings: findings.filter_map(Value::as_str).map(str::to_owned).collect(),
     }
@@ -150,20 +203,21 @@ struct ChildArguments {
     place: PathBuf,
 }
 
-/// Tries inputs in this process, from the arguments behind the name of what takes them. Whatever breaks a
-/// promise is told, once for each place in the code.
+/// Tries inputs in this process, from the arguments behind the name of what takes them: `target` says what
+/// comes of one. Whatever breaks a promise is told, once for each place in the code, also a panic that is
+/// caught.
 ///
 /// # Errors
 /// If the arguments are not those of [`watched`], no limit can be set or nothing can be written.
 pub fn child(
     name: &str,
-    seeds: &[Vec<u8>],
+    source: &dyn Source,
     arguments: &[String],
-    target: &mut dyn FnMut(&[u8]) -> bool,
+    target: &mut dyn FnMut(&[u8]) -> String,
 ) -> io::Result<()> {
     let wrong = || io::Error::other(format!("{arguments:?} are no arguments of this program"));
     let ChildArguments { number, mutants, from, place } = read(arguments).ok_or_else(wrong)?;
-    let inputs = Inputs { name, seeds, number, mutants };
+    let inputs = Inputs { name, source, number, mutants };
     let broken = note_panics();
     limits::limit_memory()?;
     let (mut tried, mut places) = (Tried::default(), Vec::new());
@@ -179,16 +233,20 @@ pub fn child(
         let done = catch_unwind(AssertUnwindSafe(|| target(&input)));
         let time = limits::processor_time().saturating_sub(before);
         tried.inputs += 1;
-        tried.taken += u64::from(matches!(done, Ok(true)));
+        let is_broken = done.is_err();
+        *tried.counts.entry(done.unwrap_or_else(|_| BROKEN.to_owned())).or_default() += 1;
         tried.time += time;
-        tried.slowest = tried.slowest.max(time);
-        let why = match done {
-            Err(_) => broken.lock().map(|mut broken| broken.take()).ok().flatten(),
-            Ok(_) if time > MOST_TIME => {
+        if time > tried.slowest {
+            (tried.slowest, tried.slowest_name) = (time, inputs.name_of(at));
+        }
+        let why = broken.lock().map(|mut broken| broken.take()).ok().flatten();
+        let why = why.or_else(|| match is_broken {
+            true => Some(("panic".to_owned(), "a panic that says nothing".to_owned())),
+            false if time > MOST_TIME => {
                 Some(("time".to_owned(), format!("{} s on a processor", time.as_secs())))
             }
-            Ok(_) => None,
-        };
+            false => None,
+        });
         let Some((place, why)) = why.filter(|(place, _)| !places.contains(place)) else { continue };
         places.push(place);
         tried.findings.push(found(inputs, at, &input, &why)?);
@@ -198,9 +256,10 @@ pub fn child(
     }
     let told = json!({
         "inputs": tried.inputs,
-        "taken": tried.taken,
+        "counts": tried.counts,
         "time": tried.time.as_micros() as u64,
         "slowest": tried.slowest.as_micros() as u64,
+        "slowest_name": tried.slowest_name,
         "peak": limits::peak_memory(),
         "findings": tried.findings,
     });

@@ -25,6 +25,10 @@ const MEASURED: usize = 200;
 /// Each target gets at least the mutants of all, divided by this.
 const LEAST_SHARE: usize = 500;
 
+/// What comes of an input: the target takes it for valid, or not.
+const TAKEN: &str = "taken";
+const REFUSED: &str = "refused";
+
 type Named = (&'static str, Target);
 
 fn main() -> ExitCode {
@@ -40,7 +44,8 @@ fn main() -> ExitCode {
 fn run_child(name: &str, rest: &[String]) -> io::Result<()> {
     let target = TARGETS.iter().find(|(known, _)| *known == name);
     let (_, target) = target.ok_or_else(|| io::Error::other(format!("no target {name}")))?;
-    child(name, &texts(name)?, rest, &mut |input| target(input))
+    let came_of = |input: &[u8]| if target(input) { TAKEN } else { REFUSED };
+    child(name, &texts(name)?, rest, &mut |input| came_of(input).to_owned())
 }
 
 fn texts(name: &str) -> io::Result<Vec<Vec<u8>>> {
@@ -100,7 +105,7 @@ fn run(words: &[String], is_in_all: bool) -> io::Result<bool> {
 fn shares(targets: &[Named], count: usize, number: u64) -> io::Result<Vec<usize>> {
     let weight = |(name, _): &Named| {
         let seeds = texts(name)?;
-        let tried = watched(Inputs { name, seeds: &seeds, number, mutants: MEASURED })?;
+        let tried = watched(Inputs { name, source: &seeds, number, mutants: MEASURED })?;
         let each = tried.time.as_secs_f64() / tried.inputs.max(1) as f64;
         Ok(each.max(1e-6).sqrt().recip())
     };
@@ -118,7 +123,7 @@ fn tried(name: &str, number: u64, count: usize) -> io::Result<Tried> {
     for (batch, from) in (0..count.max(1)).step_by(BATCH).enumerate() {
         let mutants = BATCH.min(count - from);
         let number = number.wrapping_add(batch as u64);
-        tried.add(watched(Inputs { name, seeds: &seeds, number, mutants })?);
+        tried.add(watched(Inputs { name, source: &seeds, number, mutants })?);
         if !tried.findings.is_empty() {
             break;
         }
@@ -130,7 +135,7 @@ fn print(name: &str, tried: &Tried) {
     println!(
         "{name:<22} {:>10} {:>10} {:>9.1} {:>9.1} {:>6}",
         tried.inputs,
-        tried.taken,
+        tried.came_of(TAKEN),
         tried.time.as_secs_f64(),
         tried.slowest.as_secs_f64() * 1e3,
         tried.peak >> 20,
