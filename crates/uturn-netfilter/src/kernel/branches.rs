@@ -38,6 +38,10 @@ const CHECKED_EVERY: u64 = 256;
 /// So many entries of a branch's lists are looked through in the time of evaluating one rule.
 const ENTRIES_PER_RULE: usize = 16;
 
+/// To split off a branch takes as long as evaluating so many rules, and so does looking for one that a paused
+/// branch meets.
+const RULES_PER_BRANCH: u64 = 16;
+
 /// How many rules walks may still evaluate, all of them together. A walk that would need more ends
 /// [`EndKind::Unsettled`](crate::EndKind::Unsettled) at the rule where it stopped.
 #[derive(Debug)]
@@ -118,6 +122,7 @@ impl OpenBranches {
     /// Adds a branch that was split off.
     pub(super) fn push(&mut self, mut branch: Box<Walk>) {
         self.splits += 1;
+        self.count_other(RULES_PER_BRANCH);
         // What it holds is seen at the next rule.
         self.next_check = 0;
         branch.count_lists();
@@ -176,6 +181,11 @@ impl OpenBranches {
     /// Counts comparisons of entries in the lists of branches that become one.
     pub(super) fn count_comparisons(&mut self, entries: usize) {
         self.count_other((entries / ENTRIES_PER_RULE) as u64);
+    }
+
+    /// Counts a branch that pauses where others may meet it.
+    pub(super) fn count_pause(&mut self) {
+        self.count_other(RULES_PER_BRANCH);
     }
 
     /// Counts work that is not of rules, as so many of them.

@@ -81,6 +81,7 @@ struct Meeting {
 impl Paused {
     fn add(&mut self, kernel: &Kernel, mut walk: Box<Walk>, open: &mut OpenBranches) {
         walk.count_lists();
+        open.count_pause();
         let mut hasher = self.seed.build_hasher();
         walk.hash_state(&mut hasher);
         let meeting = self.places.entry(Position::of(kernel, &walk)).or_default();
