@@ -1,6 +1,7 @@
 //! Follows one more connection of a failing flow, or one more health check of a dead target,
 //! packet by packet.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
@@ -20,6 +21,9 @@ use crate::{Explanation, KernelPart, LabError, MeasuredFlow, ProbeEnd, Subject};
 
 /// How many turns of the scheduler are tried until a connection fails.
 const TURNS: u64 = 2;
+
+/// How many rounds of health checks are observed until a reason is seen for each.
+const PROBE_ROUNDS: usize = 5;
 
 /// What is needed to observe connections.
 struct Observer<'a> {
@@ -84,7 +88,8 @@ impl Lab<'_> {
         Ok(all)
     }
 
-    /// Observes until every dead target has been probed once more.
+    /// Observes until every dead target has been probed once more. On a busy machine that takes longer than
+    /// the probes' interval: where no reason was seen, it observes again.
     fn explain_probes(
         &mut self,
         observer: &Observer<'_>,
@@ -96,6 +101,21 @@ impl Lab<'_> {
         }
         progress("following health checks");
         self.tallies = vec![Tally::default(); self.targets.len()];
+        let mut explained = Vec::new();
+        for _ in 0..PROBE_ROUNDS {
+            explained = self.explain_a_round_of_probes(observer, &dead)?;
+            if explained.iter().all(|explanation| explanation.mechanism.is_some()) {
+                break;
+            }
+        }
+        Ok(explained)
+    }
+
+    fn explain_a_round_of_probes(
+        &mut self,
+        observer: &Observer<'_>,
+        dead: &BTreeSet<DeadTarget>,
+    ) -> Result<Vec<Explanation>, LabError> {
         let until = Instant::now() + health::probe_round(self.plan.load_balancers);
         let (observed, ()) = self.observe_while(observer, |lab| {
             while Instant::now() < until {
