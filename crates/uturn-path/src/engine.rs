@@ -216,8 +216,8 @@ impl<'a> Engine<'a> {
         Self { nodes: ReadyNodes::limited_to(entries, entries / 4), ..self }
     }
 
-    /// What a node's kernel knows. Of its rules, those of kube-proxy may not be complete: see
-    /// [`Self::runtime_for`].
+    /// What a node's kernel knows. Of kube-proxy's rules, those of Services that no packet has met may be
+    /// missing: see [`Self::with_met_services`].
     ///
     /// # Errors
     /// Returns an error if the node's rules cannot be compiled or read.

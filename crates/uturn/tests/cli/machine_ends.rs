@@ -156,7 +156,9 @@ impl Run {
         fs::create_dir_all(&records).unwrap();
         let is_root = Path::new("/proc/self").metadata().is_ok_and(|own| own.uid() == 0);
         let mount = if is_root { "mount --bind \"$RECORDS\" /run; " } else { "" };
-        let script = format!("set -e; exec {PIPE}>&1 >/dev/null; {mount}exec \"$@\"");
+        // A shell without a terminal has what it starts in the background ignore signals.
+        let exec = "exec env --default-signal \"$@\"";
+        let script = format!("set -e; exec {PIPE}>&1 >/dev/null; {mount}{exec}");
         let mut command = match is_root {
             true => Command::new("unshare"),
             false => Command::new("env"),
