@@ -81,7 +81,7 @@ pub use kernel::{Budget, Kernel};
 pub use packet::{Entry, IpProtocol, Packet, Transport};
 pub use packet_facts::{FactSubject, PacketFact};
 pub use policy::{PolicyRule, RuleAction, Selectors, Suppress};
-pub use question::{Assumptions, Question, QuestionSubject};
+pub use question::{Assumptions, Question, QuestionKey, QuestionSubject};
 pub use state::{
     Interface, NodeState, RouteEntry, RouteKind, TABLE_DEFAULT, TABLE_LOCAL, TABLE_MAIN,
 };

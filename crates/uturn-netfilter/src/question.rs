@@ -16,12 +16,11 @@ pub struct Question {
 }
 
 impl Question {
-    /// Whether both ask the same, so that an answer to one answers the other.
-    pub fn is_same(&self, other: &Self) -> bool {
-        match (self.about, other.about) {
-            (QuestionSubject::Sender(fact), QuestionSubject::Sender(other)) => fact == other,
-            (QuestionSubject::Sender(_), _) | (_, QuestionSubject::Sender(_)) => false,
-            _ => self.by.rule() == other.by.rule(),
+    /// What is equal for questions that ask the same, so that an answer to one answers the other.
+    pub fn key(&self) -> QuestionKey {
+        match self.about {
+            QuestionSubject::Sender(fact) => QuestionKey::Sender(fact),
+            _ => QuestionKey::Rule(self.by.rule()),
         }
     }
 
@@ -46,6 +45,15 @@ impl Question {
         };
         format!("rule {} {does}", self.by)
     }
+}
+
+/// Tells questions apart: see [`Question::key`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum QuestionKey {
+    /// A fact about the sender.
+    Sender(PacketFact),
+    /// A rule, by its text.
+    Rule(Text),
 }
 
 /// What a question is about.

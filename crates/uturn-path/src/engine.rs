@@ -4,6 +4,7 @@ pub(crate) mod cluster_index;
 pub(crate) mod header_servers;
 pub(crate) mod ingress_assumptions;
 mod met_services;
+pub(crate) mod open_questions;
 mod ready_nodes;
 mod supposed;
 pub(crate) mod uncaptured;

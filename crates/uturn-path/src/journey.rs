@@ -29,6 +29,9 @@ use crate::unjudged::UnjudgedReason;
 /// More nodes than any real way passes: a packet that goes round is lost.
 const MAX_NODES: usize = 16;
 
+/// To look through so many entries of lists takes as long as evaluating a rule.
+const ENTRIES_PER_RULE: usize = 16;
+
 impl<'a> Walk<'_, 'a> {
     /// Sends a packet and follows it in every way it can go.
     pub(crate) fn send(
@@ -118,10 +121,7 @@ impl<'a> Walk<'_, 'a> {
         }
         let mut ends = self.walk_rules(kernel, &state.packet, entry, &known);
         for (question, _) in ends.iter().flat_map(|end| &end.open_questions) {
-            let mut open = self.open.borrow_mut();
-            if !open.iter().any(|known| known.is_same(question)) {
-                open.push(question.clone());
-            }
+            self.open.borrow_mut().add(question);
         }
         self.weigh(leg, &mut ends)?;
         if state.direction == Direction::Out {
@@ -151,7 +151,11 @@ impl<'a> Walk<'_, 'a> {
         let budget = self.work.budget(shared);
         let before = budget.left();
         let ends = kernel.walk_within(packet, entry, known, &self.assumed, &budget);
-        self.work.count_rules(before - budget.left(), shared);
+        // Each is looked through after the walk.
+        let unknown: usize =
+            ends.iter().map(|end| end.open_questions.len() + end.unknown.len()).sum();
+        let work = before - budget.left() + (unknown / ENTRIES_PER_RULE) as u64;
+        self.work.count_rules(work, shared);
         ends
     }
 
@@ -222,8 +226,16 @@ impl<'a> Walk<'_, 'a> {
         // The rule at which a walk was given up was not followed in any way.
         let gave_up =
             end.steps.last().filter(|_| end.kind == EndKind::Unsettled).map(|step| &step.by);
+        // No rule is in the list twice, so only what was supposed before is looked through.
+        let before = state.supposed.len();
+        let compared = (end.unknown.len() * (before + 1) / ENTRIES_PER_RULE) as u64;
+        self.work.count_rules(compared, &self.engine.work);
         let followed = end.unknown.iter().filter(|by| Some(*by) != gave_up);
-        add_missing(&mut state.supposed, followed.map(|by| both_ways(node, by)));
+        for supposed in followed.map(|by| both_ways(node, by)) {
+            if !state.supposed[..before].contains(&supposed) {
+                state.supposed.push(supposed);
+            }
+        }
         self.work.count_steps(
             state.hops.iter().map(|hop| hop.steps.len()).sum::<usize>() + end.steps.len(),
         );

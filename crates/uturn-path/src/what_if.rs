@@ -88,7 +88,7 @@ impl Engine<'_> {
     ) -> Result<(Vec<Verdict>, Vec<Question>), WalkError> {
         let walk = self.walk_whole().assuming(assumed.clone());
         let verdict = walk.verdict(flow)?;
-        Ok((vec![verdict], walk.open.into_inner()))
+        Ok((vec![verdict], walk.open.into_inner().into_all()))
     }
 
     fn verdict_of(

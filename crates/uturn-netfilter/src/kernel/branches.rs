@@ -38,6 +38,9 @@ const CHECKED_EVERY: u64 = 256;
 /// So many entries of a branch's lists are looked through in the time of evaluating one rule.
 const ENTRIES_PER_RULE: usize = 16;
 
+/// So many entries of its lists are copied for a branch in the time of evaluating one rule.
+const COPIED_PER_RULE: usize = 2;
+
 /// To split off a branch takes as long as evaluating so many rules, and so does looking for one that a paused
 /// branch meets.
 const RULES_PER_BRANCH: u64 = 16;
@@ -89,6 +92,9 @@ pub(super) struct OpenBranches {
     /// The number of rules that all branches have evaluated, and how many they may.
     rules: u64,
     max_rules: u64,
+    /// What splitting branches off and looking for others took, as so many rules. It counts for all walks
+    /// together, and not for the limit of this one.
+    of_branches: u64,
     /// The number of rules without those for which a branch has yet to pay for looking through its lists.
     paid: u64,
     /// The number of rules at which is seen what they have added to steps and lists.
@@ -111,6 +117,7 @@ impl OpenBranches {
             splits: 0,
             rules: 0,
             max_rules,
+            of_branches: 0,
             paid: 0,
             next_check: CHECKED_EVERY.min(max_rules + 1),
             steps: 0,
@@ -122,7 +129,8 @@ impl OpenBranches {
     /// Adds a branch that was split off.
     pub(super) fn push(&mut self, mut branch: Box<Walk>) {
         self.splits += 1;
-        self.count_other(RULES_PER_BRANCH);
+        let copied = branch.entries_looked_through() / COPIED_PER_RULE;
+        self.of_branches += RULES_PER_BRANCH + copied as u64;
         // What it holds is seen at the next rule.
         self.next_check = 0;
         branch.count_lists();
@@ -160,9 +168,9 @@ impl OpenBranches {
             && (self.splits > MAX_SPLITS || self.splits > 0 && self.rules > MAX_RULES_IN_TURN)
     }
 
-    /// The number of rules that all branches have evaluated.
-    pub(super) fn rules(&self) -> u64 {
-        self.rules
+    /// What the walk has taken, as so many rules.
+    pub(super) fn work(&self) -> u64 {
+        self.rules + self.of_branches
     }
 
     /// Counts a rule that a branch evaluates. Returns whether the walk may go on.
@@ -185,7 +193,7 @@ impl OpenBranches {
 
     /// Counts a branch that pauses where others may meet it.
     pub(super) fn count_pause(&mut self) {
-        self.count_other(RULES_PER_BRANCH);
+        self.of_branches += RULES_PER_BRANCH;
     }
 
     /// Counts work that is not of rules, as so many of them.

@@ -128,11 +128,11 @@ impl Kernel {
         let first = || Box::new(Walk::new(packet, entry, assumed));
         let mut open = OpenBranches::new(budget, false);
         let ends = self.follow_in_turn(first(), known, &mut open);
-        budget.take(open.rules());
+        budget.take(open.work());
         ends.unwrap_or_else(|| {
             let mut open = OpenBranches::new(budget, true);
             let ends = merge::follow(self, first(), known, &mut open);
-            budget.take(open.rules());
+            budget.take(open.work());
             ends
         })
     }

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use uturn_model::lb::HealthQuestion;
 use uturn_model::{Cluster, FailurePoint, Hop, Mechanism, Protocol, Share};
+use uturn_netfilter::Assumptions;
 use uturn_netfilter::hash::FastMap;
-use uturn_netfilter::{Assumptions, Question};
 
 use super::Engine;
+use super::open_questions::OpenQuestions;
 use super::work::CallWork;
 use crate::options::Options;
 use crate::population::Population;
@@ -27,7 +28,7 @@ pub struct Walk<'e, 'a> {
     /// The assumptions about rules that are not modelled.
     pub(crate) assumed: Assumptions,
     /// The rules among them that packets reached.
-    pub(crate) open: RefCell<Vec<Question>>,
+    pub(crate) open: RefCell<OpenQuestions>,
     pub(crate) probes: ProbeCache,
     /// The work of the call that is walked.
     pub(crate) work: CallWork,
