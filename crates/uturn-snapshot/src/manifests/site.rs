@@ -64,7 +64,9 @@ impl Manifests {
                 let mut reads_whole = items.is_none();
                 for item in items.into_iter().flatten() {
                     let own = &text[item.clone()];
+                    // It may have references to other items, which have the name.
                     if !own.contains(wanted) {
+                        reads_whole |= own.contains('*');
                         continue;
                     }
                     let is_dashed = own.starts_with('-');
@@ -74,7 +76,6 @@ impl Manifests {
                         let document = document.start + item.start..document.start + item.end;
                         return Some(Site { source, document, is_dashed, path });
                     }
-                    // It may have references to other items.
                     reads_whole |= !is_readable;
                 }
                 if reads_whole && let (Some(path), _) = self.way_in(text, what) {
