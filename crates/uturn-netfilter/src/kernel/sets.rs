@@ -101,15 +101,13 @@ impl Kernel {
                 has_mac: !walk.from_here,
             }
         };
+        let ask = |probes: &[Probe<'_>]| {
+            self.sets.ask(&set.set.value, probes, packet.family(), &walk.lookups)
+        };
         let found = match set.directions.as_slice() {
-            [a] => self.sets.ask(&set.set.value, &[probe(a)], packet.family(), &walk.lookups),
-            [a, b] => {
-                self.sets.ask(&set.set.value, &[probe(a), probe(b)], packet.family(), &walk.lookups)
-            }
-            more => {
-                let probes: Vec<Probe<'_>> = more.iter().map(probe).collect();
-                self.sets.ask(&set.set.value, &probes, packet.family(), &walk.lookups)
-            }
+            [a] => ask(&[probe(a)]),
+            [a, b] => ask(&[probe(a), probe(b)]),
+            more => ask(&more.iter().map(probe).collect::<Vec<_>>()),
         };
         let inside = match found {
             Found::Yes => !set.return_nomatch,

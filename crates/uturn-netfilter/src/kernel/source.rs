@@ -59,10 +59,7 @@ impl Kernel {
             from_here: false,
         };
         let interface = self.interface(iif);
-        let mut policy_query = PolicyQuery::without_branching(&walk.facts);
-        let answer = self.fib.look_up(back, &mut policy_query);
-        walk.note_lookup(policy_query.work);
-        match answer {
+        match self.look_up_without_branching(walk, &walk.facts, back) {
             Answer::Route(route, _) if route.kind == RouteKind::Local => {
                 if !switches.accept_local {
                     return local_source();
@@ -121,16 +118,26 @@ impl Kernel {
         let (transport, from_here) = (None, false);
         let query =
             Query { src, dst: packet.src, iif: "lo", oif: None, mark, transport, from_here };
-        let facts = Facts::default();
-        let mut policy_query = PolicyQuery::without_branching(&facts);
-        let answer = self.fib.look_up(query, &mut policy_query);
-        walk.note_lookup(policy_query.work);
+        let answer = self.look_up_without_branching(walk, &Facts::default(), query);
         let Answer::Route(route, equals) = answer else { return None };
         let mut all = if equals > 0 { self.fib.equals(route) } else { Vec::new() };
         all.push(route);
         Some((route, move |device: &str| {
             all.iter().any(|route| route.dev.as_deref() == Some(device))
         }))
+    }
+
+    /// Looks up a route as a rule or a check does that does not branch on it, and counts the work.
+    pub(super) fn look_up_without_branching(
+        &self,
+        walk: &Walk,
+        facts: &Facts,
+        query: Query<'_>,
+    ) -> Answer<'_> {
+        let mut policy_query = PolicyQuery::without_branching(facts);
+        let answer = self.fib.look_up(query, &mut policy_query);
+        walk.note_lookup(policy_query.work);
+        answer
     }
 
     /// The first address of an interface.

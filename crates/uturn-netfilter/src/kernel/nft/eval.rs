@@ -6,7 +6,7 @@ use uturn_model::{Assumption, Family};
 
 use super::super::Kernel;
 use super::super::compile::Hook;
-use super::super::fib::{Answer, PolicyQuery, Query};
+use super::super::fib::{Answer, Query};
 use super::super::interface_name::interface;
 use super::super::matching::{state, tcp_flags};
 use super::super::walk::{Tracking, Walk};
@@ -271,10 +271,7 @@ impl Kernel {
             transport: None,
             from_here: false,
         };
-        let mut policy_query = PolicyQuery::without_branching(&walk.facts);
-        let answer = self.fib.look_up(query, &mut policy_query);
-        walk.note_lookup(policy_query.work);
-        match answer {
+        match self.look_up_without_branching(walk, &walk.facts, query) {
             Answer::Route(route, _) if route.kind == RouteKind::Local => Ok(0),
             Answer::Route(route, equals) => {
                 let others = if equals > 0 { self.fib.equals(route) } else { Vec::new() };
