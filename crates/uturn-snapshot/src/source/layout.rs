@@ -2,8 +2,6 @@
 //! charts, and other YAML or JSON files.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs::File;
-use std::io::Read as _;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +11,7 @@ use uturn_model::{Origin, Text};
 use super::{Source, name};
 use crate::document::{self, Keep, Node, Value};
 use crate::fault::{Fault, Note, Twice};
+use crate::whole_file;
 
 /// The files that are no manifests.
 #[derive(Clone, Debug, Default)]
@@ -60,7 +59,9 @@ impl OtherFiles {
             self.charts.push(folder.to_owned());
         }
         let found = KUSTOMIZATIONS.iter().map(|name| folder.join(name)).find(|path| path.is_file());
-        if let Some(text) = found.and_then(|path| head_of(&path)) {
+        // It names files; of a longer one nothing is taken.
+        let text = found.and_then(|path| whole_file::text_of(&path, MAX_KUSTOMIZATION).ok());
+        if let Some(text) = text {
             self.kustomizations.push(Kustomization::read(folder, &text));
         }
     }
@@ -205,13 +206,6 @@ impl OtherFiles {
         let hint = format!("render the one that is applied: {}", kustomize(&base.folder));
         Some(Fault::new(place(&base.folder), message).hint(hint))
     }
-}
-
-/// The text of a kustomization, which names files; of a longer one nothing is taken.
-fn head_of(path: &Path) -> Option<String> {
-    let mut text = String::new();
-    File::open(path).ok()?.take(MAX_KUSTOMIZATION + 1).read_to_string(&mut text).ok()?;
-    (text.len() as u64 <= MAX_KUSTOMIZATION).then_some(text)
 }
 
 fn place(folder: &Path) -> Origin {
