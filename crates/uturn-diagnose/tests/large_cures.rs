@@ -117,5 +117,4 @@ fn cures_in_a_large_cluster_keep_few_kernels_and_are_all_tried() {
     assert!(kernels.made >= NODES, "{kernels:?}");
     assert!(kernels.entries < MAX_ENTRIES, "{kernels:?}");
     assert!(engine.kernels().entries < MAX_ENTRIES, "{:?}", engine.kernels());
-    println!("{kernels:?}");
 }

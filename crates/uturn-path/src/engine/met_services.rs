@@ -111,14 +111,13 @@ struct RuleOwners<'a> {
 
 impl<'a> RuleOwners<'a> {
     fn of(cluster: &'a Cluster) -> Self {
-        let services: Vec<&Service> = cluster.services.values().collect();
         let mut own = Self {
-            services: Vec::new(),
+            services: cluster.services.values().collect(),
             at: FastMap::default(),
             on: FastMap::default(),
             of_endpoint: FastMap::default(),
         };
-        for (place, service) in services.iter().enumerate() {
+        for (place, service) in cluster.services.values().enumerate() {
             let addresses = service.cluster_ips.iter().chain(&service.external_ips).copied();
             for ip in addresses.chain(service.load_balancer.iter().filter_map(|entry| entry.ip)) {
                 own.at.entry(ip).or_default().push(place);
@@ -133,7 +132,6 @@ impl<'a> RuleOwners<'a> {
                 }
             }
         }
-        own.services = services;
         own
     }
 
