@@ -1,9 +1,10 @@
 //! Selects the endpoints of a Service port that a node uses, and for which traffic.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
-use uturn_model::{Endpoint, EndpointSlice, Family, Node, Port};
+use uturn_model::{Endpoint, EndpointSlice, Family, Node, Port, Protocol};
 
 use super::PortPlan;
 
@@ -66,9 +67,30 @@ impl Backend {
     }
 }
 
+/// The slices of a Service by the name and protocol of their ports, each with the number of the port.
+pub(super) struct SlicesByPort<'e>(HashMap<(&'e str, Protocol), Vec<(&'e EndpointSlice, Port)>>);
+
+impl<'e> SlicesByPort<'e> {
+    /// The slices in the order in which their endpoints count.
+    pub(super) fn of(slices: &[&'e EndpointSlice]) -> Self {
+        let mut by_port: HashMap<_, Vec<_>> = HashMap::new();
+        for slice in slices {
+            for port in &slice.ports {
+                let key = (port.name.as_deref().unwrap_or_default(), port.protocol);
+                by_port.entry(key).or_default().push((*slice, port.port));
+            }
+        }
+        Self(by_port)
+    }
+
+    fn of_port<'k>(&'k self, name: &'k str, protocol: Protocol) -> &'k [(&'e EndpointSlice, Port)] {
+        self.0.get(&(name, protocol)).map_or(&[], Vec::as_slice)
+    }
+}
+
 impl PortPlan<'_> {
     /// Adds the endpoints that serve. Returns how many endpoints there are, ready or not.
-    pub(super) fn add_backends(&mut self, slices: &[&EndpointSlice], node: &Node) -> usize {
+    pub(super) fn add_backends(&mut self, slices: &SlicesByPort<'_>, node: &Node) -> usize {
         let mut found = self.endpoints_in(slices, node);
         let count = found.len();
         let here = found.iter().filter(|(_, endpoint)| is_on(endpoint, node));
@@ -84,24 +106,17 @@ impl PortPlan<'_> {
 
     /// Every endpoint of the port once. Of several entries for one address the first counts,
     /// unless a later one is on this node or, in newer versions, is not going.
-    fn endpoints_in<'e>(&self, slices: &[&'e EndpointSlice], node: &Node) -> Vec<Found<'e>> {
+    fn endpoints_in<'e>(&self, slices: &SlicesByPort<'e>, node: &Node) -> Vec<Found<'e>> {
         let mut found: Vec<Found<'e>> = Vec::new();
-        for slice in slices {
-            for port in &slice.ports {
-                if port.name.as_deref().unwrap_or_default() != self.key
-                    || port.protocol != self.protocol
-                {
-                    continue;
-                }
-                let of_family = |endpoint: &&Endpoint| Family::of(endpoint.address) == slice.family;
-                found.extend(
-                    slice
-                        .endpoints
-                        .iter()
-                        .filter(of_family)
-                        .map(|endpoint| (Backend::new(endpoint.address, port.port), endpoint)),
-                );
-            }
+        for (slice, port) in slices.of_port(self.key, self.protocol) {
+            let of_family = |endpoint: &&Endpoint| Family::of(endpoint.address) == slice.family;
+            found.extend(
+                slice
+                    .endpoints
+                    .iter()
+                    .filter(of_family)
+                    .map(|endpoint| (Backend::new(endpoint.address, *port), endpoint)),
+            );
         }
         found.sort_by(|(a, _), (b, _)| a.text.cmp(&b.text));
         found.dedup_by(|(backend, later), (kept, earlier)| {

@@ -6,6 +6,7 @@
 mod endpoints;
 mod node;
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -15,6 +16,7 @@ use uturn_model::{Cluster, Family, Labels, Node, Port, Protocol, ProxySettings, 
 use crate::features::{Planning, ZoneHints};
 use crate::switches::Switches;
 
+use endpoints::SlicesByPort;
 pub(crate) use endpoints::{Backend, Backends};
 pub(crate) use node::{Local, NodeFacts, NodePortsOn};
 
@@ -49,11 +51,8 @@ impl<'a> Plan<'a> {
             let mut slices: Vec<_> = cluster.slices(&service.name).iter().collect();
             slices.retain(|slice| slice.family == family);
             slices.sort_by(|a, b| a.name.cmp(&b.name));
-            for (place, port) in service.ports.iter().enumerate() {
-                // kube-proxy knows a port by name and protocol; the last of that name stays.
-                if service.ports[place + 1..].iter().any(|later| same_key(port, later)) {
-                    continue;
-                }
+            let slices = SlicesByPort::of(&slices);
+            for port in last_of_each_key(&service.ports) {
                 let mut planned = PortPlan::new(service, port, (cluster_ip, family), planning);
                 plan.endpoints += planned.add_backends(&slices, node);
                 plan.ports.push(planned);
@@ -179,9 +178,16 @@ fn is_served(service: &Service) -> bool {
         && !Switches::of(service).is_left_to_others
 }
 
-fn same_key(port: &ServicePort, other: &ServicePort) -> bool {
-    let key = |port: &ServicePort| (port.name.clone().unwrap_or_default(), port.protocol);
-    key(port) == key(other)
+/// kube-proxy knows a port by name and protocol. Of several with the same key, the last stays.
+fn last_of_each_key(ports: &[ServicePort]) -> impl Iterator<Item = &ServicePort> {
+    let last: HashMap<_, usize> =
+        ports.iter().enumerate().map(|(place, port)| (key(port), place)).collect();
+    let all = ports.iter().enumerate();
+    all.filter(move |(place, port)| last[&key(port)] == *place).map(|(_, port)| port)
+}
+
+fn key(port: &ServicePort) -> (&str, Protocol) {
+    (port.name.as_deref().unwrap_or_default(), port.protocol)
 }
 
 /// Whether a Service wants its endpoints' hints for zones to count.

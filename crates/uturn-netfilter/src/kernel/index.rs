@@ -16,6 +16,8 @@ const MAX_PORTS: usize = 32;
 /// every list is in order.
 #[derive(Debug, Default)]
 pub(super) struct Index {
+    /// Rules for one port of one address.
+    by_endpoint: FastMap<(u128, IpProtocol, u16), Vec<u32>>,
     by_destination: Nets,
     by_port: FastMap<(IpProtocol, u16), Vec<u32>>,
     by_source: Nets,
@@ -26,6 +28,8 @@ pub(super) struct Index {
 /// The most selective condition of a rule. A network is given by its prefix length and its bits
 /// as a number.
 pub(super) enum Key {
+    /// The bits of an address, and ports there.
+    Endpoint(u128, IpProtocol, Vec<PortRange>),
     Destination(u8, u128),
     Ports(IpProtocol, Vec<PortRange>),
     Source(u8, u128),
@@ -42,17 +46,24 @@ impl Index {
             return None;
         }
         let mut index = Self::default();
+        // Ranges may overlap.
+        let add = |list: &mut Vec<u32>, at: u32| {
+            if list.last() != Some(&at) {
+                list.push(at);
+            }
+        };
         for (rule, at) in rules.iter().zip(0u32..) {
             match key(rule) {
+                Key::Endpoint(bits, protocol, ranges) => {
+                    for port in numbers(&ranges) {
+                        add(index.by_endpoint.entry((bits, protocol, port)).or_default(), at);
+                    }
+                }
                 Key::Destination(length, bits) => index.by_destination.add(length, bits, at),
                 Key::Source(length, bits) => index.by_source.add(length, bits, at),
                 Key::Ports(protocol, ranges) => {
-                    for port in ranges.iter().flat_map(|range| range.first..=range.last) {
-                        let list = index.by_port.entry((protocol, port)).or_default();
-                        // Ranges may overlap.
-                        if list.last() != Some(&at) {
-                            list.push(at);
-                        }
+                    for port in numbers(&ranges) {
+                        add(index.by_port.entry((protocol, port)).or_default(), at);
                     }
                 }
                 Key::None => index.rest.push(at),
@@ -70,12 +81,18 @@ impl Index {
         if rest == Some(from) {
             return Some(from as usize);
         }
-        let port = match self.by_port.is_empty() {
+        let (protocol, port) = (packet.protocol(), packet.transport.ports().1);
+        let on_port = match self.by_port.is_empty() {
             true => None,
-            false => self.by_port.get(&(packet.protocol(), packet.transport.ports().1)),
+            false => self.by_port.get(&(protocol, port)),
+        };
+        let at_endpoint = match self.by_endpoint.is_empty() {
+            true => None,
+            false => self.by_endpoint.get(&(bits(packet.dst), protocol, port)),
         };
         let nets = self.by_destination.lists(packet.dst).chain(self.by_source.lists(packet.src));
-        let keyed = nets.chain(port.map(Vec::as_slice)).filter_map(first).min();
+        let ports = on_port.into_iter().chain(at_endpoint).map(Vec::as_slice);
+        let keyed = nets.chain(ports).filter_map(first).min();
         keyed.into_iter().chain(rest).min().map(|at| at as usize)
     }
 }
@@ -101,6 +118,16 @@ impl Nets {
         let lengths = self.0.iter();
         lengths.filter_map(move |(length, nets)| nets.get(&network(ip, *length)).map(Vec::as_slice))
     }
+}
+
+/// All ports of some ranges.
+fn numbers(ranges: &[PortRange]) -> impl Iterator<Item = u16> {
+    ranges.iter().flat_map(|range| range.first..=range.last)
+}
+
+/// All bits of an address.
+fn bits(ip: IpAddr) -> u128 {
+    network(ip, u8::MAX)
 }
 
 /// The network bits of an address.
@@ -129,12 +156,15 @@ pub(super) fn key(rule: &Rule) -> Key {
     let destination = |net: ipnet::IpNet| {
         Key::Destination(net.prefix_len(), network(net.addr(), net.prefix_len()))
     };
-    if let Some(dst) = dst.filter(|net| net.prefix_len() == net.max_prefix_len()) {
-        return destination(dst);
-    }
+    let host = dst.filter(|net| net.prefix_len() == net.max_prefix_len());
     let ports = rule.matches.iter().find_map(|item| ports(rule, item));
-    if let Some((protocol, ranges)) = ports.filter(|(_, ranges)| are_few(ranges)) {
-        return Key::Ports(protocol, ranges);
+    match (host, ports.filter(|(_, ranges)| are_few(ranges))) {
+        (Some(host), Some((protocol, ranges))) => {
+            return Key::Endpoint(bits(host.addr()), protocol, ranges);
+        }
+        (Some(host), None) => return destination(host),
+        (None, Some((protocol, ranges))) => return Key::Ports(protocol, ranges),
+        (None, None) => {}
     }
     match (dst, src) {
         (Some(dst), _) => destination(dst),

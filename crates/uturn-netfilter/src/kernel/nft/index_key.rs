@@ -40,6 +40,7 @@ pub(super) fn key(rule: &Rule) -> Key {
 
 fn rank(key: &Key) -> u8 {
     match key {
+        Key::Endpoint(..) => 5,
         Key::Destination(32.., _) => 4,
         Key::Ports(..) => 3,
         Key::Destination(..) => 2,
