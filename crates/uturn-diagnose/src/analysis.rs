@@ -141,6 +141,10 @@ fn find(scanners: &[Scanner<'_, '_>], options: &Options<'_>) -> Result<Found, An
     for scanner in scanners {
         let scanned = walk(scanner, options)?;
         let mut findings = diagnose(scanner, &scanned)?;
+        // Each reading has an engine of its own, and only a few findings are walked again.
+        if scanners.len() > 1 {
+            scanner.engine().forget_kernels();
+        }
         if let Some(wanted) = options.namespace {
             findings.retain(|finding| {
                 finding.subject.namespace.as_ref().is_none_or(|name| name.as_str() == wanted)

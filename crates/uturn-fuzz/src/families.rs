@@ -4,6 +4,8 @@
 //! [`crate::shape`] repeats parts of seeds, and finds what grows faster than the length of an input. Here
 //! the parts of an input refer to each other.
 
+pub mod clusters;
+
 use crate::small_node::{ADDRESSES, DEFAULT_ROUTE, OTHER_ROUTES};
 
 /// A family of inputs.

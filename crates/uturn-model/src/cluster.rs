@@ -128,6 +128,19 @@ impl Cluster {
         self.endpoints.get(service).map_or(&[], Vec::as_slice)
     }
 
+    /// About how many rules lead to the endpoints of a Service, all nodes together.
+    pub fn rules_to(&self, service: &NamespacedName) -> usize {
+        let slices = self.slices(service).iter();
+        let endpoints: usize = slices.map(|slice| slice.endpoints.len() * slice.ports.len()).sum();
+        self.nodes.len().saturating_mul(endpoints)
+    }
+
+    /// The same for all Services.
+    pub fn rules_to_endpoints(&self) -> usize {
+        let rules = self.endpoints.keys().map(|service| self.rules_to(service));
+        rules.fold(0, usize::saturating_add)
+    }
+
     /// Every pod on a node.
     pub fn pods_on<'a>(&'a self, node: &'a Name) -> impl Iterator<Item = &'a Pod> {
         self.pods.values().filter(move |pod| pod.node.as_ref() == Some(node))

@@ -111,7 +111,7 @@ impl<'a> Engine<'a> {
             supposed: Vec::new(),
             blind_bridges: OnceLock::new(),
             probes: ProbeCache::default(),
-            work: SharedWork::default(),
+            work: SharedWork::of_cluster(cluster),
         }
     }
 
@@ -164,7 +164,7 @@ impl<'a> Engine<'a> {
     /// The same engine for the calls to some of all targets of a scan: it may take a part of the work.
     #[must_use]
     pub fn for_targets(self, some: usize, all: usize) -> Self {
-        Self { work: SharedWork::of_targets(some, all), ..self }
+        Self { work: SharedWork::of_targets(self.cluster, some, all), ..self }
     }
 
     /// How much its walks tell.
@@ -272,6 +272,12 @@ impl<'a> Engine<'a> {
     /// The nodes whose kernels are kept, with these.
     pub fn runtimes(&self) -> Vec<(&'a Name, Arc<NodeRuntime>)> {
         self.nodes.all()
+    }
+
+    /// Forgets the kernels of nodes whose rules are not given. A node that a later packet reaches is compiled
+    /// again.
+    pub fn forget_kernels(&self) {
+        self.nodes.forget_except(|name| self.has_given_rules(name));
     }
 
     /// How many kernels are kept, and how many were compiled.

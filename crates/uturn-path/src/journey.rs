@@ -88,8 +88,7 @@ impl<'a> Walk<'_, 'a> {
         if state.passed > MAX_NODES {
             return Ok(vec![lost(state, Mechanism::NoRoute)]);
         }
-        self.work.count_visit();
-        if self.work.has_too_many_ways() {
+        if !self.work.may_visit(&self.engine.work) {
             return Ok(vec![UnjudgedReason::of_too_many_ways(&node.name, &state).stopped(state)]);
         }
         if node.is_windows {
@@ -123,6 +122,8 @@ impl<'a> Walk<'_, 'a> {
         for (question, _) in ends.iter().flat_map(|end| &end.open_questions) {
             self.open.borrow_mut().add(question);
         }
+        let are_open = ends.iter().filter(|end| !end.open_questions.is_empty());
+        self.work.count_open_ways(are_open.count());
         self.weigh(leg, &mut ends)?;
         if state.direction == Direction::Out {
             // Also where only the port was changed: a node's address may be that of an endpoint.

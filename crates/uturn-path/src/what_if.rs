@@ -17,7 +17,7 @@ use uturn_model::{Cluster, Flow, Verdict};
 use uturn_netfilter::{Assumptions, Question};
 
 pub use self::kube_proxy::{MAX_PODS, conditions, each_other, others};
-use self::kube_proxy::{as_running, runnings};
+use self::kube_proxy::{as_running, runnings_of_one_call};
 use self::placement::{movers, node_kinds, on_node_kind};
 use self::table::Table;
 use crate::engine::Engine;
@@ -45,7 +45,7 @@ impl Engine<'_> {
         assumed: &Assumptions,
     ) -> Result<(Vec<Verdict>, Vec<Question>), WalkError> {
         let cluster = self.cluster();
-        let runnings = runnings(cluster);
+        let runnings = runnings_of_one_call(cluster);
         let movers = movers(cluster, &flow.from);
         let node_kinds = if movers.is_empty() { Vec::new() } else { node_kinds(cluster, &movers) };
         if runnings.len() < 2 && node_kinds.len() < 2 {

@@ -24,8 +24,8 @@ pub struct Scanner<'e, 'a> {
     known: Option<Arc<KnownWalks>>,
 }
 
-/// Nodes times Services: up to so many, every node's rules are written in full to explain a
-/// flow, so that evidence can name lines.
+/// Nodes times Services and their endpoints: up to so many, every node's rules are written in full to
+/// explain a flow, so that evidence can name lines.
 const SMALL: usize = 20_000;
 
 impl<'e, 'a> Scanner<'e, 'a> {
@@ -188,7 +188,8 @@ impl<'e, 'a> Scanner<'e, 'a> {
     /// Whether the rules of its nodes are too much to be written in full for a single flow.
     pub fn is_large(&self) -> bool {
         let cluster = self.engine.cluster();
-        cluster.nodes.len() * cluster.services.len() > SMALL
+        let services = cluster.nodes.len() * cluster.services.len();
+        services.saturating_add(cluster.rules_to_endpoints()) > SMALL
     }
 
     fn prepared(&self) -> Result<&RefCell<PreparedScan<'a>>, WalkError> {

@@ -113,8 +113,11 @@ pub(crate) struct AllFlows {
     others: HashMap<Flow, (ObjectRef, Harm)>,
 }
 
-/// Flows of clients that are not pods are walked if there are at most this many.
+/// Flows of clients that are not pods are walked if there are at most this many,
 const MAX: usize = 400;
+
+/// and if they can lead to at most this many endpoints together: each is walked in the whole cluster.
+const MAX_ENDPOINTS: usize = 10_000;
 
 impl AllFlows {
     /// The flows of each reading of what is not known, those of the assumed reading first.
@@ -145,7 +148,9 @@ impl AllFlows {
         let nodes = engine.cluster().nodes.keys().map(|name| Client::Node(name.clone()));
         let clients: Vec<Client> = nodes.chain([Client::Outside(None)]).collect();
         let mut others = HashMap::new();
-        if clients.len() * targets.len() <= MAX {
+        if clients.len() * targets.len() <= MAX
+            && clients.len() * endpoints_behind(engine.cluster(), &targets) <= MAX_ENDPOINTS
+        {
             for target in &targets {
                 for from in &clients {
                     if target.is_cluster_ip && matches!(from, Client::Outside(_)) {
@@ -189,6 +194,21 @@ impl AllFlows {
             Some(worse_off(&flow.from.to_string(), &flow.to, old, now))
         })
     }
+}
+
+/// How many endpoints the targets lead to, each target by itself. One that is no Service is taken to lead to
+/// the Service that has the most.
+fn endpoints_behind(cluster: &Cluster, targets: &[ScanTarget]) -> usize {
+    let count = |service: &NamespacedName| {
+        cluster.slices(service).iter().map(|slice| slice.endpoints.len()).sum::<usize>()
+    };
+    let most = cluster.services.keys().map(count).max().unwrap_or_default();
+    let behind = |target: &ScanTarget| {
+        let is_service = target.object.kind == ObjectKind::Service;
+        let service = target.object.namespaced_name().filter(|_| is_service);
+        service.map_or(most, |service| count(&service))
+    };
+    targets.iter().map(behind).sum()
 }
 
 /// Flows that a cure gives up and names among its effects: calls of a Service's own pods, and of

@@ -21,6 +21,10 @@ use crate::evidence::worst;
 use crate::finding::Finding;
 use crate::{Code, Observation};
 
+/// Of a cluster whose nodes have more rules that lead to endpoints, all together, no node is walked for each
+/// target of a load balancer.
+const MAX_RULES: usize = 1_000_000;
+
 /// A finding, and what is at fault where that may be another object than its subject.
 type Caused = (Finding, Vec<Fault>);
 
@@ -35,7 +39,8 @@ pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Caused>, WalkError> {
             || cluster.ingresses.values().any(|ingress| !ingress.load_balancer.is_empty());
         return Ok(if has_any { vec![(not_examined(engine), Vec::new())] } else { Vec::new() });
     }
-    if listeners(engine.balancers()) * cluster.nodes.len() > MAX_PAIRS {
+    let has_many_rules = cluster.rules_to_endpoints() > MAX_RULES;
+    if has_many_rules || listeners(engine.balancers()) * cluster.nodes.len() > MAX_PAIRS {
         return Ok(vec![(not_examined(engine), Vec::new())]);
     }
     let mut all = Vec::new();
@@ -72,10 +77,11 @@ fn not_examined(engine: &Engine<'_>) -> Finding {
         other_evidence: vec![Observation {
             place: None,
             what: format!(
-                "{} nodes and {} Services: flows from outside, health checks, and which targets load \
+                "{} nodes, {} Services and {} rules that lead to endpoints: flows from outside, health checks, and which targets load \
                  balancers have and pods bypass, are walked one by one in smaller clusters only",
                 cluster.nodes.len(),
-                cluster.services.len()
+                cluster.services.len(),
+                cluster.rules_to_endpoints()
             )
             .into(),
             by: Evidence::kernel("uturn"),

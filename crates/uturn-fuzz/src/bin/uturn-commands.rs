@@ -1,6 +1,11 @@
 //! Tries whole commands: the seeds in `fuzz/commands.txt`, and mutants of them and of commands that are drawn:
 //! `uturn-commands COUNT NUMBER`. Another NUMBER gives other mutants. `cargo xtask fuzz --commands` runs this.
 //!
+//! `uturn-commands --families LEVELS...` tries the commands of which a small text describes much
+//! ([`uturn_fuzz::families::clusters`]), each with limits on memory and on time of a processor.
+//! `uturn-commands --limited FILE` tries one input, from a file, with limits on memory and time: status 0 if the
+//! command did what it was asked, 3 if it refused its input.
+//!
 //! `uturn-commands --input AT NUMBER` prints the one that is called `mutant-AT-of-NUMBER`, and
 //! `uturn-commands --unpack FILE FOLDER` writes the files of one that was saved to a new folder, and prints the
 //! line that runs it.
@@ -10,12 +15,13 @@ use std::env;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use uturn_fuzz::commands::{Commands, NAMES, Outcome, Sequence, counted_as, unpacked};
-use uturn_fuzz::program;
+use uturn_fuzz::families::clusters::CLUSTERS;
 use uturn_fuzz::watched::{CHILD, Inputs, Tried, child, watched};
+use uturn_fuzz::{limits, program};
 
 /// What takes the inputs.
 const NAME: &str = "commands";
@@ -27,6 +33,8 @@ fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
     let done = match words.split_first() {
         Some((first, [_, rest @ ..])) if first == CHILD => run_child(rest).map(|()| true),
+        Some((first, levels)) if first == "--families" => try_families(levels),
+        Some((first, [file])) if first == "--limited" => return limited(Path::new(file)),
         Some((first, [at, number])) if first == "--input" => print_input(at, number).map(|()| true),
         Some((first, [file, folder])) if first == "--unpack" => {
             print_unpacked(file, folder).map(|()| true)
@@ -42,6 +50,60 @@ fn run_child(rest: &[String]) -> io::Result<()> {
     let place = rest.last().ok_or_else(|| io::Error::other("no folder is named"))?;
     let mut commands = Commands::within(Path::new(place))?;
     child(NAME, &sequence, rest, &mut |input| commands.run(input))
+}
+
+/// The status of an input that is refused.
+const REFUSED: u8 = 3;
+
+/// Tries each family of clusters with so many levels: its command does what it is asked, or refuses its input.
+fn try_families(levels: &[String]) -> io::Result<bool> {
+    let wrong = |_| io::Error::other("usage: uturn-commands --families LEVELS...");
+    let levels: Vec<usize> =
+        levels.iter().map(|own| own.parse().map_err(wrong)).collect::<io::Result<_>>()?;
+    let folder = env::temp_dir().join(format!("uturn-families-{}", std::process::id()));
+    fs::create_dir_all(&folder)?;
+    let file = folder.join("input");
+    let mut is_well = true;
+    for family in CLUSTERS {
+        for levels in &levels {
+            fs::write(&file, family.input(*levels))?;
+            let status = Command::new(env::current_exe()?).arg("--limited").arg(&file).status()?;
+            let is_right = match status.code() {
+                Some(0) => true,
+                Some(code) => code == i32::from(REFUSED) && !family.is_taken,
+                None => false,
+            };
+            if !is_right {
+                println!("{}, {levels} levels: {status}", family.name);
+            }
+            is_well &= is_right;
+        }
+    }
+    fs::remove_dir_all(&folder)?;
+    Ok(is_well)
+}
+
+/// Tries one input with the limits that one has.
+fn limited(file: &Path) -> ExitCode {
+    let folder = env::temp_dir().join(format!("uturn-limited-{}", std::process::id()));
+    let tried = || -> io::Result<String> {
+        let input = fs::read(file)?;
+        fs::create_dir_all(&folder)?;
+        limits::limit_memory()?;
+        limits::limit_time()?;
+        let mut commands = Commands::within(&folder)?;
+        Ok(commands.run(&input))
+    };
+    let counted = tried();
+    let removed = env::set_current_dir("/").and_then(|()| fs::remove_dir_all(&folder));
+    let is = |outcome: Outcome| {
+        counted.as_ref().is_ok_and(|counted| counted.ends_with(outcome.as_str())) && removed.is_ok()
+    };
+    match () {
+        () if is(Outcome::Worked) => ExitCode::SUCCESS,
+        () if is(Outcome::BadInput) => ExitCode::from(REFUSED),
+        () => ExitCode::FAILURE,
+    }
 }
 
 fn run(words: &[String]) -> io::Result<bool> {

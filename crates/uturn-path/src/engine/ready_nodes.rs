@@ -110,6 +110,15 @@ impl<'a> ReadyNodes<'a> {
         }
     }
 
+    /// Forgets the kernels that this engine keeps, except those of some nodes.
+    pub(super) fn forget_except(&self, stays: impl Fn(&Name) -> bool) {
+        let kept = &mut *self.lock();
+        kept.first.retain(|name, _| stays(name));
+        kept.first_entries = kept.first.values().map(ReadyNode::entries).sum();
+        kept.last.clear();
+        kept.last_entries = 0;
+    }
+
     /// All nodes that are ready now.
     pub(super) fn all(&self) -> Vec<(&'a Name, Arc<NodeRuntime>)> {
         let kept = self.lock();

@@ -33,6 +33,12 @@ pub(super) struct Running {
 /// More pods are not there several times, once for each reading of what is not known.
 pub const MAX_PODS: usize = 20_000;
 
+/// Nor are more rules that lead to the endpoints of one Service.
+const MAX_RULES: usize = 200_000;
+
+/// One call is walked in no other reading where there are more of these.
+const MAX_RULES_OF_ONE_CALL: usize = 1_000_000;
+
 /// The cluster as it would be if kube-proxy ran otherwise than it is taken to, once for each
 /// other way; none where that is known, or the cluster is too large for it.
 pub fn others(cluster: &Cluster) -> Vec<Cluster> {
@@ -41,9 +47,23 @@ pub fn others(cluster: &Cluster) -> Vec<Cluster> {
 
 /// The same, one after the other: each takes as much memory as the cluster.
 pub fn each_other(cluster: &Cluster) -> impl Iterator<Item = Cluster> + '_ {
-    let is_small = cluster.pods.len() <= MAX_PODS;
+    let is_small = cluster.pods.len() <= MAX_PODS && has_few_rules(cluster, MAX_RULES);
     let all = if is_small { runnings(cluster) } else { Vec::new() };
     all.into_iter().skip(1).map(|running| as_running(cluster, running))
+}
+
+/// Whether the rules that lead to the endpoints of each Service are at most so many.
+fn has_few_rules(cluster: &Cluster, most: usize) -> bool {
+    cluster.endpoints.keys().all(|service| cluster.rules_to(service) <= most)
+}
+
+/// The readings in which one call is walked.
+pub(super) fn runnings_of_one_call(cluster: &Cluster) -> Vec<Running> {
+    let mut all = runnings(cluster);
+    if !has_few_rules(cluster, MAX_RULES_OF_ONE_CALL) {
+        all.truncate(1);
+    }
+    all
 }
 
 /// What has to hold for some of the readings of a cluster: 0 is what it is taken for, the rest

@@ -12,6 +12,10 @@ use crate::error::WalkError;
 /// Both answers are tried for at most this many rules that are not modelled.
 const MAX_QUESTIONS: usize = 3;
 
+/// Where packets meet more such rules, both answers are tried for the first only: more answers would hardly
+/// settle how the call ends, and each is a walk past all of them.
+const MANY_QUESTIONS: usize = 32;
+
 /// Walks a flow under assumptions: the verdicts, and the rules that were asked.
 type Walks<'w> = dyn Fn(&Assumptions) -> Result<(Vec<Verdict>, Vec<Question>), WalkError> + 'w;
 
@@ -40,7 +44,8 @@ fn split(walks: &Walks<'_>, assumed: &Assumptions, more: usize) -> Result<Vec<Ve
     let Some(question) = open.iter().find(unasked).filter(|_| more > 0) else {
         return Ok(verdicts);
     };
-    let of = |holds| split(walks, &assumed.with_answer(question, holds), more - 1);
+    let left = if open.len() > MANY_QUESTIONS { 0 } else { more - 1 };
+    let of = |holds| split(walks, &assumed.with_answer(question, holds), left);
     Ok(either(&of(true)?, &of(false)?, |verdict, holds| {
         verdict.conditions.insert(0, holding(question, holds));
         add_missing(&mut verdict.supposed, [taken(question, holds)]);

@@ -9,7 +9,7 @@ use uturn_model::wording::{count, some_of};
 use uturn_model::{Name, Node, WorkloadKind};
 
 use super::ranges::{self, Ranges};
-use super::{Assumptions, nowhere, pod_ranges};
+use super::{Assumptions, nowhere, pod_ranges, pods};
 use crate::decode::facts::{Fact, NodeFacts};
 use crate::decode::objects::Objects;
 
@@ -85,7 +85,8 @@ fn enough(objects: &Objects) -> usize {
     let workloads = objects.workloads.0.values();
     let (everywhere, counted): (Vec<_>, Vec<_>) =
         workloads.partition(|workload| workload.kind == WorkloadKind::DaemonSet);
-    let replicas: usize = counted.iter().map(|workload| workload.replicas as usize).sum();
+    let replicas: usize =
+        counted.iter().map(|workload| workload.replicas.min(pods::MAX_OF_ONE) as usize).sum();
     let pods = replicas.saturating_add(objects.pods.0.len());
     let room = PODS_A_NODE.saturating_sub(everywhere.len()).max(1);
     pods.div_ceil(room).clamp(USUAL, MAX)

@@ -18,8 +18,9 @@ use super::{Assumptions, labels, owners, proxy};
 use crate::decode::objects::Objects;
 use crate::fault::Fault;
 
-/// How many pods of one workload are made up at most.
-const MAX: u32 = 10_000;
+/// How many pods of one workload are made up at most, unless there are more nodes. Further ones would be
+/// like these.
+pub(super) const MAX_OF_ONE: u32 = 1_000;
 
 /// How many pods of all workloads are made up at most: more than the largest clusters have.
 const MAX_OF_ALL: usize = 200_000;
@@ -104,12 +105,13 @@ fn suppose(
         .cloned()
         .collect();
     let mut spread = Spread::over(objects);
+    let max = most_of_one(objects);
     let mut made = Vec::new();
     let mut wanted = 0;
     for workload in &lacking {
         wanted += match workload.kind {
             WorkloadKind::DaemonSet => spread.places(&workload.template).len(),
-            _ => workload.replicas.min(MAX) as usize,
+            _ => workload.replicas.min(max) as usize,
         };
         if wanted > MAX_OF_ALL {
             return Err(too_many(workload));
@@ -122,17 +124,17 @@ fn suppose(
         if workload.kind == WorkloadKind::DaemonSet {
             one_a_node(objects, workload, &spread, &places);
         } else {
-            replicas(objects, workload, &mut spread, &places);
+            replicas(objects, workload, max, &mut spread, &places);
         }
         let new = objects.pods.0.len() - before;
         pods += new;
         if new > 0 {
             made.push(workload.object());
         }
-        if workload.replicas > MAX {
+        if workload.replicas > max {
             assumptions.assume(
                 format!("pods of {}", workload.object()),
-                format!("the first {MAX} of {}", workload.replicas),
+                format!("the first {max} of {}", workload.replicas),
                 "more are not made up",
                 "give the Pod objects",
             );
@@ -147,6 +149,11 @@ fn suppose(
         );
     }
     Ok(())
+}
+
+/// How many pods of one workload are made up at most.
+fn most_of_one(objects: &Objects) -> u32 {
+    MAX_OF_ONE.max(u32::try_from(objects.nodes.0.len()).unwrap_or(u32::MAX))
 }
 
 /// That workloads without pods would have more than are made up, this one's among them.
@@ -273,7 +280,13 @@ fn one_a_node(objects: &mut Objects, workload: &Workload, spread: &Spread, place
     }
 }
 
-fn replicas(objects: &mut Objects, workload: &Workload, spread: &mut Spread, places: &[usize]) {
+fn replicas(
+    objects: &mut Objects,
+    workload: &Workload,
+    max: u32,
+    spread: &mut Spread,
+    places: &[usize],
+) {
     let template = &workload.template;
     let alone = template.anti_affinity.iter().any(|affinity| affinity.matches(&template.labels));
     let room = if alone { places.len() } else { 0 };
@@ -283,7 +296,7 @@ fn replicas(objects: &mut Objects, workload: &Workload, spread: &mut Spread, pla
         }
         _ => 1,
     };
-    for number in 0..workload.replicas.min(MAX) {
+    for number in 0..workload.replicas.min(max) {
         let fits = !alone || (number as usize) < room;
         let node = if fits { spread.next(places) } else { None };
         let number = number.saturating_add(first);
