@@ -2,8 +2,8 @@
 //! cargo-fuzz little is lost: `cargo xtask test` runs the same functions over the same seeds
 //! and a fixed count of mutants (crates/uturn-fuzz).
 //!
-//! `fuzz --short`: those functions over a count of mutants that belong to the commit, and some whole
-//! commands, which needs neither.
+//! `fuzz --short`: those functions over a count of mutants that belong to the commit, some whole commands, and
+//! small texts that describe large clusters, which needs neither.
 //!
 //! `fuzz --mutants` and `fuzz --commands`: the same over as many as one likes, in an optimised build.
 //!
@@ -32,6 +32,10 @@ pub(crate) const USUAL: Much = Much::Count(20_000);
 /// How many mutants of each target a short run tries, and how many commands: about a minute on two cores.
 const SHORT: &str = "300";
 
+/// The levels of the families of clusters in a short run, and in one from an optimised build.
+const FEW_LEVELS: &str = "3";
+const MANY_LEVELS: &str = "24";
+
 /// A short run without libFuzzer.
 pub(crate) fn short() -> Result<Outcome, Failure> {
     shell::build(&["uturn-mutants", "uturn-commands"])?;
@@ -41,7 +45,10 @@ pub(crate) fn short() -> Result<Outcome, Failure> {
         command.args([SHORT, &number]);
         command
     };
-    shell::run_each(["uturn-mutants", "uturn-commands"].map(program))?;
+    let mut families = Command::new(shell::built("uturn-commands"));
+    families.args(["--families", FEW_LEVELS]);
+    let tried = ["uturn-mutants", "uturn-commands"].map(program);
+    shell::run_each(tried.into_iter().chain([families]))?;
     Ok(Outcome::Complete)
 }
 
@@ -55,6 +62,8 @@ pub(crate) fn mutants(count: u64, names: &[String]) -> Result<Outcome, Failure> 
 
 /// So many whole commands.
 pub(crate) fn commands(count: u64) -> Result<Outcome, Failure> {
+    let families = ["--families", FEW_LEVELS, MANY_LEVELS].map(str::to_owned);
+    optimised(&["--bin", "uturn-commands"], &families)?;
     optimised(&["--bin", "uturn-commands"], &[count.to_string(), clock()])
 }
 
