@@ -170,7 +170,7 @@ fn texts_of_aliases_add_up() {
 /// The only fault of a text, as it is printed.
 fn fault_of(text: String) -> String {
     let source = Source { name: "a.yaml".into(), text };
-    let faults = read(vec![source]).expect_err("too much");
+    let Err(faults) = read(vec![source]) else { panic!("it is not refused") };
     assert_eq!(faults.len(), 1);
     faults[0].to_string()
 }
@@ -185,12 +185,34 @@ fn workload(kind: &str, number: usize, replicas: u32) -> String {
 
 #[test]
 fn more_pods_than_any_cluster_has_are_not_made_up() {
-    let all: String = (0..21).map(|number| workload("StatefulSet", number, 100_000)).collect();
+    let all: String = (0..210).map(|number| workload("StatefulSet", number, 100_000)).collect();
     assert_eq!(
         fault_of(all),
-        "a.yaml:20:1: with the pods of StatefulSet d/w9, workloads would have more than 200000 pods, of \
+        "a.yaml:182:1: with the pods of StatefulSet d/w90, workloads would have more than 200000 pods, of \
          which no Pod object is given\n  give the Pod objects, or a part of the workloads"
     );
+}
+
+/// Replicas of which no Pod object is given are alike: a thousand stand for all, or one for each node.
+#[test]
+fn a_part_of_the_pods_of_a_large_workload_is_made_up() {
+    let made_up = |nodes: usize| {
+        let node = |number: usize| {
+            format!("---\n{{apiVersion: v1, kind: Node, metadata: {{name: n{number}}}}}\n")
+        };
+        let text = workload("Deployment", 0, 30_080) + &(0..nodes).map(node).collect::<String>();
+        let loaded = read(vec![Source { name: "a.yaml".into(), text }]).unwrap();
+        let supposed = loaded.cluster.supposed.iter().map(|own| own.to_string());
+        let said =
+            supposed.filter(|own| own.contains("pods of Deployment d/w0")).collect::<Vec<_>>();
+        (loaded.cluster.pods.len(), loaded.cluster.nodes.len(), said)
+    };
+    let (pods, nodes, said) = made_up(0);
+    assert_eq!((pods, nodes), (1_000, 10));
+    assert!(said.iter().any(|own| own.contains("the first 1000 of 30080")), "{said:?}");
+    let (pods, nodes, said) = made_up(1_500);
+    assert_eq!((pods, nodes), (1_500, 1_500));
+    assert!(said.iter().any(|own| own.contains("the first 1500 of 30080")), "{said:?}");
 }
 
 #[test]

@@ -40,8 +40,8 @@ const fn may_be_refused(
 }
 
 const SCAN: &str = "scan -o html -f a.yaml";
-const TRACE: &str = "trace --from pod/d/client-1 --to svc/d/web:80 -f a.yaml";
-const CURE: &str = "cure UT102 d/web -f a.yaml";
+const TRACE: &str = "trace --from pod/d/client-1 --to 10.0.0.100:80 -f a.yaml";
+const CURE: &str = "cure --from pod/d/client-1 --to 10.0.0.100:80 -f a.yaml";
 
 /// All families.
 pub const CLUSTERS: &[ClusterFamily] = &[
