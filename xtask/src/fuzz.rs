@@ -33,7 +33,7 @@ pub(crate) const USUAL: Much = Much::Count(20_000);
 const SHORT: &str = "300";
 
 /// The levels of the families of clusters in a short run, and in one from an optimised build.
-const FEW_LEVELS: &str = "3";
+const FEW_LEVELS: &str = "1";
 const MANY_LEVELS: &str = "24";
 
 /// A short run without libFuzzer.

@@ -77,8 +77,9 @@ fn not_examined(engine: &Engine<'_>) -> Finding {
         other_evidence: vec![Observation {
             place: None,
             what: format!(
-                "{} nodes, {} Services and {} rules that lead to endpoints: flows from outside, health checks, and which targets load \
-                 balancers have and pods bypass, are walked one by one in smaller clusters only",
+                "{} nodes, {} Services and {} rules that lead to endpoints: flows from outside, health \
+                 checks, and which targets load balancers have and pods bypass, are walked one by one in \
+                 smaller clusters only",
                 cluster.nodes.len(),
                 cluster.services.len(),
                 cluster.rules_to_endpoints()

@@ -133,13 +133,11 @@ pub const CLUSTERS: &[ClusterFamily] = &[
     }),
 ];
 
-const FACTS: &str = "apiVersion: uturn.dev/v1alpha1
-kind: Facts
-spec:
-  provider: tke
-  kubeProxy: {mode: MODE, version: v1.34.4}
-  network: {mode: global-router, podCIDRs: [10.64.0.0/10], vpcCIDRs: [10.0.0.0/16], serviceCIDRs: [172.16.0.0/12]}
-";
+/// What is known of the cluster, with `MODE` for kube-proxy's mode.
+const FACTS: &str = include_str!("clusters/facts.yaml");
+
+/// The annotation by which a Service asks for a private load balancer.
+const PRIVATE: &str = include_str!("clusters/private_balancer.yaml");
 
 fn facts(mode: &str) -> String {
     FACTS.replace("MODE", mode)
@@ -205,8 +203,9 @@ fn ports(levels: usize, mode: &str, kind: &str) -> String {
     let _ = writeln!(
         text,
         "---\n{{apiVersion: v1, kind: Service, metadata: {{name: s, namespace: d, annotations: \
-         {{service.kubernetes.io/qcloud-loadbalancer-internal-subnetid: s}}}}, spec: {{type: {kind}, clusterIP: \
+         {{{}}}}}, spec: {{type: {kind}, clusterIP: \
          172.16.0.1, selector: {{app: a}}, ports: [{}]}}{status}}}",
+        PRIVATE.trim_end(),
         ports.join(", ")
     );
     text
@@ -238,13 +237,14 @@ fn behind_ingress(rules: &[String], tls: &[String]) -> String {
 
 /// Deployments whose pods one load balancer leads to.
 fn replicas(workloads: usize, replicas: usize) -> String {
-    let mut text = "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: d, annotations: \
-                    {service.kubernetes.io/qcloud-loadbalancer-internal-subnetid: s}}\nspec: {type: \
-                    LoadBalancer, externalTrafficPolicy: Local, selector: {app: a}, ports: [{port: 80, \
-                    targetPort: 8080}]}\n---\n{apiVersion: apps/v1, kind: Deployment, metadata: {name: client, \
-                    namespace: d}, spec: {selector: {matchLabels: {app: c}}, template: {metadata: {labels: \
-                    {app: c}}, spec: {containers: [{name: c, image: c}]}}}}\n"
-        .to_owned();
+    let mut text = format!(
+        "{{apiVersion: v1, kind: Service, metadata: {{name: web, namespace: d, annotations: {{{}}}}}, spec: \
+         {{type: LoadBalancer, externalTrafficPolicy: Local, selector: {{app: a}}, ports: [{{port: 80, \
+         targetPort: 8080}}]}}}}\n---\n{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: client, \
+         namespace: d}}, spec: {{selector: {{matchLabels: {{app: c}}}}, template: {{metadata: {{labels: \
+         {{app: c}}}}, spec: {{containers: [{{name: c, image: c}}]}}}}}}}}\n",
+        PRIVATE.trim_end()
+    );
     let spec = format!("replicas: {replicas}, ");
     (0..workloads).for_each(|number| workload(&mut text, "Deployment", number, &spec));
     text
@@ -256,9 +256,10 @@ fn endpoints(nodes: usize, endpoints: usize) -> String {
     let _ = writeln!(
         text,
         "---\n{{apiVersion: v1, kind: Service, metadata: {{name: s, namespace: d, annotations: \
-         {{service.kubernetes.io/qcloud-loadbalancer-internal-subnetid: s}}}}, spec: {{type: LoadBalancer, \
+         {{{}}}}}, spec: {{type: LoadBalancer, \
          externalTrafficPolicy: Local, clusterIP: 172.16.0.1, selector: {{app: b}}, ports: [{{port: 80, \
-         nodePort: 30080}}]}}, status: {{loadBalancer: {{ingress: [{{ip: 10.0.200.1}}]}}}}}}"
+         nodePort: 30080}}]}}, status: {{loadBalancer: {{ingress: [{{ip: 10.0.200.1}}]}}}}}}",
+        PRIVATE.trim_end()
     );
     let _ = writeln!(
         text,
