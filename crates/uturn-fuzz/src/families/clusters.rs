@@ -45,14 +45,14 @@ const CURE: &str = "cure --from pod/d/client-1 --to 10.0.0.100:80 -f a.yaml";
 
 /// All families.
 pub const CLUSTERS: &[ClusterFamily] = &[
-    taken("replicas behind a load balancer, scanned", SCAN, |levels| replicas(1, 2_000 * levels)),
-    taken("replicas behind a load balancer, traced", TRACE, |levels| replicas(1, 2_000 * levels)),
-    taken("replicas behind a load balancer, cured", CURE, |levels| replicas(1, 2_000 * levels)),
+    taken("replicas behind a load balancer, scanned", SCAN, |levels| replicas(1, 60 * levels)),
+    taken("replicas behind a load balancer, traced", TRACE, |levels| replicas(1, 60 * levels)),
+    taken("replicas behind a load balancer, cured", CURE, |levels| replicas(1, 60 * levels)),
     taken("workloads behind a load balancer, scanned", SCAN, |levels| {
-        replicas(levels.div_ceil(4), 1_000)
+        replicas(levels.div_ceil(4), 40 * levels)
     }),
     taken("workloads behind a load balancer, traced", TRACE, |levels| {
-        replicas(levels.div_ceil(4), 1_000)
+        replicas(levels.div_ceil(4), 40 * levels)
     }),
     taken("endpoints on nodes", SCAN, |levels| endpoints(12 * levels, 80 * levels)),
     taken("rules that are not modelled", SCAN, |levels| {
