@@ -52,7 +52,7 @@ pub const CLUSTERS: &[ClusterFamily] = &[
         replicas(levels.div_ceil(4), 40 * levels)
     }),
     taken("workloads behind a load balancer, traced", TRACE, |levels| {
-        replicas(levels.div_ceil(4), 40 * levels)
+        replicas(levels.div_ceil(8), 40 * levels)
     }),
     taken("endpoints on nodes", SCAN, |levels| endpoints(12 * levels, 80 * levels)),
     taken("rules that are not modelled", SCAN, |levels| {
