@@ -189,7 +189,8 @@ impl<'e, 'a> Scanner<'e, 'a> {
     pub fn is_large(&self) -> bool {
         let cluster = self.engine.cluster();
         let services = cluster.nodes.len() * cluster.services.len();
-        services.saturating_add(cluster.rules_to_endpoints()) > SMALL
+        // Endpoints are counted only where Services do not decide: each finding asks this.
+        services > SMALL || services.saturating_add(cluster.rules_to_endpoints()) > SMALL
     }
 
     fn prepared(&self) -> Result<&RefCell<PreparedScan<'a>>, WalkError> {
