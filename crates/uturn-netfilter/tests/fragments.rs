@@ -125,3 +125,31 @@ fn a_dump_says_that_it_is_not_all() {
         ]
     );
 }
+
+/// A text of a few kilobytes could else move or make billions of rules.
+#[test]
+fn the_work_of_one_text_is_bounded() {
+    let errors = |text: &str| {
+        let read = parse_fragment(Ruleset::default(), "part", text, Family::V4);
+        read.unwrap_err().iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let text =
+        format!("*nat\n-N A\n{}-A A -j NOTHING --of=it\nCOMMIT\n", "-I A -j B\n".repeat(100_000));
+    assert_eq!(
+        errors(&text),
+        [
+            "part:4475:1: the commands of this text move or compare more than 10000000 rules: nothing \
+          from here on was read, write the rules in their final order with -A"
+        ]
+    );
+    let addresses = vec!["10.0.0.1"; 5_000].join(",");
+    let text = format!("*nat\n-A A -s {addresses} -d {addresses} -j B\nCOMMIT\n");
+    assert_eq!(
+        errors(&text),
+        ["part:2:45012: lists of addresses stand for more than 10000 rules in this text: nothing \
+          from here on was read, use a network or an ipset"]
+    );
+    let text = format!("*nat\n-A A -s {addresses} -j B\nCOMMIT\n");
+    let read = parse_fragment(Ruleset::default(), "part", &text, Family::V4).unwrap();
+    assert_eq!(read.tables[0].chains[0].rules.len(), 5_000);
+}

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 #![cfg(target_os = "linux")]
 
+use uturn_dice::Dice;
 use uturn_model::Family;
 use uturn_netfilter::iptables::{self, parse_fragment};
 
@@ -25,6 +26,8 @@ const TAKEN: &[&str] = &[
     "*nat\n-E WEB NEW\nCOMMIT\n",
     "*nat\n-Z WEB\n-F WEB\n-D PREROUTING -j WEB\n-X WEB\nCOMMIT\n",
     "*nat\n-N NEW\n-N OLD\n-A WEB -j NEW\n-X OLD\nCOMMIT\n",
+    "*nat\n-I INPUT -j WEB\n-N NEW\n-F\n-A NEW -j WEB\n-E WEB OLD\nCOMMIT\n",
+    "*nat\n-F\n-X\n-N NEW\nCOMMIT\n",
     "*nat\n-A WEB -s 10.0.0.1,10.0.0.2 -d 10.1.0.0/24,10.2.0.0/24 -j ACCEPT\nCOMMIT\n",
     "*nat\n-4 -A WEB -j ACCEPT\n-6 -A WEB -j RETURN\nCOMMIT\n",
     "*nat\n-A WEB -p tcp -j DNAT --to-destination 10.0.0.1-10.0.0.2:80\nCOMMIT\n",
@@ -47,6 +50,9 @@ const REFUSED: &[(&str, &str)] = &[
     ("*nat\n-D WEB -p sctp -j RETURN\nCOMMIT\n", "2:1: chain WEB has no such rule"),
     ("*nat\n-X WEB\nCOMMIT\n", "2:4: chain WEB is in use: 1 of this table's rules lead to it"),
     ("*nat\n-N WEB\nCOMMIT\n", "2:4: chain WEB is there already"),
+    ("*nat\n-D PREROUTING 1\n-X WEB\nCOMMIT\n", "3:4: chain WEB has 2 rules: flush it first"),
+    ("*nat\n-X\nCOMMIT\n", "2:1: chain WEB is in use: rules of chain PREROUTING lead to it"),
+    ("*nat\n-D PREROUTING 1\n-X\nCOMMIT\n", "3:1: chain WEB has 2 rules: flush it first"),
     ("*nat\n-E WEB INPUT\nCOMMIT\n", "2:8: chain INPUT is there already"),
     ("*nat\n-A FORWARD -j ACCEPT\nCOMMIT\n", "2:4: table nat has no chain FORWARD"),
     (
@@ -130,6 +136,86 @@ fn what_the_real_program_refuses_is_refused() {
         assert_eq!(loaded(text).unwrap_err(), [format!("part:{expected}")], "{text}");
         for tool in ["iptables", "iptables-legacy"].iter().filter(|_| is_there) {
             assert!(really(tool, text).is_err(), "{tool}: {text}");
+        }
+    }
+}
+
+/// A command on few chains and rules, so that commands often meet what others made.
+fn command(dice: &mut Dice) -> String {
+    let chain = *dice.pick(&["WEB", "A", "B", "INPUT", "PREROUTING"]);
+    let other = *dice.pick(&["WEB", "A", "B"]);
+    // Chains lead to later ones only: a kernel refuses circles.
+    let later = ["PREROUTING", "INPUT", "WEB", "A", "B"].into_iter().skip_while(|at| *at != chain);
+    let later: Vec<&str> = later.skip(1).filter(|name| *name != "INPUT").collect();
+    let rule = match dice.below(4) {
+        0 => "-j ACCEPT".to_owned(),
+        2.. if !later.is_empty() => format!("-j {}", dice.pick(&later)),
+        _ => "-p udp -j RETURN".to_owned(),
+    };
+    let place = dice.below(3) + 1;
+    match dice.below(16) {
+        0..=2 => format!("-A {chain} {rule}"),
+        3 => format!("-I {chain} {rule}"),
+        4 => format!("-I {chain} {place} {rule}"),
+        5 => format!("-R {chain} {place} {rule}"),
+        6 => format!("-D {chain} {place}"),
+        7 => format!("-D {chain} {rule}"),
+        8 => format!("-C {chain} {rule}"),
+        9 => "-F".to_owned(),
+        10 => format!("-F {chain}"),
+        11 => format!("-X {chain}"),
+        12 => "-X".to_owned(),
+        13 => format!(":{other} - [0:0]"),
+        14 => format!("-E {chain} {other}"),
+        _ => format!("-N {other}"),
+    }
+}
+
+/// Whether a text declares the chains of a command: we also accept parts of a dump, which need not.
+fn knows_chains(text: &str, command: &str) -> bool {
+    let Ok(before) = loaded(&format!("{text}COMMIT\n")) else { return false };
+    let mut names = command.split(' ').filter(|word| ["WEB", "A", "B"].contains(word));
+    let (first, _) = command.split_once(' ').unwrap_or((command, ""));
+    let new = matches!(first, "-N" | "-E") || first.starts_with(':');
+    new || names.all(|name| before.contains(&format!(":{name} ")))
+}
+
+/// A text of commands that are accepted, and sometimes a last one that is not.
+fn random_text(dice: &mut Dice) -> String {
+    let mut text = "*nat\n".to_owned();
+    for _ in 0..dice.between(4, 24) {
+        let command = command(dice);
+        if !knows_chains(&text, &command) {
+            continue;
+        }
+        let more = format!("{text}{command}\n");
+        let is_accepted = loaded(&format!("{more}COMMIT\n")).is_ok();
+        if is_accepted || dice.once_in(20) {
+            text = more;
+        }
+        if !is_accepted && text.ends_with(&format!("\n{command}\n")) {
+            break;
+        }
+    }
+    text + "COMMIT\n"
+}
+
+/// The judge is iptables-legacy: iptables-nft 1.8.9 sends a text as one batch and then mistakes or loses
+/// rules and chains that the same batch made.
+#[test]
+fn random_texts_change_what_the_real_program_changes() {
+    if really("iptables-legacy", "*nat\nCOMMIT\n").is_err() {
+        return;
+    }
+    for seed in 0..100 {
+        let text = random_text(&mut Dice::new(seed));
+        let ours = loaded(&text);
+        match (&ours, really("iptables-legacy", &text)) {
+            (Ok(ours), Ok(theirs)) => {
+                assert_eq!(essence(ours), essence(&theirs), "seed {seed}:\n{text}");
+            }
+            (Err(_), Err(_)) => {}
+            (ours, theirs) => panic!("seed {seed}:\n{text}{ours:#?}\n{theirs:#?}"),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use uturn_model::{Family, Origin};
 
+use super::allowance::Allowance;
 use super::rule::{self, Fault, Scratch};
 use super::table_builder::TableBuilder;
 use super::token::Token;
@@ -54,6 +55,7 @@ pub(super) struct Setting<'s> {
     pub(super) origin: Origin,
     pub(super) counted: Option<Counters>,
     pub(super) scratch: &'s mut Scratch,
+    pub(super) allowance: &'s mut Allowance,
 }
 
 /// Executes a command on a chain. `words` starts with the command.
@@ -61,10 +63,12 @@ pub(super) fn about_chain<'a>(
     open: &mut TableBuilder<'a>,
     command: Command,
     words: &[Token<'a>],
-    origin: Origin,
+    setting: Setting<'_>,
 ) -> Result<(), Fault> {
+    let Setting { origin, allowance, .. } = setting;
     open.flush();
     let (first, rest) = words.split_first().ok_or((1, "found no command".to_owned()))?;
+    let mut spend = |steps: usize| allowance.spend(steps).map_err(|why| (first.column, why));
     let wanted = |form: &str| {
         let found: Vec<&str> = words.iter().map(|word| &*word.text).collect();
         Err((first.column, format!("found {:?}, expected {} {form}", found.join(" "), first.text)))
@@ -72,6 +76,7 @@ pub(super) fn about_chain<'a>(
     match (command, rest) {
         (Command::Idle, _) => Ok(()),
         (Command::Flush, []) => {
+            spend(open.table.chains.len())?;
             open.empty_all();
             Ok(())
         }
@@ -81,21 +86,22 @@ pub(super) fn about_chain<'a>(
             Ok(())
         }
         (Command::DeleteChain, []) => {
-            delete_unused(open);
-            Ok(())
+            spend(size(open))?;
+            delete_all(open).map_err(|message| (first.column, message))
         }
         (Command::DeleteChain, [name]) => {
             let at = there(open, name)?;
-            match users(open, &name.text) {
-                0 => open.delete(at),
-                count => {
-                    let message = format!(
-                        "chain {} is in use: {count} of this table's rules lead to it",
-                        name.text
-                    );
-                    return Err((name.column, message));
-                }
+            spend(size(open))?;
+            let users = users(open, &name.text);
+            if users > 0 {
+                let message = format!(
+                    "chain {} is in use: {users} of this table's rules lead to it",
+                    name.text
+                );
+                return Err((name.column, message));
             }
+            deletable(&open.table.chains[at]).map_err(|message| (name.column, message))?;
+            open.delete(at);
             Ok(())
         }
         (Command::New, [name]) => {
@@ -105,7 +111,10 @@ pub(super) fn about_chain<'a>(
             open.declare(&name.text, None, Counters::default(), origin);
             Ok(())
         }
-        (Command::Rename, [from, to]) => rename(open, from, to),
+        (Command::Rename, [from, to]) => {
+            spend(size(open))?;
+            rename(open, from, to)
+        }
         (Command::Policy, [name, policy]) => {
             let at = find(open, name, &origin)?;
             let policy = match &*policy.text {
@@ -148,6 +157,8 @@ pub(super) fn about_rule<'a>(
     let number = rest.first().and_then(|word| Some((word, word.text.parse::<usize>().ok()?)));
     let rest = if number.is_some() { &rest[1..] } else { rest };
     let count = open.table.chains[at].rules.len();
+    // Rules behind the place are moved; without a place, all may be compared.
+    setting.allowance.spend(count).map_err(|why| (first.column, why))?;
     let place = match number {
         None => None,
         Some((word, number)) => {
@@ -178,11 +189,7 @@ pub(super) fn about_rule<'a>(
         (Command::Insert, place) => rules.insert(place.unwrap_or(0), rule),
         (Command::Replace, Some(place)) => rules[place] = rule,
         (Command::Delete | Command::Check, None) => {
-            let same = |candidate: &Rule| {
-                let bare = |rule: &Rule| Rule { counters: None, ..rule.clone() };
-                bare(candidate) == bare(&rule)
-            };
-            let Some(place) = rules.iter().position(same) else {
+            let Some(place) = rules.iter().position(|known| known.asks_the_same(&rule)) else {
                 let message = format!("chain {} has no such rule", name.text);
                 return Err((first.column, message));
             };
@@ -227,6 +234,11 @@ fn find(open: &mut TableBuilder<'_>, name: &Token<'_>, origin: &Origin) -> Resul
     there(open, name)
 }
 
+/// The number of chains and rules of a table.
+fn size(open: &TableBuilder<'_>) -> usize {
+    open.table.chains.iter().map(|chain| 1 + chain.rules.len()).sum()
+}
+
 /// The number of rules that jump to a chain.
 fn users(open: &TableBuilder<'_>, name: &str) -> usize {
     let rules = open.table.chains.iter().flat_map(|chain| &chain.rules);
@@ -240,15 +252,40 @@ fn leads_to(rule: &Rule) -> Option<&str> {
     }
 }
 
-/// `-X` without a chain: deletes empty chains that no rule refers to.
-fn delete_unused(open: &mut TableBuilder<'_>) {
+/// Whether a chain that is not in use may be deleted.
+fn deletable(chain: &Chain) -> Result<(), String> {
+    let Chain { name, policy, rules, .. } = chain;
+    match (policy, rules.len()) {
+        (Some(_), _) => Err(format!("chain {name} is built in, it cannot be deleted")),
+        (None, 0) => Ok(()),
+        (None, count) => Err(format!("chain {name} has {count} rules: flush it first")),
+    }
+}
+
+/// `-X` without a chain: deletes all chains that are not built in. Each must be empty and unused.
+fn delete_all(open: &mut TableBuilder<'_>) -> Result<(), String> {
+    let own = |open: &TableBuilder<'_>, at: usize| {
+        open.names.is_there(at) && open.table.chains[at].policy.is_none()
+    };
+    for (at, chain) in open.table.chains.iter().enumerate() {
+        if own(open, at) {
+            deletable(chain)?;
+        }
+        let used = chain.rules.iter().filter_map(leads_to).find_map(|to| {
+            let user = &chain.name;
+            open.names
+                .find(to)
+                .is_some_and(|at| own(open, at))
+                .then(|| format!("chain {to} is in use: rules of chain {user} lead to it"))
+        });
+        used.map_or(Ok(()), Err)?;
+    }
     for at in 0..open.table.chains.len() {
-        let Chain { name, policy, rules, .. } = &open.table.chains[at];
-        let free = policy.is_none() && rules.is_empty() && open.names.is_there(at);
-        if free && users(open, name) == 0 {
+        if own(open, at) {
             open.delete(at);
         }
     }
+    Ok(())
 }
 
 fn rename(open: &mut TableBuilder<'_>, from: &Token<'_>, to: &Token<'_>) -> Result<(), Fault> {
@@ -256,7 +293,11 @@ fn rename(open: &mut TableBuilder<'_>, from: &Token<'_>, to: &Token<'_>) -> Resu
     if open.names.find(&to.text).is_some() {
         return Err((to.column, format!("chain {} is there already", to.text)));
     }
-    let Chain { policy, counters, origin, .. } = open.table.chains[at].clone();
+    let Chain { policy, counters, ref origin, .. } = open.table.chains[at];
+    if policy.is_some() {
+        return Err((from.column, format!("chain {} is built in, it keeps its name", from.text)));
+    }
+    let origin = origin.clone();
     let new = open.declare(&to.text, policy, counters, origin);
     open.table.chains[new].rules = std::mem::take(&mut open.table.chains[at].rules);
     let name = open.table.chains[new].name.clone();

@@ -5,6 +5,7 @@
 //! kept as written ([`Extension`]), so nothing is lost. [`parse_fragment`] loads a partial dump
 //! onto existing rules, [`catalogue`] lists how a walk treats each match and target.
 
+mod allowance;
 pub mod catalogue;
 mod chain_names;
 mod command;
@@ -231,6 +232,18 @@ impl Rule {
         })
     }
 
+    /// Whether two rules are the same but for their counters, as `-D` and `-C` compare them.
+    pub(crate) fn asks_the_same(&self, other: &Self) -> bool {
+        self.src == other.src
+            && self.dst == other.dst
+            && self.in_interface == other.in_interface
+            && self.out_interface == other.out_interface
+            && self.protocol == other.protocol
+            && self.fragment == other.fragment
+            && self.matches == other.matches
+            && self.target == other.target
+    }
+
     /// The rule as evidence: as `iptables-save` prints it in `chain`, in short if it is very long.
     pub fn by(&self, chain: &str) -> Evidence {
         Evidence::Iptables {
@@ -248,15 +261,7 @@ impl Rule {
 
 impl PartialEq for Rule {
     fn eq(&self, other: &Self) -> bool {
-        self.counters == other.counters
-            && self.src == other.src
-            && self.dst == other.dst
-            && self.in_interface == other.in_interface
-            && self.out_interface == other.out_interface
-            && self.protocol == other.protocol
-            && self.fragment == other.fragment
-            && self.matches == other.matches
-            && self.target == other.target
+        self.counters == other.counters && self.asks_the_same(other)
     }
 }
 

@@ -5,6 +5,7 @@ mod tables;
 
 use uturn_model::{Family, Origin, SourceName};
 
+use super::allowance::Allowance;
 use super::other_formats::recognise;
 use super::rule::{self, Fault};
 use super::table_builder::TableBuilder;
@@ -104,6 +105,7 @@ struct Reader<'a> {
     /// The error for a text that is not from `iptables-save`.
     foreign: Option<ParseError>,
     scratch: rule::Scratch,
+    allowance: Allowance,
 }
 
 impl<'a> Reader<'a> {
@@ -119,6 +121,7 @@ impl<'a> Reader<'a> {
             has_table: false,
             foreign: None,
             scratch: rule::Scratch::default(),
+            allowance: Allowance::default(),
         }
     }
 
@@ -144,6 +147,9 @@ impl<'a> Reader<'a> {
         };
         if let Err((column, message)) = read {
             self.errors.push(ParseError::new(&self.file, number, column, message));
+            if self.allowance.is_spent() {
+                return text.len();
+            }
         }
         indent + length
     }
@@ -236,6 +242,9 @@ impl<'a> Reader<'a> {
     fn end(mut self, last: u32) -> Result<Ruleset, Vec<ParseError>> {
         if let Some(foreign) = self.foreign {
             return Err(vec![foreign]);
+        }
+        if self.allowance.is_spent() {
+            return Err(self.errors);
         }
         if self.kind == InputKind::Fragment {
             let open = self.table.take();

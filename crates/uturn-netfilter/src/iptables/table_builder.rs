@@ -22,8 +22,6 @@ pub(super) struct TableBuilder<'a> {
     /// The buffered rules that jump to a chain, by index, with the chain's name. The names are
     /// looked up in batches, so that cache misses overlap.
     jumps: Vec<(usize, &'a str)>,
-    /// The chains that have received rules; may contain duplicates.
-    filled: Vec<usize>,
 }
 
 /// The number of rules to buffer, unless one chain has more in a row.
@@ -31,8 +29,6 @@ const WAITING: usize = 64;
 
 impl<'a> TableBuilder<'a> {
     pub(super) fn new(table: Table, names: ChainNames) -> Self {
-        let filled = table.chains.iter().zip(0..).filter(|(chain, _)| !chain.rules.is_empty());
-        let filled = filled.map(|(_, at)| at).collect();
         Self {
             table,
             names,
@@ -40,7 +36,6 @@ impl<'a> TableBuilder<'a> {
             waiting: Vec::new(),
             runs: Vec::new(),
             jumps: Vec::new(),
-            filled,
         }
     }
 
@@ -114,7 +109,6 @@ impl<'a> TableBuilder<'a> {
                 rules.reserve_exact(count);
             }
             rules.extend(waiting.by_ref().take(count));
-            self.filled.push(at);
         }
     }
 
@@ -129,8 +123,8 @@ impl<'a> TableBuilder<'a> {
     /// Removes the rules of all chains.
     pub(super) fn empty_all(&mut self) {
         self.flush();
-        for at in self.filled.drain(..) {
-            self.table.chains[at].rules.clear();
+        for chain in &mut self.table.chains {
+            chain.rules.clear();
         }
     }
 

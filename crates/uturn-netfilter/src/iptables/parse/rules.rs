@@ -33,6 +33,8 @@ impl<'a> Reader<'a> {
             words.iter().position(|word| word.column == *at && word.text.contains(','))
         });
         let Some(at) = several.filter(|at| is_address_list(words, *at)) else { return read };
+        let count = words[at].text.split(',').count();
+        self.allowance.expand(count).map_err(|why| (words[at].column, why))?;
         for part in words[at].text.split(',') {
             let mut words = words.to_vec();
             words[at] = Token { text: part.to_owned().into(), ..words[at].clone() };
@@ -68,14 +70,19 @@ impl<'a> Reader<'a> {
             }
             rest = &rest[usize::from(family.is_some())..];
             let command = rest.first().and_then(|word| Command::from_word(word.bare()));
-            let setting =
-                Setting { family: self.family, origin, counted, scratch: &mut self.scratch };
+            let setting = Setting {
+                family: self.family,
+                origin,
+                counted,
+                scratch: &mut self.scratch,
+                allowance: &mut self.allowance,
+            };
             match command {
                 Some(Command::Append) | None => {}
                 Some(command) if command.has_rule() => {
                     return command::about_rule(open, command, rest, setting);
                 }
-                Some(command) => return command::about_chain(open, command, rest, setting.origin),
+                Some(command) => return command::about_chain(open, command, rest, setting),
             }
         }
         let origin = Origin::line_of(self.file.clone(), number);
