@@ -28,6 +28,8 @@ const TAKEN: &[&str] = &[
     "*nat\n-N NEW\n-N OLD\n-A WEB -j NEW\n-X OLD\nCOMMIT\n",
     "*nat\n-I INPUT -j WEB\n-N NEW\n-F\n-A NEW -j WEB\n-E WEB OLD\nCOMMIT\n",
     "*nat\n-F\n-X\n-N NEW\nCOMMIT\n",
+    "*nat\n-A WEB -m comment --comment \"a b\"-j ACCEPT\nCOMMIT\n",
+    "*nat\n-A WEB -m comment --comment a\"b \\\"c\" -j ACCEPT\nCOMMIT\n",
     "*nat\n-A WEB -s 10.0.0.1,10.0.0.2 -d 10.1.0.0/24,10.2.0.0/24 -j ACCEPT\nCOMMIT\n",
     "*nat\n-4 -A WEB -j ACCEPT\n-6 -A WEB -j RETURN\nCOMMIT\n",
     "*nat\n-A WEB -p tcp -j DNAT --to-destination 10.0.0.1-10.0.0.2:80\nCOMMIT\n",
@@ -58,6 +60,10 @@ const REFUSED: &[(&str, &str)] = &[
     (
         "*filter\n-P FORWARD QUEUE-IT\nCOMMIT\n",
         "2:12: found policy \"QUEUE-IT\", expected ACCEPT or DROP",
+    ),
+    (
+        "*nat\n-A WEB -m comment --comment \"a b\"c -j ACCEPT\nCOMMIT\n",
+        "2:34: found \"c\", expected an option",
     ),
     ("*nat\n-P WEB ACCEPT\nCOMMIT\n", "2:4: chain WEB is no built-in one: it has no policy"),
     ("*nat\n-I GONE 1 -j ACCEPT\nCOMMIT\n", "2:4: chain GONE is not in this table"),

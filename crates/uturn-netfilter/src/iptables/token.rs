@@ -99,35 +99,28 @@ pub(super) fn cut<'a>(
     }
 }
 
-/// A word that starts at `start` and has its first quote at `at`: the word and its end, or the
-/// place of the unclosed quote.
+/// A word that starts at `start` and has its quote at `at`: the word and its end, or the place of
+/// the unclosed quote. A quote that closes ends the word, even if no blank follows.
 fn quoted(text: &str, start: usize, at: usize) -> Result<(Cow<'_, str>, usize), usize> {
     let bytes = text.as_bytes();
     let end = word_end::end_of_quote(bytes, at + 1);
-    let ends = matches!(bytes.get(end + 1), None | Some(b' ' | b'\t' | b'\r' | b'\n'));
-    if start == at && bytes.get(end) == Some(&b'"') && ends {
+    if start == at && bytes.get(end) == Some(&b'"') {
         return Ok((text[at + 1..end].into(), end + 1));
     }
     let mut word = text[start..at].to_owned();
-    let mut open: Option<usize> = None;
-    let mut chars = text[at..].char_indices().map(|(i, c)| (at + i, c));
+    let mut chars = text[at + 1..].char_indices().map(|(i, c)| (at + 1 + i, c));
     while let Some((i, c)) = chars.next() {
-        match (c, open) {
-            ('\n', Some(quote)) => return Err(quote),
-            ('"', None) => open = Some(i),
-            ('"', Some(_)) => open = None,
-            ('\\', Some(quote)) => match chars.next() {
-                None | Some((_, '\n')) => return Err(quote),
+        match c {
+            '\n' => return Err(at),
+            '"' => return Ok((word.into(), i + 1)),
+            '\\' => match chars.next() {
+                None | Some((_, '\n')) => return Err(at),
                 Some((_, c)) => word.push(c),
             },
-            (' ' | '\t' | '\r' | '\n', None) => return Ok((word.into(), i)),
-            (c, _) => word.push(c),
+            c => word.push(c),
         }
     }
-    match open {
-        Some(quote) => Err(quote),
-        None => Ok((word.into(), text.len())),
-    }
+    Err(at)
 }
 
 /// Whether a chain can have this name: it parses as one word everywhere.
@@ -170,7 +163,8 @@ mod tests {
                 ("x".into(), false, 5),
                 ("a b".into(), true, 7),
                 (String::new(), true, 13),
-                ("cd \" e".into(), true, 16),
+                ("cd \" ".into(), true, 16),
+                ("e".into(), false, 24),
                 ("-j".into(), true, 26),
             ]
         );

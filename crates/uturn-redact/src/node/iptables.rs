@@ -160,15 +160,16 @@ fn remark(remark: &str, names: &mut Names) -> String {
 
 /// A remark on a rule.
 fn comment(token: &str, names: &mut Names, chains: &Chains) -> String {
-    let text = token.trim_matches('"');
+    let quoted = token.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    let text = quoted.unwrap_or(token);
     if REMARKS.contains(&text) {
         return token.to_owned();
     }
     let new = of_service(text, names, chains);
     let new = new.unwrap_or_else(|| redact(text, names, FREE_TEXT));
-    match token.starts_with('"') {
-        true => format!("\"{}\"", new.trim_end()),
-        false => new,
+    match quoted {
+        Some(_) => format!("\"{}\"", new.trim_end()),
+        None => new,
     }
 }
 
@@ -208,26 +209,35 @@ fn is_pair((first, second): (&str, &str)) -> bool {
     !first.contains(' ') && !second.contains(' ')
 }
 
-/// The words of a line, of which those in quotes are one, each with the space after it.
+/// The words of a line as `iptables-restore` splits them, each with the blanks after it. A closing quote
+/// ends a word, even if no blank follows.
 pub(super) fn tokens(line: &str) -> impl Iterator<Item = (&str, &str)> {
+    const BLANKS: [char; 3] = [' ', '\t', '\r'];
     let mut rest = line;
     std::iter::from_fn(move || {
         if rest.is_empty() {
             return None;
         }
         let mut is_quoted = false;
-        let mut is_escaped = false;
-        let end = rest.find(|letter: char| {
+        let mut letters = rest.char_indices();
+        let mut end = rest.len();
+        while let Some((at, letter)) = letters.next() {
             match letter {
-                _ if is_escaped => is_escaped = false,
-                '\\' => is_escaped = true,
-                '"' => is_quoted = !is_quoted,
+                '"' if is_quoted => {
+                    end = at + 1;
+                    break;
+                }
+                '"' => is_quoted = true,
+                '\\' if is_quoted => drop(letters.next()),
+                _ if !is_quoted && BLANKS.contains(&letter) => {
+                    end = at;
+                    break;
+                }
                 _ => {}
             }
-            letter == ' ' && !is_quoted
-        });
-        let (token, after) = rest.split_at(end.unwrap_or(rest.len()));
-        let space = after.len() - after.trim_start_matches(' ').len();
+        }
+        let (token, after) = rest.split_at(end);
+        let space = after.len() - after.trim_start_matches(BLANKS).len();
         let (space, after) = after.split_at(space);
         rest = after;
         Some((token, space))
