@@ -52,6 +52,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("*nat\n-D WEB -p sctp -j RETURN\nCOMMIT\n", "2:1: chain WEB has no such rule"),
     ("*nat\n-X WEB\nCOMMIT\n", "2:4: chain WEB is in use: 1 of this table's rules lead to it"),
     ("*nat\n-N WEB\nCOMMIT\n", "2:4: chain WEB is there already"),
+    ("*nat\n-N \"a b\"\nCOMMIT\n", "2:4: no chain can have the name \"a b\""),
+    ("*nat\n-E WEB -a\nCOMMIT\n", "2:8: no chain can have the name \"-a\""),
     ("*nat\n-D PREROUTING 1\n-X WEB\nCOMMIT\n", "3:4: chain WEB has 2 rules: flush it first"),
     ("*nat\n-X\nCOMMIT\n", "2:1: chain WEB is in use: rules of chain PREROUTING lead to it"),
     ("*nat\n-D PREROUTING 1\n-X\nCOMMIT\n", "3:1: chain WEB has 2 rules: flush it first"),

@@ -122,8 +122,9 @@ impl<'a> Walk<'_, 'a> {
         for (question, _) in ends.iter().flat_map(|end| &end.open_questions) {
             self.open.borrow_mut().add(question);
         }
-        let are_open = ends.iter().filter(|end| !end.open_questions.is_empty());
-        self.work.count_open_ways(are_open.count());
+        for end in ends.iter().filter(|end| !end.open_questions.is_empty()) {
+            self.work.count_open_way(end.open_questions.len());
+        }
         self.weigh(leg, &mut ends)?;
         if state.direction == Direction::Out {
             // Also where only the port was changed: a node's address may be that of an endpoint.

@@ -14,11 +14,12 @@ mod rules;
 mod table;
 
 use uturn_model::{Cluster, Flow, Verdict};
-use uturn_netfilter::{Assumptions, Question};
+use uturn_netfilter::Assumptions;
 
 pub use self::kube_proxy::{MAX_PODS, conditions, each_other, others};
 use self::kube_proxy::{as_running, runnings_of_one_call};
 use self::placement::{movers, node_kinds, on_node_kind};
+use self::rules::Open;
 use self::table::Table;
 use crate::engine::Engine;
 use crate::error::WalkError;
@@ -43,7 +44,7 @@ impl Engine<'_> {
         &self,
         flow: &Flow,
         assumed: &Assumptions,
-    ) -> Result<(Vec<Verdict>, Vec<Question>), WalkError> {
+    ) -> Result<(Vec<Verdict>, Open), WalkError> {
         let cluster = self.cluster();
         let runnings = runnings_of_one_call(cluster);
         let movers = movers(cluster, &flow.from);
@@ -52,16 +53,14 @@ impl Engine<'_> {
             return self.assuming(flow, assumed);
         }
         let mut table = Table { runnings, node_kinds, verdicts: Vec::new() };
-        let mut open: Vec<Question> = Vec::new();
+        let mut open = Open::default();
         for running in &table.runnings {
             let mut row = Vec::new();
             let read = as_running(cluster, *running);
             let mut try_one = |cluster: &Cluster| -> Result<(), WalkError> {
                 let (verdict, met) = self.verdict_of(cluster, flow, assumed)?;
                 row.push(verdict);
-                let new =
-                    met.into_iter().filter(|question| !open.contains(question)).collect::<Vec<_>>();
-                open.extend(new);
+                open.add(met);
                 Ok(())
             };
             if table.node_kinds.len() < 2 {
@@ -81,14 +80,15 @@ impl Engine<'_> {
 
     /// The verdict under assumptions about rules that are not modelled, and the rules that packets
     /// reached about which nothing is assumed.
-    pub(super) fn assuming(
+    fn assuming(
         &self,
         flow: &Flow,
         assumed: &Assumptions,
-    ) -> Result<(Vec<Verdict>, Vec<Question>), WalkError> {
+    ) -> Result<(Vec<Verdict>, Open), WalkError> {
         let walk = self.walk_whole().assuming(assumed.clone());
         let verdict = walk.verdict(flow)?;
-        Ok((vec![verdict], walk.open.into_inner().into_all()))
+        let ways = walk.work.open_ways();
+        Ok((vec![verdict], Open { questions: walk.open.into_inner().into_all(), ways }))
     }
 
     fn verdict_of(
@@ -96,7 +96,7 @@ impl Engine<'_> {
         cluster: &Cluster,
         flow: &Flow,
         assumed: &Assumptions,
-    ) -> Result<(Verdict, Vec<Question>), WalkError> {
+    ) -> Result<(Verdict, Open), WalkError> {
         let engine = Engine::new(cluster).map_err(|mut faults| faults.remove(0))?;
         let engine = engine.with_options(self.options());
         let engine = if self.has_met_services() { engine.with_met_services() } else { engine };

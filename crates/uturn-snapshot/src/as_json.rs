@@ -28,7 +28,7 @@ pub fn json_documents(sources: &[Source]) -> Result<Vec<Json>, Vec<Fault>> {
     for source in sources {
         document::read(&source.text, Keep::All, &mut |document| {
             match document {
-                Ok(root) => add(as_json(&root), &mut objects),
+                Ok(root) => add(as_json(&root), None, &mut objects),
                 Err(trouble) if trouble.note.is_some() => {}
                 Err(trouble) => faults.push(fault(source, trouble)),
             }
@@ -51,15 +51,34 @@ pub fn json_value(text: &str) -> Option<Json> {
     found
 }
 
-fn add(mut object: Json, to: &mut Vec<Json>) {
-    let text = |key: &str| object[key].as_str().unwrap_or_default();
-    if text("apiVersion").is_empty() {
+/// Adds an object, or the items of a list, as [`crate::documents`] reads them: a `PodList` gives its
+/// `apiVersion` and kind to items that state neither.
+fn add(mut object: Json, inherited: Option<(&str, &str)>, to: &mut Vec<Json>) {
+    let Some(map) = object.as_object_mut() else { return };
+    if let (None, None, Some((version, kind))) = (map.get("apiVersion"), map.get("kind"), inherited)
+    {
+        // `apiVersion` and `kind` come first, as people write them.
+        let mut whole = serde_json::Map::new();
+        whole.insert("apiVersion".to_owned(), version.into());
+        whole.insert("kind".to_owned(), kind.into());
+        whole.append(map);
+        *map = whole;
+    }
+    let text = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
+    let (version, kind) = (text("apiVersion"), text("kind"));
+    if version.is_empty() || kind.is_empty() {
         return;
     }
-    match object.get_mut("items").map(Json::take) {
-        Some(Json::Array(items)) => items.into_iter().for_each(|item| add(item, to)),
-        _ if object["kind"].is_string() => to.push(object),
-        _ => {}
+    let items = object.get("items");
+    let Some(item_kind) =
+        kind.strip_suffix("List").filter(|rest| rest.is_empty() || items.is_some())
+    else {
+        to.push(object);
+        return;
+    };
+    let inherited = (!item_kind.is_empty()).then_some((&*version, item_kind));
+    if let Some(Json::Array(items)) = object.get_mut("items").map(Json::take) {
+        items.into_iter().for_each(|item| add(item, inherited, to));
     }
 }
 
@@ -108,6 +127,20 @@ mod tests {
         assert_eq!(objects[0]["spec"], service);
         assert_eq!(objects[1], json!({"apiVersion": "v1", "kind": "Namespace"}));
         assert_eq!(objects.len(), 2);
+    }
+
+    #[test]
+    fn items_are_those_that_are_read() {
+        let of = |text: &str| json_objects(&[Source { name: "a".into(), text: text.into() }]);
+        let pods = "apiVersion: v1\nkind: PodList\nitems:\n- {metadata: {name: a}}\n";
+        assert_eq!(
+            of(pods).unwrap(),
+            [json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}})]
+        );
+        // The last of equal keys counts: this is no list.
+        let data = "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Node}]\n\
+                    kind: ConfigMap\n";
+        assert_eq!(of(data).unwrap()[0]["kind"], "ConfigMap");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use uturn_model::{Family, Origin};
 use super::allowance::Allowance;
 use super::rule::{self, Fault, Scratch};
 use super::table_builder::TableBuilder;
-use super::token::Token;
+use super::token::{self, Token};
 use super::{BUILT_IN, Chain, Counters, Policy, Rule, TableKind};
 
 /// A command by its name, short or long.
@@ -105,6 +105,7 @@ pub(super) fn about_chain<'a>(
             Ok(())
         }
         (Command::New, [name]) => {
+            new_name(name)?;
             if open.names.find(&name.text).is_some() || is_built_in(open.table.kind, &name.text) {
                 return Err((name.column, format!("chain {} is there already", name.text)));
             }
@@ -218,6 +219,14 @@ pub(super) fn is_built_in(table: TableKind, name: &str) -> bool {
     all.contains(&name)
 }
 
+/// Checks the name of a new chain.
+fn new_name(name: &Token<'_>) -> Result<(), Fault> {
+    if token::is_plain(&name.text) && !name.text.starts_with(['-', '!']) {
+        return Ok(());
+    }
+    Err((name.column, format!("no chain can have the name {:?}", name.text)))
+}
+
 /// Looks up a chain that must exist.
 fn there(open: &TableBuilder<'_>, name: &Token<'_>) -> Result<usize, Fault> {
     open.names
@@ -290,6 +299,7 @@ fn delete_all(open: &mut TableBuilder<'_>) -> Result<(), String> {
 
 fn rename(open: &mut TableBuilder<'_>, from: &Token<'_>, to: &Token<'_>) -> Result<(), Fault> {
     let at = there(open, from)?;
+    new_name(to)?;
     if open.names.find(&to.text).is_some() {
         return Err((to.column, format!("chain {} is there already", to.text)));
     }

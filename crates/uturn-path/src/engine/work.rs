@@ -35,6 +35,10 @@ const SHARED_VISITS: u64 = 50_000;
 /// hardly known then, and what is assumed of such rules settles it in fewer ways.
 const MAX_OPEN_WAYS: u64 = 1_000;
 
+/// A way that rests on many rules which are not modelled counts once more for each so many of them: each of its
+/// steps carries them on.
+const QUESTIONS_PER_WAY: usize = 16;
+
 /// The ways of a call may have this many steps together.
 const MAX_STEPS: u64 = 1_000_000;
 
@@ -146,9 +150,15 @@ impl CallWork {
         may
     }
 
-    /// Counts ways that rest on rules which are not modelled.
-    pub(crate) fn count_open_ways(&self, ways: usize) {
+    /// Counts a way that rests on so many rules which are not modelled.
+    pub(crate) fn count_open_way(&self, questions: usize) {
+        let ways = 1 + questions / QUESTIONS_PER_WAY;
         self.open_ways.set(self.open_ways.get() + ways as u64);
+    }
+
+    /// The ways of the call that rest on rules which are not modelled.
+    pub(crate) fn open_ways(&self) -> u64 {
+        self.open_ways.get()
     }
 
     /// Counts the steps of a way that is recorded.

@@ -12,12 +12,33 @@ use crate::error::WalkError;
 /// Both answers are tried for at most this many rules that are not modelled.
 const MAX_QUESTIONS: usize = 3;
 
-/// Where packets meet more such rules, both answers are tried for the first only: more answers would hardly
-/// settle how the call ends, and each is a walk past all of them.
+/// Where packets meet more such rules, or these split the call into more ways, both answers are tried for the
+/// first only: more answers would hardly settle how the call ends, and each is a walk of all ways.
 const MANY_QUESTIONS: usize = 32;
+const MANY_WAYS: u64 = 300;
 
-/// Walks a flow under assumptions: the verdicts, and the rules that were asked.
-type Walks<'w> = dyn Fn(&Assumptions) -> Result<(Vec<Verdict>, Vec<Question>), WalkError> + 'w;
+/// What walks of a call leave open.
+#[derive(Default)]
+pub(super) struct Open {
+    /// The rules that packets reached, that are not modelled, and about which nothing is assumed.
+    pub(super) questions: Vec<Question>,
+    /// Into how many ways they split the call.
+    pub(super) ways: u64,
+}
+
+impl Open {
+    pub(super) fn add(&mut self, other: Self) {
+        add_missing(&mut self.questions, other.questions);
+        self.ways += other.ways;
+    }
+
+    fn is_large(&self) -> bool {
+        self.questions.len() > MANY_QUESTIONS || self.ways > MANY_WAYS
+    }
+}
+
+/// Walks a flow under assumptions.
+type Walks<'w> = dyn Fn(&Assumptions) -> Result<(Vec<Verdict>, Open), WalkError> + 'w;
 
 impl Engine<'_> {
     /// A verdict for each case of what rules do that are not modelled, of the cluster as it is
@@ -41,10 +62,10 @@ impl Engine<'_> {
 fn split(walks: &Walks<'_>, assumed: &Assumptions, more: usize) -> Result<Vec<Verdict>, WalkError> {
     let (verdicts, open) = walks(assumed)?;
     let unasked = |question: &&Question| assumed.answer(question).is_none();
-    let Some(question) = open.iter().find(unasked).filter(|_| more > 0) else {
+    let Some(question) = open.questions.iter().find(unasked).filter(|_| more > 0) else {
         return Ok(verdicts);
     };
-    let left = if open.len() > MANY_QUESTIONS { 0 } else { more - 1 };
+    let left = if open.is_large() { 0 } else { more - 1 };
     let of = |holds| split(walks, &assumed.with_answer(question, holds), left);
     Ok(either(&of(true)?, &of(false)?, |verdict, holds| {
         verdict.conditions.insert(0, holding(question, holds));
