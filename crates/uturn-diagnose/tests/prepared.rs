@@ -71,7 +71,7 @@ fn change(now: &mut Documents, other: &Documents, dice: &mut Dice) {
 #[test]
 fn after_every_change_it_is_as_analysed_anew() {
     let stated = std::env::var("UTURN_WATCH_CLUSTERS").ok();
-    let count: u64 = stated.as_deref().map_or(8, |text| text.parse().unwrap());
+    let count: u64 = stated.as_deref().map_or(5, |text| text.parse().unwrap());
     let options = Options { detail: Detail::Evidence, ..Options::default() };
     let (mut walked, mut reused, mut analysed) = (0, 0, 0);
     for seed in 1..=count {

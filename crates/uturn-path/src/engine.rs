@@ -280,6 +280,11 @@ impl<'a> Engine<'a> {
         self.nodes.forget_except(|name| self.has_given_rules(name));
     }
 
+    /// The work of all walks so far: rules that were evaluated, or what takes as long.
+    pub fn work_done(&self) -> u64 {
+        self.work.done()
+    }
+
     /// How many kernels are kept, and how many were compiled.
     pub fn kernels(&self) -> KernelCounts {
         self.nodes.counts()

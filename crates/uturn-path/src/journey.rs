@@ -211,6 +211,18 @@ impl<'a> Walk<'_, 'a> {
         Ok(())
     }
 
+    /// A rule that is not modelled: both ways were followed, half and half.
+    fn both_ways(&self, node: &Node, by: &Evidence) -> Assumption {
+        let mut known = self.both_ways.borrow_mut();
+        let new = || Assumption {
+            subject: AssumptionSubject::RuleWalkedBothWays,
+            assumed: "both ways, half and half".into(),
+            because: format!("{by} on node {}", node.name).into(),
+            settle: "look at the rule".into(),
+        };
+        known.entry((node.name.clone(), by.clone())).or_insert_with(new).clone()
+    }
+
     /// Goes on where a node let a packet go.
     pub(crate) fn after_node(
         &self,
@@ -233,7 +245,7 @@ impl<'a> Walk<'_, 'a> {
         let compared = (end.unknown.len() * (before + 1) / ENTRIES_PER_RULE) as u64;
         self.work.count_rules(compared, &self.engine.work);
         let followed = end.unknown.iter().filter(|by| Some(*by) != gave_up);
-        for supposed in followed.map(|by| both_ways(node, by)) {
+        for supposed in followed.map(|by| self.both_ways(node, by)) {
             if !state.supposed[..before].contains(&supposed) {
                 state.supposed.push(supposed);
             }
@@ -337,16 +349,6 @@ impl<'a> Engine<'a> {
 
 fn whole_unless(is_settled: bool) -> Result<(), WalkError> {
     if is_settled { Ok(()) } else { Err(WalkError::NeedsWhole) }
-}
-
-/// A rule that is not modelled: both ways were followed, half and half.
-fn both_ways(node: &Node, by: &Evidence) -> Assumption {
-    Assumption {
-        subject: AssumptionSubject::RuleWalkedBothWays,
-        assumed: "both ways, half and half".into(),
-        because: format!("{by} on node {}", node.name).into(),
-        settle: "look at the rule".into(),
-    }
 }
 
 /// Whether a verdict rests on a rule that was walked both ways.

@@ -100,7 +100,9 @@ impl Engine<'_> {
         let engine = Engine::new(cluster).map_err(|mut faults| faults.remove(0))?;
         let engine = engine.with_options(self.options());
         let engine = if self.has_met_services() { engine.with_met_services() } else { engine };
-        let (verdicts, open) = engine.assuming(flow, assumed)?;
+        let assuming = engine.assuming(flow, assumed);
+        self.work.count_done(engine.work.done());
+        let (verdicts, open) = assuming?;
         let none = || Verdict::of(vec![], vec![], vec![]);
         Ok((verdicts.into_iter().next().unwrap_or_else(none), open))
     }

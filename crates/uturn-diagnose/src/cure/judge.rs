@@ -46,6 +46,9 @@ const READINGS: usize = 2;
 /// Walking a class of clients to a target takes about as long as reading so many bytes.
 const WALK: usize = 16 << 10;
 
+/// Evaluating a rule takes about as long as reading so many bytes.
+const RULE: usize = 16;
+
 /// The texts of a trial are kept with the cure if they take no more bytes than this.
 const MAX_TRIED: usize = 4 << 20;
 
@@ -197,11 +200,14 @@ impl<'a> TrialBase<'a> {
     }
 
     /// The state of a case. It takes a few calls, which meet the rules of a few Services.
-    fn state_of(&self, engine: &Engine<'_>, subject: &Subject) -> Result<CaseState, String> {
+    fn state_of(&self, engine: &Engine<'_>, subject: &Subject) -> Result<CaseState, NotCured> {
+        self.count(0)?;
         let engine = engine.with_met_services();
         let state = state_of(&engine, subject);
         self.note_kernels(engine.kernels());
-        state
+        let rules = usize::try_from(engine.work_done()).unwrap_or(usize::MAX);
+        self.work.set(self.work.get().saturating_add(rules.saturating_mul(RULE)));
+        Ok(state?)
     }
 
     fn all_flows(&self) -> Result<&[AllFlows], String> {
@@ -239,14 +245,14 @@ impl<'a> TrialBase<'a> {
     /// Counts work of a trial, unless it would be too much.
     fn count(&self, more: usize) -> Result<(), NotCured> {
         let used = self.work.get();
-        if self.trials.get() > 1 && used + more > self.max_work {
+        if self.trials.get() > 1 && used.saturating_add(more) > self.max_work {
             return Err(NotCured::Untried(format!(
                 "a trial reads {} bytes of manifests anew and walks all their calls, and those before \
                  it have taken all that trials may: uturn cure with fewer manifests tries it",
                 self.manifests.bytes()
             )));
         }
-        self.work.set(used + more);
+        self.work.set(used.saturating_add(more));
         Ok(())
     }
 

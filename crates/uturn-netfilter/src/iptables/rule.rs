@@ -195,7 +195,7 @@ impl<'a> Reader<'_, 'a> {
         let mut words = Vec::new();
         while let Some(word) = self.args.words.get(self.args.at) {
             let next = self.args.words.get(self.args.at + 1);
-            let negates_border = word.bare() == "!" && next.is_some_and(Token::is_border);
+            let negates_border = word.bare() == "!" && next.is_none_or(Token::is_border);
             if word.is_border() || negates_border {
                 break;
             }

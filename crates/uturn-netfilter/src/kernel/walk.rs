@@ -20,6 +20,9 @@ use crate::packet::{Entry, Packet, Transport};
 use crate::packet_facts::{FactSubject, Facts, PacketFact};
 use crate::question::{Assumptions, Question, QuestionSubject};
 
+/// A branch rests on at most this many answers to questions that are open.
+const MAX_ANSWERS: usize = 32;
+
 pub(super) use super::branches::OpenBranches;
 
 /// One branch of a walk, and how far it has come. Copied only by [`Walk::fork`].
@@ -275,6 +278,12 @@ impl Walk {
         if !self.supposed.contains(&assumption) {
             self.supposed.push(assumption);
         }
+    }
+
+    /// Whether the branch rests on so many answers that it is not followed past another question. A branch
+    /// for each answer carries all answers before it, so the work grows with the square of their number.
+    pub(super) fn rests_on_many_answers(&self) -> bool {
+        self.open_questions.len() >= MAX_ANSWERS
     }
 
     /// Records a rule that is not modelled.

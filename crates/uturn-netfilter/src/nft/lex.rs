@@ -261,6 +261,13 @@ impl<'a> Lexer<'a> {
         }
     }
 
+    /// A name that nft takes without quotes only, as those of tables, chains and sets.
+    pub(super) fn identifier(&mut self, what: &str) -> Parsed<&'a str> {
+        let Token::Word(word) = self.token else { return Err(self.wanted(what)) };
+        self.advance();
+        Ok(word)
+    }
+
     pub(super) fn number(&mut self, what: &str) -> Parsed<u64> {
         let number = self.word().parse().map_err(|_| self.wanted(what))?;
         self.advance();

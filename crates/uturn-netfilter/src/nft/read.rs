@@ -77,7 +77,7 @@ impl<'a> Reader<'a, '_> {
             }
             None => TableFamily::Ip,
         };
-        let name = lexer.name("the name of a table")?.into();
+        let name = lexer.identifier("the name of a table")?.into();
         lexer.expect(b'{', "`{`")?;
         Ok(Table {
             family,
@@ -132,7 +132,7 @@ impl<'a> Reader<'a, '_> {
             }
             "chain" => {
                 self.lexer.advance();
-                let name = self.lexer.name("the name of a chain")?.into();
+                let name = self.lexer.identifier("the name of a chain")?.into();
                 self.lexer.expect(b'{', "`{`")?;
                 let chain = Chain { name, base: None, comment: None, rules: Vec::new(), origin };
                 let (chain, unnamed) = self.chain(chain, table.family);
@@ -141,14 +141,14 @@ impl<'a> Reader<'a, '_> {
             }
             "set" | "map" => {
                 self.lexer.advance();
-                let name = self.lexer.name("the name of a set")?.into();
+                let name = self.lexer.identifier("the name of a set")?.into();
                 self.lexer.expect(b'{', "`{`")?;
                 let set = self.set(Set::new(name, origin));
                 table.sets.push(set);
             }
             "flowtable" => {
                 self.lexer.advance();
-                let name = self.lexer.name("the name of a flowtable")?.into();
+                let name = self.lexer.identifier("the name of a flowtable")?.into();
                 self.lexer.expect(b'{', "`{`")?;
                 let flowtable =
                     Flowtable { name, priority: 0, devices: Vec::new(), lines: Vec::new(), origin };
@@ -167,7 +167,7 @@ impl<'a> Reader<'a, '_> {
     /// `counter name { … }`, `ct helper name { … }`
     fn object(&mut self, origin: &uturn_model::Origin) -> Parsed<Object> {
         let mut words = Vec::new();
-        while let Token::Word(word) | Token::Quoted(word) = self.lexer.token() {
+        while let Token::Word(word) = self.lexer.token() {
             words.push(word);
             self.lexer.advance();
         }

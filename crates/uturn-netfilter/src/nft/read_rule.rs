@@ -208,8 +208,12 @@ impl<'a> Lexer<'a> {
             }
             "xt" => {
                 self.advance();
-                let kind = self.name("`match`, `target` or `watcher`")?.into();
-                Statement::Xt(kind, self.name("the name of an extension")?.into())
+                let kind = self.word();
+                if !matches!(kind, "match" | "target" | "watcher") {
+                    return Err(self.wanted("`match`, `target` or `watcher`"));
+                }
+                self.advance();
+                Statement::Xt(kind.into(), self.name("the name of an extension")?.into())
             }
             "ct" => return self.ct_object(),
             "meter" | "dup" | "fwd" | "last" | "set" | "map" | "" => {

@@ -168,7 +168,7 @@ impl<'a> Lexer<'a> {
             "return" => Verdict::Return,
             leads @ ("jump" | "goto") => {
                 self.advance();
-                let chain: Text = self.name("the name of a chain")?.into();
+                let chain: Text = self.identifier("the name of a chain")?.into();
                 let verdict = if leads == "jump" { Verdict::Jump } else { Verdict::Goto };
                 return Ok(Some(verdict(chain)));
             }

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use uturn_model::lb::HealthQuestion;
-use uturn_model::{Cluster, FailurePoint, Hop, Mechanism, Protocol, Share};
+use uturn_model::{
+    Assumption, Cluster, Evidence, FailurePoint, Hop, Mechanism, Name, Protocol, Share,
+};
 use uturn_netfilter::Assumptions;
 use uturn_netfilter::hash::FastMap;
 
@@ -32,6 +34,8 @@ pub struct Walk<'e, 'a> {
     pub(crate) probes: ProbeCache,
     /// The work of the call that is walked.
     pub(crate) work: CallWork,
+    /// What following rules both ways supposes, by node and rule: many ways suppose the same.
+    pub(crate) both_ways: RefCell<FastMap<(Name, Evidence), Assumption>>,
 }
 
 impl<'e, 'a> Walk<'e, 'a> {
@@ -51,6 +55,7 @@ impl<'e, 'a> Walk<'e, 'a> {
             open: RefCell::default(),
             probes: engine.probes.clone(),
             work: CallWork::default(),
+            both_ways: RefCell::default(),
         }
     }
 

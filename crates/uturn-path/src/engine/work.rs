@@ -42,6 +42,9 @@ const QUESTIONS_PER_WAY: usize = 16;
 /// The ways of a call may have this many steps together.
 const MAX_STEPS: u64 = 1_000_000;
 
+/// Passing a node takes about as long as evaluating so many rules.
+const RULES_PER_VISIT: u64 = 250;
+
 /// What calls may do: each has a part free, and they share the rest.
 struct Allowance {
     free: u64,
@@ -72,6 +75,8 @@ impl Allowance {
 pub(crate) struct SharedWork {
     rules: Allowance,
     visits: Allowance,
+    /// What all calls have done so far, as so many rules.
+    done: AtomicU64,
 }
 
 impl SharedWork {
@@ -95,7 +100,18 @@ impl SharedWork {
         Self {
             rules: Allowance::new(free_rules, SHARED / all * some),
             visits: Allowance::new(free_visits, (SHARED_VISITS * some).div_ceil(all)),
+            done: AtomicU64::new(0),
         }
+    }
+
+    /// What all calls have done so far, as so many rules that were evaluated.
+    pub(crate) fn done(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
+    }
+
+    /// Counts what was done for a call, as so many rules.
+    pub(crate) fn count_done(&self, rules: u64) {
+        self.done.fetch_add(rules, Ordering::Relaxed);
     }
 }
 
@@ -133,6 +149,7 @@ impl CallWork {
         let before = self.rules.get();
         self.rules.set(before + rules);
         shared.rules.take(before, before + rules);
+        shared.count_done(rules);
     }
 
     /// Counts that a packet passes a node. Returns whether it may: where a call has too many ways, the rest are
@@ -146,6 +163,7 @@ impl CallWork {
             && self.open_ways.get() <= MAX_OPEN_WAYS
             && self.steps.get() <= MAX_STEPS;
         shared.visits.take(before, before + 1);
+        shared.count_done(RULES_PER_VISIT);
         self.is_cut.set(self.is_cut.get() || !may);
         may
     }

@@ -38,7 +38,7 @@ impl Kernel {
         match answer {
             Some(true) => Done::On,
             Some(false) => Done::Next,
-            None if at_limit => Done::LimitReached,
+            None if at_limit || walk.rests_on_many_answers() => Done::LimitReached,
             None => {
                 let mut other = walk.fork();
                 let why = "this match is not modelled: as if it did not match";
@@ -138,7 +138,7 @@ impl Kernel {
                     false => Done::End(EndKind::Drop(DropReason::Rule(by))),
                 }
             }
-            None if at_limit => Done::LimitReached,
+            None if at_limit || walk.rests_on_many_answers() => Done::LimitReached,
             None => {
                 let by = self.nft_by(at.0, at.1);
                 let about = QuestionSubject::Pass;

@@ -60,7 +60,7 @@ pub(super) fn settle(
         match condition.known(walk) {
             Some(true) => continue,
             Some(false) => return Some(false),
-            None if at_limit => return None,
+            None if at_limit || walk.rests_on_many_answers() => return None,
             None => {}
         }
         let mut other = walk.fork();
