@@ -1,0 +1,21 @@
+//! Findings and cures of whole clusters.
+
+mod analysis;
+mod balancers;
+mod captured;
+mod causes;
+mod common;
+#[path = "../../../uturn-scan/tests/classes/dice.rs"]
+mod dice;
+mod doubts;
+mod evidence;
+mod large;
+mod large_cures;
+mod outside;
+mod prepared;
+mod random;
+mod refusals;
+mod repairs;
+mod rows;
+mod scenarios;
+mod unseen;

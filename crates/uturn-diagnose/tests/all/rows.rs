@@ -1,0 +1,185 @@
+//! Every row of the design, which is a scenario each: whatever is wrong there has a finding,
+//! and a cure after which it is better; or it is said why there is none.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use crate::common::{case_of, case_state, scenarios};
+use uturn_diagnose::cure::{self, Case, Cure, TrialBase};
+use uturn_diagnose::diagnose;
+use uturn_model::{Outcome, Share};
+use uturn_path::Engine;
+use uturn_scan::Scanner;
+
+/// What has no cure, and why.
+const WITHOUT: &[(&str, &str)] = &[
+    ("unserved-port: outside → 10.0.0.240:443", "the Service does not list the port"),
+    ("mixed-rules: outside → http://shop.example.com:8080/sealed", MIXED),
+    ("mixed-rules: outside → http://shop.example.com:8080/unnamed", MIXED),
+    ("mixed-rules: outside → https://shop.example.com:8443/clear", MIXED),
+    (
+        "mixed-rules: outside → https://shop.example.com/sealed",
+        "the Ingress names the ports that it listens on, and 443 is none of them",
+    ),
+    (
+        "anti-affinity-local-all-nodes: probes of 10.0.0.100:80",
+        "where probes pass, only the node of the client's own pod counts as alive, and that one \
+         loops always: the flow's cures are the probes' too",
+    ),
+    (
+        "refusal-lost: pod/shop/client-1 → 10.0.0.101:81",
+        "no Service offers port 81: a refusal that arrives is no answer either",
+    ),
+    (
+        "refusal-lost: pod/shop/client-1 → 10.0.0.12:30080",
+        "no pod is there that the Service could select: a refusal that arrives is no answer either",
+    ),
+    (
+        "refusal-own-address: node/n3 → 203.0.113.100:80",
+        "the Service has no endpoint: a refusal that arrives is no answer either",
+    ),
+    (
+        "refusal-stopped: pod/shop/client → 10.0.0.12:9001",
+        "the node's own rules refuse the port: a refusal that arrives is no answer either",
+    ),
+    (
+        "refusal-stopped: pod/shop/client → 10.0.0.12:9002",
+        "nobody listens on the port: a refusal that arrives is no answer either",
+    ),
+    (
+        "refusal-stopped: pod/shop/client → 10.0.0.13:9001",
+        "the node's own rules refuse the port: a refusal that arrives is no answer either",
+    ),
+    (
+        "refusal-stopped: pod/shop/client → 10.0.0.14:9001",
+        "the node's own rules refuse the port: a refusal that arrives is no answer either",
+    ),
+    (
+        "refusal-stopped: pod/shop/client → 10.0.0.14:9002",
+        "nobody listens on the port: a refusal that arrives is no answer either",
+    ),
+    ("refused-hairpin: node/n1 → http://10.0.0.100/", NO_POD),
+    ("refused-hairpin: pod/shop/client-1 → http://10.0.0.100/", NO_POD),
+    ("refused-hairpin: pod/shop/client-2 → http://10.0.0.100/", NO_POD),
+    ("overlay-local: outside → 10.0.0.11:30080", LOCAL),
+    ("calico-ipvs-fallback: outside → 10.0.0.11:30080", LOCAL),
+    ("routed-veth-local: outside → 10.0.0.11:30080", LOCAL),
+    (
+        "proxy-header-unexpected: outside → http://shop.example.com/",
+        "whether the header is sent, or expected, is a switch of the controllers at either end",
+    ),
+    ("vip-kept-direct: node/n1 → http://10.0.0.101/", NO_RULE),
+    ("vip-kept-direct: pod/shop/client-1 → http://10.0.0.101/", NO_RULE),
+    (
+        "hairpin-off: pod/shop/web-1 → svc/shop/web",
+        "the pods' network has to switch hairpin mode on, on the node or in its own configuration",
+    ),
+    ("vip-on-lo: node/n1 → 10.0.0.240:6443", HELD),
+    ("vip-on-lo: pod/shop/client-1 → 10.0.0.240:6443", HELD),
+    ("overlay-security-group: outside → 10.0.0.11:30080", WRAPPED),
+    ("overlay-security-group: pod/shop/client-1 → svc/shop/web", WRAPPED),
+];
+
+const MIXED: &str = "the Ingress says in so many words on which of its ports the path stands";
+const LOCAL: &str = "policy Local is meant to drop what comes to a node without a pod";
+const WRAPPED: &str = "what has to be let in is what wraps the packets, which no cure adds";
+const NO_RULE: &str = "kube-proxy of the node has to make the rule that is missing";
+const HELD: &str = "the node answers for the address itself, and the program has to run there";
+const NO_POD: &str = "no pod is there that the Service could select";
+
+/// What fails in a row.
+struct Wrong {
+    what: String,
+    codes: BTreeSet<String>,
+    before: String,
+    cure: Option<(&'static str, String)>,
+}
+
+#[test]
+fn every_row_has_its_finding_and_its_cure() {
+    let (mut text, mut missing) = (String::new(), Vec::new());
+    let mut used = BTreeSet::new();
+    for (source, scenario) in scenarios() {
+        let mut codes: BTreeSet<String> = BTreeSet::new();
+        // What fails in several cases is told of the largest.
+        let mut all: BTreeMap<String, Wrong> = BTreeMap::new();
+        for case in &scenario.cases {
+            let manifests = case_of(&source, &scenario, case);
+            let cluster = manifests.cluster().unwrap();
+            let engine = Engine::new(&cluster).unwrap();
+            let scanner = Scanner::new(&engine);
+            let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
+            codes.extend(found.iter().map(|finding| finding.code.to_string()));
+            let base = TrialBase::new(&manifests, &engine);
+            let is_fine = |outcome: &(Outcome, Share)| outcome.0.is_fine();
+            let failing =
+                case.flows.iter().filter(|expected| !expected.outcomes.iter().all(is_fine));
+            let flows = failing.map(|expected| {
+                let what = format!("{} → {}", expected.flow.from, expected.flow.to);
+                (what, Case::flow(&manifests, &engine, expected.flow.clone()).unwrap())
+            });
+            let probes = case.probes.iter().map(|probe| {
+                let what = format!("probes of {}", probe.listener);
+                (what, Case::probes(&manifests, &engine, probe.listener, probe.protocol).unwrap())
+            });
+            for (what, case) in flows.chain(probes) {
+                if case.before.is_fine() {
+                    continue;
+                }
+                let wrong = judge(&base, &case, what);
+                all.insert(wrong.what.clone(), wrong);
+            }
+        }
+        let codes: Vec<&str> = codes.iter().map(String::as_str).collect();
+        let found = if codes.is_empty() { "nothing".to_owned() } else { codes.join(", ") };
+        let _ = writeln!(text, "{}: a scan finds {found}", scenario.name);
+        let mut seen: BTreeSet<String> = BTreeSet::new();
+        for wrong in all.values() {
+            assert!(!wrong.codes.is_empty(), "{}: {} has no finding", scenario.name, wrong.what);
+            let key = format!("{}: {}", scenario.name, wrong.what);
+            let cure = match &wrong.cure {
+                Some((name, after)) => format!("{name}: {} ⇒ {after}", wrong.before),
+                None => match WITHOUT.iter().find(|(row, _)| *row == key) {
+                    Some((row, why)) => {
+                        used.insert(*row);
+                        format!("no cure: {}; {why}", wrong.before)
+                    }
+                    None => {
+                        missing.push(key.clone());
+                        continue;
+                    }
+                },
+            };
+            let codes: Vec<&str> = wrong.codes.iter().map(String::as_str).collect();
+            // What several clients have in common is said of the first.
+            let line = format!("{} | {cure}", codes.join(" "));
+            if seen.insert(line.clone()) {
+                let _ = writeln!(text, "  {} | {line}", wrong.what);
+            }
+        }
+    }
+    assert!(missing.is_empty(), "no cure, and no reason:\n{}", missing.join("\n"));
+    let unused: Vec<&str> =
+        WITHOUT.iter().map(|entry| entry.0).filter(|row| !used.contains(row)).collect();
+    assert!(unused.is_empty(), "has a cure, or is gone: {unused:?}");
+    insta::assert_snapshot!(text);
+}
+
+fn judge(base: &TrialBase<'_>, case: &Case<'_>, what: String) -> Wrong {
+    let codes = case.codes();
+    let cures = cure::cures(base, case);
+    let first = cures.iter().find(|cure| cure.is_offered());
+    let cure = first.map(|cure: &Cure| {
+        let after = cure.after.as_ref().unwrap();
+        assert!(after.is_better_than(&case.before), "{what}: {}", cure.title);
+        (cure.name, case_state(after))
+    });
+    Wrong {
+        what,
+        codes: codes.iter().map(ToString::to_string).collect(),
+        before: case_state(&case.before),
+        cure,
+    }
+}

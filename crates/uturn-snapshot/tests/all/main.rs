@@ -1,0 +1,15 @@
+//! Reading and editing manifests, and what is derived from them.
+
+mod derive;
+mod edits;
+mod facts_page;
+mod faults;
+mod load_balancers;
+mod much_input;
+mod objects;
+mod properties;
+mod saved;
+mod scenarios;
+mod served_ingresses;
+mod workloads;
+mod yaml;
