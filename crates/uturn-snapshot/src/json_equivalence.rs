@@ -57,7 +57,7 @@ fn documents(folder: &Path, to: &mut Vec<Json>) {
 static OBJECTS: LazyLock<Vec<Json>> = LazyLock::new(|| {
     let tree = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut all = Vec::new();
-    for folder in ["tests/objects", "../../examples", "../../scenarios"] {
+    for folder in ["tests/all/objects", "../../examples", "../../scenarios"] {
         documents(&tree.join(folder), &mut all);
     }
     let is_scenario = |object: &Json| object["kind"] == "Scenario";
