@@ -6,6 +6,7 @@ use serde_json::{Number, Value as Json};
 use uturn_model::Origin;
 
 use crate::document::{self, Keep, Node, Trouble, Value, integer, truth};
+use crate::documents::item_kind;
 use crate::{Fault, Source};
 
 /// The Kubernetes objects of these texts in order, with all their fields. Items of a `List` are
@@ -69,10 +70,7 @@ fn add(mut object: Json, inherited: Option<(&str, &str)>, to: &mut Vec<Json>) {
     if version.is_empty() || kind.is_empty() {
         return;
     }
-    let items = object.get("items");
-    let Some(item_kind) =
-        kind.strip_suffix("List").filter(|rest| rest.is_empty() || items.is_some())
-    else {
+    let Some(item_kind) = item_kind(&kind, object.get("items").is_some()) else {
         to.push(object);
         return;
     };

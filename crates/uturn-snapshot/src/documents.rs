@@ -94,9 +94,7 @@ fn each_item_of<'d>(
     each: &mut dyn FnMut(&Doc<'_>, &str, &str),
 ) -> ControlFlow<()> {
     let Some((version, kind)) = identity(doc, inherited) else { return go_on(doc) };
-    let Some(item_kind) =
-        kind.strip_suffix("List").filter(|rest| rest.is_empty() || doc.root.get("items").is_some())
-    else {
+    let Some(item_kind) = item_kind(kind, doc.root.get("items").is_some()) else {
         each(doc, version, kind);
         return go_on(doc);
     };
@@ -118,6 +116,12 @@ fn each_item_of<'d>(
         }
         _ => doc.items(doc.root, "items").iter().try_for_each(each_of),
     }
+}
+
+/// The kind of a list's items, empty for `List`. `None` for other kinds, and for an object whose kind
+/// only ends like a list's.
+pub(crate) fn item_kind(kind: &str, has_items: bool) -> Option<&str> {
+    kind.strip_suffix("List").filter(|rest| rest.is_empty() || has_items)
 }
 
 /// Whether reading goes on.

@@ -20,10 +20,10 @@ use crate::packet::{Entry, Packet, Transport};
 use crate::packet_facts::{FactSubject, Facts, PacketFact};
 use crate::question::{Assumptions, Question, QuestionSubject};
 
+pub(super) use super::branches::OpenBranches;
+
 /// A branch rests on at most this many answers to questions that are open.
 const MAX_ANSWERS: usize = 32;
-
-pub(super) use super::branches::OpenBranches;
 
 /// One branch of a walk, and how far it has come. Copied only by [`Walk::fork`].
 #[derive(Debug)]

@@ -212,8 +212,9 @@ fn random_text(dice: &mut Dice) -> String {
 /// rules and chains that the same batch made.
 #[test]
 fn random_texts_change_what_the_real_program_changes() {
-    if really("iptables-legacy", "*nat\nCOMMIT\n").is_err() {
-        return;
+    if let Err(why) = really("iptables-legacy", "*nat\nCOMMIT\n") {
+        let what = "asking iptables-legacy-restore --noflush";
+        return uturn_testing::skip(uturn_testing::Requirement::Kernel, what, why);
     }
     for seed in 0..100 {
         let text = random_text(&mut Dice::new(seed));
