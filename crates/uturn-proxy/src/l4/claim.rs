@@ -12,8 +12,8 @@ use std::os::fd::OwnedFd;
 use nix::sys::socket::sockopt::PeerCredentials;
 use nix::sys::socket::{UnixCredentials, getsockopt};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
-use rustix::net::{bind, connect, listen, socket_with};
+use rustix::net::{AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::net::{bind, connect, listen, shutdown, socket_with};
 use rustix::process::geteuid;
 use rustix::thread::CapabilitySet;
 
@@ -28,7 +28,18 @@ const BACKLOG: i32 = 4096;
 /// process ends.
 #[derive(Debug)]
 pub(super) struct Claim {
-    _socket: Option<OwnedFd>,
+    socket: Option<OwnedFd>,
+}
+
+impl Drop for Claim {
+    /// Closing the socket is not enough: a process that another thread is starting has a copy of it
+    /// until it runs its program. A socket that was shut down takes no connections, so its name is
+    /// passed over for as long as a copy exists.
+    fn drop(&mut self) {
+        if let Some(socket) = &self.socket {
+            let _ = shutdown(socket, Shutdown::Both);
+        }
+    }
 }
 
 impl Claim {
@@ -53,7 +64,7 @@ impl Claim {
                 ));
             }
         }
-        Ok(Self { _socket: held })
+        Ok(Self { socket: held })
     }
 }
 

@@ -1,7 +1,12 @@
 //! Who has the table.
 
+use std::fs;
+use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram, UnixListener};
+use std::path::PathBuf;
+
+use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 
 use super::*;
 
@@ -60,6 +65,36 @@ fn other_users_who_take_its_names_do_not_keep_it_from_starting() {
     // What it does not count is what it had to pass over: with the names free, it has one.
     let _first = Balancer::start(&network, &tcp(&[(1, 10)]));
     assert!(Balancer::try_start(&network.balancer, &tcp(&[(1, 10)])).is_err());
+}
+
+/// A process has copies of the sockets of the one that starts it until it runs its program.
+#[test]
+fn copies_of_its_socket_in_a_process_being_started_do_not_hold_the_table() {
+    let Some(network) = network(1) else { return };
+    let mut first = Balancer::start(&network, &tcp(&[(1, 10)]));
+    let copies = network.balancer.run(|| sockets_bound_to("@uturn-lb/layer-4"));
+    assert_eq!(copies.len(), 1);
+    first.server.take().unwrap().stop(Duration::ZERO);
+    let _second = Balancer::start(&network, &tcp(&[(1, 10)]));
+    assert_eq!(network.client.targets(1, TCP), "t1");
+    assert!(Balancer::try_start(&network.balancer, &tcp(&[(1, 10)])).is_err());
+}
+
+/// Copies of this process's sockets that are bound to an abstract name in this thread's namespace.
+fn sockets_bound_to(name: &str) -> Vec<OwnedFd> {
+    let table = fs::read_to_string("/proc/thread-self/net/unix").unwrap();
+    let links: Vec<PathBuf> = table
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .filter(|words| words.get(7) == Some(&name))
+        .map(|words| format!("socket:[{}]", words[6]).into())
+        .collect();
+    let this = pidfd_open(getpid(), PidfdFlags::empty()).unwrap();
+    let open = fs::read_dir("/proc/self/fd").unwrap().flatten();
+    open.filter(|entry| fs::read_link(entry.path()).is_ok_and(|link| links.contains(&link)))
+        .map(|entry| entry.file_name().to_str().unwrap().parse().unwrap())
+        .map(|number| pidfd_getfd(&this, number, PidfdGetfdFlags::empty()).unwrap())
+        .collect()
 }
 
 #[test]
