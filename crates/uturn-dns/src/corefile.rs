@@ -1,6 +1,7 @@
 //! A Corefile as CoreDNS loads it: listeners, zones and plugins.
 
 mod ask;
+mod bind;
 mod plugin;
 
 use std::collections::{HashMap, HashSet};
@@ -13,6 +14,7 @@ use crate::dispenser::Dispenser;
 use crate::fault::Fault;
 use crate::name;
 pub use ask::QueryContext;
+use bind::Bind;
 use plugin::{ORDER, Plugin, SETTINGS, Setup, external};
 
 /// A valid Corefile.
@@ -57,13 +59,6 @@ pub(crate) struct Site {
     pub(crate) zone: String,
     pub(crate) scheme: &'static str,
     pub(crate) port: u16,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Bind {
-    Address(IpAddr),
-    /// An interface, or a placeholder that node-local-dns replaces.
-    Other(String),
 }
 
 /// A plugin and its place.
@@ -158,10 +153,16 @@ impl Server {
                 Err(fault) => faults.push(fault),
             }
         }
+        let bind = block.directives.iter().find(|(name, _)| name == "bind");
+        let binds = bind.map(|(_, words)| bind::read(&mut Dispenser::new(words, files)));
+        let binds = binds.transpose().unwrap_or_else(|fault| {
+            faults.push(fault);
+            None
+        });
         let setting = |name: &str| SETTINGS.contains(&name) || name == "view";
         let server = Self {
             sites,
-            binds: binds(block),
+            binds,
             plugins,
             view: block.directives.iter().any(|(name, _)| name == "view"),
             idle: block.directives.iter().all(|(name, _)| setting(name)),
@@ -191,7 +192,8 @@ impl Server {
         self.binds.is_some()
     }
 
-    /// A fault if another block already serves one of its zones at the same address and port.
+    /// A fault if one of its zones is already served at the same address and port, by this block or
+    /// another.
     fn taken(
         &self,
         others: &[Self],
@@ -204,10 +206,12 @@ impl Server {
             _ => true,
         };
         let key = block.keys.first().filter(|_| !self.view)?;
+        let mut listed = HashSet::new();
+        let bound_twice = !self.binds.iter().flatten().all(|bind| listed.insert(bind));
         let mut own = HashSet::new();
         let site = self.sites.iter().find(|site| {
             let mut there = served.get(site).into_iter().flatten();
-            !own.insert(*site) || there.any(|at| shares(&others[*at]))
+            bound_twice || !own.insert(*site) || there.any(|at| shares(&others[*at]))
         })?;
         Some(files.fault(key, format!("zone {} is served twice on port {}", site.zone, site.port)))
     }
@@ -239,14 +243,4 @@ fn site(key: &str) -> Result<Option<Site>, String> {
         true => Ok(Some(Site { zone, scheme, port: port.unwrap_or(usual) })),
         false => Err(format!("{key} is no zone")),
     }
-}
-
-fn binds(block: &Block) -> Option<Vec<Bind>> {
-    let (_, words) = block.directives.iter().find(|(name, _)| name == "bind")?;
-    let words = words.iter().filter(|word| !matches!(&*word.text, "bind" | "{" | "}"));
-    let binds = words.map(|word| match word.text.parse() {
-        Ok(ip) => Bind::Address(ip),
-        Err(_) => Bind::Other(word.text.clone()),
-    });
-    Some(binds.collect())
 }

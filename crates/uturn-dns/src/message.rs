@@ -182,24 +182,24 @@ pub struct Reply {
     pub rcode: Rcode,
     /// The answer section, in order.
     pub records: Vec<Record>,
-    /// Whether there is an authority section, as in negative answers.
-    pub authority: bool,
+    /// Whether there are records in other sections, as in negative answers.
+    pub other_records: bool,
 }
 
 impl Reply {
     /// A response without records.
     pub fn code(rcode: Rcode) -> Self {
-        Self { rcode, records: Vec::new(), authority: false }
+        Self { rcode, records: Vec::new(), other_records: false }
     }
 
     /// A negative answer from an authoritative server.
     pub fn nothing(rcode: Rcode) -> Self {
-        Self { rcode, records: Vec::new(), authority: true }
+        Self { rcode, records: Vec::new(), other_records: true }
     }
 
     /// A response with records.
     pub fn records(records: Vec<Record>) -> Self {
-        Self { rcode: Rcode::NoError, records, authority: false }
+        Self { rcode: Rcode::NoError, records, other_records: false }
     }
 
     /// A response with the addresses of a name that have the queried type.

@@ -15,9 +15,17 @@ pub(crate) struct Pattern {
     pub(crate) text: String,
 }
 
-/// An expression that the two engines may read differently, or that takes too much work to match.
+/// Why there is no [`Pattern`] of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Unread;
+pub(crate) enum Unread {
+    /// Go refuses it, for this reason.
+    Invalid(&'static str),
+    /// The two engines may read it differently, or it takes too much work to match.
+    Unmodelled,
+}
+
+const NO_OPERAND: Unread = Unread::Invalid("nothing stands before a repetition");
+const REPEATED_TWICE: Unread = Unread::Invalid("a repetition is repeated");
 
 /// How many steps an expression may take for each byte of a name.
 const MAX_STEPS: usize = 2_000;
@@ -42,13 +50,11 @@ impl Default for PatternRoom {
 impl Pattern {
     /// Parses an expression that means the same in both engines and for which there is room.
     pub(crate) fn new(text: &str, room: &PatternRoom) -> Result<Self, Unread> {
-        if !means_the_same(text) {
-            return Err(Unread);
-        }
+        means_the_same(text)?;
         let steps = steps(text);
         let left = room.0.get().checked_sub(steps).filter(|_| steps <= MAX_STEPS);
-        room.0.set(left.ok_or(Unread)?);
-        let regex = Regex::new(text).map_err(|_| Unread)?;
+        room.0.set(left.ok_or(Unread::Unmodelled)?);
+        let regex = Regex::new(text).map_err(|_| Unread::Unmodelled)?;
         Ok(Self { regex, text: text.to_owned() })
     }
 
@@ -126,36 +132,37 @@ fn steps(text: &str) -> usize {
     before.saturating_add(item)
 }
 
-/// Whether Go reads the expression the same way.
-fn means_the_same(text: &str) -> bool {
+/// Fails unless Go reads the expression the same way.
+fn means_the_same(text: &str) -> Result<(), Unread> {
     if !text.is_ascii() {
-        return false;
+        return Err(Unread::Unmodelled);
     }
     let bytes = text.as_bytes();
     let mut at = 0;
-    // Whether the last item was a repetition: Go refuses a second one.
-    let mut repeated = false;
+    // What a repetition that comes next would repeat.
+    let mut before = Before::Nothing;
+    let mut open = 0_usize;
     while at < bytes.len() {
         let rest = &text[at..];
-        let was_repeated = std::mem::take(&mut repeated);
+        let was = std::mem::replace(&mut before, Before::Operand);
         match bytes[at] {
             b'\\' => {
-                let Some(next) = bytes.get(at + 1) else { return false };
+                let Some(next) = bytes.get(at + 1) else { return Err(Unread::Unmodelled) };
                 let plain = b"dDsSwWbBAzaftnrv";
                 if next.is_ascii_alphanumeric() && !plain.contains(next)
                     || matches!(next, b'<' | b'>')
                 {
-                    return false;
+                    return Err(Unread::Unmodelled);
                 }
                 // For Go, `\b{start}` repeats an empty expression.
                 if rest[2..].starts_with('{') && matches!(next, b'b' | b'B') {
-                    return false;
+                    return Err(Unread::Unmodelled);
                 }
                 at += 2;
             }
             b'[' => match class(rest) {
                 Some(length) => at += length,
-                None => return false,
+                None => return Err(Unread::Unmodelled),
             },
             b'(' if rest.starts_with("(?") => {
                 let inner = &rest[2..];
@@ -163,19 +170,42 @@ fn means_the_same(text: &str) -> bool {
                 let flags = inner.find([':', ')']).map(|end| &inner[..end]);
                 let known = |flags: &str| flags.bytes().all(|flag| b"imsU-".contains(&flag));
                 if !named && !flags.is_some_and(known) {
-                    return false;
+                    return Err(Unread::Unmodelled);
                 }
-                at += 2;
+                // A group, or flags alone, which are no operand.
+                let alone =
+                    !named && flags.is_some_and(|flags| inner[flags.len()..].starts_with(')'));
+                if alone {
+                    at += 2 + flags.map_or(0, str::len) + 1;
+                    before = was.after_flags();
+                } else {
+                    at += 2;
+                    open += 1;
+                    // The rest of its head holds no operator.
+                    at += inner.find([':', '>']).map_or(0, |end| end + 1);
+                    before = Before::Nothing;
+                }
+            }
+            b'(' => {
+                open += 1;
+                at += 1;
+                before = Before::Nothing;
+            }
+            b')' => {
+                open = open.checked_sub(1).ok_or(Unread::Invalid("a group is closed twice"))?;
+                at += 1;
+            }
+            b'|' => {
+                at += 1;
+                before = Before::Nothing;
             }
             b'*' | b'+' | b'?' => {
-                if was_repeated {
-                    return false;
-                }
+                was.may_be_repeated()?;
                 at += 1 + usize::from(bytes.get(at + 1) == Some(&b'?'));
-                repeated = true;
+                before = Before::Repetition;
             }
             b'{' => {
-                let Some(end) = rest.find('}') else { return false };
+                let Some(end) = rest.find('}') else { return Err(Unread::Unmodelled) };
                 let counts: Vec<&str> = rest[1..end].split(',').collect();
                 let small = |count: &str| count.parse::<u16>().is_ok_and(|count| count <= 1000);
                 let digits = |count: &&str| count.bytes().all(|byte| byte.is_ascii_digit());
@@ -185,17 +215,47 @@ fn means_the_same(text: &str) -> bool {
                     [least, most] => small(least) && small(most),
                     _ => false,
                 };
-                if was_repeated || !fine || !counts.iter().all(digits) {
-                    return false;
+                if !fine || !counts.iter().all(digits) {
+                    return Err(Unread::Unmodelled);
                 }
+                was.may_be_repeated()?;
                 at += end + 1;
                 at += usize::from(bytes.get(at) == Some(&b'?'));
-                repeated = true;
+                before = Before::Repetition;
             }
             _ => at += 1,
         }
     }
-    true
+    if open > 0 {
+        return Err(Unread::Invalid("a group is not closed"));
+    }
+    Ok(())
+}
+
+/// What stands before an item of an expression, in its branch of its group.
+#[derive(Clone, Copy)]
+enum Before {
+    Nothing,
+    Operand,
+    Repetition,
+}
+
+impl Before {
+    /// Flags are no item, but stand between two repetitions.
+    fn after_flags(self) -> Self {
+        match self {
+            Self::Nothing => Self::Nothing,
+            Self::Operand | Self::Repetition => Self::Operand,
+        }
+    }
+
+    fn may_be_repeated(self) -> Result<(), Unread> {
+        match self {
+            Self::Nothing => Err(NO_OPERAND),
+            Self::Operand => Ok(()),
+            Self::Repetition => Err(REPEATED_TWICE),
+        }
+    }
 }
 
 /// The length of a character class at the start of the text, if both engines read it the same
@@ -246,15 +306,31 @@ mod tests {
 
     #[test]
     fn what_go_reads_otherwise_is_refused() {
-        for text in [
-            "a**", r"\<a", "[a&&b]", "[[a]b]", r"\pL", "(?x)a", "a{2}{3}", r"\Qa", "a{,3}", "{",
-            "ä", "(", "a{1001}",
-        ] {
-            assert_eq!(Pattern::new(text, &room()).err(), Some(Unread), "{text}");
-        }
         for text in
-            ["a*?", "[a-z0-9-]+", r"^[^.]+\.x$", "(?i)a", "(?P<b>c)", "(?:a|b){2,3}?", "^^$"]
+            [r"\<a", "[a&&b]", "[[a]b]", r"\pL", "(?x)a", r"\Qa", "a{,3}", "{", "ä", "a{1001}"]
         {
+            assert_eq!(Pattern::new(text, &room()).err(), Some(Unread::Unmodelled), "{text}");
+        }
+        for text in [
+            "a**", "a{2}{3}", "a*?*", "{1}", "*", "(+a)", "a|?", "(?:{2})", "(?i)*", "(?P<n>*)",
+            "(", "a(b", "a)", "(?:a))",
+        ] {
+            let why = Pattern::new(text, &room()).err();
+            assert!(matches!(why, Some(Unread::Invalid(_))), "{text}: {why:?}");
+        }
+        for text in [
+            "^*",
+            "(?i:a)*",
+            "(?P<b>c)+",
+            "()*",
+            "a*?",
+            "[a-z0-9-]+",
+            r"^[^.]+\.x$",
+            "(?i)a",
+            "(?P<b>c)",
+            "(?:a|b){2,3}?",
+            "^^$",
+        ] {
             assert!(Pattern::new(text, &room()).is_ok(), "{text}");
         }
     }
@@ -273,8 +349,9 @@ mod tests {
             let steps = steps(text);
             assert!((least..=most).contains(&steps), "{text}: {steps}");
         }
-        for text in ["a{1000}{1}", "(a{100}){100}", "(((a{30}){30}){30}){30}", ".{1000}.{1000}"] {
-            assert_eq!(Pattern::new(text, &room()).err(), Some(Unread), "{text}");
+        for text in ["(?:a{1000}){3}", "(a{100}){100}", "(((a{30}){30}){30}){30}", ".{1000}.{1000}"]
+        {
+            assert_eq!(Pattern::new(text, &room()).err(), Some(Unread::Unmodelled), "{text}");
         }
         let together = room();
         let fits = (0..).take_while(|_| Pattern::new(".{400}", &together).is_ok()).count();

@@ -124,7 +124,8 @@ pub fn decode_response(bytes: &[u8]) -> Option<Response> {
         records.push(Record { name, data });
         at = end + 10 + length;
     }
-    let reply = Reply { rcode, records, authority: u16_at(bytes, 8)? > 0 };
+    let other_records = u16_at(bytes, 8)? > 0 || u16_at(bytes, 10)? > 0;
+    let reply = Reply { rcode, records, other_records };
     Some(Response { id: u16_at(bytes, 0)?, truncated: flags & TRUNCATED != 0, reply })
 }
 

@@ -200,7 +200,8 @@ impl Plugin {
             Self::Dns64 => dns64(exchange, question),
             Self::Whoami => {
                 exchange.note(format!("{} is answered with nothing", question.name));
-                Answer::Reply(Reply::code(Rcode::NoError))
+                // It tells who asks in other sections.
+                Answer::Reply(Reply { other_records: true, ..Reply::code(Rcode::NoError) })
             }
             Self::AfterFailure => match exchange.next(question) {
                 Answer::Reply(reply) if reply.rcode != Rcode::NoError => {

@@ -83,16 +83,22 @@ pub(crate) fn corefile(dice: &mut Dice, api: u16, port: u16, behind: u16) -> Str
         dice.shuffle(&mut parts);
         let _ = writeln!(text, " {{\n{}}}", parts.concat());
     }
-    let _ = writeln!(
-        text,
-        ".:{behind} {{\n    bind 127.0.0.1\n    hosts /dev/null {{\n        192.0.2.1 outside.test \
+    let front = if dice.once_in(6) { spoiled(dice, &text) } else { text };
+    // The first block is never spoiled, and comes before what is: an open quote would take it in,
+    // and what another program answers at its port is nothing to predict.
+    format!("{}{front}", upstream(behind))
+}
+
+/// The block that answers what the others forward.
+fn upstream(port: u16) -> String {
+    format!(
+        ".:{port} {{\n    bind 127.0.0.1\n    hosts /dev/null {{\n        192.0.2.1 outside.test \
          www.example.com\n        2001:db8::1 outside.test\n        192.0.2.2 deep.down.outside.test \
          web.shop\n        fallthrough\n    }}\n    template ANY ANY {{\n        match \
          (^|[.])(example[.]com|test)[.]$\n        rcode NXDOMAIN\n        fallthrough\n    }}\n    \
          template IN A {{\n        answer \"{{{{ .Name }}}} 60 IN A 192.0.2.99\"\n    }}\n    \
-         template ANY ANY {{\n        rcode NXDOMAIN\n    }}\n}}"
-    );
-    if dice.once_in(6) { spoiled(dice, &text) } else { text }
+         template ANY ANY {{\n        rcode NXDOMAIN\n    }}\n}}\n"
+    )
 }
 
 /// The text with one token removed or added.

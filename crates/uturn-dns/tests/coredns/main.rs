@@ -3,8 +3,8 @@
 //! Random Corefiles in front of a random cluster; a minimal API server serves that cluster's
 //! objects. CoreDNS and [`Corefile`] must agree on whether a Corefile is valid, and on code and
 //! records of every answer. Skipped if no `coredns` is found: by `UTURN_COREDNS`, else in `PATH`.
-//! `UTURN_COREDNS_SEEDS` sets the number of fresh seeds beside the fixed ones,
-//! `UTURN_COREDNS_SEED` names one.
+//! `UTURN_COREDNS_SEEDS` sets a number of fresh seeds beside the fixed ones, `UTURN_COREDNS_SEED`
+//! names one.
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
@@ -23,7 +23,7 @@ use uturn_model::{Cluster, Origin, Step, Version, dns};
 use server::{CoreDns, Started};
 
 const QUESTIONS: usize = 150;
-const FIXED_SEEDS: std::ops::Range<u64> = 0..12;
+const FIXED_SEEDS: std::ops::Range<u64> = 0..16;
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -46,12 +46,14 @@ fn coredns_answers_as_predicted() {
     let mut counts = Counts::default();
     let mut seeds: Vec<u64> = FIXED_SEEDS.collect();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
-    seeds.extend((0..number("UTURN_COREDNS_SEEDS").unwrap_or(2)).map(|at| now.wrapping_add(at)));
-    if let Some(seed) = number("UTURN_COREDNS_SEED") {
+    seeds.extend((0..number("UTURN_COREDNS_SEEDS").unwrap_or(0)).map(|at| now.wrapping_add(at)));
+    let named = number("UTURN_COREDNS_SEED");
+    if let Some(seed) = named {
         seeds = vec![seed];
     }
     let mut wrong = Vec::new();
     for seed in seeds {
+        println!("UTURN_COREDNS_SEED={seed}");
         if let Err(differences) = judge(&program, seed, &mut counts) {
             wrong.push(format!("UTURN_COREDNS_SEED={seed}\n{differences}"));
         }
@@ -59,7 +61,7 @@ fn coredns_answers_as_predicted() {
     println!("{counts:?}");
     assert!(wrong.is_empty(), "{}\n{} seeds differ", wrong.join("\n\n"), wrong.len());
     // A comparison without answers finds no difference.
-    assert!(counts.questions > counts.unknown * 4, "{counts:?}");
+    assert!(named.is_some() || counts.questions > counts.unknown * 4, "{counts:?}");
 }
 
 fn program() -> Option<PathBuf> {
@@ -93,8 +95,11 @@ fn judge(program: &std::path::Path, seed: u64, counts: &mut Counts) -> Result<()
             counts.refused += 1;
             return Ok(());
         }
-        // A CoreDNS with more plugins would accept it: the answers are unknown.
-        (Started::Refuses(why), Ok(_)) if why.contains("Unknown directive") => {
+        // A CoreDNS with more plugins, or on a machine with more interfaces, would accept it: the
+        // answers are unknown.
+        (Started::Refuses(why), Ok(_))
+            if why.contains("Unknown directive") || why.contains("or interface name: ") =>
+        {
             counts.refused += 1;
             return Ok(());
         }

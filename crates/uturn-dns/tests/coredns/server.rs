@@ -71,9 +71,10 @@ impl CoreDns {
     /// Its response, or why there is none.
     pub(crate) fn ask(&mut self, question: &Question, answers: bool) -> Result<Reply, String> {
         let mut buffer = [0; 4096];
+        // One for all attempts: the answer to an earlier one is an answer.
+        let id = self.id.get().wrapping_add(1);
+        self.id.set(id);
         for _ in 0..if answers { MANY_TRIES } else { TRIES } {
-            let id = self.id.get().wrapping_add(1);
-            self.id.set(id);
             if self.process.try_wait().unwrap().is_some() {
                 break;
             }

@@ -77,7 +77,9 @@ fn stanza(
     };
     let targets = words.arguments();
     let mut read = Forward { from, except: Vec::new(), to: Vec::new(), next: Vec::new(), line };
-    for word in &targets {
+    // CoreDNS takes a folder for a file without servers.
+    let targets = targets.iter().filter(|word| *word != ".");
+    for word in targets {
         match upstream(word) {
             Some(upstream) => read.to.push(upstream),
             None => return words.fault(format!("expected an address or a file, found {word:?}")),

@@ -8,12 +8,15 @@ use crate::dispenser::Dispenser;
 use crate::fault::Fault;
 use crate::message::{Answer, Question, Rcode, RecordType, Reply};
 use crate::name;
-use crate::pattern::{Pattern, PatternRoom};
+use crate::pattern::{Pattern, PatternRoom, Unread};
 
-use answers::{Change, Text, Undo};
+use answers::{Change, Text, Undo, WithoutRecords};
 
 #[derive(Debug)]
-pub(crate) struct Rewrite(Vec<Rule>);
+pub(crate) struct Rewrite {
+    rules: Vec<Rule>,
+    without_records: WithoutRecords,
+}
 
 #[derive(Debug)]
 struct Rule {
@@ -36,6 +39,10 @@ enum What {
     },
     /// Matches, but changes nothing that addresses depend on.
     Nothing(Test),
+    /// Adds an EDNS option to the query, or changes one that it has.
+    Edns {
+        adds: bool,
+    },
     Rcode {
         test: Test,
         from: Rcode,
@@ -56,11 +63,10 @@ enum Test {
     Suffix(String),
     Substring(String),
     Regex(Pattern),
-    Any,
 }
 
 impl Rewrite {
-    pub(crate) fn read(words: &mut Dispenser<'_>, _: &Setup<'_>) -> Result<Self, Fault> {
+    pub(crate) fn read(words: &mut Dispenser<'_>, setup: &Setup<'_>) -> Result<Self, Fault> {
         let mut rules = Vec::new();
         while words.advance() {
             let line = words.token().line;
@@ -75,18 +81,22 @@ impl Rewrite {
                 Err(message) => return words.fault(message),
             }
         }
-        Ok(Self(rules))
+        Ok(Self { rules, without_records: WithoutRecords::of(setup.release) })
     }
 
     pub(crate) fn serve(&self, exchange: &mut Exchange<'_>, mut question: Question) -> Answer {
         let mut changes: Vec<Change> = Vec::new();
-        for rule in &self.0 {
+        for rule in &self.rules {
             let line = Some(rule.line);
             let before = question.name.clone();
             let matched = match &rule.what {
                 What::Never => false,
                 What::Unmodelled(what) => return exchange.unmodelled(what),
                 What::Nothing(test) => test.matches(&question.name),
+                What::Edns { adds } => {
+                    changes.push(Change::HasEdns);
+                    *adds
+                }
                 What::RecordType { from, to } => {
                     let is = question.kind == *from;
                     if is {
@@ -132,7 +142,7 @@ impl Rewrite {
         }
         let mut answer = exchange.next(question);
         if let Answer::Reply(reply) = &mut answer
-            && let Err(unknown) = answers::undo(exchange, &changes, reply)
+            && let Err(unknown) = answers::undo(exchange, &changes, self.without_records, reply)
         {
             return Answer::Unknown(unknown);
         }
@@ -148,7 +158,6 @@ impl Test {
             Self::Suffix(text) => name.ends_with(text.as_str()),
             Self::Substring(text) => name.contains(text.as_str()),
             Self::Regex(pattern) => pattern.matches(name),
-            Self::Any => true,
         }
     }
 
@@ -166,7 +175,6 @@ impl Test {
                 name.contains(text.as_str()).then(|| name.replace(text.as_str(), to))
             }
             Self::Regex(pattern) => pattern.expand(name, to),
-            Self::Any => None,
         }
     }
 
@@ -176,7 +184,9 @@ impl Test {
             "prefix" => Self::Prefix(name::normal(text)),
             "suffix" => Self::Suffix(name::normal(text)),
             "substring" => Self::Substring(name::normal(text)),
-            "regex" => Self::Regex(Pattern::new(text, room).map_err(|_| Wrong::pattern(text))?),
+            "regex" => {
+                Self::Regex(Pattern::new(text, room).map_err(|why| Wrong::pattern(text, why))?)
+            }
             other => {
                 return Err(Wrong::Fault(format!(
                     "expected exact, prefix, suffix, substring or regex, found {other}"
@@ -195,8 +205,11 @@ enum Wrong {
 }
 
 impl Wrong {
-    fn pattern(text: &str) -> Self {
-        Self::Unmodelled(format!("the regular expression {text}"))
+    fn pattern(text: &str, why: Unread) -> Self {
+        match why {
+            Unread::Invalid(why) => Self::Fault(format!("{text} is no regular expression: {why}")),
+            Unread::Unmodelled => Self::Unmodelled(format!("the regular expression {text}")),
+        }
     }
 }
 
@@ -241,11 +254,11 @@ fn what(kind: &str, words: &[String], room: &PatternRoom) -> Result<What, Wrong>
         ("cname", [how, from, to]) => cname_rule(&how.to_lowercase(), from, to, room),
         ("cname", _) => fault("expected two names after cname"),
         ("edns0", [option, action, ..]) => match action.to_lowercase().as_str() {
-            "replace" => Ok(What::Never),
+            "replace" => Ok(What::Edns { adds: false }),
             "set" | "append" | "unset" if words.iter().any(|word| word.contains('{')) => {
                 Err(Wrong::Unmodelled(format!("rewrite edns0 {option} with a variable")))
             }
-            "set" | "append" | "unset" => Ok(What::Nothing(Test::Any)),
+            "set" | "append" | "unset" => Ok(What::Edns { adds: true }),
             _ => fault("expected append, replace, set or unset after edns0"),
         },
         ("edns0", _) => fault("expected an option and an action after edns0"),
@@ -304,7 +317,9 @@ fn cname_rule(how: &str, from: &str, to: &str, room: &PatternRoom) -> Result<Wha
         "prefix" => Test::Prefix(from),
         "suffix" => Test::Suffix(from),
         "substring" => Test::Substring(from),
-        "regex" => Test::Regex(Pattern::new(&from, room).map_err(|_| Wrong::pattern(&from))?),
+        "regex" => {
+            Test::Regex(Pattern::new(&from, room).map_err(|why| Wrong::pattern(&from, why))?)
+        }
         other => return Err(Wrong::Fault(format!("{other} is no way to rewrite a CNAME"))),
     };
     Ok(What::Cname(test, to))

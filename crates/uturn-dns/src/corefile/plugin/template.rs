@@ -9,7 +9,7 @@ use crate::dispenser::Dispenser;
 use crate::fault::Fault;
 use crate::message::{Answer, Data, Question, Rcode, Record, RecordType, Reply};
 use crate::name;
-use crate::pattern::{Pattern, PatternRoom};
+use crate::pattern::{Pattern, PatternRoom, Unread};
 
 #[derive(Debug)]
 pub(crate) struct Templates(Vec<Template>);
@@ -23,6 +23,8 @@ struct Template {
     kind: Option<RecordType>,
     patterns: Vec<Pattern>,
     answers: Vec<String>,
+    /// Whether it answers in other sections too.
+    other_records: bool,
     rcode: Rcode,
     fallthrough: Vec<String>,
     /// A construct that is not modelled.
@@ -121,7 +123,7 @@ impl Template {
         if records.is_empty() {
             exchange.note_at(format!("{name}: {}, as the template says", self.rcode.word()), line);
         }
-        Answer::Reply(Reply { rcode: self.rcode, records, authority: false })
+        Answer::Reply(Reply { rcode: self.rcode, records, other_records: self.other_records })
     }
 }
 
@@ -143,6 +145,7 @@ fn stanza(words: &mut Dispenser<'_>, setup: &Setup<'_>) -> Result<Template, Faul
         kind: (kind != "ANY").then(|| RecordType::new(kind)),
         patterns: Vec::new(),
         answers: Vec::new(),
+        other_records: false,
         rcode: Rcode::NoError,
         fallthrough: Vec::new(),
         unmodelled: None,
@@ -156,7 +159,11 @@ fn stanza(words: &mut Dispenser<'_>, setup: &Setup<'_>) -> Result<Template, Faul
                 for text in &arguments {
                     match Pattern::new(text, words.patterns()) {
                         Ok(pattern) => read.patterns.push(pattern),
-                        Err(_) => {
+                        Err(Unread::Invalid(why)) => {
+                            let message = format!("{text} is no regular expression: {why}");
+                            return words.fault(message);
+                        }
+                        Err(Unread::Unmodelled) => {
                             read.unmodelled = Some(format!("the regular expression {text}"));
                         }
                     }
@@ -166,8 +173,9 @@ fn stanza(words: &mut Dispenser<'_>, setup: &Setup<'_>) -> Result<Template, Faul
                 if let Some(open) = arguments.iter().find(|text| is_open(text)) {
                     return words.fault(format!("expected }}}} after {{{{ in {open:?}"));
                 }
-                if word == "answer" {
-                    read.answers.extend(arguments);
+                match word {
+                    "answer" => read.answers.extend(arguments),
+                    _ => read.other_records = true,
                 }
             }
             ("upstream", _) => {}

@@ -30,8 +30,9 @@ impl Kubernetes {
             unmodelled: None,
             multicluster: Vec::new(),
         };
+        // CoreDNS takes the tops of the reverse trees themselves for other zones.
         let reverse =
-            |zone: &String| zone.ends_with("in-addr.arpa.") || zone.ends_with("ip6.arpa.");
+            |zone: &String| zone.ends_with(".in-addr.arpa.") || zone.ends_with(".ip6.arpa.");
         if read.zones.iter().all(reverse) {
             return words.fault("kubernetes needs a zone that is not a reverse one");
         }

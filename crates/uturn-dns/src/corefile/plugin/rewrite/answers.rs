@@ -1,5 +1,7 @@
 //! Changes that rewrite rules make to answers.
 
+use uturn_model::Version;
+
 use super::{Exchange, Test, Wrong};
 use crate::message::{Answer, Data, Question, Rcode, RecordType, Reply, Unknown};
 use crate::name;
@@ -64,8 +66,42 @@ pub(super) enum Change {
     Name(Text),
     Value(Text),
     Rcode(Rcode, Rcode),
+    /// The query has an EDNS record, which a response may then have too.
+    HasEdns,
     /// The target of a CNAME, which is then asked for itself, by kind.
     Cname(Test, String, RecordType),
+}
+
+/// What a release of CoreDNS does to the code of a response without records, in which no record leads
+/// to the rules for codes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum WithoutRecords {
+    Kept,
+    Changed,
+    /// The release is not known.
+    Unknown,
+}
+
+impl WithoutRecords {
+    pub(super) fn of(release: Option<Version>) -> Self {
+        match release.map(|release| (release.major, release.minor, release.patch)) {
+            None => Self::Unknown,
+            Some(release) if release < (1, 14, 7) => Self::Kept,
+            Some(_) => Self::Changed,
+        }
+    }
+}
+
+/// The code of a response after the changes were applied to it once.
+fn changed_code(changes: &[Change], mut rcode: Rcode) -> Rcode {
+    for change in changes.iter().rev() {
+        if let Change::Rcode(from, to) = change
+            && rcode == *from
+        {
+            rcode = *to;
+        }
+    }
+    rcode
 }
 
 /// Parses a sequence of `answer auto`, `answer name A B`, `answer value A B`.
@@ -96,7 +132,7 @@ pub(super) fn read(
                 let (Some(from), Some(to)) = (rest.next(), rest.next()) else {
                     return fault(format!("expected two values after answer {kind}"));
                 };
-                let pattern = Pattern::new(from, room).map_err(|_| Wrong::pattern(from))?;
+                let pattern = Pattern::new(from, room).map_err(|why| Wrong::pattern(from, why))?;
                 check_groups(&pattern, to)?;
                 let text = Text::Regex { pattern, to: name::normal(to) };
                 names |= kind == "name";
@@ -125,18 +161,23 @@ pub(super) fn check_groups(pattern: &Pattern, to: &str) -> Result<(), Wrong> {
 pub(super) fn undo(
     exchange: &mut Exchange<'_>,
     changes: &[Change],
+    without_records: WithoutRecords,
     reply: &mut Reply,
 ) -> Result<(), Unknown> {
-    let has_records = reply.authority || !reply.records.is_empty();
     // A changed CNAME replaces all records, while the iteration continues over the previous ones.
     let mut at_hand = reply.records.clone();
     let mut replaced = None;
-    if has_records && at_hand.is_empty() {
-        for change in changes.iter().rev() {
-            if let Change::Rcode(from, to) = change
-                && reply.rcode == *from
-            {
-                reply.rcode = *to;
+    if at_hand.is_empty() {
+        let changed = changed_code(changes, reply.rcode);
+        match without_records {
+            _ if reply.other_records => reply.rcode = changed,
+            WithoutRecords::Changed => reply.rcode = changed,
+            WithoutRecords::Kept => {}
+            WithoutRecords::Unknown if changed == reply.rcode => {}
+            WithoutRecords::Unknown => {
+                return Err(code_unknown(
+                    "before CoreDNS 1.14.7 it stays, and the release is not known",
+                ));
             }
         }
     }
@@ -150,7 +191,7 @@ pub(super) fn undo(
                     }
                 }
                 Change::Rcode(from, to) if reply.rcode == *from => reply.rcode = *to,
-                Change::Rcode(..) => {}
+                Change::Rcode(..) | Change::HasEdns => {}
                 Change::Cname(test, to, kind) => {
                     let Data::Cname(target) = at_hand[at].data.clone() else { continue };
                     let Some(new) = test.rewrite(&target, to) else { continue };
@@ -172,5 +213,16 @@ pub(super) fn undo(
         }
     }
     reply.records = replaced.unwrap_or(at_hand);
+    let has_edns = changes.iter().any(|change| matches!(change, Change::HasEdns));
+    if has_edns && changed_code(changes, reply.rcode) != reply.rcode {
+        return Err(code_unknown("it does if the response has an EDNS record"));
+    }
     Ok(())
+}
+
+fn code_unknown(why: &str) -> Unknown {
+    Unknown {
+        why: format!("whether the plugin rewrite changes the code of a response: {why}"),
+        settle: "state what the name leads to in Facts: spec.dns.outside".into(),
+    }
 }
