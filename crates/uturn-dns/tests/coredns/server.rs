@@ -41,7 +41,10 @@ impl CoreDns {
         fs::write(&file, corefile).unwrap();
         let log = folder.join("said");
         let output = fs::File::create(&log).unwrap();
-        let mut process = Command::new(program)
+        // Some queries make it loop and fill the memory.
+        let mut process = Command::new("sh")
+            .args(["-c", "ulimit -v 4000000 && exec \"$0\" \"$@\""])
+            .arg(program)
             .arg("-conf")
             .arg(&file)
             .arg("-quiet")

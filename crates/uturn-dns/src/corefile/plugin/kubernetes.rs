@@ -56,8 +56,12 @@ impl Kubernetes {
                 return exchange.unmodelled(&format!("{word} records of the kubernetes plugin"));
             }
         }
-        match self.records(exchange, zone, &question, &mut Vec::new()) {
-            // For other types, only the existence of the name matters.
+        // For other types, only the existence of the name matters. CoreDNS looks for addresses then.
+        let looked_up = match question.kind.family() {
+            Some(_) => question.clone(),
+            None => Question { kind: RecordType::A, ..question.clone() },
+        };
+        match self.records(exchange, zone, &looked_up, &mut Vec::new()) {
             Ok(records) if records.is_empty() || question.kind.family().is_none() => {
                 let why = format!("{} exists, without {} records", question.name, question.kind);
                 exchange.note(why);
