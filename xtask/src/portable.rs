@@ -11,12 +11,13 @@ const TARGETS: [&str; 2] = ["x86_64-apple-darwin", "x86_64-pc-windows-msvc"];
 /// Stands in for the C compilers and archivers of those systems.
 const NO_COMPILER: &str = "xtask/src/portable/no-compiler";
 
-const CRATES: [&str; 13] = [
+const CRATES: [&str; 14] = [
     "uturn-model",
     "uturn-snapshot",
     "uturn-netfilter",
     "uturn-kubeproxy",
     "uturn-lb",
+    "uturn-clouds",
     "uturn-live",
     "uturn-cloud",
     "uturn-path",

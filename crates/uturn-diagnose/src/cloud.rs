@@ -1,6 +1,6 @@
 //! The words of the cloud that the cluster is in. Where nothing names one, neutral words stand.
 
-use uturn_lb::cloud::{self, KubeProxyBuilds, Words};
+use uturn_clouds::cloud::{self, KubeProxyBuilds, Words};
 use uturn_model::{Cluster, Ipv4Net};
 
 /// All words of the cluster's cloud.

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
-use uturn_lb::cloud::tke::annotations as keys;
+use uturn_clouds::cloud::tke::annotations as keys;
 use uturn_model::lb::Layer;
 use uturn_model::{ObjectKind, ObjectRef, Protocol};
 use uturn_operator::clb::{Listener, ListenerKey};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use uturn_lb::cloud::tke::annotations as keys;
+use uturn_clouds::cloud::tke::annotations as keys;
 use uturn_model::{Cluster, NamespacedName, ObjectKind, ObjectRef};
 use uturn_operator::environment::{Environment, Status, Unread};
 use uturn_snapshot::{Manifests, Source};

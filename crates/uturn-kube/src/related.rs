@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use uturn_lb::cloud::tke::annotations as keys;
+use uturn_clouds::cloud::tke::annotations as keys;
 use uturn_model::{NamespacedName, ObjectKind, ObjectRef};
 
 use crate::auto;

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use uturn_lb::cloud::tke::annotations as keys;
+use uturn_clouds::cloud::tke::annotations as keys;
 use uturn_model::{ObjectKind, ObjectRef};
 use uturn_operator::observed::Balancer;
 use uturn_operator::wanted::AFFINITY_NOTE;

@@ -217,7 +217,7 @@ mod tests {
     use uturn_model::lb::{Layer, ListenerProtocol, Scope};
 
     use super::*;
-    use crate::cloud::tke::profile::clb;
+    use crate::test_profile;
 
     /// A load balancer: its name, its group, and ports with the connections that each takes.
     type Spec = (u8, u8, Vec<(u8, u8)>);
@@ -250,7 +250,7 @@ mod tests {
                 if listeners(&served).any(|(known, _)| known == (port, protocol.transport())) {
                     continue;
                 }
-                let profile = clb(Layer::L4);
+                let profile = test_profile::profile(Layer::L4);
                 let model = Listener { port, protocol, profile, rules: Vec::new() };
                 served.load_balancer.listeners.push(model);
                 let mut settings = ListenerSettings::of(protocol);

@@ -151,7 +151,7 @@ mod tests {
     use uturn_model::lb::{Layer, TargetKind};
 
     use super::*;
-    use crate::cloud::tke::profile::clb;
+    use crate::test_profile;
 
     fn targets(weights: &[u32]) -> Vec<Target> {
         weights
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_host_is_avoided_and_a_pod_is_not() {
-        let (profile, targets) = (clb(Layer::L7), targets(&[10, 10]));
+        let (profile, targets) = (test_profile::profile(Layer::L7), targets(&[10, 10]));
         let choice = |client| Choice::new(&profile, &targets, &[true, true], ip(client));
         assert_eq!(choice("10.0.0.11").candidates(), [1]);
         assert_eq!(choice("10.1.1.10").candidates(), [0, 1]);
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn the_only_node_is_no_candidate_for_its_own_host() {
-        let (profile, targets) = (clb(Layer::L7), targets(&[10]));
+        let (profile, targets) = (test_profile::profile(Layer::L7), targets(&[10]));
         let choice = Choice::new(&profile, &targets, &[true], ip("10.0.0.11"));
         assert_eq!(choice.pick(0), None);
         assert_eq!(choice.shares(), []);
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn all_dead_is_all_alive() {
-        let (profile, targets) = (clb(Layer::L4), targets(&[10, 10, 10]));
+        let (profile, targets) = (test_profile::profile(Layer::L4), targets(&[10, 10, 10]));
         let client = ip("10.1.1.10");
         assert_eq!(
             Choice::new(&profile, &targets, &[false, true, false], client).candidates(),
@@ -200,7 +200,7 @@ mod tests {
     fn few_alive_are_all_alive_up_to_the_threshold() {
         let targets = targets(&[10, 10, 10, 0]);
         let candidates = |panic_threshold, alive: [bool; 4]| {
-            let profile = Profile { panic_threshold, ..clb(Layer::L4) };
+            let profile = Profile { panic_threshold, ..test_profile::profile(Layer::L4) };
             Choice::new(&profile, &targets, &alive, ip("10.1.1.10")).candidates()
         };
         let third = [true, false, false, true];
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn layer_4_never_retries() {
-        let (profile, targets) = (clb(Layer::L4), targets(&[10, 10]));
+        let (profile, targets) = (test_profile::profile(Layer::L4), targets(&[10, 10]));
         assert_eq!(Choice::new(&profile, &targets, &[true; 2], ip("10.1.1.10")).next(&[0]), None);
     }
 
@@ -224,7 +224,7 @@ mod tests {
             dead in prop::collection::vec(any::<bool>(), 6),
             client in 0u8..20,
         ) {
-            let (profile, targets) = (clb(Layer::L7), targets(&weights));
+            let (profile, targets) = (test_profile::profile(Layer::L7), targets(&weights));
             let alive = &dead[..targets.len()];
             let client = ip(&format!("10.0.0.{client}"));
             let choice = Choice::new(&profile, &targets, alive, client);
@@ -241,7 +241,7 @@ mod tests {
 
         #[test]
         fn retries_try_every_candidate_once(count in 1usize..6, first in 0usize..6) {
-            let (profile, targets) = (clb(Layer::L7), targets(&vec![10; count]));
+            let (profile, targets) = (test_profile::profile(Layer::L7), targets(&vec![10; count]));
             let alive = vec![true; count];
             let choice = Choice::new(&profile, &targets, &alive, ip("10.1.1.10"));
             let mut tried = vec![first % count];

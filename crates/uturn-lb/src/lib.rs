@@ -1,39 +1,26 @@
-//! The load balancer: what is set up on it, and how it decides.
+//! A load balancer: what is set up on it, and how it decides.
 //!
-//! **Owns** three things. [`cloud`]: how each cloud is recognised and what its controllers and
-//! load balancers do, a folder each. [`controller`]: which load balancers, listeners and targets
-//! the cluster's cloud makes of Services and Ingresses, and ([`stated`]) which there are that none
-//! owns; [`local_addresses`] says which of their addresses nodes have, and [`ingress_controller`] what ingress
-//! controllers in the cluster do with requests. [`decide`]: which target a load balancer
-//! picks, avoids, and tries next (with [`rules`] and [`request_path`]: which rule serves a request; [`health`]: when a
-//! target counts as alive; [`schedule`]: the same decisions, prepared for many connections). It is
-//! pure, and the prediction and the data plane (`uturn-proxy`) both call it, so their answers
-//! agree. What both sides of the data plane need stands beside it: [`config`], [`change`], [`client_address`], [`event`],
-//! [`proxy_header`], [`source`], [`special_address`] and [`steer`].
+//! **Owns** the decisions: [`decide`] picks a target, avoids one, and names the next to try;
+//! [`rules`] and [`request_path`] find the rule that serves a request; [`health`] says when a target
+//! counts as alive; [`schedule`] prepares the same decisions for many connections. They are pure.
+//! The prediction and the data plane (`uturn-proxy`) both call them, so their answers agree. The
+//! crate also owns what both sides of the data plane need: [`config`], [`change`],
+//! [`client_address`], [`event`], [`nft`], [`proxy_header`], [`source`], [`special_address`] and
+//! [`steer`].
 //!
-//! **Out of scope:** how packets travel, which `uturn-path` knows. No code outside a cloud's folder
-//! names that cloud.
+//! **Out of scope:** how packets travel, which `uturn-path` knows, and how the load balancers of a
+//! cloud behave, which `uturn-clouds` knows.
 //!
-//! **Start reading** at [`decide`], then at [`cloud`].
+//! **Start reading** at [`decide`].
 
-mod addresses;
-pub mod announcers;
 pub mod change;
 pub mod client_address;
-pub mod cloud;
 pub mod config;
-pub mod controller;
 pub mod decide;
 pub mod event;
-mod families;
 pub mod hash;
 pub mod health;
-mod ingress_call;
-pub mod ingress_controller;
-mod ingress_ports;
-pub mod local_addresses;
 pub mod nft;
-pub mod on_nodes;
 pub mod pattern;
 pub mod proxy_header;
 pub mod request_path;
@@ -41,7 +28,6 @@ pub mod rules;
 pub mod schedule;
 pub mod source;
 pub mod special_address;
-pub mod stated;
 pub mod steer;
-pub mod targets;
-pub mod unserved;
+#[cfg(test)]
+mod test_profile;

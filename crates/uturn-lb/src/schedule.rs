@@ -115,7 +115,7 @@ mod tests {
     use uturn_model::lb::{Layer, Scheduler, TargetKind};
 
     use super::*;
-    use crate::cloud::tke::profile::clb;
+    use crate::test_profile;
 
     fn target((number, weight): (usize, &u32)) -> Target {
         Target {
@@ -144,7 +144,7 @@ mod tests {
             panic_threshold in prop::option::of(0u8..100),
             turns in prop::collection::vec((0u64..1000, 8u8..16), 1..20),
         ) {
-            let profile = Profile { scheduler, avoids_client, panic_threshold, ..clb(Layer::L7) };
+            let profile = Profile { scheduler, avoids_client, panic_threshold, ..test_profile::profile(Layer::L7) };
             let targets: Vec<Target> = weights.iter().enumerate().map(target).collect();
             let alive = &alive[..targets.len()];
             let schedule = Schedule::new(&profile, &targets, alive);
@@ -162,7 +162,7 @@ mod tests {
             open in prop::collection::vec(0u64..10, 7),
             turn in 0u64..100,
         ) {
-            let profile = clb(Layer::L7);
+            let profile = test_profile::profile(Layer::L7);
             let targets: Vec<Target> = weights.iter().enumerate().map(target).collect();
             let schedule = Schedule::new(&profile, &targets, &vec![true; targets.len()]);
             let client = IpAddr::from([10, 1, 1, 10]);
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn equals_take_turns() {
         let targets: Vec<Target> = [10, 10, 10].iter().enumerate().map(target).collect();
-        let schedule = Schedule::new(&clb(Layer::L7), &targets, &[true; 3]);
+        let schedule = Schedule::new(&test_profile::profile(Layer::L7), &targets, &[true; 3]);
         let client = IpAddr::from([10, 1, 1, 10]);
         let picks = [0, 1, 2, 3].map(|turn| schedule.least(turn, client, |_| 4));
         assert_eq!(picks, [Some(0), Some(1), Some(2), Some(0)]);

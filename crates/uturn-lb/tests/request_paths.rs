@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test may fail like the test")]
 
+#[path = "../src/test_profile.rs"]
+mod test_profile;
+
 use proptest::prelude::*;
-use uturn_lb::cloud::tke::profile::clb;
 use uturn_lb::request_path::{RefusedPath, route};
 use uturn_lb::rules::{Router, find, routed};
 use uturn_model::ingress::PathKind;
@@ -20,7 +22,7 @@ fn listener(how: PathNormalization, paths: &[(&str, PathKind)]) -> Listener {
         targets: Vec::new(),
         redirect: None,
     };
-    let mut profile = clb(Layer::L7);
+    let mut profile = test_profile::profile(Layer::L7);
     profile.path_normalization = how;
     Listener {
         port: Port::new(80).unwrap(),
@@ -43,7 +45,11 @@ fn a_listener_decides_as_its_profile_says() {
     assert_eq!(place(Merge, "//admin"), Some(0));
     assert_eq!(place(Reject, "//admin"), None);
     assert_eq!(routed(&listener(Reject, &rules), "a", "//admin"), Err(RefusedPath::NotNormal));
-    assert_eq!(clb(Layer::L7).path_normalization, Off, "nothing is known of what it does");
+    assert_eq!(
+        test_profile::profile(Layer::L7).path_normalization,
+        Off,
+        "nothing is known of what it does"
+    );
 }
 
 fn path() -> impl Strategy<Value = String> {

@@ -10,7 +10,7 @@ use uturn_cloud::api::clb::{
     DescribeTargetHealthRequest, ListenerHealth, LoadBalancerHealth, RuleHealth, TargetHealth,
 };
 use uturn_cloud::client::CallError;
-use uturn_lb::cloud::tke::annotations::READINESS_GATE;
+use uturn_clouds::cloud::tke::annotations::READINESS_GATE;
 use uturn_model::lb::Layer;
 use uturn_model::{Cluster, NamespacedName, ObjectRef, Pod, Protocol};
 

@@ -15,8 +15,8 @@ mod unsupported;
 use std::collections::{BTreeMap, BTreeSet};
 
 use uturn_cloud::api::clb::CreateLoadBalancerRequest;
-use uturn_lb::cloud::{self, CloudModel, Owner, tke};
-use uturn_lb::controller;
+use uturn_clouds::cloud::{self, CloudModel, Owner, tke};
+use uturn_clouds::controller;
 use uturn_model::{Cluster, Ingress, Name, ObjectRef};
 
 pub use self::certificates::{secrets, secrets_for};

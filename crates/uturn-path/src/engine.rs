@@ -14,9 +14,9 @@ pub(crate) mod work;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
-use uturn_lb::controller::{self, IngressCall, IngressPorts};
-use uturn_lb::ingress_controller::ControllerRules;
-use uturn_lb::on_nodes::{self, OnNodes};
+use uturn_clouds::controller::{self, IngressCall, IngressPorts};
+use uturn_clouds::ingress_controller::ControllerRules;
+use uturn_clouds::on_nodes::{self, OnNodes};
 use uturn_model::node::Firewall;
 use uturn_model::{
     Assumption, Cluster, DerivedFrom, Destination, Ingress, LoadBalancer, Name, NamespacedName,

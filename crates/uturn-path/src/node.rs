@@ -9,8 +9,8 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
 use ipnet::IpNet;
+use uturn_clouds::local_addresses;
 use uturn_kubeproxy::{Program, host_ports, pod_network};
-use uturn_lb::local_addresses;
 use uturn_model::capture::CaptureFile;
 use uturn_model::network::NetworkMode;
 use uturn_model::node::RpFilter;

@@ -6,8 +6,8 @@ mod zones;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use uturn_lb::cloud::Owner;
-use uturn_lb::controller::{self, BalancerCall};
+use uturn_clouds::cloud::Owner;
+use uturn_clouds::controller::{self, BalancerCall};
 use uturn_model::lb::Layer;
 use uturn_model::{Client, Destination, Family, Flow, Pod, Port, Protocol};
 use uturn_netfilter::{Entry, Packet};

@@ -1,8 +1,8 @@
 //! Annotations. What those hold that a cloud's controllers read, the cloud says itself
-//! ([`uturn_lb::cloud::annotation`]); of others the whole keys are known, or how they begin.
+//! ([`uturn_clouds::cloud::annotation`]); of others the whole keys are known, or how they begin.
 
 use serde_json::{Map, Value};
-use uturn_lb::cloud::{ValueKind, annotation};
+use uturn_clouds::cloud::{ValueKind, annotation};
 
 use crate::controllers;
 use crate::names::Names;

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
-use uturn_lb::cloud;
+use uturn_clouds::cloud;
 use uturn_snapshot::{kinds, trim};
 
 use crate::annotations;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use serde_json::Value;
-use uturn_lb::cloud::ALL;
+use uturn_clouds::cloud::ALL;
 
 use crate::controllers;
 use crate::links::link;

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 use common::{assert_same, redacted};
 use serde_json::{Value, json};
+use uturn_clouds::cloud::{ALL, Annotation, CloudEntry, ValueKind};
 use uturn_dice::Dice;
-use uturn_lb::cloud::{ALL, Annotation, CloudEntry, ValueKind};
 use uturn_snapshot::{Manifests, Source};
 
 /// What begins every name here that must not be left.
@@ -204,7 +204,7 @@ fn load_balancers_of_every_cloud() {
 /// decides is left in it.
 #[test]
 fn what_each_annotation_holds_is_declared() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../uturn-lb/src/cloud");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../uturn-clouds/src/cloud");
     let mut keys = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use uturn_lb::controller::excludes_node;
+use uturn_clouds::controller::excludes_node;
 use uturn_model::node::RpFilter;
 use uturn_model::{IpNet, Labels, Name, NamespacedName, Node, Pod, Text};
 use uturn_path::{Engine, WalkError};

@@ -18,9 +18,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use uturn_clouds::cloud::Owner;
+use uturn_clouds::{controller, local_addresses};
 use uturn_kubeproxy::host_ports;
-use uturn_lb::cloud::Owner;
-use uturn_lb::{controller, local_addresses};
 use uturn_model::network::NetworkMode;
 use uturn_model::service::Service;
 use uturn_model::{Cluster, Ingress, Name, Node, ObjectRef, Pod};

@@ -3,8 +3,8 @@
 use std::cell::LazyCell;
 use std::net::SocketAddr;
 
-use uturn_lb::cloud::Owner;
-use uturn_lb::controller;
+use uturn_clouds::cloud::Owner;
+use uturn_clouds::controller;
 use uturn_model::gateway::AttachedRoute;
 use uturn_model::lb::{ListenerProtocol, NamedAddress};
 use uturn_model::service::ServiceKind;

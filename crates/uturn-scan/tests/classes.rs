@@ -395,10 +395,10 @@ fn every_kind_of_product_occurs() {
         let text = dice::cluster(dice).replacen("provider: tke", products::PROVIDER, 1);
         let mut cluster = written(&text);
         products::ask(&mut cluster, dice);
-        let balancers = uturn_lb::controller::load_balancers(&cluster);
+        let balancers = uturn_clouds::controller::load_balancers(&cluster);
         let listeners = balancers.iter().flat_map(|balancer| &balancer.listeners);
         met.extend(listeners.map(|listener| listener.profile.name.to_string()));
-        on_nodes += uturn_lb::on_nodes::all(&cluster).len();
+        on_nodes += uturn_clouds::on_nodes::all(&cluster).len();
     }
     for name in
         ["AWS NLB", "OpenStack Octavia", "OpenStack Octavia (OVN)", "Exoscale NLB", "F5 BIG-IP"]
@@ -447,7 +447,7 @@ fn announcements_occur() {
         let dice = &mut Dice::new(seed);
         let mut cluster = written(&dice::cluster(dice));
         announced::add(&mut cluster, dice);
-        for balancer in uturn_lb::controller::load_balancers(&cluster) {
+        for balancer in uturn_clouds::controller::load_balancers(&cluster) {
             let rules = balancer.listeners.iter().flat_map(|listener| &listener.rules);
             met.extend(rules.map(|rule| match rule.targets.len() {
                 0 => "none",

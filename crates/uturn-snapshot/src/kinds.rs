@@ -1,6 +1,6 @@
 //! The kinds that are read, and the decoder of each.
 
-use uturn_lb::cloud;
+use uturn_clouds::cloud;
 use uturn_model::WorkloadKind;
 
 use crate::decode::objects::Objects;

@@ -79,7 +79,7 @@ fn split(text: &str) -> (&str, &str) {
 
 #[cfg(test)]
 mod tests {
-    use uturn_lb::cloud::tke::profile;
+    use uturn_clouds::cloud::tke::profile;
     use uturn_model::lb::{Layer, ListenerProtocol};
 
     use super::*;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use uturn_lb::cloud::tke::profile;
+use uturn_clouds::cloud::tke::profile;
 use uturn_lb::config::{ListenerSettings, ProxyVersion};
 use uturn_model::lb::{self, ListenerProtocol, Profile, Source};
 use uturn_model::{Port, Text};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use uturn_lb::cloud::tke::PROBE_RANGES;
+use uturn_clouds::cloud::tke::PROBE_RANGES;
 use uturn_lb::config::{HttpMethod, Probe};
 use uturn_model::lb::{self, ProbeSource};
 

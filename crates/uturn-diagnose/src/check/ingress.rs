@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use uturn_lb::controller;
+use uturn_clouds::controller;
 use uturn_model::gateway::AttachedRoute;
 use uturn_model::ingress::{Backend, BackendPort};
 use uturn_model::lb::Scope;

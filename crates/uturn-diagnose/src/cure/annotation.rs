@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use uturn_lb::cloud::{self, Maker, NewStatus, Product, Remedy, Want};
+use uturn_clouds::cloud::{self, Maker, NewStatus, Product, Remedy, Want};
 use uturn_model::controller::ProxyExpectation;
 use uturn_model::lb::{Delivery, Listener, Source};
 use uturn_model::service::Policy;

@@ -1,6 +1,6 @@
 //! Cures at the load balancer: replace the source, probe from elsewhere.
 
-use uturn_lb::cloud::{self, OverridesObject, Owner};
+use uturn_clouds::cloud::{self, OverridesObject, Owner};
 use uturn_model::lb::{Layer, ProbeSource, Source, TargetKind};
 use uturn_model::network::SecurityRule;
 use uturn_model::shell::Advice;

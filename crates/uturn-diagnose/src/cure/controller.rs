@@ -1,7 +1,7 @@
 //! Cures of calls to what a controller in the cluster serves: the load balancer before it can be left
 //! out, with the controller or without.
 
-use uturn_lb::ingress_controller::{BackendRef, ControllerRules, RoutingResult, RuleBackend};
+use uturn_clouds::ingress_controller::{BackendRef, ControllerRules, RoutingResult, RuleBackend};
 use uturn_model::controller::{ControllerListener, IngressController};
 use uturn_model::ingress::BackendPort;
 use uturn_model::service::ServicePort;

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use uturn_lb::controller::{self, BalancerCall};
+use uturn_clouds::controller::{self, BalancerCall};
 use uturn_lb::rules;
 use uturn_model::ingress::{Backend, BackendPort};
 use uturn_model::lb::{Layer, Redirect};

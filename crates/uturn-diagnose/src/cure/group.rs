@@ -39,7 +39,7 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     let protocol = if udp { "udp" } else { "tcp" };
     let node_ports = || cloud::node_ports(cluster);
     for list in groups {
-        if let Some(model) = uturn_lb::cloud::model(cluster) {
+        if let Some(model) = uturn_clouds::cloud::model(cluster) {
             let snat = model.replaced_source().to_string();
             let rule = Rule { rank: 21, protocol: "tcp", ports: node_ports(), peer: snat };
             all.extend(rule.into_first(

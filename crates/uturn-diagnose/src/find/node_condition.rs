@@ -1,6 +1,6 @@
 //! What has to be so of nodes for a finding of a scan, where no object says what their pod network does.
 
-use uturn_lb::cloud;
+use uturn_clouds::cloud;
 use uturn_model::network::Plugin;
 use uturn_model::{Cluster, Destination, Mechanism, Place, ProxyMode, Text, Verdict};
 use uturn_path::WalkError;

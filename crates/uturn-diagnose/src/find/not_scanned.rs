@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use uturn_lb::cloud::PageCheck;
+use uturn_clouds::cloud::PageCheck;
 use uturn_model::lb::{Layer, Listener, LoadBalancer, Rule, Scope};
 use uturn_model::service::Policy;
 use uturn_model::{

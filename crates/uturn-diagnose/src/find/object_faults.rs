@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use uturn_lb::cloud::{self, Maker, Targets};
-use uturn_lb::targets;
+use uturn_clouds::cloud::{self, Maker, Targets};
+use uturn_clouds::targets;
 use uturn_model::ingress::{Backend, BackendPort};
 use uturn_model::lb::{HealthQuestion, Listener, Scope, TargetKind};
 use uturn_model::node::EXCLUDE_FROM_LOAD_BALANCERS;

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use uturn_lb::cloud::{self, Maker, Product, Targets};
-use uturn_lb::{controller, targets};
+use uturn_clouds::cloud::{self, Maker, Product, Targets};
+use uturn_clouds::{controller, targets};
 use uturn_model::service::{Policy, ServiceKind};
 use uturn_model::{Cluster, Family, Node, Service};
 use uturn_path::Engine;

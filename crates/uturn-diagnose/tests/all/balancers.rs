@@ -2,8 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+use uturn_clouds::cloud::{self, PortPlan, Product};
 use uturn_diagnose::pages;
-use uturn_lb::cloud::{self, PortPlan, Product};
 use uturn_model::lb::{Delivery, Source};
 use uturn_model::service::{ServiceKind, ServicePort, TargetPort};
 use uturn_model::{Family, Origin, Port, Protocol, Service};

@@ -12,8 +12,8 @@ use crate::support::every_kind::{
 };
 use crate::support::*;
 use proptest::prelude::*;
+use uturn_clouds::cloud::{self, tke};
 use uturn_kubeproxy::{Options, Program, UnboundVip, Unsupported, compile, compile_with};
-use uturn_lb::cloud::{self, tke};
 use uturn_model::proxy::{NodePortAddresses, Variant};
 use uturn_model::{Cluster, Endpoint, Family, Protocol, ProxyMode, Service, Version};
 

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 
-use uturn_lb::local_addresses;
+use uturn_clouds::local_addresses;
 use uturn_model::lb::Scope;
 use uturn_model::network::{Network, NetworkMode};
 use uturn_model::{Client, Cluster, Family, Name, NamespacedName, Node, Pod};

@@ -177,7 +177,7 @@ impl AsFd for Picks {
 
 #[cfg(test)]
 mod tests {
-    use uturn_lb::cloud::tke::profile::clb;
+    use uturn_clouds::cloud::tke::profile::clb;
     use uturn_model::lb::{Layer, Target, TargetKind};
 
     use super::*;

@@ -4,8 +4,8 @@
 
 use std::net::Ipv4Addr;
 
+use uturn_clouds::targets::has_ready_pod;
 use uturn_lb::decide::Choice;
-use uturn_lb::targets::has_ready_pod;
 use uturn_model::lb::{HealthQuestion, Listener, Rule, Target};
 use uturn_model::{Cluster, LoadBalancer};
 

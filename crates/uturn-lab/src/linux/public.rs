@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use ipnet::IpNet;
-use uturn_lb::cloud;
+use uturn_clouds::cloud;
 use uturn_lb::source::replaced_source;
 use uturn_model::lb::{ProbeRanges, ProbeSource, Scope, Source};
 use uturn_model::{Client, Cluster, Family, LoadBalancer, Node};

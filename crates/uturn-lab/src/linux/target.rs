@@ -6,7 +6,7 @@ mod request;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use uturn_lb::controller::BalancerCall;
+use uturn_clouds::controller::BalancerCall;
 use uturn_lb::decide::Choice;
 use uturn_lb::rules;
 use uturn_model::lb::{Layer, Listener, Scope};

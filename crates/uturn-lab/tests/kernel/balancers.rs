@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use uturn_clouds::cloud::tke::profile::PROBE_RANGES;
 use uturn_lab::ProbeEnd;
-use uturn_lb::cloud::tke::profile::PROBE_RANGES;
 use uturn_model::lb::{
     Layer, ListenerProtocol, ProbeSource, Scheduler, Scope, Source, Target, TargetKind,
 };

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use uturn_lb::cloud::tke::TKE;
-use uturn_lb::cloud::tke::profile::clb;
-use uturn_lb::cloud::usual_network;
+use uturn_clouds::cloud::tke::TKE;
+use uturn_clouds::cloud::tke::profile::clb;
+use uturn_clouds::cloud::usual_network;
 use uturn_model::cluster::Provider;
 use uturn_model::dns::Dns;
 use uturn_model::lb::{Layer, Listener, ListenerProtocol, Rule, Scope, Target, TargetKind};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use uturn_clouds::cloud::tke::profile::{PROBE_RANGES, snat};
 use uturn_lab::{LabError, ProbeEnd, TargetHealth};
-use uturn_lb::cloud::tke::profile::{PROBE_RANGES, snat};
 use uturn_model::lb::{ListenerProtocol, ProbeSource, Scope, TargetKind};
 use uturn_model::network::{SecurityGroup, SecurityRule};
 use uturn_model::node::RpFilter;

@@ -10,8 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use uturn_clouds::cloud::tke::profile::snat;
 use uturn_lab::{LabError, MeasuredFlow, Plan};
-use uturn_lb::cloud::tke::profile::snat;
 use uturn_lb::config::Config;
 use uturn_model::node::RpFilter;
 use uturn_model::{Capture, Cluster, Flow, LoadBalancer, Name, Outcome, Protocol};

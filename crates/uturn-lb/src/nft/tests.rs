@@ -5,10 +5,10 @@ use uturn_model::lb::{Layer, ListenerProtocol, Rule, Scheduler, Target, TargetKi
 use uturn_model::{NamespacedName, ObjectKind, ObjectRef, Origin, Port};
 
 use super::*;
-use crate::cloud::tke::profile::clb;
 use crate::config::{RuleSettings, Stickiness};
 use crate::decide::Choice;
 use crate::hash::place_of;
+use crate::test_profile;
 
 /// A listener at 10.0.0.200:80 with targets that have these addresses and weights.
 pub(super) fn listener(targets: &[(String, u32)]) -> Forwarded {
@@ -31,7 +31,7 @@ pub(super) fn listener(targets: &[(String, u32)]) -> Forwarded {
         listener: Listener {
             port: Port::new(80).unwrap(),
             protocol: ListenerProtocol::Tcp,
-            profile: clb(Layer::L4),
+            profile: test_profile::profile(Layer::L4),
             rules: vec![rule],
         },
         settings: ListenerSettings::default(),

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use uturn_cloud::api::clb::{CreateLoadBalancerRequest, TagInfo};
-use uturn_lb::cloud::Owner;
-use uturn_lb::cloud::tke::annotations as keys;
+use uturn_clouds::cloud::Owner;
+use uturn_clouds::cloud::tke::annotations as keys;
 use uturn_model::{Family, Ingress};
 
 use super::{Maker, OwnerNote, parameters};

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use uturn_lb::cloud::Owner;
-use uturn_lb::cloud::tke::annotations::SPECIFY_PROTOCOL;
+use uturn_clouds::cloud::Owner;
+use uturn_clouds::cloud::tke::annotations::SPECIFY_PROTOCOL;
 use uturn_model::{Cluster, Name, NamespacedName, ObjectRef, Port, Service};
 
 use super::{Maker, owners};

@@ -1,7 +1,7 @@
 //! What is wrong with an object, with the documented codes.
 
-use uturn_lb::cloud::Owner;
-use uturn_lb::cloud::tke::annotations as keys;
+use uturn_clouds::cloud::Owner;
+use uturn_clouds::cloud::tke::annotations as keys;
 use uturn_model::ingress::{Backend, BackendPort};
 use uturn_model::service::ServiceKind;
 use uturn_model::{Ingress, NamespacedName, Service};

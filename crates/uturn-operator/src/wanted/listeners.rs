@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use uturn_lb::cloud::Owner;
+use uturn_clouds::cloud::Owner;
 use uturn_model::ingress::PathKind;
 use uturn_model::lb::{self, Layer, ListenerOverride, TargetKind};
 use uturn_model::{ObjectRef, Text};

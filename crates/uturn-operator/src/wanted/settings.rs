@@ -1,8 +1,8 @@
 //! What users set on listeners and rules, in the API's terms.
 
 use uturn_cloud::api::clb::HealthCheck;
-use uturn_lb::cloud::Owner;
-use uturn_lb::cloud::tke::annotations::PREVENT_LOOPBACK;
+use uturn_clouds::cloud::Owner;
+use uturn_clouds::cloud::tke::annotations::PREVENT_LOOPBACK;
 use uturn_model::Family;
 use uturn_model::lb::{
     Layer, ListenerOverride, ListenerProtocol, RuleOverride, Scheduler, StatedHealthCheck,

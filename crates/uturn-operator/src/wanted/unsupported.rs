@@ -1,8 +1,8 @@
 //! What annotations ask for and these controllers do not do. What would be served otherwise than
 //! it is asked for is not served at all; of the rest users are told.
 
-use uturn_lb::cloud::Owner;
-use uturn_lb::cloud::tke::{annotations as keys, pod_weights};
+use uturn_clouds::cloud::Owner;
+use uturn_clouds::cloud::tke::{annotations as keys, pod_weights};
 
 use super::{Maker, balancer};
 use crate::event::Event;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use uturn_lb::controller;
+use uturn_clouds::controller;
 use uturn_model::lb::{ListenerOverride, StatedProbeSource};
 use uturn_model::service::{IpMode, LbIngress, ServiceKind};
 use uturn_model::{Cluster, Family, Ingress, ObjectRef};

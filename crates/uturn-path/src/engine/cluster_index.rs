@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::OnceLock;
 
-use uturn_lb::local_addresses;
+use uturn_clouds::local_addresses;
 use uturn_model::{Cluster, Name, NamespacedName, Node, Pod};
 use uturn_netfilter::hash::{FastMap, FastSet};
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use uturn_lb::targets;
+use uturn_clouds::targets;
 use uturn_model::lb::Listener;
 use uturn_model::{Cluster, Family, LoadBalancer, NamespacedName};
 use uturn_netfilter::hash::FastMap;

@@ -4,7 +4,7 @@ use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
-use uturn_lb::{cloud, controller};
+use uturn_clouds::{cloud, controller};
 use uturn_model::ingress::PathKind;
 use uturn_model::{Assumption, Cluster, Ingress, NamespacedName, Port, Text};
 

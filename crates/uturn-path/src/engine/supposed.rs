@@ -1,6 +1,6 @@
 //! What the cluster supposes, and what uturn does not judge.
 
-use uturn_lb::controller;
+use uturn_clouds::controller;
 use uturn_model::{Assumption, Cluster, Text};
 
 use super::{ingress_assumptions, uncaptured};

@@ -9,7 +9,7 @@ mod connections;
 
 use std::time::Duration;
 
-use uturn_lb::ingress_controller::{self, ControllerRule, Dialled, RoutingResult, RuleBackend};
+use uturn_clouds::ingress_controller::{self, ControllerRule, Dialled, RoutingResult, RuleBackend};
 use uturn_model::controller::{ControllerListener, IngressController, Takes};
 use uturn_model::lb::Target;
 use uturn_model::route::{Direction, Leg, Place, Step, StepKind};

@@ -164,7 +164,7 @@ impl<'a> Walk<'_, 'a> {
             HealthQuestion::LocalEndpoint => {
                 let service = self.cluster.services.get(&rule.service)?;
                 let known = self.cluster.nodes.get(node).map_or(node, Node::name_for_proxy);
-                Some(uturn_lb::targets::has_ready_pod(self.cluster, service, known))
+                Some(uturn_clouds::targets::has_ready_pod(self.cluster, service, known))
             }
             HealthQuestion::LocalEndpointWithHeader => Some(false),
             HealthQuestion::ServiceProxy => Some(true),

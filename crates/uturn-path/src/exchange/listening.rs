@@ -9,7 +9,7 @@
 
 use std::net::SocketAddr;
 
-use uturn_lb::{local_addresses, stated};
+use uturn_clouds::{local_addresses, stated};
 use uturn_model::pod::ContainerPort;
 use uturn_model::{Node, Pod, Protocol};
 use uturn_netfilter::IpProtocol;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use uturn_lb::cloud;
+use uturn_clouds::cloud;
 use uturn_model::controller::{ProxyExpectation, Takes};
 use uturn_model::route::Leg;
 use uturn_model::{Assumption, AssumptionSubject, IpNet, NamespacedName, Outcome, Pod, Text};

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use uturn_lb::on_nodes::OnNodes;
+use uturn_clouds::on_nodes::OnNodes;
 use uturn_model::route::{Direction, Leg, Step, StepKind};
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Evidence, Family, Mechanism, Outcome, Pod, Service};

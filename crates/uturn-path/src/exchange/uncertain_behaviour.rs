@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use uturn_lb::cloud::{self, PageCheck};
+use uturn_clouds::cloud::{self, PageCheck};
 use uturn_model::lb::{BehaviourAssumption, Listener, Scheduler, Scope, Source, Target};
 use uturn_model::{Assumption, AssumptionSubject, Text};
 

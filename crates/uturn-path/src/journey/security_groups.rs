@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
+use uturn_clouds::cloud;
 use uturn_kubeproxy::pod_network;
-use uturn_lb::cloud;
 use uturn_model::network::{SecurityGroup, SecurityRule};
 use uturn_model::route::{Direction, Leg, Step, StepKind};
 use uturn_model::{Evidence, Family, Node, Protocol, Text};

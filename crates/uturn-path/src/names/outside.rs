@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
+use uturn_clouds::cloud::Owner;
+use uturn_clouds::controller;
 use uturn_dns::{Answer, Question, Rcode, Reply, Unknown};
-use uturn_lb::cloud::Owner;
-use uturn_lb::controller;
 use uturn_lb::rules::is_for_host;
 use uturn_model::route::StepKind;
 use uturn_model::{Assumption, Cluster, Evidence, Ingress, Service, Step};

@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use ipnet::IpNet;
+use uturn_clouds::local_addresses;
 use uturn_kubeproxy::pod_network::{self, TUNNEL};
-use uturn_lb::local_addresses;
 use uturn_model::network::NetworkMode;
 use uturn_model::network::first_host;
 use uturn_model::{Cluster, Family, Name, Node, Origin};

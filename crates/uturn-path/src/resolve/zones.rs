@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use uturn_lb::cloud::{self, Maker, ZoneAnswers};
+use uturn_clouds::cloud::{self, Maker, ZoneAnswers};
 use uturn_model::{Assumption, Node, Port, Service};
 
 use super::ResolvedTarget;

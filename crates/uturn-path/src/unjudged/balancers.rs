@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use uturn_lb::controller::{self, BalancerCall};
+use uturn_clouds::controller::{self, BalancerCall};
 use uturn_lb::rules::is_for_host;
 use uturn_model::{Destination, Evidence, Flow, Ingress};
 

@@ -1,7 +1,7 @@
 //! The ways in which kube-proxy may run: its mode, whose build it is, and whether it knows the
 //! ranges of pods.
 
-use uturn_lb::cloud;
+use uturn_clouds::cloud;
 use uturn_model::network::covering_each;
 use uturn_model::proxy::{CLUSTER_CIDR, LocalDetector, Variant};
 use uturn_model::service::Policy;

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use uturn_lb::cloud::tke::profile::clb;
+use uturn_clouds::cloud::tke::profile::clb;
 use uturn_model::ingress::PathKind;
 use uturn_model::lb::{Listener, ListenerProtocol, Rule, Scope, Source, Target, TargetKind};
 use uturn_model::{LoadBalancer, NamespacedName, ObjectKind, ObjectRef, Port};

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use uturn_lb::cloud::tke::profile::clb;
+use uturn_clouds::cloud::tke::profile::clb;
 use uturn_lb::config::{Config, ProxyVersion};
 use uturn_lb::event::{Event, ForwardedTarget};
 use uturn_model::lb::{

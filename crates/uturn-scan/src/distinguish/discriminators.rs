@@ -59,7 +59,7 @@ impl Discriminators {
         let mut node_labels: Vec<Labels> = Vec::new();
         for service in cluster.services.values() {
             nets.extend(&service.source_ranges);
-            let labels = uturn_lb::controller::target_labels(cluster, service);
+            let labels = uturn_clouds::controller::target_labels(cluster, service);
             node_labels.extend(labels.filter(|labels| !node_labels.contains(labels)));
         }
         let own: BTreeSet<&Text> = cluster

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 
-use uturn_lb::controller::is_target_before_ready;
+use uturn_clouds::controller::is_target_before_ready;
 use uturn_model::lb::{Target, TargetKind};
 use uturn_model::{Endpoint, Family, Name, Outcome, Route, Service, Share, Verdict};
 use uturn_netfilter::hash::{FastMap, FastSet};

@@ -113,12 +113,12 @@ impl NodeKey {
             is_nobodys: proxy_name.is_some(),
             hairpin: *hairpin,
             firewall: firewall.as_ref().map(|own| own.text.clone()),
-            is_excluded: uturn_lb::controller::excludes_node(cluster, node),
-            is_usual_target: uturn_lb::controller::is_usual_target(node),
+            is_excluded: uturn_clouds::controller::excludes_node(cluster, node),
+            is_usual_target: uturn_clouds::controller::is_usual_target(node),
             is_ready: *ready,
             lacks_announcer: *lacks_announcer,
-            announces: uturn_lb::announcers::seen_of(cluster, node),
-            targeted: uturn_lb::stated::targeted(cluster, node),
+            announces: uturn_clouds::announcers::seen_of(cluster, node),
+            targeted: uturn_clouds::stated::targeted(cluster, node),
             labels: discriminators
                 .node_labels
                 .iter()

@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use uturn_lb::controller;
+use uturn_clouds::controller;
 use uturn_model::lb::{Layer, Listener, LoadBalancer, LoadBalancerFact, Rule};
 use uturn_model::{Ingress, ObjectKind, ObjectRef, Service};
 use uturn_netfilter::IpProtocol;

@@ -307,7 +307,7 @@ mod tests {
 
     use std::fmt::Write as _;
 
-    use uturn_lb::controller;
+    use uturn_clouds::controller;
     use uturn_model::Protocol;
     use uturn_model::lb::{LoadBalancer, Scheduler};
     use uturn_snapshot::{Source, read};

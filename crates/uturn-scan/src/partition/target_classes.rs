@@ -23,7 +23,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use uturn_lb::controller::PodMarks;
+use uturn_clouds::controller::PodMarks;
 use uturn_model::{NamespacedName, Pod, Service, Text};
 use uturn_netfilter::hash::FastMap;
 

@@ -1,7 +1,7 @@
 //! Load balancers of several clouds in one cluster: each Service says by its class, its annotations
 //! and the form of its status whose it has.
 
-use uturn_lb::cloud::{Maker, is_left_to_balancer, maker_of};
+use uturn_clouds::cloud::{Maker, is_left_to_balancer, maker_of};
 use uturn_model::cluster::Provider;
 use uturn_model::lb::NamedAddress;
 use uturn_model::service::{IpMode, LbIngress, ServiceKind};

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use uturn_lb::cloud::{ALL, Maker, maker_of};
+use uturn_clouds::cloud::{ALL, Maker, maker_of};
 use uturn_model::cluster::Provider;
 use uturn_model::ingress::{Backend, BackendPort, Tls};
 use uturn_model::lb::NamedAddress;

@@ -1,6 +1,6 @@
 //! What decides which nodes and pods are targets of load balancers, and with which weights.
 
-use uturn_lb::cloud::tke::annotations as keys;
+use uturn_clouds::cloud::tke::annotations as keys;
 use uturn_model::{Cluster, Labels};
 
 use crate::dice::Dice;

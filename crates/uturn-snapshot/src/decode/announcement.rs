@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use uturn_lb::cloud;
+use uturn_clouds::cloud;
 use uturn_model::announcement::{AddressPool, Announcement};
 use uturn_model::{IpNet, NamespacedName, Selector, Text};
 

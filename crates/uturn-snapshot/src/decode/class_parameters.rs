@@ -1,7 +1,7 @@
 //! Objects of a cloud in which users set what holds for all Ingresses of a class. Which kinds these
 //! are, and which of their fields are read, the cloud's entry says.
 
-use uturn_lb::cloud;
+use uturn_clouds::cloud;
 use uturn_model::Text;
 
 use super::objects::Objects;

@@ -3,7 +3,7 @@
 
 use std::ops::ControlFlow;
 
-use uturn_lb::cloud;
+use uturn_clouds::cloud;
 use uturn_model::dns::{COREFILE_FOLDER, Corefile, CorefileFile};
 use uturn_model::{NamespacedName, Origin, Text};
 

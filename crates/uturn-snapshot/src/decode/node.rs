@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use uturn_lb::cloud;
+use uturn_clouds::cloud;
 use uturn_model::{Node, Text};
 
 use super::objects::Objects;

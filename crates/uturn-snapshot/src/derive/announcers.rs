@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use uturn_lb::cloud;
+use uturn_clouds::cloud;
 use uturn_model::pod::PodSpec;
 use uturn_model::{Announcements, Cloud, Extent, Name, WorkloadKind};
 

@@ -1,6 +1,6 @@
 //! The arguments of programs that make load balancers, where they decide what those do.
 
-use uturn_lb::cloud;
+use uturn_clouds::cloud;
 use uturn_model::pod::Container;
 use uturn_model::{Labels, Text};
 

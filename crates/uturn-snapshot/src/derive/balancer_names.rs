@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use uturn_lb::cloud::{self, IngressProduct, Maker, Product, Targets};
-use uturn_lb::controller;
+use uturn_clouds::cloud::{self, IngressProduct, Maker, Product, Targets};
+use uturn_clouds::controller;
 use uturn_model::cluster::Provider;
 use uturn_model::ingress::Backend;
 use uturn_model::lb::NamedAddress;

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use uturn_lb::cloud::{self, Owner};
-use uturn_lb::controller;
+use uturn_clouds::cloud::{self, Owner};
+use uturn_clouds::controller;
 use uturn_model::cluster::Provider;
 use uturn_model::ingress::Backend;
 use uturn_model::lb::{Scope, TargetNodes};

@@ -4,7 +4,7 @@
 mod gateway;
 mod traces;
 
-use uturn_lb::cloud::{self, cilium};
+use uturn_clouds::cloud::{self, cilium};
 use uturn_model::cluster::Provider;
 use uturn_model::{Basis, Cloud, Ingress, Known, Labels, Service};
 

@@ -1,6 +1,6 @@
 //! The nodes that announce the addresses of load balancers, where something says which they are.
 
-use uturn_lb::cloud::{Maker, maker_of};
+use uturn_clouds::cloud::{Maker, maker_of};
 use uturn_model::Known;
 use uturn_model::cluster::Provider;
 use uturn_model::service::ServiceKind;

@@ -1,7 +1,7 @@
 //! Which kind of load balancer a cloud's controller makes for an Ingress, and what the Ingress's paths
 //! mean to it.
 
-use uturn_lb::cloud;
+use uturn_clouds::cloud;
 use uturn_model::cluster::Provider;
 use uturn_model::gateway::AttachedRoute;
 use uturn_model::{Ingress, Known, Labels, NamespacedName, Text};

@@ -3,7 +3,7 @@
 
 use std::cell::LazyCell;
 
-use uturn_lb::controller;
+use uturn_clouds::controller;
 use uturn_model::ingress::Backend;
 use uturn_model::pod::Phase;
 use uturn_model::service::ServiceKind;

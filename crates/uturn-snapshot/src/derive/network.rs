@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use uturn_lb::cloud;
+use uturn_clouds::cloud;
 use uturn_model::network::{Network, NetworkMode, Plugin, covering_each};
 use uturn_model::service::ServiceKind;
 use uturn_model::{Family, Known, ProxyMode};

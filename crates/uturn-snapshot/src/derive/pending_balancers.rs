@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
 
-use uturn_lb::cloud::{self, CloudModel, ExpectedStatus, Owner};
+use uturn_clouds::cloud::{self, CloudModel, ExpectedStatus, Owner};
 use uturn_model::cluster::Provider;
 use uturn_model::lb::LoadBalancerFact;
 use uturn_model::service::{IpMode, LbIngress, ServiceKind};

@@ -7,7 +7,7 @@
 
 use std::net::IpAddr;
 
-use uturn_lb::cloud;
+use uturn_clouds::cloud;
 use uturn_model::network::{NetworkMode, Plugin, Transport, first_host};
 use uturn_model::{Family, IpNet, Known, Labels, Node, ObjectRef, Pod};
 

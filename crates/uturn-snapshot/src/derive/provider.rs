@@ -1,6 +1,6 @@
 //! Which cloud the cluster is in.
 
-use uturn_lb::cloud::{self, Observed};
+use uturn_clouds::cloud::{self, Observed};
 use uturn_model::Known;
 use uturn_model::cluster::Provider;
 use uturn_model::service::ServiceKind;

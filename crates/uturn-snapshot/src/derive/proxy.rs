@@ -1,7 +1,7 @@
 //! How kube-proxy is set: Facts, then its ConfigMap, then its command line, then habit.
 
 use ipnet::IpNet;
-use uturn_lb::cloud;
+use uturn_clouds::cloud;
 use uturn_model::cluster::Provider;
 use uturn_model::network::{Network, covering_each};
 use uturn_model::proxy::{CLUSTER_CIDR, LocalDetector, NodePortAddresses};

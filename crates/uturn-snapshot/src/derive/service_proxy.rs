@@ -4,7 +4,7 @@
 
 use std::net::IpAddr;
 
-use uturn_lb::cloud;
+use uturn_clouds::cloud;
 use uturn_model::pod::PodSpec;
 use uturn_model::proxy::Translates;
 use uturn_model::wording::count;

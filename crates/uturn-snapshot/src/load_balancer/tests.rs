@@ -7,7 +7,7 @@ mod schema;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use uturn_lb::cloud::USUAL_PROBE_RANGES;
+use uturn_clouds::cloud::USUAL_PROBE_RANGES;
 use uturn_lb::config::{
     AccessLog, CertificateFiles, Config, Forward, ForwardedFor, HttpMethod, ListenerSettings,
     Probe, ProcessSettings, ProxyVersion, RuleSettings, Stickiness,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use uturn_lb::cloud;
+use uturn_clouds::cloud;
 use uturn_lb::pattern::{Pattern, is_pattern};
 use uturn_model::ObjectKind;
 use uturn_model::lb::{ProbeRanges, ProbeSource, Source};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::ser::Formatter;
-use uturn_lb::cloud;
+use uturn_clouds::cloud;
 use uturn_lb::config::{self, BalancerConfig, Config, ListenerSettings, RuleSettings};
 use uturn_model::{LoadBalancer, lb};
 

@@ -5,7 +5,7 @@
 mod extent;
 mod pods;
 
-use uturn_lb::cloud::{Maker, f5, maker_of, tke};
+use uturn_clouds::cloud::{Maker, f5, maker_of, tke};
 use uturn_model::cluster::Provider;
 use uturn_model::network::NetworkMode;
 use uturn_model::proxy::LocalDetector;

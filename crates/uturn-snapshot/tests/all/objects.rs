@@ -6,7 +6,7 @@ mod kube_proxy;
 
 use std::path::PathBuf;
 
-use uturn_lb::cloud::tke;
+use uturn_clouds::cloud::tke;
 use uturn_model::ingress::{Backend, BackendPort, PathKind};
 use uturn_model::service::{IpMode, Policy, ServiceKind, TargetPort};
 use uturn_model::{

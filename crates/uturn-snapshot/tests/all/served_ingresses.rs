@@ -1,6 +1,6 @@
 //! An Ingress has an address exactly where the cloud's controller makes a load balancer for it.
 
-use uturn_lb::controller;
+use uturn_clouds::controller;
 use uturn_snapshot::{Source, read};
 
 /// A cluster in Tencent's cloud with one Ingress without a status.

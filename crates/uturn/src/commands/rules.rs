@@ -1,6 +1,6 @@
 //! `uturn rules`: what kube-proxy programs on a node.
 
-use uturn_lb::cloud;
+use uturn_clouds::cloud;
 use uturn_model::{DerivedFrom, Family, Known, Name, Origin, ProxyMode, ServiceProxy, Version};
 
 use super::suggest;

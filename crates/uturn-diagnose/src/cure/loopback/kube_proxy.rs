@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use uturn_lb::cloud::{KubeProxyBuilds, Maker};
+use uturn_clouds::cloud::{KubeProxyBuilds, Maker};
 use uturn_model::lb::StatedProbeSource;
 use uturn_model::service::ServiceKind;
 use uturn_model::shell::Command;
@@ -98,7 +98,7 @@ fn probes_follow(case: &Case<'_>, vip: IpAddr, made: Proposal) -> Proposal {
 pub(super) fn prevent_loopback(case: &Case<'_>) -> Option<Proposal> {
     let builds = cloud::builds(case.cluster())?;
     // The load balancer of a product has no such annotation.
-    let maker = uturn_lb::cloud::maker_of(case.service()?, &case.cluster().provider);
+    let maker = uturn_clouds::cloud::maker_of(case.service()?, &case.cluster().provider);
     if matches!(maker, Maker::Product(..)) {
         return None;
     }
@@ -140,7 +140,7 @@ pub(super) fn prevent_loopback(case: &Case<'_>) -> Option<Proposal> {
 pub(super) fn newer_kube_proxy(case: &Case<'_>) -> Option<Proposal> {
     let proxy = &case.cluster().proxy;
     let old = proxy.version.value;
-    let builds = uturn_lb::cloud::builds_of(proxy.variant.value)?;
+    let builds = uturn_clouds::cloud::builds_of(proxy.variant.value)?;
     if proxy.mode.value != ProxyMode::Ipvs || proxy.address_binding.honours_request() {
         return None;
     }

@@ -1,6 +1,6 @@
 //! Cures by `externalTrafficPolicy`.
 
-use uturn_lb::cloud::{Setting, SettingOf};
+use uturn_clouds::cloud::{Setting, SettingOf};
 use uturn_model::lb::TargetKind;
 use uturn_model::service::Policy;
 use uturn_model::{Family, ObjectRef, Service};
@@ -17,7 +17,7 @@ pub(super) fn policy_local(case: &Case<'_>) -> Option<Proposal> {
     if !targets.clone().any(|target| matches!(target.kind, TargetKind::NodePort(_))) {
         return None;
     }
-    let model = uturn_lb::cloud::model(case.cluster())?;
+    let model = uturn_clouds::cloud::model(case.cluster())?;
     let only_with_pods = model.annotation(Setting::NodesWithPods, SettingOf::Service)?;
     let is_whole =
         service.external_policy == Policy::Local && service.annotations.is(only_with_pods, "true");

@@ -67,7 +67,7 @@ pub(crate) fn cluster(nodes: u8) -> Cluster {
         listener_overrides: BTreeMap::new(),
         load_balancers: Vec::new(),
         network: Network {
-            plugin: known(uturn_lb::cloud::usual_network(NetworkMode::GlobalRouter)),
+            plugin: known(uturn_clouds::cloud::usual_network(NetworkMode::GlobalRouter)),
             mode: known(NetworkMode::GlobalRouter),
             transport: known(Transport::Underlay),
             transport_v6: None,

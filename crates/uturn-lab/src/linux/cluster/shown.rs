@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
-use uturn_lb::cloud::tke::annotations as keys;
+use uturn_clouds::cloud::tke::annotations as keys;
 
 use super::manifests::{kind, name, namespace};
 

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
-use uturn_lb::cloud::kube_proxy_builds;
+use uturn_clouds::cloud::kube_proxy_builds;
 use uturn_model::{AddressBinding, Cloud, Labels, Version};
 
 use super::api_client::client;

@@ -6,7 +6,7 @@
 //!
 //! A group without outbound rules admits all outbound packets.
 
-use uturn_lb::cloud;
+use uturn_clouds::cloud;
 use uturn_model::lb::{Listener, Scope, Source};
 use uturn_model::network::SecurityRule;
 use uturn_model::{Cluster, Family, IpNet, LoadBalancer, Protocol, Text};

@@ -188,7 +188,7 @@ mod tests {
     use std::net::SocketAddr;
 
     use proptest::prelude::*;
-    use uturn_lb::cloud::tke::profile::{clb, snat};
+    use uturn_clouds::cloud::tke::profile::{clb, snat};
     use uturn_lb::event::{Event, ProbeResult};
     use uturn_model::lb::{Layer, ListenerProtocol, Scope, TargetKind};
     use uturn_model::{NamespacedName, ObjectKind, ObjectRef, Port};

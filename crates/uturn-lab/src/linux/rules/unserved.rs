@@ -1,6 +1,6 @@
 //! Rules in front of load balancers that do not answer at ports which they do not serve.
 
-use uturn_lb::unserved::Unserved;
+use uturn_clouds::unserved::Unserved;
 use uturn_model::{Cluster, Family, LoadBalancer};
 
 /// How the chains of these rules begin.

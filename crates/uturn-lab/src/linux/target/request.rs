@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use uturn_lb::controller;
+use uturn_clouds::controller;
 use uturn_model::service::ServicePort;
 use uturn_model::{Cluster, Destination, Family, LoadBalancer, Port};
 

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use uturn_lb::unserved::Unserved;
+use uturn_clouds::unserved::Unserved;
 use uturn_model::route::{Leg, Step, StepKind};
 use uturn_model::{Assumption, Mechanism, Outcome};
 

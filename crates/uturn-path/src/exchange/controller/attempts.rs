@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use uturn_lb::ingress_controller::{Failure, given_up};
+use uturn_clouds::ingress_controller::{Failure, given_up};
 use uturn_model::controller::ControllerBehaviour;
 use uturn_model::route::{Direction, Place, Step, StepKind};
 use uturn_model::{Evidence, Hop, Mechanism, Outcome};

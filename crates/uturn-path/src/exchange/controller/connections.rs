@@ -1,7 +1,7 @@
 //! Connections through a controller whose rules are for them: its pod accepts the connection, opens one of
 //! its own to an endpoint, and passes on what is said, whatever that is.
 
-use uturn_lb::ingress_controller::ControllerRule;
+use uturn_clouds::ingress_controller::ControllerRule;
 use uturn_model::controller::Takes;
 use uturn_model::route::{Leg, Step, StepKind};
 use uturn_model::{Evidence, Mechanism, Outcome};

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use uturn_lb::cloud::{self, Maker, Owner};
-use uturn_lb::controller;
-use uturn_lb::ingress_controller::ControllerRules;
+use uturn_clouds::cloud::{self, Maker, Owner};
+use uturn_clouds::controller;
+use uturn_clouds::ingress_controller::ControllerRules;
 use uturn_lb::rules::{self, Router};
 use uturn_model::lb::{Layer, Listener, LoadBalancer};
 use uturn_model::{Cluster, Family, NamespacedName, Node, Port, Service};

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use uturn_lb::ingress_controller::{ControllerRule, ControllerRules, RoutingResult};
-use uturn_lb::stated::called_port;
+use uturn_clouds::ingress_controller::{ControllerRule, ControllerRules, RoutingResult};
+use uturn_clouds::stated::called_port;
 use uturn_model::controller::Takes;
 use uturn_model::lb::Delivery;
 use uturn_model::{Cluster, NamespacedName, ObjectRef, Pod, ProxyMode, Service};

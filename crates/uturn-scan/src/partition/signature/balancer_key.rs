@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use uturn_lb::cloud::{self, Owner};
-use uturn_lb::{announcers, controller};
+use uturn_clouds::cloud::{self, Owner};
+use uturn_clouds::{announcers, controller};
 use uturn_model::ingress::PathKind;
 use uturn_model::lb::{
     Listener, ListenerProtocol, LoadBalancer, LoadBalancerFact, Profile, Redirect, Rule,

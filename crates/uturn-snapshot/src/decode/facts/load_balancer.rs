@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use uturn_lb::stated::Kind;
+use uturn_clouds::stated::Kind;
 use uturn_model::lb::{Delivery, ListenerFact, LoadBalancerFact, StatedTargets, TargetNodes};
 use uturn_model::{Family, Port, Text};
 

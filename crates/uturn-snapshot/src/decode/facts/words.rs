@@ -1,6 +1,6 @@
 //! The words for values that only Facts state.
 
-use uturn_lb::cloud::{self, CloudEntry};
+use uturn_clouds::cloud::{self, CloudEntry};
 use uturn_model::cluster::Provider;
 use uturn_model::lb::{Delivery, ListenerProtocol, Scheduler, Scope, StatedProbeSource};
 use uturn_model::network::{NetworkMode, Plugin, Transport};

@@ -1,6 +1,6 @@
 //! What serves the Gateways of a class.
 
-use uturn_lb::cloud;
+use uturn_clouds::cloud;
 use uturn_model::Ingress;
 
 use super::Maker;

@@ -1,5 +1,5 @@
 //! What controllers in the cluster leave behind, as tables. What clouds leave behind is in
-//! `uturn_lb::cloud`.
+//! `uturn_clouds::cloud`.
 
 /// How controllers of Ingress classes begin whose pods serve Ingresses.
 pub(super) const CONTROLLERS: &[(&str, &str)] = &[

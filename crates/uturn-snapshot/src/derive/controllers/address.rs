@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use uturn_lb::cloud;
+use uturn_clouds::cloud;
 use uturn_model::cluster::Provider;
 use uturn_model::service::{IpMode, LbIngress, ServiceKind};
 use uturn_model::{Family, IngressController, Known, NamespacedName, Pod, Service};

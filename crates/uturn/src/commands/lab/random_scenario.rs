@@ -10,8 +10,8 @@ mod network;
 mod services;
 
 use serde_json::{Value, json};
+use uturn_clouds::cloud::CloudEntry;
 use uturn_dice::Dice;
-use uturn_lb::cloud::CloudEntry;
 use uturn_model::ProxyMode;
 
 use network::Network;
@@ -293,7 +293,7 @@ mod tests {
             assert!(words.contains(word), "no scenario has {word}");
         }
         let described = |entry: &&CloudEntry| entry.model.is_some() || !entry.products.is_empty();
-        for entry in uturn_lb::cloud::ALL.into_iter().filter(described) {
+        for entry in uturn_clouds::cloud::ALL.into_iter().filter(described) {
             assert!(words.contains(entry.cloud.word()), "no scenario is in {}", entry.cloud.name());
         }
     }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use uturn_lb::cloud;
+use uturn_clouds::cloud;
 use uturn_model::lb::{ListenerFact, LoadBalancerFact, Source};
 use uturn_model::proxy::CLUSTER_CIDR;
 use uturn_model::{Cluster, Destination, Origin, ProxyMode, Verdict};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use uturn_clouds::controller::{self, BalancerCall};
 use uturn_lab::agree::{Agreement, agrees, within};
 use uturn_lab::{MeasuredFlow, TargetHealth};
-use uturn_lb::controller::{self, BalancerCall};
 use uturn_model::{Destination, Flow, Mechanism, Outcome};
 use uturn_path::{Engine, Health};
 use uturn_snapshot::scenario::Case;

@@ -1,8 +1,8 @@
 //! The clouds that drawn clusters are in, and what their controllers are asked for.
 
 use serde_json::{Value, json};
+use uturn_clouds::cloud::{self, CloudEntry, Setting, SettingOf};
 use uturn_dice::Dice;
-use uturn_lb::cloud::{self, CloudEntry, Setting, SettingOf};
 
 /// Every second time one with a model, else any whose load balancers are described by products.
 pub(super) fn random(dice: &mut Dice) -> &'static CloudEntry {

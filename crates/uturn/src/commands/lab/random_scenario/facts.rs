@@ -9,7 +9,7 @@ use super::Cluster;
 
 /// Facts of a cluster.
 pub(super) fn random(dice: &mut Dice, cluster: &Cluster) -> Value {
-    let variants: Vec<&str> = uturn_lb::cloud::variants().map(Variant::word).collect();
+    let variants: Vec<&str> = uturn_clouds::cloud::variants().map(Variant::word).collect();
     let mut facts = json!({
         "provider": cluster.cloud.cloud.word(),
         "kubeProxy": {

@@ -3,7 +3,7 @@
 use uturn_dice::Dice;
 
 use serde_json::{Value, json};
-use uturn_lb::cloud::{CloudEntry, Setting, SettingOf, StatusShape};
+use uturn_clouds::cloud::{CloudEntry, Setting, SettingOf, StatusShape};
 
 use super::cloud;
 use super::{Cluster, Vip};

@@ -5,7 +5,7 @@ use uturn_model::gateway::RouteRedirect;
 use uturn_model::ingress::{BackendPort, PathKind};
 use uturn_model::{NamespacedName, ObjectRef, Port, Text};
 
-use crate::rules::Conditions;
+use uturn_lb::rules::Conditions;
 
 /// The status of requests whose route has no valid backend, as the Gateway API prescribes it.
 const INVALID_BACKEND: u16 = 500;

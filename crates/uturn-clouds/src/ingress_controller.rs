@@ -23,7 +23,7 @@ pub use serve::{ControllerRules, RoutingResult};
 use crate::addresses::addresses;
 use crate::cloud::{HTTP, HTTPS, Owner};
 use crate::ingress_call::IngressCall;
-use crate::rules;
+use uturn_lb::rules;
 
 /// Completes a call of an Ingress that a controller in the cluster serves: by TLS where the host has
 /// it, at the port of the Service that has the Ingress's address.

@@ -10,8 +10,8 @@ use uturn_model::{Cluster, Ingress, IngressController, Text};
 use super::annotations::PATTERN;
 use super::{ControllerRule, ingress, routes};
 use crate::cloud::HTTPS;
-use crate::pattern::is_pattern;
-use crate::rules;
+use uturn_lb::pattern::is_pattern;
+use uturn_lb::rules;
 
 /// How an ingress controller handles a request.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,7 +4,7 @@ use uturn_model::ingress::{Backend, PathKind};
 use uturn_model::{Ingress, IngressController, NamespacedName, Text};
 
 use super::{BackendRef, ControllerRule, RuleBackend, annotations};
-use crate::rules;
+use uturn_lb::rules;
 
 /// The rules of an Ingress as a controller reads it.
 pub(super) fn rules_of(controller: &IngressController, ingress: &Ingress) -> Vec<ControllerRule> {
