@@ -51,7 +51,7 @@ pub(crate) fn run() -> Result<Outcome, Failure> {
 /// What compares this repository's own facts with those that the clients bring.
 fn facts(sources: &Path, installed: &Installed) -> [Command; 2] {
     let python = |file: &str| installed.python(&sources.join("python").join(file));
-    let own = shell::root().join("crates").join("uturn-cloud");
+    let own = shell::root().join("crates/cloud/cloud");
     let (mut schema, mut codes) = (python("schema.py"), python("codes.py"));
     schema.arg(&own);
     codes.arg(&own).arg(sources.join("go"));

@@ -1,6 +1,6 @@
 //! `fuzz`: the targets of `fuzz/` under libFuzzer. Without a nightly toolchain or
 //! cargo-fuzz little is lost: `cargo xtask test` runs the same functions over the same seeds
-//! and a fixed count of mutants (crates/uturn-fuzz).
+//! and a fixed count of mutants (crates/lab/fuzz).
 //!
 //! `fuzz --short`: those functions over a count of mutants that belong to the commit, some whole commands, and
 //! small texts that describe large clusters, which needs neither.
@@ -67,7 +67,7 @@ pub(crate) fn commands(count: u64) -> Result<Outcome, Failure> {
     optimised(&["--bin", "uturn-commands"], &[count.to_string(), clock()])
 }
 
-/// Runs a program of `crates/uturn-fuzz` from a build that is fast, and in which what overflows panics.
+/// Runs a program of `crates/lab/fuzz` from a build that is fast, and in which what overflows panics.
 fn optimised(program: &[&str], words: &[String]) -> Result<Outcome, Failure> {
     let mut run = shell::plain_cargo(&["run", "--profile", "fuzz", "-p", "uturn-fuzz"]);
     shell::run(run.args(program).arg("--").args(words))?;

@@ -2,6 +2,7 @@
 //! errors here and nowhere else, so that they do not interrupt work on a change.
 
 mod circles;
+mod rooms;
 mod source;
 mod use_lines;
 mod vendor_names;
@@ -11,6 +12,7 @@ use crate::shell::{self, Failure};
 
 pub(crate) fn run() -> Result<Outcome, Failure> {
     let structure = circles::check();
+    let rooms = rooms::check();
     let vendors = vendor_names::check();
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     // What the first command of README.md builds.
@@ -25,7 +27,7 @@ pub(crate) fn run() -> Result<Outcome, Failure> {
         shell::plain_cargo(&small),
         doc,
     ]);
-    all([structure, vendors, tools]).map(|()| Outcome::Complete)
+    all([structure, rooms, vendors, tools]).map(|()| Outcome::Complete)
 }
 
 /// Fails with the reasons of all that failed.

@@ -8,9 +8,12 @@ use crate::shell::{self, Failure};
 
 /// The `src` folders of all crates, xtask's own among them.
 pub(super) fn crates() -> Result<Vec<PathBuf>, Failure> {
-    let mut folders = vec![shell::root().join("xtask").join("src")];
-    for entry in entries(&shell::root().join("crates"))? {
-        folders.push(entry.join("src"));
+    let crates = shell::root().join("crates");
+    let mut folders = vec![shell::root().join("xtask/src"), crates.join("uturn/src")];
+    for room in entries(&crates)? {
+        for entry in entries(&room)? {
+            folders.push(entry.join("src"));
+        }
     }
     folders.retain(|folder| folder.is_dir());
     folders.sort();

@@ -1,6 +1,6 @@
 //! A cloud is named in its own folder only.
 //!
-//! Each folder below `crates/uturn-clouds/src/cloud` has a file `NAMES` with the names of its
+//! Each folder below `crates/analysis/clouds/src/cloud` has a file `NAMES` with the names of its
 //! vendor and its products, one a line; a star at the end stands for any ending. No other
 //! source of a crate or of xtask may use one of them as a word or as a part of an identifier,
 //! in code, texts or comments. Where two clouds have the same name for a product, it stands in the
@@ -15,7 +15,7 @@ use super::source;
 use crate::shell::{self, Failure};
 
 pub(super) fn check() -> Result<(), Failure> {
-    let clouds = clouds(&shell::root().join("crates/uturn-clouds/src/cloud"))?;
+    let clouds = clouds(&shell::root().join("crates/analysis/clouds/src/cloud"))?;
     let mut offenders = Vec::new();
     for folder in source::crates()? {
         for file in source::files(&folder)? {
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn every_folder_has_names() {
-        let clouds = clouds(&shell::root().join("crates/uturn-clouds/src/cloud")).unwrap();
+        let clouds = clouds(&shell::root().join("crates/analysis/clouds/src/cloud")).unwrap();
         assert!(!clouds.is_empty());
         for cloud in clouds {
             // Its own word may be that of a pod network too, which other code names.

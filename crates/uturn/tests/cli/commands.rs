@@ -274,7 +274,7 @@ fn rules_of_every_mode() {
 
 #[test]
 fn walk_through_a_capture() {
-    const NODE: &str = "crates/uturn-netfilter/tests/golden/ipvs-n1";
+    const NODE: &str = "crates/analysis/netfilter/tests/golden/ipvs-n1";
     let walk = json(&[
         "walk",
         "--capture",

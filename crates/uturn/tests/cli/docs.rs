@@ -277,7 +277,7 @@ fn exists(word: &str, files: &[String]) -> Option<bool> {
     if let Some((krate, rest)) = word.split_once("::") {
         let krate = krate.strip_prefix("uturn_").or_else(|| krate.strip_prefix("uturn-"))?;
         let item = rest.split(|c: char| c != '_' && !c.is_alphanumeric()).next()?;
-        let source = format!("crates/uturn-{krate}/src");
+        let source = format!("{}/src", crate_folder(krate)?);
         let module = [format!("{source}/{item}.rs"), format!("{source}/{item}/mod.rs")];
         let lib = fs::read_to_string(root().join(source).join("lib.rs")).unwrap_or_default();
         let is_item = lib.contains(&format!("fn {item}(")) || lib.contains(&format!("{item};"));
@@ -287,7 +287,7 @@ fn exists(word: &str, files: &[String]) -> Option<bool> {
     if word.contains('/') && FOLDERS.contains(&first) {
         return Some(root().join(word).exists());
     }
-    if word.contains('/') && (first == "uturn" || first.starts_with("uturn-")) {
+    if word.contains('/') && root().join("crates").join(first).is_dir() {
         return Some(root().join("crates").join(word).exists());
     }
     // ARCHITECTURE.md tells how to add this cloud.
@@ -295,14 +295,22 @@ fn exists(word: &str, files: &[String]) -> Option<bool> {
     is_source.then(|| files.iter().any(|file| file.ends_with(&format!("/{word}"))))
 }
 
+/// The folder of a crate, whose name has the prefix no longer.
+fn crate_folder(name: &str) -> Option<String> {
+    let rooms = fs::read_dir(root().join("crates")).unwrap();
+    let mut rooms = rooms.map(|room| room.unwrap().file_name().into_string().unwrap());
+    let room = rooms.find(|room| root().join("crates").join(room).join(name).is_dir())?;
+    Some(format!("crates/{room}/{name}"))
+}
+
 /// The check of names finds what is missing.
 #[test]
 fn names_of_missing_files_are_found() {
     let files = source_files();
-    for there in ["uturn-path/src/journey.rs", "uturn_lb::decide", "decide.rs", "docs/schema"] {
+    for there in ["analysis/path/src/journey.rs", "uturn_lb::decide", "decide.rs", "docs/schema"] {
         assert_eq!(exists(there, &files), Some(true), "{there}");
     }
-    for missing in ["uturn-path/src/travel.rs", "uturn-path::travel", "travel.rs", "docs/none"] {
+    for missing in ["analysis/path/src/travel.rs", "uturn-path::travel", "travel.rs", "docs/none"] {
         assert_eq!(exists(missing, &files), Some(false), "{missing}");
     }
     for other in ["uturn scan", "aws/mod.rs", "fuzz/corpus/NAME/", "Kernel::walk", "--all"] {

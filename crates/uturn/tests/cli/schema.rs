@@ -195,7 +195,7 @@ fn checklists_conform() {
 
 #[test]
 fn walks_conform() {
-    let capture = "crates/uturn-netfilter/tests/golden/iptables-n1";
+    let capture = "crates/analysis/netfilter/tests/golden/iptables-n1";
     for (src, dst) in [
         ("10.1.1.10:4000", "172.16.0.10:80"),
         ("10.0.0.5:4000", "10.0.0.11:30080"),

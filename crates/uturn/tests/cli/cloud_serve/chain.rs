@@ -3,7 +3,7 @@
 //! object's condition, an event, both `/readyz` and both `/metrics` say so, and after it was mended
 //! all is fine again by itself.
 
-#[path = "../../../../uturn-kube/tests/kube/server/mod.rs"]
+#[path = "../../../../cloud/kube/tests/kube/server/mod.rs"]
 #[expect(dead_code, reason = "the controllers' own tests use the rest")]
 mod server;
 mod world;

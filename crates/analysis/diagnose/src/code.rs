@@ -1,0 +1,371 @@
+//! The codes of findings: stable, one for each thing that people have to act on.
+//!
+//! The table below is the only place that knows the numbers. A new code is one entry in it and
+//! one page in `pages/`, named after the number.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+use uturn_model::route::StepKind;
+use uturn_model::shell::Command;
+use uturn_model::{Mechanism, ObjectKind, Verdict};
+use uturn_path::is_unseen;
+
+/// Writes [`Code`] and its table. An entry is the number, the title and the severity of a code,
+/// then the mechanisms that it is the code of (`for`), and the codes that say less about the
+/// same object, whose place it takes (`replaces`).
+macro_rules! codes {
+    ($(
+        #[doc = $doc:literal]
+        $code:ident = $number:literal, $title:literal, $severity:ident
+        $(, for $($mechanism:ident)+)?
+        $(, replaces $($less:ident)+)?;
+    )*) => {
+        /// What a finding is.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Code {
+            $(#[doc = $doc] $code,)*
+        }
+
+        /// An entry for each code, in the order of the codes.
+        const TABLE: &[Entry] = &[$(Entry {
+            code: Code::$code,
+            name: concat!("UT", $number),
+            title: $title,
+            severity: Severity::$severity,
+            page: include_str!(concat!("../pages/UT", $number, ".md")),
+            mechanisms: &[$($(Mechanism::$mechanism,)+)?],
+            replaces: &[$($(Code::$less,)+)?],
+        },)*];
+    };
+}
+
+codes! {
+    /// An Ingress sends a request back to the node of its own client.
+    IngressLoopback = 101, "Ingress loopback", Error, for AsymmetricReturn;
+    /// The load balancer of a Service sends a request back to the node of its own client.
+    ServiceLoopback = 102, "Service loopback", Error, for AsymmetricReturn;
+    /// A load balancer may pick none of its targets.
+    NoCandidate = 103, "no candidate", Error, for NoCandidate;
+    /// A node drops packets whose source is an address of its own.
+    LocalSourceDropped = 104, "local source dropped", Error, for LocalSourceDrop;
+    /// A node drops packets that arrive on another interface than replies would leave by.
+    ReversePathFilter = 105, "reverse-path filter", Error, for ReversePathFilter;
+    /// Calls bypass the load balancer that would have ended TLS.
+    TlsBypassed = 106, "TLS bypassed", Error, for TlsBypassed;
+    /// Calls bypass a load balancer that would have done something to them.
+    BalancerBypassed = 107, "load balancer bypassed", Info;
+    /// A server expects the PROXY header of a load balancer that calls bypass.
+    ProxyHeaderLost = 108, "PROXY header lost", Error, for ProxyHeader;
+    /// A load balancer hands on packets with its own address to nodes that do not know it.
+    VipUnknown = 109, "load balancer's address unknown to its nodes", Error, for VipUnknown;
+    /// Health checks get no answer from healthy targets.
+    ProbeBlackhole = 201, "probe blackhole", Warning, for ProbeBlackhole;
+    /// kube-proxy does not know the annotation that asks it to prevent loopback.
+    RequestUnheard = 202, "prevent-loopback has no effect", Warning;
+    /// A load balancer has no targets.
+    NoTargets = 203, "load balancer without targets", Error, replaces NoCandidate NoEndpoints;
+    /// Nodes without an endpoint are targets although the policy is Local.
+    AllNodesRegistered = 204, "policy Local with every node registered", Info;
+    /// Two Services claim one listener.
+    TwoOwners = 205, "two owners of one listener", Warning;
+    /// A load balancer ejects a healthy target because calls of one client fail.
+    HealthyTargetEjected = 206, "healthy target ejected", Warning;
+    /// Health checks ask for what no healthy target answers.
+    CheckCannotPass = 207, "health check that cannot pass", Warning;
+    /// A load balancer has an address in a zone without a target.
+    ZoneWithoutTarget = 208, "zone without a target", Warning;
+    /// A Service has no endpoints.
+    NoEndpoints = 311, "Service without endpoints", Warning, for NoEndpoint;
+    /// No process listens on the port.
+    WrongPort = 312, "wrong port", Error, for WrongPort;
+    /// No selected pod has a port of that name.
+    NamedPortMissing = 313, "named port missing", Error, replaces NoEndpoints WrongPort;
+    /// No rule of an Ingress matches the host and path.
+    NoRuleForPath = 401, "no rule for this host and path", Error, for NoRuleForPath;
+    /// An Ingress leads to a Service or port that does not exist.
+    BackendMissing = 402, "backend missing", Error, replaces NoCandidate NoEndpoints;
+    /// A name has no address.
+    NameNotFound = 501, "name not found", Error, for NameUnresolved;
+    /// A rule of a node's own firewall stops packets.
+    NodeFirewall = 601, "node firewall", Error, for Firewall;
+    /// A node lacks the rules of a Service.
+    RulesMissing = 602, "rules missing on a node", Error, for RuleMissing;
+    /// A bridge passes replies without the rules that would translate them back.
+    ReplyUnseen = 603, "answers that no rule sees", Error, for AsymmetricReturn;
+    /// A node does not forward packets.
+    NotForwarding = 604, "the node does not forward", Error;
+    /// A node's rules lead to other endpoints than the cluster has.
+    EndpointsDiffer = 605, "other endpoints than the cluster's", Error;
+    /// A node has rules of a Service that is gone.
+    StaleService = 606, "rules of a Service that is gone", Warning;
+    /// Two kube-proxies have left rules on a node.
+    TwoKubeProxies = 607, "rules of two kube-proxies", Warning;
+    /// kube-proxy runs in another mode than the one it is configured for.
+    OtherMode = 608, "kube-proxy in another mode", Warning;
+    /// The device of IPVS mode has other addresses than the cluster's Services.
+    BoundAddresses = 609, "other addresses on kube-ipvs0", Error;
+    /// A sysctl that kube-proxy sets has another value.
+    KernelSetting = 610, "a sysctl that kube-proxy sets differs", Warning;
+    /// Connection tracking has no room for more connections, or nearly none.
+    ConntrackFull = 611, "connection tracking is nearly full", Warning;
+    /// A node's agent masquerades other traffic than Facts state.
+    MasqueradeDiffers = 612, "masqueraded otherwise than stated", Warning;
+    /// A bridge does not send a pod's frames back to it.
+    HairpinOff = 613, "hairpin mode off", Error, for HairpinOff;
+    /// No route leads to the destination.
+    NoRoute = 701, "no route", Error, for NoRoute;
+    /// A security group stops packets.
+    SecurityGroup = 702, "security group", Error, for SecurityGroup;
+    /// A node has no bandwidth to the internet.
+    NoBandwidth = 703, "no bandwidth to the internet", Error, for NoBandwidth;
+    /// Nodes cannot reach each other's pods.
+    CrossNode = 704, "nodes cannot reach each other's pods", Error, for CrossNode;
+    /// Flows that were not walked because the cluster is too large.
+    NotExamined = 901, "not checked", Info;
+    /// Flows that have no verdict because something is not given or not modelled.
+    NotJudged = 902, "not judged", Info, for NotModelled NotGiven;
+}
+
+/// What is known about a code.
+struct Entry {
+    code: Code,
+    name: &'static str,
+    title: &'static str,
+    severity: Severity,
+    page: &'static str,
+    mechanisms: &'static [Mechanism],
+    replaces: &'static [Code],
+}
+
+impl Code {
+    /// Every code, in the order of the numbers.
+    pub fn all() -> impl ExactSizeIterator<Item = Self> {
+        TABLE.iter().map(|entry| entry.code)
+    }
+
+    /// The code for a mechanism that affects clients of a kind of object.
+    pub fn of(mechanism: Mechanism, target: ObjectKind) -> Self {
+        if mechanism == Mechanism::AsymmetricReturn && target != ObjectKind::Ingress {
+            return Self::ServiceLoopback;
+        }
+        let entry = TABLE.iter().find(|entry| entry.mechanisms.contains(&mechanism));
+        entry.expect("a test finds a code for each mechanism").code
+    }
+
+    /// The code for health checks that die of these mechanisms, whatever stops them: those that ask
+    /// wrongly are told apart from those that get lost.
+    pub(crate) fn of_checks(mechanisms: &[Mechanism]) -> Self {
+        match mechanisms {
+            [Mechanism::ProxyHeader | Mechanism::NoRuleForPath] => Self::CheckCannotPass,
+            _ => Self::ProbeBlackhole,
+        }
+    }
+
+    /// The codes for what goes wrong in a verdict that has its steps.
+    pub fn of_verdict(verdict: &Verdict, target: ObjectKind) -> Vec<Self> {
+        let is_unseen = Self::is_reply_unseen(verdict);
+        let mechanisms = verdict.mechanisms.iter();
+        mechanisms.map(|mechanism| Self::of_reply(*mechanism, target, is_unseen)).collect()
+    }
+
+    /// The code for a mechanism, where it is known whether a bridge hides replies from rules.
+    pub(crate) fn of_reply(mechanism: Mechanism, target: ObjectKind, is_unseen: bool) -> Self {
+        match mechanism {
+            Mechanism::AsymmetricReturn if is_unseen => Self::ReplyUnseen,
+            _ => Self::of(mechanism, target),
+        }
+    }
+
+    /// Whether replies bypass the load balancer because a bridge hides them from rules.
+    pub(crate) fn is_reply_unseen(verdict: &Verdict) -> bool {
+        let hops = verdict.routes.iter().flat_map(|route| &route.hops);
+        let mut steps = hops.flat_map(|hop| &hop.steps);
+        steps.any(|step| step.kind == StepKind::Turn && is_unseen(&step.by))
+    }
+
+    /// Its name: `UT101`.
+    pub fn as_str(self) -> &'static str {
+        self.entry().name
+    }
+
+    /// Its title.
+    pub fn title(self) -> &'static str {
+        self.entry().title
+    }
+
+    /// How bad such a finding is, unless something about it says otherwise.
+    pub fn severity(self) -> Severity {
+        self.entry().severity
+    }
+
+    /// The page that explains it.
+    pub fn page(self) -> &'static str {
+        self.entry().page
+    }
+
+    /// The mechanisms that it is the code of.
+    pub fn mechanisms(self) -> &'static [Mechanism] {
+        self.entry().mechanisms
+    }
+
+    /// The codes that say less about the same object, whose place this code takes.
+    pub fn replaces(self) -> &'static [Self] {
+        self.entry().replaces
+    }
+
+    /// The command that prints its page.
+    pub fn explain(self) -> Command {
+        Command::new("uturn explain").value(self)
+    }
+
+    fn entry(self) -> &'static Entry {
+        &TABLE[self as usize]
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Code {
+    type Err = UnknownCode;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::all().find(|code| code.as_str().eq_ignore_ascii_case(text)).ok_or(UnknownCode)
+    }
+}
+
+/// The text is no code of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("not a code of a finding")]
+pub struct UnknownCode;
+
+/// How severe a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Worth knowing.
+    Info,
+    /// No call fails yet.
+    Warning,
+    /// Calls fail or take seconds.
+    Error,
+}
+
+impl Severity {
+    /// As the command line spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn entries_are_in_the_order_of_codes_and_numbers() {
+        for (at, entry) in TABLE.iter().enumerate() {
+            assert_eq!(entry.code as usize, at);
+        }
+        assert!(TABLE.is_sorted_by(|entry, next| entry.name < next.name));
+        assert_eq!(Code::IngressLoopback.to_string(), "UT101");
+        assert_eq!("ut603".parse(), Ok(Code::ReplyUnseen));
+        assert_eq!("UT999".parse::<Code>(), Err(UnknownCode));
+    }
+
+    #[test]
+    fn each_mechanism_has_one_code() {
+        for mechanism in Mechanism::ALL {
+            let codes: Vec<Code> =
+                Code::all().filter(|code| code.mechanisms().contains(&mechanism)).collect();
+            match mechanism {
+                Mechanism::AsymmetricReturn => assert_eq!(
+                    codes,
+                    [Code::IngressLoopback, Code::ServiceLoopback, Code::ReplyUnseen]
+                ),
+                _ => assert_eq!(codes, [Code::of(mechanism, ObjectKind::Service)], "{mechanism}"),
+            }
+        }
+        let of_ingress = Code::of(Mechanism::AsymmetricReturn, ObjectKind::Ingress);
+        assert_eq!(of_ingress, Code::IngressLoopback);
+    }
+
+    /// A code is written as a variant of [`Code`]; its number is known to the table only. The
+    /// examples in the help of the command line are text, and tests may quote it.
+    #[test]
+    fn no_other_source_has_a_number() {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let members = |folder: &Path| {
+            let entries = std::fs::read_dir(folder).unwrap();
+            entries
+                .map(|entry| entry.unwrap().path())
+                .filter(|path| path.is_dir())
+                .collect::<Vec<_>>()
+        };
+        let rooms = members(&crates).into_iter().filter(|room| !room.ends_with("uturn"));
+        let mut folders: Vec<_> =
+            rooms.flat_map(|room| members(&room)).map(|member| member.join("src")).collect();
+        folders.push(crates.join("uturn/src"));
+        let mut files = 0;
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).unwrap() {
+                let path = entry.unwrap().path();
+                let is_text = [
+                    "uturn/src/cli.rs",
+                    "support/testing/src/node_faults.rs",
+                    "any_text.rs",
+                    "probe_forms.rs",
+                    "tests.rs",
+                ]
+                .iter()
+                .any(|end| path.ends_with(end));
+                if path.is_dir() {
+                    folders.push(path);
+                } else if !is_text {
+                    let source = std::fs::read_to_string(&path).unwrap();
+                    let code = source.split("#[cfg(test)]").next().unwrap();
+                    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+                    let number = lines.flat_map(numbers).next();
+                    assert!(number.is_none(), "{number:?} in {}", path.display());
+                    files += 1;
+                }
+            }
+        }
+        assert!(files > 300, "{files}");
+        assert_eq!(numbers("see UT101, UTC102 and UT9").collect::<Vec<_>>(), ["UT101"]);
+    }
+
+    fn numbers(line: &str) -> impl Iterator<Item = &str> {
+        let words = line.split(|c: char| !c.is_ascii_alphanumeric());
+        words.filter(|word| {
+            let number = word.strip_prefix("UT").unwrap_or_default();
+            number.len() == 3 && number.bytes().all(|byte| byte.is_ascii_digit())
+        })
+    }
+
+    /// No code is replaced by one that is itself replaced: one pass is enough.
+    #[test]
+    fn what_replaces_is_not_replaced() {
+        for code in Code::all() {
+            for less in code.replaces() {
+                assert!(less.replaces().is_empty(), "{code} replaces {less}");
+            }
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Findings and cures of whole clusters.
+
+#![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
+
+mod analysis;
+mod balancers;
+mod captured;
+mod causes;
+mod common;
+#[path = "../../../scan/tests/classes/dice.rs"]
+mod dice;
+mod doubts;
+mod evidence;
+mod large;
+mod large_cures;
+mod outside;
+mod prepared;
+mod random;
+mod refusals;
+mod repairs;
+mod rows;
+mod scenarios;
+mod unseen;

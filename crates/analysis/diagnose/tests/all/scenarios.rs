@@ -1,0 +1,315 @@
+//! Every scenario of the tree: what is found in each flow that fails, which cures are offered,
+//! and how the flow ends after each.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use crate::common::{case_of, case_state, scenarios};
+use uturn_diagnose::cure::{self, Case, Cure, TrialBase};
+use uturn_diagnose::{Severity, cases, check, diagnose};
+use uturn_model::{Cluster, NamespacedName, ObjectKind, Outcome, Pod, Share};
+use uturn_path::Engine;
+use uturn_scan::Scanner;
+use uturn_snapshot::{Manifests, Source};
+
+#[test]
+fn every_failing_flow_has_its_cures() {
+    let mut text = String::new();
+    for (source, scenario) in scenarios() {
+        let mut before: Vec<String> = Vec::new();
+        // The smallest and the largest say all that sizes say.
+        let sizes: Vec<usize> = scenario.cases.iter().map(|case| case.nodes).collect();
+        let kept = [sizes.iter().min().copied(), sizes.iter().max().copied()];
+        for case in scenario.cases.iter().filter(|case| kept.contains(&Some(case.nodes))) {
+            let manifests = case_of(&source, &scenario, case);
+            let cluster = manifests.cluster().unwrap();
+            let engine = Engine::new(&cluster).unwrap();
+            let base = TrialBase::new(&manifests, &engine);
+            let (mut all, mut seen) = (String::new(), Vec::new());
+            for expected in &case.flows {
+                let is_fine = |outcome: &(Outcome, Share)| outcome.0.is_fine();
+                if expected.outcomes.iter().all(is_fine) {
+                    continue;
+                }
+                let case = Case::flow(&manifests, &engine, expected.flow.clone()).unwrap();
+                let code = case.codes().into_iter().next();
+                let code = code.unwrap_or_else(|| panic!("{}: {:?}", scenario.name, expected.flow));
+                let line = format!(
+                    "  {} → {}: {code} {}\n{}",
+                    expected.flow.from,
+                    expected.flow.to,
+                    case_state(&case.before),
+                    cures(&cure::cures(&base, &case))
+                );
+                let same = line.split_once(": ").unwrap().1.to_owned();
+                if !seen.contains(&same) {
+                    seen.push(same);
+                    all.push_str(&line);
+                }
+            }
+            for probes in &case.probes {
+                let case =
+                    Case::probes(&manifests, &engine, probes.listener, probes.protocol).unwrap();
+                if case.before.is_fine() {
+                    continue;
+                }
+                let line = format!(
+                    "  probes of {}: {}\n{}",
+                    probes.listener,
+                    case_state(&case.before),
+                    cures(&cure::cures(&base, &case))
+                );
+                all.push_str(&line);
+            }
+            // What modes have in common is said once.
+            if !all.is_empty() && !before.contains(&all) {
+                let _ = write!(text, "{}, {}\n{all}", scenario.name, case.label);
+                before.push(all);
+            }
+        }
+    }
+    insta::assert_snapshot!(text);
+}
+
+fn cures(all: &[Cure]) -> String {
+    let mut text = String::new();
+    for cure in all {
+        let _ = match (&cure.refused, &cure.after) {
+            (None, Some(after)) => {
+                writeln!(text, "    + {}: {} ⇒ {}", cure.name, cure.title, case_state(after))
+            }
+            (Some(why), _) => writeln!(text, "    - {}: {why}", cure.name),
+            (None, None) => panic!("{} is offered and was not tried", cure.name),
+        };
+    }
+    text
+}
+
+/// What a scan says of each scenario, without being told where to look.
+#[test]
+fn every_scenario_is_diagnosed() {
+    let mut text = String::new();
+    for (source, scenario) in scenarios() {
+        let mut before: Vec<String> = Vec::new();
+        let largest = scenario.cases.iter().map(|case| case.nodes).max();
+        for case in scenario.cases.iter().filter(|case| Some(case.nodes) == largest) {
+            let cluster = case_of(&source, &scenario, case).cluster().unwrap();
+            let engine = Engine::new(&cluster).unwrap();
+            let scanner = Scanner::new(&engine);
+            let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
+            let mut lines = String::new();
+            for finding in &found {
+                assert!(
+                    !finding.evidence(&scanner).unwrap().is_empty(),
+                    "{}: {finding:?}",
+                    scenario.name
+                );
+                let who = [finding.clients.pod_count().to_string() + " pods"];
+                let others = finding.clients.others().iter().map(ToString::to_string);
+                let who: Vec<String> = who.into_iter().chain(others).collect();
+                let _ = writeln!(
+                    lines,
+                    "  {} {} {} [{}] {}: {:.0} % {}",
+                    finding.code,
+                    finding.severity,
+                    finding.subject,
+                    finding.targets.join(", "),
+                    who.join(", "),
+                    finding.share_failing.get() * 100.0,
+                    finding.outcome
+                );
+            }
+            if !before.contains(&lines) {
+                let _ = write!(text, "{}, {}\n{lines}", scenario.name, case.label);
+                before.push(lines);
+            }
+        }
+    }
+    insta::assert_snapshot!(text);
+}
+
+/// Clusters of which it is known that nothing loops: no false alarm. A server that calls its
+/// own load balancer is told apart from its clients, and is no more than a warning.
+#[test]
+fn where_nothing_loops_nothing_is_found() {
+    let calm = [
+        "public",
+        "l7-snat",
+        "anti-affinity-local",
+        "direct-pod-other-node",
+        "l4-iptables",
+        "l4-ipvs-unbound-cluster",
+        "l4-prevent-loopback",
+        "ipvs-hairpin",
+        "ipvs-host",
+        "vpc-cni-needs-no-pod-routes",
+    ];
+    let all = scenarios();
+    let mut looked_at = 0;
+    for name in calm {
+        let (source, scenario) = all.iter().find(|(_, scenario)| *scenario.name == *name).unwrap();
+        // With a single node, there is no other target to pick.
+        for case in scenario.cases.iter().filter(|case| case.nodes > 1 || name == "ipvs-hairpin") {
+            let manifests = case_of(source, scenario, case);
+            let cluster = manifests.cluster().unwrap();
+            let engine = Engine::new(&cluster).unwrap();
+            let scanner = Scanner::new(&engine);
+            let met = scanner.scan(&scanner.targets()).unwrap();
+            for finding in diagnose(&scanner, &met).unwrap() {
+                assert_eq!(
+                    finding.severity,
+                    Severity::Warning,
+                    "{name}, {}: {finding:?}",
+                    case.label
+                );
+                let serves = |pod: &Pod| {
+                    let mut slices = cluster.endpoints.values().flatten();
+                    slices.any(|slice| {
+                        slice.endpoints.iter().any(|end| end.pod.as_ref() == Some(&pod.name))
+                    })
+                };
+                let servers = cluster.pods.values().filter(|pod| serves(pod)).count();
+                assert!(
+                    finding.clients.pod_count() <= servers,
+                    "{name}, {}: {finding:?}",
+                    case.label
+                );
+            }
+            looked_at += 1;
+        }
+    }
+    assert!(looked_at > 15, "{looked_at}");
+}
+
+/// What a load balancer does is known of one cloud: where nothing says which one it is, nothing
+/// is found that rests on it.
+#[test]
+fn nothing_rests_on_a_cloud_that_nothing_names() {
+    let text = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: web, ports: [{containerPort: 8080}]}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web, namespace: shop}
+spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
+";
+    let severities = |more: &str| {
+        let text = format!("{text}{more}");
+        let source = Source { name: "a.yaml".into(), text };
+        let cluster = Manifests::of(vec![source]).cluster().unwrap();
+        let engine = Engine::new(&cluster).unwrap();
+        let scanner = Scanner::new(&engine);
+        let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
+        let findings = cases::together(&cluster, vec![found]).into_iter();
+        findings
+            .filter(|(_, finding)| finding.subject.kind == ObjectKind::Ingress)
+            .map(|(_, finding)| finding.severity)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(severities(""), []);
+    let stated = "---\napiVersion: uturn.dev/v1alpha1\nkind: Facts\nspec: {provider: tke}\n";
+    let stated = severities(stated);
+    assert!(stated.contains(&Severity::Error), "{stated:?}");
+}
+
+/// If only a part of the cluster is given, a workload outside that part may make the pods of a
+/// Service.
+#[test]
+fn pods_that_others_may_make_are_no_finding() {
+    let text = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: client, namespace: shop}
+spec:
+  selector: {matchLabels: {app: client}}
+  template:
+    metadata: {labels: {app: client}}
+    spec: {containers: [{name: c, image: c}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: db, namespace: shop}
+spec: {selector: {database: db}, ports: [{port: 5432}], clusterIP: 172.16.0.9}
+---
+apiVersion: uturn.dev/v1alpha1
+kind: Facts
+spec: {kubeProxy: {mode: iptables, version: v1.34.4}}
+";
+    let read = |is_complete: bool| {
+        let source = Source { name: "a.yaml".into(), text: text.into() };
+        Manifests::of(vec![source]).complete_if(is_complete).cluster().unwrap()
+    };
+    let of_scan = |cluster: &Cluster| {
+        let engine = Engine::new(cluster).unwrap();
+        let scanner = Scanner::new(&engine);
+        let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
+        let findings = cases::together(cluster, vec![found]).into_iter();
+        findings
+            .map(|(_, finding)| format!("{} {:?}", finding.code, finding.conditions))
+            .collect::<Vec<_>>()
+    };
+    let of_check = |cluster: &Cluster| {
+        let engine = Engine::new(cluster).unwrap();
+        let name = NamespacedName::new("shop", "db").unwrap();
+        let lists = check::check(&engine, check::Topic::Service, |object| *object == name);
+        let failed = |check: &&check::Check| check.state == check::State::Failed;
+        lists.iter().flat_map(|list| &list.checks).filter(failed).count()
+    };
+    let open = read(false);
+    assert_eq!(of_scan(&open), [""; 0]);
+    assert_eq!(of_check(&open), 0);
+    let whole = read(true);
+    assert_eq!(of_scan(&whole), ["UT311 []"]);
+    assert_eq!(of_check(&whole), 2);
+}
+
+/// `docs/cures.md` has every cure that a scenario knows, and none that there is not.
+#[test]
+fn every_cure_is_on_its_page() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &Path| fs::read_to_string(path).unwrap();
+    let page = read(&here.join("../../../docs/cures.md"));
+    let shown: Vec<&str> =
+        page.lines().filter_map(|line| line.strip_prefix("### `")?.strip_suffix('`')).collect();
+    let tried = read(
+        &here.join("tests/all/snapshots/all__scenarios__every_failing_flow_has_its_cures.snap"),
+    );
+    for line in tried.lines() {
+        let Some(rest) = line.strip_prefix("    + ").or(line.strip_prefix("    - ")) else {
+            continue;
+        };
+        let name = rest.split(':').next().unwrap();
+        assert!(shown.contains(&name), "{name} is not on the page");
+    }
+    let code = code_below(&here.join("src/cure"));
+    for name in &shown {
+        assert!(code.contains(&format!("\"{name}\"")), "there is no cure {name}");
+    }
+    assert!(shown.len() > 20, "{shown:?}");
+}
+
+/// The text of all files in a folder and in its folders.
+fn code_below(folder: &Path) -> String {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let texts = entries.map(|path| match path.is_dir() {
+        true => code_below(&path),
+        false => fs::read_to_string(&path).unwrap(),
+    });
+    texts.collect()
+}
