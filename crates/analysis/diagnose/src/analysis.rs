@@ -10,7 +10,7 @@
 //! 5. The rest is grouped by cause; cures are tried on the findings that are shown in full.
 //! 6. Evidence, as far as [`Detail`] asks for it.
 //!
-//! Nothing here reads the environment or prints: what is worth telling is in the result.
+//! This module neither reads the environment nor prints: the result has everything worth telling.
 
 mod cures;
 mod error;
@@ -59,7 +59,7 @@ pub fn analyze(
     analyze_knowing(manifests, cluster, options, None)
 }
 
-/// The same, with what walks of former analyses found.
+/// Analyses a cluster with the results of walks of former analyses.
 fn analyze_knowing(
     manifests: &Manifests,
     cluster: &Cluster,
@@ -88,7 +88,7 @@ fn analyze_knowing(
             None => counted.push((reading, finding)),
         }
     }
-    // Cures are tried afterwards and on some findings only: they must not decide the groups.
+    // Cures are tried later and on some findings only, so they must not affect the groups.
     let groups = group(counted.iter().map(|(_, finding)| finding));
     let in_full = shown_in_full(&groups);
     let base = TrialBase::new(manifests, engine).knowing(known);
@@ -114,7 +114,7 @@ fn analyze_knowing(
     })
 }
 
-/// What was supposed of the cluster, and of what failed flows passed.
+/// Returns the assumptions about the cluster, and those on the routes of failed flows.
 fn supposed(engine: &Engine<'_>, scanned: &[ScanResult]) -> Vec<Assumption> {
     let mut all = engine.supposed().to_vec();
     let verdicts = scanned.iter().flat_map(|met| &*met.verdicts);
@@ -131,7 +131,7 @@ impl Options<'_> {
     }
 }
 
-/// What the first reading met, and the findings of all readings, each with the number of the
+/// The results of the first reading, and the findings of all readings, each with the index of the
 /// first reading in which it holds.
 type Found = (Vec<ScanResult>, Vec<(usize, Finding)>);
 
@@ -141,7 +141,7 @@ fn find(scanners: &[Scanner<'_, '_>], options: &Options<'_>) -> Result<Found, An
     for scanner in scanners {
         let scanned = walk(scanner, options)?;
         let mut findings = diagnose(scanner, &scanned)?;
-        // Each reading has an engine of its own, and only a few findings are walked again.
+        // Each reading has its own engine, and only a few findings are walked again.
         if scanners.len() > 1 {
             scanner.engine().forget_kernels();
         }
@@ -156,10 +156,10 @@ fn find(scanners: &[Scanner<'_, '_>], options: &Options<'_>) -> Result<Found, An
     Ok((first.unwrap_or_default(), together(scanners[0].engine().cluster(), all)))
 }
 
-/// At most this many flows are walked one by one.
+/// The maximum number of flows that are walked one by one.
 const MAX_FLOWS: usize = 200_000;
 
-/// Walks everything that was asked for, by class or each flow by itself.
+/// Walks the requested flows, by class or each flow by itself.
 fn walk(
     scanner: &Scanner<'_, '_>,
     options: &Options<'_>,
@@ -174,7 +174,7 @@ fn walk(
     }
 }
 
-/// The targets in a namespace, or all of them.
+/// Returns the targets in a namespace, or all targets.
 fn targets(
     scanner: &Scanner<'_, '_>,
     namespace: Option<&str>,
@@ -195,7 +195,7 @@ fn targets(
     Ok(targets)
 }
 
-/// What the findings rest on, in their order, as far as it is asked for.
+/// Returns the evidence of the findings, in their order, as far as `detail` asks for it.
 fn evidence(
     scanners: &[Scanner<'_, '_>],
     findings: &[(usize, Finding)],
@@ -223,7 +223,8 @@ fn evidence(
     }
 }
 
-/// What the findings rest on whose examples a scan of a large cluster found, by their indices.
+/// Returns the evidence of the findings whose examples come from a scan of a large cluster, by
+/// their indices.
 fn walked_together(
     scanners: &[Scanner<'_, '_>],
     findings: &[(usize, Finding)],
@@ -256,7 +257,7 @@ fn flows_in_full(
         let (reading, finding) = &findings[*index];
         let (scanner, engine) = (&scanners[*reading], scanners[*reading].engine());
         let (flow, verdicts) = match &finding.example {
-            // Rules of a large cluster are not written in full for a single flow.
+            // The rules of a large cluster are not written in full for a single flow.
             Example::Scanned(result) if scanner.is_large() => {
                 let asked = ToExplain { result, shown: finding.failure.as_ref() };
                 (Some(result.flow()), scanner.explain(asked)?)
@@ -274,7 +275,7 @@ fn flows_in_full(
     in_full.iter().zip(cures).map(of).collect()
 }
 
-/// Where an object is written.
+/// Returns the origin of an object.
 fn origin_of(engine: &Engine<'_>, object: &ObjectRef) -> Origin {
     let cluster = engine.cluster();
     let found = match object.kind {

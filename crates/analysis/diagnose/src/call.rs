@@ -1,11 +1,11 @@
-//! How clients call a load balancer.
+//! Determines how clients call a load balancer.
 
 use std::net::SocketAddr;
 
 use uturn_model::lb::{Layer, Listener};
 use uturn_model::{Destination, Family, Port, Service};
 
-/// What clients of a listener call: an URL where it ends TLS or reads requests.
+/// Returns what clients of a listener call: a URL if the listener ends TLS or reads requests.
 pub(crate) fn destination(listener: &Listener, address: SocketAddr) -> Destination {
     let tls = listener.protocol.ends_tls();
     match listener.protocol.layer() {
@@ -19,8 +19,8 @@ pub(crate) fn destination(listener: &Listener, address: SocketAddr) -> Destinati
     }
 }
 
-/// The cluster IP at which a call of a Service's name arrives instead of a call of another address: of
-/// the same family, where the Service has both.
+/// Returns the destination of a call by a Service's name, in place of a call to another address:
+/// the cluster IP of the same family, if the Service has both families.
 pub(crate) fn by_name(service: &Service, port: Port, instead: &Destination) -> Destination {
     let family = match instead {
         Destination::Address(at) => Some(Family::of(at.ip())),

@@ -1,4 +1,4 @@
-//! Merges the findings of all readings of what is not known: a finding that holds in all of them is
+//! Merges the findings of all readings of unknown facts: a finding that holds in all of them is
 //! listed once, a finding that holds in some is listed with its condition.
 
 use uturn_model::Cluster;
@@ -6,9 +6,9 @@ use uturn_path::what_if::conditions;
 
 use crate::{Finding, Severity};
 
-/// Merges findings, given as a list for each reading; the first list is of the assumed reading.
-/// Each finding is returned with the index of its reading. A finding that does not hold in the
-/// assumed reading is at most a warning.
+/// Merges findings, given as a list for each reading; the first list is that of the assumed
+/// reading. Each finding is returned with the index of its reading. A finding that does not hold in
+/// the assumed reading is at most a warning.
 pub fn together(cluster: &Cluster, all: Vec<Vec<Finding>>) -> Vec<(usize, Finding)> {
     let mut found: Vec<(Vec<usize>, Finding)> = Vec::new();
     for (at, findings) in all.into_iter().enumerate() {
@@ -32,7 +32,7 @@ pub fn together(cluster: &Cluster, all: Vec<Vec<Finding>>) -> Vec<(usize, Findin
     findings.collect()
 }
 
-/// Whether two findings are the same.
+/// Returns whether two findings are the same.
 fn is_same(finding: &Finding, other: &Finding) -> bool {
     (finding.code, &finding.subject, &finding.targets)
         == (other.code, &other.subject, &other.targets)

@@ -1,8 +1,8 @@
-//! Checklists: what the cloud's troubleshooting pages ask, in their order, answered.
+//! Checklists: the questions of the cloud's troubleshooting pages, in their order, with answers.
 //!
-//! Each line is one question with its answer (ok, failed, or not known from here), what the
-//! answer rests on, and what to ask next. What can be walked is walked; what is written is read;
-//! the rest is unknown, with how to find out.
+//! Each line is a question with its answer (ok, failed, or unknown), the evidence for the answer,
+//! and what to ask next. Flows are walked and objects are read; where neither answers, the line
+//! says how to find out.
 
 mod cross_node;
 mod dns;
@@ -20,41 +20,41 @@ use uturn_path::{Engine, WalkError, supposed_of_servers};
 
 use crate::outcomes::outcomes_and_reasons;
 
-/// The questions about one thing, answered.
+/// The questions about one subject, with answers.
 #[derive(Clone, Debug)]
 pub struct Checklist {
-    /// What it is about: `svc/shop/front`.
+    /// The subject of the questions: `svc/shop/front`.
     pub subject: String,
-    /// In the order in which they are asked.
+    /// The questions, in the order in which they are asked.
     pub checks: Vec<Check>,
 }
 
-/// One question.
+/// A question with its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// What is asked.
+    /// The question.
     pub what: String,
     /// The answer.
     pub state: State,
-    /// What the answer rests on.
+    /// The evidence for the answer.
     pub evidence: Vec<String>,
-    /// What to ask or do next; where the answer is ok, how to see it live.
+    /// What to ask or do next; if the answer is ok, how to see it live.
     pub next: Option<Advice>,
 }
 
-/// How a question is answered.
+/// The answer to a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// As it should be.
+    /// The state is as it should be.
     Ok,
-    /// Not as it should be.
+    /// The state is not as it should be.
     Failed,
-    /// The input does not say.
+    /// The input does not show the state.
     Unknown,
 }
 
 impl State {
-    /// As the command line spells it.
+    /// Returns the answer as the command line spells it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -64,22 +64,22 @@ impl State {
     }
 }
 
-/// What can be checked.
+/// The subject of checklists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
-    /// A Service: from outside and inside.
+    /// Services, called from outside and inside.
     Service,
-    /// An Ingress.
+    /// Ingresses.
     Ingress,
-    /// The cluster's names.
+    /// The cluster's DNS.
     Dns,
-    /// Every node by itself.
+    /// Each node by itself.
     Nodes,
-    /// Pods of different nodes.
+    /// Connections between pods of different nodes.
     CrossNode,
 }
 
-/// The lists of a topic: of the Services or Ingresses that are wanted.
+/// Returns the checklists of a topic, for the Services or Ingresses that are wanted.
 pub fn check(
     engine: &Engine<'_>,
     topic: Topic,
@@ -129,17 +129,17 @@ impl Check {
     }
 }
 
-/// At most this many flows are walked for one check.
+/// The maximum number of flows that are walked for one check.
 const MAX: usize = 60;
-/// At most this many failed flows are named.
+/// The maximum number of failed flows that are named.
 const NAMED: usize = 3;
 
-/// Walks flows; ok where each is answered at once.
+/// Walks flows. The check is ok if each is answered at once.
 fn walked(engine: &Engine<'_>, what: &str, flows: Vec<Flow>) -> Check {
     walked_until(engine, what, flows, ("answered at once", Verdict::is_fine))
 }
 
-/// Walks flows that only have to reach a server: one that wants a PROXY header closes them.
+/// Walks flows that only have to reach a server: a server that expects a PROXY header closes them.
 fn walked_to_server(engine: &Engine<'_>, what: &str, flows: Vec<Flow>) -> Check {
     let is_reached = |verdict: &Verdict| {
         let mut why = verdict.mechanisms.iter();
@@ -149,7 +149,7 @@ fn walked_to_server(engine: &Engine<'_>, what: &str, flows: Vec<Flow>) -> Check 
     walked_until(engine, what, flows, ("arrive", is_reached))
 }
 
-/// Walks flows that have to come so far.
+/// Walks flows. The check is ok if `is_fine` accepts each verdict.
 fn walked_until(
     engine: &Engine<'_>,
     what: &str,
@@ -166,7 +166,7 @@ fn walked_until(
     for flow in flows.into_iter().take(MAX) {
         let verdicts = match engine.verdicts(&flow) {
             Ok(verdicts) => verdicts,
-            // A pod of another family does not call it.
+            // A pod of another family does not call this address.
             Err(why @ WalkError::NoAddress(..)) => {
                 without.push(format!("{} to {}: {why}", flow.from, flow.to));
                 continue;
@@ -199,7 +199,7 @@ fn walked_until(
         }
         let mut failing = verdicts.iter().filter(|verdict| verdict.can_fail());
         if failing.all(|verdict| expected_header(verdict).is_some()) {
-            // Whether servers expect a header is not known: that is no failure yet.
+            // It is not known whether servers expect a header, so this is not a failure yet.
             if check.state == State::Ok {
                 check.state = State::Unknown;
             }
@@ -244,25 +244,26 @@ fn walked_until(
     check
 }
 
-/// The command that shows a flow.
+/// Returns the command that shows a flow.
 fn trace_of(flow: &Flow) -> Command {
     Command::new("uturn trace").with(&flow.arguments())
 }
 
-/// What servers are supposed to expect, where calls fail by a PROXY header and nothing given says it.
+/// Returns what servers are assumed to expect, if calls fail because of a PROXY header and nothing
+/// given states it.
 fn expected_header(verdict: &Verdict) -> Option<Text> {
     let is_of_header = verdict.mechanisms.contains(&Mechanism::ProxyHeader);
     verdict.supposed.iter().filter(|_| is_of_header).find_map(supposed_of_servers)
 }
 
-/// Verdicts in a line.
+/// Describes verdicts in a line.
 fn in_a_line(verdicts: &[Verdict]) -> String {
     let line = |verdict: &Verdict| outcomes_and_reasons(&verdict.outcomes, &verdict.mechanisms);
     verdicts.iter().map(line).collect::<Vec<_>>().join("; ")
 }
 
-/// A pod of each node that may be a client and is not on the host network; preferably one that
-/// asks the cluster's DNS.
+/// Returns a pod of each node that may be a client and is not on the host network, preferably one
+/// that uses the cluster's DNS.
 fn a_pod_on_each<'a>(engine: &Engine<'a>) -> Vec<&'a Pod> {
     let pods = engine.cluster().pods.values();
     let pods = pods.filter(|pod| pod.is_alive() && !pod.spec.host_network && !pod.ips.is_empty());
@@ -281,7 +282,7 @@ fn a_pod_on_each<'a>(engine: &Engine<'a>) -> Vec<&'a Pod> {
     all
 }
 
-/// Whether a pod asks the cluster's DNS.
+/// Returns whether a pod uses the cluster's DNS.
 fn asks(pod: &Pod) -> bool {
     pod.spec.dns_policy == DnsPolicy::ClusterFirst
 }

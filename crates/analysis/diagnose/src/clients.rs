@@ -10,68 +10,69 @@ use uturn_scan::{Pods, ScanResult};
 pub struct Clients {
     /// The pods among them.
     pods: Option<Pods>,
-    /// Clients that are not pods, in words.
+    /// Descriptions of clients that are not pods.
     others: Vec<&'static str>,
 }
 
 impl Clients {
     /// Clients outside the cluster.
     pub const OUTSIDE: &'static str = "outside";
-    /// Machines of the network around the nodes that are no nodes.
+    /// Machines of the network around the nodes that are not nodes.
     pub const SAME_NETWORK: &'static str = "outside in the same network";
-    /// All clients but those that were scanned.
+    /// All clients except those that were scanned.
     pub const OTHERS: &'static str = "all other clients";
     /// Health checks of load balancers.
     pub const PROBES: &'static str = "health checks";
-    /// Clients of a headless Service, whose name has the addresses of its pods.
+    /// Clients of a headless Service, whose name resolves to the addresses of its pods.
     pub const BY_NAME: &'static str = "every client that calls it by its name";
-    /// Pods that ask the cluster's DNS.
+    /// Pods that use the cluster's DNS.
     pub const NAMES: &'static str = "every pod that asks the cluster's DNS";
 
-    /// These pods.
+    /// Creates clients that are these pods.
     pub fn pods(pods: Pods) -> Self {
         Self { pods: Some(pods), others: Vec::new() }
     }
 
-    /// A kind of client that is not a pod.
+    /// Creates clients that are not pods, with this description.
     pub fn other(who: &'static str) -> Self {
         Self { pods: None, others: vec![who] }
     }
 
-    /// How many there are; each kind that is not a pod counts as one.
+    /// Returns the number of clients. Each kind of client that is not a pod counts as one.
     pub fn len(&self) -> usize {
         self.pods.as_ref().map_or(0, Pods::len) + self.others.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no clients.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The names of pods.
+    /// Iterates over the names of the pods.
     pub fn iter(&self) -> impl Iterator<Item = &NamespacedName> {
         self.pods.iter().flat_map(Pods::iter)
     }
 
-    /// The nodes that pods are on.
+    /// Returns the nodes of the pods.
     pub fn nodes(&self) -> Vec<&Name> {
         self.pods.as_ref().map(Pods::nodes).unwrap_or_default()
     }
 
-    /// How many of them are pods.
+    /// Returns the number of pods.
     pub fn pod_count(&self) -> usize {
         self.pods.as_ref().map_or(0, Pods::len)
     }
 
-    /// The clients that are not pods.
+    /// Returns the descriptions of clients that are not pods.
     pub fn others(&self) -> &[&'static str] {
         &self.others
     }
 
-    /// All clients of these sets, each once. The sets must come from the same scan.
+    /// Returns the clients of all sets, each once. The sets must come from the same scan.
     pub fn union<'c>(sets: impl IntoIterator<Item = &'c Self>) -> Self {
         let mut sets: Vec<Self> = sets.into_iter().cloned().collect();
-        // In pairs: adding one set after the other would copy the growing sum each time.
+        // Sets are merged in pairs, because adding one after the other would copy the growing sum
+        // each time.
         while sets.len() > 1 {
             let merge = |pair: &[Self]| match pair {
                 [left, right] => left.and(right),
@@ -82,7 +83,7 @@ impl Clients {
         sets.pop().unwrap_or_default()
     }
 
-    /// The clients of both, which must come from the same scan.
+    /// Returns the clients of both sets, which must come from the same scan.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         let pods = match (&self.pods, &other.pods) {
@@ -95,7 +96,7 @@ impl Clients {
     }
 }
 
-/// What shows a finding.
+/// The example that shows a finding.
 #[derive(Clone, Debug)]
 pub enum Example {
     /// A class of pods that calls a target.
@@ -104,12 +105,12 @@ pub enum Example {
     Flow(Flow),
     /// Health checks of a listener.
     Probes(SocketAddr, Protocol),
-    /// No flow: the manifests show it.
+    /// No flow, since the manifests show the finding.
     Manifests,
 }
 
 impl Example {
-    /// The flow that was walked; for health checks, a flow to the same listener.
+    /// Returns the flow that was walked; for health checks, a flow to the same listener.
     pub fn flow(&self) -> Option<Flow> {
         match self {
             Self::Scanned(met) => Some(met.flow()),

@@ -1,7 +1,7 @@
-//! The codes of findings: stable, one for each thing that people have to act on.
+//! The codes of findings. They are stable, one for each fault that people have to act on.
 //!
-//! The table below is the only place that knows the numbers. A new code is one entry in it and
-//! one page in `pages/`, named after the number.
+//! Only the table below knows the numbers. A new code is one entry in it and one page in `pages/`,
+//! named after the number.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,9 +12,9 @@ use uturn_model::shell::Command;
 use uturn_model::{Mechanism, ObjectKind, Verdict};
 use uturn_path::is_unseen;
 
-/// Writes [`Code`] and its table. An entry is the number, the title and the severity of a code,
-/// then the mechanisms that it is the code of (`for`), and the codes that say less about the
-/// same object, whose place it takes (`replaces`).
+/// Writes [`Code`] and its table. An entry has the number, the title and the severity of a code,
+/// then the mechanisms that the code stands for (`for`), and the less specific codes about the same
+/// object that it replaces (`replaces`).
 macro_rules! codes {
     ($(
         #[doc = $doc:literal]
@@ -22,7 +22,7 @@ macro_rules! codes {
         $(, for $($mechanism:ident)+)?
         $(, replaces $($less:ident)+)?;
     )*) => {
-        /// What a finding is.
+        /// The code of a finding.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Code {
             $(#[doc = $doc] $code,)*
@@ -128,7 +128,7 @@ codes! {
     NotJudged = 902, "not judged", Info, for NotModelled NotGiven;
 }
 
-/// What is known about a code.
+/// The table entry of a code.
 struct Entry {
     code: Code,
     name: &'static str,
@@ -140,12 +140,12 @@ struct Entry {
 }
 
 impl Code {
-    /// Every code, in the order of the numbers.
+    /// Iterates over all codes, in the order of the numbers.
     pub fn all() -> impl ExactSizeIterator<Item = Self> {
         TABLE.iter().map(|entry| entry.code)
     }
 
-    /// The code for a mechanism that affects clients of a kind of object.
+    /// Returns the code for a mechanism that affects clients of a kind of object.
     pub fn of(mechanism: Mechanism, target: ObjectKind) -> Self {
         if mechanism == Mechanism::AsymmetricReturn && target != ObjectKind::Ingress {
             return Self::ServiceLoopback;
@@ -154,8 +154,8 @@ impl Code {
         entry.expect("a test finds a code for each mechanism").code
     }
 
-    /// The code for health checks that die of these mechanisms, whatever stops them: those that ask
-    /// wrongly are told apart from those that get lost.
+    /// Returns the code for health checks that fail by these mechanisms. Checks that can never pass
+    /// are distinguished from those that get lost.
     pub(crate) fn of_checks(mechanisms: &[Mechanism]) -> Self {
         match mechanisms {
             [Mechanism::ProxyHeader | Mechanism::NoRuleForPath] => Self::CheckCannotPass,
@@ -163,14 +163,14 @@ impl Code {
         }
     }
 
-    /// The codes for what goes wrong in a verdict that has its steps.
+    /// Returns the codes for the failures in a verdict that has its steps.
     pub fn of_verdict(verdict: &Verdict, target: ObjectKind) -> Vec<Self> {
         let is_unseen = Self::is_reply_unseen(verdict);
         let mechanisms = verdict.mechanisms.iter();
         mechanisms.map(|mechanism| Self::of_reply(*mechanism, target, is_unseen)).collect()
     }
 
-    /// The code for a mechanism, where it is known whether a bridge hides replies from rules.
+    /// Returns the code for a mechanism, if it is known whether a bridge hides replies from rules.
     pub(crate) fn of_reply(mechanism: Mechanism, target: ObjectKind, is_unseen: bool) -> Self {
         match mechanism {
             Mechanism::AsymmetricReturn if is_unseen => Self::ReplyUnseen,
@@ -178,44 +178,44 @@ impl Code {
         }
     }
 
-    /// Whether replies bypass the load balancer because a bridge hides them from rules.
+    /// Returns whether replies bypass the load balancer because a bridge hides them from rules.
     pub(crate) fn is_reply_unseen(verdict: &Verdict) -> bool {
         let hops = verdict.routes.iter().flat_map(|route| &route.hops);
         let mut steps = hops.flat_map(|hop| &hop.steps);
         steps.any(|step| step.kind == StepKind::Turn && is_unseen(&step.by))
     }
 
-    /// Its name: `UT101`.
+    /// Returns the name of the code: `UT101`.
     pub fn as_str(self) -> &'static str {
         self.entry().name
     }
 
-    /// Its title.
+    /// Returns the title of the code.
     pub fn title(self) -> &'static str {
         self.entry().title
     }
 
-    /// How bad such a finding is, unless something about it says otherwise.
+    /// Returns the usual severity of findings with this code.
     pub fn severity(self) -> Severity {
         self.entry().severity
     }
 
-    /// The page that explains it.
+    /// Returns the page that explains the code.
     pub fn page(self) -> &'static str {
         self.entry().page
     }
 
-    /// The mechanisms that it is the code of.
+    /// Returns the mechanisms that the code stands for.
     pub fn mechanisms(self) -> &'static [Mechanism] {
         self.entry().mechanisms
     }
 
-    /// The codes that say less about the same object, whose place this code takes.
+    /// Returns the less specific codes about the same object that this code replaces.
     pub fn replaces(self) -> &'static [Self] {
         self.entry().replaces
     }
 
-    /// The command that prints its page.
+    /// Returns the command that prints the code's page.
     pub fn explain(self) -> Command {
         Command::new("uturn explain").value(self)
     }
@@ -239,7 +239,7 @@ impl FromStr for Code {
     }
 }
 
-/// The text is no code of a finding.
+/// The error that a text is not the code of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("not a code of a finding")]
 pub struct UnknownCode;
@@ -256,7 +256,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// As the command line spells it.
+    /// Returns the severity as the command line spells it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Info => "info",
@@ -306,8 +306,8 @@ mod tests {
         assert_eq!(of_ingress, Code::IngressLoopback);
     }
 
-    /// A code is written as a variant of [`Code`]; its number is known to the table only. The
-    /// examples in the help of the command line are text, and tests may quote it.
+    /// Other sources name a code as a variant of [`Code`]; only the table has its number. The
+    /// examples in the command line's help are text, and tests may quote numbers.
     #[test]
     fn no_other_source_has_a_number() {
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -359,7 +359,7 @@ mod tests {
         })
     }
 
-    /// No code is replaced by one that is itself replaced: one pass is enough.
+    /// A code that replaces others is not replaced itself, so one pass is enough.
     #[test]
     fn what_replaces_is_not_replaced() {
         for code in Code::all() {

@@ -33,56 +33,57 @@ pub use case::{Case, Subject};
 pub use diff::unified;
 pub use judge::TrialBase;
 
-/// An exact edit with what it leads to.
+/// An exact edit and its effect.
 #[derive(Clone, Debug)]
 pub struct Cure {
-    /// Its name: `call-service`.
+    /// The name of the cure: `call-service`.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// The effect of the cure, in a line.
     pub title: String,
-    /// How much it changes for others; the least intrusive first.
+    /// How much the cure changes for others; the least intrusive cure has the lowest rank.
     pub rank: u8,
-    /// What has to hold.
+    /// The conditions that must hold for the cure.
     pub conditions: Vec<Condition>,
-    /// What else it does.
+    /// Side effects of the cure.
     pub effects: Vec<String>,
-    /// What is typed where no manifest can be edited.
+    /// The commands to type if no manifest can be edited.
     pub commands: Vec<Advice>,
-    /// What it changes in each text, as a unified diff.
+    /// The changes in each text, as unified diffs.
     pub diffs: Vec<String>,
-    /// The objects it changes, whole.
+    /// The changed objects, each as a whole.
     pub objects: Vec<(ObjectRef, Tree)>,
-    /// All texts as they were tried, with what the cloud and Kubernetes will change by themselves; `None`
-    /// if they are too long to be kept.
+    /// All texts as they were tried, including what the cloud and Kubernetes will change by
+    /// themselves; `None` if they are too long to be kept.
     pub tried: Option<Manifests>,
     /// The state before the edit.
     pub before: CaseState,
     /// The state after the edit; `None` if the edit was not tried.
     pub after: Option<CaseState>,
-    /// Why it is not offered; `None` if it is.
+    /// The reason why the cure is not offered; `None` if it is offered.
     pub refused: Option<String>,
-    /// Whether it is not offered because it was not tried: the trials before it took too much work.
+    /// Whether the cure is not offered because it was not tried: the trials before it took too much
+    /// work.
     pub is_untried: bool,
 }
 
 impl Cure {
-    /// Whether the caller has to change, which helps no other client.
+    /// Returns whether the caller must change, which helps no other client.
     pub fn is_callers(&self) -> bool {
         matches!(self.name, "call-service" | "call-port")
     }
 
-    /// Whether it works here.
+    /// Returns whether the cure works here.
     pub fn is_offered(&self) -> bool {
         self.refused.is_none()
     }
 }
 
-/// Something that has to hold for a cure.
+/// A condition that must hold for a cure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// What: `kube-proxy runs in IPVS mode`.
+    /// The condition in words: `kube-proxy runs in IPVS mode`.
     pub what: String,
-    /// Whether it does.
+    /// Whether the condition holds.
     pub answer: Answer,
     /// The source of the answer, or where to find it.
     pub because: String,
@@ -91,16 +92,16 @@ pub struct Condition {
 /// Whether a condition holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It does.
+    /// The condition holds.
     Holds,
-    /// It does not.
+    /// The condition does not hold.
     Fails,
-    /// The input does not say.
+    /// The input does not show whether the condition holds.
     Unknown,
 }
 
 impl Answer {
-    /// As it is printed.
+    /// Returns the answer as it is printed.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Holds => "holds",
@@ -110,29 +111,30 @@ impl Answer {
     }
 }
 
-/// How a flow ends, or what health checks find.
+/// The end of a flow, or the result of health checks.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CaseState {
-    /// A flow's outcomes.
+    /// The outcomes of a flow.
     Flow {
         /// The flow that was walked.
         flow: Flow,
-        /// Each outcome with its share.
+        /// The outcomes with their shares.
         outcomes: Vec<(Outcome, Share)>,
-        /// Why some of it is not fine.
+        /// The reasons why some outcomes are not fine.
         mechanisms: Vec<Mechanism>,
-        /// What has to hold for these outcomes, if that is not known. Of several cases, the worst.
+        /// The conditions under which the flow has these outcomes, if they are not known to hold.
+        /// With several verdicts, these are the conditions of the worst.
         conditions: Vec<Text>,
     },
-    /// What health checks find.
+    /// The results of health checks.
     Probes {
         /// The load balancer's address and port.
         listener: SocketAddr,
         /// The transport protocol.
         protocol: Protocol,
-        /// How many targets answer.
+        /// The number of targets that answer.
         alive: usize,
-        /// How many targets there are.
+        /// The number of targets.
         of: usize,
     },
 }
@@ -147,20 +149,20 @@ pub(crate) struct Proposal {
     effects: Vec<String>,
     commands: Vec<Advice>,
     edits: Vec<Edit>,
-    /// New objects, each with the file it goes to.
+    /// New objects, each with the file in which it is created.
     objects: Vec<(String, ObjectRef, Tree)>,
-    /// What the cloud or Kubernetes will then do by itself.
+    /// Changes that the cloud or Kubernetes will then make by itself.
     follows: Vec<Edit>,
-    /// Names that then lead to these addresses.
+    /// Host names that then resolve to these addresses.
     resolves: Vec<(String, IpAddr)>,
     /// The flow to walk after the edit, if it is not the flow of the case.
     then: Option<Flow>,
     /// The listener whose health checks are walked after the edit, if the one of the case is gone.
     then_checks: Option<SocketAddr>,
-    /// The Service whose own pods and their nodes may lose the way to it through its load
-    /// balancer: the cure says so among its effects.
+    /// The Service whose own pods and their nodes may no longer reach it through its load balancer.
+    /// The cure names this among its effects.
     gives_up: Option<NamespacedName>,
-    /// Whether it is a guess, which is not reported if it does not help.
+    /// Whether the cure is a guess, which is not reported if it does not help.
     is_trial: bool,
 }
 
@@ -213,7 +215,7 @@ macro_rules! way {
 }
 pub(crate) use way;
 
-/// Every cure that a family knows for a case: those that work first, by rank.
+/// Returns the cures that all families know for a case: those that work first, then by rank.
 pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
     let families: [fn(&Case<'_>) -> Vec<Proposal>; 8] = [
         name::propose,
@@ -227,7 +229,8 @@ pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
     ];
     let mut proposals: Vec<Proposal> =
         families.into_iter().flat_map(|family| family(case)).collect();
-    // Trials take much work in a large cluster, so that some may not be made.
+    // Trials take much work in a large cluster, so the less intrusive cures are tried first: there
+    // may be no work left for the rest.
     proposals.sort_by_key(|proposal| proposal.rank);
     let mut cures: Vec<Cure> =
         proposals.iter().filter_map(|proposal| judge::judge(base, case, proposal)).collect();

@@ -1,4 +1,4 @@
-//! What a finding rests on, so that it can be checked by hand.
+//! The evidence of findings, with which they can be checked by hand.
 
 use std::cmp::Ordering;
 
@@ -14,19 +14,19 @@ use uturn_scan::{Scanner, ToExplain};
 use crate::clients::Example;
 use crate::finding::Finding;
 
-/// One thing that a finding rests on.
+/// One fact on which a finding rests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
-    /// Where it happened; `None` if it was read from the objects.
+    /// The place of the event; `None` if the fact was read from the objects.
     pub place: Option<Place>,
-    /// What happened.
+    /// The event or fact, in words.
     pub what: Text,
-    /// The rule or object, and where it is written.
+    /// The rule or object that decided, and its origin.
     pub by: Evidence,
 }
 
 impl Observation {
-    /// The command that shows it.
+    /// Returns the command that shows the fact.
     ///
     /// Returns `None` if no command does.
     pub fn see(&self) -> Option<Advice> {
@@ -66,7 +66,7 @@ fn kubectl_get(object: &ObjectRef) -> Option<Advice> {
 }
 
 impl Finding {
-    /// What the finding rests on. Walks the example again.
+    /// Returns the evidence of the finding. Walks its example again.
     ///
     /// # Errors
     /// Returns an error if the example cannot be walked.
@@ -91,7 +91,7 @@ impl Finding {
         Ok(self.observations(&verdicts))
     }
 
-    /// What the finding rests on, if these are the verdicts on its example.
+    /// Returns the evidence of the finding from the verdicts on its example.
     pub(crate) fn observations(&self, verdicts: &[Verdict]) -> Vec<Observation> {
         let routes = verdicts.iter().flat_map(|verdict| &verdict.routes);
         let fits = |route: &Route| {
@@ -108,7 +108,7 @@ impl Finding {
             (None, Some(Mechanism::AsymmetricReturn)) => of_turn(route),
             _ => of_hops(&route.hops),
         };
-        // Of very many routes, not all have their hops.
+        // If there are very many routes, not all of them have hops.
         let found = bad.chain(fine()).map(of).find(|all| !all.is_empty());
         let mut all = found.unwrap_or_default();
         all.extend(self.other_evidence.iter().cloned());
@@ -116,7 +116,8 @@ impl Finding {
     }
 }
 
-/// That a target does not answer health checks, and where they fail if that is known.
+/// Returns the observation that a target does not answer health checks, and where they fail if that
+/// is known.
 fn unanswered(health: &Health, point: Option<&FailurePoint>) -> Observation {
     let why: Vec<&str> = health.mechanisms.iter().map(|mechanism| mechanism.as_str()).collect();
     let what = format!("no answer from {}: {}", health.target, why.join(", ")).into();
@@ -129,21 +130,22 @@ fn unanswered(health: &Health, point: Option<&FailurePoint>) -> Observation {
     }
 }
 
-/// The likeliest of the ways that fail.
+/// Returns the likeliest of the routes that fail.
 pub(crate) fn worst(verdict: &Verdict) -> Option<&Route> {
     let bad = verdict.routes.iter().filter(|route| route.outcome.is_bad());
     bad.min_by(|a, b| by_share(a, b))
 }
 
-/// The likeliest first. Of ways that are as likely, the one with the worse end, then by mechanism: shares
-/// differ in their last digits, and the order of routes is that of addresses in rules.
+/// Orders routes from the likeliest to the least likely. Equally likely routes are ordered by
+/// outcome, the worse first, and then by mechanisms: their shares may differ in the last digits,
+/// and the order of routes follows that of addresses in rules.
 fn by_share(a: &Route, b: &Route) -> Ordering {
     let shares = b.share.rounded_cmp(&a.share);
     let ends = || b.outcome.cmp(&a.outcome).then_with(|| a.mechanisms.cmp(&b.mechanisms));
     shares.then_with(ends)
 }
 
-/// Of several targets that were tried, the one at which it failed so.
+/// Returns the steps of the tried target at which the call failed at this point.
 fn of_failure(route: &Route, point: &FailurePoint) -> Vec<Observation> {
     let hops = &route.hops;
     let stops = |hop: &Hop| hop.steps.iter().any(|step| step.kind.stops_packet());
@@ -156,7 +158,8 @@ fn of_failure(route: &Route, point: &FailurePoint) -> Vec<Observation> {
     }
 }
 
-/// Of several targets that a load balancer tried, the one at which it turned round.
+/// Returns the steps from the target that a load balancer tried and at which the packet turned
+/// back.
 fn of_turn(route: &Route) -> Vec<Observation> {
     let turns = |hop: &Hop| hop.steps.iter().any(|step| step.kind == StepKind::Turn);
     let hops = &route.hops;
@@ -164,7 +167,8 @@ fn of_turn(route: &Route) -> Vec<Observation> {
     of_hops(&hops[turn.map_or(0, |turn| last_pick(hops, turn))..])
 }
 
-/// The index of the last hop before this one in which a load balancer or a controller picked a target, or 0.
+/// Returns the index of the last hop before this one in which a load balancer or a controller
+/// picked a target, or 0.
 fn last_pick(hops: &[Hop], before: usize) -> usize {
     let picks = |hop: &Hop| {
         let is_pick = |step: &Step| step.kind == StepKind::Balance;
@@ -173,12 +177,12 @@ fn last_pick(hops: &[Hop], before: usize) -> usize {
     hops[..before].iter().rposition(picks).unwrap_or(0)
 }
 
-/// The steps that decided: what was picked, translated, and how it ended.
+/// Returns the steps that decided: what was picked and translated, and how the call ended.
 fn of_hops(hops: &[Hop]) -> Vec<Observation> {
     until_stopped(hops, 0)
 }
 
-/// The same, up to the first step from this hop on in which a packet is stopped.
+/// Returns the steps that decided, up to the first step from hop `last` on that stops a packet.
 fn until_stopped(hops: &[Hop], last: usize) -> Vec<Observation> {
     let decides = |step: &Step| {
         matches!(

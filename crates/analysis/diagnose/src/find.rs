@@ -1,4 +1,4 @@
-//! From verdicts to findings.
+//! Turns verdicts into findings.
 //!
 //! Classes of clients that a target treats alike are one finding. If another object is the cause
 //! (a security group, a node), the finding is about that object and lists all the targets that it
@@ -30,10 +30,12 @@ use self::scanned::{Known, judge};
 use crate::finding::{Finding, harm};
 use crate::{Code, Severity};
 
-/// At most this many nodes times Services, or nodes times listeners, are walked pair by pair.
+/// The maximum number of nodes times Services, or nodes times listeners, that are walked pair by
+/// pair.
 const MAX_PAIRS: usize = 20_000;
 
-/// Turns what a scan found, and what can be seen without one, into findings, the worst first.
+/// Turns the results of a scan, and faults that are visible without one, into findings, the worst
+/// first.
 ///
 /// # Errors
 /// Returns an error if a flow cannot be walked.
@@ -82,7 +84,7 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
     Ok(findings)
 }
 
-/// The findings so far, each cause once.
+/// The findings so far, with one finding for each cause.
 #[derive(Default)]
 struct Found {
     findings: Vec<Finding>,
@@ -90,15 +92,15 @@ struct Found {
 }
 
 impl Found {
-    /// Adds a finding for each object at fault, or one about its subject if none is known.
+    /// Adds a finding for each object at fault, or a finding about its subject if none is known.
     fn add_each(&mut self, new: &Finding, faults: &[Fault]) {
         if faults.is_empty() {
             self.add(new.clone(), None);
         }
         for fault in faults {
             let mut new = Finding { failure: Some(fault.point.clone()), ..new.clone() };
-            // A Service that names whom it lets in keeps others out on purpose, as far as anything
-            // tells: that is a warning.
+            // A Service that states its allowed clients keeps others out on purpose, as far as is
+            // known, so this is a warning.
             if fault.is_asked_for {
                 new.severity = new.severity.min(Severity::Warning);
             }
@@ -131,12 +133,12 @@ impl Found {
         }
     }
 
-    /// Adds a finding about what is written wrong. It is more specific than what was found for the
-    /// same object by walking, and replaces that.
+    /// Adds a finding about a mistake in an object's text. It is more specific than what walks
+    /// found for the same object, and replaces that.
     fn add_written(&mut self, new: Finding) {
         let vague = new.code.replaces();
-        // A hint replaces no finding. Without the port, or without targets, what was walked holds only
-        // under the same conditions.
+        // A hint replaces no finding. A missing port or missing targets do, because the walked
+        // finding holds only under the same conditions.
         let replaces = new.conditions.is_empty()
             || matches!(new.code, Code::NamedPortMissing | Code::NoTargets);
         let is_same = |known: &&mut Finding| {

@@ -1,4 +1,4 @@
-//! What a finding is.
+//! Findings and their cures, as they are reported.
 
 use std::fmt;
 use std::ops::Deref;
@@ -8,45 +8,47 @@ use uturn_model::{FailurePoint, Mechanism, ObjectRef, Outcome, Share, Text};
 use crate::clients::{Clients, Example};
 use crate::{Code, Observation, Severity};
 
-/// Something that people have to act on.
+/// A fault that people have to act on.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// What it is.
+    /// The code of the finding.
     pub code: Code,
-    /// How bad it is.
+    /// The severity of the finding.
     pub severity: Severity,
     /// The object that cannot be reached as it should be, or that keeps others from it.
     pub subject: ObjectRef,
-    /// Where exactly: `:80 shop.example.com/`, and others that fail alike.
+    /// The targets that fail alike: `:80 shop.example.com/`.
     pub targets: Vec<String>,
     /// The clients that are affected.
     pub clients: Clients,
-    /// The share of their calls that is not answered at once.
+    /// The share of these clients' calls that is not answered at once.
     pub share_failing: Share,
-    /// How such a call ends.
+    /// The outcome of such a call.
     pub outcome: Outcome,
-    /// Why; none where nothing is lost on the way.
+    /// The mechanism of the failure; `None` if no call is lost.
     pub mechanism: Option<Mechanism>,
-    /// What shows it.
+    /// The example that shows the finding.
     pub example: Example,
-    /// Where calls of the example fail, if another object than the target may be the cause.
+    /// The place where calls of the example fail, if another object than the target may be the
+    /// cause.
     pub failure: Option<FailurePoint>,
-    /// The evidence for it, besides the example.
+    /// The evidence for the finding besides the example.
     pub other_evidence: Vec<Observation>,
-    /// What helps, the least intrusive first.
+    /// The cures that help, the least intrusive first.
     pub cures: Vec<CureTitle>,
-    /// The cures of which nobody knows whether they help, because they were not tried; `None` if all were.
+    /// The cures that were not tried, so that it is not known whether they help; `None` if all were
+    /// tried.
     pub untried: Option<Untried>,
-    /// What must hold for the finding to be true, if it depends on something unknown.
+    /// The conditions under which the finding is true, if it depends on something unknown.
     pub conditions: Vec<Text>,
 }
 
-/// A cure in a line.
+/// The name and text of a cure.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CureTitle {
-    /// Its name: `call-service`. The same cure of another object has the same name.
+    /// The name of the cure: `call-service`. The same cure of another object has the same name.
     pub name: &'static str,
-    /// What it does here: `call svc/shop/front:80`.
+    /// The cure for this object, in a line: `call svc/shop/front:80`.
     pub text: String,
 }
 
@@ -67,27 +69,27 @@ impl fmt::Display for CureTitle {
 /// Cures that were not tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Untried {
-    /// Which; empty if no cure was tried at all.
+    /// The cures; empty if no cure was tried at all.
     pub cures: Vec<CureTitle>,
-    /// Why not.
+    /// The reason why they were not tried.
     pub why: WhyUntried,
 }
 
-/// Why cures were not tried.
+/// The reason why cures were not tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhyUntried {
     /// The trials before them took all the work that trials may take.
     Work,
-    /// There are too many findings: cures are tried on some of them.
+    /// There are too many findings: cures are tried on some of them only.
     ManyFindings,
-    /// There are no manifests to edit, or they are too long to be read anew for each cure.
+    /// There are no manifests to edit, or they are too long to be read again for each cure.
     LongManifests,
-    /// The finding does not hold in the assumed reading of what is not known, in which cures are tried.
+    /// Cures are tried in the assumed reading of unknown facts, in which the finding does not hold.
     OtherReading,
 }
 
 impl Untried {
-    /// In a line: `not tried: call svc/shop/front:80; …`, and why.
+    /// Describes the cures in a line: `not tried: call svc/shop/front:80; …`, with the reason.
     pub fn in_a_line(&self) -> String {
         match self.cures.as_slice() {
             [] => format!("not tried: {}", self.why),
@@ -110,8 +112,8 @@ impl fmt::Display for WhyUntried {
     }
 }
 
-/// How many clients fail how often. Rounded: of shares that are the same, sums differ in their last
-/// digits.
+/// Returns the failing share times the number of clients. The result is rounded, because sums of
+/// equal shares may differ in their last digits.
 pub(crate) fn harm(share_failing: Share, clients: usize) -> u64 {
     (share_failing.get() * clients as f64 * 1e6).round() as u64
 }

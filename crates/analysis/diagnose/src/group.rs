@@ -1,10 +1,9 @@
 //! Findings grouped by cause.
 //!
 //! A large cluster has thousands of findings and a handful of causes. Two findings have the same
-//! cause if they agree in their code, their mechanism, the kind of object that has to be
-//! changed, the conditions under which they hold, and the cure that is known for them
-//! ([`Cause`]). Severity, outcome and share may differ within a group: they say how bad a
-//! finding is, not why it is there.
+//! cause if they agree in their code, their mechanism, the kind of object that has to be changed,
+//! the conditions under which they hold, and the cure that is known for them ([`Cause`]). Severity,
+//! outcome and share may differ within a group: they state how bad a finding is, not why it exists.
 //!
 //! The groups, their order and the order of their members depend only on the set of findings,
 //! not on the order in which the findings come.
@@ -17,10 +16,10 @@ use uturn_model::{Mechanism, ObjectKind, ObjectRef, Outcome, Text};
 
 use crate::{Clients, Code, CureTitle, Example, Finding, Severity, Untried};
 
-/// With at most this many findings, each one is shown in full.
+/// The maximum number of findings of which each one is shown in full.
 pub const MAX_IN_FULL: usize = 40;
 
-/// What the findings of a group have in common.
+/// The properties that the findings of a group share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cause {
     /// The code.
@@ -29,7 +28,7 @@ pub struct Cause {
     pub mechanism: Option<Mechanism>,
     /// The kind of object that has to be changed.
     pub object_kind: ObjectKind,
-    /// What must hold for the findings to be true. Empty for findings that were read from
+    /// The conditions under which the findings are true. Empty for findings that were read from
     /// manifests and not walked: their conditions name the object itself, so they always differ.
     pub conditions: Vec<Text>,
     /// The first cure of each member, by name.
@@ -39,17 +38,17 @@ pub struct Cause {
 /// Findings that have the same cause.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// What they have in common.
+    /// The cause of all members.
     pub cause: Cause,
     /// The severity of the worst member.
     pub severity: Severity,
     /// The indices of all members in the list that was grouped, the worst first. Never empty.
     pub members: Vec<usize>,
-    /// How many different objects the members are about.
+    /// The number of different objects of the members.
     pub objects: usize,
-    /// How many different targets fail. A finding that names no target counts as one.
+    /// The number of different targets that fail. A finding without targets counts as one.
     pub targets: usize,
-    /// All clients that are affected, each once.
+    /// All affected clients, each once.
     pub clients: Clients,
 }
 
@@ -58,13 +57,13 @@ pub struct Group {
 pub enum GroupCure {
     /// One change that cures all members.
     Once(CureTitle),
-    /// The same cure for all members, made for each object separately. This is how it reads for
-    /// the worst member.
+    /// The same cure for all members, made for each object separately. The title is that for the
+    /// worst member.
     ForEach(CureTitle),
 }
 
 impl GroupCure {
-    /// The cure as it reads for the worst member.
+    /// Returns the cure's title for the worst member.
     pub fn title(&self) -> &CureTitle {
         match self {
             Self::Once(title) | Self::ForEach(title) => title,
@@ -98,8 +97,9 @@ pub fn group<'f>(findings: impl IntoIterator<Item = &'f Finding>) -> Vec<Group> 
     groups.into_iter().map(|(_, group)| group).collect()
 }
 
-/// The findings worth the time to try cures on and to draw: all of a short list, the worst of
-/// each group of a long one. Indices in the list that was grouped, in the order of the groups.
+/// Returns the findings on which cures are tried and which are drawn: all of a short list, or the
+/// worst of each group of a long one. The result has indices in the list that was grouped, in the
+/// order of the groups.
 pub fn shown_in_full(groups: &[Group]) -> Vec<usize> {
     let count: usize = groups.iter().map(|group| group.members.len()).sum();
     let most = if count <= MAX_IN_FULL { count } else { 1 };
@@ -107,7 +107,7 @@ pub fn shown_in_full(groups: &[Group]) -> Vec<usize> {
 }
 
 impl Cause {
-    /// The cause of a finding.
+    /// Returns the cause of a finding.
     pub fn of(finding: &Finding) -> Self {
         let is_walked = !matches!(finding.example, Example::Manifests);
         Self {
@@ -135,13 +135,13 @@ impl Group {
         }
     }
 
-    /// The index of the worst member.
+    /// Returns the index of the worst member.
     pub fn worst(&self) -> usize {
         self.members[0]
     }
 
-    /// The least intrusive cure that all members have, one change for all before one change
-    /// each. Returns `None` if there is no such cure.
+    /// Returns the least intrusive cure that all members have. One change for all members is
+    /// preferred to one change for each. Returns `None` if there is no such cure.
     ///
     /// `findings` is the list that was grouped; cures may have been added to its findings since.
     pub fn cure(&self, findings: &[Finding]) -> Option<GroupCure> {
@@ -155,21 +155,21 @@ impl Group {
         once.cloned().map(GroupCure::Once).or_else(|| each().cloned().map(GroupCure::ForEach))
     }
 
-    /// What was not tried on the first member on which a cure was not tried; `None` if all cures were
-    /// tried on all members. `findings` is the list that was grouped.
+    /// Returns the untried cures of the first member that has any; `None` if all cures were tried
+    /// on all members. `findings` is the list that was grouped.
     pub fn untried<'f>(&self, findings: &'f [Finding]) -> Option<&'f Untried> {
         self.members.iter().find_map(|index| findings[*index].untried.as_ref())
     }
 }
 
-/// The targets of a finding; the object itself if it names none.
+/// Iterates over the targets of a finding, or returns the object itself if it has none.
 fn targets_of(finding: &Finding) -> impl Iterator<Item = (&ObjectRef, &str)> {
     let itself = finding.targets.is_empty().then_some("");
     let named = finding.targets.iter().map(String::as_str);
     named.chain(itself).map(|target| (&finding.subject, target))
 }
 
-/// How bad a finding is; the worst sorts first. The rest makes the order total.
+/// The sort key of findings, the worst first. `identity` makes the order total.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct FindingRank {
     severity: Reverse<Severity>,
@@ -200,7 +200,8 @@ impl FindingRank {
     }
 }
 
-/// Failing share times clients. An integer: sums do not depend on the order of their parts.
+/// Returns the failing share times the number of clients. The result is an integer, so that sums do
+/// not depend on the order of their parts.
 fn harm(finding: &Finding) -> u64 {
     finding.share_failing.rounded() * finding.clients.len() as u64
 }

@@ -3,11 +3,12 @@
 //!
 //! **Start reading** at [`examine`]. [`rules`] compares rules, sets and servers with what
 //! `uturn_kubeproxy` compiles, as [`blocks`] of lines; [`leftovers`] looks for a second kube-proxy;
-//! [`foreign`] for rules of others in the way of Services; [`settings`] for sysctls;
+//! [`foreign`] for rules of other programs that affect calls to Services; [`settings`] for sysctls;
 //! [`masquerade`] for a plugin that masquerades otherwise than Facts state.
 //!
-//! A difference is an accusation. Where the objects leave open how kube-proxy is set, where the
-//! capture lacks something, or where it was taken while rules changed, the answer is unknown.
+//! A difference is reported as a fault of the node. Therefore the answer is unknown if the objects
+//! do not state kube-proxy's settings, if the capture is incomplete, or if it was taken while rules
+//! changed.
 
 mod age;
 mod blocks;
@@ -32,7 +33,7 @@ use uturn_path::Engine;
 
 pub(crate) use difference::{Answer, Difference, Question};
 
-/// A node, what was captured on it, and what the objects say of it.
+/// A node with its capture and the cluster's objects.
 struct Subject<'a> {
     cluster: &'a Cluster,
     node: &'a Node,
@@ -42,7 +43,8 @@ struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// Whether calls of a family may pass the node: it has an address of it, and pods or Services have.
+    /// Returns whether calls of a family may pass the node: pods or Services have addresses of the
+    /// family, and for IPv6 the node has one too.
     fn serves(&self, family: Family) -> bool {
         let is_used = |family| is_used(self.cluster, family);
         match family {
@@ -52,7 +54,7 @@ impl Subject<'_> {
     }
 }
 
-/// Whether pods or Services of a cluster have addresses of a family.
+/// Returns whether pods or Services of a cluster have addresses of a family.
 fn is_used(cluster: &Cluster, family: Family) -> bool {
     let is_it = |ip: &IpAddr| Family::of(*ip) == family;
     let mut ranges = cluster.nodes.values().flat_map(|node| &node.pod_cidrs);
@@ -62,12 +64,13 @@ fn is_used(cluster: &Cluster, family: Family) -> bool {
         || cluster.services.values().flat_map(|service| &service.cluster_ips).any(is_it)
 }
 
-/// The questions about a captured node, answered. Returns `None` if it was not captured.
+/// Returns the questions about a captured node with their answers. Returns `None` if the node was
+/// not captured.
 pub(crate) fn examine(engine: &Engine<'_>, node: &Node) -> Option<Vec<Question>> {
     let cluster = engine.cluster();
     let capture = cluster.captures.get(&node.name)?;
     let manifest = Manifest::of(capture);
-    // What cannot be parsed stops every command before this.
+    // A capture that cannot be parsed stops every command before this point.
     let state = NodeState::from_capture(capture).ok()?;
     let subject = Subject { cluster, node, capture, manifest, state };
     let mut questions = vec![whole(&subject)];
@@ -79,7 +82,7 @@ pub(crate) fn examine(engine: &Engine<'_>, node: &Node) -> Option<Vec<Question>>
     Some(questions)
 }
 
-/// What the capture lacks.
+/// Answers whether the capture is complete.
 fn whole(subject: &Subject<'_>) -> Question {
     let what = "its capture is whole";
     let Some(manifest) = &subject.manifest else {
@@ -111,7 +114,7 @@ fn whole(subject: &Subject<'_>) -> Question {
 }
 
 impl Subject<'_> {
-    /// Whether rules were changing all the time while they were captured.
+    /// Returns whether rules kept changing while they were captured.
     fn is_restless(&self) -> bool {
         self.manifest.as_ref().is_some_and(|manifest| !manifest.settled)
     }

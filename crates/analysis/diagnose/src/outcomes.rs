@@ -1,8 +1,9 @@
-//! The outcomes of a flow in a line.
+//! Describes the outcomes of a flow in a line.
 
 use uturn_model::{Mechanism, Outcome, Share};
 
-/// `hangs (security-group)`, `33 % hangs, 67 % answered at once (asymmetric-return)`.
+/// Describes outcomes: `hangs (security-group)`, `33 % hangs, 67 % answered at once
+/// (asymmetric-return)`.
 pub(crate) fn outcomes_and_reasons(
     outcomes: &[(Outcome, Share)],
     mechanisms: &[Mechanism],

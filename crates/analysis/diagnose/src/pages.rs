@@ -4,7 +4,7 @@ use uturn_model::{Mechanism, ObjectKind};
 
 use crate::Code;
 
-/// The pages of mechanisms that have one of their own.
+/// The pages of mechanisms that have a page of their own.
 const OF_MECHANISMS: [(Mechanism, &str); 4] = [
     (Mechanism::AsymmetricReturn, include_str!("../pages/asymmetric-return.md")),
     (Mechanism::LocalSourceDrop, include_str!("../pages/local-source-drop.md")),
@@ -12,7 +12,7 @@ const OF_MECHANISMS: [(Mechanism, &str); 4] = [
     (Mechanism::ReversePathFilter, include_str!("../pages/reverse-path-filter.md")),
 ];
 
-/// The page of the code or mechanism that a word names.
+/// Returns the page of the code or mechanism that a word names.
 ///
 /// Returns `None` if it names neither.
 pub fn find(word: &str) -> Option<&'static str> {
@@ -25,7 +25,7 @@ pub fn find(word: &str) -> Option<&'static str> {
     Some(own.unwrap_or_else(|| Code::of(mechanism, ObjectKind::Service).page()))
 }
 
-/// Every page: its name and its text.
+/// Iterates over all pages with their names.
 pub fn texts() -> impl Iterator<Item = (&'static str, &'static str)> {
     let of_mechanisms = OF_MECHANISMS.iter().map(|(mechanism, page)| (mechanism.as_str(), *page));
     Code::all().map(|code| (code.as_str(), code.page())).chain(of_mechanisms)
@@ -63,7 +63,7 @@ mod tests {
         assert!(find("UT999").is_none());
     }
 
-    /// The scenarios that a page names are in the tree, and most pages name some.
+    /// The scenarios that pages name exist, and most pages name some.
     #[test]
     fn every_scenario_that_is_named_exists() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../scenarios");

@@ -1,9 +1,9 @@
-//! Chains in which a pod network, or a policy that users wrote, decides what pods may call: a drop
-//! there is meant.
+//! Recognises chains in which a pod network, or a policy that users wrote, decides what pods may
+//! call. A drop in these chains is intended.
 
 use uturn_model::{Evidence, StepKind, Verdict};
 
-/// How the names of such chains begin.
+/// The prefixes of such chains' names.
 const POLICIES: [&str; 12] = [
     "cali-",
     "felix-",
@@ -19,12 +19,12 @@ const POLICIES: [&str; 12] = [
     "AWS-CONNMARK",
 ];
 
-/// Whether a chain of iptables is one of them.
+/// Returns whether a chain of iptables is such a chain.
 pub(crate) fn is_one(chain: &str) -> bool {
     POLICIES.iter().any(|start| chain.starts_with(start))
 }
 
-/// Whether rules of such chains stop all calls of a verdict that fail.
+/// Returns whether rules of such chains stop all failing calls of a verdict.
 pub(crate) fn stop(verdict: &Verdict) -> bool {
     let mut failing = verdict.routes.iter().filter(|route| route.outcome.is_bad()).peekable();
     let stopped = |step: &uturn_model::route::Step| {

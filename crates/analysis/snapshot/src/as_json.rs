@@ -1,4 +1,4 @@
-//! Documents as JSON values, with everything that is written in them.
+//! Converts documents to JSON values with all of their fields.
 
 use std::ops::ControlFlow;
 
@@ -9,8 +9,9 @@ use crate::document::{self, Keep, Node, Trouble, Value, integer, truth};
 use crate::documents::item_kind;
 use crate::{Fault, Source};
 
-/// The Kubernetes objects of these texts in order, with all their fields. Items of a `List` are
-/// objects of their own. Leaves out uturn's own documents, and documents that are no objects.
+/// Returns the Kubernetes objects of these texts in order, with all their fields. Items of a `List`
+/// are objects of their own. uturn's own documents, and documents that are not objects, are left
+/// out.
 ///
 /// # Errors
 /// A fault for each document that cannot be read.
@@ -20,7 +21,7 @@ pub fn json_objects(sources: &[Source]) -> Result<Vec<Json>, Vec<Fault>> {
     Ok(objects)
 }
 
-/// The same with uturn's own documents.
+/// Returns the objects of these texts like [`json_objects`], including uturn's own documents.
 ///
 /// # Errors
 /// A fault for each document that cannot be read.
@@ -39,7 +40,8 @@ pub fn json_documents(sources: &[Source]) -> Result<Vec<Json>, Vec<Fault>> {
     if faults.is_empty() { Ok(objects) } else { Err(faults) }
 }
 
-/// The first document of a text as JSON, whatever it is. Returns `None` if it cannot be read.
+/// Returns the first document of a text as JSON, whatever it is. Returns `None` if it cannot be
+/// read.
 pub fn json_value(text: &str) -> Option<Json> {
     let mut found = None;
     document::read(text, Keep::All, &mut |document| match document {
@@ -52,8 +54,8 @@ pub fn json_value(text: &str) -> Option<Json> {
     found
 }
 
-/// Adds an object, or the items of a list, as [`crate::documents`] reads them: a `PodList` gives its
-/// `apiVersion` and kind to items that state neither.
+/// Adds an object, or the items of a list, as [`crate::documents`] reads them: items of a `PodList`
+/// that state neither `apiVersion` nor kind inherit both.
 fn add(mut object: Json, inherited: Option<(&str, &str)>, to: &mut Vec<Json>) {
     let Some(map) = object.as_object_mut() else { return };
     if let (None, None, Some((version, kind))) = (map.get("apiVersion"), map.get("kind"), inherited)
@@ -86,7 +88,7 @@ fn fault(source: &Source, trouble: Trouble) -> Fault {
     Fault { origin, object: None, field: None, message, hint }
 }
 
-/// A document as JSON.
+/// Converts a document to JSON.
 pub(crate) fn as_json(node: &Node<'_>) -> Json {
     match &node.value {
         Value::Null => Json::Null,
@@ -101,7 +103,7 @@ pub(crate) fn as_json(node: &Node<'_>) -> Json {
     }
 }
 
-/// A number; the text of one that JSON cannot write.
+/// Converts a number. A number that JSON cannot write becomes a text.
 fn number(text: &str) -> Json {
     let whole = integer(text).map(Json::from);
     let real = || text.parse().ok().and_then(Number::from_f64).map(Json::Number);
@@ -135,7 +137,7 @@ mod tests {
             of(pods).unwrap(),
             [json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}})]
         );
-        // The last of equal keys counts: this is no list.
+        // The last of equal keys counts, so this is not a list.
         let data = "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Node}]\n\
                     kind: ConfigMap\n";
         assert_eq!(of(data).unwrap()[0]["kind"], "ConfigMap");

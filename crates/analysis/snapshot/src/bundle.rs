@@ -1,4 +1,5 @@
-//! Bundles: a folder with a cluster's objects and captures of its nodes, or an archive of one.
+//! Reads and writes bundles: a folder with a cluster's objects and captures of its nodes, or an
+//! archive of such a folder.
 //!
 //! ```text
 //! bundle/
@@ -7,7 +8,8 @@
 //!   nodes/n1/iptables.save  the capture of node n1, as `read_capture` wants it
 //! ```
 //!
-//! A bundle without `bundle.json` was put together by hand, and is taken for the whole cluster.
+//! A bundle without `bundle.json` was put together by hand, and is assumed to hold the whole
+//! cluster.
 
 mod archive;
 mod limits;
@@ -34,31 +36,32 @@ pub use manifest::{BundleManifest, KindRead, NodeCaptured, ObjectsManifest};
 pub use node::{AddError, add_node};
 pub use write::{BundleWriter, is_archive};
 
-/// Where the captures are.
+/// The folder of a bundle that has the captures.
 pub const NODES: &str = "nodes";
-/// Where the objects are.
+/// The folder of a bundle that has the objects.
 pub const OBJECTS: &str = "objects";
 /// The file with the [`BundleManifest`].
 pub const MANIFEST: &str = "bundle.json";
 
-/// What a bundle holds.
+/// The contents of a bundle.
 #[derive(Debug, Default)]
 pub(crate) struct Bundle {
     pub(crate) sources: Vec<Source>,
     pub(crate) beside: OtherFiles,
     pub(crate) captures: BTreeMap<Name, Capture>,
     pub(crate) faults: Vec<Fault>,
-    /// What it says of itself. `None` if it was put together by hand.
+    /// The contents of `bundle.json`. `None` if the bundle was put together by hand.
     pub(crate) manifest: Option<BundleManifest>,
 }
 
 impl Bundle {
-    /// Whether it is taken for a whole cluster, since it says nothing of itself.
+    /// Returns whether the bundle is assumed to hold a whole cluster, since it has no
+    /// `bundle.json`.
     pub(crate) fn is_whole(&self) -> bool {
         self.manifest.is_none()
     }
 
-    /// What an API server gave.
+    /// Returns what an API server returned in full, and what it did not return.
     pub(crate) fn listing(&self) -> Option<Listing> {
         self.manifest.as_ref()?.objects.as_ref().map(ObjectsManifest::listing)
     }
@@ -74,7 +77,7 @@ impl Bundle {
     }
 }
 
-/// Reads a bundle, a folder or an archive, as far as there is room.
+/// Reads a bundle, which is a folder or an archive, up to the limit of `room`.
 pub(crate) fn read(path: &Path, room: &mut Room) -> Bundle {
     if path.is_file() {
         return archive::read(path, room);
@@ -124,7 +127,7 @@ fn unreadable(path: &Path, why: &std::io::Error) -> Fault {
     Fault::new(place(path), format!("cannot be read: {why}"))
 }
 
-/// What is in a folder, in order.
+/// Returns the sorted paths of a folder's entries.
 fn entries(folder: &Path, faults: &mut Vec<Fault>) -> Vec<PathBuf> {
     let listed = fs::read_dir(folder)
         .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, _>>());

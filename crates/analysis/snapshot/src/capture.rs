@@ -15,12 +15,13 @@ use crate::source::gather_of_folder;
 /// Reads a folder as the capture of a node.
 ///
 /// # Errors
-/// If the folder or a file cannot be read, or the folder has no file of a capture.
+/// Returns faults if the folder or a file cannot be read, or if the folder has no file of a
+/// capture.
 pub fn read_capture(folder: &Path, node: Name) -> Result<Capture, Vec<Fault>> {
     read_capture_within(folder, node, &mut Room::default())
 }
 
-/// The same as far as there is room.
+/// Reads a folder as the capture of a node, up to the limit of `room`.
 pub(crate) fn read_capture_within(
     folder: &Path,
     node: Name,

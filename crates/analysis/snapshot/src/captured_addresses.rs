@@ -1,4 +1,4 @@
-//! Addresses of nodes that only captures show.
+//! Finds addresses of nodes that only captures show.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -7,8 +7,8 @@ use uturn_model::network::NetworkMode;
 use uturn_model::{Capture, CaptureFile, Cluster, Name};
 use uturn_netfilter::addr;
 
-/// Adds to nodes the addresses of pods' ranges that they have themselves: the end of a tunnel, or a
-/// gateway. Behind a bridge, the range of its node has them.
+/// Adds to nodes those of their captured addresses that are in ranges of pods: the address of a
+/// tunnel interface, or a gateway. With a bridge, these addresses follow from the node's range.
 pub(crate) fn add(cluster: &mut Cluster) {
     if cluster.network.mode.value != NetworkMode::Routed {
         return;
@@ -20,7 +20,7 @@ pub(crate) fn add(cluster: &mut Cluster) {
         }
     }
     for (ip, names) in holders {
-        // An address of several nodes is none that leads to one.
+        // An address that several nodes have leads to none of them.
         let only = names.first().filter(|_| names.len() == 1);
         let Some(node) = only.and_then(|name| cluster.nodes.get_mut(name)) else { continue };
         let is_known = node.has_address(ip)
@@ -32,7 +32,8 @@ pub(crate) fn add(cluster: &mut Cluster) {
     }
 }
 
-/// What cannot be read is reported where the node is walked.
+/// Iterates over the addresses of a capture. A file that cannot be read is reported when packets
+/// are walked through the node.
 fn addresses(capture: &Capture) -> impl Iterator<Item = IpAddr> {
     let file = capture.files.get(&CaptureFile::Addresses);
     let read = file.and_then(|file| addr::parse(file.path.clone(), &file.text).ok());

@@ -11,7 +11,7 @@ use crate::listing::Listing;
 use crate::scenario::{self, Scenario};
 use crate::source::{OtherFiles, Source, TEMPLATE};
 
-/// The objects and the faults.
+/// The objects and scenarios of all sources, and the faults.
 #[derive(Default)]
 pub(crate) struct Collected {
     pub(crate) objects: Objects,
@@ -19,7 +19,7 @@ pub(crate) struct Collected {
     pub(crate) faults: RefCell<Faults>,
 }
 
-/// Reads every document of every source. A source's text is let go once it is read.
+/// Reads all documents of all sources. A source's text is dropped once it is read.
 pub(crate) fn collect(sources: Vec<Source>, beside: &OtherFiles, listing: &Listing) -> Collected {
     let Collected { mut objects, mut scenarios, faults } = Collected::default();
     let mut places = scenario::Places::new();
@@ -31,7 +31,7 @@ pub(crate) fn collect(sources: Vec<Source>, beside: &OtherFiles, listing: &Listi
         each_document(&source, is_live, &faults, &mut |doc| {
             if let Some(lacks) = what_it_lacks(doc) {
                 objects.leave_out("documents that are no objects", &source.name);
-                // Of so many, those that are not shown are not kept either.
+                // Only the first `MAX_OTHERS` are reported.
                 if others.len() < MAX_OTHERS {
                     others.push((doc.origin(doc.root), lacks));
                 }
@@ -73,7 +73,7 @@ pub(crate) fn collect(sources: Vec<Source>, beside: &OtherFiles, listing: &Listi
     Collected { objects, scenarios, faults }
 }
 
-/// Notes about repeated objects. As with kubectl, the last one counts.
+/// Returns a note about repeated objects. As with kubectl, the last one counts.
 fn repeated(twice: Vec<Twice>) -> Option<Note> {
     let more = match twice.len() {
         0 | 1 => String::new(),
@@ -91,16 +91,17 @@ fn repeated(twice: Vec<Twice>) -> Option<Note> {
 
 const MAX_OTHERS: usize = 1000;
 
-/// Placeholders of templates: Go and Jinja, shell, ytt.
+/// The placeholders of templates in Go and Jinja, shell, and ytt.
 const TEMPLATE_MARKS: [&str; 4] = ["{{", "{%", "${", "#@"];
 
-/// Whether a document has faults of its own.
+/// Returns whether a document has faults of its own.
 fn is_faulty(doc: &Doc<'_>) -> bool {
     let faults = RefCell::new(Faults::default());
     let trial = Doc { faults: &faults, ..*doc };
     each_item(&trial, &mut |doc, version, kind| {
         if version != OURS {
-            // Each document separately, so that repeated objects do not count.
+            // Each object is read into an empty collection, so that repeated objects do not count
+            // as faults.
             take(doc, version, kind, &mut Objects::default());
         }
     });

@@ -45,10 +45,11 @@ pub(crate) use value::FromNode;
 pub(crate) struct Doc<'d> {
     pub(crate) file: &'d Text,
     pub(crate) root: &'d Node<'d>,
-    /// What the path of every field begins with, where `root` is a part of something.
+    /// The path of `root`, with which the path of every field begins, if `root` is a part of a
+    /// document.
     pub(crate) prefix: &'d str,
     pub(crate) faults: &'d RefCell<Faults>,
-    /// The `resourceVersion` of the object if an API server gave it.
+    /// The `resourceVersion` of the object if an API server returned it.
     pub(crate) live: Option<&'d str>,
 }
 
@@ -57,12 +58,13 @@ impl<'d> Doc<'d> {
         Self { file, root, prefix: "", faults, live: None }
     }
 
-    /// Whether no API server gave the object: it is still to be applied.
+    /// Returns whether the object is still to be applied: no API server returned it.
     pub(crate) fn is_written(&self) -> bool {
         self.live.is_none() && resource_version(self.root).is_empty()
     }
 
-    /// Where a value was written. All of an object that an API server gave is in one place.
+    /// Returns the place of a value. All values of an object that an API server returned have the
+    /// same place.
     pub(crate) fn origin(&self, node: &Node<'_>) -> Origin {
         match self.live {
             Some(version) => Origin::Live { resource_version: version.into() },
@@ -70,7 +72,7 @@ impl<'d> Doc<'d> {
         }
     }
 
-    /// A part of the document as a document: an item of a List.
+    /// Returns a part of the document, such as an item of a List, as a document.
     pub(crate) fn item<'p>(&self, item: &'p Node<'p>, prefix: &'p str) -> Doc<'p>
     where
         'd: 'p,
@@ -84,12 +86,12 @@ impl<'d> Doc<'d> {
         self.report(node, None, message.into(), None);
     }
 
-    /// Adds a hint.
+    /// Reports a fault of a value, with a hint.
     pub(crate) fn fault_with_hint(&self, node: &Node<'_>, message: String, hint: String) {
         self.report(node, None, message, Some(hint));
     }
 
-    /// Reports that the document's object exists already.
+    /// Reports that the document's object was defined before.
     pub(crate) fn twice(&self, called: &str, first: &Origin) {
         let message = format!("{called} is there twice: first at {first}");
         let field = Some(self.prefix.to_owned()).filter(|prefix| !prefix.is_empty());
@@ -119,7 +121,7 @@ impl<'d> Doc<'d> {
         self.faults.borrow_mut().push(Fault { origin, object, field, message, hint });
     }
 
-    /// What the document calls its object: `Service shop/web`.
+    /// Returns the kind and name of the document's object: `Service shop/web`.
     fn object(&self) -> Option<Box<str>> {
         let text = |node: &Node<'_>, key: &str| node.get(key)?.as_str().map(str::to_owned);
         let kind = text(self.root, "kind")?;
@@ -131,8 +133,8 @@ impl<'d> Doc<'d> {
         })
     }
 
-    /// The path of a value, or of a field of it. Returns `None` for the document itself, and for
-    /// what is not in it.
+    /// Returns the path of a value, or of a field of it. Returns `None` for the document itself,
+    /// and for a value that is not in the document.
     pub(crate) fn path_of(&self, node: &Node<'_>, key: Option<&str>) -> Option<String> {
         let mut path = self.prefix.to_owned();
         if !path_to(self.root, node, &mut path) {
@@ -144,13 +146,14 @@ impl<'d> Doc<'d> {
         Some(path).filter(|path| !path.is_empty())
     }
 
-    /// The mapping under `key`. Reports a fault and returns `None` if it is something else.
+    /// Returns the mapping under `key`. Reports a fault and returns `None` if the value is not a
+    /// mapping.
     pub(crate) fn map(&self, parent: &'d Node<'d>, key: &str) -> Option<&'d Node<'d>> {
         let node = parent.get(key)?;
         self.is_map(node).then_some(node)
     }
 
-    /// The mapping under `key`, which must be there.
+    /// Returns the mapping under `key`. Reports a fault if it is missing.
     pub(crate) fn need_map(&self, parent: &'d Node<'d>, key: &str) -> Option<&'d Node<'d>> {
         if parent.get(key).is_none() {
             self.missing(parent, key, "a mapping");
@@ -158,7 +161,7 @@ impl<'d> Doc<'d> {
         self.map(parent, key)
     }
 
-    /// Reports a fault unless the value is a mapping.
+    /// Returns whether the value is a mapping, and reports a fault if it is not.
     pub(crate) fn is_map(&self, node: &Node<'_>) -> bool {
         let is = matches!(node.value, Value::Map(_));
         if !is {
@@ -167,7 +170,7 @@ impl<'d> Doc<'d> {
         is
     }
 
-    /// The entries of the mapping under `key`.
+    /// Returns the entries of the mapping under `key`.
     pub(crate) fn entries(&self, parent: &'d Node<'d>, key: &str) -> &'d [Entry<'d>] {
         match self.map(parent, key).map(|node| &node.value) {
             Some(Value::Map(entries)) => entries,
@@ -175,7 +178,7 @@ impl<'d> Doc<'d> {
         }
     }
 
-    /// The items of the list under `key`.
+    /// Returns the items of the list under `key`.
     pub(crate) fn items(&self, parent: &'d Node<'d>, key: &str) -> &'d [Node<'d>] {
         match parent.get(key) {
             None => &[],
@@ -187,7 +190,7 @@ impl<'d> Doc<'d> {
         }
     }
 
-    /// The mappings of the list under `key`.
+    /// Returns the mappings of the list under `key`.
     pub(crate) fn maps(
         &self,
         parent: &'d Node<'d>,
@@ -196,12 +199,12 @@ impl<'d> Doc<'d> {
         self.items(parent, key).iter().filter(|item| self.is_map(item))
     }
 
-    /// A value that may be missing.
+    /// Reads the value under `key`, which may be missing.
     pub(crate) fn read<T: FromNode>(&self, parent: &'d Node<'d>, key: &str) -> Option<T> {
         self.value(parent.get(key)?)
     }
 
-    /// A value that must be there.
+    /// Reads the value under `key`. Reports a fault if it is missing.
     pub(crate) fn need<T: FromNode>(&self, parent: &'d Node<'d>, key: &str) -> Option<T> {
         if parent.get(key).is_none() {
             self.missing(parent, key, T::EXPECTED);
@@ -210,12 +213,12 @@ impl<'d> Doc<'d> {
         self.read(parent, key)
     }
 
-    /// A list of values; empty where it is missing.
+    /// Reads the list of values under `key`. A missing list is empty.
     pub(crate) fn list<T: FromNode>(&self, parent: &'d Node<'d>, key: &str) -> Vec<T> {
         self.items(parent, key).iter().filter_map(|item| self.value(item)).collect()
     }
 
-    /// The value itself.
+    /// Reads a value. Reports a fault if it has another type.
     pub(crate) fn value<T: FromNode>(&self, node: &Node<'_>) -> Option<T> {
         match T::from_node(node) {
             Ok(value) => Some(value),
@@ -241,7 +244,7 @@ impl<'d> Doc<'d> {
         }
     }
 
-    /// Reports a fault for each key that is a misspelt one of `known`, which is not there: an API
+    /// Reports a fault for each key that is a misspelling of a `known` one that is missing: an API
     /// server refuses such an object, or drops the field. Other fields may be newer than uturn, and
     /// custom resources have fields of their own.
     pub(crate) fn spelled(&self, map: &Node<'_>, known: &[&str]) {
@@ -260,7 +263,7 @@ impl<'d> Doc<'d> {
     fn unknown_field(&self, map: &Node<'_>, entry: &Entry<'_>, hint: impl FnOnce() -> String) {
         let key = Node { line: entry.line, column: entry.column, value: Value::Null };
         let mut fault = Fault::new(self.origin(&key), "unknown field");
-        // Another one is only counted.
+        // Once the faults are full, this one is only counted.
         if !self.faults.borrow().is_full() {
             let mut path = self.prefix.to_owned();
             path_to(self.root, map, &mut path);
@@ -276,20 +279,20 @@ pub(crate) fn did_you_mean(word: &str) -> String {
     format!("did you mean {word}?")
 }
 
-/// Whether the API group of an object is one of Kubernetes' own.
+/// Returns whether the API group of an object is one of Kubernetes' own.
 fn is_of_kubernetes(object: &Node<'_>) -> bool {
     let version = object.get("apiVersion").and_then(Node::as_str).unwrap_or_default();
     let group = version.split_once('/').map_or("", |(group, _)| group);
     !group.contains('.') || group.ends_with(".k8s.io")
 }
 
-/// The version of an object that an API server gave.
+/// Returns the `resourceVersion` of an object. Empty if it has none.
 pub(crate) fn resource_version<'n>(object: &'n Node<'_>) -> &'n str {
     let version = object.get("metadata").and_then(|meta| meta.get("resourceVersion"));
     version.and_then(Node::as_str).unwrap_or_default()
 }
 
-/// Adds the way from `from` to `to` to `path`; whether there is one.
+/// Appends the path that leads from `from` to `to` to `path`, and returns whether there is one.
 ///
 /// Values are in the order of the text, except for aliases, so the part that begins last before
 /// `to` is tried first.
@@ -325,7 +328,7 @@ fn path_to(from: &Node<'_>, to: &Node<'_>, path: &mut String) -> bool {
     false
 }
 
-/// All numbers below `count`, one of them first.
+/// Iterates over the numbers below `count`, with `likely` first.
 fn likely_first(likely: usize, count: usize) -> impl Iterator<Item = usize> {
     let rest = (0..count).filter(move |at| *at != likely);
     (likely..count).take(1).chain(rest)
@@ -342,7 +345,7 @@ fn step(path: &mut String, key: &str) {
     path.push_str(key);
 }
 
-/// The known word that was probably meant.
+/// Returns the known word that was probably meant.
 pub(crate) fn closest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let word = word.to_lowercase();
     let near = |known_word: &&&str| {
@@ -355,15 +358,15 @@ pub(crate) fn closest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
         .copied()
 }
 
-/// Whether a word is another one but for a slip: a letter or two, two that changed places, or their
-/// case.
+/// Returns whether a word is a slip of a known one: one or two letters differ, two letters are
+/// swapped, or their case differs.
 pub(crate) fn is_misspelt(word: &str, known: &str) -> bool {
     let (word, known) = (word.to_lowercase(), known.to_lowercase());
     let slips = if known.len() < 5 { 1 } else { 2 };
     distance(&word, &known) <= slips || is_swapped(&word, &known)
 }
 
-/// Whether two letters side by side changed places.
+/// Returns whether the words differ only in that two adjacent letters are swapped.
 fn is_swapped(word: &str, known: &str) -> bool {
     let pairs = word.chars().zip(known.chars());
     let differ: Vec<(usize, (char, char))> =
@@ -372,7 +375,8 @@ fn is_swapped(word: &str, known: &str) -> bool {
     word.chars().count() == known.chars().count() && first + 1 == *second && (a, b) == (d, c)
 }
 
-/// How many letters differ (Levenshtein).
+/// Returns the Levenshtein distance of two words, or `usize::MAX` if the first is longer than 64
+/// bytes.
 fn distance(a: &str, b: &str) -> usize {
     if a.len() > 64 {
         return usize::MAX;

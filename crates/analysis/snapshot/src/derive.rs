@@ -1,9 +1,8 @@
-//! From objects to a whole cluster: every gap is filled, and every assumption is listed.
+//! Derives a whole cluster from objects: every gap is filled, and every assumption is listed.
 //!
-//! A value that follows from something written is *derived* and carries its ground; a value
-//! that nothing gives is *supposed* and listed in [`Cluster::supposed`] with what would
-//! settle it. What no object needs is not supposed: without load balancers, no cloud is
-//! supposed.
+//! A value that follows from something written is *derived* and carries its reason. A value that
+//! nothing states is *supposed*, and listed in [`Cluster::supposed`] with what would settle it.
+//! Values that no object needs are not supposed: without load balancers, no cloud is supposed.
 
 mod announcers;
 mod balancer_arguments;
@@ -52,10 +51,10 @@ use uturn_model::{
 use crate::decode::objects::Objects;
 use crate::fault::Fault;
 
-/// Makes a cluster of what was read.
+/// Derives a cluster from the decoded objects.
 ///
 /// # Errors
-/// It would have more pods or endpoints than are made up.
+/// Returns a fault if more pods or endpoints than the limit would have to be made up.
 pub(crate) fn cluster(mut objects: Objects) -> Result<Cluster, Fault> {
     let mut assumptions = Assumptions::default();
     for note in std::mem::take(&mut objects.notes) {
@@ -148,7 +147,8 @@ pub(crate) fn cluster(mut objects: Objects) -> Result<Cluster, Fault> {
     })
 }
 
-/// The Service that pods ask for names, and what is known of its answers.
+/// Returns the DNS of the cluster: the Service of its name servers, and what is known of their
+/// answers.
 fn dns(
     objects: &mut Objects,
     balancers: BTreeMap<Text, Vec<NamedAddress>>,
@@ -176,8 +176,8 @@ fn dns(
     }
 }
 
-/// The Service of the cluster's name servers: by its name, else the first that is labelled so. What
-/// the cache on nodes asks is labelled so too.
+/// Finds the Service of the cluster's name servers: by its name, or else the first with the label.
+/// The upstream Service of the cache on nodes has the label too.
 fn dns_service(objects: &Objects) -> Option<NamespacedName> {
     let in_system = |service: &&Service| service.name.namespace.as_str() == "kube-system";
     let all = || objects.services.0.values().filter(in_system);
@@ -194,8 +194,8 @@ fn dns_service(objects: &Objects) -> Option<NamespacedName> {
     service.map(|service| service.name.clone())
 }
 
-/// The name servers that the kubelets' configuration gives to pods. One that nothing in the cluster
-/// has is not taken: nodes may well be configured otherwise.
+/// Returns the name servers that the kubelets' configuration gives to pods. Servers whose address
+/// nothing in the cluster has are ignored: the nodes are probably configured otherwise.
 fn servers_of_pods(
     objects: &Objects,
     cache: Option<&Corefile>,
@@ -222,8 +222,8 @@ fn servers_of_pods(
     Vec::new()
 }
 
-/// The cluster's domain as CoreDNS serves it, where it is not the usual one. Kubelets are
-/// supposed to tell pods the same.
+/// Returns the cluster's domain as CoreDNS serves it, if it is not the usual one. Kubelets are
+/// assumed to give pods the same domain.
 fn domain(corefile: &Corefile, assumptions: &mut Assumptions) -> Option<Text> {
     let mut zones = corefile.text.lines().flat_map(|line| {
         let mut words = line.split_whitespace();
@@ -246,7 +246,7 @@ fn domain(corefile: &Corefile, assumptions: &mut Assumptions) -> Option<Text> {
     Some(zone.into())
 }
 
-/// The DaemonSets that are given, and those that own pods which are; each with a pod of it.
+/// Iterates over the given DaemonSets, and those that own given pods, each with the spec of a pod.
 fn daemon_sets(objects: &Objects) -> impl Iterator<Item = (ObjectRef, &PodSpec)> {
     let given = objects.workloads.0.values().filter(|set| set.kind == WorkloadKind::DaemonSet);
     let given = given.map(|set| (set.object(), &*set.template));
@@ -257,12 +257,12 @@ fn daemon_sets(objects: &Objects) -> impl Iterator<Item = (ObjectRef, &PodSpec)>
     given.chain(owned)
 }
 
-/// The origin of what no manifest gives.
+/// Returns the origin of values that no manifest states.
 fn nowhere() -> Origin {
     Origin::SUPPOSED
 }
 
-/// Assumptions as they are made.
+/// The assumptions made so far.
 #[derive(Default)]
 struct Assumptions(Vec<Assumption>);
 
@@ -289,7 +289,7 @@ impl Assumptions {
     }
 }
 
-/// Ranges for a message.
+/// Joins values for a message.
 fn joined<T: ToString>(all: &[T]) -> String {
     all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -23,12 +23,12 @@ pub(crate) const DEPTH: usize = 128;
 const KEYS: usize = 100_000;
 const ITEMS: usize = 5_000_000;
 
-/// A value and where it was written.
+/// A value and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node<'a> {
-    /// From 1.
+    /// The line, from 1.
     pub(crate) line: u32,
-    /// From 1; 0 for a block scalar, whose `line` is the first of its content.
+    /// The column, from 1; 0 for a block scalar, whose `line` is the first line of its content.
     pub(crate) column: u32,
     pub(crate) value: Value<'a>,
 }
@@ -36,19 +36,20 @@ pub(crate) struct Node<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value<'a> {
     Null,
-    /// As written: `true`, or one of the words that YAML reads so; see [`truth`].
+    /// The word as written: `true`, or one of the words that YAML reads as a truth value; see
+    /// [`truth`].
     Bool(Cow<'a, str>),
-    /// As written.
+    /// The number as written.
     Number(Cow<'a, str>),
     String(Cow<'a, str>),
     Seq(Vec<Node<'a>>),
-    /// The `items` of a List, which are not in memory.
+    /// The `items` of a List, which are not in memory but read from the text.
     Items(Box<Items<'a>>),
-    /// In the order it was written; no key is there twice.
+    /// The entries in the order in which they are written; no key is repeated.
     Map(Vec<Entry<'a>>),
 }
 
-/// A key with its value.
+/// A key of a mapping with its value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry<'a> {
     pub(crate) key: Cow<'a, str>,
@@ -57,7 +58,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) value: Node<'a>,
 }
 
-/// As its key.
+/// The key of the entry.
 impl AsRef<str> for Entry<'_> {
     fn as_ref(&self) -> &str {
         &self.key
@@ -65,14 +66,14 @@ impl AsRef<str> for Entry<'_> {
 }
 
 impl<'a> Node<'a> {
-    /// The value of `key` in a mapping. `None` if it is missing or null.
+    /// Returns the value of `key` in a mapping. `None` if it is missing or null.
     pub(crate) fn get(&self, key: &str) -> Option<&Node<'a>> {
         let Value::Map(entries) = &self.value else { return None };
         let found = entries.iter().find(|entry| entry.key == key)?;
         (found.value.value != Value::Null).then_some(&found.value)
     }
 
-    /// The text of a string.
+    /// Returns the text of a string. `None` for other values.
     pub(crate) fn as_str(&self) -> Option<&str> {
         match &self.value {
             Value::String(text) => Some(text),
@@ -80,7 +81,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// What stands here, for a message.
+    /// Describes the value for a message.
     pub(crate) fn describe(&self) -> String {
         match &self.value {
             Value::Null => "nothing".into(),
@@ -94,7 +95,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// The beginning of a text that may be long.
+/// Returns the beginning of a text that may be long.
 pub(crate) fn shorten(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(60) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
@@ -102,14 +103,14 @@ pub(crate) fn shorten(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Why a text cannot be read as a document.
+/// The reason why a text cannot be read as a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Trouble {
     pub(crate) line: u32,
     pub(crate) column: u32,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
-    /// If kubectl accepts it anyway: what kubectl makes of it, and why.
+    /// If kubectl accepts the text: how kubectl reads it, and why.
     pub(crate) note: Option<(&'static str, &'static str)>,
 }
 
@@ -118,7 +119,7 @@ impl Trouble {
         Self { line, column, message: message.into(), hint: None, note: None }
     }
 
-    /// A key that is there for the second time.
+    /// Creates the trouble of a key that is repeated.
     fn repeated(entry: &Entry<'_>, first: u32) -> Self {
         let key = shorten(&entry.key);
         let message = format!("the key {key:?} is there twice, first at line {first}");
@@ -135,7 +136,7 @@ impl Trouble {
         self
     }
 
-    /// A mapping or a list with too many items.
+    /// Creates the trouble of a mapping or a list with too many entries.
     fn endless(line: u32, column: u32, what: &str, most: usize) -> Self {
         let message = format!("more than {most} {what}: this is no manifest");
         Self::new(line, column, message)
@@ -147,20 +148,20 @@ impl Trouble {
     }
 }
 
-/// What of a document is kept.
+/// The part of a document that is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keep {
     All,
-    /// At least the fields that decoders of objects ask for. Items of Lists may be read later.
+    /// At least the fields that decoders of objects ask for. The items of Lists may be read later.
     Wanted,
 }
 
-/// Whether an `apiVersion` is that of uturn's own documents.
+/// Returns whether an `apiVersion` is that of uturn's own documents.
 pub(crate) fn is_ours(version: &str) -> bool {
     version.starts_with("uturn.dev/")
 }
 
-/// Reads every document of a text in order, until `each` breaks.
+/// Reads each document of a text in order, until `each` breaks.
 pub(crate) fn read<'a>(
     text: &'a str,
     keep: Keep,
@@ -182,7 +183,7 @@ pub(crate) fn read<'a>(
     }
 }
 
-/// The range of each document in a text.
+/// Returns the range of each document in a text.
 pub(crate) fn cut(text: &str) -> Vec<std::ops::Range<usize>> {
     let mut documents = Vec::new();
     let mut from = 0;
@@ -194,8 +195,8 @@ pub(crate) fn cut(text: &str) -> Vec<std::ops::Range<usize>> {
     documents
 }
 
-/// The end of the first document: before the next line that begins with `---`, even in a block
-/// scalar.
+/// Returns the end of the first document: before the next line that begins with `---`, even in a
+/// block scalar.
 fn document_end(text: &str) -> usize {
     text.find("\n---").map_or(text.len(), |at| at + 1)
 }
@@ -213,7 +214,7 @@ fn read_one<'a>(
 ) -> ControlFlow<()> {
     let (content, skipped) = without_start(text);
     match looks_like(content) {
-        // Something stands beside the dashes.
+        // The line of dashes has other content.
         _ if skipped == 0 && text.starts_with("---") => read_yaml(text, line, each),
         Look::Json => {
             let checked = json::check(content, line + skipped);
@@ -254,7 +255,7 @@ fn read_yaml<'a>(
     flow
 }
 
-/// Removes a leading `---` line that has nothing else but a comment.
+/// Removes a leading `---` line that has no other content than a comment.
 fn without_start(text: &str) -> (&str, u32) {
     let Some(rest) = text.strip_prefix("---") else { return (text, 0) };
     let (first, after) = rest.split_once('\n').unwrap_or((rest, ""));
@@ -269,7 +270,7 @@ enum Look {
     Neither,
 }
 
-/// What a document looks like by its first significant line.
+/// Guesses the format of a document from its first significant line.
 fn looks_like(text: &str) -> Look {
     let mut rest = text;
     loop {
@@ -296,7 +297,8 @@ fn looks_like(text: &str) -> Look {
     }
 }
 
-/// Which of a mapping's keys repeat: where each was first, and where it is again.
+/// Returns for each repeated key of a mapping the index of its first occurrence and of the
+/// repetition.
 fn repeated<K: AsRef<str>>(keys: &[K]) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     if keys.len() <= 12 {

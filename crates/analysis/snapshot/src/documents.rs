@@ -13,7 +13,7 @@ use crate::source::Source;
 /// The `apiVersion` of uturn's own documents.
 pub(crate) const OURS: &str = "uturn.dev/v1alpha1";
 
-/// Why a document is not meant to be an object.
+/// Returns why a document is not an object. Returns `None` if it is one, or is meant to be.
 pub(crate) fn what_it_lacks(doc: &Doc<'_>) -> Option<String> {
     let Value::Map(_) = doc.root.value else {
         let found = doc.root.describe();
@@ -30,10 +30,10 @@ pub(crate) fn what_it_lacks(doc: &Doc<'_>) -> Option<String> {
     }
 }
 
-/// Reads every document of a source, unless it is given up for too many faults.
+/// Reads each document of a source, until the source has too many faults.
 ///
-/// `is_live` says that an API server gave it. What kubectl tolerates is a fault in a source with uturn's own documents, which no other
-/// program reads.
+/// `is_live` states that an API server returned the source. Oddities that kubectl tolerates are
+/// faults in a source with uturn's own documents, which no other program reads.
 pub(crate) fn each_document(
     source: &Source,
     is_live: bool,
@@ -73,7 +73,8 @@ pub(crate) fn each_document(
     faults.finish();
 }
 
-/// A source with more oddities than this is no manifest.
+/// The maximum number of oddities of a source; further ones are faults, because the source is not a
+/// manifest.
 const MAX_PASSED: usize = 100;
 
 fn fault(source: &Source, trouble: Trouble) -> Fault {
@@ -82,9 +83,9 @@ fn fault(source: &Source, trouble: Trouble) -> Fault {
     Fault { origin, object: None, field: None, message, hint }
 }
 
-/// A document, or each item of a List, with its `apiVersion` and `kind`.
+/// Calls `each` for a document, or for each item of a List, with its `apiVersion` and `kind`.
 pub(crate) fn each_item(doc: &Doc<'_>, each: &mut dyn FnMut(&Doc<'_>, &str, &str)) {
-    // Whether to go on with the next document, its reader asks for itself.
+    // The caller checks itself whether to go on with the next document.
     let _ = each_item_of(doc, None, each);
 }
 
@@ -118,13 +119,13 @@ fn each_item_of<'d>(
     }
 }
 
-/// The kind of a list's items, empty for `List`. `None` for other kinds, and for an object whose kind
-/// only ends like a list's.
+/// Returns the kind of a list's items, empty for `List`. Returns `None` for other kinds, and for an
+/// object whose kind only ends like a list's.
 pub(crate) fn item_kind(kind: &str, has_items: bool) -> Option<&str> {
     kind.strip_suffix("List").filter(|rest| rest.is_empty() || has_items)
 }
 
-/// Whether reading goes on.
+/// Returns whether reading continues, which it does until there are too many faults.
 fn go_on(doc: &Doc<'_>) -> ControlFlow<()> {
     match doc.faults.borrow().gives_up() {
         true => ControlFlow::Break(()),
@@ -132,7 +133,7 @@ fn go_on(doc: &Doc<'_>) -> ControlFlow<()> {
     }
 }
 
-/// `apiVersion` and `kind` of a document; a list's items may leave theirs to the list.
+/// Returns the `apiVersion` and `kind` of a document. A list's items may inherit those of the list.
 fn identity<'d>(
     doc: &Doc<'d>,
     inherited: Option<(&'d str, &'d str)>,

@@ -2,7 +2,7 @@
 //! diff shows only the edit.
 //!
 //! An edit names a place by keys and list positions, and its new value. The edited text is then
-//! read like any other.
+//! read like any other text.
 
 mod span;
 mod tree;
@@ -13,14 +13,14 @@ use span::{Spanned, What};
 
 pub use tree::Tree;
 
-/// A step on the way to a value.
+/// A step of the path to a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum At {
-    /// What a mapping has under this key.
+    /// The value of this key in a mapping.
     Key(String),
     /// An item of a list, from 0.
     Item(usize),
-    /// The item of a list that has this text or number under this key.
+    /// The item of a list whose key has this text or number.
     Where(String, String),
 }
 
@@ -57,22 +57,22 @@ pub enum Change {
     Replace(usize, String),
 }
 
-/// Why an edit cannot be made.
+/// The reason why an edit cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused(pub(crate) &'static str);
 
 /// Applies one change to a document's text.
 ///
 /// # Errors
-/// If the text cannot be read, if the place does not exist or cannot hold the value, or if the
-/// place is reached through an alias.
+/// Returns an error if the text cannot be read, if the place does not exist or cannot hold the
+/// value, or if the place is reached through an alias.
 pub(crate) fn apply(text: &str, path: &[At], change: &Change) -> Result<String, Refused> {
     let root = span::parse(text).ok_or(Refused("its document cannot be read alone"))?;
     let strict = text.trim_start_matches('\u{feff}').trim_start().starts_with(['{', '[']);
     Text { text, strict }.at(&root, None, path, change)
 }
 
-/// The text at a place of a document. `None` if there is none.
+/// Returns the text at a place of a document. `None` if there is none.
 pub(crate) fn text_at(text: &str, path: &[At]) -> Option<String> {
     let root = span::parse(text)?;
     let mut node = &root;
@@ -82,7 +82,8 @@ pub(crate) fn text_at(text: &str, path: &[At]) -> Option<String> {
     node.text().map(str::to_owned)
 }
 
-/// The number of items at a place of a document. `None` if it is no list.
+/// Returns the number of items at a place of a document, zero if it is not a list. `None` if the
+/// place does not exist.
 pub(crate) fn items_at(text: &str, path: &[At]) -> Option<usize> {
     let root = span::parse(text)?;
     let mut node = &root;
@@ -108,7 +109,7 @@ struct Text<'t> {
 }
 
 impl Text<'_> {
-    /// `key_end` is where the key of this value ends.
+    /// Applies the change at the end of the path. `key_end` is the end of this value's key.
     fn at(
         &self,
         node: &Spanned,
@@ -201,7 +202,7 @@ impl Text<'_> {
         if in_place {
             return Ok(self.splice(node.start, node.end, &tree.flow(self.strict)));
         }
-        // What stood below its key, or nowhere, comes after it.
+        // A value below its key, or a missing one, is written after the key.
         let key_end = key_end.ok_or(Refused("nothing stands there"))?;
         let colon = self.text[key_end..].find(':').ok_or(Refused("no key leads there"))?;
         let from = key_end + colon + 1;
@@ -268,7 +269,7 @@ impl Text<'_> {
         self.splice(end, end, &format!(",{blank}{made}"))
     }
 
-    /// Puts lines after the one that ends at or after `end`.
+    /// Inserts lines after the line that contains the end of the text before `end`.
     fn after_line(&self, end: usize, made: &str) -> String {
         let end = self.text[..end].trim_end().len();
         match self.text[end..].find('\n') {
@@ -296,7 +297,7 @@ fn joined(lines: &[&str], like: &str) -> String {
     format!("{}{end}", lines.join("\n"))
 }
 
-/// What has to stand where the rest of the way would begin.
+/// Returns the value that is created at the first step of the path that does not exist.
 fn wanted(rest: &[At], change: &Change) -> Option<Tree> {
     let Some((step, rest)) = rest.split_first() else {
         return match change {

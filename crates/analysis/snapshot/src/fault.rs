@@ -4,28 +4,28 @@ use std::fmt;
 
 use uturn_model::{Origin, Text, visible};
 
-/// One thing that is wrong with an input.
+/// A fault of an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Where.
+    /// The place of the fault.
     pub origin: Origin,
-    /// The object that has it: `Service shop/web`.
+    /// The object that has the fault: `Service shop/web`.
     pub object: Option<Box<str>>,
-    /// The field: `spec.ports[0].port`.
+    /// The field that has the fault: `spec.ports[0].port`.
     pub field: Option<String>,
     /// What was found and what was expected.
     pub message: String,
-    /// What would help.
+    /// A suggestion how to cure the fault.
     pub hint: Option<String>,
 }
 
 impl Fault {
-    /// A fault of a place.
+    /// Creates a fault at a place, without object, field or hint.
     pub fn new(origin: Origin, message: impl Into<String>) -> Self {
         Self { origin, object: None, field: None, message: message.into(), hint: None }
     }
 
-    /// Adds a hint.
+    /// Adds a hint to the fault.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -33,9 +33,9 @@ impl Fault {
 }
 
 impl fmt::Display for Fault {
-    /// `file:line:column: field: message`, and the hint on a line of its own.
+    /// Writes `file:line:column: field: message`, and the hint on a line of its own.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What is read cannot add lines.
+        // Text from the input cannot add lines to the message.
         write!(f, "{}: ", visible::line(&self.origin.to_string()))?;
         if let Some(field) = &self.field {
             write!(f, "{}: ", visible::line(field))?;
@@ -60,32 +60,32 @@ pub(crate) struct Note {
     pub(crate) settle: String,
 }
 
-/// An object that is there already.
+/// An object that was defined before, at the place `first`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Twice {
     pub(crate) first: Origin,
     pub(crate) fault: Fault,
 }
 
-/// How many faults of one source are kept; the rest is counted.
+/// The maximum number of faults that are kept for one source; further faults are only counted.
 const MAX: usize = 1000;
 
-/// After how many faults the rest of a source is not read.
+/// The number of faults after which the rest of a source is not read.
 const TOO_MANY: usize = 50_000;
 
-/// Faults as they are found: of each source all are counted and the first [`MAX`] kept, so
-/// that one bad file does not hide what is wrong with the next.
+/// The faults found so far. For each source, all faults are counted and the first [`MAX`] are kept,
+/// so that one bad file does not hide the faults of the next.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     kept: Vec<Fault>,
-    /// Where those of the source being read begin.
+    /// The index in `kept` of the current source's first fault.
     from: usize,
-    /// How many of this source were only counted, and the file of the last.
+    /// The number of faults of the current source that were only counted, and the file of the last.
     more: usize,
     last: Option<Text>,
-    /// Notes, which are no faults.
+    /// Notes, which are not faults.
     notes: Vec<Note>,
-    /// Objects that occur more than once: one message for all of them.
+    /// Objects that are defined more than once: one message reports all of them.
     twice: Vec<Twice>,
 }
 
@@ -99,12 +99,12 @@ impl Faults {
         }
     }
 
-    /// Keeps that an object is there already.
+    /// Records that an object is defined more than once.
     pub(crate) fn push_twice(&mut self, twice: Twice) {
         self.twice.push(twice);
     }
 
-    /// The objects that are there twice.
+    /// Takes the objects that are defined more than once.
     pub(crate) fn take_twice(&mut self) -> Vec<Twice> {
         std::mem::take(&mut self.twice)
     }
@@ -119,22 +119,23 @@ impl Faults {
         std::mem::take(&mut self.notes)
     }
 
-    /// Whether another fault would only be counted.
+    /// Returns whether a further fault of the current source would only be counted.
     pub(crate) fn is_full(&self) -> bool {
         self.kept.len() - self.from >= MAX
     }
 
-    /// How many there are, the ones that are only counted too.
+    /// Returns the number of all faults, including those that were only counted.
     pub(crate) fn len(&self) -> usize {
         self.kept.len() + self.more
     }
 
-    /// Whether there are so many that reading stops.
+    /// Returns whether the current source has so many faults that reading stops.
     pub(crate) fn gives_up(&self) -> bool {
         self.kept.len() - self.from + self.more >= TOO_MANY
     }
 
-    /// Ends a source: sorts its faults by place, and adds how many were only counted.
+    /// Ends the current source: sorts its kept faults by place, and adds a fault that states how
+    /// many were only counted.
     pub(crate) fn finish(&mut self) {
         if let Some(of_source) = self.kept.get_mut(self.from..) {
             of_source.sort_by_key(|fault| (fault.origin.line(), fault.origin.column()));
@@ -147,7 +148,7 @@ impl Faults {
         (self.from, self.more) = (self.kept.len(), 0);
     }
 
-    /// What was kept of all sources.
+    /// Returns the kept faults of all sources.
     pub(crate) fn into_vec(mut self) -> Vec<Fault> {
         if self.more > 0 {
             self.finish();

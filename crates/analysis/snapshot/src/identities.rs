@@ -1,4 +1,4 @@
-//! What controllers need beside a cluster's objects: UIDs, and what Secrets hold.
+//! Reads what controllers need besides a cluster's objects: UIDs, and the data of Secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -8,18 +8,18 @@ use uturn_model::{NamespacedName, ObjectKind, ObjectRef};
 use crate::Manifests;
 use crate::document::{self, Keep, Node, Value};
 
-/// What controllers need beside a cluster's objects.
+/// The UIDs and Secrets that controllers need besides a cluster's objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identities {
     /// The UIDs of Services and Ingresses that state one.
     pub uids: BTreeMap<ObjectRef, String>,
-    /// What the Secrets hold that were asked for, as texts.
+    /// The data of the requested Secrets, as texts.
     pub secrets: BTreeMap<NamespacedName, BTreeMap<String, String>>,
 }
 
 impl Manifests {
-    /// The UIDs of objects, and what these Secrets hold. No other Secret is read. A value that is
-    /// no text is left out.
+    /// Reads the UIDs of objects, and the data of these Secrets. No other Secret is read. A value
+    /// that is not a text is left out.
     pub fn identities(&self, secrets: &BTreeSet<NamespacedName>) -> Identities {
         let mut found = Identities::default();
         for source in self.sources() {
@@ -61,7 +61,7 @@ impl Identities {
     }
 }
 
-/// What a Secret holds. `stringData` overwrites `data`, as the API server has it.
+/// Returns the data of a Secret. `stringData` overrides `data`, as in the API server.
 fn held(secret: &Node<'_>) -> BTreeMap<String, String> {
     let mut held = BTreeMap::new();
     for (key, value) in entries(secret, "data") {
@@ -78,7 +78,7 @@ fn entries<'n>(node: &'n Node<'_>, key: &str) -> Vec<(&'n str, &'n str)> {
     entries.iter().filter_map(|entry| Some((&*entry.key, entry.value.as_str()?))).collect()
 }
 
-/// The text that a value of a Secret's `data` stands for. Returns `None` if it is no text.
+/// Decodes a value of a Secret's `data` to a text. Returns `None` if it is not a text.
 pub fn base64_text(value: &str) -> Option<String> {
     String::from_utf8(from_base64(value)?).ok()
 }

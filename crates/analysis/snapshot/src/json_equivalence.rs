@@ -1,7 +1,7 @@
-//! JSON and YAML of the same objects make the same cluster, or the same faults.
+//! Tests that JSON and YAML of the same objects give the same cluster, or the same faults.
 //!
-//! All JSON is YAML too. So one text is read twice: as it is, and with its first key in
-//! single quotes, by which it is not JSON any more. Every place in it stays the same.
+//! All JSON is YAML too, so a text is read twice: as it is, and with its first key in single
+//! quotes, so that it is not JSON any more. Every place in the text stays the same.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -19,11 +19,11 @@ fn of(text: &str) -> Result<String, Vec<Fault>> {
     read(vec![source]).map(|loaded| format!("{:#?}\n{:#?}", loaded.seen, loaded.cluster))
 }
 
-/// The result of reading a List both ways, which must be the same.
+/// Returns the result of reading a List both ways, which must be the same.
 fn both(items: &[Json], pretty: bool) -> Result<String, Vec<Fault>> {
     let items = Json::from(items.to_vec());
     let items = if pretty { format!("{items:#}") } else { items.to_string() };
-    // As kubectl has it: the kind comes after the items.
+    // kubectl prints the kind after the items.
     let text = format!("{{\"apiVersion\": \"v1\", \"items\": {items}, \"kind\": \"List\"}}\n");
     let yaml = text.replacen("\"apiVersion\"", "'apiVersion'", 1);
     let (json, yaml) = (of(&text), of(&yaml));
@@ -36,7 +36,7 @@ fn both(items: &[Json], pretty: bool) -> Result<String, Vec<Fault>> {
     json
 }
 
-/// The documents of the YAML files in a folder and the folders in it.
+/// Collects the documents of the YAML files in a folder and its subfolders.
 fn documents(folder: &Path, to: &mut Vec<Json>) {
     let mut paths: Vec<_> = folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
@@ -53,7 +53,7 @@ fn documents(folder: &Path, to: &mut Vec<Json>) {
     }
 }
 
-/// Objects of the examples and the golden file, and those that scenarios are made of.
+/// The objects of the examples and the golden file, and those within scenarios.
 static OBJECTS: LazyLock<Vec<Json>> = LazyLock::new(|| {
     let tree = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut all = Vec::new();
@@ -80,7 +80,7 @@ fn objects_that_are_there() {
     assert!(read * 10 > OBJECTS.len() * 9, "{read} of {}", OBJECTS.len());
 }
 
-/// What a value may be changed to.
+/// Generates a value to which another may be changed.
 fn other() -> impl Strategy<Value = Json> {
     prop::sample::select(vec![
         json!(null),
@@ -98,7 +98,7 @@ fn other() -> impl Strategy<Value = Json> {
     ])
 }
 
-/// Changes one value, somewhere; or, where it is a mapping, adds a field to it.
+/// Changes one value at some place, or adds a field to it if it is a mapping.
 fn change(value: &mut Json, way: &[usize], other: &Json, add: bool) {
     let (Some((at, rest)), true) = (way.split_first(), is_full(value)) else {
         match value {

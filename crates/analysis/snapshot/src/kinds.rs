@@ -1,4 +1,4 @@
-//! The kinds that are read, and the decoder of each.
+//! The table of kinds that are read, with their decoders.
 
 use uturn_clouds::cloud;
 use uturn_model::WorkloadKind;
@@ -9,10 +9,10 @@ use crate::documents::OURS;
 
 type Decoder = fn(&Doc<'_>, &mut Objects);
 
-/// A kind that is read: its group, the versions of it that are, and how.
+/// A kind that is read: its groups, the supported versions, and the decoder.
 struct Known {
     kind: &'static str,
-    /// The groups it may be in; the empty one is Kubernetes' core.
+    /// The groups of the kind; the empty one is Kubernetes' core.
     groups: &'static [&'static str],
     supported: &'static [&'static str],
     decode: Decoder,
@@ -25,7 +25,7 @@ const fn core(kind: &'static str, decode: Decoder) -> Known {
 /// The group of uturn's own documents.
 const OURS_GROUP: &str = "uturn.dev";
 const APPS: &[&str] = &["apps", "extensions"];
-/// Versions that clusters had before v1.16, and manifests still have.
+/// The versions that clusters had before v1.16, and that manifests still have.
 const OLD_APPS: &[&str] = &["apps/v1", "apps/v1beta2", "apps/v1beta1", "extensions/v1beta1"];
 const INGRESS: &[&str] =
     &["networking.k8s.io/v1", "networking.k8s.io/v1beta1", "extensions/v1beta1"];
@@ -211,16 +211,16 @@ const KNOWN: &[Known] = &[
     },
 ];
 
-/// A kind of Kubernetes' objects that is read.
+/// A kind of Kubernetes objects that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadKind {
-    /// Its name: `Service`.
+    /// The name of the kind: `Service`.
     pub kind: &'static str,
-    /// The values of `apiVersion` that are read, the preferred first.
+    /// The values of `apiVersion` that are read, the preferred one first.
     pub api_versions: &'static [&'static str],
 }
 
-/// The kinds of Kubernetes' objects that are read, those of clouds last.
+/// Returns the kinds of Kubernetes objects that are read, those of clouds last.
 pub fn kinds() -> Vec<ReadKind> {
     let own = KNOWN.iter().filter(|known| !known.groups.contains(&OURS_GROUP));
     let own = own.map(|known| ReadKind { kind: known.kind, api_versions: known.supported });
@@ -237,24 +237,24 @@ pub fn kinds() -> Vec<ReadKind> {
     own.chain(of_clouds).chain(parameters).chain(announcements).collect()
 }
 
-/// The ConfigMaps that are read, by namespace and name. Others are only read where an nginx has its
-/// configuration from them.
+/// Iterates over the ConfigMaps that are read, by namespace and name. Others are only read if they
+/// are the configuration of an nginx.
 pub fn config_maps() -> impl Iterator<Item = (&'static str, &'static str)> {
     decode::config_map::names()
 }
 
-/// Whether an entry of a ConfigMap is a configuration of CNI plugins that make a bridge, which is
-/// read wherever it stands.
+/// Returns whether an entry of a ConfigMap is a configuration of CNI plugins that create a bridge.
+/// Such entries are read in any ConfigMap.
 pub fn is_bridge_configuration(key: &str, text: &str) -> bool {
     decode::cni::is_of_bridge(key, text)
 }
 
-/// The keys that are read of ConfigMaps with the settings of an Ingress controller.
+/// Returns the keys that are read in ConfigMaps with the settings of an Ingress controller.
 pub fn controller_settings() -> &'static [&'static str] {
     &decode::config_map::CONTROLLER_SETTINGS
 }
 
-/// Hands an object to the decoder of its kind.
+/// Passes an object to the decoder of its kind.
 pub(crate) fn take(doc: &Doc<'_>, version: &str, kind: &str, objects: &mut Objects) {
     let group = version.rsplit_once('/').map_or("", |(group, _)| group);
     let is_it = |known: &&Known| known.kind == kind && known.groups.contains(&group);
@@ -289,12 +289,12 @@ pub(crate) fn take(doc: &Doc<'_>, version: &str, kind: &str, objects: &mut Objec
     decode(doc, objects);
 }
 
-/// The API groups that every API server has. Others have kinds that are not read, with names like
-/// those that are (UDPRoute).
+/// The API groups that every API server has. Other groups have kinds that are not read and whose
+/// names are similar to those of kinds that are (UDPRoute).
 const BUILT_IN: [&str; 7] =
     ["", "apps", "autoscaling", "batch", "discovery.k8s.io", "extensions", "networking.k8s.io"];
 
-/// The built-in kind that was probably meant: its name or its group is misspelt.
+/// Returns the built-in kind that was probably meant, if its name or group is misspelt.
 fn misspelt(version: &str, kind: &str) -> Option<String> {
     let (group, number) = version.rsplit_once('/').unwrap_or(("", version));
     let own = || KNOWN.iter().filter(|known| BUILT_IN.contains(&known.groups[0]));
@@ -310,7 +310,7 @@ fn misspelt(version: &str, kind: &str) -> Option<String> {
     by_group.or_else(by_kind)
 }
 
-/// The versions of a kind that a cloud brings, and its decoder.
+/// Returns the supported versions of a kind that a cloud defines, and its decoder.
 fn of_clouds(group: &str, kind: &str) -> Option<(&'static [&'static str], Decoder)> {
     if let Some(object) = cloud::class_parameters(kind) {
         let mut groups = object.versions.iter().map(|version| version.split('/').next());

@@ -2,23 +2,24 @@
 //!
 //! **Owns** files, folders and standard input; documents (YAML and JSON, many in a file, `List`s)
 //! with the place of every value; the formats of Kubernetes objects, Facts, Scenarios and
-//! LoadBalancer documents; bundles, read and written ([`mod@bundle`]); and the derivation of what missing objects leave open, where each
-//! assumption becomes a [`uturn_model::Assumption`].
+//! LoadBalancer documents; bundles, read and written ([`mod@bundle`]); and the derivation of what
+//! missing objects leave open, where each assumption becomes a [`uturn_model::Assumption`].
 //!
 //! **Out of scope:** verdicts (a Service that selects nothing is read like any other), API servers,
 //! and kernels.
 //!
-//! **Start reading** at [`load`], then `collect`, `kinds` (which decoder reads what), `decode`
-//! (one module a kind), `derive` (what is made of it: `derive::plugin` recognises the pod network,
-//! `derive::clouds` the makers of load balancers, `derive::service_proxy` what serves Services,
-//! `derive::extent` whether objects are missing); [`scenario`] has the Scenario format.
+//! **Start reading** at [`load`], then `collect`, `kinds` (the table of decoders by kind), `decode`
+//! (one module for each kind), and `derive` (the derivation of the cluster: `derive::plugin`
+//! recognises the pod network, `derive::clouds` the makers of load balancers,
+//! `derive::service_proxy` what serves Services, `derive::extent` whether objects are missing);
+//! [`scenario`] has the Scenario format.
 //!
 //! YAML is read by a parser of this crate (`document::yaml`), with the meaning that kubectl gives
-//! it. Files of a folder that hold no object are left out and named (`source::layout`).
+//! it. Files of a folder that have no object are left out and named (`source::layout`).
 //!
-//! Of JSON only the fields that some decoder asks for are kept, and of a List one item at a
-//! time: a file of a whole cluster is in memory as its text and as what is made of it. A
-//! decoder that asks for a new field adds its name to `document::wanted`.
+//! From JSON only the fields that a decoder asks for are kept, and from a List one item at a time:
+//! a file of a whole cluster is in memory as its text and as the objects read from it. A decoder
+//! that asks for a new field adds its name to `document::wanted`.
 //!
 //! A run reports all faults: a document that cannot be read does not hide faults of the next, and
 //! an object with three wrong fields has three faults.
@@ -69,28 +70,28 @@ use source::OtherFiles;
 pub use source::{Source, gather};
 pub use trim::{LAST_APPLIED, trim};
 
-/// What was read.
+/// The result of reading sources.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     /// The cluster.
     ///
-    /// Scenarios are not merged into it: each is a cluster of its own. But where a single
-    /// Scenario is all there is, this is the cluster of its largest case.
+    /// Scenarios are not merged into it: each is a cluster of its own. If a single Scenario is all
+    /// there is, this is the cluster of its largest case.
     pub cluster: Cluster,
     /// The Scenario documents among the sources.
     pub scenarios: Vec<Scenario>,
-    /// How many objects of each kind were read.
+    /// The number of objects that were read, by kind.
     pub seen: BTreeMap<Text, usize>,
 }
 
 impl Loaded {
-    /// Whether Scenarios are all that was read.
+    /// Returns whether only Scenarios were read.
     pub fn has_only_scenarios(&self) -> bool {
         !self.scenarios.is_empty() && self.seen.keys().all(|kind| &**kind == SCENARIO)
     }
 }
 
-/// The kind of Scenarios.
+/// The kind of Scenario documents.
 const SCENARIO: &str = "Scenario";
 
 /// Reads the files and folders that `-f` names.

@@ -1,4 +1,5 @@
-//! What an API server gave of a cluster: which kinds in full, and what it did not give.
+//! The objects that an API server returned: which kinds in full, and which objects it did not
+//! return.
 
 use std::collections::HashSet;
 
@@ -7,29 +8,29 @@ use uturn_model::{Extent, Origin, Text};
 
 use crate::fault::Fault;
 
-/// What an API server gave of a cluster.
+/// The extent of the objects that an API server returned.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
-    /// What it gave in full. `None` where no API server was asked.
+    /// The kinds that the API server returned in full. `None` if no API server was asked.
     pub extent: Option<Extent>,
-    /// What it did not give, and why.
+    /// The objects that the API server did not return, and the reasons.
     pub unread: Vec<Unread>,
-    /// When it was asked.
+    /// When the API server was asked.
     pub read_at: Option<ReadTime>,
-    /// The sources that are its objects. Places in them are versions of objects.
+    /// The sources that hold the API server's objects. Places in them are versions of objects.
     pub(crate) live: HashSet<Text>,
-    /// The files of a bundle that have its objects.
+    /// The files of a bundle that hold the API server's objects.
     pub(crate) saved: HashSet<Text>,
 }
 
 impl Listing {
-    /// What an API server gave.
+    /// Creates the listing of what an API server returned.
     pub fn new(extent: Extent, unread: Vec<Unread>, read_at: ReadTime) -> Self {
         let (extent, read_at) = (Some(extent), Some(read_at));
         Self { extent, unread, read_at, ..Self::default() }
     }
 
-    /// Both: in full is what both gave in full.
+    /// Merges two listings. A kind is given in full if both listings give it in full.
     pub(crate) fn and(mut self, other: Self) -> Self {
         self.extent = match (self.extent, other.extent) {
             (Some(first), Some(second)) => Some(Extent {
@@ -41,7 +42,7 @@ impl Listing {
             (first, second) => first.or(second),
         };
         self.unread.extend(other.unread);
-        // Of two readings, what is not in one of them may be of either time.
+        // With two readings, it is not known at which of the two times an object did not exist.
         self.read_at = self.read_at.xor(other.read_at);
         self.live.extend(other.live);
         self.saved.extend(other.saved);
@@ -49,8 +50,8 @@ impl Listing {
     }
 }
 
-/// Divides faults: an object that an API server gave is read as far as it is understood, and the
-/// rest of it is not known; all other faults are the user's to cure.
+/// Divides faults: an object that an API server returned is read as far as it is understood, and
+/// the rest of the object becomes [`Unread`]. All other faults remain for the user to correct.
 pub(crate) fn unread(faults: Vec<Fault>, listing: &Listing) -> (Vec<Unread>, Vec<Fault>) {
     let is_given = |fault: &Fault| match &fault.origin {
         Origin::Live { .. } => true,

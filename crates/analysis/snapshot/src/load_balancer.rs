@@ -54,7 +54,7 @@ pub use change::read_lb_change;
 pub use wire::LbFile;
 pub use write::{write_lb_config, write_load_balancers};
 
-/// Reads what a data plane serves.
+/// Reads the configuration of a data plane.
 ///
 /// # Errors
 /// All faults of all sources: of each field, and of fields that do not go together.
@@ -62,12 +62,13 @@ pub fn read_lb_config(sources: Vec<Source>) -> Result<Config, Vec<Fault>> {
     read_all(sources, Across::default(), None)
 }
 
-/// Reads what a data plane is to serve that runs already, from a client of its admin address. The
-/// address itself, who may call it and the access log stay as they are: only the file changes them.
-/// Targets have to be of other machines, unless the file allows others.
+/// Reads a new configuration for a running data plane, from a client of its admin address. The
+/// admin address itself, its allowed callers and the access log stay as they are: only the file
+/// changes them. Targets must be on other machines, unless the file allows others.
 ///
 /// # Errors
-/// As [`read_lb_config`], and for what only the file may say.
+/// Returns the same faults as [`read_lb_config`], and those of settings that only the file may
+/// change.
 pub fn read_lb_config_of_client(
     source: Source,
     running: &RunningBalancer<'_>,
@@ -75,7 +76,8 @@ pub fn read_lb_config_of_client(
     read_all(vec![source], Across::over_http(running), Some(&running.served.process))
 }
 
-/// Reads documents, beside which the settings of a process are `served`.
+/// Reads documents. `served` are the settings of the running process, if the documents come from a
+/// client.
 fn read_all(
     sources: Vec<Source>,
     mut across: Across,
@@ -126,7 +128,7 @@ fn read_all(
 /// Reads the load balancers of a source, without the settings that only a data plane needs.
 ///
 /// # Errors
-/// As [`read_lb_config`].
+/// Returns the same faults as [`read_lb_config`].
 pub fn read_load_balancers(source: Source) -> Result<Vec<LoadBalancer>, Vec<Fault>> {
     let config = read_lb_config(vec![source])?;
     Ok(config.load_balancers.into_iter().map(|served| served.load_balancer).collect())

@@ -1,7 +1,7 @@
-//! Texts that a cluster is read from, kept so that they can be edited and read again.
+//! The texts from which a cluster is read, kept so that they can be edited and read again.
 //!
 //! The text is the only source: an edit changes it as a person would, and the edited cluster is
-//! read from all texts again, with everything derived anew.
+//! read and derived from all texts again.
 
 mod items;
 mod site;
@@ -22,35 +22,35 @@ use crate::room::Room;
 use crate::source::{Named, OtherFiles, Source, gather_manifests};
 use crate::{Loaded, bundle, read_with, scenario};
 
-/// Texts, and captures of nodes beside them.
+/// The texts of a cluster, and the captures of its nodes.
 #[derive(Clone, Debug, Default)]
 pub struct Manifests {
     sources: Vec<Source>,
     captures: BTreeMap<Name, Capture>,
     beside: OtherFiles,
-    /// Whether they are the whole cluster.
+    /// Whether the texts describe the whole cluster.
     complete: bool,
-    /// What an API server gave in full, and what it did not give.
+    /// The kinds that an API server returned in full, and the objects that it did not return.
     listing: Listing,
-    /// The Scenario and the case that is the cluster, if it is one.
+    /// The names of the Scenario and of its case that is the cluster, if the cluster is one.
     case: Option<(Text, String)>,
 }
 
 /// An edit of one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// The object; [`ObjectKind::Facts`] for what Facts state.
+    /// The object. [`ObjectKind::Facts`] edits the Facts.
     pub object: ObjectRef,
-    /// The way to the place, from the object's root; from `spec` in Facts.
+    /// The path of the place, from the object's root; in Facts, from `spec`.
     pub path: Vec<At>,
-    /// What is done there.
+    /// The change at that place.
     pub change: Change,
 }
 
-/// Why an edit cannot be made.
+/// The reason why an edit cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CannotEdit {
-    /// No document is this object.
+    /// No text has the object.
     #[error("{0} is not among the manifests")]
     NotWritten(ObjectRef),
     /// The place cannot be changed.
@@ -58,10 +58,10 @@ pub enum CannotEdit {
     Place(ObjectRef, String, &'static str),
 }
 
-/// A text that was changed.
+/// A text before and after an edit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
-    /// Its file.
+    /// The name of the file.
     pub name: Text,
     /// The text before. `None` if the file is new.
     pub before: Option<String>,
@@ -70,17 +70,18 @@ pub struct Changed {
 }
 
 impl Manifests {
-    /// Texts that are there already.
+    /// Creates manifests from texts that are in memory.
     pub fn of(sources: Vec<Source>) -> Self {
         Self { sources, ..Self::default() }
     }
 
-    /// Reads files, folders and bundles. [`Self::load`] reports the faults.
+    /// Reads files, folders and bundles. [`Self::load`] reports the faults of their contents.
     pub fn gather(paths: &[PathBuf], bundles: &[PathBuf]) -> (Self, Vec<Fault>) {
         Self::gather_into(paths, bundles, &mut Room::default())
     }
 
-    /// The same, where all of them together, archives unpacked, may be as large as this.
+    /// Reads files, folders and bundles that together, with archives unpacked, are not larger than
+    /// `limit`.
     pub fn gather_within(
         paths: &[PathBuf],
         bundles: &[PathBuf],
@@ -97,7 +98,8 @@ impl Manifests {
             is_whole |= bundle.is_whole();
             let own = bundle.listing().map(|mut own| {
                 let files = bundle.sources.iter().map(|source| source.name.clone());
-                // Facts are written by people.
+                // Facts are written by people, so their faults are not those of the API server's
+                // objects.
                 own.saved = files.filter(|name| name.ends_with(".json")).collect();
                 own
             });
@@ -110,20 +112,20 @@ impl Manifests {
             captures.extend(bundle.captures);
             faults.extend(bundle.faults);
         }
-        // A bundle is collected from a whole cluster, unless it says itself what it lacks.
+        // A bundle without a manifest of its own holds the whole cluster.
         let complete = is_whole && listing.is_none();
         let listing = listing.unwrap_or_default();
         (Self { sources, captures, beside, complete, listing, case: None }, faults)
     }
 
-    /// The same without files of folders that have faults. `None` if one is anywhere else: in what the
-    /// user names, in Facts, or in what several files are together.
+    /// Returns the manifests without the files of folders that have faults. Returns `None` if there
+    /// are other faults: in a file that the user names, in Facts, or in several files together.
     #[must_use]
     pub fn without_faulty(mut self, faults: &[Fault]) -> Option<Self> {
         self.beside.leave_faulty_out(faults, &mut self.sources).then_some(self)
     }
 
-    /// Adds what an API server gave: a text for each name, and what the server gave in full.
+    /// Adds the objects that an API server returned, and states which kinds it returned in full.
     #[must_use]
     pub fn with_live(mut self, sources: Vec<Source>, listing: Listing) -> Self {
         self.listing = listing;
@@ -132,13 +134,14 @@ impl Manifests {
         self
     }
 
-    /// Those of a Scenario's case.
+    /// Creates manifests whose cluster is a Scenario's case.
     pub fn of_case(sources: Vec<Source>, scenario: &str, case: &str) -> Self {
         let case = Some((scenario.into(), case.to_owned()));
         Self { sources, case, ..Self::default() }
     }
 
-    /// Marks these texts as the whole cluster: objects that they lack do not exist.
+    /// Marks these texts as the whole cluster if `is_complete`: objects that they lack do not
+    /// exist.
     #[must_use]
     pub fn complete_if(mut self, is_complete: bool) -> Self {
         self.complete |= is_complete;
@@ -152,18 +155,19 @@ impl Manifests {
         self
     }
 
-    /// Whether nodes' captures are beside the texts.
+    /// Returns whether there are captures of nodes.
     pub fn has_captures(&self) -> bool {
         !self.captures.is_empty()
     }
 
-    /// Removes the captures, so that nodes have the rules that would be programmed.
+    /// Returns the manifests without captures, so that nodes have the rules that would be
+    /// programmed.
     #[must_use]
     pub fn without_captures(&self) -> Self {
         Self { captures: BTreeMap::new(), ..self.clone() }
     }
 
-    /// The total length of all texts.
+    /// Returns the total length of all texts.
     pub fn bytes(&self) -> usize {
         self.sources.iter().map(|source| source.text.len()).sum()
     }
@@ -178,12 +182,13 @@ impl Manifests {
         &self.captures
     }
 
-    /// What an API server gave in full, and what it did not give.
+    /// Returns the kinds that an API server returned in full, and the objects that it did not
+    /// return.
     pub fn listing(&self) -> &Listing {
         &self.listing
     }
 
-    /// Whether these texts are stated to be the whole cluster.
+    /// Returns whether these texts are stated to describe the whole cluster.
     pub fn is_complete(&self) -> bool {
         self.complete
     }
@@ -205,7 +210,7 @@ impl Manifests {
         read_with(self.sources, self.captures, &self.beside, &self.listing, self.complete)
     }
 
-    /// The cluster that the texts describe.
+    /// Reads the cluster that the texts describe.
     ///
     /// # Errors
     /// All faults of all texts.
@@ -220,7 +225,7 @@ impl Manifests {
         found.map(|case| case.cluster).ok_or_else(Vec::new)
     }
 
-    /// The same, without the texts, which are dropped as they are read.
+    /// Reads the cluster that the texts describe. The texts are dropped as they are read.
     ///
     /// # Errors
     /// All faults of all texts.
@@ -231,27 +236,27 @@ impl Manifests {
         }
     }
 
-    /// Whether a text has this object.
+    /// Returns whether one of the texts has this object.
     pub fn has(&self, object: &ObjectRef) -> bool {
         self.site(object).is_some()
     }
 
-    /// The text at a place of an object. `None` if there is none.
+    /// Returns the text at a place of an object. `None` if there is none.
     pub fn text_at(&self, object: &ObjectRef, path: &[At]) -> Option<String> {
         let site = self.site(object)?;
         edit::text_at(&self.document(&site), &joined(&site.path, path))
     }
 
-    /// The number of items of the list at a place of an object. `None` if there is none.
+    /// Returns the number of items of the list at a place of an object. `None` if there is none.
     pub fn items_at(&self, object: &ObjectRef, path: &[At]) -> Option<usize> {
         let site = self.site(object)?;
         edit::items_at(&self.document(&site), &joined(&site.path, path))
     }
 
-    /// Applies edits.
+    /// Returns the manifests with these edits.
     ///
     /// # Errors
-    /// If an object has no text, or its place cannot be edited.
+    /// Returns an error if no text has an object, or if a place cannot be edited.
     pub fn edited(&self, edits: &[Edit]) -> Result<Self, CannotEdit> {
         let mut new = self.clone();
         for edit in edits {
@@ -268,10 +273,10 @@ impl Manifests {
         Ok(new)
     }
 
-    /// Applies an edit to the Scenario that the cluster is a case of.
+    /// Returns the manifests with an edit of the Scenario whose case the cluster is.
     ///
     /// # Errors
-    /// If the place cannot be edited.
+    /// Returns an error if the place cannot be edited.
     pub fn with_scenario(&self, path: &[At], change: &Change) -> Result<Self, CannotEdit> {
         let name = self.case.as_ref().map_or("", |(name, _)| name);
         let refused = |why| {
@@ -286,7 +291,8 @@ impl Manifests {
         Ok(new)
     }
 
-    /// Adds an object in a file of its own.
+    /// Returns the manifests with another object: in the Scenario whose case the cluster is, or
+    /// else in a file of its own.
     #[must_use]
     pub fn with_object(&self, file: &str, object: &Tree) -> Self {
         let mut new = self.clone();
@@ -304,7 +310,7 @@ impl Manifests {
         new
     }
 
-    /// The texts that differ from `before`.
+    /// Returns the texts that differ from `before`.
     pub fn changed_since(&self, before: &Self) -> Vec<Changed> {
         let old = |at: usize| before.sources.get(at);
         let all = self.sources.iter().enumerate();
@@ -317,7 +323,7 @@ impl Manifests {
             .collect()
     }
 
-    /// An object as it is written, as a separate document.
+    /// Returns an object as it is written, as a separate document.
     pub fn object(&self, object: &ObjectRef) -> Option<Tree> {
         let site = self.site(object)?;
         let mut found = None;
@@ -360,7 +366,7 @@ fn tree(node: &document::Node<'_>) -> Tree {
         Value::Number(text) => Tree::bare(text.as_ref()),
         Value::String(text) => Tree::text(text.as_ref()),
         Value::Seq(items) => Tree::List(items.iter().map(tree).collect()),
-        // Not where all is kept.
+        // Only `Keep::Wanted` makes these, and `Keep::All` is used here.
         Value::Items(_) => Tree::List(Vec::new()),
         Value::Map(entries) => Tree::Map(
             entries.iter().map(|entry| (entry.key.to_string(), tree(&entry.value))).collect(),

@@ -1,4 +1,4 @@
-//! How much input is read: files, folders and archives of a command share one limit.
+//! The limit on the size of input, which all files, folders and archives of a command share.
 
 use std::str::FromStr;
 
@@ -6,7 +6,8 @@ use uturn_model::Origin;
 
 use crate::fault::Fault;
 
-/// How much all files, folders and archives of a command may hold together, archives once they are unpacked.
+/// The maximum size of all files, folders and archives of a command together. An archive counts
+/// with its unpacked size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnpackLimit {
     bytes: u64,
@@ -14,12 +15,12 @@ pub struct UnpackLimit {
 }
 
 impl UnpackLimit {
-    /// The option that states it.
+    /// The command-line option that sets the limit.
     pub const OPTION: &'static str = "--unpack-limit";
-    /// How many times as large as it is an archive may become, unless a limit is stated.
+    /// The maximum ratio of an archive's unpacked size to its size, unless the user states a limit.
     pub const RATIO: u64 = 100;
 
-    /// The value of the option.
+    /// Returns the limit as a value of [`Self::OPTION`].
     pub fn value(self) -> String {
         format!("{}MiB", self.bytes >> 20)
     }
@@ -28,12 +29,12 @@ impl UnpackLimit {
         self.bytes
     }
 
-    /// Whether the user stated it, and so knows how large an archive is.
+    /// Returns whether the user stated the limit, and so knows how large the archives are.
     pub(crate) fn is_stated(self) -> bool {
         self.is_stated
     }
 
-    /// A limit of this many bytes, with the ratio.
+    /// Creates a default limit of this many bytes, to which [`Self::RATIO`] applies.
     #[cfg(test)]
     pub(crate) fn of_bytes(bytes: u64) -> Self {
         Self { bytes, is_stated: false }
@@ -49,7 +50,7 @@ impl Default for UnpackLimit {
 impl FromStr for UnpackLimit {
     type Err = String;
 
-    /// A number of MiB, or a number with its unit: `512`, `512MiB`, `2GiB`.
+    /// Parses a number of MiB, or a number with a unit: `512`, `512MiB`, `2GiB`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let wrong = || "expected a size such as 512MiB or 2GiB".to_owned();
         let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -65,14 +66,14 @@ impl FromStr for UnpackLimit {
     }
 }
 
-/// How many files may be read.
+/// The maximum number of files that are read.
 const MAX_FILES: usize = 200_000;
 
-/// The room that is left for input.
+/// The number of bytes and files that may still be read.
 #[derive(Debug)]
 pub(crate) struct Room {
     limit: UnpackLimit,
-    /// Whether the user can state the limit.
+    /// Whether the command has an option that changes the limit.
     has_option: bool,
     left: u64,
     files: usize,
@@ -80,7 +81,7 @@ pub(crate) struct Room {
 }
 
 impl Default for Room {
-    /// The usual limit, which no option of the command changes.
+    /// Creates the default limit for commands that have no option to change it.
     fn default() -> Self {
         Self { has_option: false, ..Self::of(UnpackLimit::default()) }
     }
@@ -95,12 +96,12 @@ impl Room {
         self.limit
     }
 
-    /// How many bytes may still be read.
+    /// Returns the number of bytes that may still be read.
     pub(crate) fn left(&self) -> u64 {
         self.left
     }
 
-    /// Whether there was more than there is room for: what follows is not read.
+    /// Returns whether the input exceeded the limit. The input that follows is not read.
     pub(crate) fn is_exceeded(&self) -> bool {
         self.is_exceeded
     }
@@ -112,7 +113,7 @@ impl Room {
         self.files += 1;
     }
 
-    /// That there is no room for what is here.
+    /// Returns the fault of an input at `origin` that exceeds the limit.
     pub(crate) fn fault(&self, origin: Origin) -> Fault {
         if self.files > MAX_FILES {
             return Fault::new(origin, format!("more than {MAX_FILES} files"));
@@ -126,7 +127,7 @@ impl Room {
         }
     }
 
-    /// What the user can do where the limit is met.
+    /// Returns the hint that names the option which raises the limit.
     pub(crate) fn advice() -> String {
         let option = UnpackLimit::OPTION;
         format!("if you trust it, state how much may be read: {option} 1GiB")

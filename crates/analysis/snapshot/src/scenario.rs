@@ -1,4 +1,4 @@
-//! Scenarios: a cluster in several sizes, flows, and what must come out of them.
+//! Reads Scenarios: a cluster in several sizes, flows through it, and their expected outcomes.
 //!
 //! ```yaml
 //! apiVersion: uturn.dev/v1alpha1
@@ -47,13 +47,13 @@
 //!
 //! A `when` in an expectation names `nodes` and `mode`, one or a list of each.
 //!
-//! **flows**: `from` is `clients` (each of them in turn) or one client as on the command
-//! line (`pod/shop/client-1`, `node/n1`, `outside`); `to` is a target as there; `protocol`
-//! is `tcp` unless it says `udp`. The first of **expect** whose `when` fits counts; without
-//! any, nothing is expected and the flow is only measured. An outcome is a `status` or one
-//! of `answered`, `hangs`, `refused`, `reset`, `tls-error`, `unreachable`,
-//! `name-not-found`; `after` says how late it comes. A `share` is a number, a formula over N such as `1/N` or `(N-1)/N`, or
-//! `rest`; an outcome that is alone needs none. Outcomes whose share is nothing fall away.
+//! **flows**: `from` is `clients` (each of them in turn) or one client as on the command line
+//! (`pod/shop/client-1`, `node/n1`, `outside`); `to` is a target as there; `protocol` is `tcp`
+//! unless it says `udp`. The first entry of **expect** whose `when` fits counts; without any,
+//! nothing is expected and the flow is only measured. An outcome is a `status` or one of
+//! `answered`, `hangs`, `refused`, `reset`, `tls-error`, `unreachable`, `name-not-found`; `after`
+//! says how late it comes. A `share` is a number, a formula over N such as `1/N` or `(N-1)/N`, or
+//! `rest`; a single outcome needs none. Outcomes whose share is zero are ignored.
 //!
 //! In the lab every pod answers on the ports that it declares or that probes ask, and on no
 //! others; so a Scenario states it (`declaredPortsOnly`). One with a container whose
@@ -106,24 +106,24 @@ use shape::Shape;
 /// A cluster in several sizes, and its expected outcomes.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Its name.
+    /// The name of the Scenario.
     pub name: Text,
-    /// What it shows, in a sentence.
+    /// What the Scenario shows, in a sentence.
     pub shows: Text,
-    /// Where it comes from; may be empty.
+    /// The source of the Scenario; may be empty.
     pub seed: Text,
-    /// One for each size.
+    /// The cases, one for each size and mode of kube-proxy.
     pub cases: Vec<Case>,
-    /// Where it was written.
+    /// The place of the Scenario in its file.
     pub origin: Origin,
 }
 
-/// A scenario in one size.
+/// A scenario in one size and one mode of kube-proxy.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// `3 nodes, iptables`.
+    /// The size and mode in words: `3 nodes, iptables`.
     pub label: String,
-    /// How many nodes.
+    /// The number of nodes.
     pub nodes: usize,
     /// The cluster.
     pub cluster: Cluster,
@@ -138,11 +138,11 @@ pub struct Case {
 pub struct ExpectedFlow {
     /// The flow.
     pub flow: Flow,
-    /// The outcomes with their shares, which add up to 1. Empty if nothing is expected.
+    /// The outcomes and their shares, which add up to 1. Empty if nothing is expected.
     pub outcomes: Vec<(Outcome, Share)>,
-    /// The stated mechanisms of failure, sorted.
+    /// The stated mechanisms of failure, sorted. `None` if none are stated.
     pub mechanisms: Option<Vec<Mechanism>>,
-    /// Where it was written.
+    /// The place of the flow in its file.
     pub origin: Origin,
 }
 
@@ -151,34 +151,34 @@ pub struct ExpectedFlow {
 pub struct ExpectedProbes {
     /// The load balancer's address and port.
     pub listener: SocketAddr,
-    /// By which protocol.
+    /// The protocol of the listener.
     pub protocol: Protocol,
-    /// Which targets answer.
+    /// The targets whose health checks succeed.
     pub alive: Alive,
-    /// The stated mechanisms of the others, sorted.
+    /// The stated mechanisms by which the other targets fail, sorted. `None` if none are stated.
     pub mechanisms: Option<Vec<Mechanism>>,
-    /// Where it was written.
+    /// The place of the expectation in its file.
     pub origin: Origin,
 }
 
-/// Which of a listener's targets answer their health checks.
+/// The targets of a listener that answer their health checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Alive {
-    /// Every one.
+    /// All targets.
     All,
-    /// Not one.
+    /// No target.
     None,
-    /// Those on these nodes.
+    /// The targets on these nodes.
     Only(Vec<Name>),
 }
 
-/// How many nodes a case can have: more would not fit the shape's ranges.
+/// The maximum number of nodes of a case: more would not fit the shape's ranges.
 const MAX_NODES: usize = 200;
 
-/// How many objects all cases of a Scenario may have together.
+/// The maximum number of objects of all cases of a Scenario together.
 const MAX_OBJECTS: usize = 200_000;
 
-/// Reads every Scenario of the sources. Other objects are ignored.
+/// Reads all Scenarios of the sources. Other objects are ignored.
 ///
 /// # Errors
 /// All faults of the sources.
@@ -201,10 +201,10 @@ pub fn read_all(sources: Vec<Source>) -> Result<Vec<Scenario>, Vec<Fault>> {
     if faults.len() > 0 { Err(faults.into_vec()) } else { Ok(scenarios) }
 }
 
-/// Where each scenario stands in a list, by name.
+/// The indices of scenarios in a list, by name.
 pub(crate) type Places = HashMap<Text, usize>;
 
-/// Reads a Scenario and adds it, unless there is one of that name.
+/// Reads a Scenario and adds it. A second Scenario of the same name is a fault.
 pub(crate) fn add(doc: &Doc<'_>, scenarios: &mut Vec<Scenario>, places: &mut Places) {
     let Some(scenario) = decode(doc) else { return };
     let at = *places.entry(scenario.name.clone()).or_insert(scenarios.len());
@@ -261,8 +261,8 @@ fn decode(doc: &Doc<'_>) -> Option<Scenario> {
                 doc.fault_with_hint(spec, message, "state fewer sizes or modes".to_owned());
                 return None;
             }
-            // Faults of the text are the same in every case; faults of a share may concern one
-            // size only.
+            // Faults of the text are the same in every case and reported for the first. Faults of a
+            // share may concern one size only.
             let common = if cases.is_empty() { doc.faults } else { &silent };
             let (common, own) = (Doc { faults: common, ..*doc }, Doc { faults: &of_size, ..*doc });
             let size = expect::Size { nodes, mode: case.cluster.proxy.mode.value };
@@ -300,7 +300,7 @@ fn sizes<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Vec<usize> {
     once(doc, sizes)
 }
 
-/// The values of a list without duplicates, each of which makes separate cases.
+/// Returns the values of a list, each of which makes separate cases. A repeated value is a fault.
 fn once<'d, T: PartialEq + Copy + fmt::Display>(
     doc: &Doc<'d>,
     all: impl Iterator<Item = (&'d Node<'d>, T)>,
@@ -315,7 +315,7 @@ fn once<'d, T: PartialEq + Copy + fmt::Display>(
     known
 }
 
-/// What every case has: Facts and manifests.
+/// Reads the Facts and manifests that all cases share.
 fn objects<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Objects {
     let mut objects = Objects::default();
     if let Some(stated) = doc.map(spec, "facts") {
@@ -347,7 +347,7 @@ fn case<'d>(
     suppose(&mut facts.pod_cidrs, range(shape.pods()), &origin);
     suppose(&mut facts.network_mode, shape.network, &origin);
     suppose(&mut facts.domain, "cluster.local".into(), &origin);
-    // The lab builds what is written here and nothing else.
+    // The lab builds the objects of the Scenario and nothing else.
     suppose(&mut facts.declared_ports_only, true, &origin);
     objects.complete = true;
     if let Some(mode) = mode {
@@ -359,7 +359,7 @@ fn case<'d>(
     Ok(Case { label, nodes, cluster, flows: Vec::new(), probes: Vec::new() })
 }
 
-/// How many objects a cluster has.
+/// Returns the number of objects of a cluster.
 fn size(cluster: &Cluster) -> usize {
     let objects = cluster.nodes.len() + cluster.pods.len() + cluster.workloads.len();
     let endpoints = cluster.endpoints.values().flatten().map(|slice| slice.endpoints.len());

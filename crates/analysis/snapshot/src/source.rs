@@ -17,19 +17,19 @@ use crate::room::Room;
 
 pub(crate) use layout::{OtherFiles, TEMPLATE};
 
-/// A text and what the user calls it.
+/// A text and its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// As the user typed it; `-` for standard input.
+    /// The path as the user typed it; `-` for standard input.
     pub name: Text,
-    /// Its text.
+    /// The content.
     pub text: String,
 }
 
-/// Reads files, folders (with all that is in them) and `-`, standard input.
+/// Reads files, folders (with everything in them) and `-`, standard input.
 ///
-/// Of a folder, `.yaml`, `.yml` and `.json` files are read in the order of their names; a file
-/// that the user names may have any name. Files that are reached twice are read once.
+/// In a folder, `.yaml`, `.yml` and `.json` files are read in the order of their names; a file that
+/// the user names may have any name. Files that are reached twice are read once.
 ///
 /// # Errors
 /// One fault for each path that cannot be read.
@@ -39,15 +39,15 @@ pub fn gather(paths: &[PathBuf]) -> (Vec<Source>, Vec<Fault>) {
     (gathering.sources, gathering.faults.into_vec())
 }
 
-/// Reads a file that a folder has, as far as there is room.
+/// Reads a file that was found in a folder, up to the limit of `room`.
 pub(crate) fn gather_of_folder(file: &Path, room: &mut Room) -> (Vec<Source>, Vec<Fault>) {
     let mut gathering = Gathering::new(Named::ByFolder, room);
     gathering.path(file);
     (gathering.sources, gathering.faults.into_vec())
 }
 
-/// Reads files and folders as far as there is room, without the files of folders that hold no object of a
-/// cluster, or are of other projects.
+/// Reads files and folders up to the limit of `room`. Files of folders that have no object of a
+/// cluster, or that belong to other projects, are left out.
 pub(crate) fn gather_manifests(
     paths: &[PathBuf],
     named: Named,
@@ -59,22 +59,22 @@ pub(crate) fn gather_manifests(
     (sources, beside, faults.into_vec())
 }
 
-/// Who names a file.
+/// How a file was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Named {
-    /// The user: it may be a pipe, and may have any content.
+    /// The user named it: it may be a pipe, and may have any content.
     ByUser,
-    /// A folder: it is a file, or nothing is read.
+    /// It was found in a folder: anything but a regular file is not read.
     ByFolder,
 }
 
 struct Gathering<'r> {
     sources: Vec<Source>,
     faults: Faults,
-    /// Files and folders that were reached, by their real path.
+    /// The real paths of files and folders that were reached.
     reached: HashSet<PathBuf>,
     beside: OtherFiles,
-    /// How many folders are open.
+    /// The number of folders that are being read.
     depth: usize,
     /// Whether folders of other projects are left out.
     leaves_foreign: bool,
@@ -118,7 +118,7 @@ impl<'r> Gathering<'r> {
         match path.canonicalize() {
             Ok(real) if !self.reached.insert(real.clone()) => {}
             Ok(real) if real.is_dir() => self.folder(path),
-            // Whoever opens a pipe waits for somebody who writes to it.
+            // Opening a pipe would block until another process writes to it.
             Ok(real) if of_folder && !real.is_file() => {
                 self.faults.push(Fault::new(origin(path), "neither a file nor a folder"));
             }
@@ -160,7 +160,7 @@ impl<'r> Gathering<'r> {
         }
     }
 
-    /// Whether a folder is being read, so that one below it may well be empty.
+    /// Returns whether a folder is being read, so that a folder below it may be empty.
     fn holds(&self, folder: &Path) -> bool {
         !folder.as_os_str().is_empty()
             && folder.canonicalize().is_ok_and(|real| self.reached.contains(&real))
@@ -212,7 +212,8 @@ impl<'r> Gathering<'r> {
     }
 }
 
-/// Binary files have a zero byte early. (The reader rejects one further on.)
+/// The length of a file's head: binary files have a zero byte there. (The parser rejects a later
+/// one.)
 const HEAD: usize = 1 << 16;
 
 fn read_file(mut file: File, room: &mut Room) -> io::Result<Vec<u8>> {
@@ -220,9 +221,9 @@ fn read_file(mut file: File, room: &mut Room) -> io::Result<Vec<u8>> {
     read(&mut file, usize::try_from(size).unwrap_or(0), room)
 }
 
-/// Reads all of a file, and no more than one byte beyond what there is room for; only its head, where that is
-/// enough to see that it is no text. `size` is what it is expected to have: a text that is not moved while it
-/// grows is in memory once.
+/// Reads a file, up to one byte more than `room` has left; only the head of a file whose head shows
+/// that it is not a text. With `size`, the expected size of the file, the buffer is allocated once,
+/// so that no second copy of a growing text is in memory.
 fn read(file: &mut dyn Read, size: usize, room: &mut Room) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(HEAD as u64).read_to_end(&mut bytes)?;
@@ -236,13 +237,13 @@ fn read(file: &mut dyn Read, size: usize, room: &mut Room) -> io::Result<Vec<u8>
     Ok(bytes)
 }
 
-/// Whether a folder keeps this for itself: Kubernetes has the files of a mounted ConfigMap in folders such
-/// as `..data`, to which links beside them lead.
+/// Returns whether a name is reserved in its folder: Kubernetes stores the files of a mounted
+/// ConfigMap in folders such as `..data`, to which links beside them lead.
 pub(crate) fn starts_with_dots(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b"..")
 }
 
-/// Whether a file of a folder is read.
+/// Returns whether a file that was found in a folder is read.
 pub(crate) fn is_manifest(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
     matches!(extension, Some("yaml" | "yml" | "json"))
@@ -256,7 +257,7 @@ fn origin(path: &Path) -> Origin {
     Origin::file(name(path))
 }
 
-/// The place after `before`.
+/// Returns the line and column of the byte after `before`.
 fn place(path: &Path, before: &[u8]) -> Origin {
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
     let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;

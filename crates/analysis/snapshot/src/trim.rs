@@ -1,4 +1,4 @@
-//! Removes from an object what no decoder reads.
+//! Removes the parts of an object that no decoder reads.
 
 use serde_json::{Map, Value};
 use uturn_model::pod::READ_VARIABLES;
@@ -6,16 +6,17 @@ use uturn_model::pod::READ_VARIABLES;
 use crate::decode::calico::SWITCH;
 use crate::document::{is_open, is_wanted};
 
-/// Where `kubectl apply` keeps the whole object again, with the values of its environment.
+/// The annotation in which `kubectl apply` stores the whole object again, with the values of its
+/// environment.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// When an object was made, and the kinds of which that is read.
+/// The field with the creation time of an object, and the kinds of which it is read.
 const AGE: &str = "creationTimestamp";
 const READ_FOR_AGE: [&str; 2] = ["TCPRoute", "TLSRoute"];
 
-/// Removes from an object of Kubernetes all that is never read. What is left is read as the whole
-/// object is. Values of the environment of containers go, but for the one that says how Calico
-/// serves Services, and the few that Ingress controllers are set by.
+/// Removes all parts of a Kubernetes object that are never read, so that the rest is read as the
+/// whole object would be. Values of containers' environment variables are removed, except the one
+/// that states how Calico serves Services, and the few that configure Ingress controllers.
 pub fn trim(object: &mut Value) {
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
     let is_age_read = READ_FOR_AGE.contains(&kind);
@@ -48,7 +49,7 @@ fn trim_field((name, value): (&String, &mut Value)) {
     }
 }
 
-/// Whether a variable is read. Of such a one, only the value is kept.
+/// Returns whether a variable is read. Only its name and value are kept.
 fn is_read(variable: &mut Map<String, Value>) -> bool {
     variable.retain(|name, _| matches!(&**name, "name" | "value"));
     let name = variable.get("name").and_then(Value::as_str).unwrap_or_default();

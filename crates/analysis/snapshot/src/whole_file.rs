@@ -1,14 +1,14 @@
-//! Files that are read whole, with a limit: whoever names one may be wrong about what it is, and some
+//! Reads files whole, up to a limit: the named file may not be what the user thinks, and some
 //! devices have no end.
 
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// What a file with settings, a certificate or a credential has at most.
+/// The maximum size of a file with settings, a certificate or a credential, in bytes.
 pub const SETTINGS: u64 = 16 << 20;
 
-/// The bytes of a file that has no more than `most` of them.
+/// Returns the bytes of a file that has at most `most` of them.
 ///
 /// # Errors
 /// Returns an error if the file cannot be read or has more bytes.
@@ -21,7 +21,7 @@ pub fn bytes_of(file: &Path, most: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// The text of a file that has no more than `most` bytes.
+/// Returns the text of a file that has at most `most` bytes.
 ///
 /// # Errors
 /// Returns an error if the file cannot be read, has more bytes or is not UTF-8.

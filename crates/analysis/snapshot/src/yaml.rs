@@ -11,7 +11,7 @@ use uturn_model::visible::is_hidden;
 
 /// A value that can be written.
 pub trait YamlValue: Sized {
-    /// What kind of value this is, and what it consists of.
+    /// Returns the kind of the value, and its parts.
     fn shape(&self) -> Shape<'_, Self>;
 }
 
@@ -28,19 +28,19 @@ pub enum Shape<'v, V> {
     Map(Vec<(&'v str, &'v V)>),
 }
 
-/// How blocks look.
+/// The layout of block lists and texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// How many columns the items of a list are indented from their key.
+    /// The number of columns by which the items of a list are indented from their key.
     list_indent: usize,
     /// Whether text of several lines is written as a literal block.
     literal_blocks: bool,
 }
 
 impl Style {
-    /// As `kubectl` prints manifests.
+    /// The layout in which `kubectl` prints manifests.
     pub const MANIFEST: Self = Self { list_indent: 0, literal_blocks: true };
-    /// As uturn prints reports: each text on one line, lists indented from their keys.
+    /// The layout of uturn's reports: each text on one line, lists indented from their keys.
     pub const REPORT: Self = Self { list_indent: 2, literal_blocks: false };
 }
 
@@ -51,14 +51,14 @@ pub fn document(value: &impl YamlValue, style: Style) -> String {
     out
 }
 
-/// `key: value` as an entry of a block mapping at this indent, with its line's end.
+/// Returns `key: value` as an entry of a block mapping at this indent, with the line break.
 pub(crate) fn entry(key: &str, value: &impl YamlValue, indent: usize, style: Style) -> String {
     let mut out = " ".repeat(indent);
     after_key(&mut out, key, value, indent, style);
     out
 }
 
-/// `- value` as an item of a block list at this indent, with its line's end.
+/// Returns `- value` as an item of a block list at this indent, with the line break.
 pub(crate) fn item(value: &impl YamlValue, indent: usize, style: Style) -> String {
     let mut out = " ".repeat(indent);
     out.push_str("- ");
@@ -66,21 +66,21 @@ pub(crate) fn item(value: &impl YamlValue, indent: usize, style: Style) -> Strin
     out
 }
 
-/// A value on one line. `json` asks for what is JSON too: every text is quoted.
+/// Returns a value on one line. With `json`, every text is quoted, so that the line is also JSON.
 pub(crate) fn flow(value: &impl YamlValue, json: bool) -> String {
     let mut out = String::new();
     put_flow(&mut out, value, json);
     out
 }
 
-/// A text on one line, quoted where it could be taken for something else or `json` asks for it.
+/// Returns a text on one line, quoted if it could be read as another value, or with `json`.
 pub(crate) fn word(text: &str, json: bool) -> String {
     let mut out = String::new();
     put_word(&mut out, text, json);
     out
 }
 
-/// Whether a text can be written as a literal block (`|`).
+/// Returns whether a text can be written as a literal block (`|`).
 pub(crate) fn is_lines(text: &str) -> bool {
     text.ends_with('\n')
         && !text.ends_with("\n\n")
@@ -89,7 +89,7 @@ pub(crate) fn is_lines(text: &str) -> bool {
         && text.chars().all(|c| c == '\n' || !needs_escape(c))
 }
 
-/// The lines of a literal block, each indented unless it is empty.
+/// Returns the lines of a literal block, each indented unless it is empty.
 pub(crate) fn lines(text: &str, indent: usize) -> String {
     let mut out = String::new();
     put_lines(&mut out, text, indent);
@@ -106,7 +106,7 @@ fn put_lines(out: &mut String, text: &str, indent: usize) {
     }
 }
 
-/// A value where a block at `indent` may begin: at the start of a document, or after a dash.
+/// Writes a value where a block at `indent` may begin: at the start of a document, or after a dash.
 fn after_dash<V: YamlValue>(out: &mut String, value: &V, indent: usize, style: Style) {
     match value.shape() {
         Shape::Map(entries) if !entries.is_empty() => map(out, &entries, indent, style),
@@ -118,7 +118,7 @@ fn after_dash<V: YamlValue>(out: &mut String, value: &V, indent: usize, style: S
     }
 }
 
-/// `key:` and its value, with the line's end.
+/// Writes `key:` and its value, with the line break.
 fn after_key<V: YamlValue>(out: &mut String, key: &str, value: &V, indent: usize, style: Style) {
     put_word(out, key, false);
     out.push(':');
@@ -217,7 +217,7 @@ fn put_word(out: &mut String, text: &str, json: bool) {
     out.push('"');
 }
 
-/// Whether every reader takes a text for text without quotes.
+/// Returns whether every reader takes a text without quotes for text.
 fn is_plain(text: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'/' | b'.');
     let words = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
@@ -226,8 +226,8 @@ fn is_plain(text: &str) -> bool {
         && !words.iter().any(|word| word.eq_ignore_ascii_case(text))
 }
 
-/// Characters that YAML does not allow as they are or takes for line breaks, and those that a terminal obeys or
-/// a reader cannot see.
+/// Returns whether a character must be escaped: YAML does not allow it or takes it for a line
+/// break, a terminal obeys it, or a reader cannot see it.
 fn needs_escape(c: char) -> bool {
     is_hidden(c)
 }
@@ -324,7 +324,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_reads_back_the_same(value in any_value()) {
-            // A document of nothing but null is none.
+            // A document that is null does not count as a document.
             let value = json!({"value": value});
             for style in [Style::MANIFEST, Style::REPORT] {
                 let text = document(&value, style);

@@ -1,5 +1,5 @@
-//! What the actions do. Each takes its request, reads and changes the account through a
-//! [`Transaction`], and returns its answer.
+//! The implementation of the actions. Each reads its request, reads and changes the account through
+//! a [`Transaction`], and returns its answer.
 
 mod absent;
 mod certificates;
@@ -30,12 +30,12 @@ use crate::wire::error::{ApiError, ErrorCode};
 /// Declares [`perform`] with the function of each request.
 macro_rules! actions {
     ($($request:path => $handler:path,)*) => {
-        /// Performs an action. The parameters were held against the schema.
+        /// Performs an action. The parameters must have been checked against the schema.
         ///
         /// # Errors
         ///
-        /// Returns the error that the request is answered with. What the transaction collected
-        /// until then has to be dropped.
+        /// Returns the error that the request is answered with. The changes that the transaction
+        /// collected must then be dropped.
         pub fn perform(
             transaction: &mut Transaction<'_>,
             service: &str,
@@ -53,7 +53,7 @@ macro_rules! actions {
             }
         }
 
-        /// The actions that are performed: services and names.
+        /// The actions that are implemented, as services and names.
         pub const PERFORMED: &[(&str, &str)] =
             &[$((<$request as Action>::SERVICE, <$request as Action>::NAME),)*];
     };

@@ -1,6 +1,6 @@
 //! The requests and answers of the actions as types, a module for each service.
 //!
-//! The modules are written from the schema. Members that a request needs are plain, all others
+//! The modules are generated from the schema. Required members of a request are plain, all others
 //! are `Option`s.
 
 use serde::Serialize;
@@ -14,7 +14,7 @@ pub trait Action: Serialize + DeserializeOwned + Send + Sync {
     const VERSION: &'static str;
     /// The name of the action.
     const NAME: &'static str;
-    /// What it is answered with.
+    /// The type of the answer.
     type Response: Serialize + DeserializeOwned + Send;
 }
 

@@ -1,4 +1,4 @@
-//! The API's client: signs requests, sends them, and repeats those that may succeed later.
+//! A client of the API: signs requests, sends them, and retries those that may succeed later.
 
 mod creations;
 mod endpoint;
@@ -37,35 +37,36 @@ use crate::credentials::SecretKey;
 use crate::wire::envelope;
 use crate::wire::tc3::{self, Payload, Signable};
 
-/// The most bytes of an answer.
+/// The most bytes of an answer. A longer one is an error.
 const MAX_ANSWER: usize = 64 << 20;
 
-/// How long one request may take.
+/// The time after which a request without an answer fails.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long to wait before a task is asked for again. Each further pause is twice as long.
+/// The pause before the status of a task is first asked for again. Each further pause is twice as
+/// long.
 const TASK_POLL: Duration = Duration::from_millis(100);
 
 /// The longest of these pauses.
 const LONGEST_TASK_POLL: Duration = Duration::from_secs(2);
 
-/// The status of a load balancer that is not being created any more.
+/// The status code of a load balancer whose creation has ended.
 const RUNNING: u64 = 1;
 
-/// Who calls, and where to.
+/// The credential, the endpoint and the limits of a client.
 #[derive(Clone, Debug)]
 pub struct ClientSettings {
-    /// Where the API is.
+    /// The endpoint of the API.
     pub endpoint: Endpoint,
     /// The id of the credential.
     pub secret_id: String,
     /// The key of the credential.
     pub secret_key: SecretKey,
-    /// The region whose resources are meant.
+    /// The region of the resources that requests are for.
     pub region: String,
-    /// Which failures are tried again, and how often.
+    /// The number of retries, and the pauses between them.
     pub retries: Retries,
-    /// How many requests a second are sent of each action at most; `None` for any number.
+    /// The most requests per second for each action; `None` for no limit.
     pub rate: Option<NonZeroU32>,
 }
 
@@ -78,12 +79,12 @@ pub struct Client {
     creations: Arc<Creations>,
 }
 
-/// An answer, with the id by which the task of an asynchronous request is found.
+/// An answer, with the request id by which the task of an asynchronous request is found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer<T> {
     /// The id of the request.
     pub request_id: String,
-    /// What the action returns.
+    /// The response of the action.
     pub response: T,
 }
 
@@ -92,14 +93,14 @@ impl<T: DeserializeOwned> Answer<T> {
     ///
     /// # Errors
     ///
-    /// Returns the error that it carries, or why it is not understood.
+    /// Returns the error that the answer carries, or why the answer is not understood.
     pub fn read(body: &[u8]) -> Result<Self, CallError> {
         failure::read(body)
     }
 }
 
 impl Client {
-    /// A client. It trusts the certificate authorities of the system.
+    /// Returns a client that trusts the certificate authorities of the system.
     ///
     /// # Errors
     ///
@@ -112,13 +113,13 @@ impl Client {
         Ok(Self { http, settings, pace, creations: Arc::default() })
     }
 
-    /// Performs an action. A failure that a repetition may mend is repeated: always when the
-    /// server says that it did nothing, and after a broken connection only where the action reads
-    /// or its request carries a client token.
+    /// Performs an action, and retries failures that may be temporary: always when the server says
+    /// that it did nothing, and after a broken connection only if the action reads or its request
+    /// carries a client token.
     ///
     /// # Errors
     ///
-    /// Returns the API's error, or why there is no answer, of the last attempt.
+    /// Returns the error of the last attempt: the API's, or why there is no answer.
     pub async fn call<A: Action>(&self, request: &A) -> Result<Answer<A::Response>, CallError> {
         let body = endpoint::body(request)?;
         let is_repeatable = retry::is_repeatable(A::NAME, &body);
@@ -141,8 +142,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`Self::call`], and [`CallError::Task`] for a task that failed or is not done within
-    /// `limit`.
+    /// Returns the errors of [`Self::call`], and [`CallError::Task`] for a task that failed or is
+    /// not done within `limit`.
     pub async fn call_and_wait<A: Action>(
         &self,
         request: &A,
@@ -167,7 +168,7 @@ impl Client {
         Ok(answer)
     }
 
-    /// Which of some load balancers run.
+    /// Returns those of the given load balancers that run.
     async fn running(&self, ids: Vec<String>) -> Result<Vec<String>, CallError> {
         let request = DescribeLoadBalancersRequest {
             load_balancer_ids: Some(ids),
@@ -229,8 +230,8 @@ impl Client {
         let signable = Signable {
             method: "POST",
             query: "",
-            // The last two keep the signature from being used for another action, and tell equal
-            // requests of one second apart.
+            // The action keeps the signature from being used for another one, and the trace id
+            // makes signatures of equal requests within one second differ.
             headers: vec![
                 ("content-type", envelope::CONTENT_TYPE),
                 ("host", &host),
@@ -259,7 +260,7 @@ impl Client {
     }
 }
 
-/// The ids of the load balancers that an answer says are being created.
+/// Returns the ids of the load balancers that an answer says are being created.
 fn created<A: Action>(response: &A::Response) -> Vec<String> {
     if A::NAME != CreateLoadBalancerRequest::NAME {
         return Vec::new();
@@ -269,14 +270,14 @@ fn created<A: Action>(response: &A::Response) -> Vec<String> {
     ids.filter_map(|id| id.as_str().map(str::to_owned)).collect()
 }
 
-/// A client of HTTP/1, with or without TLS.
+/// An HTTP/1 client, with or without TLS.
 pub(crate) type HttpsClient = HttpClient<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
-/// A client that, with TLS, trusts the certificate authorities of the system.
+/// Returns a client that, with TLS, trusts the certificate authorities of the system.
 ///
 /// # Errors
 ///
-/// Returns why those cannot be read.
+/// Returns why the certificate authorities cannot be read.
 pub(crate) fn http_client(needs_tls: bool) -> io::Result<HttpsClient> {
     let builder = HttpsConnectorBuilder::new();
     let builder = match needs_tls {
@@ -287,7 +288,7 @@ pub(crate) fn http_client(needs_tls: bool) -> io::Result<HttpsClient> {
     Ok(HttpClient::builder(TokioExecutor::new()).build(connector))
 }
 
-/// Leaves out members that are `null`, which clients do not send.
+/// Returns the value without members that are `null`, which clients do not send.
 pub(crate) fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(members) => Value::Object(

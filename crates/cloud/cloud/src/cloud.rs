@@ -1,8 +1,8 @@
-//! The cloud as a whole: takes a request as it was received and returns the body of its answer.
+//! The cloud as a whole: answers requests as they were received.
 //!
-//! A request passes these steps, and the first one that fails answers it: its size and method,
-//! its signature, its action, its rate, its region, its parameters, and what the action does. A
-//! request without a valid signature learns nothing else.
+//! A request passes these steps in order, and the first one that fails answers it: size and method,
+//! signature, action, rate, region, parameters, and the action itself. The answer to a request
+//! without a valid signature tells nothing else.
 
 mod accounts;
 mod first;
@@ -41,7 +41,7 @@ use crate::wire::authorization::{self, Received, Signed};
 use crate::wire::envelope;
 use crate::wire::error::{ApiError, ErrorCode};
 
-/// Keeps records where they survive the process.
+/// Durable storage of records.
 pub trait Storage: Send + Sync {
     /// Writes all of these changes or none of them, and returns when they are durable.
     ///
@@ -51,7 +51,7 @@ pub trait Storage: Send + Sync {
     fn commit(&self, batch: &Batch) -> Result<(), StorageError>;
 }
 
-/// Why records could not be written or read.
+/// The reason why records could not be written or read.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct StorageError(pub String);
@@ -63,24 +63,24 @@ impl From<StorageError> for ApiError {
     }
 }
 
-/// How a cloud behaves.
+/// The settings of a cloud.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// How long a task takes; `None` for as long as the data plane needs.
+    /// The duration of a task; `None` for as long as the data plane needs.
     pub task_time: Option<Duration>,
-    /// How much an account may have.
+    /// The most resources that an account may have.
     pub quotas: Quotas,
-    /// How many requests a second an account may send of each action; `None` for any number.
+    /// The most requests per second of an account for each action; `None` for no limit.
     pub rate_limit: Option<NonZeroU32>,
     /// The range whose first address replaces clients' addresses in the data plane; `None` for
     /// the cloud's own.
     pub snat_range: Option<IpNet>,
-    /// What data planes make of paths that have several forms.
+    /// The way in which data planes normalize paths that have several forms.
     pub path_normalization: PathNormalization,
-    /// Which targets are refused; none, unless this says so.
+    /// The targets that are refused; none by default.
     pub refused_targets: RefusedTargets,
-    /// Whether a write is refused whose signature was used before. A server does that; with a clock
-    /// that stands, as tests have it, all equal requests have equal signatures.
+    /// Whether a write is refused if its signature was used before. Servers refuse it; tests with a
+    /// fixed clock do not, because there all equal requests have equal signatures.
     pub refuses_replays: bool,
     /// Whether a signature has to cover the action and the body.
     pub demands_signed_action: bool,
@@ -106,7 +106,7 @@ impl fmt::Debug for Cloud {
 }
 
 impl Cloud {
-    /// A cloud with these resources.
+    /// Returns a cloud with these resources.
     pub fn new(
         credentials: Credentials,
         inventory: Inventory,
@@ -121,13 +121,13 @@ impl Cloud {
         Self { credentials, inventory, settings, storage, health, ids, accounts, rates, replays }
     }
 
-    /// The same, which asks this view how targets are.
+    /// Returns the cloud with this view of the health of targets.
     #[must_use]
     pub fn with_health(self, health: Arc<dyn HealthView>) -> Self {
         Self { health, ..self }
     }
 
-    /// The id of a request that is refused before it is answered.
+    /// Returns an id for a request that is refused before it is processed.
     pub(crate) fn new_request_id(&self) -> String {
         self.ids.request()
     }
@@ -136,7 +136,7 @@ impl Cloud {
     ///
     /// # Errors
     ///
-    /// Returns the answer to it.
+    /// Returns the error to answer with.
     pub(crate) fn check_head(&self, head: &Received<'_>, now: Timestamp) -> Result<(), ApiError> {
         route::check_method(head)?;
         authorization::check_head(head, &self.credentials, now)
@@ -209,7 +209,8 @@ impl Cloud {
         changed
     }
 
-    /// Whether a request names a client token whose load balancers are there: it creates nothing.
+    /// Returns whether a request names a client token whose load balancers exist, so that it
+    /// creates nothing.
     fn stands_for_what_is_there(&self, place: &Place, parameters: &Value) -> bool {
         let Some(token) = parameters["ClientToken"].as_str() else { return false };
         self.accounts.read(|accounts| {
@@ -220,7 +221,7 @@ impl Cloud {
     }
 }
 
-/// Refuses a signature that leaves out the action or the body.
+/// Refuses a signature that does not cover the action and the body.
 fn check_cover(signed: &Signed) -> Result<(), ApiError> {
     let lacks = match (signed.covers_action, signed.covers_payload) {
         (true, true) => return Ok(()),

@@ -1,4 +1,4 @@
-//! The credentials that a server knows: which secret key belongs to an id, and to whose account.
+//! The credentials that a server knows: the secret key and the account of each secret id.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
@@ -10,12 +10,12 @@ pub struct Credentials {
     by_id: HashMap<String, Credential>,
 }
 
-/// What belongs to a secret id.
+/// The key and the account of a secret id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credential {
     /// The key that requests are signed with.
     pub secret_key: SecretKey,
-    /// The account whose resources it reaches.
+    /// The account whose resources the credential gives access to.
     pub account: String,
 }
 
@@ -24,7 +24,7 @@ pub struct Credential {
 pub struct SecretKey(String);
 
 impl SecretKey {
-    /// The key itself, for signing.
+    /// Returns the key itself, for signing.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -42,19 +42,19 @@ impl fmt::Debug for SecretKey {
     }
 }
 
-/// What is wrong with a file of credentials.
+/// An error in a file of credentials.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{problem}", if *line == 0 { String::new() } else { format!("line {line}: ") })]
 pub struct CredentialsError {
-    /// The line, from 1; 0 where the file as a whole is meant.
+    /// The line, from 1; 0 for the file as a whole.
     pub line: usize,
-    /// What is wrong with it.
+    /// The error.
     pub problem: String,
 }
 
 impl Credentials {
-    /// Reads lines of the form `SECRET_ID SECRET_KEY [ACCOUNT]`. Empty lines and lines that begin
-    /// with `#` are comments. Without an account, the id is one of its own.
+    /// Parses lines of the form `SECRET_ID SECRET_KEY [ACCOUNT]`. Skips empty lines and lines that
+    /// begin with `#`. Without ACCOUNT, the account has the name of the secret id.
     ///
     /// # Errors
     ///
@@ -92,12 +92,12 @@ impl Credentials {
         Ok(credentials)
     }
 
-    /// The accounts.
+    /// Returns the names of the accounts.
     pub fn accounts(&self) -> BTreeSet<&str> {
         self.by_id.values().map(|credential| credential.account.as_str()).collect()
     }
 
-    /// The credential of an id.
+    /// Returns the credential of a secret id.
     pub fn get(&self, id: &str) -> Option<&Credential> {
         self.by_id.get(id)
     }

@@ -1,9 +1,9 @@
-//! Drives the data plane: tells `uturn lb run` on each machine what to serve, and asks it how
-//! targets are.
+//! Drives the data plane: configures `uturn lb run` on each machine, and asks it for the health of
+//! targets.
 //!
-//! Every machine has a task of its own, which compares what the machine serves with what it has
-//! to serve: after each change, and each time it asks for the health of targets. So a machine that
-//! was away, or was started anew, is driven again.
+//! Every machine has a task of its own, which compares the configuration that the machine serves
+//! with the one that it has to serve: after each change, and each time it asks for the health of
+//! targets. So a machine that was away, or was restarted, is configured again.
 
 mod address;
 mod admin;
@@ -35,24 +35,26 @@ use crate::cloud::Cloud;
 /// A machine of the data plane.
 #[derive(Clone, Debug)]
 pub struct DataPlane {
-    /// Its admin address.
+    /// The admin address.
     pub address: PlaneAddress,
-    /// What it takes to change what it serves.
+    /// The token that authorizes changes of the machine's configuration.
     pub token: PlaneToken,
 }
 
-/// How machines are driven.
+/// The intervals and timeouts with which machines are driven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// How often each is asked for the health of its targets.
+    /// The interval at which each machine is asked for the health of its targets.
     pub poll: Duration,
-    /// How soon one that could not be reached is tried again; twice as long after each time.
+    /// The pause before a machine that could not be reached is tried again; it doubles after each
+    /// try.
     pub first_retry: Duration,
-    /// The longest time until then.
+    /// The longest pause between such tries.
     pub longest_retry: Duration,
-    /// How often a load balancer is tried again that one refused.
+    /// The time after which a load balancer that a machine refused is tried again.
     pub refused: Duration,
-    /// How long one may be away, as for a restart, before what it serves counts as not served.
+    /// The time a machine may be away, as for a restart, before its load balancers count as not
+    /// served.
     pub lost: Duration,
 }
 
@@ -68,10 +70,10 @@ impl Default for Pace {
     }
 }
 
-/// Takes what has to be reported while machines are driven.
+/// A callback that receives notices while machines are driven.
 pub type Observer = Arc<dyn Fn(&Notice) + Send + Sync>;
 
-/// Drives machines until it is dropped.
+/// A driver of machines, which runs until it is dropped.
 #[derive(Debug)]
 pub struct Driver {
     shared: Arc<Shared>,
@@ -80,7 +82,7 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Starts to drive these machines. `health` is the view that the cloud was made with.
+    /// Starts to drive these machines. `health` must be the view that the cloud was created with.
     ///
     /// # Errors
     ///
@@ -109,14 +111,15 @@ impl Driver {
                 for machine in machines {
                     running.spawn(machine.run());
                 }
-                // An error says that nothing can stop it any more but the end of the process.
+                // An error means that nothing can stop the thread any more but the end of the
+                // process.
                 let _ = stopped.wait_for(|stopped| *stopped).await;
             });
         })?;
         Ok(Self { shared, stop, thread: Some(thread) })
     }
 
-    /// Shows what the machines have taken.
+    /// Returns a view of the status of the machines.
     pub fn view(&self) -> DriveView {
         DriveView(Arc::clone(&self.shared))
     }

@@ -1,25 +1,25 @@
-//! What the data plane knows about targets, and what it does not serve.
+//! The data plane's view of targets, and of the parts that it does not serve.
 
 use std::fmt::Debug;
 use std::net::SocketAddr;
 
 use crate::unserved::Unserved;
 
-/// The state of a target as a health check found it.
+/// The result of a target's health check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetState {
-    /// It answers.
+    /// The target passes its health check.
     Alive,
-    /// It does not.
+    /// The target fails its health check.
     Dead,
-    /// Nothing is known yet.
+    /// Not known yet.
     Unknown,
-    /// Its health check is off.
+    /// The health check is off.
     NotProbed,
 }
 
 impl TargetState {
-    /// The state as the API has it.
+    /// Returns the API's name of the state.
     pub fn detail(self) -> &'static str {
         match self {
             Self::Alive => "Alive",
@@ -39,29 +39,29 @@ pub struct HealthOf<'a> {
     pub listener: &'a str,
     /// The id of the rule; `None` on layer 4.
     pub rule: Option<&'a str>,
-    /// Where the target listens.
+    /// The address at which the target listens.
     pub address: SocketAddr,
 }
 
-/// Says how targets are.
+/// Source of the health of targets.
 pub trait HealthView: Debug + Send + Sync {
-    /// The state of a target.
+    /// Returns the state of a target.
     fn state(&self, target: &HealthOf<'_>) -> TargetState;
 
-    /// Why a load balancer is not served; `None` if it is, or if that is not known.
+    /// Returns why a load balancer is not served; `None` if it is, or if that is not known.
     fn unserved(&self, load_balancer: &str) -> Option<Unserved> {
         let _ = load_balancer;
         None
     }
 
-    /// Why a listener of a load balancer is not served, or not as a whole; `None` as for
+    /// Returns why a listener of a load balancer is not served, or not as a whole; `None` as for
     /// [`Self::unserved`].
     fn unserved_listener(&self, load_balancer: &str, listener: &str) -> Option<Unserved> {
         let _ = (load_balancer, listener);
         None
     }
 
-    /// Whether a listener of a load balancer is not served.
+    /// Returns whether any listener of a load balancer is not served.
     fn has_unserved_listeners(&self, load_balancer: &str) -> bool {
         let _ = load_balancer;
         false

@@ -5,18 +5,18 @@ use std::sync::Mutex;
 
 use uuid::Uuid;
 
-/// Where ids come from: chance, or, for tests, a counter.
+/// A source of ids: random or, for tests, counting.
 pub struct IdSource {
     bits: Mutex<Box<dyn FnMut() -> u128 + Send>>,
 }
 
 impl IdSource {
-    /// Ids that do not repeat.
+    /// Returns a source of random ids, which do not repeat.
     pub fn random() -> Self {
         Self { bits: Mutex::new(Box::new(|| Uuid::new_v4().as_u128())) }
     }
 
-    /// The same ids each time.
+    /// Returns a source that gives the same sequence of ids each time.
     pub fn counting() -> Self {
         let mut next = 0;
         let bits = move || {
@@ -26,17 +26,17 @@ impl IdSource {
         Self { bits: Mutex::new(Box::new(bits)) }
     }
 
-    /// The id of a resource: this prefix, a hyphen, and eight letters and digits.
+    /// Returns the id of a resource: this prefix, a hyphen, and eight letters and digits.
     pub fn resource(&self, prefix: &str) -> String {
         format!("{prefix}-{}", self.letters_and_digits())
     }
 
-    /// Eight letters and digits.
+    /// Returns eight letters and digits.
     pub fn letters_and_digits(&self) -> String {
         base_36(self.bits(), 8)
     }
 
-    /// The id of a request.
+    /// Returns the id of a request.
     pub fn request(&self) -> String {
         uuid::Builder::from_random_bytes(self.bits().to_be_bytes()).into_uuid().to_string()
     }
@@ -53,7 +53,7 @@ impl fmt::Debug for IdSource {
     }
 }
 
-/// The last digits of a number in base 36.
+/// Returns the last digits of a number in base 36.
 pub(crate) fn base_36(mut number: u128, digits: usize) -> String {
     let mut text = vec!['0'; digits];
     for place in text.iter_mut().rev() {

@@ -1,8 +1,8 @@
-//! What the cloud has beside load balancers: networks, subnets, instances and addresses.
+//! The cloud's resources beside load balancers: networks, subnets, instances and addresses.
 //!
-//! Two kinds. A **stated** inventory is read from a file: what it lacks does not exist. An
-//! **open** one has every network and subnet whose id is well-formed, and an instance for every
-//! IPv4 address, so that a controller can be tried without writing anything down first.
+//! There are two kinds of inventory. A **stated** one is read from a file: resources that the file
+//! lacks do not exist. An **open** one has every network and subnet whose id is well-formed, and an
+//! instance for every IPv4 address, so that a controller can be tried without writing a file first.
 
 mod file;
 mod list;
@@ -17,12 +17,12 @@ use serde::Deserialize;
 
 pub use self::file::InventoryError;
 
-/// What the cloud has beside load balancers.
+/// The cloud's resources beside load balancers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Inventory {
-    /// Whatever is asked for.
+    /// An inventory that has every resource with a well-formed id.
     Open,
-    /// What a file states.
+    /// An inventory with the resources that a file states.
     Stated(Stated),
 }
 
@@ -38,7 +38,7 @@ pub struct Stated {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Region {
-    /// Its name, such as `ap-guangzhou`.
+    /// The name, such as `ap-guangzhou`.
     pub name: String,
     /// Public addresses that load balancers may have.
     #[serde(default)]
@@ -52,35 +52,35 @@ pub struct Region {
     /// The ids of security groups.
     #[serde(default)]
     pub security_groups: Vec<String>,
-    /// The load balancers that there are before anything was created.
+    /// The load balancers that exist before any was created.
     #[serde(default)]
     pub load_balancers: Vec<FirstBalancer>,
 }
 
-/// A load balancer that is there before anything was created. It has no listeners.
+/// A load balancer that exists before any was created. It has no listeners.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct FirstBalancer {
-    /// Its id, such as `lb-7m2k9x1q`.
+    /// The id, such as `lb-7m2k9x1q`.
     pub id: String,
-    /// Its name; without one, its id.
+    /// The name; without one, the id is used.
     #[serde(default)]
     pub name: Option<String>,
-    /// Its address.
+    /// The address.
     pub address: IpAddr,
-    /// The subnet of a private one. One without a subnet is public.
+    /// The subnet of a private load balancer. A load balancer without a subnet is public.
     #[serde(default)]
     pub subnet: Option<String>,
-    /// Its tags.
+    /// The tags.
     #[serde(default)]
     pub tags: BTreeMap<String, String>,
-    /// Whose it is; it can be left out if there is one account.
+    /// The account that owns the load balancer; optional if there is only one account.
     #[serde(default)]
     pub account: Option<String>,
 }
 
 impl Region {
-    /// The network with this id, or the default one.
+    /// Returns the network with this id, or the default one.
     fn network(&self, id: Option<&str>) -> Option<&Network> {
         match id {
             None => self.networks.first(),
@@ -88,7 +88,7 @@ impl Region {
         }
     }
 
-    /// The subnets, each with its network.
+    /// Returns the subnets, each with its network.
     pub(crate) fn subnets(&self) -> impl Iterator<Item = (&Network, &Subnet)> {
         let networks = self.networks.iter();
         networks.flat_map(|network| network.subnets.iter().map(move |subnet| (network, subnet)))
@@ -99,11 +99,11 @@ impl Region {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Network {
-    /// Its id, such as `vpc-3z1e9f2a`.
+    /// The id, such as `vpc-3z1e9f2a`.
     pub id: String,
-    /// Its addresses.
+    /// The range of addresses.
     pub addresses: IpNet,
-    /// Its subnets.
+    /// The subnets.
     #[serde(default)]
     pub subnets: Vec<Subnet>,
 }
@@ -112,11 +112,11 @@ pub struct Network {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Subnet {
-    /// Its id, such as `subnet-8g2k4m1c`.
+    /// The id, such as `subnet-8g2k4m1c`.
     pub id: String,
-    /// Its addresses.
+    /// The range of addresses.
     pub addresses: IpNet,
-    /// Its zone, such as `ap-guangzhou-3`.
+    /// The zone, such as `ap-guangzhou-3`.
     #[serde(default)]
     pub zone: Option<String>,
 }
@@ -125,25 +125,25 @@ pub struct Subnet {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Instance {
-    /// Its id, such as `ins-5t8w2q0h`.
+    /// The id, such as `ins-5t8w2q0h`.
     pub id: String,
-    /// Its name.
+    /// The name.
     #[serde(default)]
     pub name: String,
-    /// Its private addresses.
+    /// The private addresses.
     pub private_addresses: Vec<IpAddr>,
-    /// Its public addresses.
+    /// The public addresses.
     #[serde(default)]
     pub public_addresses: Vec<IpAddr>,
-    /// Its network.
+    /// The id of the network.
     pub network: String,
-    /// Its zone.
+    /// The zone.
     #[serde(default)]
     pub zone: Option<String>,
 }
 
 impl Inventory {
-    /// Whether the region is there.
+    /// Returns whether the region exists.
     pub fn has_region(&self, region: &str) -> bool {
         match self {
             Self::Open => open::is_region(region),
@@ -151,7 +151,7 @@ impl Inventory {
         }
     }
 
-    /// The id of this network, or of the region's default one; `None` if it does not exist.
+    /// Returns the id of this network, or of the region's default one; `None` if it does not exist.
     pub fn network(&self, region: &str, id: Option<&str>) -> Option<String> {
         match self {
             Self::Open => match id {
@@ -162,8 +162,9 @@ impl Inventory {
         }
     }
 
-    /// The id of the network that a subnet is part of; `None` for a subnet that does not exist.
-    /// An open inventory has every subnet in every network, so it takes the one that is named.
+    /// Returns the id of the network that a subnet is part of; `None` for a subnet that does not
+    /// exist. In an open inventory every subnet is in every network, so that `network` is returned,
+    /// or the default one.
     pub fn network_of_subnet(
         &self,
         region: &str,
@@ -182,7 +183,7 @@ impl Inventory {
         }
     }
 
-    /// Whether the security group is there.
+    /// Returns whether the security group exists.
     pub fn has_security_group(&self, region: &str, id: &str) -> bool {
         match self {
             Self::Open => open::is_id(id, "sg"),
@@ -192,7 +193,7 @@ impl Inventory {
         }
     }
 
-    /// A public address that is not in use; `None` if there is no more.
+    /// Returns a public address that is not in use; `None` if there is none left.
     pub fn public_address(
         &self,
         region: &str,
@@ -205,7 +206,7 @@ impl Inventory {
         }
     }
 
-    /// An address of a subnet that is not in use; `None` if there is no more.
+    /// Returns an address of a subnet that is not in use; `None` if there is none left.
     pub fn private_address(
         &self,
         region: &str,
@@ -227,7 +228,7 @@ impl Inventory {
         }
     }
 
-    /// Whether an address is part of a subnet, so that a load balancer may ask for it.
+    /// Returns whether an address is part of a subnet, so that a load balancer may ask for it.
     pub fn subnet_has(&self, region: &str, subnet: &str, address: IpAddr) -> bool {
         match self {
             Self::Open => true,
@@ -238,7 +239,7 @@ impl Inventory {
         }
     }
 
-    /// The instance with this id.
+    /// Returns the instance with this id.
     pub fn instance(&self, region: &str, id: &str) -> Option<Cow<'_, Instance>> {
         match self {
             Self::Open => open::instance(id).map(Cow::Owned),
@@ -249,7 +250,7 @@ impl Inventory {
         }
     }
 
-    /// The instance that has this private address.
+    /// Returns the instance that has this private address.
     pub fn instance_at(&self, region: &str, address: IpAddr) -> Option<Cow<'_, Instance>> {
         match self {
             Self::Open => open::instance_at(address).map(Cow::Owned),
@@ -261,7 +262,8 @@ impl Inventory {
         }
     }
 
-    /// The region as it is stated; `None` in an open inventory, which nobody can list.
+    /// Returns the region as the file states it; `None` in an open inventory, which cannot be
+    /// listed.
     pub fn stated_region(&self, region: &str) -> Option<&Region> {
         match self {
             Self::Open => None,
@@ -276,8 +278,7 @@ impl Stated {
     }
 }
 
-/// The first address that is not in use. Of each range no more than its first 2^20 addresses are
-/// tried.
+/// Returns the first address that is not in use. Tries only the first 2^20 addresses of each range.
 fn free(ranges: &[IpNet], is_v6: bool, in_use: impl Fn(IpAddr) -> bool) -> Option<IpAddr> {
     const TRIED: usize = 1 << 20;
     let ranges = ranges.iter().filter(|range| matches!(range, IpNet::V6(_)) == is_v6);
@@ -285,9 +286,9 @@ fn free(ranges: &[IpNet], is_v6: bool, in_use: impl Fn(IpAddr) -> bool) -> Optio
     addresses.find(|address| !in_use(*address))
 }
 
-/// The addresses of a range that hosts may have. Of IPv4 ranges the first and the last address
-/// are left out, of IPv6 ranges the first one, which is every router's. Ranges of one or two
-/// addresses have no such addresses.
+/// Returns the addresses of a range that hosts may have: an IPv4 range without its first and last
+/// address, an IPv6 range without its first one, the subnet-router anycast address. A range of only
+/// one or two addresses has them all.
 fn hosts(range: IpNet) -> impl Iterator<Item = IpAddr> {
     let has_router = range.prefix_len() + 1 < range.max_prefix_len();
     range.hosts().filter(move |address| !has_router || *address != range.network())

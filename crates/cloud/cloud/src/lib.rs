@@ -1,8 +1,8 @@
 //! The CLB API: Tencent Cloud API 3.0, as a server and as a client.
 //!
-//! **Owns** the wire ([`wire`]: signatures, parameters, envelopes and codes), the published
-//! schema that every request is held against ([`schema`]) and its types ([`api`]), what exists
-//! ([`state`], [`inventory`]) and what the actions do with it ([`actions`]).
+//! **Owns** the wire protocol ([`wire`]: signatures, parameters, envelopes and codes), the
+//! published schema that every request is checked against ([`schema`]) and its types ([`api`]), the
+//! resources ([`state`], [`inventory`]), and the actions on them ([`actions`]).
 //!
 //! **Out of scope:** traffic. `uturn-proxy` serves it, and `uturn-lb` decides which target gets it.
 //!

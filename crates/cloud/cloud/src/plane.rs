@@ -1,5 +1,5 @@
-//! The data plane's configuration: what `uturn lb run` has to serve so that the load balancers of
-//! all accounts work.
+//! The data plane's configuration: the documents that `uturn lb run` serves for the load balancers
+//! of all accounts.
 
 mod certificates;
 mod custom_config;
@@ -24,19 +24,21 @@ use crate::unserved::Unserved;
 /// A load balancer (`None`) or one of its listeners, by their ids.
 pub type Part = (String, Option<String>);
 
-/// What the data plane has to serve.
+/// The configuration of the data plane, and the parts of load balancers that are missing in it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// The load balancers, the oldest first. A rule's Service has the id of its listener, and its
-    /// owner has the id of the rule, or on layer 4 of the listener.
+    /// The configuration; its load balancers are ordered by age, the oldest first. A rule's Service
+    /// has the id of its listener, and its owner has the id of the rule, or on layer 4 of the
+    /// listener.
     pub config: Config,
     /// The certificates that the configuration names.
     pub certificates: Vec<CertificateFile>,
-    /// What cannot be served, and why.
+    /// Everything that cannot be served, and why.
     pub left_out: Vec<LeftOut>,
-    /// Listeners at a port of which an older load balancer has its own, and what to say of it.
+    /// Listeners whose port an older load balancer already has at the same address, with a message
+    /// on it.
     pub conflicts: BTreeMap<Part, String>,
-    /// Load balancers and listeners of which nothing, or not every rule, is served.
+    /// Load balancers and listeners that are not served, or not with every rule.
     pub unserved: BTreeMap<Part, Unserved>,
     /// The ids of the listeners.
     pub listeners: BTreeMap<ListenerKey, String>,
@@ -49,22 +51,22 @@ pub struct LeftOut {
     pub load_balancer: String,
     /// The id of the listener; `None` for the load balancer as a whole.
     pub listener: Option<String>,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// What a plan is made with, beside the accounts.
+/// The input of a plan, beside the accounts.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanContext<'a> {
-    /// Says where instances are.
+    /// The inventory, which gives the addresses of instances.
     pub inventory: &'a Inventory,
     /// The range whose first address replaces clients' addresses; `None` for the cloud's own.
     pub snat_range: Option<IpNet>,
-    /// What becomes of paths that have several forms.
+    /// The treatment of paths that have several forms.
     pub path_normalization: PathNormalization,
 }
 
-/// What the data plane has to serve for these accounts.
+/// Returns the data plane's configuration for these accounts.
 pub fn plan(accounts: &HashMap<Place, Account>, context: PlanContext<'_>) -> Plan {
     let mut all: Vec<(Planner<'_>, &LoadBalancer)> = Vec::new();
     for (place, account) in accounts {
@@ -85,7 +87,7 @@ pub fn plan(accounts: &HashMap<Place, Account>, context: PlanContext<'_>) -> Pla
     plan
 }
 
-/// What the listeners of one account are planned with.
+/// The input for planning the listeners of one account.
 #[derive(Clone, Copy, Debug)]
 struct Planner<'a> {
     place: &'a Place,
@@ -94,7 +96,8 @@ struct Planner<'a> {
     context: PlanContext<'a>,
 }
 
-/// Addresses that listeners have, over UDP or not, and the load balancers they belong to.
+/// The socket addresses that listeners have, each with a flag for UDP, and the load balancers that
+/// have them.
 type Taken<'a> = HashMap<(SocketAddr, bool), &'a str>;
 
 fn add<'a>(
@@ -121,7 +124,7 @@ fn add<'a>(
                     true => Scope::Public,
                     false => Scope::Private,
                 },
-                // The API knows groups by their ids alone; their rules belong to the network.
+                // The API only knows the ids of security groups; their rules belong to the network.
                 zone: None,
                 security_groups: Vec::new(),
                 listeners: Vec::new(),
@@ -181,7 +184,7 @@ fn add<'a>(
     }
 }
 
-/// Whether a listener is left out of the plan, or one of its rules for one of its domains is.
+/// Returns why a listener is not served, or not with all rules for all their domains.
 fn left_out(listener: &Listener, planned: Option<&lb::Listener>) -> Option<Unserved> {
     let Some(planned) = planned else { return Some(Unserved::LeftOut) };
     let wanted: usize = listener.rules.iter().map(|rule| rule.domains.len()).sum();
@@ -189,7 +192,8 @@ fn left_out(listener: &Listener, planned: Option<&lb::Listener>) -> Option<Unser
     (!is_whole).then_some(Unserved::RuleLeftOut)
 }
 
-/// What of a load balancer as a whole the data plane does not do.
+/// Returns the settings of a load balancer as a whole that the data plane does not apply, as
+/// reasons.
 fn ignored(load_balancer: &LoadBalancer) -> Vec<&'static str> {
     let mut reasons = Vec::new();
     if !load_balancer.security_groups.is_empty() {

@@ -1,6 +1,6 @@
-//! How much an account may have.
+//! Quotas of an account.
 
-/// How much an account may have in a region, and how fast it may delete.
+/// The most resources that an account may have in a region, and the most that it may delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quotas {
     /// Public load balancers.
@@ -19,7 +19,7 @@ pub struct Quotas {
     pub certificates: usize,
     /// Custom configurations.
     pub custom_configs: usize,
-    /// Load balancers that may be deleted in five minutes without being forced.
+    /// Load balancers that may be deleted within five minutes without `ForceDelete`.
     pub deletions: usize,
 }
 

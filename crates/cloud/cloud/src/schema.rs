@@ -1,9 +1,9 @@
-//! The published schema: which actions a service has, and the members of every request and
-//! answer with their types. The parameters of a GET get their types from it ([`query`]), and
-//! requests are held against it before an action sees them.
+//! The published schema: the actions of each service, and the members of every request and answer
+//! with their types. It gives the parameters of a GET their types ([`query`]), and requests are
+//! checked against it before an action sees them.
 //!
-//! The files in `schema/` hold names, types and which members a request needs, nothing else.
-//! `cargo xtask clients` holds them against the published description.
+//! The files in `schema/` hold only names, types and the required members of requests.
+//! `cargo xtask clients` compares them with the published description.
 
 mod check;
 pub mod query;
@@ -15,11 +15,11 @@ use std::sync::LazyLock;
 /// A service of the cloud, in one version of its API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
-    /// Its short name, such as `clb`.
+    /// The short name, such as `clb`.
     pub name: String,
-    /// The version of its API, such as `2018-03-17`.
+    /// The version of the API, such as `2018-03-17`.
     pub version: String,
-    /// The names of its actions.
+    /// The names of the actions.
     pub actions: BTreeSet<String>,
     /// The objects that its requests and answers are made of, by name. The request of an action
     /// is the object with the action's name and `Request` behind it, its answer the one with
@@ -35,7 +35,7 @@ pub struct Object {
 }
 
 impl Object {
-    /// The member with this name.
+    /// Returns the member with this name.
     pub fn member(&self, name: &str) -> Option<&Member> {
         self.members.iter().find(|member| member.name == name)
     }
@@ -44,11 +44,11 @@ impl Object {
 /// A member of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its type.
+    /// The type.
     pub kind: MemberKind,
-    /// Whether a request that carries the object needs it.
+    /// Whether the member is required in a request that contains the object.
     pub required: bool,
 }
 
@@ -71,7 +71,7 @@ pub enum MemberKind {
     List(Box<MemberKind>),
 }
 
-/// The services whose actions this server knows, the load balancers' first.
+/// Returns the services whose actions this server knows, load balancers first.
 pub fn services() -> &'static [Service] {
     static SERVICES: LazyLock<Vec<Service>> = LazyLock::new(|| {
         FILES
@@ -85,7 +85,7 @@ pub fn services() -> &'static [Service] {
     &SERVICES
 }
 
-/// The files of [`services`], by the names of the services.
+/// The schema files of [`services`], by the names of the services.
 pub const FILES: &[(&str, &str)] = &[
     ("clb", include_str!("../schema/clb.json")),
     ("cvm", include_str!("../schema/cvm.json")),
@@ -97,12 +97,12 @@ pub const FILES: &[(&str, &str)] = &[
 ];
 
 impl Service {
-    /// The object of an action's request.
+    /// Returns the name of the object of an action's request.
     pub fn request(&self, action: &str) -> Option<&str> {
         self.object_of(action, "Request")
     }
 
-    /// The object of an action's answer.
+    /// Returns the name of the object of an action's answer.
     pub fn response(&self, action: &str) -> Option<&str> {
         self.object_of(action, "Response")
     }

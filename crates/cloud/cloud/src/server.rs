@@ -41,19 +41,19 @@ use self::stream::TimedStream;
 pub use self::tls::Tls;
 use crate::cloud::Cloud;
 
-/// The longest head of a request: its first line, which has the query string, and its headers.
+/// The longest head of a request, with its first line, which has the query string, and its headers.
 const MAX_HEAD: usize = 64 << 10;
 
-/// How long to wait when the process has no descriptor left.
+/// The pause before the next attempt to accept when the process has no file descriptor left.
 const EXHAUSTED: Duration = Duration::from_millis(100);
 
-/// How often a connection that asks for nothing is ended while another one waits.
+/// The interval at which connections without a request are closed while another one waits.
 const MAKE_ROOM: Duration = Duration::from_secs(1);
 
-/// How long open requests may take when the server stops.
+/// The time that open requests have to end when the server stops.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// A socket that listens and is not served yet.
+/// A server that listens but does not serve yet.
 #[derive(Debug)]
 pub struct Server {
     socket: StdListener,
@@ -62,7 +62,7 @@ pub struct Server {
     tls: Option<Tls>,
 }
 
-/// Answers requests.
+/// The part of the server that answers requests.
 #[derive(Clone, Debug)]
 enum Handler {
     Api(Shared),
@@ -83,17 +83,17 @@ impl Handler {
     }
 }
 
-/// Stops a server from another thread.
+/// A handle that stops a server from another thread.
 #[derive(Clone, Debug)]
 pub struct Stop(Arc<watch::Sender<bool>>);
 
 impl Stop {
-    /// Something that stops a server, and has not yet.
+    /// Returns a handle for a server that is not stopped yet.
     pub fn new() -> Self {
         Self(Arc::new(watch::Sender::new(false)))
     }
 
-    /// Stops it: nothing more is accepted, and what is open gets some seconds to end.
+    /// Stops the server: it accepts no more connections, and open ones get some seconds to end.
     pub fn stop(&self) {
         self.0.send_replace(true);
     }
@@ -106,7 +106,7 @@ impl Default for Stop {
 }
 
 impl Server {
-    /// Listens on an address; port 0 takes a free one.
+    /// Listens on an address; port 0 selects a free one.
     ///
     /// # Errors
     ///
@@ -115,11 +115,11 @@ impl Server {
         Self::listen(address, Handler::Api(Shared::new(cloud)))
     }
 
-    /// Listens on an address, for those who run the cloud.
+    /// Listens on an address, and serves the operator's pages there.
     ///
     /// # Errors
     ///
-    /// As [`Self::bind`].
+    /// Returns the same error as [`Self::bind`].
     pub fn bind_admin(address: SocketAddr, pages: AdminPages) -> io::Result<Self> {
         Self::listen(address, Handler::Admin(Arc::new(pages)))
     }
@@ -130,28 +130,28 @@ impl Server {
         Ok(Self { socket, handler, limits: Limits::default(), tls: None })
     }
 
-    /// The same, over TLS alone.
+    /// Returns the server with TLS. It then accepts no plain HTTP.
     #[must_use]
     pub fn with_tls(self, tls: Tls) -> Self {
         Self { tls: Some(tls), ..self }
     }
 
-    /// The same with other limits.
+    /// Returns the server with other limits.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         Self { limits, ..self }
     }
 
-    /// The address it listens on.
+    /// Returns the address that the server listens on.
     ///
     /// # Errors
     ///
-    /// Returns why the system does not say.
+    /// Returns why the system cannot tell the address.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// Serves until it is stopped.
+    /// Serves until the server is stopped.
     ///
     /// # Errors
     ///
@@ -163,7 +163,7 @@ impl Server {
         runtime.block_on(accept(socket, self.handler, self.limits, self.tls, stop))
     }
 
-    /// Serves until it is stopped, or the process is asked to end: SIGTERM or an interrupt.
+    /// Serves until the server is stopped, or the process gets SIGTERM or an interrupt.
     ///
     /// # Errors
     ///
@@ -216,7 +216,7 @@ async fn accept(
                 match tls {
                     None => serve(stream, handler, limits, client, stopping).await,
                     Some(tls) => {
-                        // A client that speaks no TLS needs no answer.
+                        // A client that does not speak TLS needs no answer.
                         if let Ok(stream) = tls.acceptor().accept(stream).await {
                             serve(stream, handler, limits, client, stopping).await;
                         }
@@ -231,7 +231,7 @@ async fn accept(
         });
     }
     drop(socket);
-    // What is still open after this is cut off with the runtime.
+    // Connections that are still open after this are closed with the runtime.
     let _ = timeout(DRAIN, async { while connections.join_next().await.is_some() {} }).await;
     Ok(())
 }
@@ -270,7 +270,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(limits.head).max_buf_size(MAX_HEAD);
-    // A client that has sent all it has to send still gets its answer.
+    // A client that has shut down its sending side still gets its answer.
     builder.half_close(true);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
@@ -286,6 +286,6 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
 
 /// Waits until the server has to stop.
 async fn stopped(stopping: &mut watch::Receiver<bool>) {
-    // An error says that nothing can stop it any more, so that waiting would never end.
+    // An error means that the sender is gone and nothing else can stop the server: it stops now.
     let _ = stopping.wait_for(|stopping| *stopping).await;
 }

@@ -1,4 +1,4 @@
-//! What exists: the resources of each account in each region, and how a request changes them.
+//! The resources of each account in each region, and how a request changes them.
 //!
 //! A request runs in a [`Transaction`]: it reads the account as it stands and collects changed
 //! records. Either all of them are kept, or, after an error, none.
@@ -50,7 +50,8 @@ impl Account {
         custom_configs: BTreeMap::new(),
     };
 
-    /// Takes over what a transaction changed, or a record that was stored. `None` removes.
+    /// Applies a change that a transaction made, or a record that was stored. `None` removes the
+    /// record.
     pub fn apply(&mut self, key: RecordKey, record: Option<Record>) {
         let RecordKey { kind, id } = key;
         match record {

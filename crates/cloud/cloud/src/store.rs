@@ -1,13 +1,12 @@
 //! Records on disk: an embedded database (redb) in the state folder.
 //!
 //! Requests that wait at the same time are stored in one transaction, which is on the disk before
-//! any of them is answered. A process that is killed at any moment leaves the last complete
-//! transaction.
+//! any of them is answered. If the process is killed, the last complete transaction remains.
 //!
-//! After a transaction that failed, for instance on a full disk, it is not known what of it
-//! reached the disk. The database is then closed. The next commit opens it again, and if it finds
-//! the failed transaction there, takes it back in its own: what was answered with an error stays
-//! undone, and what is stored stays what the process has in memory.
+//! After a failed transaction, for instance on a full disk, it is not known which part of it
+//! reached the disk. The database is then closed. The next commit opens it again, and if the failed
+//! transaction is there, undoes it in its own transaction. So requests that were answered with an
+//! error have no effect, and the stored records match those in memory.
 
 mod folder;
 #[cfg(test)]
@@ -30,7 +29,7 @@ use crate::state::{Accounts, Place, Record, RecordKey, RecordKind};
 const RECORDS: TableDefinition<'_, (&str, &str, &str, &str), &[u8]> =
     TableDefinition::new("records");
 
-/// The version of the form of what is stored.
+/// The version of the storage format.
 const FORM: TableDefinition<'_, &str, u32> = TableDefinition::new("form");
 const FORM_KEY: &str = "version";
 const FORM_VERSION: u32 = 1;
@@ -39,10 +38,10 @@ const FORM_VERSION: u32 = 1;
 const COMMITS: TableDefinition<'_, &str, u64> = TableDefinition::new("commits");
 const COMMITS_KEY: &str = "last";
 
-/// Opens the database.
+/// A function that opens the database.
 type Open = Box<dyn Fn() -> Result<Database, DatabaseError> + Send + Sync>;
 
-/// Records on disk.
+/// The store of records on disk.
 pub struct Store {
     open: Open,
     journal: Mutex<Journal>,
@@ -56,14 +55,14 @@ impl fmt::Debug for Store {
     }
 }
 
-/// The database and what is known of its last transactions.
+/// The database, and the state of its last transactions.
 #[derive(Debug)]
 struct Journal {
     /// `None` after a transaction that failed.
     database: Option<Database>,
     /// The number of the next transaction.
     next: u64,
-    /// Transactions that failed, of which one may be on the disk all the same.
+    /// Failed transactions, of which one may be on the disk all the same.
     failed: Vec<FailedCommit>,
 }
 
@@ -74,10 +73,11 @@ struct FailedCommit {
     replaced: Replaced,
 }
 
-/// The rows that a transaction replaced, as they were before: `None` for rows that were not there.
+/// The rows that a transaction replaced, with their previous content; `None` for rows that did not
+/// exist.
 type Replaced = Vec<(Row, Option<Vec<u8>>)>;
 
-/// What a record is stored under.
+/// The key under which a record is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Row {
     place: Place,
@@ -91,13 +91,13 @@ impl Row {
 }
 
 impl Store {
-    /// Opens the database in this folder and reads what is stored. Makes the folder and the
-    /// database if they are not there.
+    /// Opens the database in this folder and reads all records. Creates the folder and the database
+    /// if they do not exist.
     ///
     /// # Errors
     ///
-    /// Returns why it cannot be opened or read: another process has it open, it is damaged or is
-    /// the file of another program, a later uturn wrote it, or the disk reports an error.
+    /// Returns why the database cannot be opened or read: another process has it open, it is
+    /// damaged or a file of another program, a later uturn wrote it, or the disk reports an error.
     pub fn open(folder: &Path) -> Result<(Self, Accounts), StorageError> {
         let folder = StateFolder::open(folder)?;
         let file = folder.database();
@@ -114,7 +114,7 @@ impl Store {
         Ok((store, accounts))
     }
 
-    /// Opens the database that `open` opens, and reads what is stored.
+    /// Opens the database with `open`, and reads all records.
     fn open_with(open: Open) -> Result<(Self, Accounts), OpenError> {
         let database = open()?;
         let transaction = database.begin_read().map_err(OpenError::damaged)?;
@@ -127,7 +127,7 @@ impl Store {
     }
 }
 
-/// Why a database could not be opened.
+/// The reason why a database could not be opened.
 #[derive(Debug, thiserror::Error)]
 enum OpenError {
     #[error(transparent)]
@@ -144,7 +144,7 @@ impl OpenError {
     }
 }
 
-/// Makes an empty database one of this program.
+/// Turns an empty database into one of this program.
 fn initialize(database: &Database) -> Result<(), StorageError> {
     let transaction = database.begin_write().map_err(stored)?;
     transaction
@@ -158,7 +158,7 @@ fn initialize(database: &Database) -> Result<(), StorageError> {
     transaction.commit().map_err(stored)
 }
 
-/// Refuses what a later version or another program wrote.
+/// Refuses a database that a later version or another program wrote.
 fn check_form(transaction: &ReadTransaction) -> Result<(), OpenError> {
     let foreign = || OpenError::damaged("it holds no records of the cloud");
     let form = match transaction.open_table(FORM) {
@@ -225,8 +225,8 @@ impl Storage for Store {
 }
 
 impl Store {
-    /// Opens the database again after a transaction that failed, and keeps in `failed` only the
-    /// one that is there, if any is.
+    /// Opens the database again after a failed transaction. Keeps in `failed` only the transaction
+    /// that is in the database, if any.
     fn reopen(&self, journal: &mut Journal) -> Result<Database, StorageError> {
         let database = (self.open)().map_err(stored)?;
         let last = last_commit(&database.begin_read().map_err(stored)?)?;
@@ -235,8 +235,8 @@ impl Store {
     }
 }
 
-/// Writes one transaction: takes back `undo`, then makes the changes, and notes in `replaced`
-/// what takes these back.
+/// Writes one transaction: applies `undo`, then the changes, and notes in `replaced` how to undo
+/// these.
 fn write(
     database: &Database,
     number: u64,

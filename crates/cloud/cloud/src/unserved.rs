@@ -1,17 +1,17 @@
-//! Why a load balancer or a listener is not served, in words that are for tenants: they name no
-//! machine, no other tenant's resources, and nothing of how the data plane is set up.
+//! Reasons why a load balancer or a listener is not served, worded for tenants: the texts name no
+//! machine, no other tenant's resources, and no detail of the data plane's setup.
 //!
-//! The API tells it in two places: the task of the write fails with the words, and the flags of the
-//! load balancer or listener have [`Unserved::flag`] for as long as it is so.
+//! The API shows a reason in two places: the task of the write fails with its text, and the load
+//! balancer or listener has the flag [`Unserved::flag`] for as long as it is not served.
 
 use std::net::{IpAddr, SocketAddr};
 
 use serde::Serialize;
 
-/// What flags begin with.
+/// The prefix of flags.
 const FLAG: &str = "NotServed";
 
-/// Why a load balancer or a listener is not served.
+/// The reason why a load balancer or a listener is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Unserved {
     /// Another program listens on one of its ports.
@@ -50,7 +50,7 @@ impl Unserved {
         Self::RuleLeftOut,
     ];
 
-    /// Reads what a data plane said when it refused a load balancer.
+    /// Returns the reason that a data plane's message on a refused load balancer gives.
     pub fn of_refusal(message: &str) -> Self {
         let has = |part: &str| message.contains(part);
         match () {
@@ -64,27 +64,27 @@ impl Unserved {
         }
     }
 
-    /// The flag that the API shows.
+    /// Returns the flag that the API shows.
     pub fn flag(self) -> String {
         format!("{FLAG}.{}", self.name())
     }
 
-    /// Reads a flag; `None` for one that says something else.
+    /// Reads a flag; `None` for a flag that is not about serving.
     pub fn of_flag(flag: &str) -> Option<Self> {
         let name = flag.strip_prefix(FLAG)?;
         if name.is_empty() {
             return Some(Self::Refused);
         }
         let name = name.strip_prefix('.')?;
-        // A flag of a later version says that it is not served too.
+        // An unknown reason comes from a later version; the resource is not served all the same.
         Some(Self::ALL.into_iter().find(|why| why.name() == name).unwrap_or(Self::Refused))
     }
 
-    /// The flag of a load balancer of which some listeners are not served: their own flags say
-    /// why. Lists have load balancers alone, and so this.
+    /// The flag of a load balancer some listeners of which are not served. The listeners' own flags
+    /// give the reasons, but lists of load balancers do not have those.
     pub const SOME_LISTENERS: &str = "ListenersNotServed";
 
-    /// Its name, as flags and metrics have it.
+    /// Returns the name of the reason in flags and metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::PortInUse => "PortInUse",
@@ -100,7 +100,7 @@ impl Unserved {
         }
     }
 
-    /// What tenants are told.
+    /// Returns the text for tenants.
     pub fn words(self) -> &'static str {
         match self {
             Self::PortInUse => "another program has one of its ports on the data plane",
@@ -121,14 +121,14 @@ impl Unserved {
         }
     }
 
-    /// Whether those who run the cloud have to do something about it, not the tenant.
+    /// Returns whether the operator of the cloud has to act, not the tenant.
     pub fn is_of_data_plane(self) -> bool {
         !matches!(self, Self::Conflict | Self::LeftOut | Self::RuleLeftOut)
     }
 }
 
-/// What the task of a refused load balancer with these addresses says. The address that could not be
-/// listened on is named if it is the load balancer's own.
+/// Returns the failure text of the task of a refused load balancer with these addresses. Names the
+/// address that could not be listened on only if it is the load balancer's own.
 pub fn refusal(message: &str, own: &[IpAddr]) -> String {
     let why = Unserved::of_refusal(message);
     let listened = message.split("cannot listen on ").nth(1);

@@ -1,4 +1,4 @@
-//! What goes over the wire, in the order in which a request passes it: the signature
+//! The wire protocol, in the order in which a request passes through it: the signature
 //! ([`authorization`], [`tc3`]) and the answer ([`envelope`], [`error`]).
 
 pub mod authorization;

@@ -1,5 +1,5 @@
-//! TkeServiceConfigs that the controllers make: a segment for each listener and rule. What users
-//! write into a segment stays; segments of listeners and rules that are gone go.
+//! TkeServiceConfigs that the controllers make: a segment for each listener and rule. The settings
+//! that users write into a segment are kept; segments of removed listeners and rules are removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,10 +14,10 @@ use crate::kinds::{CONFIG, WatchedKind};
 
 /// The lists of listeners.
 const LISTS: [(&str, Layer); 2] = [("l4Listeners", Layer::L4), ("l7Listeners", Layer::L7)];
-/// The domain that stands for all that have none of their own.
+/// The domain in users' settings for all domains without their own.
 const ANY_DOMAIN: &str = "*";
 
-/// The name of an object's configuration, if the controllers make it.
+/// Returns the name of an object's configuration, if the object asks the controllers to make it.
 pub fn name(object: &ObjectRef, live: &LiveObject) -> Option<String> {
     let key = match object.kind {
         ObjectKind::Ingress => keys::INGRESS_CONFIG_AUTO,
@@ -26,7 +26,7 @@ pub fn name(object: &ObjectRef, live: &LiveObject) -> Option<String> {
     (live.annotation(key) == Some("true")).then(|| name_of(object))
 }
 
-/// The name that an object's configuration has if the controllers make it.
+/// Returns the name for an object's configuration that the controllers make.
 pub fn name_of(object: &ObjectRef) -> String {
     let ending = match object.kind {
         ObjectKind::Ingress => "-auto-ingress-config",
@@ -35,7 +35,7 @@ pub fn name_of(object: &ObjectRef) -> String {
     format!("{}{ending}", object.name)
 }
 
-/// A new configuration, which goes with its object.
+/// Returns a new configuration, which is deleted with its object.
 pub fn created(
     name: &str,
     object: &ObjectRef,
@@ -60,7 +60,7 @@ pub fn created(
     })
 }
 
-/// What changes of a configuration that is there. Returns `None` if nothing does.
+/// Returns the patch of an existing configuration; `None` if nothing changes.
 pub fn changed(there: &Value, listeners: &BTreeMap<ListenerKey, &Listener>) -> Option<Value> {
     let before = &there["spec"]["loadBalancer"];
     let lists = lists(before, listeners);
@@ -77,7 +77,7 @@ fn items<'v>(of: &'v Value, list: &str) -> impl Iterator<Item = &'v Value> {
     of[list].as_array().into_iter().flatten()
 }
 
-/// Both lists of listeners.
+/// Returns both lists of listeners.
 fn lists(before: &Value, listeners: &BTreeMap<ListenerKey, &Listener>) -> Map<String, Value> {
     let list = |(name, layer): (&str, Layer)| {
         let own = listeners.iter().filter(|(_, listener)| listener.protocol.layer() == layer);
@@ -97,7 +97,7 @@ fn is_of(segment: &Value, key: ListenerKey) -> bool {
 
 fn segment(there: Option<&Value>, key: ListenerKey, listener: &Listener) -> Value {
     let is_l4 = listener.protocol.layer() == Layer::L4;
-    // TCP_SSL has no list of its own.
+    // TCP_SSL is in the layer 4 list, which states transports.
     let protocol = if is_l4 { key.transport.to_string() } else { listener.protocol.to_string() };
     let mut segment =
         there.cloned().unwrap_or_else(|| json!({ "protocol": protocol, "port": key.port }));
@@ -111,7 +111,7 @@ fn segment(there: Option<&Value>, key: ListenerKey, listener: &Listener) -> Valu
     }
     let before = segment["domains"].take();
     let before = || before.as_array().into_iter().flatten();
-    // What users state for all domains stays as it is.
+    // Users' settings for all domains stay as they are.
     let mut after: Vec<Value> =
         before().filter(|domain| domain["domain"] == ANY_DOMAIN).cloned().collect();
     for (name, urls) in domains {

@@ -1,4 +1,5 @@
-//! The store as a cluster, and what of its Services and Ingresses is the API server's business.
+//! The store as a cluster, and the fields of Services and Ingresses that the cluster model does not
+//! have.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,23 +17,23 @@ use crate::store::Store;
 /// The finalizer of objects that have a load balancer.
 pub const FINALIZER: &str = "service.k8s.tencent/resources";
 
-/// A part of a cluster: some Services and Ingresses as the API server has them, and all that they
-/// depend on.
+/// A part of a cluster: some Services and Ingresses as the API server has them, and the objects
+/// that they depend on.
 #[derive(Clone, Debug, Default)]
 pub struct Live {
     /// The part as a cluster, without objects that are being deleted; `None` if it was not read.
     pub cluster: Option<Arc<Cluster>>,
     /// The Services and Ingresses, also those that are being deleted.
     pub objects: BTreeMap<ObjectRef, LiveObject>,
-    /// Their TkeServiceConfigs.
+    /// The TkeServiceConfigs of these objects.
     pub configs: BTreeMap<NamespacedName, Value>,
-    /// The Services and Ingresses that cannot be read, and why. The cluster is without them.
+    /// The Services and Ingresses that cannot be read, and why. The cluster does not contain them.
     pub unread: BTreeMap<ObjectRef, String>,
 }
 
 impl Live {
-    /// What is known of these objects beside the cluster. Which ports they have, and who may use
-    /// which load balancer, is left open.
+    /// Returns the environment of these objects. The ledger of ports and the shares of load
+    /// balancers are left empty.
     pub fn environment(&self, cluster: &str, network: &str) -> Environment {
         let of_all = self.objects.iter();
         let text =
@@ -70,33 +71,33 @@ pub struct LiveObject {
 }
 
 impl LiveObject {
-    /// Its UID.
+    /// Returns the UID.
     pub fn uid(&self) -> Option<&str> {
         self.value["metadata"]["uid"].as_str()
     }
 
-    /// Whether it is being deleted.
+    /// Returns whether the object is being deleted.
     pub fn is_deleted(&self) -> bool {
         is_deleted(&self.value)
     }
 
-    /// Its finalizers.
+    /// Returns the finalizers.
     pub fn finalizers(&self) -> Vec<&str> {
         let finalizers = self.value["metadata"]["finalizers"].as_array().into_iter().flatten();
         finalizers.filter_map(Value::as_str).collect()
     }
 
-    /// Whether it has the controllers' finalizer.
+    /// Returns whether the object has the controllers' finalizer.
     pub fn is_held(&self) -> bool {
         is_held(&self.value)
     }
 
-    /// The value of an annotation.
+    /// Returns the value of an annotation.
     pub fn annotation(&self, key: &str) -> Option<&str> {
         annotation(&self.value, key)
     }
 
-    /// What its status names.
+    /// Returns the addresses and the load balancer that the object reports.
     fn status(&self, object: &ObjectRef) -> Status {
         let is_service = object.kind == ObjectKind::Service;
         let addresses = self.value["status"]["loadBalancer"]["ingress"].as_array();
@@ -114,7 +115,7 @@ impl LiveObject {
         }
     }
 
-    /// The load balancers of the user's that it uses or used.
+    /// Returns the load balancers that the object uses, used, or names.
     pub fn existing(&self) -> BTreeSet<String> {
         existing(&self.value)
     }
@@ -124,18 +125,18 @@ fn annotation<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     value["metadata"]["annotations"][key].as_str().filter(|value| !value.is_empty())
 }
 
-/// The load balancers that an object uses, used, or names.
+/// Returns the load balancers that an object uses, used, or names.
 pub fn existing(value: &Value) -> BTreeSet<String> {
     let keys = [keys::CURRENT, keys::INGRESS_CURRENT, keys::EXISTING, keys::INGRESS_EXISTING];
     keys.into_iter().filter_map(|key| annotation(value, key)).map(str::to_owned).collect()
 }
 
-/// Reads some Services and Ingresses of the store, and all that they depend on: their Services,
-/// EndpointSlices and TkeServiceConfigs, and all objects of other kinds.
+/// Reads some Services and Ingresses of the store, and the objects that they depend on: their
+/// Services, EndpointSlices and TkeServiceConfigs, and all objects of other kinds.
 ///
 /// # Errors
 ///
-/// Returns what of the objects could not be read.
+/// Returns the reasons why objects cannot be read.
 pub fn read(store: &Store, meant: &BTreeSet<ObjectRef>) -> Result<Live, Vec<String>> {
     let mut objects = BTreeMap::new();
     let (mut services, mut ingresses) = (BTreeSet::new(), BTreeSet::new());
@@ -177,27 +178,28 @@ pub fn read(store: &Store, meant: &BTreeSet<ObjectRef>) -> Result<Live, Vec<Stri
     let mut cluster = manifests
         .cluster()
         .map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>())?;
-    // What reads manifests supposes nodes that others speak of, and addresses.
+    // The parser of manifests assumes nodes that other objects mention, and addresses of nodes:
+    // only nodes that the store has with an address are kept.
     let known: BTreeSet<&str> = store.of(&NODE).filter_map(name_of_node).collect();
     cluster.nodes.retain(|name, _| known.contains(name.as_str()));
     let unread = BTreeMap::new();
     Ok(Live { cluster: Some(Arc::new(cluster)), objects, configs, unread })
 }
 
-/// The name of a node that has an address in the network.
+/// Returns the name of a node that has an address in the network.
 fn name_of_node(node: &Value) -> Option<&str> {
     let mut addresses = node["status"]["addresses"].as_array().into_iter().flatten();
     let name = node["metadata"]["name"].as_str()?;
     addresses.any(|address| address["type"] == "InternalIP").then_some(name)
 }
 
-/// The name of an object with a namespace.
+/// Returns the name of an object with a namespace.
 pub fn name_of(value: &Value) -> Option<NamespacedName> {
     let text = |key: &str| value["metadata"][key].as_str().unwrap_or_default();
     NamespacedName::new(text("namespace"), text("name")).ok()
 }
 
-/// Whether an object has the controllers' finalizer.
+/// Returns whether an object has the controllers' finalizer.
 pub fn is_held(value: &Value) -> bool {
     let finalizers = value["metadata"]["finalizers"].as_array().into_iter().flatten();
     finalizers.filter_map(Value::as_str).any(|finalizer| finalizer == FINALIZER)

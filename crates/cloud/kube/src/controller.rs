@@ -1,4 +1,4 @@
-//! A process: watches, the lease, and work for ever.
+//! A process of the controllers: watches, the lease, and the rounds.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,25 +14,25 @@ use crate::metrics::Metrics;
 use crate::sync::{Controllers, Settings, SyncError, Synced};
 use crate::watch::{Shared, watch};
 
-/// What a process runs.
+/// The components of a process.
 pub struct Process<A> {
     /// The API server.
     pub client: Client,
     /// The cloud's API.
     pub api: A,
-    /// Which cluster it is.
+    /// The settings of the controllers in the cluster.
     pub settings: Settings,
     /// The lease, if there may be several processes.
     pub lease: Option<LeaseSettings>,
-    /// What is counted.
+    /// The metrics.
     pub metrics: Arc<Metrics>,
-    /// The objects.
+    /// The store of objects.
     pub shared: Shared,
 }
 
 impl<A: CloudApi + Clone + Send + 'static> Process<A> {
-    /// Watches, waits for the lease, and performs rounds until the lease is lost. Each round is
-    /// reported.
+    /// Watches, waits for the lease, and performs rounds until the lease is lost. Passes the result
+    /// of each round to `report`.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
-//! Readiness gates: a pod that is a target of load balancers is ready when they serve it.
+//! Readiness gates: a pod that is a target of load balancers becomes ready when they serve it.
 //!
-//! Only pods with the gate are kept in the store, and of these what decides whether they are
-//! targets. While gates are closed, the cloud is asked how their pods are; a gate that is open
-//! stays open.
+//! The store keeps only pods with the gate, and of these only the fields that decide whether they
+//! are targets. While gates are closed, the cloud is asked for the health of their pods. A gate
+//! that is open stays open.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,31 +29,31 @@ use crate::sync::SyncError;
 use crate::watch::Shared;
 use crate::{pods, related};
 
-/// How often the cloud is asked while pods wait.
+/// The interval at which the cloud is asked while pods wait.
 const ASK: Duration = Duration::from_secs(3);
 
-/// Opens the gates of pods.
+/// A task that opens the gates of pods.
 pub struct Gates<A> {
     /// The API server.
     pub client: Client,
     /// The cloud's API.
     pub api: A,
-    /// The objects.
+    /// The store of objects.
     pub shared: Shared,
-    /// What is counted.
+    /// The metrics.
     pub metrics: Arc<Metrics>,
-    /// Who has which port of the load balancers that users made.
+    /// The ledger of ports of the load balancers that users made.
     pub records: Arc<Records>,
-    /// Which namespaces may use which of them.
+    /// The namespaces that may use each of these load balancers.
     pub shares: Shares,
 }
 
-/// What was done for pods that wait.
+/// The result of one check of the pods that wait.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Opened {
-    /// How many gates were opened.
+    /// The number of gates that were opened.
     pub opened: usize,
-    /// The pods that go on waiting.
+    /// The pods that still wait.
     pub pending: BTreeSet<NamespacedName>,
 }
 
@@ -61,14 +61,14 @@ impl<A: CloudApi> Gates<A> {
     /// Opens gates for ever.
     pub async fn keep(self) -> std::convert::Infallible {
         loop {
-            // What cannot be read or asked now is tried again.
+            // A check that fails now is repeated.
             let _ = self.open().await;
             sleep(ASK).await;
         }
     }
 
-    /// Opens the gates of the pods that load balancers serve. Without pods that wait, nothing is
-    /// asked.
+    /// Opens the gates of the pods that load balancers serve. Without pods that wait, makes no
+    /// request.
     ///
     /// # Errors
     ///
@@ -112,7 +112,7 @@ impl<A: CloudApi> Gates<A> {
         Ok(opened)
     }
 
-    /// Sets the condition of a pod. Its other conditions are the kubelet's.
+    /// Sets the gate's condition of a pod. The other conditions belong to the kubelet.
     async fn patch(&self, pod: &NamespacedName) -> Result<(), Error> {
         let namespace = pod.namespace.as_str();
         let api: Api<DynamicObject> =

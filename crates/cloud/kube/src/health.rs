@@ -1,4 +1,4 @@
-//! What an administrator and the kubelet ask over HTTP: `/healthz`, `/readyz` and `/metrics`.
+//! The HTTP pages for administrators and the kubelet: `/healthz`, `/readyz` and `/metrics`.
 
 use std::fmt::Write as _;
 use std::io;
@@ -12,18 +12,18 @@ use tokio::time::timeout;
 use crate::metrics::Metrics;
 use crate::watch::Shared;
 
-/// How long a request may take.
+/// The time after which a request is cut off.
 const LIMIT: Duration = Duration::from_secs(10);
 /// The most bytes of a request that are read.
 const MAX_REQUEST: usize = 8192;
 
-/// Answers for ever.
+/// Answers requests for ever.
 pub async fn serve(listener: TcpListener, metrics: Arc<Metrics>, shared: Shared) {
     loop {
         if let Ok((stream, _)) = listener.accept().await {
             let (metrics, shared) = (Arc::clone(&metrics), shared.clone());
             tokio::spawn(async move {
-                // A client that went away is no failure.
+                // A client that disconnects is not an error.
                 let _ = timeout(LIMIT, answer(stream, &metrics, &shared)).await;
             });
         }
@@ -57,8 +57,8 @@ async fn answer(mut stream: TcpStream, metrics: &Metrics, shared: &Shared) -> io
     stream.shutdown().await
 }
 
-/// Whether everything is listed and can be done, and what was done is served; else what is missing,
-/// and why.
+/// Returns the status and the page of `/readyz`: OK if all kinds are listed, all operations succeed
+/// and all objects are served; otherwise the problems.
 pub fn readiness(metrics: &Metrics, shared: &Shared) -> (&'static str, String) {
     let missing = shared.with(|store| store.missing());
     let failures = metrics.watch_failures();

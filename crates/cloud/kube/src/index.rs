@@ -1,5 +1,6 @@
-//! Which Services and Ingresses have, had or name which load balancers and configurations. It is
-//! kept in step with the store, so that a change costs what it concerns.
+//! An index of the load balancers and configurations that Services and Ingresses have, had or name.
+//! It is updated with the store, so that the cost of a change depends only on the objects that it
+//! concerns.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +10,7 @@ use uturn_model::ObjectRef;
 use crate::kept::Key;
 use crate::{cluster, related};
 
-/// Which objects have, had or name which load balancers and configurations.
+/// The load balancers and configurations that objects have, had or name.
 #[derive(Clone, Debug, Default)]
 pub struct Index {
     notes: BTreeMap<ObjectRef, Note>,
@@ -19,68 +20,68 @@ pub struct Index {
     left: Left,
 }
 
-/// What is kept of an object.
+/// The indexed properties of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Note {
     uid: String,
-    /// The load balancers that it uses, used, or names.
+    /// The load balancers that the object uses, used, or names.
     balancers: BTreeSet<String>,
-    /// The configurations that it names, and the one that is made for it.
+    /// The configurations that the object names, and the one that the controllers make for it.
     configs: BTreeSet<Key>,
 }
 
-/// What objects no longer name: it may be that nothing does.
+/// References that objects no longer have, whose targets may now be unused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Left {
     /// The UIDs of objects that are gone, or have no load balancer any more.
     pub uids: BTreeSet<String>,
-    /// The ids of load balancers.
+    /// The ids of load balancers that an object no longer names.
     pub balancers: BTreeSet<String>,
 }
 
 impl Index {
-    /// The objects that have a load balancer, had one, or may want one.
+    /// Returns the objects that have a load balancer, had one, or may want one.
     pub fn objects(&self) -> impl Iterator<Item = &ObjectRef> {
         self.notes.keys()
     }
 
-    /// Whether an object has a load balancer, had one, or may want one.
+    /// Returns whether an object has a load balancer, had one, or may want one.
     pub fn has(&self, object: &ObjectRef) -> bool {
         self.notes.contains_key(object)
     }
 
-    /// The UID of an object.
+    /// Returns the UID of an object.
     pub fn uid(&self, object: &ObjectRef) -> Option<&str> {
         self.notes.get(object).map(|note| note.uid.as_str())
     }
 
-    /// The load balancers that an object uses, used, or names.
+    /// Returns the load balancers that an object uses, used, or names.
     pub fn balancers_of(&self, object: &ObjectRef) -> impl Iterator<Item = &String> {
         self.notes.get(object).into_iter().flat_map(|note| &note.balancers)
     }
 
-    /// The objects with a UID: one, unless something is wrong.
+    /// Returns the objects with a UID: one, unless something is wrong.
     pub fn with_uid(&self, uid: &str) -> impl Iterator<Item = &ObjectRef> {
         self.by_uid.get(uid).into_iter().flatten()
     }
 
-    /// The objects that use, used, or name a load balancer.
+    /// Returns the objects that use, used, or name a load balancer.
     pub fn users_of_balancer(&self, id: &str) -> impl Iterator<Item = &ObjectRef> {
         self.by_id.get(id).into_iter().flatten()
     }
 
-    /// The objects that a configuration is for.
+    /// Returns the objects that a configuration is for.
     pub fn users_of_config(&self, config: &Key) -> impl Iterator<Item = &ObjectRef> {
         self.by_config.get(config).into_iter().flatten()
     }
 
-    /// What objects no longer name, since the last time that this was asked.
+    /// Returns and resets the references that objects no longer have.
     pub fn take_left(&mut self) -> Left {
         std::mem::take(&mut self.left)
     }
 
-    /// Notes an object as it is, or that it is gone. Returns the others that use, used, or name a
-    /// load balancer that it no longer names.
+    /// Sets an object's state, or that it is gone. Returns the other objects that use, used, or
+    /// name a load balancer that this object no longer names.
     pub(crate) fn set(&mut self, object: &ObjectRef, value: Option<&Value>) -> BTreeSet<ObjectRef> {
         let after =
             value.filter(|value| related::is_served(value)).map(|value| note(object, value));

@@ -1,4 +1,5 @@
-//! An object as it is kept: its key, its JSON, and whether another is newer or differs.
+//! Objects in the form in which the store keeps them: their keys, their JSON, and comparisons of
+//! versions.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use crate::pods;
 /// The namespace and the name of an object.
 pub type Key = (String, String);
 
-/// Whether anything reads an object.
+/// Returns whether the store keeps an object. Of pods it keeps only those with the gate.
 pub fn is_kept(kind: &WatchedKind, object: &DynamicObject) -> bool {
     kind.kind != POD.kind || pods::has_gate(object)
 }
@@ -23,8 +24,8 @@ pub(crate) fn key(object: &DynamicObject) -> Key {
     (text(&metadata.namespace), text(&metadata.name))
 }
 
-/// The object as JSON, without what nothing reads. Items of lists do not state their kind. Returns
-/// `None` for a pod that is not kept.
+/// Returns the object as JSON, without members that nothing reads. Adds the kind, which items of
+/// lists do not state. Returns `None` for a pod that is not kept.
 pub(crate) fn value(kind: &WatchedKind, mut object: DynamicObject) -> Option<Value> {
     if !is_kept(kind, &object) {
         return None;
@@ -45,8 +46,8 @@ pub(crate) fn value(kind: &WatchedKind, mut object: DynamicObject) -> Option<Val
     Some(value)
 }
 
-/// Leaves of a node's status what says where it is and whether it is ready: the rest changes with
-/// every sign of life.
+/// Reduces a node's status to its addresses, the states of its conditions and `nodeInfo`. The rest
+/// changes with every heartbeat.
 fn prune(status: &mut Value) {
     let Some(members) = status.as_object_mut() else { return };
     members.retain(|name, _| ["addresses", "conditions", "nodeInfo"].contains(&name.as_str()));
@@ -62,7 +63,7 @@ pub(crate) fn is_same_uid(kept: &Value, object: &DynamicObject) -> bool {
     kept["metadata"]["uid"].as_str() == object.metadata.uid.as_deref()
 }
 
-/// Whether an object is older than what is kept of it. The numbers of versions only grow.
+/// Returns whether an object is older than the kept one. Version numbers only grow.
 pub(crate) fn is_older(object: &DynamicObject, kept: &Value) -> bool {
     let number = |text: &str| text.parse::<u64>().ok();
     let there = kept["metadata"]["resourceVersion"].as_str().and_then(number);
@@ -70,7 +71,7 @@ pub(crate) fn is_older(object: &DynamicObject, kept: &Value) -> bool {
     version.zip(there).is_some_and(|(version, there)| version < there)
 }
 
-/// Whether an object is as it was, but for the numbers of its versions.
+/// Returns whether an object is unchanged apart from its version numbers.
 pub(crate) fn is_same(before: &Value, after: &Value) -> bool {
     let (Some(before), Some(after)) = (before.as_object(), after.as_object()) else {
         return before == after;

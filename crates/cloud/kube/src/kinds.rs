@@ -11,9 +11,9 @@ pub struct WatchedKind {
     pub version: &'static str,
     /// The kind.
     pub kind: &'static str,
-    /// Its name in URLs.
+    /// The name of the kind in URLs.
     pub plural: &'static str,
-    /// Whether a cluster may lack it.
+    /// Whether a cluster may lack the kind.
     pub is_optional: bool,
 }
 
@@ -36,10 +36,10 @@ pub static LEASE: WatchedKind = known("coordination.k8s.io", "v1", "Lease", "lea
 pub static NODE: WatchedKind = known("", "v1", "Node", "nodes");
 /// EndpointSlices.
 pub static SLICE: WatchedKind = known("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices");
-/// Pods, of which only those are kept that have the controllers' readiness gate.
+/// Pods. The store keeps only those with the controllers' readiness gate.
 pub static POD: WatchedKind = known("", "v1", "Pod", "pods");
 static CLASS: WatchedKind = known("networking.k8s.io", "v1", "IngressClass", "ingressclasses");
-/// What users set on listeners.
+/// TkeServiceConfigs, with users' settings for listeners.
 pub static CONFIG: WatchedKind = WatchedKind {
     is_optional: true,
     ..known("cloud.tencent.com", "v1alpha1", "TkeServiceConfig", "tkeserviceconfigs")
@@ -58,13 +58,13 @@ const fn known(
 }
 
 impl WatchedKind {
-    /// As the client needs it.
+    /// Returns the kind in the form that the client needs.
     pub fn resource(&self) -> ApiResource {
         let kind = GroupVersionKind::gvk(self.group, self.version, self.kind);
         ApiResource::from_gvk_with_plural(&kind, self.plural)
     }
 
-    /// The value of `apiVersion`.
+    /// Returns the value of `apiVersion`.
     pub fn api_version(&self) -> String {
         match self.group {
             "" => self.version.to_owned(),

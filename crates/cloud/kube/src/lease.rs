@@ -1,7 +1,7 @@
-//! The lease by which one of several processes works.
+//! The lease that lets only one of several processes work.
 //!
-//! Clocks are not compared: a process takes a lease over when its holder has not renewed it for
-//! as long as it lasts, by the process's own clock.
+//! Clocks are not compared: a process takes a lease over when its holder has not renewed it for the
+//! lease's duration, by the process's own clock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,26 +16,26 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::kinds::LEASE;
 use crate::metrics::Metrics;
 
-/// How soon a renewal that failed is tried again.
+/// The pause after a renewal that failed.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Which lease it is, and who wants it.
+/// The settings of a lease and of the process that wants it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseSettings {
-    /// Its namespace.
+    /// The namespace of the lease.
     pub namespace: String,
-    /// Its name.
+    /// The name of the lease.
     pub name: String,
-    /// A name of this process that no other one has.
+    /// The unique name of this process.
     pub identity: String,
-    /// How long it lasts without being renewed.
+    /// The time after which the lease ends unless it is renewed.
     pub duration: Duration,
-    /// How often it is renewed, or asked for.
+    /// The interval at which the lease is renewed or requested.
     pub period: Duration,
 }
 
 impl LeaseSettings {
-    /// The usual times for a process.
+    /// Returns settings with the usual times.
     pub fn new(namespace: String, identity: String) -> Self {
         Self {
             namespace,
@@ -51,7 +51,7 @@ impl LeaseSettings {
 pub struct Lease {
     api: Api<DynamicObject>,
     settings: LeaseSettings,
-    /// What was seen of it last, and when that was seen first.
+    /// The version of the lease that was seen last, and the time at which it was first seen.
     seen: Option<(String, Instant)>,
     metrics: Arc<Metrics>,
 }
@@ -62,7 +62,7 @@ pub struct Lease {
 pub struct Lost(pub String);
 
 impl Lease {
-    /// A lease that is not held.
+    /// Returns a lease that is not held.
     pub fn new(client: Client, settings: LeaseSettings, metrics: Arc<Metrics>) -> Self {
         let api = Api::namespaced_with(client, &settings.namespace, &LEASE.resource());
         Self { api, settings, seen: None, metrics }
@@ -70,7 +70,7 @@ impl Lease {
 
     /// Waits until the lease is held.
     pub async fn acquire(&mut self) {
-        // What cannot be asked now may be asked later.
+        // A request that fails now may succeed later.
         while !matches!(self.take().await, Ok(true)) {
             sleep(self.settings.period).await;
         }
@@ -82,9 +82,9 @@ impl Lease {
         let mut pause = self.settings.period;
         loop {
             sleep(pause).await;
-            // Others see the renewal before its answer is here.
+            // Other processes may see the renewal before its answer arrives.
             let asked = Instant::now();
-            // A renewal that takes longer than the lease lasts does not renew it.
+            // A renewal that takes longer than the rest of the lease's duration comes too late.
             let left = self.settings.duration.saturating_sub(renewed.elapsed());
             match timeout(left, self.take()).await {
                 Ok(Ok(true)) => (renewed, pause) = (asked, self.settings.period),
@@ -117,12 +117,12 @@ impl Lease {
             return Ok(false);
         }
         lease.data["spec"] = self.spec(&lease.data["spec"]);
-        // Its version is in the request: of two processes, one succeeds.
+        // The request states the lease's version: of two processes, only one succeeds.
         let replaced = self.api.replace(&self.settings.name, &PostParams::default(), &lease).await;
         is_done(self.noted("update", replaced).map(drop))
     }
 
-    /// Notes whether a right is missing.
+    /// Notes whether the controllers lack the right for a request.
     fn noted<T>(&self, verb: &str, result: Result<T, Error>) -> Result<T, Error> {
         let what = format!("{verb} {}", LEASE.plural);
         match &result {
@@ -135,7 +135,7 @@ impl Lease {
         result
     }
 
-    /// Whether another process has not renewed its lease for as long as it lasts.
+    /// Returns whether another process has not renewed its lease for the lease's duration.
     fn is_over(&mut self, lease: &DynamicObject) -> bool {
         let version = lease.metadata.resource_version.clone().unwrap_or_default();
         match &self.seen {
@@ -165,7 +165,7 @@ impl Lease {
     }
 }
 
-/// Whether a write succeeded. One that another process was faster with did not.
+/// Returns whether a write succeeded. A write that conflicts with another process's did not.
 fn is_done(result: Result<(), Error>) -> Result<bool, Error> {
     match result {
         Ok(()) => Ok(true),

@@ -1,4 +1,5 @@
-//! The controllers in a cluster: they watch its objects, and write back what became of them.
+//! The controllers in a cluster: they watch its objects, configure load balancers for them, and
+//! write back the results.
 //!
 //! ```text
 //! API server ── watch ── store ── cluster ─┐
@@ -7,11 +8,12 @@
 //! ```
 //!
 //! **Owns** the watches, the order of a round ([`sync`]), finalizers, addresses and conditions
-//! ([`mod@write`]), events, the ledger of who has which port ([`records`]), the lease by which one of several processes works ([`lease`]), and what an
-//! administrator asks over HTTP ([`health`]).
+//! ([`mod@write`]), events, the ledger of which object has which port ([`records`]), the lease that
+//! lets only one of several processes work ([`lease`]), and the HTTP pages for administrators
+//! ([`health`]).
 //!
-//! **Out of scope:** decisions about load balancers, which `uturn-lb` and `uturn-operator` make. It
-//! deletes no object, and it reads no Secret that no object names for TLS.
+//! **Out of scope:** decisions about load balancers, which `uturn-lb` and `uturn-operator` make.
+//! This crate deletes no object, and reads only Secrets that an object names for TLS.
 //!
 //! **Start reading** at [`sync`].
 

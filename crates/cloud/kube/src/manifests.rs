@@ -1,4 +1,4 @@
-//! What is applied to a cluster before the controllers run in it.
+//! The manifests that are applied to a cluster before the controllers run in it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use uturn_model::Name;
 /// The definition of TkeServiceConfig, with a schema of this project's own.
 pub const CONFIG_DEFINITION: &str = include_str!("../manifests/tkeserviceconfigs.yaml");
 
-/// The account of the controllers, and what it may do.
+/// The account of the controllers and its rights.
 pub const RIGHTS: &str = include_str!("../manifests/rights.yaml");
 
 /// The rule in [`RIGHTS`] by which Secrets of all namespaces can be read.
@@ -20,7 +20,7 @@ the verb list, Secrets
   verbs: [get]
 ";
 
-/// The account of the controllers, and what it may do, with Secrets only of these namespaces.
+/// Returns the account of the controllers and its rights, with Secrets only of these namespaces.
 pub fn rights_with_secrets_of(namespaces: &BTreeSet<Name>) -> String {
     let mut text = RIGHTS.replacen(SECRETS, "", 1);
     for namespace in namespaces {

@@ -1,4 +1,4 @@
-//! What the controllers count.
+//! The metrics of the controllers.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,10 +11,10 @@ use tokio::time::Instant;
 
 use crate::unserved::UnservedObjects;
 
-/// What the controllers count.
+/// The counters and the current problems of the controllers.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    /// Rounds that ended well.
+    /// The rounds that succeeded.
     pub rounds: AtomicU64,
     /// Rounds that failed as a whole.
     pub failed_rounds: AtomicU64,
@@ -30,16 +30,17 @@ pub struct Metrics {
     pub waiting: AtomicU64,
     /// Whether this process holds the lease.
     pub is_leader: AtomicBool,
-    /// The objects that are not served although the cloud has what they want.
+    /// The objects that the data plane does not serve although the cloud has their settings.
     pub unserved: UnservedObjects,
     watch_failures: Mutex<BTreeMap<&'static str, (u64, String)>>,
     troubles: Mutex<BTreeMap<String, (String, Instant)>>,
 }
 
-/// Longer than the pauses between the attempts of a watch.
+/// The time after which a watch that reported no new failure counts as working. Longer than the
+/// pauses between the attempts of a watch.
 const WATCH_PAUSE: Duration = Duration::from_secs(90);
 
-/// The trouble of a cloud that refuses everything.
+/// The name of the problem that the cloud refuses all calls.
 pub const CLOUD: &str = "call the cloud's API";
 
 impl Metrics {
@@ -48,12 +49,12 @@ impl Metrics {
         counter.fetch_add(u64::try_from(more).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// Notes that something cannot be done, and why.
+    /// Notes that an operation fails, and why.
     pub fn trouble(&self, what: &str, why: &str) {
         self.all_troubles().insert(what.to_owned(), (why.to_owned(), Instant::now()));
     }
 
-    /// Notes whether a right of the API server is missing.
+    /// Notes whether the controllers lack the right for a request to the API server.
     pub fn note(&self, verb: &str, resource: &str, error: Option<&Error>) {
         let what = format!("{verb} {resource}");
         match error {
@@ -63,13 +64,13 @@ impl Metrics {
         }
     }
 
-    /// Notes that something can be done.
+    /// Notes that an operation succeeds.
     pub fn mended(&self, what: &str) {
         self.all_troubles().remove(what);
     }
 
-    /// What cannot be done, and why. A watch that stands does not say so; one that does not stand
-    /// fails again and again.
+    /// Returns the operations that fail, and why. A working watch reports no success, but a failing
+    /// one fails again and again, so that old failures of watches are left out.
     pub fn troubles(&self) -> Vec<(String, String)> {
         let troubles = self.all_troubles();
         let current = troubles
@@ -89,13 +90,13 @@ impl Metrics {
         *failure = (failure.0 + 1, why.to_owned());
     }
 
-    /// Why watches failed last, by kind.
+    /// Returns the reasons of the last failures of watches, by kind.
     pub fn watch_failures(&self) -> BTreeMap<&'static str, String> {
         let failures = self.watch_failures.lock().unwrap_or_else(PoisonError::into_inner);
         failures.iter().map(|(kind, (_, why))| (*kind, why.clone())).collect()
     }
 
-    /// In the format that Prometheus reads.
+    /// Returns the metrics in the format of Prometheus.
     pub fn text(&self) -> String {
         let mut text = String::new();
         let counters = [
@@ -142,7 +143,7 @@ impl Metrics {
     }
 }
 
-/// What an error of the API server says.
+/// Returns the message of an error of the API server.
 pub(crate) fn why(error: &Error) -> String {
     match error {
         Error::Api(status) if !status.message.is_empty() => status.message.clone(),
@@ -150,7 +151,7 @@ pub(crate) fn why(error: &Error) -> String {
     }
 }
 
-/// Whether a right is missing.
+/// Returns whether the controllers lack a right.
 fn is_forbidden(error: &Error) -> bool {
     matches!(error, Error::Api(status) if [401, 403].contains(&status.code))
 }

@@ -1,4 +1,4 @@
-//! Pods with the controllers' readiness gate, and what of them is kept.
+//! Pods with the controllers' readiness gate, in the form in which the store keeps them.
 
 use kube::core::DynamicObject;
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use uturn_operator::readiness::GATE;
 
 use crate::kinds::POD;
 
-/// Whether a pod has the controllers' gate, so that it is kept.
+/// Returns whether a pod has the controllers' gate and has not ended, so that it is kept.
 pub fn has_gate(pod: &DynamicObject) -> bool {
     let gates = pod.data["spec"]["readinessGates"].as_array().into_iter().flatten();
     let is_over =
@@ -15,7 +15,7 @@ pub fn has_gate(pod: &DynamicObject) -> bool {
     !is_over && gates.into_iter().any(|gate| gate["conditionType"] == GATE)
 }
 
-/// What is kept of a pod: enough to tell whether it is a target.
+/// Returns the members of a pod that are kept: enough to tell whether it is a target.
 pub fn kept(pod: &Value) -> Value {
     let (metadata, spec, status) = (&pod["metadata"], &pod["spec"], &pod["status"]);
     let gates = spec["readinessGates"].as_array().into_iter().flatten();
@@ -39,13 +39,13 @@ pub fn kept(pod: &Value) -> Value {
     })
 }
 
-/// These members, as far as they are there.
+/// Returns an object with those of these members that are present.
 fn with(value: &Value, members: &[&str]) -> Value {
     let there = members.iter().filter_map(|name| Some((*name, value.get(*name)?.clone())));
     there.map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>().into()
 }
 
-/// The name of a pod that is kept and whose gate is closed.
+/// Returns the name of a kept pod whose gate is closed and that is not being deleted.
 pub fn closed(pod: &Value) -> Option<NamespacedName> {
     let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
     let is_open =

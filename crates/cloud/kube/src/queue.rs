@@ -1,5 +1,5 @@
-//! What has to be looked at, and what failed and is tried again later, each time after twice the
-//! pause.
+//! The objects and load balancers that have to be processed, and those that failed and are tried
+//! again later, each time after twice the pause.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,7 +12,7 @@ const FIRST: Duration = Duration::from_secs(1);
 /// The longest pause.
 const LONGEST: Duration = Duration::from_secs(300);
 
-/// What is looked at.
+/// An object or a load balancer that is processed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Work {
     /// A Service or an Ingress.
@@ -21,7 +21,7 @@ pub enum Work {
     Balancer(String),
 }
 
-/// What has to be looked at.
+/// The objects and load balancers that have to be processed.
 #[derive(Clone, Debug, Default)]
 pub struct Due {
     first: BTreeSet<Work>,
@@ -29,37 +29,37 @@ pub struct Due {
 }
 
 impl Due {
-    /// Adds what changed itself.
+    /// Adds an object or load balancer that changed itself.
     pub fn insert(&mut self, work: Work) {
         self.later.remove(&work);
         self.first.insert(work);
     }
 
-    /// Adds what may wait until all that changed itself is done.
+    /// Adds an object or load balancer that may wait until all that changed themselves are done.
     pub fn insert_later(&mut self, work: Work) {
         if !self.first.contains(&work) {
             self.later.insert(work);
         }
     }
 
-    /// Removes something.
+    /// Removes an object or load balancer.
     pub fn remove(&mut self, work: &Work) {
         self.first.remove(work);
         self.later.remove(work);
     }
 
-    /// All of it, in the order in which it is looked at.
+    /// Returns all objects and load balancers, in the order in which they are processed.
     pub fn iter(&self) -> impl Iterator<Item = &Work> {
         self.first.iter().chain(&self.later)
     }
 
-    /// Whether nothing has to be looked at.
+    /// Returns whether nothing has to be processed.
     pub fn is_empty(&self) -> bool {
         self.first.is_empty() && self.later.is_empty()
     }
 }
 
-/// What failed.
+/// The objects and load balancers that failed the last time.
 #[derive(Clone, Debug, Default)]
 pub struct Queue {
     failed: BTreeMap<Work, Failure>,
@@ -71,13 +71,13 @@ struct Failure {
     next: Instant,
 }
 
-/// How long to wait after so many failures before the last one.
+/// Returns the pause after a failure that followed this many others.
 pub fn pause(times: u32) -> Duration {
     FIRST.saturating_mul(1 << times.min(16)).min(LONGEST)
 }
 
 impl Queue {
-    /// Whether something may be tried now.
+    /// Returns whether an object or load balancer may be tried now.
     pub fn is_due(&self, work: &Work, now: Instant) -> bool {
         self.failed.get(work).is_none_or(|failure| failure.next <= now)
     }
@@ -94,22 +94,23 @@ impl Queue {
         self.failed.remove(work);
     }
 
-    /// What failed and may be tried again.
+    /// Returns the failed objects and load balancers that may be tried again.
     pub fn due(&self, now: Instant) -> impl Iterator<Item = &Work> {
         self.failed.iter().filter(move |(_, failure)| failure.next <= now).map(|(work, _)| work)
     }
 
-    /// When something that failed may be tried again: the earliest time after `now`.
+    /// Returns the earliest time after `now` at which a failed object or load balancer may be tried
+    /// again.
     pub fn next(&self, now: Instant) -> Option<Instant> {
         self.failed.values().map(|failure| failure.next).filter(|next| *next > now).min()
     }
 
-    /// How many things failed last time.
+    /// Returns the number of objects and load balancers that failed the last time.
     pub fn len(&self) -> usize {
         self.failed.len()
     }
 
-    /// Whether nothing failed last time.
+    /// Returns whether nothing failed the last time.
     pub fn is_empty(&self) -> bool {
         self.failed.is_empty()
     }

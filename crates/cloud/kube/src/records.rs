@@ -1,8 +1,8 @@
-//! The ledger of ports, in ConfigMaps of the controllers' own namespace, where tenants cannot write
-//! it.
+//! The ledger of ports, stored in ConfigMaps of the controllers' own namespace, where tenants
+//! cannot write.
 //!
-//! Only the process with the lease writes. Each write states the version that it is based on, so a
-//! process that lost the lease and does not know it yet changes nothing.
+//! Only the process with the lease writes. Each write states the version that it is based on, so
+//! that a process that has lost the lease without knowing it changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,47 +18,48 @@ use uturn_operator::ledger::{Ledger, Record};
 use crate::kinds::CONFIG_MAP;
 use crate::metrics::{Metrics, why};
 
-/// How many ConfigMaps there are. Each may have a mebibyte.
+/// The number of ConfigMaps. Each may have a mebibyte.
 const SHARDS: usize = 16;
-/// How the names of the ConfigMaps begin.
+/// The prefix of the names of the ConfigMaps.
 const NAME: &str = "uturn-operator-ledger";
-/// How often a write is tried that others were faster with.
+/// The most attempts of a write that conflicts with others.
 const ATTEMPTS: usize = 4;
-/// How soon what could not be read is read again.
+/// The pause before a failed read is repeated.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// The ledger as it is kept.
+/// The ledger as it is stored.
 pub struct Records {
     api: Api<DynamicObject>,
     namespace: String,
     cluster: String,
     metrics: Arc<Metrics>,
     known: Mutex<Known>,
-    /// Held while something is read or written.
+    /// Locked while records are read or written. Holds the time and the reason of the last failed
+    /// read.
     turn: tokio::sync::Mutex<Option<(Instant, String)>>,
 }
 
-/// What is known of what is kept.
+/// The known content of the ConfigMaps.
 #[derive(Default)]
 struct Known {
     shards: BTreeMap<usize, Shard>,
     ledger: Ledger,
-    /// Records that cannot be read, and why.
+    /// The ids of records that cannot be read, and why.
     unreadable: BTreeMap<String, String>,
     by_uid: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// A ConfigMap.
+/// A ConfigMap with a part of the records.
 #[derive(Clone, Default)]
 struct Shard {
-    /// Its version; `None` if it does not exist.
+    /// The version of the ConfigMap; `None` if it does not exist.
     version: Option<String>,
-    /// The records as they are written, by the ids of the load balancers.
+    /// The texts of the records, by the ids of the load balancers.
     texts: BTreeMap<String, String>,
 }
 
 impl Records {
-    /// The ledger in a namespace, of which nothing is known yet.
+    /// Returns the ledger in a namespace, without reading it yet.
     pub fn new(client: Client, namespace: &str, cluster: &str, metrics: Arc<Metrics>) -> Self {
         Self {
             api: Api::namespaced_with(client, namespace, &CONFIG_MAP.resource()),
@@ -74,7 +75,7 @@ impl Records {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The records of some load balancers.
+    /// Returns the records of some load balancers.
     pub fn part(&self, ids: &BTreeSet<String>) -> Ledger {
         let known = self.known();
         let mut part = Ledger::default();
@@ -86,22 +87,22 @@ impl Records {
         part
     }
 
-    /// Why the record of a load balancer cannot be read.
+    /// Returns why the record of a load balancer cannot be read.
     pub fn unreadable(&self, id: &str) -> Option<String> {
         self.known().unreadable.get(id).cloned()
     }
 
-    /// The load balancers that have a record.
+    /// Returns the ids of the load balancers that have a record.
     pub fn ids(&self) -> BTreeSet<String> {
         self.known().ledger.ids().cloned().collect()
     }
 
-    /// The load balancers of which the object with a UID has something.
+    /// Returns the load balancers in whose records the object with this UID occurs.
     pub fn of_uid(&self, uid: &str) -> BTreeSet<String> {
         self.known().by_uid.get(uid).cloned().unwrap_or_default()
     }
 
-    /// The UIDs of the objects that have something of a load balancer.
+    /// Returns the UIDs of the objects in the record of a load balancer.
     pub fn uids(&self, id: &str) -> BTreeSet<String> {
         let known = self.known();
         let record = known.ledger.of(id);
@@ -110,11 +111,11 @@ impl Records {
             .unwrap_or_default()
     }
 
-    /// Reads what is not known yet.
+    /// Reads the ConfigMaps that are not known yet.
     ///
     /// # Errors
     ///
-    /// Returns what cannot be read.
+    /// Returns which ConfigMap cannot be read, and why.
     pub async fn load(&self) -> Result<(), String> {
         if self.known().shards.len() == SHARDS {
             return Ok(());
@@ -145,11 +146,11 @@ impl Records {
         Ok(())
     }
 
-    /// Writes records in place of those that are known.
+    /// Replaces the known records by these.
     ///
     /// # Errors
     ///
-    /// Returns what cannot be written, or that another process wrote something else.
+    /// Returns which ConfigMap cannot be written, or that another process wrote one of the records.
     pub async fn save(&self, records: &BTreeMap<String, Record>) -> Result<(), String> {
         let mut by_shard: BTreeMap<usize, BTreeMap<&String, &Record>> = BTreeMap::new();
         for (id, record) in records {
@@ -191,7 +192,7 @@ impl Records {
                 _ => 0,
             };
             match code {
-                // Somebody deleted it: what is known is written again.
+                // Somebody deleted the ConfigMap: the known records are written again.
                 404 if shard.version.is_some() => {
                     if let Some(shard) = self.known().shards.get_mut(&number) {
                         shard.version = None;
@@ -255,7 +256,7 @@ impl Records {
 }
 
 impl Known {
-    /// Takes a ConfigMap as it is.
+    /// Replaces the known state of a ConfigMap.
     fn take(&mut self, cluster: &str, number: usize, shard: Shard) {
         let before = self.shards.get(&number).map(|shard| shard.texts.clone()).unwrap_or_default();
         let ids: BTreeSet<&String> = before.keys().chain(shard.texts.keys()).collect();
@@ -288,7 +289,8 @@ impl Known {
     }
 }
 
-/// The ConfigMap that a load balancer's record is in. It never changes, so that it is found again.
+/// Returns the number of the ConfigMap with a load balancer's record. It must never change for an
+/// id, so that existing records are found.
 fn shard_of(id: &str) -> usize {
     let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

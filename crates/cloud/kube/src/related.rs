@@ -1,4 +1,4 @@
-//! Which objects a Service or an Ingress depends on, as far as their JSON says so.
+//! Relations between Services, Ingresses and other objects, read from their JSON.
 
 use std::collections::BTreeSet;
 
@@ -15,12 +15,12 @@ use crate::store::{Change, Store};
 /// The label of an EndpointSlice with the name of its Service.
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 
-/// The Service of an EndpointSlice.
+/// Returns the name of the Service of an EndpointSlice.
 pub fn service_of(slice: &Value) -> Option<String> {
     slice["metadata"]["labels"][SERVICE_LABEL].as_str().map(str::to_owned)
 }
 
-/// The Services that an Ingress sends to: those of its rules, and those that annotations name.
+/// Returns the Services that an Ingress sends to: those in its rules, and those in annotations.
 pub fn backends(ingress: &Value) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     collect(&ingress["spec"], &mut names);
@@ -46,7 +46,7 @@ fn collect(value: &Value, names: &mut BTreeSet<String>) {
     }
 }
 
-/// The Services and Ingresses that a change concerns, as far as they are the controllers'.
+/// Returns the Services and Ingresses of the controllers that a change concerns.
 pub fn touched(store: &Store, change: &Change) -> Vec<ObjectRef> {
     let Change { kind, key } = change;
     if *kind == SERVICE.kind {
@@ -67,7 +67,7 @@ pub fn touched(store: &Store, change: &Change) -> Vec<ObjectRef> {
     store.index().objects().cloned().collect()
 }
 
-/// The Services and Ingresses that a pod is an endpoint of.
+/// Returns the Services and Ingresses that a pod is an endpoint of.
 pub fn of_pod(store: &Store, pod: &Key) -> Vec<ObjectRef> {
     let services = store.services_of_pod(pod).into_iter();
     let changes =
@@ -75,31 +75,31 @@ pub fn of_pod(store: &Store, pod: &Key) -> Vec<ObjectRef> {
     changes.flat_map(|change| touched(store, &change)).collect()
 }
 
-/// Whether a change concerns single objects, and not all of them.
+/// Returns whether a change concerns only some objects, not all of them.
 pub fn is_own(change: &Change) -> bool {
     [SERVICE.kind, INGRESS.kind, CONFIG.kind, POD.kind].contains(&change.kind)
 }
 
-/// All Services and Ingresses.
+/// Returns all Services and Ingresses.
 pub fn all(store: &Store) -> impl Iterator<Item = (ObjectRef, &Value)> {
     [&SERVICE, &INGRESS].into_iter().flat_map(move |kind| {
         store.of(kind).filter_map(|value| Some((of_value(kind, value)?, value)))
     })
 }
 
-/// A Service or an Ingress.
+/// Returns the JSON of a Service or an Ingress.
 pub fn live<'s>(store: &'s Store, object: &ObjectRef) -> Option<&'s Value> {
     store.object(kind_of(object), &key_of(object))
 }
 
-/// Whether an object has a load balancer, had one, or may want one.
+/// Returns whether an object has a load balancer, had one, or may want one.
 pub fn is_served(value: &Value) -> bool {
     value["kind"] == INGRESS.kind
         || value["spec"]["type"] == "LoadBalancer"
         || cluster::is_held(value)
 }
 
-/// The configurations that an object names, and the one that is made for it.
+/// Returns the configurations that an object names, and the one that the controllers make for it.
 pub fn configs(object: &ObjectRef, value: &Value) -> BTreeSet<String> {
     let annotations = &value["metadata"]["annotations"];
     let named = [keys::CONFIG, keys::INGRESS_CONFIG].into_iter();
@@ -107,18 +107,18 @@ pub fn configs(object: &ObjectRef, value: &Value) -> BTreeSet<String> {
     named.chain([auto::name_of(object)]).collect()
 }
 
-/// The kind of an object as the API server has it.
+/// Returns the kind of an object as the API server has it.
 pub fn kind_of(object: &ObjectRef) -> &'static WatchedKind {
     if object.kind == ObjectKind::Ingress { &INGRESS } else { &SERVICE }
 }
 
-/// The namespace and the name of an object.
+/// Returns the namespace and the name of an object.
 pub fn key_of(object: &ObjectRef) -> Key {
     let namespace = object.namespace.as_ref().map(ToString::to_string);
     (namespace.unwrap_or_default(), object.name.to_string())
 }
 
-/// A Service or an Ingress by its key.
+/// Returns the Service or Ingress with this key.
 pub(crate) fn object(kind: &WatchedKind, (namespace, name): &Key) -> Option<ObjectRef> {
     let name = NamespacedName::new(namespace, name).ok()?;
     let kind = if kind == &INGRESS { ObjectKind::Ingress } else { ObjectKind::Service };

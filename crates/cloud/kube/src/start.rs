@@ -1,4 +1,4 @@
-//! A process of the controllers, from its start.
+//! Starts a process of the controllers.
 
 use std::convert::Infallible;
 use std::io;
@@ -18,29 +18,29 @@ use crate::metrics::Metrics;
 use crate::sync::{Settings, SyncError, Synced};
 use crate::watch::Shared;
 
-/// What a process is started with.
+/// The settings of a process.
 #[derive(Clone, Debug)]
 pub struct Start {
-    /// A file that says where the API server is. Without one, the usual places are looked at: the
-    /// variable `KUBECONFIG`, the home folder, and the account of a pod.
+    /// The kubeconfig file of the API server. Without one, the usual places are tried: the variable
+    /// `KUBECONFIG`, the home folder, and the account of a pod.
     pub kubeconfig: Option<PathBuf>,
-    /// Who calls the cloud's API, and where it is.
+    /// The credential and the endpoint of the cloud's API.
     pub cloud: ClientSettings,
-    /// Which cluster it is.
+    /// The settings of the controllers in the cluster.
     pub settings: Settings,
     /// The lease, if there may be several processes.
     pub lease: Option<LeaseSettings>,
-    /// Where `/healthz`, `/readyz` and `/metrics` are answered.
+    /// The address at which `/healthz`, `/readyz` and `/metrics` are served.
     pub listen: Option<SocketAddr>,
 }
 
-/// Why a process ended.
+/// The reason why a process ended.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// This process cannot wait for anything.
+    /// The async runtime cannot be set up.
     #[error("cannot wait for events: {0}")]
     Runtime(io::Error),
-    /// It is not known where the API server is.
+    /// The address of the API server is not known.
     #[error("the API server is not known: {0}")]
     Kubeconfig(String),
     /// The API server cannot be used.
@@ -52,12 +52,12 @@ pub enum StartError {
     /// The address cannot be listened on.
     #[error("{0}: {1}")]
     Listen(SocketAddr, io::Error),
-    /// Another process may work.
+    /// The lease was lost, so that another process may work.
     #[error(transparent)]
     Lost(#[from] Lost),
 }
 
-/// Runs until the lease is lost. Each round is reported.
+/// Runs until the lease is lost. Passes the result of each round to `report`.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The objects of a cluster as the watches reported them last, and which of them changed.
+//! The objects of a cluster as the watches last reported them, and the changes among them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,22 +30,23 @@ pub struct Store {
     changes: BTreeSet<Change>,
 }
 
-/// An object that changed, came or went.
+/// An object that was changed, added or removed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Change {
     /// The kind.
     pub kind: &'static str,
-    /// The namespace and the name. Of an EndpointSlice, the name is that of its Service.
+    /// The namespace and the name. For an EndpointSlice, the kind and name are those of its
+    /// Service.
     pub key: Key,
 }
 
 impl Store {
-    /// Whether all kinds were listed at least once.
+    /// Returns whether all kinds were listed at least once.
     pub fn is_complete(&self) -> bool {
         WATCHED.iter().all(|kind| self.listed.contains(kind.kind))
     }
 
-    /// The kinds that were not listed yet.
+    /// Returns the kinds that were not listed yet.
     pub fn missing(&self) -> Vec<&'static str> {
         let missing = WATCHED.iter().filter(|kind| !self.listed.contains(kind.kind));
         missing.map(|kind| kind.kind).collect()
@@ -69,8 +70,8 @@ impl Store {
         self.listed.insert(kind.kind);
     }
 
-    /// Adds or replaces an object. Returns whether that changed what is kept. What is older than
-    /// what is kept changes nothing.
+    /// Adds or replaces an object. Returns whether that changed the kept one. An object that is
+    /// older than the kept one changes nothing.
     pub fn apply(&mut self, kind: &'static WatchedKind, object: DynamicObject) -> bool {
         let key = key(&object);
         let kept = self.object(kind, &key);
@@ -80,8 +81,8 @@ impl Store {
         self.set(kind, key, value(kind, object))
     }
 
-    /// Notes an object as it is after a write of the controllers', before a watch tells of it:
-    /// what was written is not written again meanwhile.
+    /// Stores an object as it is after a write of the controllers, before a watch reports it, so
+    /// that the same content is not written again meanwhile.
     pub fn wrote(&mut self, kind: &'static WatchedKind, written: Value) {
         let Ok(object) = serde_json::from_value::<DynamicObject>(written) else { return };
         let kept = self.object(kind, &key(&object));
@@ -95,50 +96,50 @@ impl Store {
         self.set(kind, key(object), None)
     }
 
-    /// The objects of a kind.
+    /// Returns the objects of a kind.
     pub fn of(&self, kind: &WatchedKind) -> impl Iterator<Item = &Value> {
         self.objects.get(kind.kind).into_iter().flat_map(|objects| objects.values())
     }
 
-    /// An object.
+    /// Returns the object with this key.
     pub fn object(&self, kind: &WatchedKind, key: &Key) -> Option<&Value> {
         self.objects.get(kind.kind)?.get(key)
     }
 
-    /// The EndpointSlices of a Service.
+    /// Returns the EndpointSlices of a Service.
     pub fn slices_of(&self, service: &Key) -> impl Iterator<Item = &Value> {
         let names = self.slices.get(service).into_iter().flatten();
         names.filter_map(|name| self.object(&SLICE, &(service.0.clone(), name.clone())))
     }
 
-    /// The Services that an Ingress sends to.
+    /// Returns the Services that an Ingress sends to.
     pub fn backends_of(&self, ingress: &Key) -> impl Iterator<Item = &String> {
         self.backends.get(ingress).into_iter().flatten()
     }
 
-    /// The Ingresses that send to a Service.
+    /// Returns the Ingresses that send to a Service.
     pub fn ingresses_of(&self, service: &Key) -> impl Iterator<Item = &Key> {
         self.senders.get(service).into_iter().flatten()
     }
 
-    /// The Services that a pod is an endpoint of.
+    /// Returns the Services that a pod is an endpoint of.
     pub fn services_of_pod(&self, pod: &Key) -> BTreeSet<String> {
         let names = self.of_pods.get(pod).into_iter().flatten();
         let slices = names.filter_map(|name| self.object(&SLICE, &(pod.0.clone(), name.clone())));
         slices.filter_map(related::service_of).collect()
     }
 
-    /// Which Services and Ingresses have, had or name which load balancers and configurations.
+    /// Returns the index of the load balancers and configurations that objects have, had or name.
     pub fn index(&self) -> &Index {
         &self.index
     }
 
-    /// What objects no longer name, since the last time that this was asked.
+    /// Returns and resets the references that objects no longer have.
     pub fn take_left(&mut self) -> Left {
         self.index.take_left()
     }
 
-    /// The changes since the last time that this was asked.
+    /// Returns the changes since the last call.
     pub fn take_changes(&mut self) -> BTreeSet<Change> {
         std::mem::take(&mut self.changes)
     }
@@ -192,7 +193,7 @@ impl Store {
         self.backends.insert(ingress.clone(), after);
     }
 
-    /// A change of an EndpointSlice is one of its Service.
+    /// Sets an EndpointSlice, and notes the change as one of its Service.
     fn set_slice(&mut self, key: Key, after: Option<Value>, is_same: bool) {
         let slices = self.objects.entry(SLICE.kind).or_default();
         if let Some(before) = slices.remove(&key).filter(|_| !is_same) {
@@ -223,12 +224,12 @@ impl Store {
     }
 }
 
-/// The Service of an EndpointSlice.
+/// Returns the Service of an EndpointSlice.
 fn services((namespace, _): &Key, slice: &Value) -> BTreeSet<Key> {
     related::service_of(slice).map(|name| (namespace.clone(), name)).into_iter().collect()
 }
 
-/// The pods of an EndpointSlice.
+/// Returns the pods of an EndpointSlice.
 fn pods_of((namespace, _): &Key, slice: &Value) -> BTreeSet<Key> {
     let endpoints = slice["endpoints"].as_array().into_iter().flatten();
     let names = endpoints.filter_map(|endpoint| endpoint["targetRef"]["name"].as_str());
@@ -301,7 +302,7 @@ mod tests {
             store.object(&SERVICE, &key).map(|found| found["spec"]["ports"][0]["port"].clone())
         };
         let mut store = Store::default();
-        // Of an object that is gone nothing is kept.
+        // Nothing is kept for an object that is gone.
         store.wrote(&SERVICE, json(&service("a", "9", 9)));
         assert_eq!(port(&store), None);
         store.apply(&SERVICE, service("a", "9", 9));
@@ -310,7 +311,7 @@ mod tests {
         assert_eq!(port(&store), Some(json!(11)));
         store.wrote(&SERVICE, json(&service("a", "10", 10)));
         assert_eq!(port(&store), Some(json!(11)));
-        // Another object of that name, and an API server with an older revision.
+        // Covers another object of that name, and an API server with an older revision.
         store.apply(&SERVICE, service("b", "8", 8));
         store.wrote(&SERVICE, json(&service("a", "12", 12)));
         assert_eq!(port(&store), Some(json!(8)));

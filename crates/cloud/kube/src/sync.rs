@@ -1,17 +1,17 @@
-//! The objects as they are now become load balancers, and what became of them is written back.
+//! Reconciliation: turns the current objects into load balancers, and writes the results back.
 //!
-//! The work is divided into groups: a Service or an Ingress alone, or all that share a load
-//! balancer. Only groups are looked at that a change concerns, those whose load balancer was not
-//! looked at for some time, and those that failed. Groups are dealt with side by side; one that
-//! waits for the cloud does not hold up the others. What the cloud has is kept between rounds.
+//! The work is divided into groups: a single Service or Ingress, or all that share a load balancer.
+//! A group is processed when a change concerns it, when its load balancer was not looked at for
+//! some time, or when it failed before. Groups are processed concurrently; one that waits for the
+//! cloud does not hold up the others. The known state of the cloud is kept between rounds.
 //!
 //! For each group (`sync::group`):
 //!
-//! 1. Its Secrets for TLS are read, and its part of the store becomes what is wanted.
-//! 2. What is not known of its load balancers is asked. Before anything is made, changed or
-//!    deleted but targets, all of it is.
+//! 1. Its Secrets for TLS are read, and the wanted state is computed from its part of the store.
+//! 2. The state of its load balancers is read from the cloud where it is not known. Before anything
+//!    but targets is created, changed or deleted, all of it is read again.
 //! 3. `uturn-operator` makes the plan; objects get the finalizer before anything is created for
-//!    them; who has which port of a user's load balancer is recorded; the calls are performed.
+//!    them; the owners of ports of a user's load balancer are recorded; the calls are performed.
 //! 4. Addresses, ids, conditions and events are written.
 //! 5. Objects whose load balancer is gone lose the finalizer.
 
@@ -46,25 +46,26 @@ use crate::records::Records;
 use crate::related;
 use crate::watch::Shared;
 
-/// How long changes are collected before they are dealt with.
+/// The time for which changes are collected before they are processed.
 const COLLECT: Duration = Duration::from_millis(200);
-/// How often the load balancers are listed.
+/// The interval at which the load balancers are listed.
 const LIST: Duration = Duration::from_secs(60);
-/// How many groups are dealt with at once.
+/// The most groups that are processed at once.
 const MAX_JOBS: usize = 128;
-/// How many failures of the cloud's API there are before the first pause.
+/// The number that is added to the count of refusals to choose a pause, so that the first is
+/// longer.
 const FIRST_PAUSE: u32 = 2;
 
-/// Which cluster it is.
+/// The settings of the controllers in a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The cluster's id, which is a tag of its load balancers.
     pub cluster: String,
-    /// The cluster's network.
+    /// The id of the cluster's network.
     pub network: String,
-    /// The controllers' own namespace, in which they keep the ledger of ports.
+    /// The controllers' own namespace, which has the ledger of ports.
     pub namespace: String,
-    /// Which namespaces may use which load balancers of the user's.
+    /// The namespaces that may use each of the user's load balancers.
     pub shares: Shares,
 }
 
@@ -79,28 +80,28 @@ impl Default for Settings {
     }
 }
 
-/// Why nothing could be done.
+/// The reason why a round could do nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum SyncError {
-    /// The watches have not listed everything.
+    /// Kinds of objects that the watches have not listed yet.
     #[error("not listed yet: {}", .0.join(", "))]
     Incomplete(Vec<&'static str>),
     /// Objects that cannot be read.
     #[error("objects cannot be read: {}", .0.join("; "))]
     Objects(Vec<String>),
-    /// The cloud's API does not say what is there.
+    /// The cloud's API did not return its load balancers.
     #[error("the cloud's API cannot be asked: {0}")]
     Observe(CallError),
 }
 
-/// What a round did.
+/// The work done in a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Synced {
-    /// How many calls changed something.
+    /// The number of calls that changed something.
     pub calls: usize,
-    /// How many writes to objects there were.
+    /// The number of writes to objects.
     pub writes: usize,
-    /// What is left to be done: objects and load balancers that failed or wait.
+    /// The number of objects and load balancers that failed or wait.
     pub left: usize,
 }
 
@@ -108,42 +109,42 @@ pub struct Synced {
 pub struct Controllers<A> {
     hands: Arc<Hands<A>>,
     shared: Shared,
-    /// What the cloud has.
+    /// The known state of the cloud.
     mirror: Mirror,
-    /// What has to be looked at.
+    /// The objects and load balancers that have to be processed.
     due: Due,
-    /// What is read and waits for its turn.
+    /// The groups that were read and wait for their turn.
     ready: VecDeque<Group>,
     jobs: FuturesUnordered<BoxFuture<'static, Finished>>,
-    /// What a job deals with, or what waits for its turn.
+    /// The objects and load balancers of groups that a job processes or that wait for their turn.
     busy: BTreeSet<Work>,
-    /// What failed and waits.
+    /// The objects and load balancers that failed and wait for another try.
     queue: Queue,
-    /// What users were told and is still so.
+    /// The events that were reported on each object and still hold.
     told: BTreeMap<ObjectRef, BTreeSet<Event>>,
-    /// Load balancers of objects that are gone, of which nothing is left to be removed.
+    /// Load balancers of objects that are gone, which have nothing left to be removed.
     settled: BTreeSet<String>,
-    /// Load balancers that were perhaps made for objects that are gone.
+    /// Load balancers that may have been created for objects that are gone.
     suspects: BTreeSet<String>,
-    /// How often the cloud's API refused everything.
+    /// The number of times in a row that the cloud's API refused all calls.
     refusals: u32,
     is_listing: bool,
     next_list: Instant,
     next_look: Instant,
-    /// Until when changes are collected.
+    /// The time until which changes are collected.
     collecting: Option<Instant>,
-    /// What was done since the last rest.
+    /// The work done since the controllers were last idle.
     synced: Option<Synced>,
 }
 
-/// What a job did.
+/// The result of a job.
 enum Finished {
     Group(Box<Ended>),
     List { asked: u64, result: Result<Vec<Balancer>, CallError> },
 }
 
 impl<A: CloudApi + Send + 'static> Controllers<A> {
-    /// Controllers that read a store and call an API.
+    /// Returns controllers that read a store and call an API.
     pub fn new(
         client: Client,
         api: A,
@@ -177,16 +178,16 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
         }
     }
 
-    /// The ledger of ports.
+    /// Returns the ledger of ports.
     pub fn records(&self) -> Arc<Records> {
         Arc::clone(&self.hands.records)
     }
 
-    /// Looks at all objects and all load balancers, and does what is to be done.
+    /// Processes all objects and all load balancers.
     ///
     /// # Errors
     ///
-    /// Returns why nothing could be done.
+    /// Returns why a round could do nothing.
     pub async fn sync(&mut self) -> Result<Synced, SyncError> {
         self.mirror.doubt_all();
         self.settled.clear();
@@ -200,11 +201,11 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
         self.follow().await
     }
 
-    /// Does what changes of objects ask for, what is due again, and nothing else.
+    /// Processes only changes of objects and retries that are due.
     ///
     /// # Errors
     ///
-    /// Returns why nothing could be done.
+    /// Returns why a round could do nothing.
     pub async fn follow(&mut self) -> Result<Synced, SyncError> {
         self.collecting = None;
         loop {
@@ -219,12 +220,12 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
         }
     }
 
-    /// Waits until something happens, and does what it asks for. Returns what was done since the
-    /// last rest, if there is nothing more to be done.
+    /// Waits for the next event and processes it. When nothing is left to do, returns the work done
+    /// since the controllers were last idle.
     ///
     /// # Errors
     ///
-    /// Returns why nothing could be done.
+    /// Returns why a round could do nothing.
     pub async fn step(&mut self) -> Result<Option<Synced>, SyncError> {
         self.start()?;
         if self.jobs.is_empty()
@@ -243,13 +244,13 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
         Ok(None)
     }
 
-    /// What was done since the last rest.
+    /// Returns and resets the work done since the controllers were last idle.
     fn rest(&mut self) -> Option<Synced> {
         let synced = self.synced.take()?;
         Some(Synced { left: self.queue.len(), ..synced })
     }
 
-    /// When something is due.
+    /// Returns the next time at which something is due.
     fn wake(&self) -> Instant {
         let now = Instant::now();
         let looks = self.refusals == 0 && !self.mirror.is_empty();
@@ -259,7 +260,7 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
         times.into_iter().flatten().min().unwrap_or(now + LIST)
     }
 
-    /// Starts what may be done now.
+    /// Starts the jobs that may run now.
     fn start(&mut self) -> Result<(), SyncError> {
         let missing = self.shared.with(|store| store.missing());
         if !missing.is_empty() {
@@ -271,15 +272,15 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
             self.is_listing = true;
             let (hands, asked) = (Arc::clone(&self.hands), self.mirror.clock());
             let list = async move {
-                // What cannot be read now is read again for the objects that need it.
+                // Records that cannot be read now are read again for the objects that need them.
                 let _ = hands.records.load().await;
                 let result = observed::list(&hands.api, &hands.settings.cluster).await;
                 Finished::List { asked, result }
             };
             self.jobs.push(list.boxed());
         }
-        // What would be created is there perhaps; and a cloud that refuses everything is not
-        // asked for more.
+        // Before the first list, a load balancer that would be created may already exist. A cloud
+        // that refuses all calls is only asked for the list.
         if !self.mirror.is_listed() || self.refusals > 0 {
             return Ok(());
         }
@@ -319,7 +320,7 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
                 match result {
                     Ok(heads) => {
                         if !self.mirror.is_listed() {
-                            // The first rest is reported also where there is nothing to do.
+                            // The first idle time is reported even if there was nothing to do.
                             self.synced.get_or_insert_default();
                         }
                         (self.refusals, self.next_list) = (0, now + LIST);
@@ -386,8 +387,8 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
         metrics.waiting.store(waiting, Ordering::Relaxed);
     }
 
-    /// The cloud's API refused in a way in which it refuses everything. It is asked again after a
-    /// pause, for a list.
+    /// Notes that the cloud's API refused in a way in which it refuses all calls. The next request
+    /// after a pause is for the list.
     fn refused(&mut self, error: &CallError, now: Instant) {
         if self.refusals == 0 || now >= self.next_list {
             self.refusals += 1;

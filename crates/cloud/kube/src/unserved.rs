@@ -1,4 +1,4 @@
-//! The objects that are not served although the cloud has what they want.
+//! The objects that the data plane does not serve although the cloud has their settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,15 +6,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use uturn_cloud::unserved::Unserved;
 use uturn_model::ObjectRef;
 
-/// How many objects `/readyz` names.
+/// The most objects that `/readyz` names.
 const NAMED: usize = 10;
 
-/// The objects that are not served although the cloud has what they want.
+/// The objects that the data plane does not serve although the cloud has their settings.
 #[derive(Debug, Default)]
 pub struct UnservedObjects(Mutex<BTreeMap<ObjectRef, Unserved>>);
 
 impl UnservedObjects {
-    /// Notes how a group of objects is.
+    /// Replaces the state of a group of objects.
     pub(crate) fn note(
         &self,
         objects: &BTreeSet<ObjectRef>,
@@ -25,7 +25,7 @@ impl UnservedObjects {
         all.extend(unserved.iter().map(|(object, why)| (object.clone(), *why)));
     }
 
-    /// Forgets an object that wants nothing any more.
+    /// Forgets an object that no longer wants a load balancer.
     pub(crate) fn forget(&self, object: &ObjectRef) {
         self.all().remove(object);
     }
@@ -35,18 +35,18 @@ impl UnservedObjects {
         self.all().clear();
     }
 
-    /// How many there are.
+    /// Returns the number of objects.
     pub fn len(&self) -> usize {
         self.all().len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there is no object.
     pub fn is_empty(&self) -> bool {
         self.all().is_empty()
     }
 
-    /// What is wrong with the data plane, a line for each object up to a limit. An object that asks
-    /// for what no data plane can serve is its owner's to mend, and is not listed.
+    /// Returns the problems of the data plane, a line for each object up to a limit. An object with
+    /// settings that no data plane can serve is not listed, because its owner has to change it.
     pub fn troubles(&self) -> Vec<String> {
         let all = self.all();
         let of_data_plane = || all.iter().filter(|(_, why)| why.is_of_data_plane());

@@ -1,4 +1,4 @@
-//! Watches: each keeps the store's objects of a kind current.
+//! Watches, each of which keeps the store's objects of one kind current.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ use crate::kinds::WatchedKind;
 use crate::metrics::Metrics;
 use crate::store::Store;
 
-/// The store, and what tells of its changes.
+/// The store, and a notification of its changes.
 #[derive(Clone, Debug, Default)]
 pub struct Shared {
     store: Arc<Mutex<Store>>,
@@ -32,7 +32,7 @@ impl Shared {
     }
 }
 
-/// Watches a kind for ever. Failures are counted and tried again, with growing pauses.
+/// Watches a kind for ever. Failures are counted and retried, with growing pauses.
 pub async fn watch(
     client: Client,
     kind: &'static WatchedKind,
@@ -71,8 +71,8 @@ pub async fn watch(
     }
 }
 
-/// The usual pauses between attempts, which a list that succeeds does not make short again: where
-/// objects may be listed and not watched, all of them would be listed every second.
+/// The usual pauses between attempts, which do not become short again after a successful list.
+/// Otherwise, if objects may be listed and not watched, all of them would be listed every second.
 struct Pauses(DefaultBackoff);
 
 impl Iterator for Pauses {
@@ -84,11 +84,12 @@ impl Iterator for Pauses {
 }
 
 impl Backoff for Pauses {
-    /// Pauses become short again after two minutes without a failure.
+    /// Does nothing: the inner backoff makes pauses short again after two minutes without a
+    /// failure.
     fn reset(&mut self) {}
 }
 
-/// The verb of a right that is missing, and how the API server says so.
+/// Returns the verb of a missing right, and the API server's message.
 fn forbidden(error: &watcher::Error) -> Option<(&'static str, &str)> {
     let (verb, status) = match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status)) => ("list", status),
@@ -100,7 +101,7 @@ fn forbidden(error: &watcher::Error) -> Option<(&'static str, &str)> {
     [401, 403].contains(&status.code).then_some((verb, &*status.message))
 }
 
-/// Takes an event. Returns whether the store changed.
+/// Applies an event to the store. Returns whether the store changed.
 fn take(
     kind: &'static WatchedKind,
     event: Event<DynamicObject>,
@@ -125,7 +126,7 @@ fn take(
     }
 }
 
-/// Whether the API server does not know the kind.
+/// Returns whether the API server does not know the kind.
 fn is_unknown(error: &watcher::Error) -> bool {
     let status = match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))

@@ -1,4 +1,4 @@
-//! What is written to Services and Ingresses: finalizers, ids, addresses and conditions.
+//! Patches for Services and Ingresses: finalizers, ids, addresses and conditions.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -12,30 +12,30 @@ use crate::cluster::{FINALIZER, LiveObject};
 /// The annotation of an Ingress with its conditions.
 const CONDITIONS: &str = "ingress.cloud.tencent.com/status.conditions";
 
-/// The affinity of Services whose clients stay with their targets.
+/// The session affinity of Services whose clients stay with their targets.
 const CLIENT_IP: &str = "ClientIP";
 
 /// A merge patch of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Patch {
-    /// Whether it is one of the status.
+    /// Whether the patch is for the status.
     pub is_status: bool,
-    /// What is merged.
+    /// The content of the patch.
     pub value: Value,
 }
 
-/// Whether an object's load balancer is as it should be.
+/// The state of an object's load balancer, for its condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Readiness {
-    /// Whether it is.
+    /// Whether the load balancer is as it should be.
     pub is_ready: bool,
-    /// `Success`, or a code.
+    /// `Success`, `Pending`, or the code of an error.
     pub reason: String,
-    /// What is wrong.
+    /// The problem; empty if there is none.
     pub message: String,
 }
 
-/// Puts the finalizer on an object. Returns `None` if it has it.
+/// Adds the finalizer to an object. Returns `None` if the object has it.
 pub fn hold(object: &LiveObject) -> Option<Patch> {
     if object.is_held() {
         return None;
@@ -45,8 +45,8 @@ pub fn hold(object: &LiveObject) -> Option<Patch> {
     Some(metadata(object, Map::from_iter([("finalizers".to_owned(), json!(finalizers))])))
 }
 
-/// Takes from an object whose load balancer is gone what the controllers wrote. The finalizer
-/// goes last: after it the object may be gone.
+/// Removes what the controllers wrote from an object whose load balancer is gone. The finalizer
+/// comes last, because the object may be gone after it.
 pub fn release(kind: ObjectKind, object: &LiveObject) -> Vec<Patch> {
     let mut patches = Vec::new();
     let has_address = object.value["status"]["loadBalancer"]["ingress"]
@@ -75,7 +75,7 @@ pub fn release(kind: ObjectKind, object: &LiveObject) -> Vec<Patch> {
     patches
 }
 
-/// Writes an object's load balancer and its condition, where they differ.
+/// Writes an object's load balancer and its condition, if they differ from what is there.
 pub fn report(
     object: &ObjectRef,
     live: &LiveObject,
@@ -126,8 +126,8 @@ pub fn report(
     patches
 }
 
-/// The note that `spec.sessionAffinity` began sessions, if it changes. It goes when they have
-/// ended.
+/// Returns the change of the note that `spec.sessionAffinity` started sessions, if it changes. The
+/// note is removed when the sessions have ended.
 fn affinity_note(live: &LiveObject, readiness: &Readiness) -> Option<Value> {
     let is_on = live.value["spec"]["sessionAffinity"] == CLIENT_IP;
     match (is_on, live.annotation(AFFINITY_NOTE).is_some()) {
@@ -137,15 +137,15 @@ fn affinity_note(live: &LiveObject, readiness: &Readiness) -> Option<Value> {
     }
 }
 
-/// A patch of lists in `metadata`. It fails if somebody else changed the object meanwhile, whose
-/// items it would remove.
+/// Returns a patch of lists in `metadata`. The patch fails if the object changed meanwhile, because
+/// it would remove items that others added.
 fn metadata(object: &LiveObject, mut changes: Map<String, Value>) -> Patch {
     changes
         .insert("resourceVersion".to_owned(), object.value["metadata"]["resourceVersion"].clone());
     Patch { is_status: false, value: json!({ "metadata": changes }) }
 }
 
-/// The annotation with the id of an object's load balancer.
+/// Returns the annotation with the id of an object's load balancer.
 fn current_key(kind: ObjectKind) -> &'static str {
     if kind == ObjectKind::Ingress { keys::INGRESS_CURRENT } else { keys::CURRENT }
 }
@@ -164,7 +164,8 @@ fn addresses(balancer: &Balancer, has_mode: bool) -> Value {
     }
 }
 
-/// The condition, if it differs from the one that is there. Its time changes with its status only.
+/// Returns the condition, if it differs from the present one. Its time changes only with its
+/// status.
 fn condition(there: Option<&Value>, readiness: &Readiness, now: Timestamp) -> Option<Value> {
     let status = if readiness.is_ready { "True" } else { "False" };
     let has_status = there.is_some_and(|there| there["status"] == status);

@@ -1,4 +1,4 @@
-//! The API as the controllers call it.
+//! The API in the form in which the controllers call it.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use uturn_cloud::api::Action;
 use uturn_cloud::client::{Answer, CallError, Client};
 
-/// How long a task may take.
+/// The longest duration of a task.
 const TASK_LIMIT: Duration = Duration::from_secs(120);
 
-/// Performs actions.
+/// A client of the API.
 pub trait Api: Sync {
     /// Performs an action, and returns when its task is done.
     fn call<A: Action>(
@@ -34,8 +34,8 @@ impl<T: Api + Send> Api for Arc<T> {
     }
 }
 
-/// Whether an action is done when it is answered. A batch of targets may be refused by the data
-/// plane after it, so that its task is waited for too.
+/// Returns whether an action is done when it is answered. The data plane may refuse a batch of
+/// targets after the answer, so that its task is waited for too.
 fn is_synchronous(action: &str) -> bool {
     action.starts_with("Describe")
 }

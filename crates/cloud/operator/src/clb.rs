@@ -1,7 +1,7 @@
-//! Load balancers as the API has them: the types in which wanted and observed ones are compared.
+//! Load balancers in the API's terms: the types in which wanted and observed ones are compared.
 //!
-//! A setting is `None` where users leave it to the cloud. Only settings that are stated are
-//! compared, so what nothing states stays as it is.
+//! A setting is `None` if users leave it to the cloud. Only stated settings are compared, so that
+//! all others stay as they are.
 
 mod settings;
 
@@ -21,7 +21,7 @@ pub use self::settings::{
 /// user's.
 pub const LISTENER_NAME: &str = "TKE-DEDICATED-LISTENER";
 
-/// What tells the listeners of a load balancer apart.
+/// The key of a listener of a load balancer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListenerKey {
     /// The port.
@@ -31,7 +31,7 @@ pub struct ListenerKey {
 }
 
 impl ListenerKey {
-    /// The key of a listener with this port and protocol.
+    /// Returns the key of a listener with this port and protocol.
     pub fn new(port: u16, protocol: ListenerProtocol) -> Self {
         Self { port, transport: protocol.transport() }
     }
@@ -43,7 +43,7 @@ impl fmt::Display for ListenerKey {
     }
 }
 
-/// What tells the rules of a listener apart.
+/// The key of a rule of a listener.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RuleKey {
     /// The domain; empty for the load balancer's address.
@@ -68,10 +68,10 @@ pub struct RuleAt {
     pub rule: RuleKey,
 }
 
-/// What tells targets apart.
+/// The key of a target of a listener or a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TargetKey {
-    /// Who listens there.
+    /// The instance or network interface that listens.
     pub holder: Holder,
     /// The port.
     pub port: u16,
@@ -87,7 +87,7 @@ impl fmt::Display for TargetKey {
     }
 }
 
-/// Who listens at a target.
+/// The instance or network interface that listens at a target.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Holder {
     /// The instance with this id.
@@ -102,24 +102,24 @@ pub type Targets = BTreeMap<TargetKey, u8>;
 /// A listener.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listener {
-    /// What it speaks.
+    /// The protocol that clients speak.
     pub protocol: ListenerProtocol,
-    /// How it behaves.
+    /// The settings.
     pub settings: ListenerSettings,
-    /// The certificate of a listener that ends TLS without SNI.
+    /// The certificate of a listener that terminates TLS without SNI.
     pub certificate: Option<Certificate>,
     /// Whether its domains have certificates of their own.
     pub sni: bool,
-    /// Its targets; layer 4 only.
+    /// The targets; layer 4 only.
     pub targets: Targets,
-    /// Its domains; layer 7 only.
+    /// The domains; layer 7 only.
     pub domains: BTreeMap<String, DomainSettings>,
-    /// Its rules; layer 7 only.
+    /// The rules; layer 7 only.
     pub rules: BTreeMap<RuleKey, Rule>,
 }
 
 impl Listener {
-    /// A listener of which nothing is stated.
+    /// Returns a listener without stated settings.
     pub fn new(protocol: ListenerProtocol) -> Self {
         Self {
             protocol,
@@ -132,7 +132,7 @@ impl Listener {
         }
     }
 
-    /// The targets of each group: the listener's own on layer 4, each rule's on layer 7.
+    /// Returns the targets of each group: the listener's own on layer 4, each rule's on layer 7.
     pub fn groups(&self) -> BTreeMap<Option<RuleKey>, &Targets> {
         match self.protocol.layer() {
             Layer::L4 => BTreeMap::from([(None, &self.targets)]),
@@ -147,36 +147,36 @@ impl Listener {
 /// A rule of a listener on layer 7.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rule {
-    /// How it behaves.
+    /// The settings.
     pub settings: RuleSettings,
-    /// Its targets; none where it redirects.
+    /// The targets; none if the rule redirects.
     pub targets: Targets,
-    /// Where it redirects to.
+    /// The redirection; `None` if requests go to targets.
     pub redirect: Option<Redirect>,
 }
 
-/// Where a rule redirects to.
+/// The redirection of a rule's requests.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Redirect {
     /// The rule that serves the new URL.
     pub to: RuleAt,
     /// The status.
     pub code: u16,
-    /// Whether the path that was asked for is kept.
+    /// Whether the path of the request is kept.
     pub keeps_url: bool,
 }
 
 /// The certificates of a listener or a domain, by their ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
-    /// The server's.
+    /// The id of the server's certificate.
     pub server: String,
-    /// The authority of clients' certificates, where clients need one.
+    /// The id of the authority of clients' certificates; `None` if clients need no certificate.
     pub authority: Option<String>,
 }
 
 impl Certificate {
-    /// As requests have it.
+    /// Returns the certificate in the form of requests.
     pub fn input(&self) -> CertificateInput {
         let mode = if self.authority.is_some() { "MUTUAL" } else { "UNIDIRECTIONAL" };
         CertificateInput {

@@ -1,4 +1,4 @@
-//! What the controllers would call, from what the API says now.
+//! The calls that the controllers would make in the API's current state.
 
 use std::io;
 
@@ -12,22 +12,22 @@ use crate::rehearsal::{Request, requests};
 use crate::run::RunError;
 use crate::wanted::{self, OtherCloud};
 
-/// What the controllers would call.
+/// The result of a dry run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DryRun {
     /// The plan.
     pub plan: Plan,
-    /// The requests for each of its load balancers, one for each call.
+    /// The requests for each of the plan's load balancers, one for each call.
     pub requests: Vec<Vec<Request>>,
 }
 
-/// Why it is not known.
+/// The reason why a dry run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DryRunError {
-    /// This process cannot wait for answers.
+    /// The async runtime cannot be set up.
     #[error("cannot wait for answers: {0}")]
     Runtime(#[from] io::Error),
-    /// What is there could not be read.
+    /// The state of the load balancers could not be read.
     #[error("the API cannot be asked: {0}")]
     Observe(#[from] CallError),
     /// The cluster is another cloud's.
@@ -38,9 +38,9 @@ pub enum DryRunError {
     Run(#[from] RunError),
 }
 
-/// Asks the API what is there, and returns what would be called. Nothing is written. Where the
-/// environment has no record of a load balancer, the controllers' listeners on ports that objects
-/// want are taken for this cluster's.
+/// Reads the state from the API, and returns the calls that would be made. Nothing is written. If
+/// the environment has no record of a load balancer, the controllers' listeners on ports that
+/// objects want are assumed to be this cluster's.
 ///
 /// # Errors
 ///

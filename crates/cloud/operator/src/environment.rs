@@ -1,4 +1,4 @@
-//! What the controllers know beside the cluster's objects.
+//! The controllers' knowledge beside the cluster's objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use crate::clb::Certificate;
 use crate::ledger::Ledger;
 use crate::shares::Shares;
 
-/// What the controllers know beside the cluster's objects.
+/// The controllers' knowledge beside the cluster's objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
     /// The cluster's id, which is a tag of its load balancers: `cls-3f8k2m1q`.
@@ -19,67 +19,69 @@ pub struct Environment {
     pub instances: BTreeMap<Name, String>,
     /// The UIDs of Services and Ingresses.
     pub uids: BTreeMap<ObjectRef, String>,
-    /// What the Secrets hold that the cluster names for TLS.
+    /// The contents of the Secrets that the cluster names for TLS.
     pub secrets: BTreeMap<NamespacedName, CertificateSecret>,
     /// The Secrets that the cluster names for TLS and that cannot be read, and why.
     pub unreadable: BTreeMap<NamespacedName, String>,
-    /// When Services and Ingresses were created, in the API server's words: in UTC, so that the
-    /// order of the texts is that of the times. Without a time, an object counts as the newest.
+    /// The creation times of Services and Ingresses as texts of the API server: in UTC, so that the
+    /// texts sort like the times. An object without a time counts as the newest.
     pub created: BTreeMap<ObjectRef, String>,
-    /// What the status of Services and Ingresses names.
+    /// The statuses of Services and Ingresses, as far as they identify load balancers.
     pub statuses: BTreeMap<ObjectRef, Status>,
-    /// The Services and Ingresses that cannot be read, and why. They keep what they have.
+    /// The Services and Ingresses that cannot be read, and why. Their load balancers stay as they
+    /// are.
     pub unread: BTreeMap<ObjectRef, Unread>,
-    /// Who has which port of the load balancers that users made.
+    /// The owners of ports of the load balancers that users made.
     pub ledger: Ledger,
-    /// Who may use which of them.
+    /// The namespaces that may use each of these load balancers.
     pub shares: Shares,
 }
 
-/// What the status of a Service or an Ingress names.
+/// The load balancer that the status of a Service or an Ingress names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
-    /// Its addresses and host names.
+    /// The addresses and host names.
     pub addresses: BTreeSet<String>,
     /// The id of the load balancer, in the annotation that its controller writes.
     pub balancer: Option<String>,
-    /// Whether the object is being deleted, or wants no load balancer any more.
+    /// Whether the object is being deleted, or no longer wants a load balancer.
     pub is_leaving: bool,
 }
 
 /// A Service or an Ingress that cannot be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unread {
-    /// What of it cannot be read.
+    /// The reason.
     pub why: String,
-    /// The load balancers of users that it names.
+    /// The users' load balancers that the object names.
     pub existing: BTreeSet<String>,
 }
 
-/// What a Secret for TLS holds.
+/// The content of a Secret for TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CertificateSecret {
     /// The ids of certificates.
     Certificate(Certificate),
-    /// No key `qcloud_cert_id`.
+    /// The Secret has no key `qcloud_cert_id`.
     WithoutId,
 }
 
 impl Environment {
-    /// The UID of an object. Manifests that were never applied have none; their name stands for
-    /// it.
+    /// Returns the UID of an object. For manifests that were never applied, returns the object's
+    /// name instead.
     pub fn uid(&self, object: &ObjectRef) -> String {
         self.uids.get(object).cloned().unwrap_or_else(|| object.short())
     }
 
-    /// What decides between newcomers: the time of creation, then the UID. Names do not count.
+    /// Returns the order of objects that compete for a port: by the time of creation, then by the
+    /// UID. Names do not count.
     pub fn age(&self, object: &ObjectRef) -> (bool, &str, String) {
         let created = self.created.get(object).map(String::as_str);
         (created.is_none(), created.unwrap_or_default(), self.uid(object))
     }
 
-    /// The id of a node's instance. Returns `None` for a node that is no instance, whose address
-    /// is a target instead.
+    /// Returns the id of a node's instance. Returns `None` for a node that is not an instance; its
+    /// address is used as the target instead.
     pub fn instance(&self, node: &Node) -> Option<String> {
         let stated = || {
             let id = node.provider_id.as_deref()?.rsplit('/').next()?;

@@ -1,4 +1,4 @@
-//! What the controllers tell users about an object, with the documented codes.
+//! Events that the controllers report to users of an object, with the documented codes.
 
 use std::fmt;
 
@@ -12,12 +12,12 @@ pub struct Event {
     /// The code: `E4011`, `W1002`. The same number means different things for a Service and for
     /// an Ingress.
     pub code: &'static str,
-    /// What happened.
+    /// The text for users.
     pub message: String,
 }
 
 impl Event {
-    /// An event.
+    /// Returns an event.
     pub fn new(object: &ObjectRef, code: &'static str, message: impl Into<String>) -> Self {
         Self { object: object.clone(), code, message: message.into() }
     }

@@ -1,4 +1,4 @@
-//! What users are told of a call that failed, with the documented code for it.
+//! Events for failed calls, with the documented codes.
 
 use uturn_cloud::client::CallError;
 use uturn_model::{ObjectKind, ObjectRef};
@@ -6,10 +6,11 @@ use uturn_model::{ObjectKind, ObjectRef};
 use crate::event::Event;
 use crate::run::RunError;
 
-/// A failure that nothing documented is for: the API of load balancers refused a call.
+/// The code for failures without a documented code of their own: the load balancers' API refused a
+/// call.
 const OTHER: &str = "E5003";
 
-/// What an object's users are told of a failure.
+/// Returns the event for a failure that concerns an object.
 pub fn event(object: &ObjectRef, error: &RunError) -> Event {
     let is_ingress = object.kind == ObjectKind::Ingress;
     let (service, ingress, words) = explained(error);
@@ -21,7 +22,7 @@ pub fn event(object: &ObjectRef, error: &RunError) -> Event {
     Event::new(object, code, message)
 }
 
-/// The code for a Service, that for an Ingress, and what happened.
+/// Returns the code for a Service, the code for an Ingress, and the description of a failure.
 fn explained(error: &RunError) -> (&'static str, &'static str, &'static str) {
     let (call, code) = match error {
         RunError::Call { call, error: CallError::Api { code, .. } } => (call, code.as_str()),

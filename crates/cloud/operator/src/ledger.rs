@@ -1,13 +1,13 @@
-//! The record of which object has which port of the load balancers that users made.
+//! The ledger of the owners of ports on the load balancers that users made.
 //!
 //! Annotations name such a load balancer, and anybody who may write a Service or an Ingress may
-//! write annotations. So the annotations do not decide who has a port: the record does, which is
-//! kept where tenants cannot write it. An object that has a port keeps it until it no longer wants
-//! it. Only the recorded owner's settings of the whole load balancer count. A listener that is not
-//! recorded belongs to somebody else, perhaps to another cluster, and is neither changed nor
+//! write annotations. So annotations do not decide who owns a port: the ledger does, which is
+//! stored where tenants cannot write it. An object that owns a port keeps it until it no longer
+//! wants it. Only the recorded owner's settings of the whole load balancer count. A listener that
+//! is not recorded belongs to somebody else, perhaps to another cluster, and is neither changed nor
 //! deleted.
 //!
-//! Load balancers that the controllers made need no record: their tags say whose they are.
+//! Load balancers that the controllers made need no record: their tags identify the owner.
 
 mod text;
 
@@ -24,7 +24,7 @@ pub struct Ledger {
     records: BTreeMap<String, Record>,
 }
 
-/// What is recorded of a load balancer.
+/// The record of a load balancer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// The object whose settings of the whole load balancer count.
@@ -36,41 +36,41 @@ pub struct Record {
     pub is_adopting: bool,
 }
 
-/// An object that has something.
+/// An object that owns a load balancer's settings, a listener or a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Holder {
     /// The object.
     pub object: ObjectRef,
-    /// Its UID, which no other object ever has.
+    /// The UID of the object, which no other object ever has.
     pub uid: String,
 }
 
-/// A listener of an object.
+/// A listener and the objects that own it and its rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// The object that has it.
+    /// The object that owns the listener.
     pub holder: Holder,
     /// The id of the listener; `None` before it is created.
     pub id: Option<String>,
-    /// Whether it is being created: until its new id is recorded, the listener that is found on
-    /// the port is taken for it if nothing foreign is on it.
+    /// Whether the listener is being created. Until its new id is recorded, a listener that is
+    /// found on the port is assumed to be the new one, if it has only wanted content.
     pub is_creating: bool,
-    /// The rules of other Ingresses of the group.
+    /// The owners of rules of other Ingresses of the group.
     pub rules: BTreeMap<RuleKey, Holder>,
 }
 
 impl Ledger {
-    /// The record of a load balancer.
+    /// Returns the record of a load balancer.
     pub fn of(&self, id: &str) -> Option<&Record> {
         self.records.get(id)
     }
 
-    /// The load balancers that have a record.
+    /// Returns the load balancers that have a record.
     pub fn ids(&self) -> impl Iterator<Item = &String> {
         self.records.keys()
     }
 
-    /// All records, by the ids of their load balancers.
+    /// Returns all records, by the ids of their load balancers.
     pub fn records(&self) -> impl Iterator<Item = (&String, &Record)> {
         self.records.iter()
     }
@@ -83,7 +83,7 @@ impl Ledger {
         }
     }
 
-    /// Notes the ids of listeners that were created.
+    /// Sets the ids of listeners that were created.
     pub fn created(&mut self, id: &str, listeners: &BTreeMap<ListenerKey, String>) {
         let Some(record) = self.records.get_mut(id) else { return };
         for (key, listener) in listeners {
@@ -95,12 +95,12 @@ impl Ledger {
 }
 
 impl Record {
-    /// Whether nothing is recorded.
+    /// Returns whether nothing is recorded.
     pub fn is_empty(&self) -> bool {
         self.owner.is_none() && self.listeners.is_empty()
     }
 
-    /// The UIDs of all objects that have something.
+    /// Returns the UIDs of all objects in the record.
     pub fn uids(&self) -> BTreeSet<&str> {
         let of_rules = self.listeners.values().flat_map(|held| held.rules.values());
         let of_listeners = self.listeners.values().map(|held| &held.holder);
@@ -108,8 +108,9 @@ impl Record {
         all.map(|holder| holder.uid.as_str()).collect()
     }
 
-    /// Whether a listener that was found on a port, with this id, is this cluster's. While one is being created
-    /// and its id is not known, `wanted` says what may be on it.
+    /// Returns whether a listener that was found on a port, with this id, is this cluster's. While
+    /// a listener is being created and its id is not known, `wanted` determines its allowed
+    /// content.
     pub fn has(
         &self,
         key: ListenerKey,
@@ -121,14 +122,14 @@ impl Record {
         held.id.as_deref() == Some(id) || (held.is_creating && fits(found, wanted))
     }
 
-    /// The object that has a rule of a listener.
+    /// Returns the object that owns a rule of a listener.
     pub fn holder_of_rule(&self, key: ListenerKey, rule: &RuleKey) -> Option<&Holder> {
         let held = self.listeners.get(&key)?;
         Some(held.rules.get(rule).unwrap_or(&held.holder))
     }
 }
 
-/// Whether nothing is on a listener but what is wanted there.
+/// Returns whether a listener has only the wanted content.
 fn fits(found: &clb::Listener, wanted: Option<&clb::Listener>) -> bool {
     let groups = wanted.map(clb::Listener::groups).unwrap_or_default();
     wanted.is_none_or(|wanted| wanted.protocol == found.protocol)

@@ -1,5 +1,6 @@
-//! The controllers of Services and Ingresses on Tencent Cloud, without Kubernetes: what they want
-//! of the CLB API, what the API says is there, and the calls that make the one into the other.
+//! The controllers of Services and Ingresses on Tencent Cloud, without Kubernetes: the state that
+//! the objects want of the CLB API, the state that the API reports, and the calls that turn one
+//! into the other.
 //!
 //! ```text
 //! Cluster ── wanted ──┐
@@ -7,15 +8,16 @@
 //! Describe* ─ observed┘
 //! ```
 //!
-//! **Owns** the translation of what `uturn-lb` decides into the API's terms ([`wanted`]), the
+//! **Owns** the translation of `uturn-lb`'s decisions into the API's terms ([`wanted`]), the
 //! reading of its answers ([`observed`]), and the order of calls ([`plan`]).
 //!
 //! **Out of scope:** which listeners and targets a Service or an Ingress has. `uturn-lb` decides
-//! that, for the prediction and for this crate. It touches nothing that is the user's: a load
-//! balancer without this cluster's tags, unless an annotation names it, and there no listener that
-//! is not recorded as this cluster's ([`ledger`]).
+//! that, for the prediction and for this crate. This crate changes nothing that is the user's: no
+//! load balancer without this cluster's tags, unless an annotation names it, and on such a load
+//! balancer no listener that is not recorded as this cluster's ([`ledger`]).
 //!
-//! **Start reading** at [`clb`], which has the types that both sides share, then at [`plan`].
+//! **Start reading** at [`clb`], which has the types of wanted and observed load balancers, then at
+//! [`plan`].
 
 pub mod api;
 pub mod clb;

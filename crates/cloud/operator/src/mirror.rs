@@ -1,8 +1,8 @@
-//! What was seen of the load balancers, which is kept between rounds.
+//! The observed state of the load balancers, which is kept between rounds.
 //!
-//! A load balancer is known by its head (from a list of all), or as a whole (with its listeners
-//! and targets). What the controllers' own calls did is noted; what others did is seen when it is
-//! looked at again.
+//! A load balancer is known either by its head (from a list of all) or as a whole (with its
+//! listeners and targets). The effects of the controllers' own calls are noted; changes by others
+//! are noticed when the load balancer is read again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use tokio::time::Instant;
 use crate::observed::Balancer;
 use crate::tags;
 
-/// What was seen of the load balancers.
+/// The observed state of the load balancers.
 #[derive(Clone, Debug, Default)]
 pub struct Mirror {
     seen: BTreeMap<String, Seen>,
     /// The ids of load balancers by the UID of the object that they were made for.
     by_uid: BTreeMap<String, BTreeSet<String>>,
     is_listed: bool,
-    /// Counts what is noted.
+    /// The number of notes so far.
     clock: u64,
 }
 
@@ -30,51 +30,51 @@ pub struct Seen {
     pub balancer: Arc<Balancer>,
     /// Whether its listeners and targets are known.
     pub is_whole: bool,
-    /// When it was looked at last.
+    /// The time at which the load balancer was last read.
     pub looked: Instant,
-    /// The number of the note.
+    /// The clock at the last note.
     noted: u64,
 }
 
 impl Mirror {
-    /// Whether the load balancers of the cluster were listed.
+    /// Returns whether the load balancers of the cluster were listed.
     pub fn is_listed(&self) -> bool {
         self.is_listed
     }
 
-    /// A number that is higher after each note.
+    /// Returns a number that increases with each note.
     pub fn clock(&self) -> u64 {
         self.clock
     }
 
-    /// How many load balancers are known.
+    /// Returns the number of known load balancers.
     pub fn len(&self) -> usize {
         self.seen.len()
     }
 
-    /// Whether none is known.
+    /// Returns whether no load balancer is known.
     pub fn is_empty(&self) -> bool {
         self.seen.is_empty()
     }
 
-    /// What was seen of a load balancer.
+    /// Returns the observed state of a load balancer.
     pub fn seen(&self, id: &str) -> Option<&Seen> {
         self.seen.get(id)
     }
 
-    /// All load balancers.
+    /// Returns all load balancers.
     pub fn all(&self) -> impl Iterator<Item = &Balancer> {
         self.seen.values().map(|seen| &*seen.balancer)
     }
 
-    /// The ids of the load balancers that were made for the object with this UID.
+    /// Returns the ids of the load balancers that were made for the object with this UID.
     pub fn of_uid(&self, uid: &str) -> impl Iterator<Item = &String> {
         self.by_uid.get(uid).into_iter().flatten()
     }
 
-    /// Notes a list of all load balancers of the cluster, which was asked for when the clock was
-    /// `asked`. Returns the ids of those that are new, changed or gone. What was noted meanwhile
-    /// is newer than the list.
+    /// Notes a list of all load balancers of the cluster, which was requested when the clock was
+    /// `asked`. Returns the ids of load balancers that are new, changed or gone. Notes made since
+    /// then are newer than the list, and take precedence.
     pub fn list(&mut self, heads: Vec<Balancer>, asked: u64, now: Instant) -> BTreeSet<String> {
         self.is_listed = true;
         let mut changed = BTreeSet::new();
@@ -103,8 +103,8 @@ impl Mirror {
         changed
     }
 
-    /// Notes a load balancer as it is, or that it does not exist; and when it was looked at, if
-    /// it was.
+    /// Notes the current state of a load balancer, or that it does not exist, and the time of
+    /// reading it, if it was read.
     pub fn note(&mut self, id: &str, balancer: Option<Balancer>, looked: Option<Instant>) {
         match balancer {
             Some(balancer) => {
@@ -115,14 +115,14 @@ impl Mirror {
         }
     }
 
-    /// Notes that a load balancer may be otherwise than it was seen, and is being looked at.
+    /// Notes that a load balancer may have changed since it was read, and is being read again.
     pub fn doubt(&mut self, id: &str, now: Instant) {
         if let Some(seen) = self.seen.get_mut(id) {
             (seen.is_whole, seen.looked) = (false, now);
         }
     }
 
-    /// Notes that all load balancers may be otherwise than they were seen, and that there may be
+    /// Notes that all load balancers may have changed since they were read, and that there may be
     /// others.
     pub fn doubt_all(&mut self) {
         self.is_listed = false;
@@ -131,8 +131,8 @@ impl Mirror {
         }
     }
 
-    /// The load balancers that were not looked at since `before`, those first that were looked at
-    /// the longest time ago; at most so many.
+    /// Returns the load balancers that were last read at `before` or earlier, the least recently
+    /// read first; at most `most`.
     pub fn oldest(&self, before: Instant, most: usize) -> Vec<String> {
         let old = self.seen.values().filter(|seen| seen.looked <= before);
         let mut old: Vec<&Seen> = old.collect();
@@ -163,13 +163,13 @@ impl Mirror {
     }
 }
 
-/// The UID of the object that a load balancer was made for.
+/// Returns the UID of the object that a load balancer was made for.
 pub fn uid(balancer: &Balancer) -> Option<&str> {
     let keys = [tags::SERVICE_UID, tags::INGRESS_UID];
     keys.into_iter().find_map(|key| balancer.tags.get(key)).map(String::as_str)
 }
 
-/// Whether what a list says of a load balancer is what is known of it.
+/// Returns whether a list's head of a load balancer equals the known one.
 fn has_head(known: &Balancer, head: &Balancer) -> bool {
     known.is_public == head.is_public
         && known.subnet == head.subnet

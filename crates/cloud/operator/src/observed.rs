@@ -1,4 +1,4 @@
-//! What the API says is there.
+//! The state of load balancers that the API reports.
 
 mod read;
 
@@ -25,7 +25,7 @@ const PAGE: i64 = 100;
 /// The most ids of a request.
 const MAX_IDS: usize = 20;
 
-/// The load balancers that are there, by their ids.
+/// The existing load balancers, by their ids.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
     /// The load balancers.
@@ -35,23 +35,24 @@ pub struct Observed {
 /// A load balancer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Balancer {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// Whether its addresses are public.
+    /// Whether the addresses are public.
     pub is_public: bool,
-    /// The subnet of a private one.
+    /// The subnet of a private load balancer.
     pub subnet: Option<String>,
-    /// Its addresses.
+    /// The addresses.
     pub addresses: Vec<IpAddr>,
-    /// Its domain, where it has one in place of addresses.
+    /// The domain, if the load balancer has one in place of addresses.
     pub domain: Option<String>,
-    /// Its tags.
+    /// The tags.
     pub tags: BTreeMap<String, String>,
-    /// How it behaves.
+    /// The settings.
     pub settings: BalancerSettings,
-    /// Why the cloud does not serve it, or not as it stands; `None` if it does.
+    /// The reason why the cloud does not serve the load balancer, or not as it is configured;
+    /// `None` if it does.
     pub unserved: Option<Unserved>,
-    /// Whether the cloud says that it does not serve some of its listeners.
+    /// Whether the cloud reports that it does not serve some of its listeners.
     pub has_unserved_listeners: bool,
     /// The controllers' listeners.
     pub listeners: BTreeMap<ListenerKey, Listener>,
@@ -62,43 +63,43 @@ pub struct Balancer {
 /// A listener of the controllers, with its ids.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listener {
-    /// Its id.
+    /// The id.
     pub id: String,
     /// The listener.
     pub listener: clb::Listener,
-    /// Why the cloud does not serve it, or not all of it; `None` if it does.
+    /// The reason why the cloud does not serve the listener, or not all of it; `None` if it does.
     pub unserved: Option<Unserved>,
     /// The ids of its rules.
     pub rules: BTreeMap<RuleKey, String>,
-    /// Where its rules redirect to: ids of a listener and a rule.
+    /// The redirections of its rules: ids of a listener and a rule.
     pub redirects: BTreeMap<RuleKey, (String, String)>,
 }
 
 /// A listener of the user's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Foreign {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its ports.
+    /// The ports.
     pub ports: RangeInclusive<u16>,
     /// The transport protocol.
     pub transport: Protocol,
 }
 
 impl Balancer {
-    /// Whether the controllers made it.
+    /// Returns whether the controllers made the load balancer.
     pub fn is_own(&self) -> bool {
         self.has(tags::CREATED_BY, tags::CREATED)
     }
 
-    /// Whether it has a tag with this value.
+    /// Returns whether the load balancer has a tag with this value.
     pub fn has(&self, key: &str, value: &str) -> bool {
         self.tags.get(key).is_some_and(|found| found == value)
     }
 
-    /// The user's listener that has a port.
+    /// Returns the user's listener that has a port.
     pub fn foreign_at(&self, key: ListenerKey) -> Option<&Foreign> {
         self.foreign
             .iter()
@@ -106,8 +107,8 @@ impl Balancer {
     }
 }
 
-/// Asks the API for the load balancers that the controllers made for this cluster, and for those
-/// of the user's that the cluster names.
+/// Reads the load balancers that the controllers made for this cluster, and those of the user's
+/// that the cluster names, from the API.
 ///
 /// # Errors
 ///
@@ -128,7 +129,7 @@ pub async fn observe<A: Api>(
     complete_all(api, heads).await
 }
 
-/// Asks the API for load balancers, by their ids. Those that do not exist are left out.
+/// Reads load balancers from the API by their ids. Those that do not exist are left out.
 ///
 /// # Errors
 ///
@@ -138,8 +139,8 @@ pub async fn look<A: Api>(api: &A, ids: &BTreeSet<String>) -> Result<Observed, C
     complete_all(api, heads).await
 }
 
-/// Asks the API for the listeners and targets of load balancers that were listed before. Those
-/// that do not exist any more are left out.
+/// Reads the listeners and targets of load balancers that were listed before. Load balancers that
+/// no longer exist are left out.
 ///
 /// # Errors
 ///
@@ -154,7 +155,7 @@ pub async fn complete_all<A: Api>(api: &A, heads: Vec<Balancer>) -> Result<Obser
     Ok(observed)
 }
 
-/// A load balancer with its listeners and targets in place of those that were known before.
+/// Returns a load balancer with its current listeners and targets; `None` if it no longer exists.
 async fn complete<A: Api>(api: &A, mut balancer: Balancer) -> Result<Option<Balancer>, CallError> {
     let request = DescribeListenersRequest {
         load_balancer_id: balancer.id.clone(),
@@ -180,7 +181,7 @@ async fn complete<A: Api>(api: &A, mut balancer: Balancer) -> Result<Option<Bala
     Ok(Some(balancer))
 }
 
-/// Load balancers without their listeners, by their ids.
+/// Reads load balancers by their ids, without their listeners.
 async fn named_heads<A: Api>(api: &A, ids: &BTreeSet<String>) -> Result<Vec<Balancer>, CallError> {
     let ids: Vec<&String> = ids.iter().collect();
     let mut heads = Vec::new();
@@ -195,8 +196,7 @@ async fn named_heads<A: Api>(api: &A, ids: &BTreeSet<String>) -> Result<Vec<Bala
     Ok(heads)
 }
 
-/// Asks the API for the load balancers that the controllers made for a cluster, without their
-/// listeners.
+/// Lists the load balancers that the controllers made for a cluster, without their listeners.
 ///
 /// # Errors
 ///

@@ -1,18 +1,18 @@
-//! The calls that make what is there into what is wanted.
+//! The calls that turn the observed state into the wanted one.
 //!
 //! A plan has a list of calls for each load balancer; those of different load balancers are
-//! independent. It is whole: also the calls on what it creates are in it, by names for the ids
-//! that are not known yet. A plan that was stopped after any call is made again from what is then
-//! there.
+//! independent. A plan is complete: it also has the calls on objects that it creates, by keys in
+//! place of the ids that are not known yet. After a plan was stopped, a new one is made from the
+//! state at that time.
 //!
 //! The order on a load balancer:
 //!
 //! 1. it is created, and its own settings are changed;
-//! 2. redirects, listeners and rules that are not wanted go, so that their ports are free;
+//! 2. redirects, listeners and rules that are not wanted are removed, so that their ports are free;
 //! 3. listeners, domains and rules that stay are changed;
 //! 4. listeners and rules are created, and targets bound;
-//! 5. weights change, and redirects begin;
-//! 6. targets that are not wanted go, when the others are there.
+//! 5. weights change, and redirects are created;
+//! 6. targets that are not wanted are removed, after the others were bound.
 
 mod adopt;
 mod applied;
@@ -44,40 +44,41 @@ use crate::observed::{self, Observed};
 use crate::tags;
 use crate::wanted::{self, OwnerNote, Place, Wanted, Wish};
 
-/// The calls that make what is there into what is wanted.
+/// The calls that turn the observed state into the wanted one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// The calls for each load balancer that needs any.
     pub balancers: Vec<BalancerPlan>,
-    /// What users are told.
+    /// The events for users.
     pub events: Vec<Event>,
-    /// The objects of which the cloud has what they want, and does not serve it.
+    /// The objects whose wanted state the cloud has, but does not serve.
     pub unserved: BTreeMap<ObjectRef, Unserved>,
-    /// What has to be recorded of load balancers before the calls are made, where it differs from
-    /// what is recorded.
+    /// The records that have to be saved before the calls are made, for load balancers whose record
+    /// changes.
     pub records: BTreeMap<String, Record>,
 }
 
-/// A load balancer that cannot be told to be an object's, or that is kept beside it.
+/// The code for an object whose load balancer cannot be identified.
 pub const UNCLEAR: &str = "E9003";
-/// A load balancer that is not deleted, since more than one object may use it.
+/// The code for a load balancer that is kept, since more than one object may use it.
 pub const KEPT: &str = "W9003";
 
 /// The calls for one load balancer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BalancerPlan {
-    /// The objects that it is for.
+    /// The objects that the load balancer is for.
     pub owners: Vec<ObjectRef>,
-    /// Its id; `None` if the first call creates it.
+    /// The id; `None` if the first call creates the load balancer.
     pub id: Option<String>,
     /// The calls, in order.
     pub calls: Vec<Call>,
-    /// The objects that each call is for, where they are not all for the owners.
+    /// The objects that each call is for; empty if all calls are for the owners.
     concerns: Vec<BTreeSet<ObjectRef>>,
 }
 
 impl BalancerPlan {
-    /// The objects that the call at this place is for. If it fails, their other calls are not made.
+    /// Returns the objects that the call at this place is for. If it fails, their other calls are
+    /// not made.
     pub fn objects_of(&self, place: usize) -> BTreeSet<&ObjectRef> {
         match self.concerns.get(place) {
             Some(objects) => objects.iter().collect(),
@@ -85,19 +86,19 @@ impl BalancerPlan {
         }
     }
 
-    /// Whether each object's calls are made also if another one's fail.
+    /// Returns whether the calls for one object are made even if those for another one fail.
     pub(crate) fn is_shared(&self) -> bool {
         !self.concerns.is_empty()
     }
 }
 
 impl Plan {
-    /// Whether nothing has to be called.
+    /// Returns whether the plan has no calls.
     pub fn is_empty(&self) -> bool {
         self.balancers.is_empty()
     }
 
-    /// Whether a call is left that is for none of these objects.
+    /// Returns whether a call is left that is for none of these objects.
     pub fn can_go_on_without(&self, blocked: &BTreeSet<ObjectRef>) -> bool {
         let may_be = |balancer: &BalancerPlan, place: usize| {
             balancer.objects_of(place).iter().all(|object| !blocked.contains(*object))
@@ -107,13 +108,13 @@ impl Plan {
             .any(|balancer| (0..balancer.calls.len()).any(|place| may_be(balancer, place)))
     }
 
-    /// How many calls there are.
+    /// Returns the number of calls.
     pub fn len(&self) -> usize {
         self.balancers.iter().map(|balancer| balancer.calls.len()).sum()
     }
 }
 
-/// The calls that make `observed` into `wanted`.
+/// Returns the calls that turn `observed` into `wanted`.
 pub fn plan(wanted: &Wanted, observed: &Observed, environment: &Environment) -> Plan {
     let mut planner = Planner {
         observed,
@@ -144,14 +145,14 @@ struct Planner<'a> {
     plan: Plan,
     /// The load balancers that were made for this cluster.
     own: Own<'a>,
-    /// The load balancers that were dealt with.
+    /// The load balancers that the plan has handled already.
     used: BTreeSet<String>,
-    /// The UIDs of objects that keep what they have.
+    /// The UIDs of objects whose load balancers stay as they are.
     left: BTreeSet<String>,
 }
 
 impl<'a> Planner<'a> {
-    /// A load balancer that the controllers make.
+    /// Plans the calls for a load balancer that the controllers make.
     fn own(&mut self, wanted: &wanted::Balancer, request: &call::Creation) {
         let Some(owner) = wanted.owners.first() else { return };
         self.used.extend(self.own.with_tags_of(owner).iter().map(|found| found.id.clone()));
@@ -201,7 +202,8 @@ impl<'a> Planner<'a> {
         self.add(wanted, found, calls);
     }
 
-    /// The load balancers with the tags of an object, but for one, as the beginning of a sentence.
+    /// Returns the ids of the load balancers with the tags of an object, without `but`, as the
+    /// beginning of a sentence.
     fn alike(&self, owner: &OwnerNote, but: Option<&observed::Balancer>) -> String {
         let all = self.own.with_tags_of(owner).iter();
         let others = all.filter(|found| but.is_none_or(|but| but.id != found.id));
@@ -209,7 +211,7 @@ impl<'a> Planner<'a> {
         format!("{} {}", ids.join(", "), if ids.len() == 1 { "is" } else { "are" })
     }
 
-    /// A load balancer of the user's.
+    /// Plans the calls for a load balancer of the user's.
     fn existing(&mut self, wanted: &wanted::Balancer, id: &str) {
         let found = self.observed.balancers.get(id);
         let mut frozen = BTreeSet::new();
@@ -229,7 +231,7 @@ impl<'a> Planner<'a> {
         let Some(found) = found else { return };
         let is_frozen = |owner: &OwnerNote| frozen.contains(&owner.object);
         if wanted.owners.iter().all(is_frozen) {
-            // If none of them may use it, nothing of theirs is on it that could be kept in step.
+            // If no owner may use it, it has nothing of theirs that could be changed.
             return;
         }
         self.used.insert(id.to_owned());
@@ -258,7 +260,7 @@ impl<'a> Planner<'a> {
         self.add(wanted, Some(found), calls);
     }
 
-    /// Notes what has to be recorded.
+    /// Adds a record to the plan, if it differs from the present one.
     fn record(&mut self, id: &str, next: Record) {
         let none = Record::default();
         if *self.environment.ledger.of(id).unwrap_or(&none) != next {
@@ -266,8 +268,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Why an object may not use a load balancer of the user's, with the codes for a Service and
-    /// for an Ingress.
+    /// Returns why an object may not use a load balancer of the user's, with the codes for a
+    /// Service and for an Ingress.
     fn fault_of_existing(
         &self,
         owner: &OwnerNote,
@@ -300,8 +302,8 @@ impl<'a> Planner<'a> {
         None
     }
 
-    /// The load balancer that has an address of an object's status, if the controllers made it for
-    /// this cluster and somebody took away the tag with the UID.
+    /// Returns the load balancer that has an address of an object's status, if the controllers made
+    /// it for this cluster and somebody removed the tag with the UID.
     fn created_before(&self, owner: &OwnerNote) -> Option<&'a observed::Balancer> {
         let mut found = self.observed.balancers.values().filter(|found| {
             is_of_cluster(found, self.environment)
@@ -331,9 +333,9 @@ impl<'a> Planner<'a> {
         self.plan.balancers.push(BalancerPlan { owners, id, calls, concerns });
     }
 
-    /// Load balancers that were made for objects that are gone, and those of the user's on which
-    /// objects that are gone had listeners. They go first: their names, and what they count of
-    /// the quota, are free then.
+    /// Plans the removal of load balancers that were made for objects that are gone, and of
+    /// listeners of such objects on the user's load balancers. These calls come first, because they
+    /// free names and quota.
     fn removed(&mut self) -> Vec<BalancerPlan> {
         let mut removed = Vec::new();
         let observed = self.observed;
@@ -349,7 +351,7 @@ impl<'a> Planner<'a> {
             let (owners, concerns) = (Vec::new(), Vec::new());
             removed.push(BalancerPlan { owners, id, calls, concerns });
         }
-        // Of a load balancer that does not exist any more nothing is recorded.
+        // The record of a load balancer that no longer exists is removed.
         let environment = self.environment;
         for id in environment.ledger.ids().filter(|id| !observed.balancers.contains_key(*id)) {
             self.record(id, Record::default());
@@ -376,14 +378,15 @@ impl<'a> Planner<'a> {
             self.plan.events.extend(events);
             return Vec::new();
         }
-        // With a listener of the user's on it, it is kept.
+        // A load balancer with a listener of the user's is kept.
         match found.foreign.is_empty() && !found.has(tags::LIFECYCLE_OWNER, tags::USER) {
             true => vec![Call::DeleteBalancer],
             false => changes::clear(found, None, &self.left),
         }
     }
 
-    /// Takes from a load balancer of the user's what objects had that are gone.
+    /// Returns the calls that remove the listeners of objects that are gone from a load balancer of
+    /// the user's.
     fn released(&mut self, found: &observed::Balancer) -> Vec<Call> {
         let environment = self.environment;
         let Some(record) = environment.ledger.of(&found.id) else { return Vec::new() };
@@ -393,7 +396,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// The load balancer that is there for one that is wanted.
+/// Returns the existing load balancer for a wanted one.
 pub fn balancer_of<'o>(
     wanted: &wanted::Balancer,
     observed: &'o Observed,
@@ -409,7 +412,7 @@ pub fn balancer_of<'o>(
     }
 }
 
-/// What of a load balancer cannot be changed and is otherwise than it is wanted.
+/// Returns which unchangeable property of a load balancer differs from the wanted one.
 fn unlike(request: &call::Creation, found: &observed::Balancer) -> Option<String> {
     let id = &found.id;
     let is_public = request.load_balancer_type == "OPEN";

@@ -1,7 +1,8 @@
-//! Which pods that wait for their load balancers to be ready are served by them.
+//! Finds the pods with a readiness gate that their load balancers serve.
 //!
-//! A pod with the controllers' readiness gate is a target before it is ready. Its gate opens when
-//! it is registered wherever it is wanted, and the load balancers have found it healthy there.
+//! A pod with the controllers' readiness gate is a target before it is ready. The gate opens when
+//! the pod is registered at all places where it is wanted, and the load balancers have found it
+//! healthy there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -18,9 +19,9 @@ use crate::api::Api;
 use crate::clb::{Holder, ListenerKey, RuleKey};
 use crate::wanted::{self, Place, Wanted};
 
-/// The type of the condition of pods that the gate is.
+/// The type of the pod condition of the readiness gate.
 pub const GATE: &str = READINESS_GATE;
-/// Why the condition is true.
+/// The reason in the condition when it is true.
 pub const REASON: &str = "LoadBalancerNetworkGroupReady";
 
 /// The most load balancers of a request.
@@ -29,34 +30,34 @@ const MAX_IDS: usize = 30;
 /// The pods that wait for load balancers, with the objects whose load balancers these are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// Those that are registered and healthy everywhere.
+    /// The pods that are registered and healthy everywhere.
     pub served: BTreeMap<NamespacedName, BTreeSet<ObjectRef>>,
-    /// The others.
+    /// The other pods.
     pub pending: BTreeMap<NamespacedName, BTreeSet<ObjectRef>>,
 }
 
-/// Where a pod is a target.
+/// A place where a pod is a target.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct TargetPlace {
     balancer: String,
     listener: ListenerKey,
-    /// None on layer 4.
+    /// `None` on layer 4.
     rule: Option<RuleKey>,
     address: IpAddr,
     port: u16,
 }
 
-/// What is wanted of a pod.
+/// The places where a pod is wanted as a target, and the objects that want it.
 #[derive(Clone, Debug, Default)]
 struct Wait {
     owners: BTreeSet<ObjectRef>,
     places: BTreeSet<TargetPlace>,
-    /// Whether one of its load balancers is not there yet.
+    /// Whether one of the load balancers does not exist yet.
     is_early: bool,
 }
 
-/// Asks the API how the pods are that wait: those of which `closed` says that their gate is closed.
-/// Nothing is asked if none does. Pods that are no targets are left out.
+/// Asks the API for the health of the pods whose gate is closed, which `closed` lists. Asks nothing
+/// if there are none. Pods that are not targets are left out.
 ///
 /// # Errors
 ///
@@ -97,7 +98,7 @@ pub async fn waiting<A: Api>(
     Ok(waiting)
 }
 
-/// Adds what a load balancer wants of pods that wait.
+/// Adds the places where a load balancer wants waiting pods as targets.
 fn add<'p>(
     balancer: &wanted::Balancer,
     pods: &BTreeMap<IpAddr, &'p NamespacedName>,
@@ -130,7 +131,7 @@ fn add<'p>(
     }
 }
 
-/// The places at which targets of a load balancer are healthy, or not probed.
+/// Returns the places at which targets of a load balancer are healthy, or not probed.
 fn healthy_places(balancer: &LoadBalancerHealth) -> Vec<TargetPlace> {
     let id = balancer.load_balancer_id.clone().unwrap_or_default();
     let mut places = Vec::new();
@@ -163,7 +164,7 @@ fn key_of(listener: &ListenerHealth) -> Option<(ListenerKey, Layer)> {
     Some((ListenerKey { port: u16::try_from(listener.port?).ok()?, transport }, layer))
 }
 
-/// The rule. Its domain is empty where it is the load balancer's own address.
+/// Returns the key of a rule. Its domain is empty if it is the load balancer's own address.
 fn rule_of(health: &RuleHealth) -> RuleKey {
     let domain = health.domain.clone().unwrap_or_default();
     let is_address = domain.parse::<IpAddr>().is_ok();

@@ -1,4 +1,5 @@
-//! The requests of a plan, without sending them. Ids that the API would give are named in words.
+//! The requests of a plan, without sending them. Placeholders in words stand for ids that the API
+//! would assign.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,15 +17,15 @@ use crate::run::{Done, RunError, run_balancer};
 pub struct Request {
     /// The name of the action.
     pub action: &'static str,
-    /// Its parameters.
+    /// The parameters.
     pub parameters: Value,
 }
 
-/// The requests of a plan, in order: one for each call.
+/// Returns the requests of a plan, in order: one for each call.
 ///
 /// # Errors
 ///
-/// Returns the failure of a call that has no request.
+/// Returns the failure of a call for which there is no request.
 pub async fn requests(plan: &BalancerPlan) -> Result<Vec<Request>, RunError> {
     let recorder = Recorder::default();
     let failed = run_balancer(&recorder, plan, &BTreeSet::new(), &mut Done::default()).await;
@@ -35,7 +36,7 @@ pub async fn requests(plan: &BalancerPlan) -> Result<Vec<Request>, RunError> {
     Ok(requests)
 }
 
-/// An API that does nothing.
+/// An API that only records requests.
 #[derive(Debug, Default)]
 struct Recorder {
     requests: Mutex<Vec<Request>>,
@@ -57,7 +58,7 @@ impl Api for Recorder {
     }
 }
 
-/// What the API would answer, with words for ids.
+/// Returns the answer that the API would give, with words for ids.
 fn answer(action: &str, parameters: &Value) -> Value {
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),

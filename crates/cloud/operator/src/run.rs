@@ -16,10 +16,10 @@ use crate::observed::observe;
 use crate::plan::{BalancerPlan, Call, ListenerRef, Plan, RuleRef, plan};
 use crate::wanted::Wanted;
 
-/// How often a plan is made at most until nothing is left to be done.
+/// The most plans that are made and performed until none has calls left.
 const ROUNDS: usize = 3;
 
-/// Why a plan was not performed to its end.
+/// The reason why a plan was not performed to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// A call failed.
@@ -27,15 +27,15 @@ pub enum RunError {
     Call {
         /// The call.
         call: String,
-        /// Why it failed.
+        /// The reason.
         error: CallError,
     },
-    /// An answer lacks the id of what was created.
+    /// An answer lacks the id of a created object.
     #[error("{call}: the answer has no id for {what}")]
     NoId {
         /// The call.
         call: String,
-        /// What was created.
+        /// The object that was created.
         what: String,
     },
     /// A batch failed for some listeners.
@@ -43,21 +43,22 @@ pub enum RunError {
     Partial {
         /// The call.
         call: String,
-        /// The ids of these listeners.
+        /// The ids of the listeners.
         listeners: Vec<String>,
     },
-    /// What is there could not be read.
+    /// The state of the load balancers could not be read.
     #[error("what is there could not be read: {0}")]
     Observe(CallError),
 }
 
 impl RunError {
-    /// Whether the API would refuse every other call too.
+    /// Returns whether the API would refuse every other call too.
     fn is_of_all_calls(&self) -> bool {
         matches!(self, Self::Call { error, .. } if refuses_everything(error))
     }
 
-    /// What does not change from attempt to attempt: without the ids of requests.
+    /// Returns the message without the parts that differ between attempts, such as the ids of
+    /// requests.
     pub fn lasting(&self) -> String {
         match self {
             Self::Call { call, error: CallError::Api { code, message, .. } } => {
@@ -71,8 +72,8 @@ impl RunError {
     }
 }
 
-/// Whether the API would refuse every other call too: it cannot be reached, or it does not accept
-/// who calls.
+/// Returns whether the API would refuse every other call too: it cannot be reached, or it does not
+/// accept the caller.
 pub fn refuses_everything(error: &CallError) -> bool {
     match error {
         CallError::Connect(_) => true,
@@ -81,10 +82,10 @@ pub fn refuses_everything(error: &CallError) -> bool {
     }
 }
 
-/// What a plan has done.
+/// The result of performing a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Done {
-    /// How many calls succeeded.
+    /// The number of calls that succeeded.
     pub calls: usize,
     /// The ids of the load balancers that were created.
     pub created: Vec<String>,
@@ -92,12 +93,12 @@ pub struct Done {
     pub listeners: BTreeMap<String, BTreeMap<ListenerKey, String>>,
 }
 
-/// Performs the calls for each load balancer, one after the other. A load balancer whose call
-/// fails does not stop the others.
+/// Performs the calls for each load balancer, one after the other. A failed call for one load
+/// balancer does not stop the calls for others.
 ///
 /// # Errors
 ///
-/// Returns the failures, with how many calls succeeded.
+/// Returns the failures, with the result of the calls that succeeded.
 pub async fn run<A: Api>(api: &A, plan: &Plan) -> Result<Done, (Done, Vec<RunError>)> {
     let (mut done, mut errors) = (Done::default(), Vec::new());
     for balancer in &plan.balancers {
@@ -107,7 +108,7 @@ pub async fn run<A: Api>(api: &A, plan: &Plan) -> Result<Done, (Done, Vec<RunErr
     if errors.is_empty() { Ok(done) } else { Err((done, errors)) }
 }
 
-/// Makes what is there into what is wanted, and keeps the ledger in step. Returns the last plan,
+/// Brings the observed state to the wanted state, and updates the ledger. Returns the last plan,
 /// whose events are current and which has no calls unless something changed meanwhile.
 ///
 /// # Errors
@@ -153,14 +154,15 @@ pub async fn reconcile<A: Api>(
 /// A call that failed.
 #[derive(Debug)]
 pub struct Failed {
-    /// The objects that it was for.
+    /// The objects that the call was for.
     pub objects: BTreeSet<ObjectRef>,
-    /// Why it failed.
+    /// The reason of the failure.
     pub error: RunError,
 }
 
-/// Performs the calls for one load balancer, in order. After one that fails, and for `blocked`
-/// objects, those of the same objects are left out. Returns what failed.
+/// Performs the calls for one load balancer, in order. Leaves out the calls for `blocked` objects
+/// and, on a shared load balancer, those for objects of failed calls; otherwise stops at the first
+/// failure. Returns the failed calls.
 pub async fn run_balancer<A: Api>(
     api: &A,
     plan: &BalancerPlan,
@@ -197,7 +199,7 @@ pub async fn run_balancer<A: Api>(
     failed
 }
 
-/// The ids of what the calls are on.
+/// The ids of the objects that calls are on.
 #[derive(Clone, Debug, Default)]
 struct Ids {
     balancer: String,
@@ -218,7 +220,7 @@ impl Ids {
     }
 }
 
-/// The id of a load balancer that was created. Where the answer has none, its task has.
+/// Returns the id of a load balancer that was created. If the answer has no id, the task has it.
 async fn created<A: Api>(
     api: &A,
     call: &Call,

@@ -1,7 +1,7 @@
-//! Which namespaces may use which load balancers of the user's.
+//! The namespaces that may use each of the user's load balancers.
 //!
-//! Without an entry, the namespace of the object that used a load balancer first is the only one
-//! that may use it. An entry says exactly which namespaces may.
+//! Without an entry, only the namespace of the object that first used a load balancer may use it.
+//! With an entry, exactly the entry's namespaces may use it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use uturn_model::Name;
 /// The word for every namespace.
 const ANY: &str = "*";
 
-/// Which namespaces may use which load balancers.
+/// The namespaces that may use each load balancer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shares {
     namespaces: BTreeMap<String, BTreeSet<String>>,
@@ -24,7 +24,7 @@ pub struct Share {
     namespaces: BTreeSet<String>,
 }
 
-/// A text that is no entry.
+/// The error for a text that is not an entry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0}: expected LB=NAMESPACE[,NAMESPACE...] such as lb-9f3k2m1q=prod,shop; * is every namespace"
@@ -59,7 +59,7 @@ impl FromIterator<Share> for Shares {
 }
 
 impl Shares {
-    /// Whether a namespace may use a load balancer. Returns `None` if there is no entry for it.
+    /// Returns whether a namespace may use a load balancer, or `None` if there is no entry for it.
     pub fn allows(&self, balancer: &str, namespace: &str) -> Option<bool> {
         let allowed = self.namespaces.get(balancer)?;
         Some(allowed.contains(namespace) || allowed.contains(ANY))

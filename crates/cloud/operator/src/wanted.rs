@@ -1,7 +1,7 @@
-//! What the cluster's Services and Ingresses want of the API.
+//! The state that the cluster's Services and Ingresses want of the API.
 //!
-//! Which listeners, rules and targets they have, `uturn-lb` says; here are the API's names for
-//! them, and what users set on them.
+//! `uturn-lb` decides which listeners, rules and targets they have. This module translates these
+//! into the API's terms, and adds the settings of users.
 
 mod balancer;
 mod certificates;
@@ -29,52 +29,52 @@ use crate::environment::Environment;
 use crate::event::Event;
 use crate::ledger::Holder;
 
-/// What a cluster wants of the API.
+/// The state that a cluster wants of the API.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wanted {
     /// The load balancers.
     pub balancers: Vec<Balancer>,
-    /// The UIDs of objects whose load balancers are left as they are: those whose controller is
-    /// stopped, and those that ask for what cannot be.
+    /// The UIDs of objects whose load balancers are left as they are: objects whose controller is
+    /// stopped, and objects whose requests cannot be fulfilled.
     pub untouched: BTreeSet<String>,
-    /// The load balancers of the user that such objects name.
+    /// The users' load balancers that such objects name.
     pub untouched_existing: BTreeSet<String>,
-    /// What objects want of each load balancer of the user's, those first that are the oldest.
+    /// The claims of objects on each of the user's load balancers, the oldest object first.
     pub claims: BTreeMap<String, Vec<Claim>>,
-    /// What users are told.
+    /// The events for users.
     pub events: Vec<Event>,
 }
 
 /// A load balancer with the controllers' listeners.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Balancer {
-    /// The objects that it is for.
+    /// The objects that the load balancer is for.
     pub owners: Vec<OwnerNote>,
-    /// Which one it is.
+    /// The load balancer that is meant.
     pub place: Place,
-    /// How it behaves.
+    /// The settings of the whole load balancer.
     pub settings: BalancerSettings,
-    /// The object that says so, on a load balancer of the user's.
+    /// The object that the settings come from, on a load balancer of the user's.
     pub settings_of: Option<Holder>,
-    /// Its listeners.
+    /// The listeners.
     pub listeners: BTreeMap<ListenerKey, Wish>,
 }
 
-/// What a plan needs to know of an object.
+/// The properties of an object that a plan needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnerNote {
     /// The object.
     pub object: ObjectRef,
-    /// Its UID.
+    /// The UID of the object.
     pub uid: String,
-    /// Whether it is an Ingress.
+    /// Whether the object is an Ingress.
     pub is_ingress: bool,
-    /// The load balancer that it uses now, as its controller wrote it.
+    /// The load balancer that the object uses now, as its controller recorded it in an annotation.
     pub current: Option<String>,
 }
 
 impl OwnerNote {
-    /// The object as records have it.
+    /// Returns the object in the form of records.
     pub fn holder(&self) -> Holder {
         Holder { object: self.object.clone(), uid: self.uid.clone() }
     }
@@ -83,53 +83,54 @@ impl OwnerNote {
 /// A listener that is wanted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wish {
-    /// The object that has it.
+    /// The object that owns the listener.
     pub owner: ObjectRef,
     /// The listener.
     pub listener: Listener,
-    /// Whether something is missing without which it cannot be created. If it is there already,
-    /// it is kept in step.
+    /// Whether the listener cannot be created because something is missing. If the listener exists,
+    /// its changes are applied nevertheless.
     pub is_blocked: bool,
-    /// Whether the object that has it is left as it is: only rules of others are added and
-    /// changed.
+    /// Whether the owner is left as it is: then only rules of other objects are added and changed.
     pub is_kept: bool,
-    /// The rules that other Ingresses of the group have on it.
+    /// The owners of the rules that other Ingresses of the group have on the listener.
     pub rules_of: BTreeMap<RuleKey, ObjectRef>,
 }
 
 impl Wish {
-    /// Whether an object has the listener, or a rule on it.
+    /// Returns whether an object owns the listener, or a rule on it.
     pub fn is_for(&self, object: &ObjectRef) -> bool {
         self.owner == *object || self.rules_of.values().any(|other| other == object)
     }
 
-    /// The namespace of the object that has a rule, or the listener on layer 4. One namespace's
-    /// part of a call must not fail with another's, so that they have calls of their own.
+    /// Returns the namespace of the object that owns a rule, or without a rule the listener.
+    /// Changes for one namespace must not fail together with another's, so that they are separate
+    /// calls.
     pub(crate) fn namespace_of(&self, rule: Option<&RuleKey>) -> Option<&Name> {
         rule.map_or(&self.owner, |rule| self.owner_of(rule)).namespace.as_ref()
     }
 
-    /// The object that has a rule.
+    /// Returns the object that owns a rule.
     pub fn owner_of(&self, rule: &RuleKey) -> &ObjectRef {
         self.rules_of.get(rule).unwrap_or(&self.owner)
     }
 }
 
-/// Which load balancer is meant.
+/// The load balancer that is meant.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Place {
-    /// One of the controllers', which is created if it is not there.
+    /// A load balancer of the controllers, which is created if it does not exist.
     Own(Box<CreateLoadBalancerRequest>),
-    /// The user's with this id.
+    /// The user's load balancer with this id.
     Existing(String),
 }
 
-/// A cluster that is not known to be one of Tencent Cloud: its objects are not these controllers'.
+/// The error for a cluster that is not known to be one of Tencent Cloud, so that these controllers
+/// do not serve its objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the cluster is not known to be one of Tencent Cloud")]
 pub struct OtherCloud;
 
-/// What a cluster wants of the API. Objects of other controllers are left out.
+/// Returns the state that a cluster wants of the API. Objects of other controllers are left out.
 ///
 /// # Errors
 ///
@@ -138,8 +139,8 @@ pub fn wanted(cluster: &Cluster, environment: &Environment) -> Result<Wanted, Ot
     wanted_for(cluster, environment, |_| true)
 }
 
-/// What some of a cluster's objects want of the API. Objects that name the same load balancer
-/// have to be meant together.
+/// Returns the state that some of a cluster's objects want of the API. Objects that name the same
+/// load balancer must be passed together.
 ///
 /// # Errors
 ///
@@ -178,13 +179,13 @@ pub fn wanted_for(
     Ok(wanted)
 }
 
-/// The objects that the controllers serve.
+/// Returns the objects that the controllers serve.
 fn owners(cluster: &Cluster) -> impl Iterator<Item = Owner<'_>> {
     let services = cluster.services.values();
     let services = services
         .filter(|service| controller::is_judged(service) && service.load_balancer_class.is_none());
     let ingresses = cluster.ingresses.values();
-    // What another cloud's controller makes is not asked for here.
+    // Ingresses of other clouds' controllers are left out.
     let is_own = |ingress: &&Ingress| {
         controller::is_served_by_cloud(cluster, ingress) && ingress.product.is_none()
     };
@@ -192,7 +193,7 @@ fn owners(cluster: &Cluster) -> impl Iterator<Item = Owner<'_>> {
     services.map(Owner::Service).chain(ingresses.map(Owner::Ingress))
 }
 
-/// Translates objects, and collects events.
+/// The translator of objects, which also collects events.
 struct Maker<'a> {
     cluster: &'a Cluster,
     environment: &'a Environment,

@@ -9,13 +9,13 @@ use super::MAX_BYTES;
 use crate::cure::{Case, Cure, TrialBase, cures};
 use crate::{CureTitle, Example, Finding, Untried, WhyUntried};
 
-/// Cures are tried on at most this many findings.
+/// The maximum number of findings on which cures are tried.
 const MAX_FINDINGS: usize = 40;
-/// At most this many clients are tried as an example of a finding.
+/// The maximum number of clients that are tried as the example of a finding.
 const MAX_CLIENTS: usize = 20;
 
-/// Tries cures on the findings with these indices and gives them the titles of the cures that
-/// work. Other findings keep the cures that a walk confirmed, and say why no others were tried.
+/// Tries cures on the findings with these indices and gives them the titles of the cures that work.
+/// Other findings keep the cures that a walk confirmed, and state why no others were tried.
 ///
 /// Returns all cures that were tried, in the order of the indices; none for a finding on which
 /// none were tried.
@@ -61,12 +61,13 @@ fn try_one(base: &TrialBase<'_>, finding: &Finding) -> Option<Vec<Cure>> {
     Some(cures)
 }
 
-/// Whether there are manifests to edit, and not too much of them.
+/// Returns whether there are manifests to edit, and not too many bytes of them.
 fn is_editable(manifests: &Manifests) -> bool {
     (1..=MAX_BYTES).contains(&manifests.bytes())
 }
 
-/// The cures that work for a flow. Empty if there are no manifests to edit, or too long ones.
+/// Returns the cures that work for a flow. Empty if there are no manifests to edit, or if they are
+/// too long.
 ///
 /// # Errors
 /// Returns an error if the flow cannot be walked.
@@ -83,7 +84,7 @@ pub fn cures_of_flow(
     Ok(titles(&cures(&TrialBase::new(manifests, &engine), &case)))
 }
 
-/// The titles of the cures that work.
+/// Returns the titles of the cures that work.
 pub fn titles(cures: &[Cure]) -> Vec<CureTitle> {
     cures.iter().filter(|cure| cure.is_offered()).map(title).collect()
 }
@@ -92,8 +93,8 @@ fn title(cure: &Cure) -> CureTitle {
     CureTitle { name: cure.name, text: cure.title.clone() }
 }
 
-/// The case that a finding gives to cure. Returns `None` if the finding is not about a flow or
-/// health checks.
+/// Returns the case of a finding that is to be cured. Returns `None` if the finding is not about a
+/// flow or health checks.
 ///
 /// # Errors
 /// Returns an error if the flow of the finding cannot be walked.
@@ -109,8 +110,8 @@ pub fn case_of<'a>(
     flow.map(|flow| Case::flow(manifests, engine, flow)).transpose()
 }
 
-/// A flow that shows a finding: if possible from a pod of the object's own namespace that uses
-/// the cluster's DNS. Returns `None` if the finding was not seen in a flow.
+/// Returns a flow that shows a finding: if possible from a pod of the object's own namespace that
+/// uses the cluster's DNS. Returns `None` if the finding was not seen in a flow.
 pub fn failing_flow(engine: &Engine<'_>, finding: &Finding) -> Option<Flow> {
     let flow = finding.example.flow()?;
     if !matches!(finding.example, Example::Scanned(_)) {
@@ -128,7 +129,7 @@ pub fn failing_flow(engine: &Engine<'_>, finding: &Finding) -> Option<Flow> {
     let is_at_home =
         |name: &NamespacedName| Some(&name.namespace) == finding.subject.namespace.as_ref();
     let from = |pod: &NamespacedName| Flow { from: Client::Pod(pod.clone()), ..flow.clone() };
-    // A finding of several targets has clients that reach this one well.
+    // A finding of several targets has clients that do not fail at this one.
     let walked = engine.with_met_services();
     let fails = |pod: &&NamespacedName| {
         walked.verdicts(&from(pod)).is_ok_and(|all| !all.iter().all(Verdict::is_fine))

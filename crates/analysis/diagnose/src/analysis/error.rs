@@ -1,4 +1,4 @@
-//! Why a cluster cannot be analysed.
+//! The reasons why a cluster cannot be analysed.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use uturn_path::WalkError;
 
 use super::{IgnoreError, MAX_FLOWS};
 
-/// Why a cluster cannot be analysed.
+/// The reason why a cluster cannot be analysed.
 #[derive(Debug, Error)]
 pub enum AnalysisError {
     /// Flows cannot be walked.
@@ -16,12 +16,12 @@ pub enum AnalysisError {
     /// Annotations that ignore findings cannot be understood.
     #[error("{}", lines(.0))]
     Ignore(Vec<IgnoreError>),
-    /// The namespace that was asked for has nothing to call.
+    /// The requested namespace has nothing to call.
     #[error("namespace {namespace:?} has no Service and no Ingress; these have: {}", .others.join(", "))]
     NothingIn {
         /// The namespace.
         namespace: String,
-        /// Those that have something.
+        /// The namespaces that have something to call.
         others: Vec<String>,
     },
     /// There are too many flows to walk each by itself.

@@ -1,5 +1,5 @@
-//! Annotations that ignore findings: `uturn.dev/ignore: "UT101: reason"`, several separated by
-//! commas or on lines of their own.
+//! Reads annotations that ignore findings: `uturn.dev/ignore: "UT101: reason"`, with several
+//! entries separated by commas or on separate lines.
 
 use thiserror::Error;
 use uturn_model::{Cluster, Labels, ObjectKind, ObjectRef, Origin, Text};
@@ -9,11 +9,11 @@ use crate::{Code, Finding};
 
 pub(super) const ANNOTATION: &str = "uturn.dev/ignore";
 
-/// What the annotations of a cluster ignore.
+/// The findings that annotations of a cluster ignore.
 #[derive(Debug, Default)]
 pub struct IgnoreRules(Vec<IgnoreRule>);
 
-/// One code that an object's annotation ignores.
+/// A code that an object's annotation ignores.
 #[derive(Debug)]
 struct IgnoreRule {
     object: ObjectRef,
@@ -21,7 +21,7 @@ struct IgnoreRule {
     reason: Text,
 }
 
-/// An annotation that cannot be understood.
+/// The error that an annotation cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{origin}: {object}: {annotation}: {why}", annotation = ANNOTATION)]
 pub struct IgnoreError {
@@ -34,7 +34,7 @@ impl IgnoreRules {
     /// Reads the annotations of all objects that findings can be about.
     ///
     /// # Errors
-    /// Returns every entry that has no known code or no reason.
+    /// Returns each entry that has no known code or no reason.
     pub fn read(cluster: &Cluster) -> Result<Self, Vec<IgnoreError>> {
         let mut rules = Vec::new();
         let mut errors = Vec::new();
@@ -56,13 +56,13 @@ impl IgnoreRules {
         if errors.is_empty() { Ok(Self(rules)) } else { Err(errors) }
     }
 
-    /// Why a finding is ignored. Returns `None` if no annotation ignores it.
+    /// Returns why a finding is ignored. Returns `None` if no annotation ignores it.
     pub(super) fn reason(&self, finding: &Finding) -> Option<Suppression> {
         let rule = self.0.iter().find(|rule| rule.matches(finding))?;
         Some(Suppression::Ignored { reason: rule.reason.clone() })
     }
 
-    /// The rules that match none of these findings.
+    /// Iterates over the rules that match none of these findings.
     pub(super) fn unused<'f>(
         &self,
         findings: impl Iterator<Item = &'f Finding> + Clone,
@@ -78,7 +78,7 @@ impl IgnoreRule {
     }
 }
 
-/// The objects that findings can be about and that have annotations.
+/// Iterates over the objects that findings can be about, with their annotations.
 fn annotated(cluster: &Cluster) -> impl Iterator<Item = (ObjectRef, &Labels, &Origin)> {
     let services = cluster.services.values();
     let services =
@@ -92,8 +92,8 @@ fn annotated(cluster: &Cluster) -> impl Iterator<Item = (ObjectRef, &Labels, &Or
     services.chain(ingresses).chain(nodes)
 }
 
-/// The entries of an annotation. An entry ends at the end of its line, or before a comma that a
-/// code follows: reasons may have commas.
+/// Returns the entries of an annotation. An entry ends with its line, or before a comma that is
+/// followed by a code: reasons may have commas.
 fn entries(text: &str) -> Vec<&str> {
     let mut all = Vec::new();
     for line in text.lines() {

@@ -4,22 +4,22 @@ use std::path::PathBuf;
 
 use uturn_snapshot::{Fault, Loaded, Manifests};
 
-/// Manifests longer than this (in bytes) are not edited, read and walked again for every finding
+/// The maximum size of manifests, in bytes, that are edited, read and walked again for each finding
 /// of a scan.
 pub const MAX_BYTES: usize = 1 << 20;
 
-/// What was read.
+/// The manifests and the cluster that were read.
 #[derive(Debug)]
 pub struct Input {
     /// The texts, to be edited by cures. Empty if they were too long to keep.
     pub manifests: Manifests,
-    /// The cluster, and how many objects of each kind there are.
+    /// The cluster, and the number of objects of each kind.
     pub loaded: Loaded,
 }
 
 impl Input {
-    /// Reads files, folders and bundles. Texts of more than `most_bytes` in all are not kept.
-    /// `is_complete` says that what they do not contain does not exist.
+    /// Reads files, folders and bundles. Texts of more than `most_bytes` in total are not kept.
+    /// `is_complete` states that objects which they do not contain do not exist.
     ///
     /// # Errors
     /// Returns every fault of all files.
@@ -33,10 +33,10 @@ impl Input {
         Self::of(gathered.complete_if(is_complete), faults, most_bytes)
     }
 
-    /// Reads texts that are there already. Texts of more than `most_bytes` in all are not kept.
+    /// Reads texts that are in memory. Texts of more than `most_bytes` in total are not kept.
     ///
     /// # Errors
-    /// Returns every fault of all texts, and those that are known already.
+    /// Returns every fault of all texts, including the known ones.
     pub fn of(
         gathered: Manifests,
         mut faults: Vec<Fault>,
@@ -61,13 +61,13 @@ impl Input {
         }
     }
 
-    /// Whether there was no object at all.
+    /// Returns whether there was no object at all.
     pub fn is_empty(&self) -> bool {
         self.loaded.seen.is_empty() && self.loaded.cluster.skipped.is_empty()
     }
 }
 
-/// If a single Scenario is all there is, its largest case is the cluster: edits are of that case.
+/// Selects the largest case if a single Scenario is all there is, so that edits apply to that case.
 fn of_only_scenario(manifests: Manifests, loaded: &Loaded) -> Manifests {
     let is_alone = loaded.seen.keys().all(|kind| &**kind == "Scenario");
     let [scenario] = loaded.scenarios.as_slice() else { return manifests };

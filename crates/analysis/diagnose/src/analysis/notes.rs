@@ -1,4 +1,4 @@
-//! What the user should know about the analysis itself.
+//! Notes about the analysis itself.
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ use uturn_scan::ScanResult;
 use super::ignore::{ANNOTATION, IgnoreRules};
 use crate::{Code, Finding};
 
-/// Something about the analysis that is no finding.
+/// A note about the analysis that is not a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// The cluster is too large to look at each mode of kube-proxy, and nothing states its mode.
+    /// The cluster is too large to examine each mode of kube-proxy, and nothing states its mode.
     OneModeOnly(ProxyMode),
     /// There are targets, but no client could call them.
     NoFlows,
-    /// An annotation ignores a code that the object has no finding of.
+    /// An annotation ignores a code of which the object has no finding.
     IgnoresNothing {
         /// The object.
         object: ObjectRef,
@@ -44,7 +44,7 @@ impl fmt::Display for Note {
     }
 }
 
-/// The notes on an analysis.
+/// Returns the notes on an analysis.
 pub(super) fn of<'f>(
     cluster: &Cluster,
     scanned: &[ScanResult],
@@ -61,7 +61,7 @@ pub(super) fn of<'f>(
     notes
 }
 
-/// Whether a cluster has anything that can be called.
+/// Returns whether a cluster has anything that can be called.
 pub(super) fn has_targets(cluster: &Cluster) -> bool {
     !cluster.services.is_empty() || !cluster.ingresses.is_empty()
 }

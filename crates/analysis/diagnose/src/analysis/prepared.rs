@@ -1,4 +1,4 @@
-//! A cluster that is analysed again and again while its objects change.
+//! A cluster that is analysed repeatedly while its objects change.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use uturn_snapshot::Manifests;
 
 use super::{Analysis, AnalysisError, Options, analyze_knowing};
 
-/// A cluster that is analysed again and again while its objects change: what a server or a webhook
-/// holds between two analyses. It walks only what a change can have an effect on, and what it
-/// returns is what [`analyze`](super::analyze) returns for the same objects.
+/// A cluster that is analysed repeatedly while its objects change, which a server or a webhook
+/// holds between two analyses. It walks only what a change can affect, and its result is the one
+/// that [`analyze`](super::analyze) returns for the same objects.
 ///
-/// It keeps what the walks of the last analysis found, and no object.
+/// It keeps the results of the last analysis's walks, and no object.
 #[derive(Debug, Default)]
 pub struct PreparedCluster {
     known: Arc<KnownWalks>,
@@ -23,7 +23,7 @@ impl PreparedCluster {
     /// Analyses the cluster as it is now.
     ///
     /// # Errors
-    /// As [`analyze`](super::analyze).
+    /// Returns the same errors as [`analyze`](super::analyze).
     pub fn analyze(
         &mut self,
         manifests: &Manifests,
@@ -35,7 +35,7 @@ impl PreparedCluster {
         analysis
     }
 
-    /// How much the last analysis walked, and how much was known.
+    /// Returns how much the last analysis walked, and how much was known.
     pub fn counts(&self) -> WalkCounts {
         self.counts
     }

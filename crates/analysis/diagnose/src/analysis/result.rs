@@ -19,36 +19,36 @@ pub struct Analysis {
     pub findings: Vec<Finding>,
     /// The findings grouped by cause.
     pub groups: Vec<Group>,
-    /// What each finding rests on, in the order of the findings. Empty with
-    /// [`Detail::Findings`]; with [`Detail::InFull`], entries of other findings are empty.
+    /// The evidence of each finding, in the order of the findings. Empty with [`Detail::Findings`];
+    /// with [`Detail::InFull`], entries of findings that are not shown in full are empty.
     pub evidence: Vec<Vec<Observation>>,
-    /// Where the object of each finding is written, in the order of the findings.
+    /// The origin of each finding's object, in the order of the findings.
     pub origins: Vec<Origin>,
-    /// More about the findings that are shown in full, by their indices. Empty unless
+    /// Details of the findings that are shown in full, by their indices. Empty unless
     /// [`Detail::InFull`] was asked for.
     pub in_full: BTreeMap<usize, InFull>,
     /// The findings that do not count.
     pub suppressed: Vec<Suppressed>,
-    /// How many flows were looked at.
+    /// The numbers of examined flows.
     pub flows: FlowCounts,
-    /// Pods on nodes that have no address yet, in order of their names: their calls are not judged.
+    /// The pods on nodes that have no address yet, ordered by name. Their calls are not judged.
     pub without_address: Vec<NamespacedName>,
-    /// Calls that are not judged for other reasons than an object of the cluster's that is not.
+    /// Calls that are not judged for other reasons than an unjudged object of the cluster.
     pub unjudged: Vec<Unjudged>,
-    /// Assumptions that the result rests on.
+    /// The assumptions on which the result rests.
     pub supposed: Vec<Assumption>,
-    /// What the user should know about the analysis itself.
+    /// Notes about the analysis itself.
     pub notes: Vec<Note>,
 }
 
-/// More about one finding.
+/// Details of one finding.
 #[derive(Clone, Debug, Default)]
 pub struct InFull {
-    /// The flow that shows it.
+    /// The flow that shows the finding.
     pub flow: Option<Flow>,
     /// The verdicts on that flow, with every hop.
     pub verdicts: Vec<Verdict>,
-    /// All cures that were tried, the ones that work first.
+    /// All cures that were tried, those that work first.
     pub cures: Vec<Cure>,
 }
 
@@ -57,23 +57,23 @@ pub struct InFull {
 pub struct Suppressed {
     /// The finding.
     pub finding: Finding,
-    /// Where its object is written.
+    /// The origin of the finding's object.
     pub origin: Origin,
-    /// Why it does not count.
+    /// The reason why the finding does not count.
     pub why: Suppression,
 }
 
-/// Why a finding does not count.
+/// The reason why a finding does not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Suppression {
-    /// An annotation of its object says so.
+    /// An annotation of the object ignores the finding.
     Ignored {
         /// The reason that the annotation gives.
         reason: Text,
     },
-    /// It was there before.
+    /// The finding was known before.
     Known {
-        /// The list that has it.
+        /// The list that contains the finding.
         baseline: Text,
     },
 }
@@ -87,15 +87,15 @@ impl fmt::Display for Suppression {
     }
 }
 
-/// How many flows a scan looked at. Pods of one node that are treated alike are one client,
-/// unless they are endpoints of the target.
+/// The numbers of flows that a scan examined. Pods of one node that are treated alike are one
+/// client, unless they are endpoints of the target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowCounts {
-    /// All of them.
+    /// All flows.
     pub all: usize,
-    /// How many are answered at once.
+    /// Flows that are answered at once.
     pub fine: usize,
-    /// How many cannot be judged.
+    /// Flows that cannot be judged.
     pub open: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Why calls are not judged that no unjudged object accounts for.
+//! Finds the reasons for unjudged calls that are not due to an unjudged object.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use uturn_model::{Evidence, ObjectRef, Text, Unjudged, Unknown, Verdict};
 use uturn_path::WalkError;
 use uturn_scan::{ScanResult, Scanner, open_rule};
 
-/// At most this many calls are walked again for their reason.
+/// The maximum number of calls that are walked again to find their reason.
 const MAX_EXPLAINED: usize = 50;
 
 pub(super) fn of(
@@ -48,7 +48,7 @@ pub(super) fn of(
     Ok(unjudged.collect())
 }
 
-/// What is not known of the first route that ends in it.
+/// Returns the last unknown step of the first route with an unknown outcome.
 fn unknown_step(verdicts: &[Verdict]) -> Option<&Step> {
     let mut routes = verdicts.iter().flat_map(|verdict| &verdict.routes);
     let route = routes.find(|route| route.outcome.is_unknown())?;

@@ -1,4 +1,4 @@
-//! Pods of different nodes that cannot reach each other.
+//! Checks whether pods of different nodes can reach each other.
 
 use uturn_model::{Client, Destination, Flow, Node, Pod, Port, Protocol};
 use uturn_path::Engine;
@@ -61,7 +61,7 @@ pub(super) fn check(engine: &Engine<'_>) -> Checklist {
     Checklist { subject: "pods of different nodes".to_owned(), checks }
 }
 
-/// A pod on each node that listens somewhere.
+/// Returns a pod on each node that listens on a port.
 fn servers<'a>(engine: &Engine<'a>) -> Vec<(&'a Pod, Port)> {
     let mut found: Vec<(&Pod, Port)> = Vec::new();
     for pod in engine.cluster().pods.values() {

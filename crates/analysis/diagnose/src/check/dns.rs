@@ -1,4 +1,4 @@
-//! Names that do not resolve: from the pod's side to CoreDNS.
+//! Checks the resolution of names: from the pod's side to CoreDNS.
 
 use uturn_model::pod::DnsPolicy;
 use uturn_model::wording::some_of;
@@ -134,7 +134,7 @@ fn corefile(engine: &Engine<'_>) -> Check {
     }
 }
 
-/// A Service's name, asked from every node.
+/// Checks whether a Service's name resolves on each node.
 fn resolves(engine: &Engine<'_>) -> Check {
     let what = "the name of a Service leads to it";
     let cluster = engine.cluster();

@@ -1,4 +1,4 @@
-//! An Ingress that cannot be reached.
+//! Checks an Ingress.
 
 use std::net::SocketAddr;
 
@@ -48,7 +48,7 @@ pub(super) fn check(engine: &Engine<'_>, ingress: &Ingress) -> Checklist {
         None => lb_group(engine, ingress),
     });
     checks.extend(backends(engine, ingress));
-    // Connections are led on without a look at hosts and paths.
+    // Connections are forwarded without reading hosts and paths.
     checks.extend((!passes).then(|| rules(ingress)));
     let (port, _) = controller::ingress_listens(engine.cluster(), ingress);
     let is_open = ingress.unjudged.contains(&Unknown::Backends);
@@ -61,7 +61,7 @@ pub(super) fn check(engine: &Engine<'_>, ingress: &Ingress) -> Checklist {
     Checklist { subject, checks }
 }
 
-/// What serves an Ingress that is not judged.
+/// Describes what serves an Ingress that is not judged.
 fn what_serves(unknown: &Unknown) -> String {
     let server = match unknown {
         Unknown::Controller(name) | Unknown::ServiceProxy(name) => name.to_string(),
@@ -79,7 +79,7 @@ fn what_serves(unknown: &Unknown) -> String {
     format!("{server} serves it, and what it does is not modelled")
 }
 
-/// The load balancer's own security group.
+/// Checks the load balancer's own security group.
 fn lb_group(engine: &Engine<'_>, ingress: &Ingress) -> Check {
     let (port, _) = controller::ingress_listens(engine.cluster(), ingress);
     let what = format!("the load balancer's security group lets {port} in");
@@ -169,7 +169,7 @@ fn backends(engine: &Engine<'_>, ingress: &Ingress) -> Vec<Check> {
     all
 }
 
-/// What is asked for and no rule names is answered with 404.
+/// Lists the hosts and paths of the rules: a request that matches no rule is answered with 404.
 fn rules(ingress: &Ingress) -> Check {
     let what = "the rules name every host and path that is asked for (else 404)";
     let mut check = Check::unknown(what, "what clients ask for is not known here");
@@ -200,7 +200,7 @@ fn targets(ingress: &Ingress) -> Vec<Destination> {
     rules.collect()
 }
 
-/// Pods call the Ingress: the way that loops.
+/// Checks calls from pods to the Ingress, which may loop.
 fn calls(engine: &Engine<'_>, ingress: &Ingress) -> Check {
     let mut flows = Vec::new();
     for pod in a_pod_on_each(engine) {

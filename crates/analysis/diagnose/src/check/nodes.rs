@@ -1,4 +1,4 @@
-//! Every node by itself: what the kernel, the security groups and kube-proxy are set to.
+//! Checks each node by itself: the settings of its kernel, security groups and kube-proxy.
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ use super::{Check, Checklist, State};
 use crate::nodes::{self, Answer, Question};
 use crate::{Code, cloud};
 
-/// The range of NodePorts that the cloud's documentation opens in firewalls.
+/// Returns the range of NodePorts that the cloud's documentation opens in firewalls.
 pub(super) fn node_ports(cluster: &Cluster) -> (u16, u16) {
     (30_000, cloud::last_node_port(cluster))
 }
@@ -41,7 +41,7 @@ pub(super) fn check(engine: &Engine<'_>, node: &Node) -> Checklist {
     checks.push(rp_filter(engine, node));
     checks.push(firewall(cluster, node));
     checks.push(programmed(engine, node));
-    // What a capture answers takes the place of what Facts state.
+    // Answers from a capture replace those from Facts.
     checks.retain(|check| {
         let is_answered = |own: &Check| own.what == check.what && own.state != State::Unknown;
         !captured.iter().any(is_answered)
@@ -52,10 +52,10 @@ pub(super) fn check(engine: &Engine<'_>, node: &Node) -> Checklist {
     Checklist { subject: format!("node/{}", node.name), checks }
 }
 
-/// At most this many differences are shown.
+/// The maximum number of differences that are shown.
 const SHOWN: usize = 5;
 
-/// A question about a node's capture as a line of the list.
+/// Converts a question about a node's capture to a check.
 fn answered(question: Question) -> Check {
     let differences = match question.answer {
         Answer::Agrees(by) => return Check::ok(question.what, by),
@@ -104,8 +104,8 @@ fn version(engine: &Engine<'_>, node: &Node) -> Check {
     }
 }
 
-/// Whether a node's groups let ports in from any address. Returns `None` if the groups are not
-/// known.
+/// Returns whether a node's groups let in ports from any address. Returns `None` if the groups are
+/// not known.
 pub(super) fn group_lets_in(
     engine: &Engine<'_>,
     node: &Node,
@@ -123,7 +123,7 @@ fn groups_let(
     let names = node.security_groups.as_ref()?;
     let known = &engine.cluster().security_groups;
     let groups: Vec<_> = names.iter().map(|name| known.get(name)).collect::<Option<_>>()?;
-    // Only where a rule begins or ends can the answer change.
+    // The answer can only change where the ports of a rule begin or end.
     let rules: Vec<&SecurityRule> = groups.iter().flat_map(|group| &group.inbound).collect();
     let edges = rules.iter().filter_map(|rule| rule.ports);
     let mut ports: Vec<u16> = edges
@@ -190,7 +190,7 @@ fn rp_filter(engine: &Engine<'_>, node: &Node) -> Check {
     }
 }
 
-/// Rules of the node's own, and above all those that stop health checks.
+/// Checks the node's own rules, above all those that stop health checks.
 fn firewall(cluster: &Cluster, node: &Node) -> Check {
     let probes = cloud::words(cluster).probes;
     let what = format!("no firewall on the node stops {probes} or NodePorts");

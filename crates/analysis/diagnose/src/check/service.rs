@@ -1,4 +1,4 @@
-//! A Service that cannot be reached: first from outside, then from inside.
+//! Checks a Service: first from outside, then from inside.
 
 mod inside;
 mod outside;
@@ -38,12 +38,12 @@ pub(super) fn check(engine: &Engine<'_>, service: &Service) -> Checklist {
     Checklist { subject: format!("svc/{}", service.name), checks }
 }
 
-/// Whether the input does not determine the Service's endpoints.
+/// Returns whether the Service's endpoints are not known from the input.
 pub(super) fn lacks_endpoints(service: &Service) -> bool {
     service.unjudged.contains(&Unknown::Endpoints)
 }
 
-/// A call from a pod of each node that has an address of the family.
+/// Returns calls from a pod of each node that has an address of the family.
 pub(super) fn from_each(engine: &Engine<'_>, to: &Destination, protocol: Protocol) -> Vec<Flow> {
     let has_family = |pod: &&Pod| match to {
         Destination::Address(at) => pod.address(Family::of(at.ip())).is_some(),

@@ -1,11 +1,12 @@
-//! Whether a Service's own name leads to its address.
+//! Checks whether a Service's own name resolves to its address.
 
 use uturn_model::{Flow, Service};
 use uturn_path::Engine;
 
 use super::{Check, trace_of};
 
-/// A failed check, if a name leads somewhere else, as where a search domain answers every name.
+/// Returns a failed check if a name resolves to another address, as with a search domain that
+/// answers every name.
 pub(super) fn leads_elsewhere(
     engine: &Engine<'_>,
     what: &str,

@@ -1,5 +1,6 @@
 //! Cures by an annotation that the controller of a load balancer reads. The cloud's folder states
-//! them; here is decided which of them a case wants, and what has to hold in this cluster.
+//! the annotations; this module decides which of them a case needs, and what must hold in this
+//! cluster.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -48,13 +49,13 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     }
     let bypasses = [Mechanism::TlsBypassed, Mechanism::ProxyHeader, Mechanism::NoEndpoint];
     let is_bypassed = bypasses.into_iter().any(|mechanism| case.has(mechanism));
-    // The cluster address has nothing to do with the load balancer.
+    // Calls to the cluster IP do not use the load balancer.
     let is_to_balancer =
         !matches!(case.walked().map(|flow| &flow.to), Some(Destination::Service(..)));
     if is_bypassed && is_to_balancer && case.is_from_inside() {
         all.extend(annotated.calls_from_inside());
     }
-    // Without probes it sends to nodes without an endpoint too.
+    // Without health checks, the load balancer sends to nodes without an endpoint too.
     if case.has(Mechanism::NoEndpoint) && annotated.listener.profile.health_check.is_none() {
         all.extend(annotated.proposals(Want::HealthChecks, "health-checks", 20));
     }
@@ -64,14 +65,14 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     all
 }
 
-/// The Service that has the load balancer on the way, and the product that this is.
+/// The Service of the load balancer on the way, and the load balancer's product.
 struct AnnotatedService<'c, 'a> {
     case: &'c Case<'a>,
     service: &'a Service,
     listener: Listener,
     product: &'static dyn Product,
     remedies: cloud::Remedies,
-    /// A name that stands for one of the user's own.
+    /// A placeholder for a host name of the user's own.
     name: String,
 }
 
@@ -88,7 +89,7 @@ impl<'c, 'a> AnnotatedService<'c, 'a> {
         Some(Self { case, service, listener: listener.clone(), product, remedies, name })
     }
 
-    /// What the cloud has for something that is wanted.
+    /// Returns the cloud's remedies for a goal as proposals.
     fn proposals(&self, want: Want, name: &'static str, rank: u8) -> Vec<Proposal> {
         let all = (self.remedies)(self.service, want, &self.name);
         all.iter().map(|remedy| self.proposal(remedy, name, rank)).collect()
@@ -119,7 +120,7 @@ impl<'c, 'a> AnnotatedService<'c, 'a> {
         self.with_status(made, remedy.status)
     }
 
-    /// What the controller then writes into the status, and controllers of Ingresses copy.
+    /// Adds the status that the controller then writes, and that controllers of Ingresses copy.
     fn with_status(&self, mut made: Proposal, status: NewStatus) -> Proposal {
         let addresses: Vec<IpAddr> =
             self.service.load_balancer.iter().filter_map(|entry| entry.ip).collect();
@@ -172,7 +173,7 @@ impl<'c, 'a> AnnotatedService<'c, 'a> {
         made
     }
 
-    /// Has health checks ask for a page that targets have.
+    /// Proposes that health checks ask for a page that targets have.
     fn other_page(&self) -> Option<Proposal> {
         let mut ports = self.service.ports.iter();
         let port = ports.find(|port| port.port == self.listener.port)?;
@@ -203,7 +204,7 @@ impl<'c, 'a> AnnotatedService<'c, 'a> {
         all.into_iter().map(with).collect()
     }
 
-    /// Nothing relies on the client's address.
+    /// Adds the condition that nothing relies on the client's address.
     fn needs_no_source(&self, made: Proposal) -> Proposal {
         let made = self.without_ranges(made);
         match self.service.external_policy {
@@ -216,7 +217,8 @@ impl<'c, 'a> AnnotatedService<'c, 'a> {
         }
     }
 
-    /// Ranges of sources would be compared with the load balancer's own address.
+    /// Adds the condition that there are no source ranges: these would be compared with the load
+    /// balancer's own address.
     fn without_ranges(&self, made: Proposal) -> Proposal {
         let ranges: Vec<String> = self.service.source_ranges.iter().map(IpNet::to_string).collect();
         made.when(
@@ -232,7 +234,7 @@ impl<'c, 'a> AnnotatedService<'c, 'a> {
         )
     }
 
-    /// The servers behind the listener read a header.
+    /// Adds the condition that the servers behind the listener read a PROXY header.
     fn reads_header(&self, made: Proposal) -> Proposal {
         let cluster = self.case.cluster();
         let what = "the servers accept a PROXY header";
@@ -272,7 +274,7 @@ impl<'c, 'a> AnnotatedService<'c, 'a> {
             Some(ip) => format!("{ip} is none: the load balancer has no way to it"),
             None => format!("all endpoints are in {}", words_of(&ranges.value)),
         };
-        // Addresses out of a node's own range are routed in the cluster alone.
+        // Addresses in a node's own range are only routed within the cluster.
         let is_of_node = |ip: &IpAddr| {
             let mut ranges = cluster.nodes.values().flat_map(|node| &node.pod_cidrs);
             ranges.any(|net| net.contains(ip))

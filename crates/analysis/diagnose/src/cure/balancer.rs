@@ -1,4 +1,4 @@
-//! Cures at the load balancer: replace the source, probe from elsewhere.
+//! Cures at the load balancer: replace the source, or send health checks from another address.
 
 use uturn_clouds::cloud::{self, OverridesObject, Owner};
 use uturn_model::lb::{Layer, ProbeSource, Source, TargetKind};
@@ -24,20 +24,20 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     all
 }
 
-/// Where users set properties of a listener: the object that they are in.
+/// The object in which users set properties of a listener.
 struct OverridesLocation {
     owner: ObjectRef,
     overrides: ObjectRef,
-    /// How that object is written where it does not exist.
+    /// The form of the object, with which it is created if it does not exist.
     object: &'static OverridesObject,
-    /// The annotation that the owner needs for it.
+    /// The annotation that the owner needs so that the object has an effect.
     switch: Option<&'static str>,
 }
 
-/// The place for the listener of a case. Returns `None` if its cloud has no such objects.
+/// Returns the object for the listener of a case. Returns `None` if the cloud has no such objects.
 fn location(case: &Case<'_>) -> Option<OverridesLocation> {
     let (_, listener) = case.listener()?;
-    // A listener that several objects share is its first owner's.
+    // A listener that several objects share belongs to the first of them.
     let owner = listener.rules.first()?.owner.clone();
     let name = NamespacedName::new(owner.namespace.as_ref()?.as_str(), &owner.name).ok()?;
     let cluster = case.cluster();
@@ -52,7 +52,7 @@ fn location(case: &Case<'_>) -> Option<OverridesLocation> {
     Some(OverridesLocation { owner, overrides, object, switch: location.switch })
 }
 
-/// Sets a property of a listener in the object for it, which is made where it is missing.
+/// Sets a property of a listener in its object, which is created if it does not exist.
 fn configure(
     case: &Case<'_>,
     mut made: Proposal,
@@ -98,7 +98,7 @@ fn configure(
     made.edit(location.overrides.clone(), way, change)
 }
 
-/// The source replaced by the load balancer, on layer 7.
+/// Proposes that the load balancer replaces the source, on layer 7.
 fn snat(case: &Case<'_>) -> Option<Proposal> {
     let (balancer, listener) = case.listener()?;
     let is_l7 = listener.protocol.layer() == Layer::L7;
@@ -136,7 +136,7 @@ fn snat(case: &Case<'_>) -> Option<Proposal> {
     Some(let_in(case, made))
 }
 
-/// The targets' security groups have to let the load balancer's own range in.
+/// Adds that the targets' security groups must let in the load balancer's own range.
 fn let_in(case: &Case<'_>, mut made: Proposal) -> Proposal {
     let cluster = case.cluster();
     let Some((_, listener)) = case.listener() else { return made };
@@ -189,7 +189,8 @@ fn let_in(case: &Case<'_>, mut made: Proposal) -> Proposal {
     made.costs(format!("{} shuts that range out: a rule is added first", shut.join(", ")))
 }
 
-/// Health checks from the range that the cloud reserves for them instead of the load balancer's own address.
+/// Proposes health checks from the range that the cloud reserves for them, rather than from the
+/// load balancer's own address.
 fn probe_source(case: &Case<'_>) -> Option<Proposal> {
     let (balancer, listener) = case.listener()?;
     let check = listener.profile.health_check.as_ref()?;

@@ -1,4 +1,4 @@
-//! What is to be cured: a flow or health checks, with the Service and load balancer concerned.
+//! The failure to be cured: a flow or health checks, with the Service and load balancer concerned.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -16,7 +16,7 @@ use super::CaseState;
 use super::destination::{Aim, aim};
 use crate::Code;
 
-/// What fails.
+/// The flow or health checks that fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// A flow.
@@ -25,20 +25,20 @@ pub enum Subject {
     Probes(SocketAddr, Protocol),
 }
 
-/// Something to cure.
+/// A failure to be cured.
 pub struct Case<'a> {
-    /// The texts that the cluster is.
+    /// The texts of the cluster.
     pub manifests: &'a Manifests,
-    /// The engine over it.
+    /// The engine over the cluster.
     pub engine: &'a Engine<'a>,
-    /// What fails.
+    /// The flow or health checks that fail.
     pub subject: Subject,
-    /// Its state before any edit.
+    /// The state before any edit.
     pub before: CaseState,
-    /// Why it fails.
+    /// The mechanisms of the failure.
     pub mechanisms: Vec<Mechanism>,
     pub(crate) aim: Aim,
-    /// Whether replies go astray because a bridge hides them from rules.
+    /// Whether replies bypass the load balancer because a bridge hides them from rules.
     pub(super) is_reply_unseen: bool,
 }
 
@@ -88,9 +88,9 @@ impl<'a> Case<'a> {
         Ok(Self { manifests, engine, subject, before, mechanisms, aim, is_reply_unseen: false })
     }
 
-    /// The codes of what is wrong.
+    /// Returns the codes of the failure.
     pub fn codes(&self) -> BTreeSet<Code> {
-        // Behind a controller in the cluster, the load balancer is a Service's.
+        // Behind a controller in the cluster, the load balancer belongs to a Service.
         let called = match self.walked().map(|flow| &flow.to) {
             Some(Destination::Ingress { .. }) => Some(ObjectKind::Ingress),
             _ => self.owner_kind(),
@@ -98,7 +98,7 @@ impl<'a> Case<'a> {
         let kind = called.unwrap_or(ObjectKind::Service);
         let of = |mechanism: &Mechanism| Code::of_reply(*mechanism, kind, self.is_reply_unseen);
         match self.before {
-            // Health checks that die are one finding, whatever stops them.
+            // Failing health checks are one finding, whatever stops them.
             CaseState::Probes { .. } if !self.before.is_fine() => {
                 BTreeSet::from([Code::of_checks(&self.mechanisms)])
             }
@@ -106,12 +106,12 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// What asked for the load balancer on the way.
+    /// Returns the object for which the load balancer on the way was made.
     pub fn owner(&self) -> Option<&ObjectRef> {
         self.aim.owner.as_ref()
     }
 
-    /// The kind of what asked for the load balancer on the way.
+    /// Returns the kind of the object for which the load balancer on the way was made.
     pub fn owner_kind(&self) -> Option<ObjectKind> {
         self.aim.owner.as_ref().map(|owner| owner.kind)
     }
@@ -124,7 +124,7 @@ impl<'a> Case<'a> {
         self.mechanisms.contains(&mechanism)
     }
 
-    /// The flow. Returns `None` if the case is about health checks.
+    /// Returns the flow. Returns `None` if the case is about health checks.
     pub(crate) fn walked(&self) -> Option<&Flow> {
         match &self.subject {
             Subject::Flow(flow) => Some(flow),
@@ -132,12 +132,12 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// The Service behind.
+    /// Returns the Service behind the destination.
     pub(crate) fn service(&self) -> Option<&'a Service> {
         self.cluster().services.get(self.aim.service.as_ref()?)
     }
 
-    /// The load balancer and listener on the way.
+    /// Returns the load balancer and listener on the way.
     pub(crate) fn listener(&self) -> Option<(&LoadBalancer, &Listener)> {
         let vip = self.aim.vip?;
         let protocol = match &self.subject {
@@ -151,7 +151,7 @@ impl<'a> Case<'a> {
         Some((balancer, listener))
     }
 
-    /// The node that the client is on.
+    /// Returns the node of the client.
     pub(crate) fn client_node(&self) -> Option<&'a Name> {
         let cluster = self.cluster();
         match &self.walked()?.from {
@@ -161,12 +161,12 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Whether the client is in the cluster.
+    /// Returns whether the client is in the cluster.
     pub(crate) fn is_from_inside(&self) -> bool {
         self.walked().is_some_and(|flow| !matches!(flow.from, Client::Outside(_)))
     }
 
-    /// Whether the client speaks TLS.
+    /// Returns whether the client speaks TLS.
     pub(crate) fn is_tls(&self) -> bool {
         match self.walked().map(|flow| &flow.to) {
             Some(Destination::Url { tls, .. }) => {
@@ -181,7 +181,7 @@ impl<'a> Case<'a> {
         self.listener().is_some_and(|(_, listener)| listener.protocol.ends_tls())
     }
 
-    /// Services and Ingresses that share the load balancer.
+    /// Returns the Services and Ingresses that share the load balancer.
     pub(crate) fn sharers(&self, vip: IpAddr) -> Vec<ObjectRef> {
         let cluster = self.cluster();
         let has = |list: &[uturn_model::service::LbIngress]| {
@@ -199,7 +199,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// The state of a flow: its worst verdict.
+/// Returns the state of a flow: its worst verdict.
 pub(crate) fn case_state(flow: &Flow, verdicts: &[Verdict]) -> CaseState {
     let worst = verdicts.iter().max_by(|a, b| a.share_failing().exact_cmp(&b.share_failing()));
     CaseState::Flow {
@@ -210,12 +210,12 @@ pub(crate) fn case_state(flow: &Flow, verdicts: &[Verdict]) -> CaseState {
     }
 }
 
-/// The basis of a fact, in words.
+/// Returns the basis of a fact, in words.
 pub(crate) fn basis_of<T>(known: &Known<T>) -> String {
     known.basis.to_string()
 }
 
-/// Where the client's packets go first: the address that its name resolves to.
+/// Returns the first destination of the client's packets: the address to which the name resolves.
 fn sent_to(verdicts: &[Verdict]) -> Option<SocketAddr> {
     let routes = verdicts.iter().flat_map(|verdict| &verdict.routes);
     let mut steps = routes.flat_map(|route| &route.hops).flat_map(|hop| &hop.steps);

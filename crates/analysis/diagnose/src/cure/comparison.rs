@@ -14,8 +14,8 @@ use uturn_scan::{KnownWalks, ScanResult, ScanTarget, Scanner};
 use super::CaseState;
 use crate::outcomes::outcomes_and_reasons;
 
-/// How bad a flow is: the share that gets no answer, the share that is not
-/// answered at once, and the longest wait for an answer.
+/// How bad a flow is: the share that gets no answer, the share that is not answered at once, and
+/// the longest wait for an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Harm {
     pub(crate) lost: Share,
@@ -48,19 +48,19 @@ impl Harm {
         })
     }
 
-    /// Whether a share or the wait is greater than in the other.
+    /// Returns whether a share or the wait is greater than in the other.
     pub(crate) fn is_worse_than(&self, other: &Self) -> bool {
         self.lost.is_more_than(other.lost)
             || self.failing.is_more_than(other.failing)
             || self.wait > other.wait && !other.lost.is_more_than(self.lost)
     }
 
-    /// Whether a share or the wait is less than in the other, and none is greater.
+    /// Returns whether a share or the wait is less than in the other, and none is greater.
     pub(crate) fn is_better_than(&self, other: &Self) -> bool {
         !self.is_worse_than(other) && other.is_worse_than(self)
     }
 
-    /// In words: `fine`, `50 % not answered at once, up to 4 s`.
+    /// Describes the harm: `fine`, `50 % not answered at once, up to 4 s`.
     pub(crate) fn summary(&self) -> String {
         if self.failing.is_none() {
             return "fine".to_owned();
@@ -76,7 +76,7 @@ impl Harm {
 }
 
 impl CaseState {
-    /// Whether it is better than it was.
+    /// Returns whether the state is better than it was before.
     pub fn is_better_than(&self, before: &Self) -> bool {
         match (self, before) {
             (Self::Flow { outcomes, .. }, Self::Flow { outcomes: old, .. }) => {
@@ -89,7 +89,7 @@ impl CaseState {
         }
     }
 
-    /// In a line: `hangs (security-group)`, `0 of 3 targets answer`.
+    /// Describes the state in a line: `hangs (security-group)`, `0 of 3 targets answer`.
     pub fn summary(&self) -> String {
         match self {
             Self::Flow { outcomes, mechanisms, .. } => outcomes_and_reasons(outcomes, mechanisms),
@@ -97,7 +97,7 @@ impl CaseState {
         }
     }
 
-    /// Whether nothing is wrong with it.
+    /// Returns whether all outcomes are fine, or all targets answer.
     pub fn is_fine(&self) -> bool {
         match self {
             Self::Flow { outcomes, .. } => outcomes.iter().all(|(outcome, _)| outcome.is_fine()),
@@ -106,21 +106,22 @@ impl CaseState {
     }
 }
 
-/// Every flow of a cluster with its verdicts: the pods against every target, by target.
+/// All flows of a cluster with their verdicts: the pods against each target, by target.
 pub(crate) struct AllFlows {
     pods: HashMap<(Destination, Protocol), Vec<ScanResult>>,
-    /// Clients that are not pods.
+    /// The flows of clients that are not pods.
     others: HashMap<Flow, (ObjectRef, Harm)>,
 }
 
-/// Flows of clients that are not pods are walked if there are at most this many,
+/// The maximum number of flows of clients that are not pods. If there are more, none is walked.
 const MAX: usize = 400;
 
-/// and if they can lead to at most this many endpoints together: each is walked in the whole cluster.
+/// The maximum number of endpoints to which these flows may lead together, since each flow is
+/// walked in the whole cluster. If there are more, none is walked.
 const MAX_ENDPOINTS: usize = 10_000;
 
 impl AllFlows {
-    /// The flows of each reading of what is not known, those of the assumed reading first.
+    /// Walks the flows in each reading of unknown facts, the assumed reading first.
     ///
     /// # Errors
     /// Returns an error if the rules of a node or a flow cannot be walked.
@@ -168,12 +169,13 @@ impl AllFlows {
         Ok(Self { pods, others })
     }
 
-    /// How many walks it took: one for each class of clients of each target, and one for each other client.
+    /// Returns the number of walks: one for each class of clients of each target, and one for each
+    /// other client.
     pub(crate) fn walks(&self) -> usize {
         self.pods.values().map(Vec::len).sum::<usize>() + self.others.len()
     }
 
-    /// Describes a flow that is worse than before. Returns `None` if there is none; flows that did
+    /// Describes a flow that is worse than before. Returns `None` if there is none. Flows that did
     /// not exist before are not compared.
     pub(crate) fn worse_than(&self, before: &Self, given_up: Option<&GivenUp>) -> Option<String> {
         let mut keys: Vec<_> = before.pods.keys().collect();
@@ -196,8 +198,8 @@ impl AllFlows {
     }
 }
 
-/// How many endpoints the targets lead to, each target by itself. One that is no Service is taken to lead to
-/// the Service that has the most.
+/// Returns the number of endpoints to which the targets lead, each target by itself. A target that
+/// is not a Service is assumed to lead to the Service with the most endpoints.
 fn endpoints_behind(cluster: &Cluster, targets: &[ScanTarget]) -> usize {
     let count = |service: &NamespacedName| {
         cluster.slices(service).iter().map(|slice| slice.endpoints.len()).sum::<usize>()
@@ -211,8 +213,8 @@ fn endpoints_behind(cluster: &Cluster, targets: &[ScanTarget]) -> usize {
     targets.iter().map(behind).sum()
 }
 
-/// Flows that a cure gives up and names among its effects: calls of a Service's own pods, and of
-/// processes on their nodes, to the Service's load balancer.
+/// The flows that a cure gives up and names among its effects: calls of a Service's own pods, and
+/// of processes on their nodes, to the Service's load balancer.
 pub(crate) struct GivenUp {
     pods: HashSet<NamespacedName>,
     nodes: HashSet<Name>,

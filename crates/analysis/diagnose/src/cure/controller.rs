@@ -1,5 +1,5 @@
-//! Cures of calls to what a controller in the cluster serves: the load balancer before it can be left
-//! out, with the controller or without.
+//! Cures of calls to backends of a controller in the cluster: the calls bypass the load balancer,
+//! with the controller or without it.
 
 use uturn_clouds::ingress_controller::{BackendRef, ControllerRules, RoutingResult, RuleBackend};
 use uturn_model::controller::{ControllerListener, IngressController};
@@ -9,7 +9,7 @@ use uturn_model::{Destination, Outcome, Service};
 
 use super::{Case, CaseState, Proposal, name};
 
-/// Whether a controller behind the load balancer of a case answers, and what is behind it fails.
+/// Returns whether a controller behind the load balancer of a case answers, and its backend fails.
 pub(super) fn answers(case: &Case<'_>) -> bool {
     let CaseState::Flow { outcomes, .. } = &case.before else { return false };
     let mut failing = outcomes.iter().filter(|(outcome, _)| !outcome.is_fine()).peekable();
@@ -17,7 +17,7 @@ pub(super) fn answers(case: &Case<'_>) -> bool {
     is_behind && failing.all(|(outcome, _)| matches!(outcome, Outcome::Status { .. }))
 }
 
-/// The controller whose pods are behind the load balancer of a case.
+/// Returns the controller whose pods are behind the load balancer of a case.
 fn behind<'a>(case: &Case<'a>) -> Option<&'a IngressController> {
     let cluster = case.cluster();
     let slices = cluster.slices(case.aim.service.as_ref()?);
@@ -28,14 +28,14 @@ fn behind<'a>(case: &Case<'a>) -> Option<&'a IngressController> {
     cluster.controller_of(pods.next()?)
 }
 
-/// The Service that a controller passes the call of a case to, and its port. Returns `None` if the
-/// call passes no controller, or no rule of it is for the call.
+/// Returns the Service to which a controller passes the call of a case, and its port. Returns
+/// `None` if the call passes no controller, or if no rule matches the call.
 pub(super) fn backend<'a>(case: &Case<'a>) -> Option<(&'a Service, &'a ServicePort)> {
     let (cluster, controller) = (case.cluster(), behind(case)?);
     let rules = ControllerRules::new(cluster, controller);
     let path = case.aim.path.as_deref().unwrap_or("/");
     let listener = called_listener(case, controller)?;
-    // Who names no host asks for the address.
+    // A call without a host requests the address.
     let of_address = || case.aim.vip.map(|vip| vip.ip().to_string());
     let host = case.aim.host.as_ref().map(ToString::to_string).or_else(of_address)?;
     let rule = match rules.serve(controller, listener, listener.tls, &host, path) {
@@ -45,7 +45,7 @@ pub(super) fn backend<'a>(case: &Case<'a>) -> Option<(&'a Service, &'a ServicePo
         | RoutingResult::Redirected(None, _)
         | RoutingResult::Unknown(..) => return None,
     };
-    // Calls that are spread over several Services have no name in place of all of them.
+    // Calls that are distributed over several Services have no single name to call instead.
     let [RuleBackend { to: BackendRef::Service(name, port), .. }] = rule.backends.as_slice() else {
         return None;
     };
@@ -57,8 +57,8 @@ pub(super) fn backend<'a>(case: &Case<'a>) -> Option<(&'a Service, &'a ServicePo
     Some((service, service.ports.iter().find(is_it)?))
 }
 
-/// The port of the controller's pods that the call reaches: the one that the port of the Service
-/// leads to, else one without TLS.
+/// Returns the port of the controller's pods that the call reaches: the one to which the Service's
+/// port leads, or else one without TLS.
 fn called_listener<'c>(
     case: &Case<'_>,
     controller: &'c IngressController,
@@ -73,8 +73,8 @@ fn called_listener<'c>(
     listeners.find(is_called).or_else(plain)
 }
 
-/// A rewrite of the host to the controller's own Service: routing by host and path, TLS and headers
-/// stay as they are.
+/// Proposes to rewrite the host to the controller's own Service: routing by host and path, TLS and
+/// headers stay as they are.
 pub(super) fn rewrite(case: &Case<'_>) -> Option<Proposal> {
     let controller = behind(case)?;
     let service = case.service()?;

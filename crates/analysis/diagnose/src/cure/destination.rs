@@ -1,4 +1,4 @@
-//! Where a flow goes: the load balancer, the Service and its port.
+//! Resolves the destination of a flow: the load balancer, the Service and its port.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -15,17 +15,17 @@ use uturn_path::Engine;
 pub(crate) struct Aim {
     /// The load balancer's address.
     pub(crate) vip: Option<SocketAddr>,
-    /// What asked for the listener there.
+    /// The object that owns the listener there.
     pub(crate) owner: Option<ObjectRef>,
-    /// The Service behind the destination, and its port if it has the one that is called.
+    /// The Service behind the destination, and its port if it has the called one.
     pub(crate) service: Option<NamespacedName>,
     pub(crate) port: Option<ServicePort>,
-    /// The host and path that are asked for.
+    /// The requested host and path.
     pub(crate) host: Option<Text>,
     pub(crate) path: Option<Text>,
     /// The port that the client calls.
     pub(crate) called: Option<Port>,
-    /// Whether a redirect leads there.
+    /// Whether the client is redirected to this destination.
     pub(crate) is_redirected: bool,
 }
 
@@ -57,7 +57,7 @@ pub(super) fn aim(engine: &Engine<'_>, flow: &Flow, sent: Option<SocketAddr>) ->
             let call = controller::ingress_call(cluster, ingress, host.as_ref(), path.as_ref());
             let (host, path, port) = (call.host, call.path, port.unwrap_or(call.port));
             let vip = ingress.load_balancer.iter().find_map(|address| address.ip);
-            // A status with only a name: where that leads.
+            // A status with only a host name: the name's address is used.
             let vip = vip.or_else(|| sent.map(|to| to.ip()));
             match vip {
                 Some(ip) => at(engine, SocketAddr::new(ip, port.number()), host, path, flow),
@@ -108,7 +108,7 @@ fn by_host(engine: &Engine<'_>, host: &Text, port: Port, path: Option<Text>, flo
     }
 }
 
-/// The address of the Ingress that names a host.
+/// Returns the address of the Ingress that has a rule for a host.
 fn by_rule(engine: &Engine<'_>, host: &Text) -> Option<IpAddr> {
     let named = engine
         .cluster()
@@ -129,8 +129,8 @@ fn vip_of(engine: &Engine<'_>, owner: &ObjectRef) -> Option<IpAddr> {
     list.iter().find_map(|address| address.ip)
 }
 
-/// The address, host and path that a redirect leads to. Returns `None` unless a listener serves
-/// them without another redirect.
+/// Returns the address, host and path to which a redirect leads. Returns `None` unless a listener
+/// serves them without another redirect.
 fn redirect_target(
     engine: &Engine<'_>,
     redirect: &Redirect,
@@ -193,7 +193,7 @@ fn at(
     aim
 }
 
-/// The port of the Service that a rule leads to.
+/// Returns the port of the Service to which a rule leads.
 fn port_of(
     cluster: &Cluster,
     rule: &uturn_model::lb::Rule,

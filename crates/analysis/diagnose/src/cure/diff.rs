@@ -1,11 +1,12 @@
-//! What changed in a text, as a unified diff.
+//! Describes the changes of a text as a unified diff.
 
 use std::fmt::Write as _;
 
-/// Lines shown around what changed.
+/// The number of unchanged lines that are shown around a change.
 const AROUND: usize = 3;
 
-/// A unified diff; empty where nothing changed. A text that was not there is a new file.
+/// Returns a unified diff; empty if nothing changed. A text that did not exist before is a new
+/// file.
 pub fn unified(name: &str, before: Option<&str>, after: &str) -> String {
     let old: Vec<&str> = before.unwrap_or_default().lines().collect();
     let new: Vec<&str> = after.lines().collect();
@@ -64,8 +65,8 @@ fn hunk(text: &mut String, steps: &[Step], old: &[&str], new: &[&str]) {
     }
 }
 
-/// The shortest way from one to the other. What both begin and end with is left out first, so
-/// it is quick if little changed, however long the texts are.
+/// Returns the shortest edit from one text to the other. The common beginning and end are left out
+/// first, so the search is fast if little changed, however long the texts are.
 fn steps(old: &[&str], new: &[&str]) -> Vec<Step> {
     let first = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let (rest, rest_new) = (&old[first..], &new[first..]);
@@ -81,13 +82,13 @@ fn steps(old: &[&str], new: &[&str]) -> Vec<Step> {
     steps
 }
 
-/// How far along the old text one gets on each diagonal with so many changes (Myers).
+/// The furthest line of the old text on each diagonal with a number of changes (Myers).
 struct Reach {
     ends: Vec<usize>,
 }
 
 impl Reach {
-    /// Whether the best way onto this diagonal is by a line that is new.
+    /// Returns whether the furthest path onto this diagonal adds a new line.
     fn is_new(&self, at: usize, depth: usize, most: usize) -> bool {
         at == most - depth || at != most + depth && self.ends[at - 1] < self.ends[at + 1]
     }
@@ -95,7 +96,7 @@ impl Reach {
 
 fn middle(old: &[&str], new: &[&str]) -> Vec<Step> {
     let (n, m) = (old.len(), new.len());
-    // Diagonal d = x - y stands at `most + d`.
+    // The entry of diagonal d = x - y is at `most + d`.
     let most = n + m + 1;
     let mut reach = Reach { ends: vec![0; 2 * most + 1] };
     let mut trail: Vec<Vec<usize>> = Vec::new();
@@ -108,7 +109,7 @@ fn middle(old: &[&str], new: &[&str]) -> Vec<Step> {
                 (_, true) => reach.ends[at + 1],
                 (_, false) => reach.ends[at - 1] + 1,
             };
-            // Beyond the texts there is nothing to find.
+            // Positions beyond the texts are skipped.
             let Some(mut y) = (x + most).checked_sub(at) else { continue };
             while x < n && y < m && old[x] == new[y] {
                 (x, y) = (x + 1, y + 1);

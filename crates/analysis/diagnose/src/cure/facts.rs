@@ -1,4 +1,4 @@
-//! The Facts document: cures edit it where it states what they change.
+//! The Facts document, which cures edit if it states what they change.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use uturn_snapshot::edit::At;
 
 use super::way;
 
-/// The Facts document.
+/// Returns the reference to the Facts document.
 pub(super) fn facts() -> ObjectRef {
     ObjectRef::global(ObjectKind::Facts, "facts")
 }

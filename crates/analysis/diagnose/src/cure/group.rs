@@ -1,4 +1,4 @@
-//! Cures in security groups: rules that the seeds ask for, tried one by one.
+//! Cures in security groups: the rules that the seeds of scenarios require, tried one by one.
 
 use uturn_model::lb::TargetKind;
 use uturn_model::shell::Advice;
@@ -75,7 +75,7 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     all
 }
 
-/// Everything to a range may go out, before all rules that stop it.
+/// Proposes to allow all outbound traffic to a range, before all rules that stop it.
 fn outward(groups: &[Text], case: &Case<'_>, peer: &str) -> Option<Proposal> {
     let known = &case.cluster().security_groups;
     let group = groups
@@ -112,7 +112,8 @@ struct Rule {
 }
 
 impl Rule {
-    /// Before all rules of the first of some groups: the first that matches decides.
+    /// Proposes the rule before all rules of the first of these groups, because the first match
+    /// decides.
     fn into_first(self, groups: &[Text], case: &Case<'_>, so: &str) -> Option<Proposal> {
         let group =
             groups.iter().find(|name| case.cluster().security_groups.contains_key(*name))?;

@@ -23,7 +23,7 @@ fn owner<'c>(case: &Case<'c>) -> Option<&'c Ingress> {
     case.cluster().ingresses.get(&owner.namespaced_name()?)
 }
 
-/// A rule for the host and path that are asked for, to the only backend there is.
+/// Proposes a rule for the requested host and path, to the only backend that there is.
 fn rule(case: &Case<'_>, ingress: &Ingress) -> Option<Proposal> {
     let mut backends: Vec<&Backend> =
         ingress.rules.iter().flat_map(|rule| &rule.paths).map(|path| &path.backend).collect();
@@ -68,7 +68,7 @@ fn rule(case: &Case<'_>, ingress: &Ingress) -> Option<Proposal> {
     )
 }
 
-/// Backends whose Service or port is not there: those that are.
+/// Proposes existing Services and ports for backends whose Service or port does not exist.
 fn backends(case: &Case<'_>, ingress: &Ingress) -> Vec<Proposal> {
     let cluster = case.cluster();
     let mut all = Vec::new();
@@ -125,8 +125,8 @@ fn backends(case: &Case<'_>, ingress: &Ingress) -> Vec<Proposal> {
     all
 }
 
-/// Whether one name is probably the other, typed badly: one letter too many, too few, wrong,
-/// or two in the wrong order.
+/// Returns whether one name is probably a typo of the other: one letter too many, missing or wrong,
+/// or two swapped.
 fn is_near(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let first = a.iter().zip(b).take_while(|(a, b)| a == b).count();

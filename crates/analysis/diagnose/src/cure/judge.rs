@@ -23,42 +23,42 @@ pub struct TrialBase<'a> {
     manifests: &'a Manifests,
     engine: &'a Engine<'a>,
     all_flows: OnceCell<Result<Vec<AllFlows>, WalkError>>,
-    /// Copies made so far: many findings are cured by the same edits.
+    /// The copies made so far, since many findings are cured by the same edits.
     copies: RefCell<Vec<Rc<Edited>>>,
-    /// What walks of former scans found. Most calls meet nothing that a trial has edited.
+    /// The results of walks of former scans. Most calls meet nothing that a trial has edited.
     known: Arc<KnownWalks>,
-    /// What trials have taken so far, as [`Self::work_of_a_trial`] counts it.
+    /// The work that trials have taken so far, as [`Self::work_of_a_trial`] counts it.
     work: Cell<usize>,
-    /// How many trials were begun.
+    /// The number of trials that were begun.
     trials: Cell<usize>,
-    /// The most that kernels of a trial took.
+    /// The kernels of the trial whose kernels had the most entries.
     kernels: Cell<KernelCounts>,
     max_work: usize,
 }
 
-/// What the trials of one cluster may take together, in bytes of texts that are read anew. The first trial is
-/// made in any case.
+/// The maximum work of all trials of one cluster together, in bytes of texts that are read again.
+/// The first trial is made in any case.
 const MAX_WORK: usize = 1 << 30;
 
-/// Editing and reading a text takes as much as reading it so often.
+/// The work of editing and reading a text, in readings of the text.
 const READINGS: usize = 2;
 
-/// Walking a class of clients to a target takes about as long as reading so many bytes.
+/// The work of walking a class of clients to a target, in bytes that could be read in that time.
 const WALK: usize = 16 << 10;
 
-/// Evaluating a rule takes about as long as reading so many bytes.
+/// The work of evaluating a rule, in bytes that could be read in that time.
 const RULE: usize = 16;
 
-/// The texts of a trial are kept with the cure if they take no more bytes than this.
+/// The maximum size of a trial's texts that are kept with the cure, in bytes.
 const MAX_TRIED: usize = 4 << 20;
 
-/// Copies are kept until they take about this many bytes.
+/// The approximate maximum memory of the kept copies, in bytes.
 const MAX_KEPT: usize = 32 << 20;
 
-/// About how many bytes the result of a walk takes.
+/// The approximate memory of a walk's result, in bytes.
 const KEPT_OF_WALK: usize = 1 << 10;
 
-/// A cluster with edits made.
+/// A copy of the cluster with edits.
 struct Edited {
     edits: Vec<Edit>,
     added: Vec<(String, ObjectRef, Tree)>,
@@ -66,7 +66,7 @@ struct Edited {
     resolves: Vec<(String, IpAddr)>,
     diffs: Vec<String>,
     objects: Vec<(ObjectRef, Tree)>,
-    /// The texts, where they are not too long to be kept.
+    /// The texts; `None` if they are too long to be kept.
     manifests: Option<Manifests>,
     cluster: Cluster,
     all_flows: OnceCell<Result<Vec<AllFlows>, WalkError>>,
@@ -74,7 +74,7 @@ struct Edited {
 
 impl Edited {
     fn of(manifests: &Manifests, proposal: &Proposal) -> Result<Self, String> {
-        // A capture is of the rules as they are, and an edit changes them.
+        // A capture shows the rules as they are, which an edit changes.
         let mut written = manifests.without_captures();
         let mut objects = Vec::new();
         for (file, object, tree) in &proposal.objects {
@@ -128,7 +128,7 @@ impl Edited {
     }
 }
 
-/// The same texts, with Facts that a name leads to an address.
+/// Returns the texts with Facts that a name resolves to an address.
 fn leads_to(all: &Manifests, name: &str, address: IpAddr) -> Result<Manifests, String> {
     let address = Tree::text(address.to_string());
     if all.has(&facts()) {
@@ -149,7 +149,7 @@ fn leads_to(all: &Manifests, name: &str, address: IpAddr) -> Result<Manifests, S
 const FACTS_VERSION: &str = "uturn.dev/v1alpha1";
 
 impl<'a> TrialBase<'a> {
-    /// Takes a cluster and the texts that it was read from.
+    /// Creates the base from a cluster and the texts from which it was read.
     pub fn new(manifests: &'a Manifests, engine: &'a Engine<'a>) -> Self {
         let (all_flows, copies) = (OnceCell::new(), RefCell::default());
         Self {
@@ -165,30 +165,30 @@ impl<'a> TrialBase<'a> {
         }
     }
 
-    /// The same, with what walks of former scans found.
+    /// Sets the results of walks of former scans.
     #[must_use]
     pub fn knowing(self, known: Option<&Arc<KnownWalks>>) -> Self {
         Self { known: known.cloned().unwrap_or(self.known), ..self }
     }
 
-    /// The same, with another limit of what its trials may take together, as [`Self::work_of_a_trial`] counts
-    /// it.
+    /// Sets another limit of the work that all trials may take together, as
+    /// [`Self::work_of_a_trial`] counts it.
     #[must_use]
     pub fn limited_to(self, max_work: usize) -> Self {
         Self { max_work, ..self }
     }
 
-    /// The texts that it was read from.
+    /// Returns the texts from which the cluster was read.
     pub fn manifests(&self) -> &'a Manifests {
         self.manifests
     }
 
-    /// The cluster, ready to be walked.
+    /// Returns the engine over the cluster.
     pub fn engine(&self) -> &'a Engine<'a> {
         self.engine
     }
 
-    /// The kernels of the trial whose kernels had the most entries.
+    /// Returns the kernels of the trial whose kernels had the most entries.
     pub fn kernels(&self) -> KernelCounts {
         self.kernels.get()
     }
@@ -199,7 +199,7 @@ impl<'a> TrialBase<'a> {
         }
     }
 
-    /// The state of a case. It takes a few calls, which meet the rules of a few Services.
+    /// Returns the state of a case, which takes a few calls that meet the rules of a few Services.
     fn state_of(&self, engine: &Engine<'_>, subject: &Subject) -> Result<CaseState, NotCured> {
         self.count(0)?;
         let engine = engine.with_met_services();
@@ -215,12 +215,14 @@ impl<'a> TrialBase<'a> {
         all.as_deref().map_err(ToString::to_string)
     }
 
-    /// What a trial takes: it reads all texts anew, and walks all calls of each reading of what is not known.
+    /// Returns the work of a trial: it reads all texts again, and walks all calls in each reading
+    /// of unknown facts.
     pub fn work_of_a_trial(&self) -> usize {
         self.work_of_reading() + self.work_of_walks()
     }
 
-    /// Where nodes are captured, what they would have without captures is read and walked too.
+    /// Returns how often a trial reads and walks. With captures of nodes, it also does so without
+    /// them.
     fn times(&self) -> usize {
         if self.manifests.has_captures() { 2 } else { 1 }
     }
@@ -237,12 +239,12 @@ impl<'a> TrialBase<'a> {
         self.all_flows().map_or(0, |all| all.iter().map(AllFlows::walks).sum())
     }
 
-    /// About how much memory a copy keeps.
+    /// Returns the approximate memory of a kept copy.
     fn kept_bytes(&self) -> usize {
         self.manifests.bytes() + KEPT_OF_WALK * self.walks()
     }
 
-    /// Counts work of a trial, unless it would be too much.
+    /// Counts work of a trial. Returns an error if the work would exceed the limit.
     fn count(&self, more: usize) -> Result<(), NotCured> {
         let used = self.work.get();
         if self.trials.get() > 1 && used.saturating_add(more) > self.max_work {
@@ -256,7 +258,7 @@ impl<'a> TrialBase<'a> {
         Ok(())
     }
 
-    /// A copy of the cluster with the proposed edits.
+    /// Returns a copy of the cluster with the proposed edits.
     fn copy(&self, proposal: &Proposal) -> Result<Rc<Edited>, NotCured> {
         let known = self.copies.borrow().iter().find(|copy| copy.is_of(proposal)).cloned();
         if let Some(known) = known {
@@ -273,11 +275,11 @@ impl<'a> TrialBase<'a> {
     }
 }
 
-/// Why a proposal is not offered.
+/// The reason why a proposal is not offered.
 enum NotCured {
-    /// It does not help here, or harms.
+    /// The proposal does not help here, or harms.
     Refused(String),
-    /// There is no work left to try it.
+    /// There is no work left to try the proposal.
     Untried(String),
 }
 
@@ -312,7 +314,7 @@ pub(super) fn judge(base: &TrialBase<'_>, case: &Case<'_>, proposal: &Proposal) 
             Ok(()) => None,
             Err(NotCured::Refused(why)) => Some(why),
             Err(NotCured::Untried(why)) => {
-                // That it helps in one call is not enough to offer it.
+                // A proposal that helps one call may still harm others, so it is not offered.
                 (cure.after, cure.tried) = (None, None);
                 (cure.diffs, cure.objects) = (Vec::new(), Vec::new());
                 cure.is_untried = true;

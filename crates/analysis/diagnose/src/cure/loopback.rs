@@ -49,7 +49,7 @@ fn annotation(key: &str) -> Vec<At> {
     way!["metadata", "annotations", key]
 }
 
-/// Let nodes serve the address, where `ipMode: Proxy` keeps them from it.
+/// Proposes that nodes serve the address, if `ipMode: Proxy` prevents them.
 fn ip_mode(case: &Case<'_>) -> Option<Proposal> {
     let (service, vip) = (case.service()?, case.aim.vip?.ip());
     let at = service.load_balancer.iter().position(|entry| entry.ip == Some(vip))?;

@@ -1,4 +1,4 @@
-//! Cures by name: call another name, or have the name lead elsewhere.
+//! Cures by name: call another name, or let the name resolve to another address.
 
 use uturn_model::ingress::Backend;
 use uturn_model::shell::Advice;
@@ -29,13 +29,13 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     all
 }
 
-/// The Service by its own name, past the load balancer.
+/// Proposes to call the Service by its own name, past the load balancer.
 fn call_service(case: &Case<'_>) -> Option<Proposal> {
     let flow = case.walked().filter(|_| case.is_from_inside())?;
     let backend = controller::backend(case);
     let (service, port) = match backend {
         Some(behind) => behind,
-        // The controller would answer by its own name as it does by that of the load balancer.
+        // The controller would answer by its own name as it does by the load balancer's.
         None if controller::answers(case) => return None,
         None => (case.service()?, case.aim.port.as_ref()?),
     };
@@ -72,7 +72,7 @@ fn call_service(case: &Case<'_>) -> Option<Proposal> {
     Some(made)
 }
 
-/// A port that the Service has, where the one that is called is none of them.
+/// Proposes a port that the Service has, if it does not have the called port.
 fn call_other_port(case: &Case<'_>) -> Vec<Proposal> {
     let (Some(flow), Some(service)) = (case.walked(), case.service()) else { return Vec::new() };
     if case.aim.port.is_some() || case.aim.vip.is_some() || !case.has(Mechanism::WrongPort) {
@@ -107,7 +107,7 @@ fn with_port(to: &Destination, port: Port) -> Option<Destination> {
     })
 }
 
-/// A rewrite of the host to the one Service behind it.
+/// Proposes to rewrite the host to the single Service behind it.
 fn rewrite(case: &Case<'_>) -> Option<Proposal> {
     let (service, called) = (case.service()?, case.aim.called?);
     let name = name_of(case, service);
@@ -143,13 +143,13 @@ fn rewrite(case: &Case<'_>) -> Option<Proposal> {
     Some(to_host(case, made, host.as_deref(), &name, false))
 }
 
-/// A Service's own name.
+/// Returns a Service's own host name.
 pub(super) fn name_of(case: &Case<'_>, service: &Service) -> String {
     let NamespacedName { namespace, name } = &service.name;
     format!("{name}.{namespace}.svc.{}", case.cluster().dns.domain())
 }
 
-/// What a rewrite needs and costs, whatever it leads to.
+/// Adds the conditions and effects that all rewrites of a host share.
 fn common(case: &Case<'_>, made: Proposal, host: Option<&str>) -> Proposal {
     let owner = case.aim.owner.as_ref().map(ToString::to_string).unwrap_or_default();
     let made = made.when(
@@ -169,7 +169,7 @@ fn common(case: &Case<'_>, made: Proposal, host: Option<&str>) -> Proposal {
     needs_corefile(case, made)
 }
 
-/// What every rewrite needs and costs.
+/// Adds the conditions and effects of an edited Corefile.
 pub(super) fn needs_corefile(case: &Case<'_>, made: Proposal) -> Proposal {
     let corefile = case.cluster().dns.corefile.as_ref();
     let made = made.when(
@@ -183,7 +183,7 @@ pub(super) fn needs_corefile(case: &Case<'_>, made: Proposal) -> Proposal {
     takes_effect(case, made)
 }
 
-/// When CoreDNS reads a Corefile that was edited: by itself only with its plugin `reload`.
+/// Adds when CoreDNS reads an edited Corefile: by itself only with its plugin `reload`.
 fn takes_effect(case: &Case<'_>, made: Proposal) -> Proposal {
     let corefile = case.cluster().dns.corefile.as_ref();
     let reloads = corefile.is_none_or(|corefile| {
@@ -199,7 +199,7 @@ fn takes_effect(case: &Case<'_>, made: Proposal) -> Proposal {
     }
 }
 
-/// The line in the Corefile, and the flow by name.
+/// Adds the line in the Corefile, and the flow that calls the host by name.
 pub(super) fn to_host(
     case: &Case<'_>,
     mut made: Proposal,
@@ -227,7 +227,8 @@ fn corefile_object() -> ObjectRef {
     ObjectRef::namespaced(ObjectKind::ConfigMap, &name)
 }
 
-/// Where a line can stand at the beginning of the first server block, and its indentation.
+/// Returns the index of the line after the beginning of the first server block, and its
+/// indentation.
 fn first_block(corefile: &str) -> Option<(usize, &str)> {
     let lines: Vec<&str> = corefile.lines().collect();
     let opens =
@@ -237,7 +238,7 @@ fn first_block(corefile: &str) -> Option<(usize, &str)> {
     Some((at + 1, &next[..next.len() - next.trim_start().len()]))
 }
 
-/// The host that callers use: as the flow says it, else as the only rule does.
+/// Returns the host that callers use, if it is a name.
 pub(super) fn host_of(case: &Case<'_>) -> Option<String> {
     let host = case.aim.host.as_deref()?;
     let is_name = host.parse::<std::net::IpAddr>().is_err() && !host.starts_with('*');
@@ -251,7 +252,7 @@ fn ingresses_of<'c>(case: &'c Case<'_>, host: &'c str) -> impl Iterator<Item = &
     case.cluster().ingresses.values().filter(has)
 }
 
-/// Where the paths of a host lead: the path, the Service, and its port.
+/// Returns the paths of a host: the path, its Service, and the Service's port.
 fn paths_of(case: &Case<'_>, host: &str) -> Vec<(String, NamespacedName, Port)> {
     let mut all = Vec::new();
     for ingress in ingresses_of(case, host) {
@@ -286,7 +287,7 @@ fn others_behind(case: &Case<'_>, host: Option<&str>) -> Vec<String> {
     names
 }
 
-/// A word of nginx's configuration: a path may hold what ends a word there.
+/// Quotes a word for nginx's configuration: a path may have characters that end a word there.
 fn nginx_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.-".contains(c);
     match !text.is_empty() && text.chars().all(is_plain) {
@@ -295,7 +296,7 @@ fn nginx_word(text: &str) -> String {
     }
 }
 
-/// An nginx that routes as the Ingress does, and a rewrite of the host to it.
+/// Proposes an nginx that routes like the Ingress, and a rewrite of the host to it.
 fn own_ingress(case: &Case<'_>) -> Option<Proposal> {
     let (owner, called) = (case.aim.owner.as_ref()?, case.aim.called?);
     let namespace = owner.namespace.as_ref()?.as_str();
@@ -396,7 +397,7 @@ fn own_ingress(case: &Case<'_>) -> Option<Proposal> {
     Some(to_host(case, made, Some(&host), &dns, false))
 }
 
-/// The cluster's own domain, where CoreDNS does not serve it.
+/// Proposes to serve the cluster's own domain, if CoreDNS does not serve it.
 fn serve_domain(case: &Case<'_>) -> Option<Proposal> {
     if !case.has(Mechanism::NameUnresolved) {
         return None;

@@ -74,7 +74,7 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     all
 }
 
-/// What a fact about a node is called when it is put right.
+/// The description of the cure of a fact about a node.
 struct Words {
     name: &'static str,
     title: &'static str,
@@ -82,7 +82,7 @@ struct Words {
     cost: &'static str,
 }
 
-/// Where Facts state something of a node: of it alone, or of all.
+/// Returns the path of a node's fact in Facts: that of the node alone, or of all nodes.
 fn stated(case: &Case<'_>, node: &Node, field: &str) -> Option<Vec<At>> {
     let own = |whose: &str| way!["nodes", whose, field];
     let ways = [own(node.name.as_str()), own("*")];
@@ -92,7 +92,7 @@ fn stated(case: &Case<'_>, node: &Node, field: &str) -> Option<Vec<At>> {
     })
 }
 
-/// Puts one fact right on every node that it is wrong on.
+/// Corrects a fact on each node on which it is wrong.
 fn settle(
     case: &Case<'_>,
     field: &str,
@@ -124,7 +124,7 @@ fn some(names: &[&str]) -> String {
     }
 }
 
-/// Lets packets pass that a rule of the node drops.
+/// Proposes to accept packets that a rule of the node drops.
 fn firewall(case: &Case<'_>) -> Vec<Proposal> {
     let mut all: Vec<Proposal> = Vec::new();
     let mut seen: Vec<(Vec<At>, usize)> = Vec::new();
@@ -164,7 +164,7 @@ fn firewall(case: &Case<'_>) -> Vec<Proposal> {
     all
 }
 
-/// The same matches with ACCEPT, for a rule that stops packets.
+/// Returns a rule with the same matches and the target ACCEPT, for a rule that stops packets.
 fn letting_through(line: &str) -> Option<String> {
     let (before, after) =
         ["-j DROP", "-j REJECT"].into_iter().find_map(|stop| line.split_once(stop))?;
@@ -172,10 +172,11 @@ fn letting_through(line: &str) -> Option<String> {
     (before.trim_start().starts_with("-A ") && is_last).then(|| format!("{before}-j ACCEPT"))
 }
 
-/// The table that `iptables` changes where none is named.
+/// The table that `iptables` changes by default.
 const FILTER: &str = "filter";
 
-/// The rule of a table as `iptables` takes it, before all others: each word as the shell has to quote it.
+/// Returns the `iptables` command that inserts a rule before all others of a table. Each word is
+/// quoted for the shell.
 fn first_of(table: &str, passing: &str) -> Command {
     let iptables = match table {
         FILTER => Command::new("iptables"),
@@ -188,7 +189,7 @@ fn first_of(table: &str, passing: &str) -> Command {
     })
 }
 
-/// kube-proxy of a node, made to program everything again.
+/// Proposes to restart kube-proxy on nodes that lack rules, so that it programs everything again.
 fn rules_missing(case: &Case<'_>) -> Option<Proposal> {
     let service = case.service()?;
     let lacks = |node: &&Node| node.unprogrammed.contains(&service.name);

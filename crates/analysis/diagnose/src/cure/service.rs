@@ -1,4 +1,4 @@
-//! Cures of a Service: its ports, its selector, its type.
+//! Cures of a Service: its ports, selector, policy and type.
 
 use uturn_model::service::{Policy, ServiceKind, ServicePort, TargetPort};
 use uturn_model::{Mechanism, ObjectKind, ObjectRef, Pod, Selector, Service};
@@ -7,7 +7,7 @@ use uturn_snapshot::edit::{Change, Tree};
 use super::{Case, Proposal, controller, way};
 
 pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
-    // Where a controller answers, it is the Service behind it that fails.
+    // If a controller answers, the Service behind the controller fails.
     let failing = match controller::answers(case) {
         true => controller::backend(case).map(|(service, port)| (service, Some(port))),
         false => case.service().map(|service| (service, case.aim.port.as_ref())),
@@ -27,7 +27,7 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     all
 }
 
-/// Pods that a Service selects.
+/// Returns the pods that a Service selects.
 fn selected<'c>(case: &Case<'c>, service: &Service) -> Vec<&'c Pod> {
     let Some(selector) = &service.selector else { return Vec::new() };
     let pods = case.cluster().pods.values().filter(|pod| pod.is_alive());
@@ -36,7 +36,7 @@ fn selected<'c>(case: &Case<'c>, service: &Service) -> Vec<&'c Pod> {
         .collect()
 }
 
-/// A port that the pods do have.
+/// Proposes target ports that the pods have.
 fn target_port(case: &Case<'_>, service: &Service, port: &ServicePort) -> Vec<Proposal> {
     let Some(at) = service.ports.iter().position(|service_port| service_port == port) else {
         return Vec::new();
@@ -89,7 +89,7 @@ fn target_port(case: &Case<'_>, service: &Service, port: &ServicePort) -> Vec<Pr
     made.collect()
 }
 
-/// A selector that selects something.
+/// Proposes a selector that selects pods.
 fn selector(case: &Case<'_>, service: &Service) -> Vec<Proposal> {
     let Some(old) = &service.selector else { return Vec::new() };
     if !selected(case, service).is_empty() || has_workload(case, service, old) {
@@ -119,7 +119,7 @@ fn selector(case: &Case<'_>, service: &Service) -> Vec<Proposal> {
             found.push(wanted);
         }
     }
-    // Of several, it is not known which is meant.
+    // With several candidates, it is not known which one is meant.
     let [labels] = found.as_slice() else { return Vec::new() };
     let selected: Vec<String> =
         labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
@@ -134,8 +134,8 @@ fn selector(case: &Case<'_>, service: &Service) -> Vec<Proposal> {
     ]
 }
 
-/// Whether a workload makes pods that a Service selects, even if it has none now: then the selector is
-/// as it is meant.
+/// Returns whether a workload creates pods that a Service selects, even if it has none now: then
+/// the selector is as intended.
 fn has_workload(case: &Case<'_>, service: &Service, selector: &Selector) -> bool {
     let mut workloads = case.cluster().workloads.values();
     workloads.any(|workload| {
@@ -144,7 +144,7 @@ fn has_workload(case: &Case<'_>, service: &Service, selector: &Selector) -> bool
     })
 }
 
-/// Endpoints of other nodes for calls from inside.
+/// Proposes that calls from inside may use endpoints of other nodes.
 fn internal_policy(service: &Service) -> Option<Proposal> {
     let title = format!("internalTrafficPolicy Cluster for svc/{}", service.name);
     let field = way!["spec", "internalTrafficPolicy"];
@@ -155,7 +155,7 @@ fn internal_policy(service: &Service) -> Option<Proposal> {
     })
 }
 
-/// A NodePort, where a load balancer has to have one for a target.
+/// Proposes a NodePort, if a load balancer needs one to have targets.
 fn node_port(case: &Case<'_>, service: &Service) -> Option<Proposal> {
     if service.kind != ServiceKind::ClusterIp || case.aim.vip.is_none() || service.headless {
         return None;

@@ -1,5 +1,5 @@
-//! The dual of loopback: a call that never reaches the load balancer, although that would
-//! have done something to it.
+//! The dual of loopback: a call that never reaches the load balancer, although the load balancer
+//! would have changed or filtered the call.
 
 use uturn_model::lb::{Layer, Listener, LoadBalancer};
 use uturn_model::route::Place;
@@ -12,7 +12,7 @@ use crate::clients::{Clients, Example};
 use crate::finding::Finding;
 use crate::{Code, Observation, call};
 
-/// At most this many classes of clients are walked.
+/// The maximum number of classes of clients that are walked.
 const MAX: usize = 300;
 
 pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Result<Vec<Finding>, WalkError> {
@@ -43,7 +43,7 @@ pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Result<Vec<Findin
     Ok(all)
 }
 
-/// What a load balancer does to calls on the way.
+/// Describes what a load balancer does to calls on the way.
 fn effects_of(balancer: &LoadBalancer, listener: &Listener) -> Vec<String> {
     let mut all = Vec::new();
     if listener.protocol.ends_tls() {

@@ -1,4 +1,4 @@
-//! Findings about captured nodes: what they have otherwise than the objects promise.
+//! Finds differences between captured nodes and what the objects require.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use crate::finding::Finding;
 use crate::nodes::{self, Answer, Difference};
 use crate::{Code, Observation};
 
-/// At most this many differences of a node are shown in one finding.
+/// The maximum number of a node's differences that are shown in one finding.
 const SHOWN: usize = 5;
 
-/// A finding for each node and code.
+/// Returns a finding for each node and code.
 pub(super) fn find(engine: &Engine<'_>) -> Vec<Finding> {
     let nodes = engine.cluster().nodes.values();
     nodes.flat_map(|node| of_node(engine, node)).collect()

@@ -1,4 +1,4 @@
-//! The object that causes several findings, such as a wrong security group or a node: it is
+//! Finds the object that causes several findings, such as a wrong security group or a node. It is
 //! reported once, however many targets do not answer because of it.
 
 use std::cmp::Reverse;
@@ -14,9 +14,9 @@ use uturn_scan::{ScanResult, Scanner, ToExplain};
 use crate::evidence::worst;
 use crate::finding::harm;
 
-/// Why clients do not reach a target, as the end of their route shows it.
+/// The reason why clients do not reach a target, as their routes show it.
 struct Cause {
-    /// Under which conditions they do not reach it.
+    /// The conditions under which they do not reach it.
     conditions: Vec<Text>,
     faults: Vec<Fault>,
 }
@@ -29,14 +29,14 @@ impl Cause {
     }
 }
 
-/// What keeps clients from a target.
+/// An object that keeps clients from a target.
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
     /// The object at fault, if it is not the target.
     pub(super) object: Option<ObjectRef>,
-    /// The target asks for it.
+    /// Whether the target's Service itself requests the rule that stops its clients.
     pub(super) is_asked_for: bool,
-    /// Where calls fail because of it.
+    /// The place where calls fail because of the object.
     pub(super) point: FailurePoint,
 }
 
@@ -48,19 +48,19 @@ impl Fault {
     }
 }
 
-/// At most this many results are walked to find the cause; findings of others are about their targets.
-/// In the largest clusters a walk takes some 20 ms.
+/// The maximum number of results that are walked to find the cause. Further findings are about
+/// their targets. In the largest clusters a walk takes some 20 ms.
 const MAX_WALKS: usize = 1_000;
 
-/// The causes of failures of which another object than the target may be the cause.
+/// The causes of failures that may have another object than the target as their cause.
 pub(super) struct Causes {
-    /// By the index of the result.
+    /// The causes by the index of the result.
     by_result: HashMap<usize, Vec<Cause>>,
 }
 
 impl Causes {
-    /// Walks such results again, hop by hop: the worst of them where there are very many. Which ones
-    /// these are does not depend on the order of the scan.
+    /// Walks such results again, hop by hop: only the worst of them if there are very many. The
+    /// selection does not depend on the order of the scan.
     pub(super) fn of(scanner: &Scanner<'_, '_>, scanned: &[ScanResult]) -> Result<Self, WalkError> {
         let may_be_shared = |result: &ScanResult| {
             let failing = result.verdicts.iter().filter(|verdict| verdict.can_fail());
@@ -91,8 +91,9 @@ impl Causes {
         Ok(Self { by_result })
     }
 
-    /// What keeps clients from a target, each object once, by the index of the result and its verdict.
-    /// Calls that end alike may fail at several objects. Empty if it is not known.
+    /// Returns the faults that keep clients from a target, each object once, by the index of the
+    /// result and its verdict. Calls with the same outcome may fail at several objects. Empty if
+    /// the faults are not known.
     pub(super) fn of_verdict(&self, index: usize, verdict: &Verdict) -> &[Fault] {
         let Some(causes) = self.by_result.get(&index) else { return &[] };
         let same = causes.iter().find(|cause| cause.conditions == verdict.conditions);
@@ -100,7 +101,7 @@ impl Causes {
     }
 }
 
-/// Whether the cause of a mechanism is another object than the target.
+/// Returns whether the cause of a mechanism is another object than the target.
 pub(super) fn is_shared(mechanism: Mechanism) -> bool {
     matches!(
         mechanism,
@@ -114,8 +115,8 @@ pub(super) fn is_shared(mechanism: Mechanism) -> bool {
     )
 }
 
-/// What is at fault at these points where calls fail for this reason, each object once. None if only the
-/// target can be.
+/// Returns the faults at these points where calls fail for this reason, each object once. Empty if
+/// only the target can be at fault.
 pub(super) fn faults_at<'p>(
     points: impl IntoIterator<Item = &'p FailurePoint>,
     mechanism: Mechanism,
@@ -135,7 +136,7 @@ pub(super) fn faults_at<'p>(
     faults
 }
 
-/// The object at fault. Returns `None` if what stops packets does not show it.
+/// Returns the object at fault. Returns `None` if the evidence does not show it.
 fn object_at_fault(point: &FailurePoint) -> Option<ObjectRef> {
     match (&point.by, &point.place) {
         (Evidence::SecurityGroups { names, .. }, _) => {
@@ -149,8 +150,8 @@ fn object_at_fault(point: &FailurePoint) -> Option<ObjectRef> {
     }
 }
 
-/// Whether a Service asks for what stops a packet: its source ranges, where kube-proxy or the load
-/// balancer applies them.
+/// Returns whether a Service requests the rule that stops a packet: its source ranges, which
+/// kube-proxy or the load balancer applies.
 fn is_asked_for(point: &FailurePoint) -> bool {
     match &point.by {
         Evidence::Object { object, .. } => {
@@ -160,7 +161,7 @@ fn is_asked_for(point: &FailurePoint) -> bool {
     }
 }
 
-/// Whether a rule is kube-proxy's for `spec.loadBalancerSourceRanges`.
+/// Returns whether a rule is kube-proxy's for `spec.loadBalancerSourceRanges`.
 fn is_of_source_ranges(by: &Evidence) -> bool {
     match by {
         Evidence::Iptables { chain, .. } => chain_names::is_of_source_ranges(chain),

@@ -1,5 +1,5 @@
 //! Passive checks: a layer-7 load balancer that gets no answer from a healthy target, because the
-//! calls of one client loop, ejects the target for a while, for all clients.
+//! calls of one client loop, ejects the target for some time, for all clients.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +39,7 @@ pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Vec<Finding> {
     all
 }
 
-/// The first listener of an object that ejects targets by passive checks.
+/// Returns the first listener of an object that ejects targets by passive checks.
 fn listener<'e>(
     engine: &'e Engine<'_>,
     object: &ObjectRef,

@@ -1,7 +1,8 @@
-//! Ports of headless Services at which nothing listens.
+//! Finds ports of headless Services at which nothing listens.
 //!
-//! The name of a headless Service has the addresses of its pods. No rule translates a call of it: a
-//! `targetPort` that differs from `port` has no effect, and the pods are called at `port`.
+//! The name of a headless Service resolves to the addresses of its pods. No rule translates calls
+//! to the name: a `targetPort` that differs from `port` has no effect, and the pods are called at
+//! `port`.
 
 use uturn_model::{
     Client, Destination, Flow, Mechanism, Outcome, Pod, Port, Protocol, Service, Share,
@@ -27,7 +28,7 @@ fn of_service<'a>(engine: &Engine<'a>, service: &'a Service) -> Option<Finding> 
         first.port, first.port
     );
     let mut finding = about(Code::WrongPort, service.object(), &service.origin, what);
-    // Who calls the pods at their own port is served: nothing tells whether anybody does not.
+    // Callers that use the pods' own port are served, and it is not known whether others exist.
     finding.severity = Severity::Warning;
     if !engine.cluster().extent.listeners {
         finding.conditions.push(format!("nothing listens on {}", first.port).into());
@@ -43,7 +44,7 @@ fn of_service<'a>(engine: &Engine<'a>, service: &'a Service) -> Option<Finding> 
     Some(finding)
 }
 
-/// A call of the Service by its name, from a pod that asks the cluster's DNS.
+/// Returns a call of the Service by its name, from a pod that uses the cluster's DNS.
 fn example(
     engine: &Engine<'_>,
     service: &Service,

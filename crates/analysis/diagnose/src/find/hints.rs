@@ -1,4 +1,5 @@
-//! What looks like a typo, and is one only if a condition holds: hints, each with its condition.
+//! Finds possible typos, which are faults only if a condition holds: hints, each with its
+//! condition.
 
 use uturn_model::ingress::Backend;
 use uturn_model::pod::ContainerPort;
@@ -26,15 +27,15 @@ pub(crate) fn find(engine: &Engine<'_>, pods: &PodsByNamespace<'_>) -> Vec<Findi
     all
 }
 
-/// A finding that matters only where its condition holds.
+/// Creates a finding that matters only if its condition holds.
 fn hint(code: Code, subject: ObjectRef, origin: &Origin, what: String) -> Finding {
     Finding { severity: Severity::Info, ..about(code, subject, origin, what) }
 }
 
-/// A target port that no container declares, where one like it is declared.
+/// Returns a hint at a target port that no container declares, if a similar port is declared.
 fn other_port(service: &Service, pods: &PodsByNamespace<'_>) -> Option<Finding> {
     let selected = pods.selected(service);
-    // A container that declares nothing may listen anywhere: a proxy beside a server, say.
+    // A container that declares no ports may listen on any, such as a proxy beside a server.
     let tells_all =
         |pod: &&Pod| pod.spec.containers.iter().all(|container| !container.ports.is_empty());
     if selected.is_empty() || !selected.iter().all(tells_all) {
@@ -42,8 +43,8 @@ fn other_port(service: &Service, pods: &PodsByNamespace<'_>) -> Option<Finding> 
     }
     service.ports.iter().find_map(|port| {
         let TargetPort::Number(wanted) = port.target else { return None };
-        // The kubelet asks there how the container is, or the container is told the number: so it
-        // listens.
+        // The kubelet probes the port, or the container is configured with the number, so the
+        // container listens.
         let is_told = |pod: &&Pod| pod.spec.containers.iter().any(|own| own.mentions(wanted));
         let is_known = |pod: &&Pod| {
             is_declared(pod, wanted, port) || pod.spec.is_probed(wanted) || is_told(pod)
@@ -61,7 +62,7 @@ fn other_port(service: &Service, pods: &PodsByNamespace<'_>) -> Option<Finding> 
                 TargetPort::Name(name) => known.name.as_ref() == Some(name),
             })
         };
-        // Nobody writes 8080 for 80 by mistake: that is where a program without privileges listens.
+        // 8080 in place of 80 is not a typo: a program without privileges listens there.
         let is_candidate = |known: &&ContainerPort| {
             known.protocol == port.protocol && !is_called(known) && !is_raised(known.port, wanted)
         };
@@ -83,7 +84,7 @@ fn is_declared(pod: &Pod, wanted: Port, port: &ServicePort) -> bool {
     pod.spec.ports().any(|known| known.port == wanted && known.protocol == port.protocol)
 }
 
-/// A selector that nothing here fits, where a workload of the namespace almost does.
+/// Returns a hint at a selector that no pod here fits, if a workload of the namespace almost does.
 fn other_labels(cluster: &Cluster, service: &Service) -> Option<Finding> {
     let selector = service.selector.as_ref()?;
     let home = &service.name.namespace;
@@ -108,7 +109,7 @@ fn other_labels(cluster: &Cluster, service: &Service) -> Option<Finding> {
     Some(finding)
 }
 
-/// Ingress backends that are not here, where a Service of almost that name is.
+/// Returns hints at backends of Ingresses that are not here, if a Service with a similar name is.
 fn other_backend(cluster: &Cluster) -> Vec<Finding> {
     let mut all = Vec::new();
     for ingress in cluster.ingresses.values() {

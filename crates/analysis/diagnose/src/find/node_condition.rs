@@ -1,4 +1,5 @@
-//! What has to be so of nodes for a finding of a scan, where no object says what their pod network does.
+//! Conditions of nodes under which a finding of a scan is true, if no object states what their pod
+//! network does.
 
 use uturn_clouds::cloud;
 use uturn_model::network::Plugin;
@@ -8,7 +9,7 @@ use uturn_scan::{ScanResult, ScanTarget, Scanner};
 
 use crate::{Severity, policy_chains};
 
-/// The condition, and how bad a finding can be that depends on it.
+/// Returns the condition, and the highest severity of a finding that depends on it.
 pub(super) fn node_condition(
     scanner: &Scanner<'_, '_>,
     met: &ScanResult,
@@ -27,13 +28,13 @@ pub(super) fn node_condition(
     }))
 }
 
-/// What has to be so where an unknown network plugin decides.
+/// The condition if an unknown network plugin decides.
 const MASQUERADES_NOTHING: &str =
     "the pod network does not masquerade what nodes send to other nodes' pods";
 
-/// Whether it is up to a network plugin that nothing names. In IPVS mode, what a node sends to another
-/// node's pod has the address of the Service, which that node has too; flannel, Weave and Calico's
-/// tunnels replace it.
+/// Returns whether the finding depends on a network plugin that nothing states. In IPVS mode,
+/// packets from a node to another node's pod have the address of the Service as their source, which
+/// that node has too; flannel, Weave and Calico's tunnels replace it.
 fn rests_on_plugin(
     scanner: &Scanner<'_, '_>,
     met: &ScanResult,
@@ -41,7 +42,7 @@ fn rests_on_plugin(
 ) -> Result<bool, WalkError> {
     let cluster = scanner.engine().cluster();
     let is_bound = cluster.proxy.mode.value == ProxyMode::Ipvs;
-    // Where nothing names one, it is taken for the usual one of the cloud that is modelled.
+    // If nothing states a plugin, the usual one of the modelled cloud is assumed.
     let is_unknown = match cluster.network.plugin.value {
         Plugin::OfCloud(_) => cloud::model(cluster).is_none(),
         plugin => plugin == Plugin::Unknown,
@@ -56,8 +57,8 @@ fn rests_on_plugin(
     Ok(!scanner.explain_worst(met)?.iter().any(passes_balancer))
 }
 
-/// Whether it is up to a plugin's rules for IPv6, of which only those for IPv4 are known: in IPVS mode they
-/// replace the source of what nodes send to pods.
+/// Returns whether the finding depends on a plugin's rules for IPv6, of which only those for IPv4
+/// are known: in IPVS mode they replace the source of packets from nodes to pods.
 fn rests_on_masquerading(cluster: &Cluster, target: &ScanTarget, mechanism: Mechanism) -> bool {
     let ip = match &target.to {
         Destination::Address(at) => Some(at.ip()),
@@ -72,10 +73,10 @@ fn rests_on_masquerading(cluster: &Cluster, target: &ScanTarget, mechanism: Mech
         && cluster.proxy.mode.value == ProxyMode::Ipvs
 }
 
-/// What has to be so where rules of a network policy stop calls.
+/// The condition if rules of a network policy stop calls.
 const POLICY_NOT_MEANT: &str = "no network policy is meant to stop it";
 
-/// Whether rules of network policies stop what fails.
+/// Returns whether rules of network policies stop all calls that fail.
 fn is_of_policy(
     scanner: &Scanner<'_, '_>,
     met: &ScanResult,

@@ -1,4 +1,4 @@
-//! Findings that a scan of pods does not give: clients from outside, and health checks.
+//! Finds faults that a scan of pods does not show: clients from outside, and health checks.
 
 use std::net::SocketAddr;
 
@@ -21,17 +21,17 @@ use crate::evidence::worst;
 use crate::finding::Finding;
 use crate::{Code, Observation};
 
-/// Of a cluster whose nodes have more rules that lead to endpoints, all together, no node is walked for each
-/// target of a load balancer.
+/// The maximum number of rules that lead to endpoints, on all nodes together, with which each
+/// target of a load balancer is walked on its node.
 const MAX_RULES: usize = 1_000_000;
 
-/// A finding, and what is at fault where that may be another object than its subject.
+/// A finding, with the faults of other objects than its subject that may be the cause.
 type Caused = (Finding, Vec<Fault>);
 
 pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Caused>, WalkError> {
     let cluster = engine.cluster();
     let size = cluster.nodes.len() * cluster.services.len();
-    // Without load balancers in the status of any object, none is derived and none left out.
+    // If no object's status has a load balancer, none is derived and none is left out.
     let listeners =
         |all: &[LoadBalancer]| all.iter().map(|balancer| balancer.listeners.len()).sum::<usize>();
     if size > MAX_PAIRS {
@@ -45,7 +45,8 @@ pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Caused>, WalkError> {
     }
     let mut all = Vec::new();
     let clients = OutsideClients::of(engine);
-    // The cures of findings that belong together are those of the first.
+    // Findings with the same cause have the cures of the first, so public load balancers come
+    // first.
     let (public, private): (Vec<_>, Vec<_>) =
         engine.balancers().iter().partition(|balancer| balancer.scope == Scope::Public);
     for balancer in public.into_iter().chain(private) {
@@ -60,7 +61,8 @@ pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Caused>, WalkError> {
     Ok(all)
 }
 
-/// What is left out of a large cluster: all that makes or walks every target of every load balancer.
+/// Returns the finding that a large cluster has unchecked flows: all for which each target of each
+/// load balancer would be made or walked.
 fn not_examined(engine: &Engine<'_>) -> Finding {
     let cluster = engine.cluster();
     Finding {
@@ -93,8 +95,8 @@ fn not_examined(engine: &Engine<'_>) -> Finding {
     }
 }
 
-/// Clients outside call what a rule serves. Where one of them is answered, the others are kept out by
-/// what looks at their addresses, which is no fault.
+/// Walks calls of clients outside to what a rule serves. If one of them is answered, the others are
+/// kept out because of their addresses, which is not a fault.
 fn outside(
     engine: &Engine<'_>,
     balancer: &LoadBalancer,
@@ -119,7 +121,7 @@ fn outside_from(
     rule: &Rule,
     from: Client,
 ) -> Result<Option<Caused>, WalkError> {
-    // Listeners have no word for SCTP.
+    // Listeners cannot state SCTP.
     let service = engine.cluster().services.get(&rule.service);
     let ports = service.filter(|service| service.object() == rule.owner).map(|own| &own.ports);
     let mut same = ports.into_iter().flatten().filter(|port| port.port == listener.port);
@@ -141,7 +143,7 @@ fn outside_from(
         return Ok(None);
     };
     let Some(mechanism) = way.mechanisms.first().copied() else { return Ok(None) };
-    // Whom the rules of a captured node let in is known of the addresses that they name only.
+    // The rules of a captured node show whom they let in only for the addresses that they name.
     if balancer.scope == Scope::Private
         && mechanism == Mechanism::Firewall
         && !engine.cluster().captures.is_empty()
@@ -174,8 +176,8 @@ fn outside_from(
     Ok(Some((finding, faults)))
 }
 
-/// What a client asks a rule for. Without a host or a path nothing says what: the bare address is asked,
-/// as it speaks, and not a program behind it for an address in place of a host.
+/// Returns what a client requests from a rule. Without a host or a path the bare address is called,
+/// with its protocol, rather than a program behind it with the address as host.
 fn destination(balancer: &LoadBalancer, listener: &Listener, rule: &Rule) -> Destination {
     let owner = rule.owner.namespaced_name();
     let path = rule.path.as_ref().map(|(path, _)| path.clone());
@@ -207,7 +209,7 @@ fn label(engine: &Engine<'_>, balancer: &LoadBalancer, listener: &Listener, rule
     }
 }
 
-/// Health checks that die although the servers are well.
+/// Finds health checks that fail although the servers are healthy.
 fn probes(
     engine: &Engine<'_>,
     balancer: &LoadBalancer,
@@ -237,8 +239,7 @@ fn dead_probes(
         .iter()
         .flat_map(|slice| &slice.endpoints)
         .filter_map(|endpoint| endpoint.node.as_ref());
-    // That no server listens is no fault of the check, nor is it that policy Local has none
-    // on that node.
+    // A check is not at fault if no server listens, or if policy Local has no server on that node.
     let is_excused = |target: &&Health| {
         let is_empty = |mechanism: &Mechanism| {
             matches!(mechanism, Mechanism::NoEndpoint | Mechanism::WrongPort)
@@ -283,8 +284,8 @@ fn dead_probes(
     Some((finding, faults))
 }
 
-/// Why checks that ask for a page get an error: a controller in the cluster has no rule for requests
-/// without a host.
+/// Describes why checks that ask for a page get an error: a controller in the cluster has no rule
+/// for requests without a host.
 fn page_not_there(
     engine: &Engine<'_>,
     owner: &ObjectRef,
@@ -303,7 +304,7 @@ fn page_not_there(
     }
 }
 
-/// Why no node passes checks that begin with a PROXY header.
+/// Describes why no node passes health checks that begin with a PROXY header.
 fn header_before_question(engine: &Engine<'_>, owner: &ObjectRef) -> Observation {
     Observation {
         place: None,

@@ -27,9 +27,9 @@ pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, WalkError> {
     all.extend(request_ignored(engine));
     let backends = backends(engine);
     let cluster = engine.cluster();
-    // All targets of all load balancers are made for a cluster of some size only.
+    // The targets of all load balancers are only made up to a certain size of the cluster.
     let is_small = cluster.nodes.len() * cluster.services.len() <= MAX_PAIRS;
-    // Where a backend is missing there is no target either.
+    // A missing backend implies missing targets, so the latter are not reported.
     let is_known =
         |finding: &Finding| backends.iter().any(|other| other.subject == finding.subject);
     if is_small {
@@ -45,7 +45,7 @@ pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, WalkError> {
     Ok(all)
 }
 
-/// A finding about the text of an object.
+/// Creates a finding about the text of an object.
 pub(crate) fn about(code: Code, subject: ObjectRef, origin: &Origin, what: String) -> Finding {
     let by = Evidence::object(subject.clone(), origin.clone());
     Finding {
@@ -66,7 +66,8 @@ pub(crate) fn about(code: Code, subject: ObjectRef, origin: &Origin, what: Strin
     }
 }
 
-/// Services that ask for their addresses to be bound, where kube-proxy does not know the request.
+/// Finds Services that request their addresses to be bound, if kube-proxy does not know the
+/// request.
 fn request_ignored(engine: &Engine<'_>) -> Vec<Finding> {
     let cluster = engine.cluster();
     let proxy = &cluster.proxy;
@@ -95,7 +96,7 @@ fn request_ignored(engine: &Engine<'_>) -> Vec<Finding> {
     asking.map(finding).collect()
 }
 
-/// Listeners that have nowhere to send anything.
+/// Finds listeners that have no targets.
 fn without_targets(engine: &Engine<'_>) -> Vec<Finding> {
     let mut all: Vec<Finding> = Vec::new();
     for listener in engine.balancers().iter().flat_map(|balancer| &balancer.listeners) {
@@ -118,7 +119,7 @@ fn without_targets(engine: &Engine<'_>) -> Vec<Finding> {
                 }
                 _ => match excluded_nodes(engine.cluster(), service) {
                     Some(why) => why,
-                    // That the Service has no endpoints says more.
+                    // The finding that the Service has no endpoints is more specific.
                     None if !targets::has_endpoint(engine.cluster(), service) => continue,
                     None => {
                         let object = service.object();
@@ -140,13 +141,13 @@ fn without_targets(engine: &Engine<'_>) -> Vec<Finding> {
     all
 }
 
-/// That a label keeps every node that could be a target from being one, if that is so: under policy
-/// Local those with a ready endpoint.
+/// Returns the reason if a label excludes all nodes that could be targets: under policy Local,
+/// those with a ready endpoint.
 fn excluded_nodes(cluster: &Cluster, service: &Service) -> Option<String> {
     let Maker::Product(product, _) = cloud::maker_of(service, &cluster.provider) else {
         return None;
     };
-    // Pods as targets do not depend on it.
+    // The label does not affect pods as targets.
     let has_nodes = |port: &ServicePort| {
         let plan = product.port(service, port, Family::V4);
         plan.is_some_and(|plan| plan.targets != Targets::Pods)
@@ -170,8 +171,8 @@ fn excluded_nodes(cluster: &Cluster, service: &Service) -> Option<String> {
     ))
 }
 
-/// What has to be so where a load balancer's targets depend on the nodes of pods, and these are only
-/// supposed.
+/// Returns the condition under which a finding is true, if a load balancer's targets depend on the
+/// nodes of pods, and these are only assumed.
 fn placement(cluster: &Cluster, service: &Service) -> Option<Text> {
     if service.external_policy != Policy::Local {
         return None;
@@ -186,13 +187,13 @@ fn placement(cluster: &Cluster, service: &Service) -> Option<Text> {
     Some(format!("the pods of {owner} run where they are supposed to, as on node {node}").into())
 }
 
-/// Policy Local, with nodes that run no server among the targets.
+/// Finds Services of policy Local with targets on nodes that run none of their pods.
 fn all_registered(engine: &Engine<'_>) -> Vec<Finding> {
     let cluster = engine.cluster();
     let mut all: BTreeMap<NamespacedName, Finding> = BTreeMap::new();
     let private = engine.balancers().iter().filter(|balancer| balancer.scope == Scope::Private);
-    // A node that is asked for endpoints of its own says so itself. Without health checks the nodes get
-    // traffic already, and what becomes of it is walked.
+    // If health checks ask a node for its own endpoints, the node fails them itself. Without health
+    // checks these nodes get traffic already, which is walked.
     let asks_target = |listener: &&Listener| {
         let check = listener.profile.health_check.as_ref();
         check.is_some_and(|check| check.question == HealthQuestion::Target)
@@ -210,7 +211,7 @@ fn all_registered(engine: &Engine<'_>) -> Vec<Finding> {
             .filter(|endpoint| endpoint.ready)
             .filter_map(|endpoint| endpoint.node.as_ref())
             .collect();
-        // Where pods will run that are not there yet is not known.
+        // It is not known where future pods will run.
         let is_placed =
             |pod: &NamespacedName| cluster.pods.get(pod).is_none_or(|pod| !pod.supposed);
         let mut pods =
@@ -237,7 +238,7 @@ fn all_registered(engine: &Engine<'_>) -> Vec<Finding> {
     all.into_values().collect()
 }
 
-/// Two Services that want one address and port.
+/// Finds Services that claim the same address and port.
 fn two_owners(engine: &Engine<'_>) -> Vec<Finding> {
     let mut owners: BTreeMap<_, Vec<&Service>> = BTreeMap::new();
     for service in engine.cluster().services.values() {
@@ -264,7 +265,7 @@ fn two_owners(engine: &Engine<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// The pods that run, by namespace.
+/// The running pods, by namespace.
 pub(crate) struct PodsByNamespace<'a>(HashMap<&'a Name, Vec<&'a Pod>>);
 
 impl<'a> PodsByNamespace<'a> {
@@ -276,7 +277,7 @@ impl<'a> PodsByNamespace<'a> {
         Self(all)
     }
 
-    /// Those that a Service selects.
+    /// Returns the pods that a Service selects.
     pub(crate) fn selected(&self, service: &Service) -> Vec<&'a Pod> {
         let Some(selector) = &service.selector else { return Vec::new() };
         let at_home = self.0.get(&service.name.namespace).map_or(&[][..], Vec::as_slice);
@@ -284,7 +285,7 @@ impl<'a> PodsByNamespace<'a> {
     }
 }
 
-/// Target ports by a name that no pod has.
+/// Finds target ports with a name that no pod has.
 fn named_port(engine: &Engine<'_>, pods: &PodsByNamespace<'_>) -> Vec<Finding> {
     let cluster = engine.cluster();
     let mut all = Vec::new();
@@ -326,7 +327,7 @@ fn named_port(engine: &Engine<'_>, pods: &PodsByNamespace<'_>) -> Vec<Finding> {
             }
         };
         let mut finding = about(Code::NamedPortMissing, service.object(), &service.origin, what);
-        // Of what is still to run, another workload or an injected container may have the port.
+        // Another workload that is still to run, or an injected container, may have the port.
         if !cluster.extent.pods && pods.iter().all(|pod| pod.supposed) {
             finding.severity = Severity::Warning;
             finding.conditions.push(
@@ -339,7 +340,7 @@ fn named_port(engine: &Engine<'_>, pods: &PodsByNamespace<'_>) -> Vec<Finding> {
     all
 }
 
-/// Ingress backends that are not there.
+/// Finds backends of Ingresses that do not exist.
 fn backends(engine: &Engine<'_>) -> Vec<Finding> {
     let cluster = engine.cluster();
     let mut all: Vec<Finding> = Vec::new();
@@ -355,11 +356,11 @@ fn backends(engine: &Engine<'_>) -> Vec<Finding> {
             let full =
                 NamespacedName { namespace: ingress.name.namespace.clone(), name: name.clone() };
             let what = match cluster.services.get(&full) {
-                // It may be somewhere else.
+                // The Service may exist elsewhere.
                 None if cluster.may_have_service(&full) => continue,
                 None => format!("{path} leads to Service {full}, which is not there"),
                 Some(service) if service.unjudged.contains(&Unknown::Versions) => continue,
-                // A name outside the cluster has the ports that its server has.
+                // A name outside the cluster has the ports of its server.
                 Some(Service { kind: ServiceKind::ExternalName(_), ports, .. })
                     if ports.is_empty() && matches!(port, BackendPort::Number(_)) =>
                 {
@@ -382,7 +383,7 @@ fn backends(engine: &Engine<'_>) -> Vec<Finding> {
     all
 }
 
-/// Whether a Service's name has an address, asked once for all.
+/// Finds whether the name of a Service resolves, with one query that stands for all Services.
 fn names(engine: &Engine<'_>) -> Result<Option<Finding>, WalkError> {
     let cluster = engine.cluster();
     let Some(corefile) = &cluster.dns.corefile else { return Ok(None) };
@@ -393,7 +394,7 @@ fn names(engine: &Engine<'_>) -> Result<Option<Finding>, WalkError> {
         let mut finding = about(Code::NameNotFound, subject, origin, what);
         finding.clients = Clients::other(Clients::NAMES);
         finding.outcome = Outcome::NameNotFound;
-        // One that runs goes on with the Corefile that it started with.
+        // A running CoreDNS continues with the Corefile with which it started.
         finding.conditions.push("CoreDNS starts with this Corefile".into());
         return Ok(Some(finding));
     }
@@ -419,13 +420,13 @@ fn names(engine: &Engine<'_>) -> Result<Option<Finding>, WalkError> {
         return Ok(None);
     }
     let verdicts = match engine.verdicts(&flow) {
-        // The pod is of another family than the Service.
+        // The pod has another family than the Service.
         Err(WalkError::NoAddress(..)) => return Ok(None),
         verdicts => verdicts?,
     };
     let is_lost =
         |verdict: &uturn_model::Verdict| verdict.mechanisms.contains(&Mechanism::NameUnresolved);
-    // What is taken without being known is nobody's fault.
+    // Assumed values never produce findings.
     let is_open = |verdict: &uturn_model::Verdict| {
         let mut supposed = verdict.supposed.iter();
         !verdict.conditions.is_empty() || supposed.any(|own| !engine.supposed().contains(own))

@@ -1,5 +1,5 @@
-//! Clients outside the cluster that call a load balancer: from the internet, and for a private one a
-//! machine of the network around the nodes that is no node.
+//! Clients outside the cluster that call a load balancer: any client on the internet, or for a
+//! private load balancer a machine of the network around the nodes that is not a node.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -8,18 +8,18 @@ use uturn_model::lb::{LoadBalancer, Rule, Scope};
 use uturn_model::{Client, Cluster, Family, IpNet};
 use uturn_path::{Engine, any_client};
 
-/// How many addresses of a range are looked at for one that nothing has.
+/// The maximum number of addresses of a range that are tried to find an unused one.
 const MAX_LOOKED_AT: usize = 4096;
 
-/// How many clients of one network are walked: firewalls may let only some in.
+/// The maximum number of clients of one network that are walked: firewalls may let only some in.
 const MAX_CLIENTS: usize = 8;
 
 /// The clients outside of a cluster.
 pub(super) struct OutsideClients<'a> {
     cluster: &'a Cluster,
-    /// Addresses that something has.
+    /// The addresses that are in use.
     used: HashSet<IpAddr>,
-    /// Ranges of pods and of Services.
+    /// The ranges of pods and of Services.
     taken: Vec<IpNet>,
 }
 
@@ -44,7 +44,7 @@ impl<'a> OutsideClients<'a> {
         used.extend(of_status.filter_map(|entry| entry.ip));
         used.extend(of_slices.map(|endpoint| endpoint.address));
         used.extend(engine.balancers().iter().map(|balancer| balancer.vip));
-        // Pods may have addresses of the nodes' own range: then those that are given are known.
+        // Pods may have addresses of the nodes' own range; then only the given addresses are known.
         let has_node =
             |net: &IpNet| nodes().flat_map(|node| &node.internal_ips).any(|ip| net.contains(ip));
         let network = &cluster.network;
@@ -54,8 +54,8 @@ impl<'a> OutsideClients<'a> {
         Self { cluster, used, taken }
     }
 
-    /// Those that a rule of a load balancer serves; none where only others than machines of the network
-    /// around the nodes may call it.
+    /// Returns the clients that a rule of a load balancer serves. Empty if no machine of the
+    /// network around the nodes may call it.
     pub(super) fn of_rule(&self, balancer: &LoadBalancer, rule: &Rule) -> Vec<Client> {
         let family = Family::of(balancer.vip);
         let service = self.cluster.services.get(&rule.service);
@@ -82,7 +82,7 @@ impl<'a> OutsideClients<'a> {
         addresses.into_iter().map(|address| Client::Outside(Some(address))).collect()
     }
 
-    /// A client of a public address: any, unless the Service lets in only some.
+    /// Returns a client of a public address: any client, unless the Service lets in only some.
     fn public(&self, family: Family, ranges: &[IpNet]) -> Vec<Client> {
         if ranges.is_empty() || ranges.iter().any(|range| range.contains(&any_client(family))) {
             return vec![Client::Outside(None)];
@@ -92,7 +92,7 @@ impl<'a> OutsideClients<'a> {
         let_in.next().map(|ip| Client::Outside(Some(ip))).into_iter().collect()
     }
 
-    /// The address of a node, and the range of the network that it is in.
+    /// Returns the address of a node, and the range of the network in which it is.
     fn network(&self, family: Family) -> Option<(IpAddr, IpNet)> {
         let near = self.cluster.nodes.values().find_map(|node| node.address(family))?;
         let mut known = self.cluster.network.vpc_cidrs.value.iter().copied();
@@ -100,7 +100,7 @@ impl<'a> OutsideClients<'a> {
         Some((near, around.or_else(|| block(near))?))
     }
 
-    /// The ranges that security groups name whom to let in.
+    /// Returns the ranges that security groups let in.
     fn let_in(&self, balancer: &LoadBalancer) -> Vec<IpNet> {
         let of_nodes = self.cluster.nodes.values().flat_map(|node| &node.security_groups).flatten();
         let names: HashSet<_> = of_nodes.chain(&balancer.security_groups).collect();
@@ -114,7 +114,8 @@ impl<'a> OutsideClients<'a> {
         nets
     }
 
-    /// An address of a range that nothing is known to have: near this one, where the range has it.
+    /// Returns an address of a range that is not known to be in use, near another address if
+    /// possible.
     fn free(&self, net: IpNet, near: IpAddr) -> Option<IpAddr> {
         let block = block(near).and_then(|block| common(block, net));
         let high = block.into_iter().flat_map(|block| block.hosts().skip(199));
@@ -124,13 +125,13 @@ impl<'a> OutsideClients<'a> {
     }
 }
 
-/// The 256 addresses around one.
+/// Returns the block of 256 addresses around an address.
 fn block(ip: IpAddr) -> Option<IpNet> {
     let length = if ip.is_ipv4() { 24 } else { 120 };
     IpNet::new(ip, length).ok().map(|net| net.trunc())
 }
 
-/// What two ranges have in common: the smaller, if the other has it.
+/// Returns the smaller of two ranges, if the other contains it.
 fn common(one: IpNet, other: IpNet) -> Option<IpNet> {
     match (one.contains(&other), other.contains(&one)) {
         (true, _) => Some(other),

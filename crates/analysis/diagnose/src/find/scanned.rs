@@ -1,4 +1,4 @@
-//! What a scan found.
+//! Turns the results of a scan into findings.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ pub(super) fn judge(
     verdict: &Verdict,
 ) -> Result<Option<Finding>, WalkError> {
     let Some(worst) = worst(verdict) else { return Ok(None) };
-    // Mechanisms are in order: the cause nearest to the client comes first.
+    // Mechanisms are ordered: the cause nearest to the client comes first.
     let Some(mechanism) = worst.mechanisms.first().copied() else { return Ok(None) };
     let target = &met.target;
     if is_beyond_redirect(known.engine, target, mechanism) {
@@ -53,7 +53,7 @@ pub(super) fn judge(
     }))
 }
 
-/// What the scan found, by target.
+/// The results of the scan, by target.
 pub(super) struct Known<'e, 'a> {
     scanner: &'e Scanner<'e, 'a>,
     engine: &'e Engine<'a>,
@@ -69,7 +69,7 @@ impl<'e, 'a> Known<'e, 'a> {
         Self { scanner, engine: scanner.engine(), met: by_target }
     }
 
-    /// Whether a client is answered at once by another target.
+    /// Returns whether another target answers a client at once.
     fn is_fine(&self, met: &ScanResult, to: &Destination) -> Result<bool, WalkError> {
         let there = self.met.get(&(to, met.target.protocol)).into_iter().flatten();
         let mut same = there.filter(|result| result.clients.pods.has(&met.clients));
@@ -85,9 +85,9 @@ impl<'e, 'a> Known<'e, 'a> {
     }
 }
 
-/// Whether it is what a redirect leads to that fails, and for want of a name or of a rule. A route that
-/// redirects states neither the host nor the path that clients ask for, so that they are invented;
-/// and what serves the other URL is a target of its own.
+/// Returns whether the failure is behind a redirect and due to a missing name or rule. A route that
+/// redirects states neither the host nor the path that clients request, so they are made up; and
+/// the URL to which it redirects is a target of its own.
 fn is_beyond_redirect(engine: &Engine<'_>, target: &ScanTarget, mechanism: Mechanism) -> bool {
     let Destination::Ingress { name, host, path, .. } = &target.to else { return false };
     let for_want_of = matches!(mechanism, Mechanism::NameUnresolved | Mechanism::NoRuleForPath);
@@ -100,7 +100,7 @@ fn is_beyond_redirect(engine: &Engine<'_>, target: &ScanTarget, mechanism: Mecha
     own.is_some_and(|own| matches!(own.backend, Backend::Redirect(_)))
 }
 
-/// Whether answers go astray because a bridge shows them to no rule.
+/// Returns whether replies bypass the load balancer because a bridge hides them from rules.
 fn are_replies_unseen(
     scanner: &Scanner<'_, '_>,
     met: &ScanResult,
@@ -112,8 +112,8 @@ fn are_replies_unseen(
     Ok(scanner.explain_worst(met)?.iter().any(Code::is_reply_unseen))
 }
 
-/// A pod that only fails to call itself is no error. Nobody need call the cluster address of
-/// servers that expect a load balancer before them.
+/// Returns the severity of a finding. A pod that only fails to call itself is not an error. Clients
+/// need not call the cluster IP of servers that expect a load balancer in front of them.
 fn severity(code: Code, met: &ScanResult) -> Severity {
     if code == Code::ProxyHeaderLost && met.target.is_cluster_ip {
         return Severity::Info;
@@ -121,8 +121,8 @@ fn severity(code: Code, met: &ScanResult) -> Severity {
     if met.clients.itself { code.severity().min(Severity::Warning) } else { code.severity() }
 }
 
-/// The cures that a walk confirms: so far only to call the Service by its name, which never leaves
-/// the cluster's own rules.
+/// Returns the cures that a walk confirms: so far only to call the Service by its name, which never
+/// leaves the cluster's own rules.
 fn cures(known: &Known<'_, '_>, met: &ScanResult) -> Result<Vec<CureTitle>, WalkError> {
     let target = &met.target;
     let Some((service, port)) = service_behind(known.engine, target) else {
@@ -137,7 +137,7 @@ fn cures(known: &Known<'_, '_>, met: &ScanResult) -> Result<Vec<CureTitle>, Walk
     Ok(vec![CureTitle { name: "call-service", text: format!("call {to}") }])
 }
 
-/// The Service and port that would answer without the load balancer.
+/// Returns the Service and port that would answer without the load balancer.
 fn service_behind<'e>(
     engine: &'e Engine<'_>,
     target: &ScanTarget,

@@ -1,32 +1,32 @@
 //! Names and ports so similar to others that they may be typos.
 //!
-//! Similarity is a hint and proves nothing. So numbers that people use side by
-//! side (8080 and 8081, `web-1` and `web-2`) are not taken for each other.
+//! Similarity is a hint and proves nothing. Therefore numbers that people use side by side (8080
+//! and 8081, `web-1` and `web-2`) do not count as similar.
 
 use uturn_model::Port;
 
-/// Whether one port may have been written for the other.
+/// Returns whether one port may be a typo of the other.
 ///
 /// - Two neighbouring digits are swapped, or one is missing: 8008 and 8080, 443 and 8443.
-/// - The one is a port of the system's, and the other ends with it: 80 and 8080, 53 and 1053.
-///   So programs without privileges are set up, and a `targetPort` that is left out is the
-///   Service's port.
+/// - One is a system port, and the other ends with it: 80 and 8080, 53 and 1053. Programs
+///   without privileges are set up so, and a missing `targetPort` means the Service's port.
 ///
-/// A digit that differs (8080 and 8081, 3000 and 8000, 8443 and 9443) is no sign: such ports
-/// are used side by side.
+/// A digit that differs (8080 and 8081, 3000 and 8000, 8443 and 9443) is not a sign: such ports are
+/// used side by side.
 pub(crate) fn are_ports_alike(left: Port, right: Port) -> bool {
     let (low, high) = (left.number().min(right.number()), left.number().max(right.number()));
     let (short, long) = (low.to_string(), high.to_string());
     is_raised(left, right) || is_raised(right, left) || is_typo(short.as_bytes(), long.as_bytes())
 }
 
-/// Whether a port is what a program without privileges has in place of one of the system's.
+/// Returns whether `high` is a usual replacement of the system port `low` for a program without
+/// privileges.
 pub(crate) fn is_raised(low: Port, high: Port) -> bool {
     let (low, high) = (low.number(), high.number());
     low < 1024 && high >= 1024 && high.to_string().ends_with(&low.to_string())
 }
 
-/// Two neighbours swapped, or one left out of three or more.
+/// Returns whether two neighbouring digits are swapped, or one of three or more is missing.
 fn is_typo(short: &[u8], long: &[u8]) -> bool {
     if short.len() == long.len() {
         return is_swap(short, long);
@@ -46,19 +46,19 @@ fn is_swap<T: PartialEq>(left: &[T], right: &[T]) -> bool {
     }
 }
 
-/// Whether one name may have been written for the other: they are spelt alike, or the one is
-/// the beginning of the other, up to a dash: `web` and `web-api`.
+/// Returns whether one name may be a typo of the other: they are spelt alike, or one is the
+/// beginning of the other, up to a dash: `web` and `web-api`.
 pub(crate) fn are_names_alike(left: &str, right: &str) -> bool {
     let (short, long) = if left.len() <= right.len() { (left, right) } else { (right, left) };
     let rest = long.strip_prefix(short).and_then(|rest| rest.strip_prefix('-'));
     are_spelt_alike(left, right) || rest.is_some_and(|rest| !is_number(rest))
 }
 
-/// Whether two texts differ by a slip.
+/// Returns whether two texts differ by a slip.
 ///
-/// - A letter is wrong, missing or too many, or two neighbours are swapped, in texts of four
-///   letters or more; digits that differ count things, and are no slip.
-/// - They differ in their dashes only.
+/// - A letter is wrong, missing or added, or two neighbours are swapped, in texts of four
+///   letters or more. Digits that differ are not a slip, because they count things.
+/// - Only their dashes differ.
 pub(crate) fn are_spelt_alike(left: &str, right: &str) -> bool {
     if left == right {
         return false;
@@ -73,7 +73,7 @@ fn is_number(text: &str) -> bool {
     digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether the names differ in one letter or two that are swapped.
+/// Returns whether the names differ in one letter or in two swapped neighbours.
 fn is_letter_off(short: &str, long: &str) -> bool {
     let (short, long): (Vec<char>, Vec<char>) = (short.chars().collect(), long.chars().collect());
     if short.len() == long.len() {

@@ -1,5 +1,5 @@
-//! Load balancers with an address for each zone that serves the targets of this zone alone, and a zone
-//! without a target.
+//! Finds load balancers with an address for each zone, of which each serves only the targets of its
+//! zone, and which have a zone without a target.
 
 use std::collections::BTreeSet;
 
@@ -45,14 +45,14 @@ fn of_service(cluster: &Cluster, service: &Service) -> Option<Finding> {
         names.join(", ")
     );
     let mut finding = about(Code::ZoneWithoutTarget, service.object(), &service.origin, what);
-    // Manifests are mostly a part of a cluster.
+    // Manifests are usually only a part of a cluster.
     if !cluster.extent.pods || cluster.nodes.values().any(|node| node.supposed) {
         finding.conditions.push("no target is in another zone".into());
     }
     Some(finding)
 }
 
-/// How many addresses a load balancer has, and what says so.
+/// Returns the number of a load balancer's addresses, and the source of the number.
 fn addresses(
     cluster: &Cluster,
     service: &Service,
@@ -61,13 +61,13 @@ fn addresses(
     let asked = product.address_count(service).map(|count| (count, "its annotations ask for them"));
     let names = service.load_balancer.iter().filter_map(|entry| entry.hostname.as_deref());
     let known = names.map(|name| cluster.dns.of_balancer(&name.to_ascii_lowercase()));
-    // An address that stands for the load balancer in a zone is one of a zone with a target.
+    // Addresses that stand in for a load balancer's are only made for zones with a target.
     let stated = known.filter(|all| all.iter().all(|at| at.zone.is_none())).map(<[_]>::len).max();
     asked.or(stated.filter(|count| *count > 1).map(|count| (count, "Facts state them")))
 }
 
-/// The zones of targets that health checks find alive. Returns `None` if a target's zone is not
-/// known.
+/// Returns the zones of targets that health checks find alive. Returns `None` if the zone of a
+/// target is not known.
 fn zones_with_target<'c>(
     cluster: &'c Cluster,
     service: &Service,

@@ -3,7 +3,7 @@ use uturn_model::{Destination, Name, Port, Share};
 
 use super::*;
 
-/// A finding about an Ingress, as a scan finds it.
+/// Returns a finding about an Ingress, as a scan finds it.
 fn finding(name: &str) -> Finding {
     Finding {
         code: Code::IngressLoopback,
@@ -82,7 +82,7 @@ fn what_has_to_be_changed_distinguishes_groups() {
     assert_eq!(group(&all).len(), all.len());
 }
 
-/// The condition of a hint names a port or a Service of its own: it says nothing about the cause.
+/// The condition of a hint names its own port or Service, so it does not belong to the cause.
 #[test]
 fn conditions_of_findings_that_nothing_walked_do_not() {
     let hint = |name: &str, port: u16| Finding {
@@ -181,7 +181,7 @@ fn findings() -> impl Strategy<Value = Vec<Finding>> {
     prop::collection::vec(finding, 0..60)
 }
 
-/// Everything about a group but the indices of its members.
+/// Describes a group without the indices of its members.
 fn content(group: &Group, findings: &[Finding]) -> String {
     let members: Vec<_> = group
         .members

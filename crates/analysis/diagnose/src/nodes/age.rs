@@ -1,14 +1,14 @@
-//! Whether objects and a capture are of the same time.
+//! Compares the age of the objects with that of a capture.
 
 use super::Subject;
 use super::difference::{Answer, Question};
 
-/// Objects that were read so long before or after a capture may be others by then.
+/// The maximum time in minutes between reading the objects and the capture. Objects may have
+/// changed if it was longer.
 const MAX_MINUTES: i64 = 5;
 
-/// Takes differences for unknown if the objects were read long before the capture, or long after it:
-/// what changed between is no fault. `questions` are those whose answers follow from objects that
-/// come and go.
+/// Makes differences unknown if the objects were read long before or after the capture: changes in
+/// between are not faults. `questions` are those whose answers depend on objects that come and go.
 pub(super) fn soften(subject: &Subject<'_>, questions: &mut [Question]) {
     let Some(why) = apart(subject) else { return };
     for question in questions {

@@ -1,7 +1,7 @@
-//! Rules, sets and virtual servers as blocks of lines, and what differs between two of them.
+//! Rules, sets and virtual servers as blocks of lines, and the differences between two of them.
 //!
-//! A line is the text of a parsed rule without what has no effect (comments, counters), so that
-//! both sides, which were read by the same parser, have the same text where they mean the same.
+//! A line is the text of a parsed rule without parts that have no effect (comments, counters). Both
+//! sides are read by the same parser, so that lines with the same meaning have the same text.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -22,43 +22,43 @@ pub(super) struct Block {
 /// A rule, an element or a real server.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
-    /// What it means.
+    /// The text of the rule without parts that have no effect.
     pub(super) text: String,
     pub(super) role: Role,
-    /// The Service that its comment names: `shop/web:http`.
+    /// The Service that the rule's comment names: `shop/web:http`.
     pub(super) service: Option<Text>,
     pub(super) by: Evidence,
 }
 
-/// What a line is for.
+/// The role of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Leads to an endpoint.
+    /// The line leads to an endpoint.
     Endpoint,
-    /// Takes what is sent to an address and port of a Service; no address means a NodePort.
+    /// The line takes packets to an address and port of a Service; no address means a NodePort.
     Dispatch(Option<IpAddr>, Option<u16>),
-    /// Something else.
+    /// Another role.
     Other,
 }
 
-/// What differs in one block.
+/// The difference of one block.
 #[derive(Clone, Debug)]
 pub(super) struct Change {
     pub(super) block: String,
     /// Whether the order of its lines matters.
     pub(super) is_ordered: bool,
-    /// Lines that are expected and not there.
+    /// The lines that are expected and were not found.
     pub(super) missing: Vec<Line>,
-    /// Lines that are there and not expected.
+    /// The lines that were found and are not expected.
     pub(super) extra: Vec<Line>,
-    /// Whether the block is not there at all, or empty.
+    /// Whether the block was not found at all, or is empty.
     pub(super) is_gone: bool,
-    /// If it has all lines, but in another order, the first of them.
+    /// The first line that was found, if all lines were found in another order.
     pub(super) reordered: Option<Line>,
 }
 
-/// What differs. A block that is not expected is not a difference: it has an effect only if a line
-/// of another block leads to it, and that line is one.
+/// Returns the differences. A block that is not expected is not a difference: it has an effect only
+/// if a line of another block leads to it, and that line is a difference.
 pub(super) fn changes(expected: &Blocks, found: &Blocks) -> Vec<Change> {
     let nothing = Block::default();
     let compared = expected.iter().filter_map(|(name, expected)| {
@@ -85,7 +85,7 @@ pub(super) fn changes(expected: &Blocks, found: &Blocks) -> Vec<Change> {
     compared.collect()
 }
 
-/// The lines of the first that the second does not have, as often as it lacks them.
+/// Returns the lines that the second list lacks, as often as it lacks them.
 fn beyond(lines: &[Line], others: &[Line]) -> Vec<Line> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for other in others {

@@ -1,19 +1,19 @@
-//! What a node has otherwise than the cluster's objects promise.
+//! Differences between a node and what the cluster's objects require.
 
 use uturn_model::Evidence;
 
 use crate::{Code, Severity};
 
-/// One thing that differs.
+/// A difference between a node and what the objects require.
 #[derive(Clone, Debug)]
 pub(crate) struct Difference {
-    /// What it is.
+    /// The code of the difference.
     pub(crate) code: Code,
-    /// How bad it is.
+    /// The severity of the difference.
     pub(crate) severity: Severity,
-    /// Where, and how: what is expected, and what was found.
+    /// The place of the difference, what is expected, and what was found.
     pub(crate) what: String,
-    /// The rule, or the setting.
+    /// The rule or setting that differs.
     pub(crate) by: Evidence,
 }
 
@@ -26,20 +26,20 @@ impl Difference {
 /// A question about a captured node.
 #[derive(Clone, Debug)]
 pub(crate) struct Question {
-    /// What is asked.
+    /// The question in words.
     pub(crate) what: String,
-    /// The answer.
+    /// The answer to the question.
     pub(crate) answer: Answer,
 }
 
 /// The answer to a question about a captured node.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
-    /// As promised; the text says by what.
+    /// The node is as required; the text has the evidence.
     Agrees(String),
-    /// Not as promised.
+    /// The node is not as required.
     Differs(Vec<Difference>),
-    /// The capture or the objects do not say; each text says what of it.
+    /// The capture or the objects do not answer the question; each text names what is missing.
     Unknown(Vec<String>),
 }
 

@@ -1,4 +1,5 @@
-//! Rules of others that stop calls to Services before they reach an endpoint, or send them elsewhere.
+//! Finds rules of other programs that stop calls to Services before they reach an endpoint, or send
+//! them elsewhere.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,14 +13,14 @@ use super::difference::{Difference, Question};
 use super::{Subject, iptables};
 use crate::{Code, Severity, policy_chains};
 
-/// At most this many Services are called.
+/// The maximum number of Services that are called.
 const MAX: usize = 60;
 
-/// All calls on a node together may have this many rules evaluated.
+/// The maximum number of rules that all calls on a node together may evaluate.
 const MAX_RULES: u64 = 64_000_000;
 
-/// Whether no rule of others stops what pods and the node itself send to Services, or changes where it
-/// goes.
+/// Answers whether rules of other programs stop packets from pods and the node itself to Services,
+/// or change their destination.
 pub(super) fn questions(engine: &Engine<'_>, subject: &Subject<'_>) -> Vec<Question> {
     let calls = match walk_calls(engine, subject) {
         Ok(calls) => calls,
@@ -47,7 +48,7 @@ pub(super) fn questions(engine: &Engine<'_>, subject: &Subject<'_>) -> Vec<Quest
 const STOPS: &str = "no rule of others stops calls to Services";
 const SENDS: &str = "no rule of others sends calls to Services elsewhere";
 
-/// What became of calls to Services.
+/// The results of calls to Services.
 #[derive(Default)]
 struct Calls {
     walked: usize,
@@ -57,7 +58,7 @@ struct Calls {
     given_up: Option<Evidence>,
 }
 
-/// Walks calls of a pod and of the node itself to Services. Fails with the reason if they cannot be
+/// Walks calls of a pod and of the node itself to Services. Returns the reason if they cannot be
 /// walked.
 fn walk_calls(engine: &Engine<'_>, subject: &Subject<'_>) -> Result<Calls, &'static str> {
     let capture = subject.capture;
@@ -94,7 +95,7 @@ fn walk_calls(engine: &Engine<'_>, subject: &Subject<'_>) -> Result<Calls, &'sta
             if let Some((to, by)) = ends.iter().find_map(elsewhere) {
                 let what = format!("{what} is sent to {to}: {by}");
                 let sent = Difference::new(Code::EndpointsDiffer, what, by);
-                // It may be meant: a proxy that sees all calls.
+                // The redirection may be intended: a proxy that sees all calls.
                 add(&mut found.sent_elsewhere, Difference { severity: Severity::Warning, ..sent });
             }
         }
@@ -109,7 +110,8 @@ fn add(all: &mut Vec<Difference>, new: Difference) {
     }
 }
 
-/// A file with rules of the other back end of iptables that may stop calls. They are not walked.
+/// Returns a file with rules of the other back end of iptables that may stop calls. These rules are
+/// not walked.
 fn other_back_end(subject: &Subject<'_>) -> Option<&'static str> {
     let files =
         [(CaptureFile::OtherIptables, Family::V4), (CaptureFile::OtherIp6tables, Family::V6)];
@@ -126,7 +128,7 @@ fn other_back_end(subject: &Subject<'_>) -> Option<&'static str> {
     files.iter().find(|file| may_stop(file).is_some()).map(|(file, _)| file.file_name())
 }
 
-/// Who calls: the address, and how its packets come to the rules.
+/// Returns the callers: the address, and how its packets reach the rules.
 fn callers(
     subject: &Subject<'_>,
     family: Family,
@@ -141,7 +143,7 @@ fn callers(
     pod.into_iter().chain(own.map(|ip| (ip, Entry::Local, "the node's own call"))).collect()
 }
 
-/// A call of each caller to each port of a Service that has endpoints.
+/// Returns a call of each caller to each TCP port of a Service that has a cluster IP.
 fn calls(
     service: &Service,
     family: Family,
@@ -160,7 +162,7 @@ fn calls(
         .collect()
 }
 
-/// The rule of others that stops a packet.
+/// Returns the rule of another program that stops a packet.
 fn stopped_by(subject: &Subject<'_>, end: &End) -> Option<Evidence> {
     let by = match &end.kind {
         EndKind::Drop(DropReason::Rule(by) | DropReason::Policy(by)) => by.clone(),
@@ -170,8 +172,9 @@ fn stopped_by(subject: &Subject<'_>, end: &End) -> Option<Evidence> {
     (!is_meant(subject, &by)).then_some(by)
 }
 
-/// Where a rule of others sends a packet before kube-proxy's rules see it, and that rule. A rule that
-/// picks an endpoint of the Service does what kube-proxy would do.
+/// Returns where a rule of another program sends a packet before kube-proxy's rules see it, and
+/// that rule. A rule that picks an endpoint of the Service has the effect of kube-proxy's rules and
+/// is left out.
 fn sent_elsewhere(
     subject: &Subject<'_>,
     service: &Service,
@@ -191,7 +194,7 @@ fn sent_elsewhere(
     (!is_meant).then(|| (to, first.by.clone()))
 }
 
-/// Whether a rule is kube-proxy's, or a plugin's that keeps pods apart.
+/// Returns whether a rule is kube-proxy's, or belongs to a plugin that isolates pods.
 fn is_meant(subject: &Subject<'_>, by: &Evidence) -> bool {
     match by {
         Evidence::Iptables { chain, .. } | Evidence::IptablesPolicy { chain, .. } => {
@@ -202,7 +205,7 @@ fn is_meant(subject: &Subject<'_>, by: &Evidence) -> bool {
     }
 }
 
-/// Whether a rule is in a table of kube-proxy's, or of a plugin that keeps pods apart.
+/// Returns whether a rule is in a table of kube-proxy, or of a plugin that isolates pods.
 fn is_of_plugin(subject: &Subject<'_>, origin: &Origin) -> bool {
     const TABLES: [&str; 6] =
         ["kube-proxy", "calico", "cilium", "antrea", "kube-network-policies", "kindnet"];

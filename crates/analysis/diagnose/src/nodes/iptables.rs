@@ -1,4 +1,4 @@
-//! The rules of iptables as blocks, and which chains are kube-proxy's.
+//! The rules of iptables as blocks, and the recognition of kube-proxy's chains.
 
 use std::collections::HashSet;
 
@@ -8,35 +8,35 @@ use uturn_netfilter::iptables::{Addresses, Chain, Match, PortRange, Rule, Rulese
 
 use super::blocks::{Block, Blocks, Line, Role};
 
-/// Chains that only iptables mode has, and only IPVS mode.
+/// The chains that only iptables mode has, and those that only IPVS mode has.
 const OF_IPTABLES_MODE: [&str; 3] = ["KUBE-SVC-", "KUBE-SEP-", "KUBE-EXT-"];
 const OF_IPVS_MODE: [&str; 3] = ["KUBE-NODE-PORT", "KUBE-LOAD-BALANCER", "KUBE-IPVS-FILTER"];
 
-/// Whether kube-proxy writes a chain of this name, and nothing else does.
+/// Returns whether only kube-proxy writes chains of this name.
 pub(super) fn is_of_kube_proxy(chain: &str) -> bool {
     HASHED.iter().any(|start| chain.starts_with(start))
         || SHARED.contains(&chain)
         || OTHERS.contains(&chain)
 }
 
-/// Whether rules have what kube-proxy in iptables mode leaves.
+/// Returns whether rules contain chains of kube-proxy in iptables mode.
 pub(super) fn has_iptables_mode(rules: &Ruleset) -> bool {
     has_chain(rules, |name| OF_IPTABLES_MODE.iter().any(|start| name.starts_with(start)))
 }
 
-/// Whether rules have what kube-proxy in IPVS mode leaves.
+/// Returns whether rules contain chains of kube-proxy in IPVS mode.
 pub(super) fn has_ipvs_mode(rules: &Ruleset) -> bool {
     has_chain(rules, |name| OF_IPVS_MODE.contains(&name))
 }
 
-/// Whether kube-proxy counts in objects of nfacct, which it does where the kernel has them.
+/// Returns whether kube-proxy counts with nfacct objects, which it does if the kernel has them.
 pub(super) fn has_accounting(rules: &Ruleset) -> bool {
     let chains = rules.tables.iter().flat_map(|table| &table.chains);
     let mut rules = chains.filter(|chain| is_of_kube_proxy(&chain.name)).flat_map(|own| &own.rules);
     rules.any(|rule| rule.matches.iter().any(|item| matches!(item, Match::Nfacct(_))))
 }
 
-/// The first rule that shows that kube-proxy was here, as evidence.
+/// Returns the first rule of kube-proxy, as evidence that it ran here.
 pub(super) fn trace(rules: &Ruleset) -> Option<uturn_model::Evidence> {
     let chains = rules.tables.iter().flat_map(|table| &table.chains);
     let mut own = chains.filter(|chain| is_of_kube_proxy(&chain.name) && !chain.rules.is_empty());
@@ -49,7 +49,7 @@ fn has_chain(rules: &Ruleset, is_wanted: impl Fn(&str) -> bool) -> bool {
     chains.any(|chain| !chain.rules.is_empty() && is_wanted(&chain.name))
 }
 
-/// The chains of kube-proxy, and of the built-in chains the rules that lead to them.
+/// Returns the chains of kube-proxy, and the rules of built-in chains that lead to them.
 pub(super) fn blocks(rules: &Ruleset) -> Blocks {
     let mut blocks = Blocks::new();
     for table in &rules.tables {
@@ -66,7 +66,8 @@ pub(super) fn blocks(rules: &Ruleset) -> Blocks {
                 .filter_map(|rule| line(chain, rule))
                 .collect();
             if !is_own {
-                // What comes back from kube-proxy's chains once does so again.
+                // A packet that returns from kube-proxy's chains once does so again, so repeated
+                // jumps have no effect.
                 let mut seen = HashSet::new();
                 lines.retain(|line| seen.insert(line.text.clone()));
             }
@@ -92,13 +93,14 @@ fn jump(rule: &Rule) -> Option<&Text> {
     }
 }
 
-/// A rule as a line. Returns `None` if it has no effect: it counts, or is a remark.
+/// Converts a rule to a line. Returns `None` if the rule has no effect: it only counts or comments.
 fn line(chain: &Chain, rule: &Rule) -> Option<Line> {
     rule.target.as_ref()?;
     let mut plain = rule.clone();
     plain.counters = None;
     plain.matches.retain(|item| !matches!(item, Match::Comment(_) | Match::Nfacct(_)));
-    // kube-proxy leaves it out where iptables does not know it, and it only chooses source ports.
+    // kube-proxy leaves out the option if iptables does not know it, and it only affects source
+    // ports.
     if let Some(Target::Masquerade(ports)) = &mut plain.target {
         ports.random_fully = false;
     }
@@ -142,7 +144,7 @@ fn port(rule: &Rule) -> Option<u16> {
     })
 }
 
-/// The Service that a comment of kube-proxy names: its first word with a slash.
+/// Returns the Service that a comment of kube-proxy names: the first word with a slash.
 pub(super) fn service_in(comment: &str) -> Option<Text> {
     let mut words = comment.split(|c: char| c.is_whitespace() || c == '"');
     let word = words.find(|word| word.split('/').count() == 2 && !word.starts_with('/'))?;
@@ -157,7 +159,7 @@ mod tests {
     use super::super::blocks::changes;
     use super::*;
 
-    /// kube-proxy goes through its Services in no particular order.
+    /// kube-proxy iterates over its Services in no particular order.
     #[test]
     fn the_order_of_services_is_no_difference() {
         let fences = ["80", "81"].map(|port| {

@@ -12,18 +12,18 @@ use super::blocks::{Block, Blocks, Line, Role};
 /// The device to which kube-proxy binds the addresses of Services.
 const DEVICE: &str = "kube-ipvs0";
 
-/// What the names of virtual servers' blocks begin with.
+/// The prefix of the names of virtual servers' blocks.
 pub(super) const SERVER: &str = "virtual server ";
 
-/// Whether every server states for how long clients keep their real server. The kernel's own list
-/// has that in ticks, whose length it does not say.
+/// Returns whether each server states in seconds how long clients keep their real server. The
+/// kernel's own list states it in ticks of unknown length.
 pub(super) fn have_seconds(servers: &VirtualServers) -> bool {
     let mut persistences = servers.0.iter().filter_map(|server| server.persistence);
     persistences.all(|persistence| persistence.seconds.is_some())
 }
 
-/// The sets and servers of a family. A real server that gets no new connections is left out:
-/// kube-proxy keeps it until its connections have ended.
+/// Returns the sets and servers of a family. A real server that gets no new connections is left
+/// out: kube-proxy keeps it until its connections have ended.
 pub(super) fn blocks(
     sets: &Sets,
     servers: &VirtualServers,
@@ -74,7 +74,7 @@ fn of_real(server: &VirtualServer, real: &RealServer) -> Line {
     Line { text, role: Role::Endpoint, service: None, by }
 }
 
-/// `172.16.1.1,tcp:80`, `30080`, `10.0.0.1,tcp:80,10.1.0.0/16`
+/// Parses an entry such as `172.16.1.1,tcp:80`, `30080` or `10.0.0.1,tcp:80,10.1.0.0/16`.
 fn dispatch(entry: &str) -> Role {
     let mut parts = entry.split(',');
     let first = parts.next().unwrap_or(entry);
@@ -88,14 +88,14 @@ fn dispatch(entry: &str) -> Role {
     }
 }
 
-/// The addresses of kube-proxy's device. Returns `None` if the node has no such device.
+/// Returns the addresses of kube-proxy's device. Returns `None` if the node has no such device.
 pub(super) fn bound(state: &NodeState, family: Family) -> Option<Vec<IpAddr>> {
     let device = state.interfaces.iter().find(|interface| &*interface.name == DEVICE)?;
     let of_family = |ip: &IpAddr| Family::of(*ip) == family && !is_of_link(ip);
     Some(device.addresses.iter().map(|(ip, _)| *ip).filter(of_family).collect())
 }
 
-/// The addresses of the other interfaces that others can call.
+/// Returns the addresses of the other interfaces that other machines can call.
 pub(super) fn own_addresses(interfaces: &[Interface]) -> impl Iterator<Item = IpAddr> {
     let others = interfaces.iter().filter(|interface| !["lo", DEVICE].contains(&&*interface.name));
     let all = others.flat_map(|interface| &interface.addresses).map(|(ip, _)| *ip);
@@ -106,7 +106,8 @@ fn is_of_link(ip: &IpAddr) -> bool {
     matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local())
 }
 
-/// The address and port of a virtual server. Returns `None` if it serves packets with a mark.
+/// Returns the address and port of a virtual server. Returns `None` if it serves packets with a
+/// mark.
 pub(super) fn address(server: &VirtualServer) -> Option<(IpAddr, u16)> {
     match server.at {
         VirtualAddress::Address { address, .. } => Some((address.ip(), address.port())),

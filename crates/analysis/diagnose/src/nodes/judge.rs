@@ -1,4 +1,4 @@
-//! What a change of kube-proxy's rules is, and how it is shown.
+//! Classifies changes of kube-proxy's rules, and describes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -29,7 +29,7 @@ impl Claims {
         claims
     }
 
-    /// Whether a Service has it.
+    /// Returns whether a Service has the address or node port.
     fn has(&self, address: Option<IpAddr>, port: Option<u16>) -> bool {
         match (address, port) {
             (Some(address), _) if self.addresses.contains(&address) => true,
@@ -39,7 +39,7 @@ impl Claims {
     }
 }
 
-/// What a change is: lost rules, other endpoints, or a Service that is gone.
+/// Returns the differences in a change: missing rules, other endpoints, or a Service that is gone.
 pub(super) fn judge(change: &Change, claims: &Claims) -> Vec<Difference> {
     let code_of = |line: &Line, is_extra: bool| match line.role {
         _ if change.is_gone => Code::RulesMissing,
@@ -69,10 +69,10 @@ pub(super) fn judge(change: &Change, claims: &Claims) -> Vec<Difference> {
     differences
 }
 
-/// At most this many lines of a block are shown.
+/// The maximum number of lines of a block that are shown.
 pub(super) const SHOWN: usize = 3;
 
-/// A block, what of it is expected, and what was found.
+/// Describes the expected and found lines of a block.
 pub(super) fn shown(block: &str, missing: &[&Line], extra: &[&Line]) -> String {
     let service = missing.iter().chain(extra).find_map(|line| line.service.as_ref());
     let service = service.map(|service| format!(" ({service})")).unwrap_or_default();

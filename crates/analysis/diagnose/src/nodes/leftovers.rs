@@ -1,4 +1,5 @@
-//! Which kube-proxies have left rules on a node: of which mode, in which back end of iptables.
+//! Finds the kube-proxies that have left rules on a node: their modes, and the back end of
+//! iptables.
 
 use uturn_model::{CaptureFile, Evidence, Family, ProxyMode};
 use uturn_netfilter::{NodeState, iptables as parser};
@@ -7,9 +8,9 @@ use super::difference::{Difference, Question};
 use super::{Subject, iptables, ipvs, nftables};
 use crate::Code;
 
-/// What kube-proxies have left.
+/// The traces of kube-proxies on a node.
 pub(super) struct Traces {
-    /// The modes of which there are rules, each with a rule that shows it.
+    /// The modes of which there are rules, each with a rule as evidence.
     pub(super) modes: Vec<(ProxyMode, Evidence)>,
     /// A rule of a kube-proxy in the other back end of iptables.
     other_back_end: Option<Evidence>,
@@ -40,8 +41,8 @@ impl Traces {
         Self { modes, other_back_end: other_back_end(subject) }
     }
 
-    /// The mode whose rules are compared: the configured one, if there are rules of it, or the
-    /// only one, if none is configured.
+    /// Returns the mode whose rules are compared: the configured one, if there are rules of it, or
+    /// the only one found, if none is configured.
     pub(super) fn compared(&self, subject: &Subject<'_>) -> Option<ProxyMode> {
         let mode = &subject.cluster.proxy.mode;
         if self.modes.iter().any(|(found, _)| *found == mode.value) {
@@ -54,7 +55,7 @@ impl Traces {
     }
 }
 
-/// A virtual server for an address that is bound as kube-proxy binds them.
+/// Returns a virtual server whose address is bound to kube-proxy's device.
 fn bound_server(state: &NodeState) -> Option<Evidence> {
     let bound: Vec<_> = Family::BOTH
         .into_iter()
@@ -68,7 +69,7 @@ fn bound_server(state: &NodeState) -> Option<Evidence> {
     state.ipvs.0.iter().find(is_bound).map(|server| server.by())
 }
 
-/// A rule of kube-proxy in the other back end of iptables.
+/// Returns a rule of kube-proxy in the other back end of iptables.
 fn other_back_end(subject: &Subject<'_>) -> Option<Evidence> {
     let files = [
         (CaptureFile::OtherIptables, Family::V4, &subject.state.iptables),
@@ -79,7 +80,7 @@ fn other_back_end(subject: &Subject<'_>) -> Option<Evidence> {
         let other = parser::parse(captured.path.clone(), &captured.text, family).ok()?;
         let is_served =
             |rules| iptables::has_iptables_mode(rules) || iptables::has_ipvs_mode(rules);
-        // One kube-proxy alone is in one back end, whichever it is.
+        // A single kube-proxy uses only one back end.
         (is_served(&other) && is_served(main)).then(|| iptables::trace(&other))?
     })
 }

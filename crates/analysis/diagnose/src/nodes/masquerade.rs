@@ -9,11 +9,11 @@ use super::Subject;
 use super::difference::{Difference, Question};
 use crate::Code;
 
-/// What the agent's versions call their chain.
+/// The names of the chain in the agent's versions.
 const CHAINS: [&str; 2] = ["IP-MASQ-AGENT", "IP-MASQ"];
 
-/// Which destinations the agent leaves alone. Returns `None` if there is no agent, or nothing is
-/// stated.
+/// Answers whether the agent leaves those destinations alone that Facts state. Returns `None` if
+/// there is no agent, or nothing is stated.
 pub(super) fn question(subject: &Subject<'_>) -> Option<Question> {
     let what = "pods are masqueraded as Facts state it";
     let network = &subject.cluster.network;
@@ -44,7 +44,8 @@ pub(super) fn question(subject: &Subject<'_>) -> Option<Question> {
     Some(Question::of(what, format!("{} has the same ranges", chain.name), differences))
 }
 
-/// The ranges that the agent's chain returns from. Returns `None` if it has other rules.
+/// Returns the ranges for which the agent's chain returns. Returns `None` if the chain has other
+/// rules.
 fn left_alone(chain: &Chain) -> Option<BTreeSet<IpNet>> {
     let mut nets = BTreeSet::new();
     for rule in &chain.rules {
@@ -61,7 +62,7 @@ fn left_alone(chain: &Chain) -> Option<BTreeSet<IpNet>> {
     Some(nets)
 }
 
-/// 169.254.0.0/16, which the agent leaves alone unless it is told otherwise.
+/// Returns whether a range is in 169.254.0.0/16, which the agent leaves alone by default.
 fn is_of_link(net: &IpNet) -> bool {
     matches!(net, IpNet::V4(net) if net.addr().is_link_local())
 }

@@ -11,13 +11,13 @@ use uturn_netfilter::nft::{
 use super::blocks::{Block, Blocks, Line, Role};
 use super::order;
 
-/// What kube-proxy calls its tables.
+/// The name of kube-proxy's tables.
 const TABLE: &str = "kube-proxy";
 
-/// The chain that stops what is sent to unused addresses of the range of cluster IPs.
+/// The chain that stops packets to unused addresses of the range of cluster IPs.
 pub(super) const RANGE_CHECK: &str = "chain cluster-ips-check";
 
-/// kube-proxy's table of a family.
+/// Returns kube-proxy's table of a family.
 pub(super) fn table(rules: &Ruleset, family: Family) -> Option<&Table> {
     let family = match family {
         Family::V4 => TableFamily::Ip,
@@ -26,7 +26,7 @@ pub(super) fn table(rules: &Ruleset, family: Family) -> Option<&Table> {
     rules.table(family, TABLE)
 }
 
-/// A rule that shows that kube-proxy was here in nftables mode, as evidence.
+/// Returns a rule as evidence that kube-proxy ran here in nftables mode.
 pub(super) fn trace(rules: &Ruleset) -> Option<Evidence> {
     let tables = Family::BOTH.into_iter().filter_map(|family| table(rules, family));
     tables.into_iter().find_map(|table| {
@@ -35,7 +35,7 @@ pub(super) fn trace(rules: &Ruleset) -> Option<Evidence> {
     })
 }
 
-/// The chains, sets and maps of a table. Sets that rules fill are left out.
+/// Returns the chains, sets and maps of a table. Sets that rules fill are left out.
 pub(super) fn blocks(table: &Table) -> Blocks {
     let mut blocks = Blocks::new();
     for chain in &table.chains {
@@ -67,7 +67,7 @@ fn base(chain: &Chain) -> Line {
     Line { text, role: Role::Other, service: None, by }
 }
 
-/// A rule as lines: where it picks an endpoint, each endpoint is a line of its own.
+/// Converts a rule to lines. If the rule picks an endpoint, each endpoint is a separate line.
 fn of_rule(rule: &Rule, family: TableFamily) -> Vec<Line> {
     let by = rule.by(family);
     let mut plain = rule.clone();
@@ -101,7 +101,7 @@ fn of_rule(rule: &Rule, family: TableFamily) -> Vec<Line> {
         true => Role::Endpoint,
         false => Role::Other,
     };
-    // Each endpoint is a line of its own, so the map itself is none.
+    // Each endpoint is a separate line, so the map itself is left out.
     if !picked.is_empty() {
         plain.statements.retain(|statement| !matches!(statement, Statement::Vmap(..)));
     }
@@ -115,8 +115,8 @@ fn of_rule(rule: &Rule, family: TableFamily) -> Vec<Line> {
     lines
 }
 
-/// Addresses that are compared, as the fewest ranges; a set of one range is that range. Returns
-/// `None` if something else is compared.
+/// Returns the compared addresses as the fewest ranges; a set of one range becomes that range.
+/// Returns `None` if something else is compared.
 fn as_ranges(right: &Expr) -> Option<Expr> {
     let elements = match right {
         Expr::Set(elements) => merged(elements),
@@ -132,7 +132,7 @@ fn as_ranges(right: &Expr) -> Option<Expr> {
     }
 }
 
-/// What elements are sorted by. Ties are told apart by the whole text.
+/// Returns the sort key of an element. The whole text distinguishes elements with equal keys.
 fn element_order(element: &Element) -> (Vec<order::Part>, String) {
     let text = format!("{element:?}");
     (order::key(&text), text)
@@ -164,7 +164,7 @@ fn service(element: &Element) -> Option<Text> {
     Some(format!("{}/{}", names.next()?, names.next()?).into())
 }
 
-/// The address and port of an element's key.
+/// Returns the address and port in an element's key.
 fn dispatch(key: &Expr) -> Role {
     let single = [key.clone()];
     let parts = match key {
@@ -185,7 +185,7 @@ fn dispatch(key: &Expr) -> Role {
     }
 }
 
-/// The elements of a set of addresses as the fewest ranges that hold the same; others in order.
+/// Merges the elements of a set of addresses into the fewest ranges. Other elements are sorted.
 fn merged(elements: &[Element]) -> Vec<Element> {
     let ranges: Option<Vec<(u128, u128, bool)>> = elements
         .iter()
@@ -210,7 +210,7 @@ fn merged(elements: &[Element]) -> Vec<Element> {
     merged.into_iter().map(element).collect()
 }
 
-/// A range as an address or a prefix where it is one.
+/// Returns a range as an address or a prefix, if it is one.
 fn expression(first: u128, last: u128, is_v6: bool) -> Expr {
     let bits: u32 = if is_v6 { 128 } else { 32 };
     let (low, high) = (address(first, is_v6), address(last, is_v6));

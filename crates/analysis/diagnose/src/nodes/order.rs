@@ -1,6 +1,6 @@
-//! The order in which differences are listed: by what chains and rules are about. Names of chains
-//! have hashes in them, and the text of an address says little of what is next to it, so that
-//! neither decides.
+//! The order in which differences are listed: by the subject of chains and rules. Names of chains
+//! contain hashes, and the text of an address does not sort by number, so neither affects the
+//! order.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -20,7 +20,7 @@ pub(super) enum Part {
     Word(String),
 }
 
-/// What a text is sorted by.
+/// Returns the sort key of a text.
 pub(super) fn key(text: &str) -> Vec<Part> {
     let words = text.split(|letter: char| letter.is_whitespace() || "/,;(){}[]\"".contains(letter));
     let mut parts = Vec::new();
@@ -40,21 +40,21 @@ pub(super) fn key(text: &str) -> Vec<Part> {
     parts
 }
 
-/// An address. In names of chains, dots stand for the colons of IPv6.
+/// Parses an address. In names of chains, dots stand for the colons of IPv6.
 fn address(word: &str) -> Option<IpAddr> {
     let dotted = || word.contains('.').then(|| word.replace('.', ":").parse().ok()).flatten();
     word.parse().ok().or_else(dotted)
 }
 
-/// Whether this is a hash in a name that kube-proxy gives.
+/// Returns whether a word is a hash in a name that kube-proxy makes.
 fn is_hash(word: &str) -> bool {
     matches!(word.len(), 8 | 16)
         && word.bytes().all(|own| own.is_ascii_uppercase() || (b'2'..=b'7').contains(&own))
 }
 
-/// Sorts what differs: what is of no Service first, then by Service and by what the lines say. Lines
-/// whose order does not matter, such as elements of a set, are sorted too, and in a chain rules of
-/// affinity that follow each other, one for each endpoint.
+/// Sorts differences: those that belong to no Service first, then by Service and by the text of the
+/// lines. Lines whose order does not matter, such as elements of a set, are sorted too, and so are
+/// consecutive affinity rules of a chain, which has one for each endpoint.
 pub(super) fn sort(changes: &mut [(Family, Change)]) {
     for (_, change) in changes.iter_mut() {
         let is_ordered = change.is_ordered;
@@ -75,7 +75,7 @@ pub(super) fn sort(changes: &mut [(Family, Change)]) {
     });
 }
 
-/// Whether a rule leads clients to the endpoint that they had before.
+/// Returns whether a rule leads clients to the endpoint that they had before.
 fn is_of_affinity(line: &Line) -> bool {
     is_nft_rule_of_affinity(&line.text) || line.text.contains(" --rcheck ")
 }

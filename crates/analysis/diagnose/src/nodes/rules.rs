@@ -74,7 +74,7 @@ pub(super) fn questions(subject: &Subject<'_>) -> Vec<Question> {
     questions
 }
 
-/// The answers that a comparison gives, as far as it is known how kube-proxy is set.
+/// Returns the answers of a comparison, as far as kube-proxy's settings are known.
 fn of_compared(
     subject: &Subject<'_>,
     settings: &ProxySettings,
@@ -86,7 +86,7 @@ fn of_compared(
     if stated.changes.is_empty() {
         return answers(subject, &stated, (mode, version));
     }
-    // kube-proxy may be of another version than the objects say, in an upgrade for example.
+    // kube-proxy may have another version than the objects state, for example during an upgrade.
     let (best, compared) = best_version(subject, settings, families, stated);
     if compared.changes.is_empty() {
         let why = format!(
@@ -110,7 +110,7 @@ fn of_compared(
     questions
 }
 
-/// Why the objects do not say what kube-proxy sees.
+/// Returns why the objects do not show what kube-proxy sees. `None` if they do.
 fn partial(cluster: &Cluster) -> Option<String> {
     if !cluster.extent.services || !cluster.extent.endpoints {
         return Some(
@@ -122,7 +122,7 @@ fn partial(cluster: &Cluster) -> Option<String> {
     Some(format!("the EndpointSlices of {service} are not given"))
 }
 
-/// Why rules that are there may not have been read: `nft` shows those of iptables too.
+/// Returns why existing rules may not have been read: `nft` shows the rules of iptables too.
 fn unread(subject: &Subject<'_>) -> Option<String> {
     let file = CaptureFile::Iptables;
     let captured = subject.capture.files.get(&file);
@@ -139,7 +139,7 @@ fn unread(subject: &Subject<'_>) -> Option<String> {
     }
 }
 
-/// No rules of a kube-proxy at all.
+/// Returns the answer if there are no rules of kube-proxy at all.
 fn none_at_all(subject: &Subject<'_>) -> Question {
     let proxy = &subject.cluster.proxy;
     let node = subject.node;
@@ -154,15 +154,15 @@ fn none_at_all(subject: &Subject<'_>) -> Question {
     Question::of(PRESENT, "", vec![Difference::new(Code::RulesMissing, what, by)])
 }
 
-/// The families whose rules were captured and are expected.
+/// Returns the families whose rules were captured and are expected.
 fn families(subject: &Subject<'_>) -> Vec<Family> {
-    // Where IPv6 is not used, there may be no ip6tables.
+    // If IPv6 is not used, there may be no ip6tables.
     let is_served = |family: &Family| subject.serves(*family);
     let captured = |family: &Family| subject.capture.has_rules(*family);
     Family::BOTH.into_iter().filter(is_served).filter(captured).collect()
 }
 
-/// The file with the rules of iptables.
+/// Returns the file with the rules of iptables.
 fn tables_of(family: Family) -> CaptureFile {
     match family {
         Family::V4 => CaptureFile::Iptables,
@@ -174,7 +174,7 @@ fn lacks_for_ipvs(subject: &Subject<'_>) -> Option<&'static str> {
     let needed =
         [CaptureFile::Iptables, CaptureFile::Ipset, CaptureFile::Ipvs, CaptureFile::Addresses];
     let lacks = needed.into_iter().find(|file| !subject.capture.files.contains_key(file));
-    // kube-proxy serves NodePorts at each of them.
+    // kube-proxy serves NodePorts at each of these addresses.
     let has_own = ipvs::own_addresses(&subject.state.interfaces).next().is_some();
     let own = (!has_own).then_some("addresses but those of kube-ipvs0");
     lacks.map(CaptureFile::file_name).or(own)
@@ -203,12 +203,12 @@ fn answers(
     questions
 }
 
-/// Sysctls that kube-proxy sets and that have another value. Forwarding is a question of its own.
+/// Compares the sysctls that kube-proxy sets. Forwarding is a separate question.
 fn sysctls(subject: &Subject<'_>, compared: &Compared) -> Question {
     const FORWARDING: &str = "net.ipv4.ip_forward";
     let mut differences = Vec::new();
     let mut known = Vec::new();
-    // kube-proxy sets this one only on some kernels.
+    // kube-proxy sets this sysctl on some kernels only.
     let is_kernel_known = subject.node.kernel.is_some()
         || subject.manifest.as_ref().is_some_and(|manifest| manifest.kernel.is_some());
     for (name, value) in compared.sysctls.iter().filter(|(name, _)| name != FORWARDING) {

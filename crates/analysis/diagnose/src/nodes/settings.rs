@@ -1,4 +1,4 @@
-//! Sysctls that Services depend on.
+//! Checks the sysctls on which Services depend.
 
 use uturn_model::network::NetworkMode;
 use uturn_model::{CaptureFile, Evidence, Family, IpNet, Text};
@@ -12,7 +12,7 @@ pub(super) fn questions(subject: &Subject<'_>) -> Vec<Question> {
     vec![forwarding(subject), rp_filter(subject), bridge(subject), conntrack(subject)]
 }
 
-/// Whether it forwards packets, in the families that it has an address of.
+/// Answers whether the node forwards packets of the families that it serves.
 fn forwarding(subject: &Subject<'_>) -> Question {
     let what = "it forwards packets";
     let sysctls = &subject.state.sysctls;
@@ -34,8 +34,8 @@ fn forwarding(subject: &Subject<'_>) -> Question {
     Question::of(what, "net.ipv4.ip_forward is 1", off.collect())
 }
 
-/// Whether a strict check of sources drops what pods with addresses of their own network cards
-/// are sent.
+/// Answers whether strict reverse-path filtering drops packets to pods that have addresses of their
+/// own network cards.
 fn rp_filter(subject: &Subject<'_>) -> Question {
     let what = "rp_filter does not drop what comes back another way";
     let state = &subject.state;
@@ -72,7 +72,7 @@ fn rp_filter(subject: &Subject<'_>) -> Question {
     }
 }
 
-/// Whether rules see what a bridge with pods passes.
+/// Answers whether rules see the packets that a bridge with pods passes.
 fn bridge(subject: &Subject<'_>) -> Question {
     const SWITCH: &str = "net.bridge.bridge-nf-call-iptables";
     let what = "rules see what its bridge passes";
@@ -93,9 +93,10 @@ fn bridge(subject: &Subject<'_>) -> Question {
     }
 }
 
-/// The interface through which the node reaches a whole range of its own pods, without a gateway.
+/// Returns the interface through which the node reaches a whole range of its own pods without a
+/// gateway.
 fn bridge_of_pods<'a>(subject: &'a Subject<'_>) -> Option<&'a Text> {
-    // Such networks have a gateway of another kind, as Open vSwitch has.
+    // Such networks have another kind of gateway, such as Open vSwitch.
     let mode = &subject.cluster.network.mode;
     let has_links = mode.value == NetworkMode::Routed && !mode.is_supposed();
     if has_links || subject.cluster.proxy.replaced_by().is_some() {
@@ -109,7 +110,7 @@ fn bridge_of_pods<'a>(subject: &'a Subject<'_>) -> Option<&'a Text> {
     let is_shared = |net: &IpNet| net.addr().is_ipv4() && net.prefix_len() < net.max_prefix_len();
     let is_of_node = |net: &IpNet| node.pod_cidrs.iter().any(|pods| pods.contains(net));
     let pods = subject.cluster.pods_on(&node.name).filter(|pod| !pod.spec.host_network);
-    // Where each pod has a route of its own, they share nothing.
+    // Pods that have a route each share no interface.
     let to_known = pods.flat_map(|pod| &pod.ips).filter_map(|ip| {
         let towards = routes().filter(|route| route.dst.contains(ip));
         towards.max_by_key(|route| route.dst.prefix_len())
@@ -117,18 +118,18 @@ fn bridge_of_pods<'a>(subject: &'a Subject<'_>) -> Option<&'a Text> {
     let to_range = routes().filter(|route| is_of_node(&route.dst));
     let to_pods =
         to_known.chain(to_range).find(|route| route.via.is_none() && is_shared(&route.dst))?;
-    // Where pods share the node's own network card, there is no bridge.
+    // If pods share the node's own network card, there is no bridge.
     let device = to_pods.dev.as_ref()?;
     let defaults = subject.state.routes.iter().filter(|route| route.dst.prefix_len() == 0);
     let is_uplink = defaults.filter_map(|route| route.dev.as_ref()).any(|own| own == device);
     (!is_uplink).then_some(device)
 }
 
-/// From this share of the table on, in percent, it is nearly full; from the second on, full.
+/// The percentages from which the table is nearly full, and full.
 const NEARLY: u64 = 90;
 const FULL: u64 = 98;
 
-/// Whether connection tracking has room for more connections.
+/// Answers whether connection tracking has room for more connections.
 fn conntrack(subject: &Subject<'_>) -> Question {
     const COUNT: &str = "net.netfilter.nf_conntrack_count";
     const MAX: &str = "net.netfilter.nf_conntrack_max";
@@ -138,7 +139,7 @@ fn conntrack(subject: &Subject<'_>) -> Question {
         return Question::unknown(what, format!("the capture does not say {COUNT} and {MAX}"));
     };
     let found = format!("{count} of {max} connections");
-    // No limit at all.
+    // A maximum of 0 means no limit.
     if max == 0 || count.saturating_mul(100) < max.saturating_mul(NEARLY) {
         return Question::of(what, found, Vec::new());
     }

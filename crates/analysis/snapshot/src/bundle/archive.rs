@@ -1,5 +1,5 @@
-//! Reads a bundle from an archive, in memory: nothing of it is written to disk. Files are read one after the
-//! other, and of each only what the bundle keeps.
+//! Reads a bundle from an archive in memory: nothing of it is written to disk. Files are read one
+//! after the other, and only the contents of files that the bundle keeps are stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -16,11 +16,11 @@ use crate::fault::Fault;
 use crate::room::{Room, UnpackLimit};
 use crate::source::{Source, is_manifest, starts_with_dots};
 
-/// How many files, folders and headers there may be.
+/// The maximum number of files, folders and headers of an archive.
 const MAX_ENTRIES: usize = 200_000;
-/// How many bytes the name of a file may have.
+/// The maximum length of a file's name, in bytes.
 const MAX_NAME: u64 = 4096;
-/// How many bytes a header may have that adds to the next one.
+/// The maximum size of a header that extends the next one, in bytes.
 const MAX_EXTENSION: u64 = 64 << 10;
 
 /// Reads an archive.
@@ -37,7 +37,7 @@ pub(super) fn read(path: &Path, room: &mut Room) -> Bundle {
     bundle
 }
 
-/// The files of an archive by name; of those that no bundle keeps, `None`.
+/// The contents of an archive's files by name; `None` for files that no bundle keeps.
 type Files = BTreeMap<String, Option<Vec<u8>>>;
 
 fn unpack(path: &Path, from: impl Read, room: &mut Room) -> Result<Files, Fault> {
@@ -46,7 +46,7 @@ fn unpack(path: &Path, from: impl Read, room: &mut Room) -> Result<Files, Fault>
     let mut archive = Archive::new(unpacked);
     let mut reading = Reading { limit: room.limit(), ..Reading::default() };
     let read = reading.all(&mut archive);
-    // What follows the last file shows whether all is as it was written.
+    // Reading the rest of the archive verifies its checksum.
     let read = read.and_then(|()| {
         io::copy(&mut archive.into_inner(), &mut io::sink()).map(drop).map_err(Trouble::Io)
     });
@@ -70,7 +70,7 @@ fn unpack(path: &Path, from: impl Read, room: &mut Room) -> Result<Files, Fault>
     }
 }
 
-/// Why an archive is not read to its end.
+/// The reason why an archive is not read to its end.
 enum Trouble {
     Io(io::Error),
     Refused(String),
@@ -82,22 +82,23 @@ impl From<io::Error> for Trouble {
     }
 }
 
-/// What was read so far.
+/// The state of reading an archive.
 #[derive(Default)]
 struct Reading {
     limit: UnpackLimit,
     files: Files,
     folders: BTreeSet<String>,
     entries: usize,
-    /// The name of the last file that was begun.
+    /// The name of the file that was begun last.
     last: Option<String>,
-    /// The name that a header states for the next file.
+    /// The name of the next file, if a header states it.
     next_name: Option<Vec<u8>>,
 }
 
 impl Reading {
     fn all<R: Read>(&mut self, archive: &mut Archive<R>) -> Result<(), Trouble> {
-        // Raw: a header that adds to the next is an entry, of which no more is read than it may have.
+        // `raw` yields headers that extend the next one as entries, so that their size can be
+        // limited.
         for entry in archive.entries()?.raw(true) {
             self.entries += 1;
             if self.entries > MAX_ENTRIES {
@@ -166,7 +167,7 @@ impl Reading {
         self.last = Some(name.clone());
         let bytes = match may_be_kept(&name) {
             true => Some(whole(&mut entry, self.limit)?),
-            // The next header is read behind it.
+            // Iterating to the next header skips the contents.
             false => None,
         };
         self.files.insert(name, bytes);
@@ -174,17 +175,17 @@ impl Reading {
     }
 }
 
-/// All bytes of a file, in memory once.
+/// Reads all bytes of a file into a buffer that is allocated once.
 fn whole<R: Read>(entry: &mut Entry<'_, R>, limit: UnpackLimit) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // What is reserved takes no memory until it is written to, and a size that is not true takes none.
+    // Reserved memory is not used before it is written, so a false size in a header costs nothing.
     let size = entry.header().size()?.min(limit.bytes());
     bytes.reserve_exact(usize::try_from(size).unwrap_or(0));
     entry.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// A header that adds to the next one.
+/// Reads a header that extends the next one. A header of more than `most` bytes is refused.
 fn extension<R: Read>(entry: &mut Entry<'_, R>, most: u64) -> Result<Vec<u8>, Trouble> {
     let size = entry.header().size()?;
     if size > most {
@@ -197,7 +198,7 @@ fn extension<R: Read>(entry: &mut Entry<'_, R>, most: u64) -> Result<Vec<u8>, Tr
     Ok(bytes)
 }
 
-/// Whether a file is one that [`fill`] keeps, in whatever folder.
+/// Returns whether [`fill`] may keep a file of this name, in any folder.
 fn may_be_kept(name: &str) -> bool {
     let file = name.rsplit('/').next().unwrap_or(name);
     file == MANIFEST || is_object(name) || captured(file).is_some()
@@ -212,7 +213,7 @@ fn captured(file: &str) -> Option<CaptureFile> {
     CaptureFile::ALL.into_iter().find(|captured| captured.file_name() == file)
 }
 
-/// A name as a path within the archive. Returns `None` if it leads elsewhere.
+/// Normalizes a name to a path within the archive. Returns `None` if it leads out of the archive.
 fn name_within(name: &[u8]) -> Option<String> {
     let name = std::str::from_utf8(name).ok()?;
     let mut parts = Vec::new();
@@ -223,11 +224,12 @@ fn name_within(name: &[u8]) -> Option<String> {
             _ => return None,
         }
     }
-    // What another system takes for a way out is none here, and of no use.
+    // A backslash would lead out of the archive on other systems; here it is an ordinary character,
+    // but of no use.
     (!name.contains('\\')).then(|| parts.join("/"))
 }
 
-/// Leaves out the folder that all files are in: archives are made of a folder or of what is in it.
+/// Removes the top folder if all files are in it: archives are made of a folder or of its contents.
 fn without_top(files: Files) -> Files {
     let is_bundle = |name: &str| {
         let first = name.split('/').next().unwrap_or_default();
@@ -248,7 +250,7 @@ fn without_top(files: Files) -> Files {
 }
 
 fn fill(bundle: &mut Bundle, path: &Path, files: Files) {
-    // In the order of a folder: the names of its entries, then of those below each.
+    // The order is that of a folder: the names of its entries, then of those below each.
     let mut files: Vec<_> = files.into_iter().collect();
     files.sort_by(|(one, _), (other, _)| Path::new(one).cmp(Path::new(other)));
     for (name, bytes) in files {
@@ -293,7 +295,7 @@ fn fill(bundle: &mut Bundle, path: &Path, files: Files) {
     }
 }
 
-/// What a file of an archive is.
+/// The role of a file in a bundle.
 enum FileKind {
     Manifest,
     Objects,

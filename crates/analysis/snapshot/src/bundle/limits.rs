@@ -1,4 +1,4 @@
-//! Unpacks an archive until a limit is met.
+//! Unpacks an archive until a limit is exceeded.
 
 use std::cell::Cell;
 use std::fmt;
@@ -9,15 +9,16 @@ use flate2::read::MultiGzDecoder;
 
 use crate::room::{Room, UnpackLimit};
 
-/// Up to so many bytes, the ratio does not matter: a small text of equal lines is packed very well.
+/// The unpacked size up to which the ratio does not matter: a small text of equal lines packs very
+/// well.
 const SMALL: u64 = 16 << 20;
 
-/// The limit that an archive met.
+/// The limit that an archive exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Met {
-    /// With what was read before, it holds more bytes than this.
+    /// The archive and the input before it have more than this many bytes.
     Bytes(u64),
-    /// It holds more than [`UnpackLimit::RATIO`] times what it is.
+    /// The unpacked archive is more than [`UnpackLimit::RATIO`] times as large as the archive.
     Ratio,
 }
 
@@ -32,14 +33,14 @@ impl fmt::Display for Met {
     }
 }
 
-/// What an archive holds, unpacked as it is read, until a limit is met: from then on each reading fails.
+/// An archive that is unpacked as it is read. Once a limit is exceeded, each read fails.
 pub(super) struct Unpacked<R> {
     from: MultiGzDecoder<Counted<R>>,
-    /// How many bytes of the archive were read.
+    /// The number of bytes of the archive that were read.
     packed: Rc<Cell<u64>>,
     unpacked: Rc<Cell<u64>>,
     limit: UnpackLimit,
-    /// How many bytes of the limit are left for it.
+    /// The number of bytes that the archive may have once unpacked.
     left: u64,
     met: Rc<Cell<Option<Met>>>,
 }
@@ -58,12 +59,12 @@ impl<R: Read> Unpacked<R> {
         }
     }
 
-    /// Where the limit that was met will stand.
+    /// Returns the cell that will hold the exceeded limit.
     pub(super) fn met(&self) -> Rc<Cell<Option<Met>>> {
         Rc::clone(&self.met)
     }
 
-    /// Where the number of bytes stands that were unpacked so far.
+    /// Returns the cell that holds the number of bytes unpacked so far.
     pub(super) fn unpacked(&self) -> Rc<Cell<u64>> {
         Rc::clone(&self.unpacked)
     }

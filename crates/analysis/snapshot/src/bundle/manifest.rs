@@ -1,4 +1,4 @@
-//! `bundle.json`: what a bundle is made of.
+//! Reads and writes `bundle.json`, the manifest of a bundle.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -8,7 +8,7 @@ use uturn_model::cluster::{ReadTime, Unread};
 use crate::documents::OURS;
 use crate::listing::Listing;
 
-/// What a bundle says of itself.
+/// The manifest of a bundle.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct BundleManifest {
@@ -16,30 +16,30 @@ pub struct BundleManifest {
     pub api_version: String,
     /// `Bundle`.
     pub kind: String,
-    /// The version of the program that wrote it.
+    /// The version of the program that wrote the bundle.
     pub uturn: String,
-    /// The objects of a cluster. `None` if there are none in it.
+    /// The objects of the cluster. `None` if the bundle has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objects: Option<ObjectsManifest>,
     /// The nodes that were captured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeCaptured>,
-    /// What else there is.
+    /// Other fields, which are kept as they are.
     #[serde(flatten)]
     pub others: Map<String, Value>,
 }
 
-/// A node that was captured. Its `capture.json` says more.
+/// A captured node. The node's `capture.json` has more about it.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeCaptured {
-    /// Its name.
+    /// The node's name.
     pub node: String,
     /// When the capture began, as RFC 3339.
     pub taken_at: String,
 }
 
-/// What an API server gave.
+/// The objects that an API server returned.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectsManifest {
@@ -47,17 +47,17 @@ pub struct ObjectsManifest {
     pub server: Option<String>,
     /// When the reading began, as RFC 3339.
     pub begun: String,
-    /// When it ended.
+    /// When the reading ended, as RFC 3339.
     pub ended: String,
     /// The kinds that were read.
     pub kinds: Vec<KindRead>,
-    /// Whether all pods, and all that makes pods, were given.
+    /// Whether all pods, and all objects that create pods, were returned.
     pub all_pods: bool,
-    /// Whether all Services were given.
+    /// Whether all Services were returned.
     pub all_services: bool,
-    /// Whether the endpoints of all Services were given.
+    /// Whether the endpoints of all Services were returned.
     pub all_endpoints: bool,
-    /// What could not be read.
+    /// Objects that could not be read.
     pub unread: Vec<UnreadEntry>,
 }
 
@@ -65,33 +65,33 @@ pub struct ObjectsManifest {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct KindRead {
-    /// Its name: `Pod`.
+    /// The name of the kind: `Pod`.
     pub kind: String,
-    /// Its `apiVersion`. `None` if the API server does not have the kind.
+    /// The `apiVersion` of the kind. `None` if the API server does not have the kind.
     pub api_version: Option<String>,
-    /// How many objects.
+    /// The number of objects that were read.
     pub count: usize,
-    /// The version of the list.
+    /// The `resourceVersion` of the list.
     pub resource_version: Option<String>,
-    /// The only namespace that was read. `None` if all were.
+    /// The only namespace that was read. `None` if all were read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
 }
 
-/// What could not be read, as it is written.
+/// Objects that could not be read, as `bundle.json` states them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct UnreadEntry {
-    /// Which objects.
+    /// The objects that could not be read.
     pub what: String,
-    /// What is known of them.
+    /// The part of them that is known.
     pub known: String,
-    /// Why they could not be read.
+    /// The reason why they could not be read.
     pub why: String,
 }
 
 impl BundleManifest {
-    /// That of a bundle that this program writes.
+    /// Creates the manifest of an empty bundle, with this program's version.
     pub fn new() -> Self {
         Self {
             api_version: OURS.to_owned(),
@@ -103,7 +103,7 @@ impl BundleManifest {
         }
     }
 
-    /// Its text.
+    /// Returns the manifest as indented JSON.
     pub fn text(&self) -> String {
         let text = serde_json::to_string_pretty(self);
         text.expect("texts and numbers are JSON") + "\n"
@@ -117,7 +117,7 @@ impl Default for BundleManifest {
 }
 
 impl ObjectsManifest {
-    /// States what was given in full, and what was not given.
+    /// Records which kinds were returned in full, and the objects that could not be read.
     pub fn set_listing(&mut self, extent: Extent, unread: &[Unread]) {
         let Extent { pods, services, endpoints, listeners: _ } = extent;
         (self.all_pods, self.all_services, self.all_endpoints) = (pods, services, endpoints);
@@ -129,7 +129,7 @@ impl ObjectsManifest {
         self.unread = unread.iter().map(entry).collect();
     }
 
-    /// What was given in full, and what was not given.
+    /// Returns which kinds were returned in full, and the objects that could not be read.
     pub(crate) fn listing(&self) -> Listing {
         let extent = Extent {
             pods: self.all_pods,

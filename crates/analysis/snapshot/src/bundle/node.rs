@@ -1,4 +1,4 @@
-//! Adds the capture of a node to a bundle: the whole of it, or nothing.
+//! Adds the capture of a node to a bundle completely, or not at all.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,16 +10,16 @@ use super::write::{BundleWriter, temporary};
 use super::{BundleManifest, MANIFEST, NODES, NodeCaptured, is_archive};
 use crate::whole_file;
 
-/// Why a capture cannot be added to a bundle.
+/// The reason why a capture cannot be added to a bundle.
 #[derive(Debug, Error)]
 pub enum AddError {
-    /// There is one already.
+    /// The bundle has a capture of this node already.
     #[error("{} is there already: remove it, or name another place", .0.display())]
     Exists(PathBuf),
-    /// Only to a folder something can be added.
+    /// The bundle is an archive: captures can only be added to a folder.
     #[error("{} is an archive: name a folder, and pack it once all nodes are in it", .0.display())]
     Archive(PathBuf),
-    /// The bundle says something of itself that cannot be read.
+    /// The `bundle.json` of the bundle cannot be read.
     #[error("{}: not the description of a bundle: {}", .0.display(), .1)]
     Manifest(PathBuf, serde_json::Error),
     /// A file or folder could not be read or written.
@@ -27,11 +27,12 @@ pub enum AddError {
     Io(PathBuf, io::Error),
 }
 
-/// Adds these files as `nodes/NAME` to a bundle that is a folder, which is made if it is not there.
-/// A bundle that has a `bundle.json` lists the node there. Returns the node's folder.
+/// Adds these files as `nodes/NAME` to a bundle that is a folder, which is created if it does not
+/// exist. If the bundle has a `bundle.json`, the node is listed there. Returns the node's folder.
 ///
 /// # Errors
-/// If the bundle has a capture of this node already, is an archive, or cannot be written to.
+/// Returns an error if the bundle has a capture of this node already, is an archive, or cannot be
+/// written to.
 pub fn add_node(
     bundle: &Path,
     node: &NodeCaptured,
@@ -73,7 +74,8 @@ pub fn add_node(
     Ok(folder)
 }
 
-/// What the bundle says of itself with this node in it. Returns `None` if it says nothing.
+/// Returns the text of the bundle's `bundle.json` with this node added. Returns `None` if there is
+/// no such file.
 fn listed(bundle: &Path, node: &NodeCaptured) -> Result<Option<String>, AddError> {
     let path = bundle.join(MANIFEST);
     let text = match whole_file::text_of(&path, whole_file::SETTINGS) {

@@ -1,4 +1,4 @@
-//! Writes a bundle: all of it, or nothing.
+//! Writes a bundle completely, or not at all.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -9,17 +9,17 @@ use std::process;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// How an archive's name ends.
+/// The file extensions of archives.
 const ENDINGS: [&str; 2] = [".tar.gz", ".tgz"];
 
-/// Whether a path names an archive.
+/// Returns whether a path names an archive.
 pub fn is_archive(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
-/// Writes a bundle under a temporary name beside its own, which it gets in [`BundleWriter::finish`].
-/// Dropped before that, it leaves nothing.
+/// Writes a bundle under a temporary name beside its final one, to which [`BundleWriter::finish`]
+/// renames it. A writer that is dropped before that removes what it wrote.
 pub struct BundleWriter {
     path: PathBuf,
     temporary: PathBuf,
@@ -38,10 +38,10 @@ impl fmt::Debug for BundleWriter {
 }
 
 impl BundleWriter {
-    /// Begins a bundle: an archive if the path ends in `.tar.gz` or `.tgz`, else a folder.
+    /// Begins a bundle: an archive if the path ends in `.tar.gz` or `.tgz`, otherwise a folder.
     ///
     /// # Errors
-    /// If there is something at the path already, or its folder cannot be written to.
+    /// Returns an error if the path exists, or if its folder cannot be written to.
     pub fn create(path: &Path) -> io::Result<Self> {
         if path.symlink_metadata().is_ok() {
             let message = format!("{} exists already", path.display());
@@ -64,15 +64,15 @@ impl BundleWriter {
         Ok(Self { path, temporary, to: Some(Target::Folder) })
     }
 
-    /// Adds a file: `objects/pods.json`.
+    /// Adds a file, such as `objects/pods.json`.
     ///
     /// # Errors
-    /// If it cannot be written, or the name leads out of the bundle.
+    /// Returns an error if the file cannot be written, or if the name leads out of the bundle.
     pub fn add(&mut self, name: &str, text: &[u8]) -> io::Result<()> {
         self.add_parts(name, &[text])
     }
 
-    /// Adds a file of which the text is in parts.
+    /// Adds a file whose text is in parts.
     ///
     /// # Errors
     /// As [`Self::add`].
@@ -101,10 +101,10 @@ impl BundleWriter {
         }
     }
 
-    /// Gives the bundle its name.
+    /// Completes the bundle and renames it to its final name.
     ///
     /// # Errors
-    /// If the rest cannot be written, or there is something at the path by now.
+    /// Returns an error if the rest cannot be written, or if the path exists by now.
     pub fn finish(mut self) -> io::Result<()> {
         if let Some(Target::Archive(archive)) = self.to.take() {
             archive.into_inner()?.finish()?.sync_all()?;
@@ -117,7 +117,7 @@ impl BundleWriter {
     }
 }
 
-/// The name that a bundle has until it is finished: beside its own.
+/// Returns the temporary name of a bundle, beside its final one.
 pub(super) fn temporary(path: &Path) -> io::Result<PathBuf> {
     let name = path.file_name().ok_or_else(|| {
         let message = format!("{} is no name of a file or folder", path.display());
@@ -127,7 +127,8 @@ pub(super) fn temporary(path: &Path) -> io::Result<PathBuf> {
     Ok(path.with_file_name(temporary))
 }
 
-/// Reads one part after the other: the parts that are left, and how much of the first was read.
+/// A reader of one part after the other: the remaining parts, and the number of bytes read of the
+/// first.
 struct Parts<'p>(&'p [&'p [u8]], usize);
 
 impl Read for Parts<'_> {
@@ -149,7 +150,7 @@ impl Read for Parts<'_> {
 
 impl Drop for BundleWriter {
     fn drop(&mut self) {
-        // Once it has its name there is nothing here; and what cannot be removed, stays.
+        // After the renaming there is nothing to remove. An error is ignored.
         let _ = match self.temporary.is_dir() {
             true => fs::remove_dir_all(&self.temporary),
             false => fs::remove_file(&self.temporary),

@@ -1,5 +1,5 @@
-//! Objects that say which nodes announce which addresses, and the pools of these addresses. Which
-//! kinds these are, the entry of their cloud says.
+//! Reads objects that state which nodes announce which addresses, and the pools of these addresses.
+//! The entry of a cloud states the kinds of these objects.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use super::objects::Objects;
 use super::{Doc, meta, selector};
 use crate::document::Node;
 
-/// Reads one of these objects.
+/// Reads an announcement or a pool of addresses.
 pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     let kind = doc.root.get("kind").and_then(Node::as_str).unwrap_or_default();
     let Some(known) = cloud::announcement_objects(kind) else { return };
@@ -50,10 +50,11 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     objects.announcements.add(doc, key, announcement);
 }
 
-/// What identifies one of these objects.
+/// The kind and name of an announcement or a pool.
 pub(crate) type Key = (Text, NamespacedName);
 
-/// The addresses of a pool: ranges, each in the form of a prefix or from its first to its last address.
+/// Reads the addresses of a pool: ranges, each written as a prefix or as its first and last
+/// address.
 fn ranges<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Vec<IpNet> {
     let mut all = Vec::new();
     for item in doc.items(spec, "addresses") {

@@ -1,10 +1,10 @@
-//! What decides whether Calico serves Services itself.
+//! Reads the settings that decide whether Calico serves Services itself.
 
 use super::Doc;
 use super::objects::Objects;
 use crate::document::{Node, Value};
 
-/// The switch in the agent's environment.
+/// The variable in the agent's environment that enables eBPF.
 pub(crate) const SWITCH: &str = "FELIX_BPFENABLED";
 
 /// Reads a FelixConfiguration.
@@ -17,7 +17,7 @@ pub(crate) fn read_felix(doc: &Doc<'_>, objects: &mut Objects) {
     }
 }
 
-/// Looks for the switch in the containers of a pod or a pod template, whose faults are reported
+/// Looks for the variable in the containers of a pod or a pod template, whose faults are reported
 /// elsewhere.
 pub(crate) fn look_into(doc: &Doc<'_>, spec: Option<&Node<'_>>, objects: &mut Objects) {
     let is = |node: &Node<'_>, key: &str, value: &str| {

@@ -1,5 +1,5 @@
-//! Objects of a cloud in which users set what holds for all Ingresses of a class. Which kinds these
-//! are, and which of their fields are read, the cloud's entry says.
+//! Reads objects of a cloud that set properties of all Ingresses of a class. The cloud's entry
+//! states the kinds of these objects, and which of their fields are read.
 
 use uturn_clouds::cloud;
 use uturn_model::Text;
@@ -8,7 +8,7 @@ use super::objects::Objects;
 use super::{Doc, meta};
 use crate::document::{Node, Value};
 
-/// Reads one of these objects.
+/// Reads an object with the parameters of a class.
 pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     let kind = doc.root.get("kind").and_then(Node::as_str).unwrap_or_default();
     let Some(known) = cloud::class_parameters(kind) else { return };

@@ -1,5 +1,5 @@
-//! ClientTrafficPolicies of Envoy Gateway: whether connections to the listeners of Gateways begin with
-//! a PROXY header.
+//! Reads ClientTrafficPolicies of Envoy Gateway: whether connections to the listeners of Gateways
+//! begin with a PROXY header.
 
 use uturn_model::{Labels, Name, NamespacedName, Origin, Selector, Text};
 
@@ -16,41 +16,42 @@ pub(crate) struct ClientTrafficPolicy {
     pub(crate) origin: Origin,
 }
 
-/// What a policy is for.
+/// The Gateways to which a policy applies.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Target {
-    /// A Gateway of its namespace, or one of the listeners of it.
+    /// A Gateway of the policy's namespace, or one of its listeners.
     Named { gateway: Name, section: Option<Text> },
-    /// The Gateways with these labels: of its namespace, or of others too.
+    /// The Gateways with these labels, in the policy's namespace or also elsewhere.
     Labelled { selector: Selector, elsewhere: bool },
 }
 
-/// What a policy makes of the beginning of a connection.
+/// The effect of a policy on the beginning of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// No header may be there.
+    /// Connections must not begin with a PROXY header.
     None,
-    /// A header may be there.
+    /// Connections may begin with a PROXY header.
     Accepts,
-    /// A header has to be there.
+    /// Connections must begin with a PROXY header.
     Requires,
-    /// Its controller did not accept all of it.
+    /// The effect is not known: the controller did not accept all of the policy.
     Unknown,
 }
 
-/// How close a policy is to a listener: the closest one decides alone.
+/// The way in which a policy reaches a listener, least specific first: the most specific policy
+/// decides alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reach {
-    /// It may be for the Gateway: a grant would decide.
+    /// The policy may apply to the Gateway: a grant would decide.
     Doubtful,
-    /// It is for all listeners of the Gateway.
+    /// The policy applies to all listeners of the Gateway.
     Gateway,
-    /// It names the listener.
+    /// The policy names the listener.
     Listener,
 }
 
 impl ClientTrafficPolicy {
-    /// How it reaches a listener of a Gateway, if it does.
+    /// Returns the most specific way in which the policy reaches a listener of a Gateway, if any.
     pub(crate) fn reach(
         &self,
         gateway: &NamespacedName,
@@ -108,7 +109,8 @@ fn is_gateway(target: &Node<'_>) -> bool {
     target.get("kind").and_then(Node::as_str) == Some("Gateway")
 }
 
-/// Whether the controller says of a Gateway or a listener that it did not accept the policy for it.
+/// Returns whether the policy's status states that the controller did not accept it for a Gateway
+/// or listener.
 fn is_refused(doc: &Doc<'_>) -> bool {
     let Some(status) = doc.map(doc.root, "status") else { return false };
     let mut conditions =

@@ -1,22 +1,23 @@
-//! The configuration of CNI plugins that a ConfigMap has for its nodes: whether the bridge of the pods
-//! sends a frame back by the link that it came by (hairpin mode).
+//! Reads configurations of CNI plugins in ConfigMaps: whether the pods' bridge sends a frame back
+//! through the port on which it arrived (hairpin mode).
 
 use uturn_model::Origin;
 
 use super::Doc;
 use crate::document::Node;
 
-/// What a configuration says of the plugin that makes a bridge.
+/// The settings of a plugin that creates a bridge.
 #[derive(Clone, Debug)]
 pub(crate) struct BridgeConfig {
-    /// Whether flannel's plugin has it made. Else it is the bridge plugin's own configuration.
+    /// Whether flannel's plugin has the bridge created, rather than a configuration of the bridge
+    /// plugin itself.
     pub(crate) by_flannel: bool,
-    /// Whether a pod's frame comes back to the pod.
+    /// Whether a frame that a pod sends can come back to the pod.
     pub(crate) hairpin: bool,
     pub(crate) origin: Origin,
 }
 
-/// Whether an entry of a ConfigMap is a configuration of plugins that make a bridge.
+/// Returns whether an entry of a ConfigMap is a configuration of plugins that create a bridge.
 pub(crate) fn is_of_bridge(key: &str, text: &str) -> bool {
     let is_configuration =
         key.contains("cni") || key.ends_with(".conflist") || key.ends_with(".conf");
@@ -27,7 +28,7 @@ pub(crate) fn is_of_bridge(key: &str, text: &str) -> bool {
         && (names("\"flannel\"") || names("\"bridge\""))
 }
 
-/// Reads a list of plugins, or a single one.
+/// Reads a list of plugins, or a single plugin. Returns the first that creates a bridge.
 pub(crate) fn read(doc: &Doc<'_>) -> Option<BridgeConfig> {
     let plugins = doc.items(doc.root, "plugins");
     let all = if plugins.is_empty() { std::slice::from_ref(doc.root) } else { plugins };
@@ -42,12 +43,12 @@ fn bridge<'d>(doc: &Doc<'d>, plugin: &'d Node<'d>) -> Option<BridgeConfig> {
         _ => return None,
     };
     let settings = if by_flannel { doc.map(plugin, "delegate") } else { Some(plugin) };
-    // flannel's plugin hands on to the bridge plugin unless told otherwise.
+    // flannel's plugin delegates to the bridge plugin unless another one is configured.
     let other = settings.filter(|_| by_flannel).and_then(kind);
     if other.is_some_and(|kind| kind != "bridge") {
         return None;
     }
-    // Both are off where they are not written.
+    // Both settings are off by default.
     let is_on = |key| settings.and_then(|settings| doc.read(settings, key)).unwrap_or(false);
     let hairpin = is_on("hairpinMode") || is_on("promiscMode");
     let origin = doc.origin(settings.and_then(|all| all.get("hairpinMode")).unwrap_or(plugin));

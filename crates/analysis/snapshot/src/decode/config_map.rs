@@ -1,5 +1,5 @@
-//! The few ConfigMaps that matter, and those that may be an nginx's configuration; all others
-//! are not looked into.
+//! Reads the few ConfigMaps that matter, and those that may be a configuration of nginx. All others
+//! are skipped.
 
 use std::ops::ControlFlow;
 
@@ -14,7 +14,7 @@ use crate::document::{self, Keep, Node};
 /// The namespace of the ConfigMaps that matter.
 const NAMESPACE: &str = "kube-system";
 
-/// The keys that matter of ConfigMaps that have the settings of an Ingress controller.
+/// The relevant keys of ConfigMaps that have the settings of an Ingress controller.
 pub(crate) const CONTROLLER_SETTINGS: [&str; 12] = [
     "use-proxy-protocol",
     "proxy-protocol",
@@ -30,12 +30,13 @@ pub(crate) const CONTROLLER_SETTINGS: [&str; 12] = [
     "default-backend",
 ];
 
-/// The ConfigMaps with the configuration of CNI plugins that make a bridge. In other namespaces they are
-/// read where they are given, and not asked for: a role there may not be had.
+/// The ConfigMaps with configurations of CNI plugins that create a bridge. In other namespaces such
+/// ConfigMaps are read if they are given, but not requested: the role there may lack the right to
+/// read them.
 const CNI: [(&str, &str); 2] = [(NAMESPACE, "kube-flannel-cfg"), (NAMESPACE, "kube-router-cfg")];
 
-/// The names of the ConfigMaps that matter, which are in [`NAMESPACE`] unless they were installed
-/// elsewhere. The settings of a mesh are read where they are given, and not asked for.
+/// Returns the names of the ConfigMaps that matter, which are in [`NAMESPACE`] unless they were
+/// installed elsewhere. The settings of a mesh are read if they are given, but not requested.
 pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     let own = [
         "coredns",
@@ -53,7 +54,7 @@ pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     own.into_iter().chain(switches).map(|name| (NAMESPACE, name)).chain(CNI)
 }
 
-/// Reads a ConfigMap, if it is one that matters.
+/// Reads a ConfigMap if it is one that matters.
 pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     let name = doc.root.get("metadata").and_then(|meta| meta.get("name")).and_then(Node::as_str);
     let read: fn(&Doc<'_>, &mut Objects, &NamespacedName) = match name {
@@ -63,7 +64,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
         Some(name) if is_of_kubelets(name) => kubelet,
         Some("kube-proxy" | "kube-proxy-config") => kube_proxy,
         Some("ip-masq-agent" | "ip-masq-agent-config") => masq_agent,
-        // Their namespaces are whatever they were installed in.
+        // These are in the namespace in which the product was installed.
         Some("cilium-config") => return cilium(doc, objects),
         Some("istio") => return mesh(doc, objects),
         Some(name) if has_switches(name) => controller_switches,
@@ -78,12 +79,12 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     read(doc, objects, &meta.name);
 }
 
-/// Whether a ConfigMap of this name has the switches of a cloud's controller.
+/// Returns whether a ConfigMap of this name has the switches of a cloud's controller.
 fn has_switches(name: &str) -> bool {
     cloud::ALL.iter().any(|entry| entry.switches_config_map == Some(name))
 }
 
-/// One that may be the configuration of a server: kept until it is known whether it is.
+/// Keeps a ConfigMap that may be the configuration of a server, until it is known whether it is.
 fn configuration(doc: &Doc<'_>, objects: &mut Objects) {
     let data = doc.root.get("data").map(|data| &data.value);
     let entries = match data {
@@ -115,7 +116,7 @@ fn configuration(doc: &Doc<'_>, objects: &mut Objects) {
     }
 }
 
-/// The configurations of CNI plugins that make a bridge.
+/// Reads the configurations of CNI plugins that create a bridge.
 fn bridges(doc: &Doc<'_>, entries: &[document::Entry<'_>], objects: &mut Objects) {
     for entry in entries {
         if entry.value.as_str().is_some_and(|text| cni::is_of_bridge(&entry.key, text)) {
@@ -124,7 +125,7 @@ fn bridges(doc: &Doc<'_>, entries: &[document::Entry<'_>], objects: &mut Objects
     }
 }
 
-/// The name of an object that is not looked into, whatever else is wrong with it.
+/// Returns the name of an object that is skipped, whatever else is wrong with the object.
 fn plain_name(doc: &Doc<'_>) -> Option<NamespacedName> {
     let meta = doc.root.get("metadata")?;
     let namespace = meta.get("namespace").and_then(Node::as_str).unwrap_or("default");
@@ -135,18 +136,19 @@ fn corefile(doc: &Doc<'_>, objects: &mut Objects, _: &NamespacedName) {
     objects.corefile = corefile_of(doc);
 }
 
-/// The cache that runs on every node is a CoreDNS too.
+/// Reads the Corefile of the DNS cache on every node, which is a CoreDNS too.
 fn node_local(doc: &Doc<'_>, objects: &mut Objects, _: &NamespacedName) {
     objects.node_local = corefile_of(doc);
 }
 
-/// Older releases have one for each version of Kubernetes: `kubelet-config-1.22`.
+/// Returns whether a ConfigMap configures kubelets. Older releases have one for each version of
+/// Kubernetes: `kubelet-config-1.22`.
 fn is_of_kubelets(name: &str) -> bool {
     let rest = name.strip_prefix("kubelet-config");
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("-1."))
 }
 
-/// What kubeadm hands to the kubelets of all nodes.
+/// Reads the configuration that kubeadm gives to the kubelets of all nodes.
 fn kubelet(doc: &Doc<'_>, objects: &mut Objects, name: &NamespacedName) {
     let Some(data) = doc.map(doc.root, "data") else { return };
     let Some(node) = data.get("kubelet") else { return };
@@ -167,12 +169,12 @@ fn corefile_of(doc: &Doc<'_>) -> Option<Corefile> {
     Some(Corefile { text, origin, beside: beside.collect(), release: None })
 }
 
-/// What several clouds mount beside the Corefile, for their users to write.
+/// Reads the files that several clouds mount beside the Corefile, for their users to write.
 fn corefile_custom(doc: &Doc<'_>, objects: &mut Objects, _: &NamespacedName) {
     objects.corefile_custom = files(doc, &format!("{COREFILE_FOLDER}/custom")).collect();
 }
 
-/// The texts of a ConfigMap as files in a folder.
+/// Returns the texts of a ConfigMap as files in a folder.
 fn files<'d>(doc: &Doc<'d>, folder: &str) -> impl Iterator<Item = CorefileFile> {
     doc.entries(doc.root, "data").iter().filter_map(move |entry| {
         let text = entry.value.as_str()?.into();
@@ -187,7 +189,8 @@ fn kube_proxy(doc: &Doc<'_>, objects: &mut Objects, _: &NamespacedName) {
     within(doc, node, |inner| objects.proxy_config = Some(proxy_config::read(inner)));
 }
 
-/// The file's name within the ConfigMap is free: the first that names ranges is it.
+/// Reads the ranges from the first file that states any: the file's name within the ConfigMap is
+/// free.
 fn masq_agent(doc: &Doc<'_>, objects: &mut Objects, _: &NamespacedName) {
     for entry in doc.entries(doc.root, "data") {
         within(doc, &entry.value, |inner| {
@@ -200,13 +203,13 @@ fn masq_agent(doc: &Doc<'_>, objects: &mut Objects, _: &NamespacedName) {
     }
 }
 
-/// How Cilium's agents are set.
+/// Reads the settings of Cilium's agents.
 fn cilium<'d>(doc: &Doc<'d>, objects: &mut Objects) {
     let Some(meta) = meta::read(doc) else { return };
     objects.cilium_config = Some((meta::labels(doc, doc.root, "data"), meta.origin));
 }
 
-/// How the gateways of a mesh are set.
+/// Reads the settings of a mesh's gateways.
 fn mesh(doc: &Doc<'_>, objects: &mut Objects) {
     match doc.root.get("data").and_then(|data| data.get("mesh")) {
         Some(node) => within(doc, node, |inner| istio::read_mesh(inner, objects)),
@@ -218,8 +221,8 @@ fn controller_switches<'d>(doc: &Doc<'d>, objects: &mut Objects, _: &NamespacedN
     objects.controller_switches = meta::labels(doc, doc.root, "data");
 }
 
-/// Reads a document that is written within a text of another one. Places in it are places
-/// in the file, as far as that can be told: in a block scalar.
+/// Reads a document within a text of another document. Its places are places in the file, as far as
+/// they can be told: in a block scalar.
 fn within(doc: &Doc<'_>, node: &Node<'_>, read: impl FnOnce(&Doc<'_>)) {
     let Some(text) = node.as_str() else {
         return doc.fault(node, format!("expected a text, found {}", node.describe()));
@@ -252,7 +255,8 @@ fn within(doc: &Doc<'_>, node: &Node<'_>, read: impl FnOnce(&Doc<'_>)) {
     }
 }
 
-/// Columns within the text are not columns of the file: whole lines are meant.
+/// Moves a node to lines of the file. Its columns become 0, which means the whole line: columns
+/// within the text are not columns of the file.
 fn move_to(node: &mut Node<'_>, shift: &dyn Fn(u32) -> u32) {
     (node.line, node.column) = (shift(node.line), 0);
     match &mut node.value {

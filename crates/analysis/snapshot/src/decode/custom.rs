@@ -1,11 +1,12 @@
-//! Custom resources: operators make objects of them, and nothing here says which.
+//! Recognises custom resources, of which operators create other objects. The input does not state
+//! which.
 
 use uturn_model::Name;
 
 use super::Doc;
 use crate::document::{Node, Value};
 
-/// Words with which operators are told what to run, and how often.
+/// The fields that tell operators what to run, and how often.
 const OF_PODS: [&str; 12] = [
     "containers",
     "count",
@@ -21,14 +22,14 @@ const OF_PODS: [&str; 12] = [
     "version",
 ];
 
-/// Whether objects of a group are served by an operator, and not by Kubernetes itself.
+/// Returns whether objects of a group are served by an operator rather than by Kubernetes itself.
 pub(crate) fn is_custom(group: &str) -> bool {
     group.contains('.') && !group.ends_with(".k8s.io")
 }
 
-/// The namespace in which an operator may make pods and Services of an object. One that names no
-/// namespace may be of the whole cluster, as policies and pools are: it counts where it tells what
-/// to run.
+/// Returns the namespace in which an operator may create pods and Services for an object. An object
+/// without a namespace may concern the whole cluster, as policies and pools do: it only counts if
+/// it states what to run.
 pub(crate) fn namespace(doc: &Doc<'_>) -> Option<Name> {
     let stated = doc.root.get("metadata").and_then(|meta| meta.get("namespace"));
     match stated.and_then(Node::as_str).filter(|name| !name.is_empty()) {

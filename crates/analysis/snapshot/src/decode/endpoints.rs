@@ -1,4 +1,4 @@
-//! EndpointSlices, and the older Endpoints.
+//! Reads EndpointSlices, and the older Endpoints.
 
 use std::net::IpAddr;
 
@@ -20,7 +20,7 @@ pub(crate) fn read_slice(doc: &Doc<'_>, objects: &mut Objects) {
             doc.missing(doc.root, "addressType", "IPv4 or IPv6");
             None
         }
-        // Its endpoints are names; kube-proxy leaves them alone.
+        // The endpoints are host names, which kube-proxy ignores.
         Some(node) if node.as_str() == Some("FQDN") => {
             return objects.skip("EndpointSlice of names");
         }
@@ -33,7 +33,7 @@ pub(crate) fn read_slice(doc: &Doc<'_>, objects: &mut Objects) {
         .collect();
     let (Some(meta), Some(family)) = (meta, family) else { return };
     let Some(service) = meta.labels.get(SERVICE) else {
-        // A slice without a Service, which kube-proxy ignores as well.
+        // kube-proxy ignores a slice without a Service as well.
         return objects.skip("EndpointSlice without a Service");
     };
     let Ok(service) = NamespacedName::new(meta.name.namespace.as_str(), service) else {
@@ -53,7 +53,7 @@ pub(crate) fn read_slice(doc: &Doc<'_>, objects: &mut Objects) {
 }
 
 fn port<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<EndpointPort> {
-    // No port means every port, and no Service can be served by that.
+    // A missing port means all ports, with which no Service can be served.
     node.get("port")?;
     let name = node.get("name").filter(|name| name.as_str() != Some(""));
     let name = name.and_then(|name| doc.value::<Text>(name));
@@ -107,7 +107,7 @@ fn target_pod<'d>(
     Some(NamespacedName { namespace, name: doc.need(target, "name")? })
 }
 
-/// Reads Endpoints: one slice for each subset and family.
+/// Reads an Endpoints object. It becomes one slice for each subset and family.
 pub(crate) fn read_endpoints(doc: &Doc<'_>, objects: &mut Objects) {
     let Some(meta) = meta::read(doc) else { return };
     let mut slices = Vec::new();

@@ -77,7 +77,7 @@ pub(crate) use self::security_group::security_group;
 use super::{Doc, FromNode};
 use crate::document::{Node, Value};
 
-/// All that Facts state.
+/// The values that Facts documents state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
     pub(crate) provider: Fact<Provider>,
@@ -94,12 +94,12 @@ pub(crate) struct Facts {
     pub(crate) proxy_variant: Fact<Variant>,
     pub(crate) service_proxy: Fact<ServiceProxy>,
     pub(crate) nodes: BTreeMap<Name, NodeFacts>,
-    /// What is stated for every node.
+    /// The values for all nodes.
     pub(crate) every_node: NodeFacts,
     pub(crate) load_balancers: Vec<LoadBalancerFact>,
-    /// Those of which only the host name is stated.
+    /// The load balancers of which only the host name is stated.
     pub(crate) named_balancers: Vec<LoadBalancerFact>,
-    /// Their places by address.
+    /// The indices of load balancers by address.
     vips: HashMap<IpAddr, usize>,
     pub(crate) security_groups: BTreeMap<Text, SecurityGroup>,
     pub(crate) outside: Vec<(Text, IpAddr)>,
@@ -108,10 +108,10 @@ pub(crate) struct Facts {
     pub(crate) declared_ports_only: Fact<bool>,
 }
 
-/// A value that Facts may state, and where.
+/// A value that Facts may state, and its place.
 pub(crate) type Fact<T> = Option<(T, Origin)>;
 
-/// What Facts state of a node.
+/// The values that Facts state for a node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NodeFacts {
     pub(crate) rp_filter: Fact<RpFilter>,
@@ -274,7 +274,7 @@ fn node<'d>(doc: &Doc<'d>, node: &'d Node<'d>, known: &mut NodeFacts) {
     state(doc, node, "iptables", &mut known.firewall);
 }
 
-/// Takes a value. Reports a fault if another document states a different one.
+/// Reads a value. Reports a fault if another document states a different one.
 fn state<'d, T: FromStated + PartialEq>(
     doc: &Doc<'d>,
     parent: &'d Node<'d>,
@@ -291,7 +291,7 @@ fn state<'d, T: FromStated + PartialEq>(
     }
 }
 
-/// What [`state`] can read: single values and lists.
+/// A type that [`state`] can read: a single value or a list.
 trait FromStated: Sized {
     fn read<'d>(doc: &Doc<'d>, parent: &'d Node<'d>, key: &str) -> Option<Self>;
 }

@@ -1,7 +1,7 @@
-//! The fields that objects have in the Kubernetes API, those that uturn does not read too: what is
-//! none of them and looks like one is misspelt.
+//! The fields of objects in the Kubernetes API, including those that uturn does not read. A field
+//! that is similar to one of them is a misspelling.
 
-/// `metadata` of any object.
+/// The fields of `metadata` of any object.
 pub(crate) const METADATA: &[&str] = &[
     "annotations",
     "clusterName",
@@ -21,7 +21,7 @@ pub(crate) const METADATA: &[&str] = &[
     "uid",
 ];
 
-/// `spec` of a Service.
+/// The fields of a Service's `spec`.
 pub(crate) const SERVICE: &[&str] = &[
     "allocateLoadBalancerNodePorts",
     "clusterIP",
@@ -47,24 +47,24 @@ pub(crate) const SERVICE: &[&str] = &[
     "type",
 ];
 
-/// A port of a Service.
+/// The fields of a Service's port.
 pub(crate) const SERVICE_PORT: &[&str] =
     &["appProtocol", "name", "nodePort", "port", "protocol", "targetPort"];
 
-/// `spec` of an Ingress, of any version.
+/// The fields of an Ingress's `spec`, in any version.
 pub(crate) const INGRESS: &[&str] =
     &["backend", "defaultBackend", "ingressClassName", "rules", "tls"];
 
-/// A rule of an Ingress.
+/// The fields of an Ingress's rule.
 pub(crate) const INGRESS_RULE: &[&str] = &["host", "http"];
 
-/// The paths of an Ingress's rule.
+/// The fields of `http` in an Ingress's rule.
 pub(crate) const INGRESS_PATHS: &[&str] = &["paths"];
 
-/// A path of an Ingress.
+/// The fields of an Ingress's path.
 pub(crate) const INGRESS_PATH: &[&str] = &["backend", "path", "pathType"];
 
-/// `spec` of a workload of Kubernetes' own kinds.
+/// The fields of the `spec` of Kubernetes' own workloads.
 pub(crate) const WORKLOAD: &[&str] = &[
     "activeDeadlineSeconds",
     "backoffLimit",
@@ -98,10 +98,10 @@ pub(crate) const WORKLOAD: &[&str] = &[
     "volumeClaimTemplates",
 ];
 
-/// The template of a workload's pods.
+/// The fields of a workload's pod template.
 pub(crate) const TEMPLATE: &[&str] = &["metadata", "spec"];
 
-/// `spec` of a pod.
+/// The fields of a pod's `spec`.
 pub(crate) const POD: &[&str] = &[
     "activeDeadlineSeconds",
     "affinity",
@@ -147,7 +147,7 @@ pub(crate) const POD: &[&str] = &[
     "workloadRef",
 ];
 
-/// A container of a pod.
+/// The fields of a pod's container.
 pub(crate) const CONTAINER: &[&str] = &[
     "args",
     "command",
@@ -177,7 +177,7 @@ pub(crate) const CONTAINER: &[&str] = &[
     "workingDir",
 ];
 
-/// A port of a container.
+/// The fields of a container's port.
 pub(crate) const CONTAINER_PORT: &[&str] =
     &["containerPort", "hostIP", "hostPort", "name", "protocol"];
 

@@ -1,4 +1,5 @@
-//! Objects of the Gateway API: classes, Gateways, and the grants for references across namespaces.
+//! Reads objects of the Gateway API: classes, Gateways, and the grants for references across
+//! namespaces.
 
 use uturn_model::service::{IpMode, LbIngress};
 use uturn_model::{Labels, Name, NamespacedName, Origin, Port, Text};
@@ -31,30 +32,30 @@ pub(crate) struct Gateway {
     pub(crate) labels: Labels,
     pub(crate) annotations: Labels,
     pub(crate) class: Text,
-    /// `spec.infrastructure.parametersRef`.
+    /// The `spec.infrastructure.parametersRef`.
     pub(crate) parameters: Option<Parameters>,
     pub(crate) listeners: Vec<GatewayListener>,
-    /// `status.addresses`.
+    /// The `status.addresses`.
     pub(crate) addresses: Vec<LbIngress>,
     pub(crate) origin: Origin,
 }
 
-/// `spec.listeners[]` of a Gateway.
+/// The `spec.listeners[]` of a Gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct GatewayListener {
     pub(crate) name: Text,
     pub(crate) port: Port,
     pub(crate) protocol: Text,
     pub(crate) hostname: Option<Text>,
-    /// Whether TLS is passed on and does not end there.
+    /// Whether the listener forwards TLS without ending it.
     pub(crate) passes_tls: bool,
     /// The namespaces whose routes may attach.
     pub(crate) from: AllowedFrom,
-    /// The kinds of routes that may; without any, all that fit the protocol.
+    /// The kinds of routes that may attach. Without any, all kinds that fit the protocol may.
     pub(crate) kinds: Vec<Text>,
 }
 
-/// `allowedRoutes.namespaces.from`.
+/// The `allowedRoutes.namespaces.from` of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AllowedFrom {
     Same,
@@ -63,7 +64,8 @@ pub(crate) enum AllowedFrom {
     None,
 }
 
-/// A ReferenceGrant: routes of these namespaces may lead to these Services of its own.
+/// A ReferenceGrant, which allows routes of other namespaces to lead to Services of its own
+/// namespace.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ReferenceGrant {
     pub(crate) name: NamespacedName,
@@ -114,8 +116,8 @@ pub(crate) fn read_gateway(doc: &Doc<'_>, objects: &mut Objects) {
     objects.gateways.add(doc, gateway.name.clone(), gateway);
 }
 
-/// `parametersRef`: to an object of a namespace, else of the Gateway's own. Those without any are as in
-/// that of a class: `default`.
+/// Reads a `parametersRef`. If it states no namespace, the object is in the Gateway's own
+/// namespace, or for a class in `default`, as are all objects without a namespace.
 fn parameters<'d>(doc: &Doc<'d>, parent: &'d Node<'d>, own: &Name) -> Option<Parameters> {
     let reference = doc.map(parent, "parametersRef")?;
     let namespace = doc.read::<Name>(reference, "namespace").unwrap_or_else(|| own.clone());
@@ -145,12 +147,12 @@ fn listener<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<GatewayListener> {
     })
 }
 
-/// A host; an empty one is none.
+/// Reads a host name or another text. An empty text counts as missing.
 pub(super) fn hostname<'d>(doc: &Doc<'d>, node: &'d Node<'d>, key: &str) -> Option<Text> {
     doc.read::<Text>(node, key).filter(|host| !host.is_empty())
 }
 
-/// `status.addresses`: addresses, and names of load balancers.
+/// Reads `status.addresses`: IP addresses, and host names of load balancers.
 fn addresses(doc: &Doc<'_>) -> Vec<LbIngress> {
     let Some(status) = doc.map(doc.root, "status") else { return Vec::new() };
     let one = |item| {
@@ -163,7 +165,7 @@ fn addresses(doc: &Doc<'_>) -> Vec<LbIngress> {
             None | Some("IPAddress") => {
                 Some(LbIngress { ip: Some(doc.need(item, "value")?), ..entry })
             }
-            // An address of the controller's own kind says nothing of where it is.
+            // The location of an address of the controller's own kind is not known.
             Some(_) => None,
         }
     };

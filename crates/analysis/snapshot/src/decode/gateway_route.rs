@@ -1,4 +1,4 @@
-//! Routes of the Gateway API.
+//! Reads routes of the Gateway API.
 
 use uturn_model::ingress::PathKind;
 use uturn_model::{Labels, Name, NamespacedName, ObjectKind, Origin, Port, Text};
@@ -24,7 +24,8 @@ pub(crate) struct Route {
     pub(crate) origin: Origin,
 }
 
-/// `parentRefs[]` of a route: what it attaches to. Those to other kinds than Gateways are left out.
+/// The `parentRefs[]` of a route: the Gateways to which it attaches. References to other kinds are
+/// left out.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Parent {
     pub(crate) gateway: NamespacedName,
@@ -32,7 +33,7 @@ pub(crate) struct Parent {
     pub(crate) port: Option<Port>,
 }
 
-/// `status.parents[]` of a route: what its controller says.
+/// The `status.parents[]` of a route: the conditions that its controller set.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ParentStatus {
     pub(crate) parent: Parent,
@@ -40,48 +41,48 @@ pub(crate) struct ParentStatus {
     pub(crate) resolved: Option<bool>,
 }
 
-/// `rules[]` of a route.
+/// The `rules[]` of a route.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RouteRule {
-    /// Without any, all requests match.
+    /// The conditions on requests. Without any, all requests match.
     pub(crate) matches: Vec<RouteMatch>,
     pub(crate) backends: Vec<RouteBackend>,
     pub(crate) redirect: Option<RouteRedirect>,
-    /// A filter that decides what becomes of a request and is not read.
+    /// The type of a filter that affects where a request goes and that is not supported.
     pub(crate) unread: Option<Text>,
 }
 
-/// `matches[]` of a rule.
+/// The `matches[]` of a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RouteMatch {
     pub(crate) path: Option<(Text, PathMatch)>,
-    /// Whether it asks for headers, for parameters of the query, or for another method than GET.
+    /// Whether the match requires headers, query parameters, or another method than GET.
     pub(crate) asks_more: bool,
 }
 
-/// `path.type` of a match.
+/// The `path.type` of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PathMatch {
     Is(PathKind),
     RegularExpression,
 }
 
-/// `backendRefs[]` of a rule.
+/// The `backendRefs[]` of a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RouteBackend {
-    /// `None` for another kind than a Service.
+    /// The Service; `None` for a backend of another kind.
     pub(crate) service: Option<NamespacedName>,
     pub(crate) port: Option<Port>,
     pub(crate) weight: u32,
 }
 
-/// A filter that redirects. What is `None` is that of the request.
+/// A filter that redirects. A part that is `None` stays as in the request.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RouteRedirect {
     pub(crate) tls: Option<bool>,
     pub(crate) host: Option<Text>,
     pub(crate) port: Option<Port>,
-    /// Whether it changes the path.
+    /// Whether the redirect changes the path.
     pub(crate) changes_path: bool,
     pub(crate) code: u16,
 }
@@ -91,7 +92,7 @@ pub(crate) fn read_http(doc: &Doc<'_>, objects: &mut Objects) {
     read_route(doc, objects, ObjectKind::HttpRoute);
 }
 
-/// Reads a GRPCRoute: its methods are paths.
+/// Reads a GRPCRoute, whose methods are matched as paths.
 pub(crate) fn read_grpc(doc: &Doc<'_>, objects: &mut Objects) {
     read_route(doc, objects, ObjectKind::GrpcRoute);
 }
@@ -122,7 +123,7 @@ fn read_route(doc: &Doc<'_>, objects: &mut Objects, kind: ObjectKind) {
     let mut rules: Vec<RouteRule> =
         doc.maps(spec, "rules").map(|item| rule(doc, item, kind, &own)).collect();
     if rules.is_empty() && kind == ObjectKind::HttpRoute {
-        // The default of the API: one rule for all requests.
+        // The API's default is one rule for all requests.
         rules.push(RouteRule::default());
     }
     let hostnames = doc.list::<Text>(spec, "hostnames");
@@ -141,7 +142,7 @@ fn read_route(doc: &Doc<'_>, objects: &mut Objects, kind: ObjectKind) {
     objects.routes.add(doc, (kind, route.name.clone()), route);
 }
 
-/// When the API server made an object, as it writes that: to the second, in UTC.
+/// Returns an object's creation time as the API server writes it: to the second, in UTC.
 fn created(doc: &Doc<'_>) -> Option<Text> {
     let written = doc.root.get("metadata")?.get("creationTimestamp")?.as_str()?;
     let is_usual = |(at, byte): (usize, u8)| match at {
@@ -155,7 +156,7 @@ fn created(doc: &Doc<'_>) -> Option<Text> {
     is_read.then(|| written.into())
 }
 
-/// A reference to a Gateway. Returns `None` for one to another kind.
+/// Reads a reference to a Gateway. Returns `None` for a reference to another kind.
 fn parent<'d>(doc: &Doc<'d>, node: &'d Node<'d>, own: &Name) -> Option<Parent> {
     let is = |key, usual: &str| {
         let text = doc.read::<Text>(node, key);
@@ -203,9 +204,9 @@ fn rule<'d>(doc: &Doc<'d>, node: &'d Node<'d>, kind: ObjectKind, own: &Name) -> 
         let Some(kind) = doc.need::<Text>(filter, "type") else { continue };
         match &*kind {
             "RequestRedirect" => rule.redirect = redirect(doc, filter),
-            // These change a request on its way, and not where it goes.
+            // These filters change a request but not its destination.
             "RequestHeaderModifier" | "ResponseHeaderModifier" | "RequestMirror" | "CORS" => {}
-            // A rewritten host or path is that of the request to the backend.
+            // The rewritten host or path only applies to the request to the backend.
             "URLRewrite" => {}
             _ => rule.unread = Some(kind),
         }
@@ -233,7 +234,7 @@ fn route_match<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<RouteMatch> {
     Some(RouteMatch { path, asks_more })
 }
 
-/// A call of a method is a request for the path `/SERVICE/METHOD`.
+/// Reads a match of a method: a call of the method is a request for the path `/SERVICE/METHOD`.
 fn grpc_match<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> RouteMatch {
     let method = doc.map(node, "method").map(|method| {
         let kind = doc.read::<MethodMatch>(method, "type").unwrap_or(MethodMatch::Exact);
@@ -262,7 +263,7 @@ fn grpc_match<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> RouteMatch {
 }
 
 fn backend<'d>(doc: &Doc<'d>, node: &'d Node<'d>, own: &Name) -> Option<RouteBackend> {
-    // Other kinds may have other names, such as `*`.
+    // Backends of other kinds may have names such as `*`.
     let name = doc.need::<Text>(node, "name");
     let kind = doc.read::<Text>(node, "kind");
     let group = doc.read::<Text>(node, "group");
@@ -293,7 +294,7 @@ fn redirect<'d>(doc: &Doc<'d>, filter: &'d Node<'d>) -> Option<RouteRedirect> {
     })
 }
 
-/// `method.type` of a GRPCRoute's match.
+/// The `method.type` of a GRPCRoute's match.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MethodMatch {
     Exact,

@@ -1,4 +1,4 @@
-//! Ingresses and their classes.
+//! Reads Ingresses and their classes.
 
 use uturn_model::ingress::{Backend, BackendPort, IngressPath, IngressRule, PathKind, Tls};
 use uturn_model::{Ingress, IngressClass, Labels, Name, Port, Text};
@@ -8,8 +8,8 @@ use super::value::one_of;
 use super::{Doc, FromNode, fields, meta, service};
 use crate::document::Node;
 
-/// Reads an Ingress of networking.k8s.io/v1, or of one of the versions before it, which write
-/// a backend in another way and need no type of a path.
+/// Reads an Ingress of networking.k8s.io/v1 or of an older version. Older versions write backends
+/// differently, and need no type of a path.
 pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     let meta = meta::read(doc);
     let load_balancer = service::load_balancer(doc);

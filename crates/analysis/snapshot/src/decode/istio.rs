@@ -1,5 +1,5 @@
-//! What decides whether Istio's gateways expect a PROXY header: EnvoyFilters, and the settings of the
-//! mesh.
+//! Reads the objects that decide whether Istio's gateways expect a PROXY header: EnvoyFilters and
+//! the settings of the mesh.
 
 use uturn_model::{Labels, Name};
 
@@ -7,33 +7,33 @@ use super::objects::Objects;
 use super::{Doc, meta};
 use crate::document::Node;
 
-/// The namespace whose EnvoyFilters are for pods of every namespace.
+/// The namespace whose EnvoyFilters apply to pods of every namespace.
 const ROOT: &str = "istio-system";
 
-/// What an EnvoyFilter does about PROXY headers.
+/// The effect of an EnvoyFilter on PROXY headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProxyFilter {
-    /// The pods that it is for.
+    /// The pods to which the filter applies. The namespace [`ROOT`] means all namespaces.
     namespace: Name,
     selector: Labels,
-    /// The port of the listener; `None` for all.
+    /// The port of the listener; `None` for all listeners.
     port: Option<u16>,
     pub(crate) effect: Effect,
 }
 
-/// What an EnvoyFilter makes of a listener.
+/// The effect of an EnvoyFilter on a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Effect {
-    /// A header may be there.
+    /// Connections may begin with a PROXY header.
     Accepts,
-    /// What it does depends on something that is not read.
+    /// The effect depends on settings that are not read.
     Unknown,
-    /// A header has to be there.
+    /// Connections must begin with a PROXY header.
     Requires,
 }
 
 impl ProxyFilter {
-    /// Whether it is for a port of pods with these labels.
+    /// Returns whether the filter applies to a port of pods with these labels.
     pub(crate) fn is_for(&self, namespace: &Name, labels: &Labels, port: u16) -> bool {
         (self.namespace == *namespace || self.namespace.as_str() == ROOT)
             && self.selector.iter().all(|(key, value)| labels.is(key, value))
@@ -64,7 +64,7 @@ pub(crate) fn read_filter(doc: &Doc<'_>, objects: &mut Objects) {
             (Some(listener), _) if listener.get("portNumber").is_some() => {
                 doc.read::<u16>(listener, "portNumber")
             }
-            // Listeners are called by their address: 0.0.0.0_8443.
+            // Listeners are named after their address: 0.0.0.0_8443.
             (_, Some(name)) => name.rsplit_once('_').and_then(|(_, port)| port.parse().ok()),
             _ => None,
         };
@@ -79,7 +79,7 @@ pub(crate) fn read_filter(doc: &Doc<'_>, objects: &mut Objects) {
     }
 }
 
-/// What a patch does about PROXY headers, if it is one of that.
+/// Returns the effect of a patch on PROXY headers. `None` if the patch does not concern them.
 fn effect<'d>(doc: &Doc<'d>, patch: &'d Node<'d>) -> Option<Effect> {
     let change = doc.map(patch, "patch")?;
     let value = doc.map(change, "value");
@@ -109,14 +109,14 @@ fn typed<'n, 'd>(filter: &'n Node<'d>) -> Option<&'n Node<'d>> {
     filter.get("typed_config").or_else(|| filter.get("typedConfig"))
 }
 
-/// Whether a listener filter is the one that reads PROXY headers, by its name or its type.
+/// Returns whether a listener filter reads PROXY headers, by its name or its type.
 fn is_of_headers(filter: &Node<'_>) -> bool {
     let name = filter.get("name").and_then(Node::as_str);
     let kind = typed(filter).and_then(|typed| typed.get("@type")).and_then(Node::as_str);
     [name, kind].into_iter().flatten().any(|word| word.contains("proxy_protocol"))
 }
 
-/// Reads the settings of a mesh: whether all of its gateways expect a PROXY header.
+/// Reads from the settings of a mesh whether all of its gateways expect a PROXY header.
 pub(super) fn read_mesh(doc: &Doc<'_>, objects: &mut Objects) {
     let expects = doc
         .map(doc.root, "defaultConfig")

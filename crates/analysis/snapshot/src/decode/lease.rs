@@ -1,4 +1,4 @@
-//! Leases: who holds them, where that is a name as nodes have.
+//! Reads the holders of Leases, if they are valid names as nodes have.
 
 use uturn_model::{Name, NamespacedName};
 
@@ -6,7 +6,7 @@ use super::Doc;
 use super::objects::Objects;
 use crate::document::Node;
 
-/// Reads a Lease. That of a program that puts more than a node's name there says nothing of a node.
+/// Reads a Lease. A holder that is more than a node's name does not identify a node and is ignored.
 pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     let text = |parent: &str, key: &str| {
         let node = doc.root.get(parent).and_then(|parent| parent.get(key));

@@ -1,5 +1,5 @@
-//! Objects of a cloud in which users set properties of listeners. Which kinds these are, the
-//! cloud's entry says; their fields are `spec.loadBalancer.l4Listeners` and `l7Listeners`.
+//! Reads objects of a cloud that set properties of listeners. The cloud's entry states the kinds of
+//! these objects; their fields are `spec.loadBalancer.l4Listeners` and `l7Listeners`.
 
 use uturn_model::Port;
 use uturn_model::lb::{
@@ -11,7 +11,7 @@ use super::objects::Objects;
 use super::{Doc, meta};
 use crate::document::Node;
 
-/// Reads one of these objects.
+/// Reads an object with overrides of listeners.
 pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     let meta = meta::read(doc);
     let spec = doc.map(doc.root, "spec").and_then(|spec| doc.map(spec, "loadBalancer"));
@@ -85,8 +85,8 @@ fn rule<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> RuleOverride {
     }
 }
 
-/// Seconds a client stays with its target: 0 where `session` is off, and 30 where it names no
-/// time.
+/// Returns for how many seconds a client stays with its target: 0 if `session` is off, and 30 if it
+/// states no time.
 fn session_seconds<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<u32> {
     let session = doc.map(node, "session")?;
     match doc.read::<bool>(session, "enable")? {

@@ -1,11 +1,11 @@
-//! `metadata`: names, labels, annotations.
+//! Reads `metadata`: names, labels and annotations.
 
 use uturn_model::{Labels, Name, NamespacedName, Origin};
 
 use super::{Doc, fields};
 use crate::document::{Node, Value};
 
-/// The part of `metadata` that is needed.
+/// The parts of `metadata` that are needed.
 pub(crate) struct Meta {
     pub(crate) name: NamespacedName,
     pub(crate) labels: Labels,
@@ -14,7 +14,7 @@ pub(crate) struct Meta {
     pub(crate) origin: Origin,
 }
 
-/// Reads `metadata`; an object that names no namespace is in `default`.
+/// Reads `metadata`. An object without a namespace is in `default`.
 pub(crate) fn read<'d>(doc: &Doc<'d>) -> Option<Meta> {
     let Some(meta) = doc.root.get("metadata") else {
         doc.missing(doc.root, "metadata", "a mapping with a name");
@@ -47,7 +47,7 @@ pub(crate) fn read<'d>(doc: &Doc<'d>) -> Option<Meta> {
     })
 }
 
-/// A mapping of texts.
+/// Reads a mapping of texts.
 pub(crate) fn labels<'d>(doc: &Doc<'d>, parent: &'d Node<'d>, key: &str) -> Labels {
     let texts = doc.entries(parent, key).iter().filter_map(|entry| match &entry.value.value {
         Value::Null => Some((&*entry.key, uturn_model::Text::from(""))),

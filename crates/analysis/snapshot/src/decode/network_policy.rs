@@ -1,4 +1,4 @@
-//! NetworkPolicies: which pods they speak of.
+//! Reads NetworkPolicies: only the pods to which they apply.
 
 use uturn_model::cluster::NetworkPolicy;
 

@@ -1,4 +1,4 @@
-//! NginxProxies of NGINX Gateway Fabric: the settings of its data planes.
+//! Reads NginxProxies, the settings of NGINX Gateway Fabric's data planes.
 
 use uturn_model::{NamespacedName, Origin};
 
@@ -10,13 +10,13 @@ use crate::document::Node;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct NginxProxy {
     pub(crate) name: NamespacedName,
-    /// Whether connections begin with a PROXY header. `None` where it does not say how the client's
-    /// address is found.
+    /// Whether connections begin with a PROXY header. `None` if the object does not state how the
+    /// client's address is found.
     pub(crate) has_header: Option<bool>,
     pub(crate) origin: Origin,
 }
 
-/// Reads an NginxProxy. Those without a namespace, of older releases, are in `default`.
+/// Reads an NginxProxy. In older releases NginxProxies have no namespace; those are in `default`.
 pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     let Some(meta) = meta::read(doc) else { return };
     let spec = doc.map(doc.root, "spec");

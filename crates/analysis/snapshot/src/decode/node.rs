@@ -1,4 +1,4 @@
-//! Nodes.
+//! Reads nodes.
 
 use std::net::IpAddr;
 
@@ -42,7 +42,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
             }
         }
         if let Some(info) = doc.map(status, "nodeInfo") {
-            // Distributions may write any text here; one that is no version is ignored.
+            // Distributions may write any text here. A text that is not a version is ignored.
             node.kube_proxy_version =
                 info.get("kubeProxyVersion").and_then(|version| version.as_str()?.parse().ok());
             node.kube_proxy_version = node.kube_proxy_version.map(cloud::with_known_build);

@@ -1,4 +1,4 @@
-//! What was read, object by object, before anything is derived from it.
+//! The decoded objects by kind and name, before anything is derived from them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -26,40 +26,40 @@ use super::{Doc, announcement};
 use crate::fault::Note;
 use crate::listing::Listing;
 
-/// All that was read.
+/// All decoded objects and facts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Objects {
     pub(crate) nodes: Table<Name, Node>,
     pub(crate) pods: Table<NamespacedName, Pod>,
     /// Pods without a status, which no cluster has run yet.
     pub(crate) written_pods: Vec<NamespacedName>,
-    /// The addresses of nodes that the status of their pods states.
+    /// The addresses of nodes, taken from the status of pods that run on them.
     pub(crate) host_addresses: BTreeMap<Name, Vec<IpAddr>>,
     pub(crate) workloads: Table<(WorkloadKind, NamespacedName), Workload>,
-    /// Workloads that do not say how many pods they want.
+    /// Workloads whose manifests do not state a number of replicas.
     pub(crate) unscaled: BTreeSet<(WorkloadKind, NamespacedName)>,
-    /// How many an autoscaler wants at least.
+    /// The minimum number of pods that an autoscaler keeps for a workload.
     pub(crate) autoscaled: BTreeMap<(WorkloadKind, NamespacedName), Autoscaling>,
-    /// Jobs whose pods are numbered.
+    /// Jobs with indexed completion, whose pods are numbered.
     pub(crate) indexed: BTreeSet<(WorkloadKind, NamespacedName)>,
-    /// The number of a StatefulSet's first pod, where it is not zero.
+    /// The ordinal of a StatefulSet's first pod, unless it is zero.
     pub(crate) first_numbers: BTreeMap<NamespacedName, u32>,
-    /// Workloads that have their template from another.
+    /// Workloads that take their pod template from another workload.
     pub(crate) references: Vec<Reference>,
     pub(crate) services: Table<NamespacedName, Service>,
-    /// Services that no API server gave.
+    /// Services from manifests, which no API server returned.
     pub(crate) written_services: BTreeSet<NamespacedName>,
-    /// The namespaces of custom resources that no API server gave.
+    /// The namespaces of custom resources from manifests, which no API server returned.
     pub(crate) awaited: BTreeSet<Name>,
     pub(crate) slices: Table<NamespacedName, EndpointSlice>,
     pub(crate) endpoints: Table<NamespacedName, OldEndpoints>,
     pub(crate) ingresses: Table<NamespacedName, Ingress>,
     pub(crate) ingress_classes: Table<Name, IngressClass>,
-    /// Settings of classes, by the annotations that they stand for.
+    /// The settings of classes as labels, named like the annotations that have the same effect.
     pub(crate) class_parameters: BTreeMap<(&'static str, Name), Labels>,
-    /// The holders of Leases, where those are names.
+    /// The holders of Leases whose holder identity is a name.
     pub(crate) leases: BTreeMap<NamespacedName, Name>,
-    /// Pools of addresses, and which nodes announce them.
+    /// The pools of addresses. [`Self::announcements`] has the nodes that announce them.
     pub(crate) pools: Table<announcement::Key, AddressPool>,
     pub(crate) announcements: Table<announcement::Key, Announcement>,
     pub(crate) gateway_classes: Table<Name, GatewayClass>,
@@ -71,11 +71,12 @@ pub(crate) struct Objects {
     pub(crate) nginx_proxies: Table<NamespacedName, NginxProxy>,
     pub(crate) listener_overrides: Table<NamespacedName, ListenerOverrides>,
     pub(crate) network_policies: Table<NamespacedName, NetworkPolicy>,
-    /// Every ConfigMap that was read, so that none is read twice.
+    /// Every ConfigMap that was read, to detect duplicates.
     pub(crate) config_maps: Table<NamespacedName, ConfigMap>,
-    /// The texts of ConfigMaps that may be an nginx's configuration.
+    /// The texts of ConfigMaps that may be configurations of nginx.
     pub(crate) configurations: BTreeMap<NamespacedName, Vec<(Text, Text)>>,
-    /// ConfigMaps that may have a controller's settings, and the names of all others.
+    /// The data of ConfigMaps that may hold the settings of a controller. The field below has the
+    /// names of all other ConfigMaps.
     pub(crate) controller_settings: BTreeMap<NamespacedName, Labels>,
     pub(crate) other_config_maps: BTreeSet<NamespacedName>,
     pub(crate) corefile: Option<Corefile>,
@@ -84,40 +85,40 @@ pub(crate) struct Objects {
     /// The name servers that configurations of kubelets give to pods, in the order of their names.
     pub(crate) kubelet_dns: BTreeMap<NamespacedName, Vec<IpAddr>>,
     pub(crate) proxy_config: Option<ProxyConfig>,
-    /// What configurations of CNI plugins say of the pods' bridge.
+    /// The settings of the pods' bridge in configurations of CNI plugins.
     pub(crate) bridges: Vec<BridgeConfig>,
-    /// Cilium's ConfigMap, and where it is.
+    /// The data of Cilium's ConfigMap, and its place.
     pub(crate) cilium_config: Option<(Labels, Origin)>,
-    /// Where Calico is configured to serve Services by eBPF.
+    /// The place of the setting that has Calico serve Services by eBPF.
     pub(crate) calico_ebpf: Option<Origin>,
-    /// EnvoyFilters that decide about PROXY headers.
+    /// EnvoyFilters that decide whether a gateway expects PROXY headers.
     pub(crate) proxy_filters: Vec<ProxyFilter>,
-    /// Whether the settings of a mesh have all of its gateways expect a PROXY header.
+    /// Whether the settings of a mesh make all of its gateways expect a PROXY header.
     pub(crate) gateways_expect_header: bool,
     pub(crate) non_masquerade: Option<(Vec<IpNet>, Origin)>,
     pub(crate) controller_switches: Labels,
     pub(crate) facts: Facts,
-    /// Notes about the texts.
+    /// Oddities of the texts, and how they were read.
     pub(crate) notes: Vec<Note>,
-    /// Whether the input is stated to be the whole cluster.
+    /// Whether the input is stated to describe the whole cluster.
     pub(crate) complete: bool,
-    /// What an API server gave in full, and what it did not give.
+    /// The kinds that an API server returned in full, and the objects that it did not return.
     pub(crate) listing: Listing,
     skipped: BTreeMap<Text, usize>,
-    /// Documents that are no objects: their count and files, by what they are.
+    /// Documents that are not objects, by description: their number and their files.
     left_out: BTreeMap<Text, (usize, BTreeSet<Text>)>,
-    /// How many of each kind that is needed.
+    /// The number of needed objects that were read, by kind.
     pub(crate) seen: BTreeMap<Text, usize>,
 }
 
 impl Objects {
-    /// The endpoints that EndpointSlices and Endpoints give.
+    /// Iterates over the endpoints of all EndpointSlices and Endpoints objects.
     pub(crate) fn given_endpoints(&self) -> impl Iterator<Item = &Endpoint> {
         let old = self.endpoints.0.values().flat_map(|old| &old.slices);
         self.slices.0.values().chain(old).flat_map(|slice| &slice.endpoints)
     }
 
-    /// Counts an object that is not needed.
+    /// Counts an object that the analysis does not need.
     pub(crate) fn skip(&mut self, what: &str) {
         match self.skipped.get_mut(what) {
             Some(count) => *count += 1,
@@ -125,14 +126,14 @@ impl Objects {
         }
     }
 
-    /// Counts a document that is no object.
+    /// Counts a document that is not an object.
     pub(crate) fn leave_out(&mut self, what: &str, file: &Text) {
         let (count, files) = self.left_out.entry(what.into()).or_default();
         *count += 1;
         files.insert(file.clone());
     }
 
-    /// Counts an object that is needed.
+    /// Counts an object that the analysis needs.
     pub(crate) fn see(&mut self, kind: &str) {
         match self.seen.get_mut(kind) {
             Some(count) => *count += 1,
@@ -152,12 +153,13 @@ impl Objects {
         counted.chain(others).collect()
     }
 
-    /// Whether there was no object at all, needed or not.
+    /// Returns whether no object at all was read, needed or not.
     pub(crate) fn has_none(&self) -> bool {
         self.seen.is_empty() && self.skipped.is_empty()
     }
 
-    /// Whether all objects of a kind are given, by what several of them are called.
+    /// Returns whether all objects of a kind are given. `kind` is its plural, as in
+    /// [`Listing::unread`].
     pub(crate) fn has_all(&self, kind: &str) -> bool {
         let mut unread = self.listing.unread.iter();
         let is_listed =
@@ -165,14 +167,14 @@ impl Objects {
         self.complete || is_listed
     }
 
-    /// Whether nothing was read that a cluster is made of.
+    /// Returns whether no object was read that the analysis needs.
     pub(crate) fn is_empty(&self) -> bool {
         self.seen.is_empty()
     }
 }
 
-/// Objects of one kind, each name once, and the names of those that were there several times
-/// and differed.
+/// The objects of one kind by name, and the names that were defined more than once with different
+/// contents.
 #[derive(Clone, Debug)]
 pub(crate) struct Table<K, V>(pub(crate) BTreeMap<K, V>, pub(crate) BTreeSet<K>);
 
@@ -184,7 +186,7 @@ impl<K, V> Default for Table<K, V> {
 
 impl<K: Ord + Clone, V: Object> Table<K, V> {
     /// Adds an object. It replaces an earlier one of the same name, as if both were applied in
-    /// order; both places are noted.
+    /// order, and the duplicate is reported with both places.
     pub(crate) fn add(&mut self, doc: &Doc<'_>, key: K, object: V) {
         let called = object.called();
         if self.0.get(&key).is_some_and(|first| first.differs(&object)) {
@@ -196,12 +198,12 @@ impl<K: Ord + Clone, V: Object> Table<K, V> {
     }
 }
 
-/// What a table records about its objects.
+/// An object that a [`Table`] can hold.
 pub(crate) trait Object {
     const KIND: &'static str;
     fn called(&self) -> String;
     fn origin(&self) -> &Origin;
-    /// Whether another object of this name differs.
+    /// Returns whether another object of the same name differs, apart from its place.
     fn differs(&self, other: &Self) -> bool;
 }
 
@@ -248,7 +250,7 @@ objects!(
     ConfigMap: "ConfigMap",
 );
 
-/// An Endpoints object, as the slices it stands for.
+/// An Endpoints object, converted to the EndpointSlices that it stands for.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OldEndpoints {
     pub(crate) name: NamespacedName,

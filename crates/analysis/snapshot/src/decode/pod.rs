@@ -1,4 +1,4 @@
-//! Pods, and the templates they come from.
+//! Reads pods and pod templates.
 
 use std::cell::RefCell;
 use std::net::IpAddr;
@@ -47,7 +47,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
                 read_host(doc, status, node, objects);
             }
         }
-        // Written by hand: the pod is taken to be ready.
+        // A pod without a status was written by hand and is assumed to be ready.
         None if pod.node.is_some() => (pod.phase, pod.ready) = (Phase::Running, true),
         None => objects.written_pods.push(pod.name.clone()),
     }
@@ -72,7 +72,7 @@ fn read_status<'d>(doc: &Doc<'d>, status: &'d Node<'d>, pod: &mut Pod) {
     };
 }
 
-/// Reads the addresses of a pod's node.
+/// Reads the addresses of a pod's node from the pod's status.
 fn read_host<'d>(doc: &Doc<'d>, status: &'d Node<'d>, node: &Name, objects: &mut Objects) {
     let mut ips: Vec<IpAddr> =
         doc.maps(status, "hostIPs").filter_map(|item| doc.need(item, "ip")).collect();
@@ -85,7 +85,8 @@ fn read_host<'d>(doc: &Doc<'d>, status: &'d Node<'d>, node: &Name, objects: &mut
     known.extend(ips.into_iter().filter(|ip| !known.contains(ip)).collect::<Vec<_>>());
 }
 
-/// The readiness gates that decide whether a pod is ready.
+/// Returns the readiness gates that decide whether a pod is ready. If there are unmet gates, only
+/// those are returned.
 fn deciding_gates<'d>(
     doc: &Doc<'d>,
     spec: Option<&'d Node<'d>>,
@@ -142,8 +143,8 @@ impl FromNode for DnsPolicy {
     }
 }
 
-/// The workload that controls the pod, as far as the pod says it: the ReplicaSet of a
-/// Deployment is named after it.
+/// Returns the workload that controls the pod, as far as the pod states it: a ReplicaSet rather
+/// than its Deployment.
 fn owner(doc: &Doc<'_>, name: &NamespacedName) -> Option<ObjectRef> {
     let meta = doc.root.get("metadata")?;
     let owner = doc.maps(meta, "ownerReferences").next()?;
@@ -160,7 +161,7 @@ fn owner(doc: &Doc<'_>, name: &NamespacedName) -> Option<ObjectRef> {
     Some(ObjectRef { kind, namespace: Some(name.namespace.clone()), name: owner_name.into() })
 }
 
-/// Reads a pod's `spec`, with the labels and annotations that stand beside it.
+/// Reads a pod's `spec`, to which the labels and annotations beside it are added.
 pub(crate) fn spec<'d>(
     doc: &Doc<'d>,
     spec: Option<&'d Node<'d>>,
@@ -197,13 +198,13 @@ pub(crate) fn spec<'d>(
     read
 }
 
-/// Servers whose configurations are kept.
+/// The servers whose configurations are kept.
 const SERVERS: [&str; 2] = ["nginx", "haproxy"];
 
-/// What ConfigMaps bring to containers of servers.
+/// Returns the files that ConfigMaps mount into containers of servers.
 fn files<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Vec<ConfigFile> {
     let mut files = Vec::new();
-    // The faults of the container are reported where it is read.
+    // The faults of the container are reported where the container is read.
     let ignored = RefCell::new(Faults::default());
     let trial = Doc::new(doc.file, doc.root, &ignored);
     let is_server = |item: &&Node<'_>| SERVERS.contains(&container(&trial, item).program());
@@ -246,12 +247,12 @@ fn files<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Vec<ConfigFile> {
     files
 }
 
-/// The variables that are read. Those that are taken from elsewhere have no value here.
+/// Returns the variables that are read. Variables whose values come from elsewhere are left out.
 fn environment(container: &Node<'_>) -> Labels {
     variables(container).filter(|(name, _)| READ_VARIABLES.contains(name)).collect()
 }
 
-/// The numbers in all variables that may be ports.
+/// Returns all numbers in variables that may be ports.
 fn configured(container: &Node<'_>) -> Vec<Port> {
     let mut all: Vec<Port> = variables(container).flat_map(|(_, value)| numbers(value)).collect();
     all.sort_unstable();
@@ -259,7 +260,7 @@ fn configured(container: &Node<'_>) -> Vec<Port> {
     all
 }
 
-/// The variables that have a value here.
+/// Iterates over the variables whose values are stated here.
 fn variables<'n>(container: &'n Node<'_>) -> impl Iterator<Item = (&'n str, &'n str)> {
     let variables = match container.get("env").map(|all| &all.value) {
         Some(Value::Seq(items)) => items.as_slice(),
@@ -273,7 +274,7 @@ fn variables<'n>(container: &'n Node<'_>) -> impl Iterator<Item = (&'n str, &'n 
 
 fn container<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Container {
     doc.spelled(node, fields::CONTAINER);
-    // A null item is an empty text, as for the API server.
+    // A null item is an empty text, as in the API server.
     let word = |word: &Node<'_>| match word.value {
         Value::Null => Some("".into()),
         _ => doc.value::<Text>(word),
@@ -308,7 +309,7 @@ fn container<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Container {
     }
 }
 
-/// The ports of probes. Probes do not affect flows, so invalid ones are ignored.
+/// Returns the ports of probes. Probes do not affect flows, so invalid ones are ignored.
 fn probed(container: &Node<'_>, ports: &[ContainerPort]) -> Vec<Port> {
     let probes = ["readinessProbe", "livenessProbe", "startupProbe"].into_iter();
     let asked = probes.filter_map(|probe| {

@@ -1,4 +1,4 @@
-//! kube-proxy's own configuration: a document within its ConfigMap, or its command line.
+//! Reads kube-proxy's own configuration: a document in its ConfigMap, or its command line.
 
 use std::str::FromStr;
 
@@ -9,7 +9,7 @@ use uturn_model::{Origin, ProxyMode, Text};
 use super::Doc;
 use crate::document::Node;
 
-/// The settings of a configuration; those that it leaves out are `None`.
+/// The settings of a configuration. Settings that it leaves out are `None`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProxyConfig {
     pub(crate) mode: Option<(ProxyMode, Origin)>,
@@ -23,7 +23,7 @@ pub(crate) struct ProxyConfig {
     pub(crate) strict_arp: Option<bool>,
     pub(crate) conntrack_tcp_be_liberal: Option<bool>,
     pub(crate) ip_mode_gate: Option<bool>,
-    /// The name that every kube-proxy with this configuration takes for its node's.
+    /// The name that every kube-proxy with this configuration uses for its node.
     pub(crate) hostname_override: Option<Text>,
 }
 
@@ -34,7 +34,7 @@ const IP_MODE_GATE: &str = "LoadBalancerIPMode";
 pub(crate) fn read(doc: &Doc<'_>) -> ProxyConfig {
     let root = doc.root;
     let mut config = ProxyConfig {
-        // Empty means the platform's default, as if it were not there.
+        // An empty mode means the platform's default, like a missing one.
         mode: root
             .get("mode")
             .filter(|mode| mode.as_str() != Some(""))
@@ -83,7 +83,7 @@ fn masquerade_bit<'d>(doc: &Doc<'d>, parent: &'d Node<'d>) -> Option<u8> {
     Some(bit)
 }
 
-/// Comma-separated ranges. None if the text is empty.
+/// Parses ranges that are separated by commas. Returns `None` if the text is empty.
 fn cidrs(doc: &Doc<'_>, node: &Node<'_>) -> Option<(Vec<IpNet>, Origin)> {
     let ranges = node.as_str().map(comma_separated::<IpNet>);
     match ranges {
@@ -129,7 +129,7 @@ fn detector<'d>(doc: &Doc<'d>, root: &'d Node<'d>) -> Option<(LocalDetector, Ori
         }
     };
     let detector = match mode.as_str() {
-        // Which ranges these are, `clusterCIDR` says.
+        // The ranges are those of `clusterCIDR`.
         Some("ClusterCIDR") => return None,
         Some("NodeCIDR") => LocalDetector::NodeCidr,
         Some("BridgeInterface") => {
@@ -197,7 +197,7 @@ pub(crate) fn from_arguments(arguments: &[Text], origin: &Origin) -> ProxyConfig
             _ => {}
         }
     }
-    // The names of interfaces count only where the mode asks for them.
+    // The names of interfaces only count if the mode requires them.
     let detector = match detects_by {
         Some("NodeCIDR") => Some(LocalDetector::NodeCidr),
         Some("BridgeInterface") => bridge.map(|name| LocalDetector::BridgeInterface(name.into())),
@@ -210,9 +210,9 @@ pub(crate) fn from_arguments(arguments: &[Text], origin: &Origin) -> ProxyConfig
     config
 }
 
-/// A list of ranges that a configuration of ip-masq-agent names.
+/// Reads a list of ranges in a configuration of ip-masq-agent.
 pub(crate) fn ranges<'d>(doc: &Doc<'d>, key: &str) -> Option<Vec<IpNet>> {
-    // Its keys are compared without case, as Go's decoder does.
+    // The keys are compared without case, as Go's decoder does.
     let crate::document::Value::Map(entries) = &doc.root.value else { return None };
     let entry = entries.iter().find(|entry| entry.key.eq_ignore_ascii_case(key))?;
     let crate::document::Value::Seq(items) = &entry.value.value else {

@@ -1,4 +1,5 @@
-//! What decides which nodes pods run on: taints, tolerations, node selectors and affinity.
+//! Reads the fields that decide on which nodes pods run: taints, tolerations, node selectors and
+//! affinity.
 
 use uturn_model::scheduling::{Placement, Taint, Toleration};
 use uturn_model::{Selector, Text};
@@ -6,7 +7,7 @@ use uturn_model::{Selector, Text};
 use super::{Doc, meta, selector};
 use crate::document::Node;
 
-/// The taints of a node that keep pods away; others are preferences.
+/// Reads the taints of a node that keep pods away; taints with other effects are only preferences.
 pub(crate) fn taints<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Vec<Taint> {
     let taint = |item: &'d Node<'d>| {
         let effect = text(item, "effect").filter(|effect| effect.starts_with("No"))?;
@@ -16,7 +17,7 @@ pub(crate) fn taints<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Vec<Taint> {
     doc.maps(spec, "taints").filter_map(taint).collect()
 }
 
-/// Where a pod may run.
+/// Reads the constraints on the nodes of a pod.
 pub(crate) fn placement<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Placement {
     let toleration = |item: &'d Node<'d>| {
         let exists = text(item, "operator").as_deref() == Some("Exists");
@@ -33,8 +34,8 @@ pub(crate) fn placement<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Placement {
     }
 }
 
-/// The terms of the required affinity to nodes. `None` without one, and where a term asks for more
-/// than labels have, such as a greater number.
+/// Reads the terms of the required node affinity. Returns `None` if there is none, or if a term has
+/// other conditions than labels can meet, such as a greater number.
 fn node_terms<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Option<Vec<Selector>> {
     let affinity = doc.map(doc.map(spec, "affinity")?, "nodeAffinity")?;
     let required = doc.map(affinity, "requiredDuringSchedulingIgnoredDuringExecution")?;
@@ -48,7 +49,7 @@ fn node_terms<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Option<Vec<Selector>> {
     is_known.then(|| terms.into_iter().map(|term| selector::of(doc, term)).collect())
 }
 
-/// A text that is not empty.
+/// Returns a text that is not empty.
 fn text(item: &Node<'_>, key: &str) -> Option<Text> {
     item.get(key).and_then(|value| value.as_str()).filter(|text| !text.is_empty()).map(Text::from)
 }

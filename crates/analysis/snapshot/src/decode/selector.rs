@@ -1,4 +1,4 @@
-//! Label selectors.
+//! Reads label selectors.
 
 use uturn_model::labels::{Operator, Requirement};
 use uturn_model::{Selector, Text};
@@ -6,12 +6,12 @@ use uturn_model::{Selector, Text};
 use super::{Doc, meta};
 use crate::document::Node;
 
-/// `matchLabels` and `matchExpressions` under `key`; nothing when the key is missing.
+/// Reads `matchLabels` and `matchExpressions` under `key`. Returns `None` if the key is missing.
 pub(crate) fn read<'d>(doc: &Doc<'d>, parent: &'d Node<'d>, key: &str) -> Option<Selector> {
     Some(of(doc, doc.map(parent, key)?))
 }
 
-/// `matchLabels` and `matchExpressions` of a mapping.
+/// Reads `matchLabels` and `matchExpressions` of a mapping.
 pub(crate) fn of<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Selector {
     let expressions = doc.maps(node, "matchExpressions").filter_map(|item| {
         let key = doc.need::<Text>(item, "key");

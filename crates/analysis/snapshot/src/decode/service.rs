@@ -1,4 +1,4 @@
-//! Services.
+//! Reads Services.
 
 use std::net::IpAddr;
 
@@ -117,7 +117,7 @@ fn port<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<ServicePort> {
     let name = name.and_then(|name| doc.value::<Text>(name));
     let protocol = protocol(doc, node);
     let target = match node.get("targetPort") {
-        // 0 and nothing mean the port itself.
+        // A missing port, 0 and an empty text mean the port itself.
         Some(target) if u16::from_node(target) != Ok(0) && target.as_str() != Some("") => {
             doc.value::<TargetPort>(target)
         }
@@ -128,19 +128,19 @@ fn port<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<ServicePort> {
     Some(ServicePort { name, protocol, port: number?, target: target?, node_port, app_protocol })
 }
 
-/// The protocol of a port: the API server takes an empty one for TCP.
+/// Reads the protocol of a port. As in the API server, an empty one means TCP.
 pub(super) fn protocol<'d>(doc: &Doc<'d>, port: &'d Node<'d>) -> Protocol {
     let given = port.get("protocol").filter(|protocol| protocol.as_str() != Some(""));
     given.and_then(|protocol| doc.value(protocol)).unwrap_or_default()
 }
 
-/// A port that may be missing, or zero for the same.
+/// Reads a port that may be missing. Zero counts as missing.
 fn optional_port<'d>(doc: &Doc<'d>, parent: &'d Node<'d>, key: &str) -> Option<Port> {
     let node = parent.get(key).filter(|node| u16::from_node(node) != Ok(0))?;
     doc.value(node)
 }
 
-/// Several ports need different names.
+/// Reports ports without a name, and equal names or ports, in a Service with several ports.
 fn check_names<'d>(doc: &Doc<'d>, spec: &'d Node<'d>, ports: &[ServicePort]) {
     let items = doc.items(spec, "ports");
     for (at, item) in items.iter().enumerate() {
@@ -173,7 +173,7 @@ fn affinity<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Option<u32> {
     client.and_then(|client| doc.read(client, "timeoutSeconds")).or(Some(10_800))
 }
 
-/// `status.loadBalancer.ingress`, of a Service or an Ingress.
+/// Reads `status.loadBalancer.ingress` of a Service or an Ingress.
 pub(crate) fn load_balancer(doc: &Doc<'_>) -> Vec<LbIngress> {
     let status = doc.map(doc.root, "status");
     let Some(status) = status.and_then(|status| doc.map(status, "loadBalancer")) else {
@@ -193,7 +193,7 @@ impl FromNode for Policy {
     const EXPECTED: &'static str = "Cluster or Local";
 
     fn from_node(node: &Node<'_>) -> Result<Self, String> {
-        // Old objects have it empty where it does not apply.
+        // Old objects have an empty policy if it does not apply.
         one_of(node, &[("Cluster", Self::Cluster), ("Local", Self::Local), ("", Self::Cluster)])
             .map_err(|_| String::new())
     }

@@ -1,4 +1,4 @@
-//! Single values: what each type is written as.
+//! Parses single values of documents.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -8,21 +8,21 @@ use uturn_model::{Name, NamespacedName, Port, Protocol, Text};
 
 use crate::document::{Node, Value, integer, truth};
 
-/// A type that one value of a document can be.
+/// A type that can be parsed from one value of a document.
 pub(crate) trait FromNode: Sized {
-    /// What it is called in messages: `a port from 1 to 65535`.
+    /// The description of the type in messages: `a port from 1 to 65535`.
     const EXPECTED: &'static str;
-    /// Whether it is written as text: a number or `yes` in its place wants quotes.
+    /// Whether the type is written as text, so that a number or `yes` in its place needs quotes.
     const IS_TEXT: bool = false;
 
     /// Reads a value.
     ///
     /// # Errors
-    /// What was expected, or an empty text for [`Self::EXPECTED`].
+    /// Returns a description of what was expected, or an empty text for [`Self::EXPECTED`].
     fn from_node(node: &Node<'_>) -> Result<Self, String>;
 }
 
-/// The hint for a number or `yes` in place of a text.
+/// Returns the hint for a number or `yes` in place of a text.
 pub(super) fn quote_hint<T: FromNode>(node: &Node<'_>) -> Option<String> {
     let quotes = T::IS_TEXT && matches!(node.value, Value::Bool(_) | Value::Number(_));
     quotes.then(|| "put it in quotes: without them YAML does not read it as text".to_owned())
@@ -75,7 +75,7 @@ impl FromNode for f64 {
     }
 }
 
-/// A text as it is, of any length.
+/// Any text, of any length.
 impl FromNode for Text {
     const EXPECTED: &'static str = "a text";
     const IS_TEXT: bool = true;
@@ -85,7 +85,7 @@ impl FromNode for Text {
     }
 }
 
-/// A text, also where it reads as a number: `1.30` keeps its zero.
+/// A text, even if it reads as a number: `1.30` keeps its zero.
 pub(crate) struct Loose(pub(crate) Text);
 
 impl FromNode for Loose {
@@ -124,7 +124,7 @@ impl FromNode for IpNet {
 
     fn from_node(node: &Node<'_>) -> Result<Self, String> {
         let text = node.as_str().map(str::trim);
-        // Some fields allow a single address where they mean a range of one.
+        // Some fields accept a single address as a range of one address.
         let net = text.and_then(|text| {
             text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
         });
@@ -140,7 +140,7 @@ impl FromNode for Port {
     }
 }
 
-/// `4s`, `500ms`, `1m`.
+/// A time such as `4s`, `500ms` or `1m`.
 impl FromNode for Duration {
     const EXPECTED: &'static str = "a time such as 4s or 500ms";
 
@@ -168,7 +168,7 @@ impl FromNode for Duration {
     }
 }
 
-/// One of a few words.
+/// Parses one of a few words.
 pub(crate) fn one_of<T: Copy>(node: &Node<'_>, words: &[(&str, T)]) -> Result<T, String> {
     let found = node.as_str().and_then(|text| words.iter().find(|(word, _)| *word == text));
     found.map(|(_, value)| *value).ok_or_else(|| {

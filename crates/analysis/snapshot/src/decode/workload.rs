@@ -1,4 +1,4 @@
-//! Deployments and the other workloads, and whatever else makes pods from a template.
+//! Reads Deployments and other workloads, and other objects that create pods from a template.
 
 use std::cell::RefCell;
 
@@ -26,13 +26,13 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects, kind: WorkloadKind) {
     }
     let Some(mut template) = template(doc, spec) else { return };
     if kind == WorkloadKind::StatefulSet {
-        // Its controller has the pods answer to names below that Service.
+        // The controller gives the pods host names below this Service.
         template.subdomain = doc.read(spec, "serviceName").or(template.subdomain);
     }
     let count = if kind.ends() { "parallelism" } else { "replicas" };
     let replicas = doc.read(spec, count);
     let selector = match kind {
-        // Its selector is the labels themselves.
+        // The selector is a plain mapping of labels.
         WorkloadKind::ReplicationController => plain_selector(doc, spec),
         _ => selector::read(doc, spec, "selector"),
     };
@@ -62,7 +62,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects, kind: WorkloadKind) {
     objects.workloads.add(doc, key, workload);
 }
 
-/// The pod that a workload makes.
+/// Reads the pod template of a workload.
 fn template<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Option<PodSpec> {
     let template = doc.need_map(spec, "template")?;
     doc.spelled(template, fields::TEMPLATE);
@@ -79,8 +79,8 @@ fn plain_selector<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Option<Selector> {
     (!labels.is_empty()).then(|| Selector::labels(labels))
 }
 
-/// Reads an object of an unknown kind if it makes pods from a template. Returns whether it does.
-/// Its faults are ignored.
+/// Reads an object of an unknown kind if it creates pods from a template, and returns whether it
+/// does. Its faults are ignored.
 pub(crate) fn read_other(doc: &Doc<'_>, kind: &str, objects: &mut Objects) -> bool {
     let Some(spec) = doc.root.get("spec") else { return false };
     let faults = RefCell::new(Faults::default());
@@ -116,7 +116,7 @@ fn made_of_template<'d>(doc: &Doc<'d>, spec: &'d Node<'d>, kind: &str) -> Option
         "DeploymentConfig" => WorkloadKind::DeploymentConfig,
         "Rollout" => WorkloadKind::Rollout,
         "CloneSet" => WorkloadKind::CloneSet,
-        // Others have kinds of the same name and nature in groups of their own.
+        // Other API groups have kinds with the same name and purpose.
         "Deployment" => WorkloadKind::Deployment,
         other if other.ends_with("StatefulSet") => WorkloadKind::StatefulSet,
         other if other.ends_with("DaemonSet") => WorkloadKind::DaemonSet,
@@ -134,11 +134,11 @@ fn made_of_template<'d>(doc: &Doc<'d>, spec: &'d Node<'d>, kind: &str) -> Option
     Some((workload, replicas.is_none()))
 }
 
-/// The labels with those that a controller puts on every pod, whatever its number.
+/// Returns the labels of a template, with those that the controller puts on every pod.
 fn added(kind: &str, name: &NamespacedName, labels: &Labels) -> Labels {
     let keys: &[&str] = match kind {
         "DeploymentConfig" => &["deploymentconfig"],
-        // Knative's: no other Service has a template.
+        // This is Knative's Service: no other Service has a template.
         "Service" => &["serving.knative.dev/service", "serving.knative.dev/configuration"],
         _ => &[],
     };
@@ -146,7 +146,7 @@ fn added(kind: &str, name: &NamespacedName, labels: &Labels) -> Labels {
     labels.iter().chain(own).map(|(key, value)| (key, Text::from(value))).collect()
 }
 
-/// A selector of either form: of labels alone, or with `matchLabels`.
+/// Reads a selector of either form: labels alone, or `matchLabels`.
 fn any_selector(spec: &Node<'_>) -> Option<Selector> {
     let node = spec.get("selector")?;
     let labels = match (node.get("matchLabels"), node.get("matchExpressions")) {
@@ -160,7 +160,7 @@ fn any_selector(spec: &Node<'_>) -> Option<Selector> {
     (!labels.is_empty()).then(|| Selector::labels(labels))
 }
 
-/// An Argo Rollout that has its template from a Deployment.
+/// An Argo Rollout that takes its template from a Deployment.
 #[derive(Clone, Debug)]
 pub(crate) struct Reference {
     pub(crate) name: NamespacedName,
@@ -183,12 +183,12 @@ fn refers<'d>(doc: &Doc<'d>, spec: &'d Node<'d>, objects: &mut Objects) -> bool 
     true
 }
 
-/// What an autoscaler does with a workload.
+/// The effect of an autoscaler on a workload.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Autoscaling {
-    /// How many pods there are at least.
+    /// The minimum number of pods.
     pub(crate) least: u32,
-    /// Whether it makes pods of a workload that is set to have none.
+    /// Whether the autoscaler also creates pods of a workload with zero replicas.
     pub(crate) raises_from_zero: bool,
 }
 
@@ -207,11 +207,11 @@ pub(crate) fn read_autoscaler(doc: &Doc<'_>, objects: &mut Objects) {
     }
 }
 
-/// The number of pods that KEDA keeps a workload at while it is paused.
+/// The annotation with the number of pods that KEDA keeps while the workload is paused.
 const PAUSED_REPLICAS: &str = "autoscaling.keda.sh/paused-replicas";
 
-/// Reads a ScaledObject of KEDA, which makes pods of a workload that has none as soon as there is work
-/// for them. What is judged is the workload at work.
+/// Reads a ScaledObject of KEDA, which creates pods of a workload with none as soon as there is
+/// work for them. The workload is analysed as if there is work.
 pub(crate) fn read_scaled_object(doc: &Doc<'_>, objects: &mut Objects) {
     let Some(meta) = meta::read(doc) else { return };
     let Some(spec) = doc.need_map(doc.root, "spec") else { return };

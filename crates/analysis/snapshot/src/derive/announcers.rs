@@ -1,5 +1,5 @@
-//! Which nodes announce addresses of load balancers: what objects say of it, and where the program
-//! that does it runs.
+//! Determines which nodes announce addresses of load balancers: by objects that state it, and by
+//! where the announcing program runs.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use uturn_model::{Announcements, Cloud, Extent, Name, WorkloadKind};
 
 use crate::decode::objects::Objects;
 
-/// What objects say of it. They are all that there are if that is stated, or if an API server gave all
-/// of them.
+/// Returns what objects state about announcements. The objects are complete if that is stated, or
+/// if an API server returned all of them.
 pub(super) fn derive(objects: &Objects) -> Announcements {
     let kinds = || cloud::ALL.into_iter().filter_map(|entry| entry.announcements.as_ref());
     let is_unread =
@@ -27,8 +27,8 @@ pub(super) fn derive(objects: &Objects) -> Announcements {
     }
 }
 
-/// Notes the nodes on which the program does not run that announces addresses: its DaemonSet is for
-/// other nodes (`nodeSelector`, affinity, taints), or all pods are given and none of its is there.
+/// Marks the nodes on which the announcing program does not run: its DaemonSet excludes them
+/// (`nodeSelector`, affinity, taints), or all pods are given and none of the program's is there.
 pub(super) fn note_nodes_without(objects: &mut Objects, cloud: Option<Cloud>, extent: Extent) {
     let entry = cloud.and_then(cloud::entry);
     let Some(images) = entry.map(|entry| entry.announcer_images).filter(|all| !all.is_empty())

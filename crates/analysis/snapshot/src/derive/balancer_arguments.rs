@@ -1,4 +1,4 @@
-//! The arguments of programs that make load balancers, where they decide what those do.
+//! Collects the arguments of programs that make load balancers, if they affect the load balancers.
 
 use uturn_clouds::cloud;
 use uturn_model::pod::Container;
@@ -8,7 +8,8 @@ use super::controllers::argument_value;
 use super::proxy;
 use crate::decode::objects::Objects;
 
-/// What the programs of clouds are told: by their workloads, else by their pods.
+/// Returns the arguments and versions of clouds' programs: from their workloads, or else from their
+/// pods.
 pub(super) fn derive(objects: &Objects) -> Labels {
     let workloads = objects.workloads.0.values().map(|workload| &workload.template);
     let pods = objects.pods.0.values().map(|pod| &pod.spec);

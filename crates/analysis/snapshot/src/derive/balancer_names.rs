@@ -1,5 +1,5 @@
-//! The addresses of load balancers whose status has only a name: those that Facts state of the
-//! name, else addresses that stand for them.
+//! Determines the addresses of load balancers whose status has only a host name: those that Facts
+//! state for the name, or else addresses that stand in for them.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,12 +20,13 @@ use super::Assumptions;
 use super::ranges::{self, Ranges};
 use crate::decode::objects::Objects;
 
-/// Where addresses are that stand for those of public load balancers: ranges that no network
-/// routes.
+/// The ranges of addresses that stand in for those of public load balancers: no network routes
+/// them.
 const PUBLIC: &str = "198.18.0.0/15";
 const PUBLIC_V6: &str = "2001:2::/48";
 
-/// Finds the addresses of each load balancer that has only a name, and that is described.
+/// Returns the addresses of each load balancer that has only a name, and whose behaviour is
+/// described.
 pub(super) fn derive(
     objects: &Objects,
     endpoints: &BTreeMap<NamespacedName, Vec<EndpointSlice>>,
@@ -102,14 +103,14 @@ pub(super) fn derive(
     all
 }
 
-/// The name of an entry of a status that has no address, in lower case.
+/// Returns the host name of a status entry that has no address, in lower case.
 fn only_name(entry: &LbIngress) -> Option<Text> {
     let host = entry.hostname.as_deref().filter(|_| entry.ip.is_none())?;
     Some(host.trim_end_matches('.').to_ascii_lowercase().into())
 }
 
-/// The names of a Service's status that stand beside an address. A word without a dot is a label, and
-/// no name that anything resolves.
+/// Iterates over the host names in a Service's status that have an address beside them. A word
+/// without a dot is a label rather than a name that can be resolved.
 fn named_addresses(service: &Service) -> impl Iterator<Item = (Text, IpAddr)> {
     let entries = service.load_balancer.iter();
     entries.filter_map(|entry| {
@@ -119,15 +120,16 @@ fn named_addresses(service: &Service) -> impl Iterator<Item = (Text, IpAddr)> {
     })
 }
 
-/// What Facts state that a name leads to.
+/// Returns the addresses that Facts state for a name.
 fn stated(objects: &Objects, host: &str) -> Vec<NamedAddress> {
     let is_it = |name: &str| name.trim_end_matches('.').eq_ignore_ascii_case(host);
     let outside = objects.facts.outside.iter().filter(|(name, _)| is_it(name));
     outside.map(|(_, address)| NamedAddress { address: *address, zone: None }).collect()
 }
 
-/// An address that stands for that of a load balancer; where each of its addresses serves a zone,
-/// one for each zone that has a target. A zone without one leaves the name.
+/// Returns addresses that stand in for those of a load balancer. If each of its addresses serves a
+/// zone, there is one for each zone with a target: an address without a target in its zone is
+/// removed from DNS.
 fn stand_ins(
     objects: &Objects,
     endpoints: &BTreeMap<NamespacedName, Vec<EndpointSlice>>,
@@ -152,7 +154,8 @@ fn stand_ins(
     all
 }
 
-/// The families of a Service: those of its cluster addresses, else those that it states, else IPv4.
+/// Returns whether a Service has IPv4 and IPv6: by its cluster IPs, or else by the families that it
+/// states.
 fn has_families(service: &Service) -> [bool; 2] {
     let has = |family| {
         let mut ips = service.cluster_ips.iter();
@@ -164,8 +167,8 @@ fn has_families(service: &Service) -> [bool; 2] {
     [has(Family::V4), has(Family::V6)]
 }
 
-/// The families of a load balancer for Services of these families: IPv6 beside IPv4 where it is asked
-/// for, and IPv6 where its targets have nothing else.
+/// Returns the families of a load balancer for Services of these families: IPv6 beside IPv4 if it
+/// is dual-stack, and IPv6 alone if its targets have no IPv4.
 fn families([has_v4, has_v6]: [bool; 2], is_dual_stack: bool) -> Vec<Family> {
     match (has_v4, has_v6) {
         (true, true) if is_dual_stack => vec![Family::V4, Family::V6],
@@ -174,7 +177,7 @@ fn families([has_v4, has_v6]: [bool; 2], is_dual_stack: bool) -> Vec<Family> {
     }
 }
 
-/// The families of the load balancer of an Ingress: those that all of its Services have.
+/// Returns the families of an Ingress's load balancer: those that all of its Services have.
 fn families_of_ingress(
     objects: &Objects,
     ingress: &Ingress,
@@ -196,7 +199,7 @@ fn families_of_ingress(
     families([all_have(0), all_have(1)], product.is_dual_stack(ingress))
 }
 
-/// The range that such an address is taken from.
+/// Returns the range from which stand-in addresses are taken.
 pub(super) fn network(
     objects: &Objects,
     is_private: bool,
@@ -214,7 +217,7 @@ pub(super) fn network(
     }
 }
 
-/// Whether a port of a Service has every node as a target.
+/// Returns whether a port of a Service has all nodes as targets.
 fn targets_nodes(service: &Service, product: &dyn Product) -> bool {
     service.ports.iter().any(|port| {
         let plan = product.port(service, port, Family::V4);
@@ -222,8 +225,8 @@ fn targets_nodes(service: &Service, product: &dyn Product) -> bool {
     })
 }
 
-/// The zones of the targets of a Service: of all nodes, or of those with a ready endpoint where pods
-/// are the targets or the policy is Local, unless there is none.
+/// Returns the zones of a Service's targets: those of all nodes, or of nodes with a ready endpoint
+/// if pods are the targets or the policy is Local, unless there are no such nodes.
 fn zones<'o>(
     objects: &'o Objects,
     endpoints: &BTreeMap<NamespacedName, Vec<EndpointSlice>>,

@@ -1,4 +1,4 @@
-//! Load balancers of which it is not known how they behave, those that Facts state, and those that a
+//! Handles load balancers whose behaviour is not known, those that Facts state, and those that a
 //! cloud's kube-proxy leaves alone.
 
 use std::collections::BTreeMap;
@@ -20,11 +20,11 @@ use super::ranges::Ranges;
 use super::unjudged::Gaps;
 use crate::decode::objects::Objects;
 
-/// Where supposed public load balancers are: a range that documentation may use freely.
+/// The range of assumed public load balancers, which is reserved for documentation.
 pub(super) const PUBLIC: &str = "203.0.113.0/24";
 
-/// Finds the load balancers of which it is not known how they behave: those of clouds without a
-/// profile, and of controllers in the cluster.
+/// Lists the load balancers whose behaviour is not known: those of clouds without a profile, and of
+/// controllers in the cluster.
 pub(super) fn find_unjudged(
     objects: &Objects,
     provider: &Known<Provider>,
@@ -34,7 +34,7 @@ pub(super) fn find_unjudged(
     find_unread_listeners(objects, provider, gaps);
     let mut open = Open::default();
     for service in objects.services.0.values() {
-        // None is made where nothing makes them and none is there.
+        // Without a provider and without a status, there is no load balancer.
         let is_there = provider.value != Provider::None || !service.load_balancer.is_empty();
         if service.kind == ServiceKind::LoadBalancer && is_there {
             open.add(service.object(), clouds::of_service(service, provider));
@@ -105,8 +105,8 @@ pub(super) fn find_unjudged(
     }
 }
 
-/// Finds out whether the status of a Service has an address that its load balancer cannot have: where
-/// that is pods on nodes, an address of no node is of something else.
+/// Lists a Service whose status has an address that its load balancer cannot have: if load
+/// balancers are pods on nodes, an address of no node belongs to something else.
 fn find_foreign_status(
     service: &Service,
     objects: &Objects,
@@ -131,7 +131,8 @@ fn find_foreign_status(
     );
 }
 
-/// The Service whose load balancer has the address of an Ingress: that of its controller.
+/// Returns the Service whose load balancer has the address of an Ingress: that of the Ingress'
+/// controller.
 fn with_its_address<'o>(ingress: &Ingress, objects: &'o Objects) -> Option<&'o NamespacedName> {
     let is_same = |own: &LbIngress, other: &LbIngress| {
         (own.ip.is_some() && own.ip == other.ip)
@@ -146,8 +147,8 @@ fn with_its_address<'o>(ingress: &Ingress, objects: &'o Objects) -> Option<&'o N
     found.map(|service| &service.name)
 }
 
-/// Finds the Services and Ingresses that have their listeners set by an object of a kind that the
-/// API server refused to list.
+/// Lists the Services and Ingresses whose listeners are set by an object of a kind that the API
+/// server refused to list.
 fn find_unread_listeners(objects: &Objects, provider: &Known<Provider>, gaps: &mut Gaps) {
     let Some(cloud) = provider.value.cloud() else { return };
     let Some(model) = cloud::model_of(cloud) else { return };
@@ -170,7 +171,7 @@ fn find_unread_listeners(objects: &Objects, provider: &Known<Provider>, gaps: &m
     }
 }
 
-/// Objects whose load balancers are not judged, with the first trace, by what makes them.
+/// The objects whose load balancers are not judged, by maker, with the first trace of each maker.
 #[derive(Default)]
 struct Open(BTreeMap<Unknown, (Vec<ObjectRef>, Option<String>)>);
 
@@ -204,8 +205,8 @@ pub(super) fn leave_to_balancers(objects: &mut Objects, provider: &Known<Provide
     }
 }
 
-/// Gives an address to every load balancer of which Facts state only the host name, and says of those
-/// that no Service owns which targets are missing.
+/// Gives an address to each load balancer of which Facts state only the host name, and lists the
+/// targets that are missing from those that no Service owns.
 pub(super) fn complete_stated(
     objects: &mut Objects,
     ranges: &mut Ranges,

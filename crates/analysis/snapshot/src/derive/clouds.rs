@@ -1,5 +1,5 @@
-//! Which cloud or program makes a load balancer, by what clouds and controllers leave on nodes,
-//! Services and Ingresses.
+//! Determines the cloud or program that makes a load balancer, from traces that clouds and
+//! controllers leave on nodes, Services and Ingresses.
 
 mod gateway;
 mod traces;
@@ -11,31 +11,31 @@ use uturn_model::{Basis, Cloud, Ingress, Known, Labels, Service};
 use crate::decode::objects::Objects;
 use traces::{CONTROLLERS, INGRESS_KEYS, USUAL_CLASSES};
 
-/// What makes a load balancer, as far as there is a trace of it.
+/// The maker of a load balancer, as far as there is a trace of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Maker {
-    /// A controller of which it is known how its load balancers behave.
+    /// A controller whose load balancers are modelled.
     Modelled,
-    /// A cloud or a program without a model; the product where its traces name one.
+    /// A cloud or a program without a model, or its product if the traces name one.
     Other {
-        /// As the vendor spells it.
+        /// The name as the vendor spells it.
         name: String,
         /// The trace that names it.
         trace: String,
     },
     /// A controller in the cluster serves an Ingress with pods behind a Service of its own.
     Controller {
-        /// What it is called.
+        /// The name of the controller.
         name: String,
         /// The trace that names it.
         trace: String,
     },
-    /// An Ingress names no class, and the cloud's own controllers serve only theirs.
+    /// The Ingress names no class, and the cloud's own controllers serve only classes of their own.
     WithoutClass {
-        /// Why it is not the cloud.
+        /// The reason why the cloud does not serve the Ingress.
         trace: String,
     },
-    /// No trace names it.
+    /// No trace names the maker.
     Unknown,
 }
 
@@ -45,8 +45,8 @@ impl Maker {
     }
 }
 
-/// The cloud that the cluster is in, or the program that makes load balancers in place of one,
-/// and the trace that it left.
+/// Returns the cloud of the cluster, or the program that makes load balancers in place of one, and
+/// its trace.
 pub(super) fn by_trace(objects: &Objects) -> Option<(Cloud, String)> {
     let traces =
         [by_own_node_key, by_provider_id, by_node_key, by_program, by_distribution, by_service_key];
@@ -86,8 +86,8 @@ fn by_service_key(objects: &Objects) -> Option<(Cloud, String)> {
     })
 }
 
-/// Programs that announce addresses from within the cluster, by their namespace, workload or
-/// their own objects.
+/// Recognises programs that announce addresses from within the cluster, by their namespace,
+/// workload, own objects or configuration.
 fn by_program(objects: &Objects) -> Option<(Cloud, String)> {
     let by_workload = objects.workloads.0.values().find_map(|workload| {
         let name = &workload.name;
@@ -123,8 +123,8 @@ fn by_program(objects: &Objects) -> Option<(Cloud, String)> {
     by_workload.or_else(by_pod).or_else(by_own_object).or_else(by_kind).or_else(by_config)
 }
 
-/// The load balancers that a distribution brings: by the workload that is made for a Service, else
-/// by a node's providerID.
+/// Recognises the load balancers that a distribution has, by the workload that is made for a
+/// Service, or else by a node's providerID.
 fn by_distribution(objects: &Objects) -> Option<(Cloud, String)> {
     let by_workload = objects.workloads.0.values().find_map(|workload| {
         let cloud = cloud::by_service_workload(workload.name.name.as_str())?;
@@ -145,7 +145,7 @@ fn by_distribution(objects: &Objects) -> Option<(Cloud, String)> {
     by_workload.or_else(by_pod).or_else(by_node)
 }
 
-/// What makes the load balancer of a Service.
+/// Returns the maker of a Service's load balancer.
 pub(super) fn of_service(service: &Service, provider: &Known<Provider>) -> Maker {
     match cloud::maker_of(service, provider) {
         cloud::Maker::Model(_) | cloud::Maker::Product(..) => Maker::Modelled,
@@ -154,8 +154,8 @@ pub(super) fn of_service(service: &Service, provider: &Known<Provider>) -> Maker
     }
 }
 
-/// What makes the load balancer of an Ingress: the controller of its class, or of the cluster's
-/// default class, then annotations, the status, and the cloud of the cluster.
+/// Returns the maker of an Ingress's load balancer: the controller of its class, or of the
+/// cluster's default class, then annotations, the status, and the cloud of the cluster.
 pub(super) fn of_ingress(
     ingress: &Ingress,
     objects: &Objects,
@@ -237,7 +237,7 @@ fn of_cluster(product: Option<&str>, provider: &Known<Provider>) -> Maker {
     Maker::other(product.unwrap_or(cloud.name()), trace)
 }
 
-/// The cloud's product, or the controller in the cluster, that an IngressClass names.
+/// Returns the cloud's product, or the controller in the cluster, that an IngressClass names.
 fn of_controller(controller: &str, trace: &str) -> Option<Maker> {
     if let Some(product) = cloud::by_ingress_controller(controller) {
         return Some(Maker::other(product, trace.to_owned()));

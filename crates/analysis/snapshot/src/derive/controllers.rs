@@ -1,10 +1,10 @@
-//! Controllers in the cluster whose pods serve Ingresses: which workloads they are, which Ingresses
-//! each of them serves, and at which address.
+//! Derives the controllers in the cluster whose pods serve Ingresses: their workloads, the
+//! Ingresses that each of them serves, and the addresses.
 //!
-//! Which controller serves an Ingress is decided by its class, and by what the controller is told to
-//! watch. Calls of the Ingress itself are judged where its address leads to the controller's pods.
-//! Where two controllers could serve it, or the address belongs to neither a Service of the
-//! controller nor a node, it stays open, and what would settle it is said.
+//! The class of an Ingress, and what controllers are told to watch, decide which controller serves
+//! it. Calls of the Ingress itself are judged if its address leads to the controller's pods. If two
+//! controllers could serve it, or the address belongs to neither a Service of the controller nor a
+//! node, it is not judged, and the finding states what would settle it.
 
 mod address;
 mod arguments;
@@ -40,7 +40,7 @@ use products::Ask;
 use server::{NotServed, server};
 use settings::Settings;
 
-/// Labels that differ between pods of one workload.
+/// The labels that differ between pods of one workload.
 const OF_ONE_POD: [&str; 5] = [
     "pod-template-hash",
     "controller-revision-hash",
@@ -49,14 +49,14 @@ const OF_ONE_POD: [&str; 5] = [
     "apps.kubernetes.io/pod-index",
 ];
 
-/// What was found of controllers.
+/// The controllers of a cluster, and the Ingresses that they serve.
 pub(super) struct Found {
     pub(super) controllers: Vec<IngressController>,
     /// The Ingresses that are not judged.
     pub(super) open: BTreeMap<NamespacedName, Open>,
 }
 
-/// Finds the controllers, and notes at each Ingress which of them serves it.
+/// Finds the controllers, and sets on each Ingress the controller that serves it.
 pub(super) fn derive(
     objects: &mut Objects,
     provider: &Known<Provider>,
@@ -86,7 +86,7 @@ pub(super) fn derive(
             }
             continue;
         }
-        // Who names a class means its controller, and no other.
+        // An Ingress with a class is served only by that class's controller.
         if product.is_none() && ingress.class.is_some() {
             continue;
         }
@@ -140,8 +140,8 @@ pub(super) fn derive(
     }
     for (name, place) in served {
         let (controller, published) = &controllers[place];
-        // Its pods serve it wherever they are asked, also where its own address is not known to lead
-        // to them.
+        // The pods serve the Ingress wherever they are called, even if its own address is not known
+        // to lead to them.
         if let Some(ingress) = objects.ingresses.0.get_mut(&name) {
             ingress.controller = Some(controller.workload.clone());
             if let Some(route) = &mut ingress.route {
@@ -157,16 +157,16 @@ pub(super) fn derive(
     Found { controllers: controllers.into_iter().map(|(controller, _)| controller).collect(), open }
 }
 
-/// What serves the Ingresses of a class.
+/// The controller that serves the Ingresses of a class.
 enum Server {
-    /// The controller at this place.
+    /// The controller at this index.
     Known(usize),
-    /// It is not known. Pods of these workloads may; why it is open, where a controller in the
-    /// cluster does.
+    /// The controller is not known. Pods of these workloads may serve the Ingresses. If a
+    /// controller in the cluster does, the [`Open`] has the reason why it is not known.
     Open(Vec<ObjectRef>, Option<Open>),
 }
 
-/// The controller whose pods take the requests of a Gateway, by its place.
+/// Returns the index of the controller whose pods take the requests of a Gateway.
 fn server_of_gateway(
     all: &[Candidate<'_>],
     objects: &Objects,
@@ -188,7 +188,7 @@ fn server_of_gateway(
     };
     let services = match gateway::services(objects, given) {
         Ok(services) => services,
-        // Controllers without Services of each Gateway have one for all.
+        // Controllers that create no Service for each Gateway have one for all.
         Err(why) => match shared(all, objects, product, given) {
             Some(service) => vec![service],
             None => return Err(why),
@@ -234,7 +234,7 @@ fn server_of_gateway(
     Ok(place)
 }
 
-/// The only LoadBalancer Service of the pods of a product, where its Gateways have none of their own.
+/// Returns the only LoadBalancer Service of a product's pods, if the Gateway names no addresses.
 fn shared<'o>(
     all: &[Candidate<'_>],
     objects: &'o Objects,
@@ -253,7 +253,7 @@ fn shared<'o>(
     services.next().is_none().then_some(only)
 }
 
-/// Every workload that runs pods of a controller which is known.
+/// Returns all workloads that run pods of a known controller.
 fn candidates(objects: &Objects) -> Vec<Candidate<'_>> {
     let mut all: Vec<Candidate<'_>> = Vec::new();
     for workload in objects.workloads.0.values() {
@@ -296,7 +296,7 @@ fn candidates(objects: &Objects) -> Vec<Candidate<'_>> {
     all
 }
 
-/// What is known of a controller, and the Service whose address it is told to write.
+/// Derives a controller from a candidate, and the Service whose address the controller publishes.
 fn controller(
     candidate: &Candidate<'_>,
     objects: &Objects,

@@ -1,5 +1,5 @@
-//! Pods that endpoints name, where Pod objects could not be read or are not given: where each is, and
-//! which addresses it has, the endpoints say themselves.
+//! Adds pods that endpoints name, if Pod objects could not be read or are not given. The endpoints
+//! state their nodes and addresses.
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
@@ -14,7 +14,8 @@ use uturn_model::{
 use super::Assumptions;
 use crate::decode::objects::Objects;
 
-/// Adds these pods. Where pods were read, one that is not among them is gone.
+/// Adds the pods that endpoints name. If pods were read, a pod that is not among them no longer
+/// exists.
 pub(super) fn add(objects: &mut Objects, extent: Extent, assumptions: &mut Assumptions) {
     if extent.pods && !objects.pods.0.is_empty() {
         return;
@@ -51,7 +52,7 @@ pub(super) fn add(objects: &mut Objects, extent: Extent, assumptions: &mut Assum
     objects.pods.0.extend(new);
 }
 
-/// A pod as an endpoint and the workload that makes such pods say.
+/// Makes a pod from an endpoint and the workload that creates such pods.
 fn pod(
     objects: &Objects,
     name: &NamespacedName,
@@ -89,7 +90,8 @@ fn origin(slice: &EndpointSlice, maker: Option<&Workload>) -> Origin {
     maker.map_or_else(|| slice.origin.clone(), |maker| maker.origin.clone())
 }
 
-/// The workload that makes a Service's pods and whose name the pod's name begins with; the longest.
+/// Returns the workload that creates a Service's pods and whose name the pod's name begins with. If
+/// there are several, the longest name counts.
 fn maker<'o>(
     objects: &'o Objects,
     pod: &NamespacedName,
@@ -107,7 +109,7 @@ fn maker<'o>(
     all.max_by_key(|maker| maker.name.name.as_str().len())
 }
 
-/// A container that listens on the ports of a slice.
+/// Makes a container that listens on the ports of a slice.
 fn container(slice: &EndpointSlice) -> Container {
     let port = |port: &uturn_model::EndpointPort| ContainerPort {
         name: None,

@@ -1,4 +1,4 @@
-//! Endpoints: as slices say, else as old Endpoints say, else as pods tell.
+//! Derives endpoints: from EndpointSlices, or else from Endpoints objects, or else from pods.
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashMap};
@@ -15,18 +15,19 @@ use super::pods::ByLabel;
 use crate::decode::objects::Objects;
 use crate::fault::Fault;
 
-/// How many pods may be compared with the selectors of all Services whose endpoints are not given.
+/// The maximum number of comparisons of pods with the selectors of Services whose endpoints are not
+/// given.
 const MAX_COMPARED: usize = 50_000_000;
 
-/// How many endpoints may be made of pods, each as often as it has ports.
+/// The maximum number of endpoints that are derived from pods; a pod counts once for each port.
 const MAX: usize = 1_000_000;
 
 pub(super) type Slices = BTreeMap<NamespacedName, Vec<EndpointSlice>>;
 
-/// The slices of every Service.
+/// Returns the EndpointSlices of each Service.
 ///
 /// # Errors
-/// Services without slices would have more endpoints than are made of pods.
+/// Returns a fault if Services without slices would exceed [`MAX_COMPARED`] or [`MAX`].
 pub(super) fn derive(objects: &mut Objects) -> Result<Slices, Fault> {
     let mut slices = Slices::new();
     for slice in std::mem::take(&mut objects.slices.0).into_values() {
@@ -63,7 +64,7 @@ pub(super) fn derive(objects: &mut Objects) -> Result<Slices, Fault> {
     Ok(slices)
 }
 
-/// That too much would be made of pods for Services without slices, this one among them.
+/// Returns the fault that Services without slices, including this one, exceed a limit.
 fn too_many(service: &Service, what: &str) -> Fault {
     let object = service.object();
     let message = format!("with those of {object}, {what}, since no EndpointSlice is given");
@@ -88,18 +89,18 @@ fn add_pods(objects: &Objects, slices: &mut Slices) {
     }
 }
 
-/// Whether a pod would be an endpoint of a Service that selects it, had it the ports.
+/// Returns whether a pod would be an endpoint of a Service that selects it if it had the ports.
 pub(super) fn could_serve(service: &Service, pod: &Pod) -> bool {
     families(service).into_iter().any(|family| address(pod, family).is_some())
 }
 
-/// The address of a family that a pod is called at, where it runs.
+/// Returns the address of a family at which a running pod is called.
 fn address(pod: &Pod, family: Family) -> Option<IpAddr> {
     let fits = pod.node.is_some() && !matches!(pod.phase, Phase::Succeeded | Phase::Failed);
     pod.address(family).filter(|_| fits)
 }
 
-/// What the endpoint controller would make of the pods that are selected.
+/// Returns the EndpointSlices that the endpoint controller would create for the selected pods.
 fn of_service(service: &Service, selected: &[&Pod], objects: &Objects) -> Vec<EndpointSlice> {
     let mut slices = Vec::new();
     for family in families(service) {
@@ -163,13 +164,15 @@ fn endpoint(service: &Service, pod: &Pod, address: IpAddr, objects: &Objects) ->
     }
 }
 
-/// What a pod is called below its headless Service: only where it asks for it.
+/// Returns the hostname of a pod below its headless Service, which only a pod with a matching
+/// subdomain has.
 fn hostname(service: &Service, pod: &Pod) -> Option<Text> {
     let below = pod.spec.subdomain.as_deref() == Some(service.name.name.as_str());
     pod.spec.hostname.clone().filter(|_| below)
 }
 
-/// The Service's ports as this pod has them; a name that it does not have leaves a port out.
+/// Returns the Service's ports with the numbers that this pod has. A named port that the pod lacks
+/// is left out.
 fn ports(service: &Service, pod: &Pod) -> Vec<EndpointPort> {
     let ports = service.ports.iter().filter_map(|port| {
         let target: Port = match &port.target {

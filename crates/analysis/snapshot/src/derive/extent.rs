@@ -1,16 +1,16 @@
-//! Whether what was read is all there is, or a part of a cluster.
+//! Determines whether the input is a whole cluster or a part of one.
 //!
-//! Only a statement (`--complete`, a bundle, a Scenario, an API server), or a listing of a whole cluster, settles
-//! that what is not there does not exist. A listing is known by what is never written by
-//! hand: what runs in kube-system as well as elsewhere. So
+//! Objects that the input lacks are known not to exist only if this is stated (`--complete`, a
+//! bundle, a Scenario, an API server), or if the input is a listing of a whole cluster. A listing
+//! is recognised by objects that are never written by hand: those of kube-system beside others. So
 //!
-//! - pods are all there where nodes with addresses and running pods of kube-system are;
-//! - Services are, where `default/kubernetes`, which API servers make, and one of kube-system
-//!   are there with their addresses: two namespaces were listed;
-//! - endpoints are, where those of `default/kubernetes` and some of kube-system are.
+//! - pods are complete if there are nodes with addresses and running pods of kube-system;
+//! - Services are complete if `default/kubernetes`, which API servers create, and one Service of
+//!   kube-system are given with their addresses: two namespaces were listed;
+//! - endpoints are complete if those of `default/kubernetes` and some of kube-system are given.
 //!
-//! Manifests beside a listing are about to be applied to that cluster: it cannot list what will be
-//! made of them.
+//! Manifests beside a listing are about to be applied to that cluster: the listing cannot contain
+//! what will be made of them.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,8 @@ use uturn_model::{Extent, Name, NamespacedName};
 
 use crate::decode::objects::Objects;
 
-/// Of which objects all were read. To be asked before anything is derived.
+/// Returns the kinds of which all objects were read. This must be called before anything is
+/// derived.
 pub(super) fn of(objects: &Objects) -> Extent {
     let listeners = objects.facts.declared_ports_only.as_ref().is_some_and(|(only, _)| *only);
     if objects.complete {
@@ -45,15 +46,16 @@ pub(super) fn of(objects: &Objects) -> Extent {
     Extent { pods: has_nodes && has_pods, services: has_service && has_api, endpoints, listeners }
 }
 
-/// What a listing cannot tell of, because it is still to be applied.
+/// The objects that a listing cannot contain because manifests are still to be applied.
 pub(super) struct Coming {
     /// Services without an address.
     pub(super) services: BTreeSet<NamespacedName>,
-    /// Namespaces of custom resources: operators make objects there of them.
+    /// The namespaces of custom resources, in which operators will create objects.
     pub(super) namespaces: BTreeSet<Name>,
 }
 
-/// What is still to be applied. To be asked before addresses are derived.
+/// Returns the objects that are still to be applied. This must be called before addresses are
+/// derived.
 pub(super) fn coming(objects: &Objects) -> Coming {
     if objects.complete {
         return Coming { services: BTreeSet::new(), namespaces: BTreeSet::new() };

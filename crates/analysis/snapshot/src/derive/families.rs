@@ -1,7 +1,7 @@
-//! IPv6 addresses, where Services ask for them and neither nodes nor pods are given.
+//! Adds IPv6 addresses if Services need them and neither nodes nor pods are given.
 //!
-//! A manifest that says `ipFamilies: [IPv6]` is for a cluster that has IPv6. What was made up of
-//! that cluster has IPv4, like most; here it gets IPv6 beside it.
+//! A manifest with `ipFamilies: [IPv6]` is for a cluster that has IPv6. Made-up nodes and pods have
+//! IPv4, like most; here they get IPv6 as well.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ use super::Assumptions;
 use super::ranges::Ranges;
 use crate::decode::objects::Objects;
 
-/// The ranges of nodes and of pods; each node has a /64 of the latter.
+/// The IPv6 ranges of nodes and of pods. Each node has a /64 of the latter.
 const NODES: &str = "fd00:10::/64";
 const PODS: &str = "fd00:10:1::/48";
 

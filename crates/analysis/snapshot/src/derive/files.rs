@@ -1,5 +1,5 @@
-//! Files that ConfigMaps bring to pods: what is in them. ConfigMaps that no pod has are
-//! forgotten.
+//! Sets the contents of files that ConfigMaps mount into pods. ConfigMaps that no pod mounts are
+//! dropped.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use uturn_model::pod::ConfigFile;
 
 use crate::decode::objects::Objects;
 
-/// Puts texts into the pods' files.
+/// Sets the texts of the pods' files.
 pub(super) fn complete(objects: &mut Objects) {
     let maps = std::mem::take(&mut objects.configurations);
     let mut used = BTreeSet::new();

@@ -1,5 +1,5 @@
-//! The Gateway API: routes that are attached to Gateways become Ingresses, one for each Gateway of a
-//! route, so that all that is known of Ingresses holds for them.
+//! Converts routes of the Gateway API that are attached to Gateways to Ingresses, one for each
+//! Gateway of a route, so that the analysis of Ingresses applies to them.
 
 mod attach;
 mod contest;
@@ -16,8 +16,8 @@ use crate::decode::gateway_route::{
 };
 use crate::decode::objects::Objects;
 
-/// Makes an Ingress of each route and each Gateway that it is attached to. Notes the routes that are
-/// not judged.
+/// Makes an Ingress for each route and each Gateway to which it is attached, and lists the routes
+/// that are not judged.
 pub(super) fn complete(objects: &mut Objects, gaps: &mut Gaps, assumptions: &mut Assumptions) {
     let routes: Vec<Route> = objects.routes.0.values().cloned().collect();
     let mut attached: Vec<Attached> = Vec::new();
@@ -58,18 +58,19 @@ pub(super) fn complete(objects: &mut Objects, gaps: &mut Gaps, assumptions: &mut
     }
 }
 
-/// A route that is attached to listeners of a Gateway: its first Gateway, or a further one.
+/// A route that is attached to listeners of one of its Gateways; `number` is the index of the
+/// Gateway.
 struct Attached {
     route: Route,
     gateway: Gateway,
     number: usize,
     listeners: Vec<RouteListener>,
-    /// Why it is not known whether it has the connections at these listeners.
+    /// The reason why it is not known whether the route gets the connections at these listeners.
     doubt: Option<Text>,
 }
 
-/// The name by which what stands for a route is called: that of the first Gateway has the route's and
-/// its kind's.
+/// Returns the name of the Ingress that stands for a route: the route's name and kind, and for
+/// further Gateways also the Gateway's name.
 fn called(route: &Route, gateway: &Gateway, number: usize) -> Option<NamespacedName> {
     let kind = route.kind.as_str().to_ascii_lowercase();
     let own = &route.name.name;
@@ -125,7 +126,7 @@ fn ingress(
     })
 }
 
-/// The paths of a route for a plain request.
+/// Returns the paths of a route, without those for special headers, parameters or methods.
 fn paths(
     objects: &Objects,
     route: &Route,
@@ -193,7 +194,7 @@ fn backend(objects: &Objects, route: &Route, rule: &RouteRule) -> Backend {
     Backend::Services(services.collect())
 }
 
-/// Whether a route may lead to a Service.
+/// Returns whether a route may lead to a Service. Returns `None` if it is not known.
 fn is_granted(objects: &Objects, route: &Route, service: &NamespacedName) -> Option<bool> {
     let own = &route.name.namespace;
     if service.namespace == *own {

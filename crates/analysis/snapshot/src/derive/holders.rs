@@ -1,4 +1,4 @@
-//! The nodes that announce the addresses of load balancers, where something says which they are.
+//! Determines the nodes that announce the addresses of load balancers, if something states them.
 
 use uturn_clouds::cloud::{Maker, maker_of};
 use uturn_model::Known;
@@ -7,7 +7,7 @@ use uturn_model::service::ServiceKind;
 
 use crate::decode::objects::Objects;
 
-/// Finds them. One that is not a node any more announces nothing.
+/// Sets the holder of each Service. A holder that is no longer a node announces nothing.
 pub(super) fn derive(objects: &mut Objects, provider: &Known<Provider>) {
     for service in objects.services.0.values_mut() {
         if service.kind != ServiceKind::LoadBalancer {

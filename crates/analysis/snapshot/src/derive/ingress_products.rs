@@ -1,5 +1,5 @@
-//! Which kind of load balancer a cloud's controller makes for an Ingress, and what the Ingress's paths
-//! mean to it.
+//! Determines the kind of load balancer that a cloud's controller makes for an Ingress, and what
+//! the Ingress's paths mean to it.
 
 use uturn_clouds::cloud;
 use uturn_model::cluster::Provider;
@@ -10,14 +10,14 @@ use super::Assumptions;
 use super::clouds::{self, Maker};
 use crate::decode::objects::Objects;
 
-/// Notes at each Ingress the product that serves it, where that is described.
+/// Sets on each Ingress the product that serves it, if the product is described.
 pub(super) fn derive(
     objects: &mut Objects,
     provider: &Known<Provider>,
     assumptions: &mut Assumptions,
 ) {
     let product = |ingress: &Ingress| match clouds::of_ingress(ingress, objects, provider) {
-        // The products are described for requests.
+        // The products are described for requests only.
         _ if ingress.route.as_ref().is_some_and(AttachedRoute::is_of_connections) => None,
         Maker::Other { name, .. } => cloud::ingress_product(&name),
         _ => None,
@@ -39,7 +39,7 @@ pub(super) fn derive(
     }
 }
 
-/// What the parameters of an Ingress's class set.
+/// Returns the settings in the parameters of an Ingress's class.
 fn class_settings(
     objects: &Objects,
     name: &NamespacedName,

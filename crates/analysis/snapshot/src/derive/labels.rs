@@ -1,5 +1,5 @@
-//! Labels that controllers put on pods, beside those of the template. Services may select by
-//! them.
+//! Adds the labels that controllers put on pods besides those of the template, because Services may
+//! select by them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use uturn_model::{NamespacedName, ObjectRef, Pod, Text, Workload, WorkloadKind};
 use super::Assumptions;
 use crate::decode::objects::Objects;
 
-/// Labels whose values only the running cluster knows.
+/// The labels whose values only the running cluster knows.
 const HASHES: [&str; 9] = [
     "pod-template-hash",
     "controller-revision-hash",
@@ -23,8 +23,8 @@ const HASHES: [&str; 9] = [
     "serving.knative.dev/configurationGeneration",
 ];
 
-/// The labels of a made-up pod that follow from its workload, its name and its number (from 1,
-/// except in a StatefulSet).
+/// Returns the labels of a made-up pod that follow from its workload, its name and its number (from
+/// 1, except in a StatefulSet).
 pub(super) fn of_pod(
     objects: &Objects,
     workload: &Workload,
@@ -49,8 +49,8 @@ pub(super) fn of_pod(
     }
 }
 
-/// Gives made-up pods the hashes that Services ask for, where the rest of the selector fits:
-/// the Services are those of a running cluster, and so are its pods.
+/// Gives made-up pods the hashes that Services select, if the rest of the selector fits: the
+/// Services are those of a running cluster, and so are its pods.
 pub(super) fn add_hashes(objects: &mut Objects, assumptions: &mut Assumptions) {
     let mut asked: BTreeMap<(ObjectRef, &'static str), BTreeSet<Text>> = BTreeMap::new();
     let mut asking = BTreeSet::new();
@@ -111,7 +111,7 @@ pub(super) fn add_hashes(objects: &mut Objects, assumptions: &mut Assumptions) {
     );
 }
 
-/// Adds labels that the pod does not have.
+/// Adds the labels that the pod does not have yet.
 pub(super) fn add(pod: &mut Pod, labels: impl IntoIterator<Item = (&'static str, Text)>) {
     let mut labels =
         labels.into_iter().filter(|(key, _)| pod.spec.labels.get(key).is_none()).peekable();

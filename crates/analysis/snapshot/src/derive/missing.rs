@@ -1,5 +1,5 @@
-//! What Services and Ingresses depend on and is not among what was read: it is somewhere else,
-//! unless something says that this is all.
+//! Finds objects on which Services and Ingresses depend and that are not in the input: they are
+//! assumed to be elsewhere, unless it is stated that the input is complete.
 
 use std::cell::LazyCell;
 
@@ -28,7 +28,7 @@ const GIVE_SERVICES: &str = "give the Services they lead to, or pass --complete 
 const USED: &str = "scan only the files that are applied together";
 const TRACE_SERVICES: &str = "trace to the Services that the annotation names";
 
-/// Finds what is missing, and notes it at the objects that depend on it.
+/// Records at Services and Ingresses which of their dependencies are missing.
 pub(super) fn find(
     objects: &Objects,
     slices: &Slices,
@@ -50,7 +50,8 @@ pub(super) fn find(
         let (because, settle) = match &service.selector {
             None => ("without a selector, and no EndpointSlice is given", GIVE_ENDPOINTS),
             Some(selector) if extent.pods && is_listed => {
-                // Pods that are taken for all may have been written before something labels them.
+                // If it is only derived that all pods are given, they may lack labels that
+                // something adds later.
                 let is_stated = objects.complete || objects.listing.extent.is_some();
                 let is_made = || makers(objects, service, selector).next().is_some();
                 let pods = by_label.selected(&service.name.namespace, selector);
@@ -88,9 +89,9 @@ pub(super) fn find(
     }
 }
 
-/// Notes which Services and Ingresses are there in several versions, and which Services have
-/// their pods from such a workload: nothing says which version is in use, and a mixture of them
-/// may never have been applied.
+/// Records which Services and Ingresses are defined in several versions, and which Services select
+/// pods of such a workload: nothing states which version is in use, and a mixture of them may never
+/// have been applied.
 fn find_versions(objects: &Objects, gaps: &mut Gaps) {
     let makers = objects.workloads.1.iter().filter_map(|key| objects.workloads.0.get(key));
     let makers: Vec<_> = makers.collect();
@@ -116,23 +117,24 @@ fn find_versions(objects: &Objects, gaps: &mut Gaps) {
     ingresses.for_each(|ingress| add(ingress.object()));
 }
 
-/// Why it is not known which endpoints a Service without a known slice has; nothing where
-/// what is given says that it has none.
+/// Returns why the endpoints of a Service without slices are not known. Returns `None` if the input
+/// shows that the Service has none.
 fn why_without_pods(
     objects: &Objects,
     service: &Service,
     selector: &Selector,
     pods: &[&Pod],
 ) -> Option<&'static str> {
-    // Pods that have ended say nothing of others.
+    // Finished pods give no evidence about others.
     let is_over = |pod: &Pod| matches!(pod.phase, Phase::Succeeded | Phase::Failed);
     let pods: Vec<&Pod> = pods.iter().copied().filter(|pod| !is_over(pod)).collect();
-    // A listing may leave out where pods run.
+    // A listing may leave out the nodes of running pods.
     let is_conclusive = |pod: &Pod| {
         let is_read = !pod.supposed && !objects.written_pods.contains(&pod.name);
         is_read && (pod.node.is_some() || pod.phase != Phase::Running)
     };
-    // Pods that run and do not serve, or that lack a port by that name, say it.
+    // Pods that run without serving, or that lack a port of that name, show that there are no
+    // endpoints.
     if pods.iter().any(|pod| is_conclusive(pod) || could_serve(service, pod)) {
         return None;
     }
@@ -148,7 +150,7 @@ fn why_without_pods(
     (!makes_none).then_some("nothing says where the pods that are selected run")
 }
 
-/// What makes pods that a Service selects.
+/// Iterates over the workloads that create pods which a Service selects.
 fn makers<'o>(
     objects: &'o Objects,
     service: &'o Service,
@@ -165,7 +167,7 @@ fn all_backends(ingress: &Ingress) -> impl Iterator<Item = &Backend> {
     paths.chain(&ingress.default_backend)
 }
 
-/// Whether an Ingress leads to an action that an annotation describes and is not read.
+/// Returns whether an Ingress leads to an action that an annotation describes and that is not read.
 fn has_unread_action(ingress: &Ingress) -> bool {
     let product = controller::product_of(ingress);
     let is_read = |backend: &Backend| match (product, backend) {
@@ -177,7 +179,7 @@ fn has_unread_action(ingress: &Ingress) -> bool {
     all_backends(ingress).any(|backend| backend.is_action() && !is_read(backend))
 }
 
-/// The Services that an Ingress leads to.
+/// Iterates over the Services to which an Ingress leads.
 fn backends(ingress: &Ingress) -> impl Iterator<Item = NamespacedName> {
     let own = &ingress.name.namespace;
     let named = all_backends(ingress).filter(|backend| !backend.is_action());

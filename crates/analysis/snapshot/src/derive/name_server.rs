@@ -1,11 +1,11 @@
-//! The release of CoreDNS, which decides what a Corefile may say.
+//! Determines the release of CoreDNS, which decides what a Corefile may contain.
 
 use uturn_model::{Version, image};
 
 use super::proxy;
 use crate::decode::objects::Objects;
 
-/// The release that the images of CoreDNS in the cluster's own namespace name, if they agree.
+/// Returns the release in the images of CoreDNS in kube-system, if they agree.
 pub(super) fn release(objects: &Objects) -> Option<Version> {
     let pods = objects.pods.0.values().map(|pod| (&pod.name, &pod.spec));
     let workloads = objects.workloads.0.values();
@@ -22,7 +22,7 @@ pub(super) fn release(objects: &Objects) -> Option<Version> {
     releases.all(|other| other == Some(first)).then_some(first)
 }
 
-/// Whether an image is one of CoreDNS, whoever keeps the copy: `…/coredns/coredns:1.12.0`.
+/// Returns whether an image is CoreDNS, in any registry: `…/coredns/coredns:1.12.0`.
 fn is_coredns(image: &str) -> bool {
     image::name(image).ends_with("coredns")
 }

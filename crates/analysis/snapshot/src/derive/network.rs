@@ -1,4 +1,4 @@
-//! The network around the nodes.
+//! Derives the network around the nodes.
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ use super::{Assumptions, joined, plugin, proxy};
 use crate::decode::facts::Fact;
 use crate::decode::objects::Objects;
 
-/// The ranges.
+/// Derives the network's ranges, plugin and transport.
 pub(super) fn derive(
     objects: &Objects,
     plugin: Known<Plugin>,
@@ -104,7 +104,7 @@ fn pods(
         }
         None => of_nodes(objects),
     };
-    // The ranges in kube-proxy's and the nodes' configuration need not be those of the plugin.
+    // The ranges in the configuration of kube-proxy and nodes need not be those of the plugin.
     let pod_ranges_besides = match mode.value {
         NetworkMode::Routed => pod_ranges_besides(objects, &ranges.value),
         NetworkMode::GlobalRouter | NetworkMode::VpcCni => Vec::new(),
@@ -127,7 +127,7 @@ fn of_nodes(objects: &Objects) -> Known<Vec<IpNet>> {
     }
 }
 
-/// The ranges around pods' addresses that are in none of these.
+/// Returns the ranges around pods' addresses that are in none of the known ranges.
 fn pod_ranges_besides(objects: &Objects, known: &[IpNet]) -> Vec<IpNet> {
     let own = objects.pods.0.values().filter(|pod| !pod.spec.host_network);
     let ips = own.flat_map(|pod| pod.ips.iter().copied());
@@ -138,7 +138,8 @@ fn pod_ranges_besides(objects: &Objects, known: &[IpNet]) -> Vec<IpNet> {
     nets
 }
 
-/// Only nftables mode has a rule for the whole range.
+/// Derives the range of Services. It is only listed as an assumption in nftables mode, the only one
+/// with a rule for the whole range.
 fn services(
     objects: &Objects,
     proxy: ProxyMode,

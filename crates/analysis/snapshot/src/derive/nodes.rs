@@ -1,4 +1,4 @@
-//! Nodes that no manifest gives, and what the given ones lack.
+//! Adds nodes that no manifest gives, and completes the given ones.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -13,17 +13,17 @@ use super::{Assumptions, nowhere, pod_ranges, pods};
 use crate::decode::facts::{Fact, NodeFacts};
 use crate::decode::objects::Objects;
 
-/// The number of nodes if nothing states it: with three, "my own node", "the backend's
-/// node" and "another" are three different ones.
+/// The number of nodes if nothing states it: with three, the caller's own node, the backend's node
+/// and another one can be three different nodes.
 const USUAL: usize = 3;
 
-/// How many pods a node has at most, as kubelets have it where nobody sets another number.
+/// The maximum number of pods of a node, which is the default of kubelets.
 const PODS_A_NODE: usize = 110;
 
-/// More nodes are not made up: what is tried beyond says nothing new.
+/// The maximum number of nodes that are made up: more nodes would not lead to new results.
 const MAX: usize = 200;
 
-/// Completes the nodes.
+/// Adds missing nodes, and gives addresses and ranges to those without.
 pub(super) fn complete(
     objects: &mut Objects,
     mode: NetworkMode,
@@ -42,7 +42,7 @@ pub(super) fn complete(
     }
 }
 
-/// Whether there is anything that nodes are there for.
+/// Returns whether there is any object that needs nodes.
 pub(super) fn has_something_to_run(objects: &Objects) -> bool {
     !(objects.workloads.0.is_empty()
         && objects.pods.0.is_empty()
@@ -50,7 +50,7 @@ pub(super) fn has_something_to_run(objects: &Objects) -> bool {
         && objects.ingresses.0.is_empty())
 }
 
-/// Nodes that pods, endpoints or Facts speak of.
+/// Adds the nodes that pods, endpoints or Facts name.
 fn add_mentioned(objects: &mut Objects, assumptions: &mut Assumptions) {
     let pods = objects.pods.0.values().filter_map(|pod| pod.node.as_ref());
     let slices = objects.slices.0.values().flat_map(|slice| &slice.endpoints);
@@ -80,7 +80,7 @@ fn add(objects: &mut Objects, name: Name) {
     objects.nodes.0.insert(name, node);
 }
 
-/// How many nodes have room for all pods that there are or will be.
+/// Returns the number of nodes that have room for all existing and future pods.
 fn enough(objects: &Objects) -> usize {
     let workloads = objects.workloads.0.values();
     let (everywhere, counted): (Vec<_>, Vec<_>) =
@@ -94,7 +94,7 @@ fn enough(objects: &Objects) -> usize {
 
 fn suppose(objects: &mut Objects, assumptions: &mut Assumptions) {
     let mentioned = objects.nodes.0.len();
-    // Nodes that others name have the pods that are given.
+    // If other objects name nodes, the given pods are on these.
     let wanted = if mentioned == 0 { enough(objects) } else { USUAL };
     for number in 1.. {
         if objects.nodes.0.len() >= wanted {
@@ -137,7 +137,7 @@ fn add_facts(objects: &mut Objects) {
     }
 }
 
-/// What Facts state of this node, else of every node.
+/// Returns the value that Facts state for this node, or else for every node.
 pub(super) fn value<T: Clone>(own: &Fact<T>, every: &Fact<T>) -> Option<T> {
     own.as_ref().or(every.as_ref()).map(|(value, _)| value.clone())
 }
@@ -171,7 +171,7 @@ fn add_addresses(objects: &mut Objects, ranges: &mut Ranges, assumptions: &mut A
     );
 }
 
-/// A node that is not given has IPv6 where all others have it.
+/// Gives made-up nodes an IPv6 address if all given nodes have one.
 fn add_v6(objects: &mut Objects, ranges: &mut Ranges, assumptions: &mut Assumptions) {
     let has_v6 = |node: &Node| node.internal_ips.iter().any(IpAddr::is_ipv6);
     let (supposed, given): (Vec<&Node>, Vec<&Node>) =
@@ -198,7 +198,7 @@ fn add_v6(objects: &mut Objects, ranges: &mut Ranges, assumptions: &mut Assumpti
     );
 }
 
-/// A pod in its node's network has its node's address.
+/// Gives nodes the addresses of pods in their host network.
 fn from_host_pods(objects: &mut Objects) {
     for pod in objects.pods.0.values().filter(|pod| pod.spec.host_network) {
         let Some(node) = pod.node.as_ref().and_then(|name| objects.nodes.0.get_mut(name)) else {
@@ -210,7 +210,7 @@ fn from_host_pods(objects: &mut Objects) {
     }
 }
 
-/// The status of a pod has its node's addresses.
+/// Gives nodes the addresses that the status of their pods states.
 fn from_pods(objects: &mut Objects) {
     for (name, addresses) in &objects.host_addresses {
         let Some(node) = objects.nodes.0.get_mut(name) else { continue };

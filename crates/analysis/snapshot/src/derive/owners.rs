@@ -1,11 +1,11 @@
-//! Which workload a pod belongs to in the end: not the ReplicaSet, but its Deployment. And what
-//! workloads have from other objects: templates and numbers.
+//! Determines the top-level workload of each pod: the Deployment rather than its ReplicaSet. Also
+//! completes workloads with templates and numbers from other objects.
 
 use uturn_model::{Name, NamespacedName, ObjectKind, ObjectRef, Pod, Workload, WorkloadKind};
 
 use crate::decode::objects::Objects;
 
-/// Lifts the owner of each pod to the top, and drops what only stands between.
+/// Replaces the owner of each pod by the workload that created this owner.
 pub(super) fn settle(objects: &mut Objects) {
     refer(objects);
     scale(objects);
@@ -24,7 +24,7 @@ pub(super) fn settle(objects: &mut Objects) {
     }
 }
 
-/// What makes objects of this kind and names them after itself.
+/// Returns the kinds whose controllers create objects of this kind and name these after themselves.
 fn makers(kind: ObjectKind) -> &'static [WorkloadKind] {
     match kind {
         ObjectKind::ReplicaSet => &[WorkloadKind::Deployment, WorkloadKind::Rollout],
@@ -34,8 +34,8 @@ fn makers(kind: ObjectKind) -> &'static [WorkloadKind] {
     }
 }
 
-/// Gives workloads the templates that they have from others. Both make pods, unless the other
-/// wants none.
+/// Gives workloads the templates that they take from others. Both create pods, unless the other has
+/// zero replicas.
 fn refer(objects: &mut Objects) {
     for reference in std::mem::take(&mut objects.references) {
         let deployment = (WorkloadKind::Deployment, reference.deployment);
@@ -52,8 +52,8 @@ fn refer(objects: &mut Objects) {
     }
 }
 
-/// Gives workloads that name no number the least that their autoscaler wants, and those that have no
-/// pods where it makes them.
+/// Sets the number of pods to the minimum of the autoscaler, for workloads that state no number,
+/// and for those with fewer if the autoscaler raises them from zero.
 fn scale(objects: &mut Objects) {
     for (key, autoscaling) in std::mem::take(&mut objects.autoscaled) {
         let Some(workload) = objects.workloads.0.get_mut(&key) else { continue };
@@ -64,7 +64,7 @@ fn scale(objects: &mut Objects) {
     }
 }
 
-/// Whether a workload was made by another one that is known: its pods are that one's.
+/// Returns whether a workload was created by another known one, to which its pods belong.
 pub(super) fn is_made_by_another(
     objects: &Objects,
     kind: WorkloadKind,
@@ -75,7 +75,8 @@ pub(super) fn is_made_by_another(
     makers(owner.kind).iter().any(|above| objects.workloads.0.contains_key(&(*above, name.clone())))
 }
 
-/// A Deployment's controller writes the end of its ReplicaSet's name on every pod.
+/// Returns whether the pod has the hash of its owner's name as a label: a Deployment's controller
+/// puts the hash of the ReplicaSet's name on every pod.
 fn has_hash(pod: &Pod, owner: &ObjectRef) -> bool {
     let hash = pod.spec.labels.get("pod-template-hash");
     hash.is_some_and(|hash| owner.name.strip_suffix(hash).is_some_and(|rest| rest.ends_with('-')))

@@ -1,5 +1,5 @@
-//! Load balancers that are not there yet: their Services and Ingresses are still to be applied, or
-//! their status is not given.
+//! Completes load balancers that do not exist yet: their Services and Ingresses are still to be
+//! applied, or their status is not given.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
@@ -23,22 +23,22 @@ struct Waiting {
     name: NamespacedName,
     is_ingress: bool,
     ports: Vec<Port>,
-    /// The load balancer that is to be used, where an annotation names one.
+    /// The existing load balancer that is to be used, if an annotation names one.
     existing: Option<Text>,
     is_private: bool,
     family: Family,
-    /// What its controller will write into its status.
+    /// The form of the status that the object's controller will write.
     status: ExpectedStatus,
 }
 
-/// The Services that are still to be applied: no cluster has given them an address.
+/// Returns the Services that are still to be applied: no cluster has given them an address.
 pub(super) fn unapplied(objects: &Objects) -> BTreeSet<NamespacedName> {
     let services = objects.services.0.values();
     let waiting = services.filter(|service| service.cluster_ips.is_empty());
     waiting.map(|service| service.name.clone()).collect()
 }
 
-/// Gives a status to every Service and Ingress whose load balancer has none and is to have one.
+/// Gives a status to each Service and Ingress that needs a load balancer and has no status.
 pub(super) fn complete(
     objects: &mut Objects,
     provider: &Known<Provider>,
@@ -113,8 +113,8 @@ pub(super) fn complete(
     }
 }
 
-/// The name in a status to come: that of the load balancer that Facts state, the user's own, or one
-/// that stands for it.
+/// Returns the host name of a future status: that of the load balancer that Facts state, the user's
+/// own name, or a made-up one.
 fn name(
     own: Option<&str>,
     waiting: &Waiting,
@@ -144,7 +144,7 @@ fn name(
     name
 }
 
-/// Supposes an address: of the VPC for a private load balancer, else a public one.
+/// Assumes an address: one of the VPC for a private load balancer, otherwise a public one.
 fn suppose(
     objects: &Objects,
     waiting: &Waiting,
@@ -166,7 +166,7 @@ fn suppose(
     Some(vip)
 }
 
-/// The objects that have a load balancer of the cluster's cloud and no address of one.
+/// Returns the objects that need a load balancer of the cluster's cloud and have no address of one.
 fn waiting(objects: &Objects, provider: &Known<Provider>, model: &dyn CloudModel) -> Vec<Waiting> {
     let waiting = |owner: Owner<'_>, ports| {
         let request = model.request(owner);
@@ -201,8 +201,8 @@ fn waiting(objects: &Objects, provider: &Known<Provider>, model: &dyn CloudModel
     services.chain(ingresses).collect()
 }
 
-/// The Services that are still to be applied and will have a load balancer that is described, other
-/// than pods on nodes.
+/// Returns the Services that are still to be applied and will have a load balancer whose product is
+/// described and that is not pods on nodes.
 fn waiting_for_products(
     objects: &Objects,
     provider: &Known<Provider>,

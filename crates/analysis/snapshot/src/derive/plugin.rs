@@ -1,9 +1,9 @@
-//! What makes the pod network, and in what way.
+//! Derives the plugin that provides the pod network, and how that plugin works.
 //!
-//! What is stated comes first, then the plugin's own agents and what it writes on nodes and
-//! pods, then the cloud and the addresses. A wrong guess must not break a healthy cluster:
-//! where nothing states the plugin, each pod has a link and a route of its own, which holds for any
-//! addresses.
+//! A stated plugin comes first, then the plugins' agents and what they write on nodes and pods,
+//! then the cloud and the addresses. A wrong guess must not break a healthy cluster: where nothing
+//! states the plugin, each pod is assumed to have a link and a route of its own, which holds for
+//! any addresses.
 
 use std::net::IpAddr;
 
@@ -15,8 +15,9 @@ use super::{Assumptions, daemon_sets, nodes, pod_ranges};
 use crate::decode::cni::BridgeConfig;
 use crate::decode::objects::Objects;
 
-/// The DaemonSets of plugins by name, after those of clouds' own networks. Where several run,
-/// the first of this list makes the network: the others add policies or a Service proxy to it.
+/// The DaemonSets of plugins by name, which are searched after those of clouds' own networks. Where
+/// several run, the first of this list provides the network: the others add policies or a Service
+/// proxy to it.
 const AGENTS: &[(&str, Plugin)] = &[
     ("aws-node", Plugin::AwsVpcCni),
     ("terway-eniip", Plugin::Terway),
@@ -37,7 +38,7 @@ const AGENTS: &[(&str, Plugin)] = &[
     ("calico-node", Plugin::Calico),
 ];
 
-/// How keys of a node's annotations and labels begin that plugins write.
+/// The prefixes of the keys of annotations and labels that plugins write on nodes.
 const NODE_KEYS: &[(&str, Plugin)] = &[
     ("flannel.alpha.coreos.com/", Plugin::Flannel),
     ("k8s.ovn.org/", Plugin::OvnKubernetes),
@@ -48,26 +49,26 @@ const NODE_KEYS: &[(&str, Plugin)] = &[
     ("projectcalico.org/", Plugin::Calico),
 ];
 
-/// The same of pods' annotations.
+/// The prefixes of the keys of annotations that plugins write on pods.
 const POD_KEYS: &[(&str, Plugin)] = &[
     ("k8s.ovn.org/pod-networks", Plugin::OvnKubernetes),
     ("cni.projectcalico.org/", Plugin::Calico),
 ];
 
-/// The annotations in which Calico notes a node's end of its tunnels.
+/// The annotations in which Calico records the addresses of a node's tunnel interfaces.
 const CALICO_TUNNELS: [&str; 3] = [CALICO_TUNNELS_V4[0], CALICO_TUNNELS_V4[1], CALICO_TUNNEL_V6];
 const CALICO_TUNNELS_V4: [&str; 2] =
     ["projectcalico.org/IPv4IPIPTunnelAddr", "projectcalico.org/IPv4VXLANTunnelAddr"];
 const CALICO_TUNNEL_V6: &str = "projectcalico.org/IPv6VXLANTunnelAddr";
 
-/// The annotations in which Cilium notes the address that a node has among its pods.
+/// The annotations in which Cilium records a node's address in its pod range.
 const CILIUM_HOSTS: [&str; 3] = [
     "network.cilium.io/ipv4-cilium-host",
     "network.cilium.io/ipv6-cilium-host",
     "io.cilium.network.ipv4-cilium-host",
 ];
 
-/// Which plugin makes the pod network.
+/// Returns the plugin that provides the pod network.
 pub(super) fn derive(objects: &Objects, assumptions: &mut Assumptions) -> Known<Plugin> {
     if let Some((plugin, origin)) = &objects.facts.network_plugin {
         return Known::stated(*plugin, origin.clone());
@@ -86,7 +87,7 @@ pub(super) fn derive(objects: &Objects, assumptions: &mut Assumptions) -> Known<
     Known::supposed(cloud::usual_network(NetworkMode::GlobalRouter), because)
 }
 
-/// The cloud's network that pods ask for.
+/// Returns the cloud's network whose annotations pods or pod templates have.
 fn by_request(objects: &Objects) -> Option<(Plugin, String)> {
     let pods = objects.pods.0.values().map(|pod| (&pod.spec.annotations, &pod.name));
     let workloads = objects.workloads.0.values();
@@ -102,7 +103,7 @@ fn by_request(objects: &Objects) -> Option<(Plugin, String)> {
     })
 }
 
-/// The DaemonSet of a plugin, or a pod of one.
+/// Returns the plugin whose DaemonSet, or a pod of it, is in the cluster.
 fn by_agent(objects: &Objects) -> Option<(Plugin, String)> {
     let on_hosts = daemon_sets(objects).filter(|(_, spec)| spec.host_network);
     let mut found: Vec<ObjectRef> = on_hosts.map(|(set, _)| set).collect();
@@ -114,7 +115,7 @@ fn by_agent(objects: &Objects) -> Option<(Plugin, String)> {
     let agents: Vec<(&str, Plugin)> = of_clouds.chain(AGENTS.iter().copied()).collect();
     let of = |name: &str| {
         agents.iter().find(|(agent, _)| {
-            // flannel's has one for each architecture.
+            // flannel has a DaemonSet for each architecture.
             name == *agent || name.strip_prefix(agent).is_some_and(|rest| rest.starts_with('-'))
         })
     };
@@ -134,7 +135,7 @@ fn has_flannel(objects: &Objects) -> bool {
     nodes.any(|node| node.annotations.key_from("flannel.alpha.coreos.com/").is_some())
 }
 
-/// What a plugin or a cloud writes on nodes.
+/// Returns the plugin or cloud whose annotation or label a node has.
 fn by_node(objects: &Objects) -> Option<(Plugin, String)> {
     let nodes = objects.nodes.0.values();
     let of = |node: &Node| {
@@ -158,7 +159,7 @@ fn has_calico(objects: &Objects) -> bool {
     pods.any(|pod| pod.spec.annotations.key_from("cni.projectcalico.org/").is_some())
 }
 
-/// What a plugin writes on pods.
+/// Returns the plugin whose annotation a pod has.
 fn by_pod(objects: &Objects) -> Option<(Plugin, String)> {
     objects.pods.0.values().find_map(|pod| {
         POD_KEYS.iter().find_map(|(begins, plugin)| {
@@ -168,13 +169,14 @@ fn by_pod(objects: &Objects) -> Option<(Plugin, String)> {
     })
 }
 
-/// The configuration of flannel's CNI plugin.
+/// Returns flannel if a configuration of its CNI plugin is in the cluster.
 fn by_configuration(objects: &Objects) -> Option<(Plugin, String)> {
     let of_flannel = objects.bridges.iter().find(|bridge| bridge.by_flannel)?;
     Some((Plugin::Flannel, format!("flannel's CNI configuration, {}", of_flannel.origin)))
 }
 
-/// The cloud of the nodes, and where their pods' addresses are.
+/// Returns the plugin that the nodes' provider IDs, their podCIDRs and the addresses of pods
+/// suggest.
 fn by_addresses(objects: &Objects) -> Option<(Plugin, String)> {
     let nodes = &objects.nodes.0;
     let written = || nodes.values().filter(|node| !node.supposed);
@@ -213,7 +215,8 @@ fn is_azure(objects: &Objects) -> bool {
     objects.nodes.0.values().any(is_it)
 }
 
-/// Which of Azure's networks: only pods of the overlay and of kubenet have a range a node.
+/// Returns the one of Azure's networks that is used: only with the overlay and kubenet do pods have
+/// addresses of their node's range.
 fn by_azure(objects: &Objects) -> Plugin {
     let nodes = || objects.nodes.0.values();
     let is_overlay = |node: &Node| {
@@ -241,7 +244,7 @@ fn has_own_address(pod: &Pod) -> bool {
     !pod.spec.host_network && !pod.supposed && !pod.ips.is_empty()
 }
 
-/// Pods with an address that is in no range of their node.
+/// Iterates over pods with an address that is in no range of their node.
 pub(super) fn outside_of_range(objects: &Objects) -> impl Iterator<Item = &Pod> {
     objects.pods.0.values().filter(|pod| has_own_address(pod)).filter(|pod| {
         let node = pod.node.as_ref().and_then(|name| objects.nodes.0.get(name));
@@ -254,7 +257,7 @@ pub(super) fn outside_of_range(objects: &Objects) -> impl Iterator<Item = &Pod> 
     })
 }
 
-/// A pod with the address that a bridge would have.
+/// Returns a pod with the first address of its node's range, which a bridge would have.
 fn has_first_address(objects: &Objects) -> Option<&Pod> {
     let is_first = |net: &IpNet, pod: &Pod| first_host(net).is_some_and(|ip| pod.ips.contains(&ip));
     objects.pods.0.values().filter(|pod| has_own_address(pod)).find(|pod| {
@@ -263,13 +266,13 @@ fn has_first_address(objects: &Objects) -> Option<&Pod> {
     })
 }
 
-/// How pods hang off their node.
+/// Derives how pods are connected to their node.
 pub(super) fn mode(objects: &Objects, plugin: &Known<Plugin>) -> Known<NetworkMode> {
     if let Some((mode, origin)) = &objects.facts.network_mode {
         return Known::stated(*mode, origin.clone());
     }
     let usual = plugin.value.usual_mode();
-    // A bridge has the range of its node, and the first address of it.
+    // A bridge has its node's range, and the first address of the range.
     if usual == NetworkMode::GlobalRouter {
         if outside_of_range(objects).next().is_some() {
             return Known::derived(NetworkMode::Routed, "pods with addresses of no podCIDR");
@@ -282,7 +285,7 @@ pub(super) fn mode(objects: &Objects, plugin: &Known<Plugin>) -> Known<NetworkMo
     Known { value: usual, basis: plugin.basis.clone() }
 }
 
-/// How packets get to another node's pods.
+/// Derives how packets reach the pods of another node.
 pub(super) fn transport(objects: &Objects, plugin: &Known<Plugin>) -> Known<Transport> {
     if let Some((transport, origin)) = &objects.facts.transport {
         return Known::stated(*transport, origin.clone());
@@ -322,8 +325,9 @@ pub(super) fn transport(objects: &Objects, plugin: &Known<Plugin>) -> Known<Tran
     }
 }
 
-/// How packets of IPv6 get to another node's pods, where it is not as those of IPv4 do. Calico
-/// encapsulates by pool, and every node has the address of a tunnel of each family that has one.
+/// Derives how IPv6 packets reach the pods of another node. Returns `None` if they do so like IPv4
+/// packets. Calico encapsulates by pool, and every node has the address of a tunnel of each family
+/// that is encapsulated.
 pub(super) fn transport_v6(
     objects: &Objects,
     plugin: &Known<Plugin>,
@@ -346,7 +350,7 @@ pub(super) fn transport_v6(
     (known.value != transport.value).then_some(known)
 }
 
-/// What the first node with this annotation has there, and where that is.
+/// Returns the value of this annotation on the first node that has it, and its place in words.
 fn first_note<'o>(objects: &'o Objects, key: &str) -> Option<(&'o str, String)> {
     objects
         .nodes
@@ -355,14 +359,14 @@ fn first_note<'o>(objects: &'o Objects, key: &str) -> Option<(&'o str, String)> 
         .find_map(|node| Some((node.annotations.get(key)?, format!("{key} of Node {}", node.name))))
 }
 
-/// Whether a node or a pod has an address of IPv6.
+/// Returns whether a node or a pod has an IPv6 address.
 fn has_v6(objects: &Objects) -> bool {
     let of_nodes = objects.nodes.0.values().flat_map(|node| &node.internal_ips);
     let of_pods = objects.pods.0.values().flat_map(|pod| &pod.ips);
     of_nodes.chain(of_pods).any(IpAddr::is_ipv6)
 }
 
-/// What Cilium's ConfigMap says: older releases name the tunnel.
+/// Returns the transport that Cilium's ConfigMap states. Older releases use the key `tunnel`.
 fn cilium_transport(objects: &Objects) -> Option<Known<Transport>> {
     let (config, origin) = objects.cilium_config.as_ref()?;
     let mode = config.get("routing-mode").filter(|mode| !mode.is_empty());
@@ -373,7 +377,7 @@ fn cilium_transport(objects: &Objects) -> Option<Known<Transport>> {
     Some(Known::stated(transport, origin.clone()))
 }
 
-/// Whether pods are masqueraded on their way beyond the pod network.
+/// Derives whether packets from pods to destinations outside of the pod network are masqueraded.
 pub(super) fn masquerades(objects: &Objects, plugin: &Known<Plugin>) -> Known<bool> {
     if let Some((masquerades, origin)) = &objects.facts.masquerade {
         return Known::stated(*masquerades, origin.clone());
@@ -389,8 +393,8 @@ pub(super) fn masquerades(objects: &Objects, plugin: &Known<Plugin>) -> Known<bo
     }
 }
 
-/// Notes on nodes what the plugin's configuration says of their bridge, where Facts do not. Where
-/// several configurations differ, it is not known which of them nodes have.
+/// Sets on nodes the hairpin mode from the plugin's configuration, unless Facts state it. Where
+/// several configurations differ, the nodes are left as they are.
 pub(super) fn add_hairpin(objects: &mut Objects, plugin: Plugin, mode: NetworkMode) {
     if mode != NetworkMode::GlobalRouter || matches!(plugin, Plugin::OfCloud(_)) {
         return;
@@ -407,7 +411,7 @@ pub(super) fn add_hairpin(objects: &mut Objects, plugin: Plugin, mode: NetworkMo
     }
 }
 
-/// Notes each node's end of the tunnel, where the plugin says it.
+/// Sets each node's tunnel addresses, as the plugin's annotations state them.
 pub(super) fn add_tunnel_ends(objects: &mut Objects, plugin: Plugin) {
     for node in objects.nodes.0.values_mut() {
         let keys: &[&str] = match plugin {
@@ -418,7 +422,7 @@ pub(super) fn add_tunnel_ends(objects: &mut Objects, plugin: Plugin) {
         let stated = keys.iter().filter_map(|key| node.annotations.get(key)?.parse().ok());
         node.tunnel_ips = stated.collect();
         if node.tunnel_ips.is_empty() {
-            // As flannel does it: the first address of the node's range, which no pod gets.
+            // flannel uses the first address of the node's range, which no pod gets.
             node.tunnel_ips = node.pod_cidrs.iter().map(IpNet::network).collect();
         }
     }

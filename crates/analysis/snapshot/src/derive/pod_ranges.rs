@@ -1,4 +1,4 @@
-//! The ranges of pods on nodes that state none, by the addresses of pods there.
+//! Derives the pod ranges of nodes that state none, from the addresses of their pods.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
@@ -11,8 +11,8 @@ use super::ranges::{self, Ranges};
 use super::{Assumptions, proxy};
 use crate::decode::objects::Objects;
 
-/// The addresses that pods have on each node, by what pods and endpoints say. A pod that has ended may
-/// have left its address to another.
+/// The addresses of pods on each node, as pods and endpoints state them. Finished pods are left
+/// out: another pod may have their address now.
 struct Seen<'o>(BTreeMap<&'o Name, Vec<IpAddr>>);
 
 impl<'o> Seen<'o> {
@@ -41,7 +41,7 @@ impl<'o> Seen<'o> {
         Self(all)
     }
 
-    /// The ranges of a node's pods, of this width.
+    /// Iterates over the ranges of this width around a node's pod addresses.
     fn ranges(
         addresses: &[IpAddr],
         family: Family,
@@ -51,7 +51,7 @@ impl<'o> Seen<'o> {
         of_family.filter_map(move |ip| range(*ip))
     }
 
-    /// The range of each node's pods: the widest in which no other node has any.
+    /// Returns the range of each node's pods: the widest that is not the range of another node.
     fn own(&self, family: Family) -> BTreeMap<Name, IpNet> {
         let wide: fn(IpAddr) -> Option<IpNet> = match family {
             Family::V4 => near,
@@ -71,13 +71,13 @@ impl<'o> Seen<'o> {
     }
 }
 
-/// The 256 addresses around one.
+/// Returns the /24, or as wide an IPv6 range, around an address.
 fn near(ip: IpAddr) -> Option<IpNet> {
     ranges::around(ip, 24)
 }
 
-/// What shows that pods are on no bridge, which has one range: they are beside a node, beside pods of
-/// another node, or in several ranges.
+/// Returns the evidence that pods are not on a bridge, which has a single range: they are beside a
+/// node, beside pods of another node, or in several ranges.
 pub(super) fn without_bridge(objects: &Objects) -> Option<String> {
     let seen = Seen::of(objects);
     let hosts: HashSet<IpNet> =
@@ -155,7 +155,7 @@ fn give_blocks(
     ranges: &mut Ranges,
     assumptions: &mut Assumptions,
 ) {
-    // Where all pods have IPv6 alone, none needs another range.
+    // If all pods have IPv6 only, no node needs another range.
     let has_range = |node: &Node| !node.pod_cidrs.is_empty();
     let is_v6_only = !objects.nodes.0.is_empty()
         && objects.nodes.0.values().all(has_range)

@@ -1,4 +1,4 @@
-//! Pods that workloads will make, and where they will be.
+//! Adds the pods that workloads will create, and places pods on nodes.
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -18,17 +18,18 @@ use super::{Assumptions, labels, owners, proxy};
 use crate::decode::objects::Objects;
 use crate::fault::Fault;
 
-/// How many pods of one workload are made up at most, unless there are more nodes. Further ones would be
-/// like these.
+/// The maximum number of pods that are made up for one workload, unless there are more nodes.
+/// Further pods would be like these.
 pub(super) const MAX_OF_ONE: u32 = 1_000;
 
-/// How many pods of all workloads are made up at most: more than the largest clusters have.
+/// The maximum number of pods that are made up for all workloads: more than the largest clusters
+/// have.
 const MAX_OF_ALL: usize = 200_000;
 
-/// Completes the pods.
+/// Places pods, makes up missing ones, and gives addresses to those without.
 ///
 /// # Errors
-/// Workloads without pods would have more than are made up.
+/// Returns a fault if more pods than [`MAX_OF_ALL`] would have to be made up.
 pub(super) fn complete(
     objects: &mut Objects,
     mode: NetworkMode,
@@ -50,7 +51,7 @@ pub(super) fn complete(
     Ok(())
 }
 
-/// Places pods that were written by hand, and so are on no node.
+/// Places the pods that were written by hand, which are not yet on a node.
 fn place_written(objects: &mut Objects, assumptions: &mut Assumptions) {
     let mut spread = Spread::over(objects);
     let mut placed = Vec::new();
@@ -58,7 +59,7 @@ fn place_written(objects: &mut Objects, assumptions: &mut Assumptions) {
         let Some(pod) = objects.pods.0.get_mut(&name).filter(|pod| pod.node.is_none()) else {
             continue;
         };
-        // Helm runs it at some moment of an installation, and then it is gone.
+        // Helm runs a hook at some moment of an installation, and its pod is gone afterwards.
         if pod.spec.annotations.get("helm.sh/hook").is_some() {
             pod.phase = Phase::Succeeded;
             continue;
@@ -79,7 +80,7 @@ fn place_written(objects: &mut Objects, assumptions: &mut Assumptions) {
     }
 }
 
-/// Makes up the pods of every workload that has none.
+/// Makes up the pods of all workloads that have none.
 fn suppose(
     objects: &mut Objects,
     collected: bool,
@@ -96,7 +97,7 @@ fn suppose(
         .0
         .values()
         .filter(|workload| {
-            // A finished Job has no pods; where pods were given, that is why.
+            // A Job without pods is finished, if the pods of the cluster were given.
             let finished = workload.kind.ends() && collected;
             let made = owners::is_made_by_another(objects, workload.kind, &workload.name);
             let wants = workload.replicas > 0 || workload.kind == WorkloadKind::DaemonSet;
@@ -151,12 +152,12 @@ fn suppose(
     Ok(())
 }
 
-/// How many pods of one workload are made up at most.
+/// Returns the maximum number of pods that are made up for one workload.
 fn most_of_one(objects: &Objects) -> u32 {
     MAX_OF_ONE.max(u32::try_from(objects.nodes.0.len()).unwrap_or(u32::MAX))
 }
 
-/// That workloads without pods would have more than are made up, this one's among them.
+/// Returns the fault that with this workload's pods, more than [`MAX_OF_ALL`] would be made up.
 fn too_many(workload: &Workload) -> Fault {
     let object = workload.object();
     let message = format!(
@@ -168,8 +169,9 @@ fn too_many(workload: &Workload) -> Fault {
         .hint("give the Pod objects, or a part of the workloads")
 }
 
-/// Pods of Jobs come and go. Where a Service selects pods that stay, made-up pods of Jobs that
-/// it selects too are none of its endpoints: how often one is there is not known.
+/// Marks made-up pods of Jobs as not ready where a Service that selects them also selects pods that
+/// stay, so that they are none of its endpoints: pods of Jobs come and go, and it is not known how
+/// often one is there.
 fn leave_ending_out(objects: &mut Objects, assumptions: &mut Assumptions) {
     let ends = |pod: &Pod| {
         pod.supposed
@@ -207,14 +209,14 @@ fn leave_ending_out(objects: &mut Objects, assumptions: &mut Assumptions) {
     }
 }
 
-/// Whether there are pods that run, name no owner, and that the workload selects.
+/// Returns whether the workload selects running pods that name no owner.
 fn has_selected(objects: &Objects, pods: &ByLabel<'_>, workload: &Workload) -> bool {
     let selected = pods.selected(&workload.name.namespace, &workload.selector);
     selected.iter().any(|pod| pod.owner.is_none() && !objects.written_pods.contains(&pod.name))
 }
 
-/// Pods by namespace and label: a cluster has thousands of selectors, each of which fits a
-/// few pods.
+/// An index of pods by namespace and label: a cluster has thousands of selectors, each of which
+/// fits a few pods.
 pub(super) struct ByLabel<'o> {
     pods: &'o BTreeMap<NamespacedName, Pod>,
     labelled: HashMap<(&'o Name, &'o str, &'o str), Vec<&'o Pod>>,
@@ -231,7 +233,8 @@ impl<'o> ByLabel<'o> {
         Self { pods, labelled }
     }
 
-    /// The pods of a namespace with the rarest of the labels that a selector asks for.
+    /// Returns the pods of a namespace with the rarest label of a selector. `None` if the selector
+    /// has no labels.
     fn with_label<'s>(
         &'s self,
         namespace: &'s Name,
@@ -243,12 +246,12 @@ impl<'o> ByLabel<'o> {
         selector.labels.iter().map(labelled).min_by_key(|pods| pods.len())
     }
 
-    /// How many pods are compared with a selector, to find those that it fits.
+    /// Returns the number of pods that are compared with a selector to find those that it fits.
     pub(super) fn compared(&self, namespace: &Name, selector: &Selector) -> usize {
         self.with_label(namespace, selector).map_or(self.pods.len(), <[_]>::len)
     }
 
-    /// The pods of a namespace that a selector fits, by name.
+    /// Returns the pods of a namespace that a selector fits, by name.
     pub(super) fn selected(&self, namespace: &Name, selector: &Selector) -> Vec<&'o Pod> {
         let fits = |pod: &&'o Pod| selector.matches(&pod.spec.labels);
         match self.with_label(namespace, selector) {
@@ -258,7 +261,7 @@ impl<'o> ByLabel<'o> {
     }
 }
 
-/// The pods of a namespace.
+/// Iterates over the pods of a namespace.
 fn of_namespace<'o>(
     pods: &'o BTreeMap<NamespacedName, Pod>,
     namespace: &Name,
@@ -332,7 +335,7 @@ fn add(objects: &mut Objects, workload: &Workload, name: &str, number: u32, node
     });
 }
 
-/// Deals pods out to nodes in turns.
+/// Distributes pods over the nodes that are ready and schedulable, in turn.
 struct Spread {
     nodes: Vec<Node>,
     at: usize,
@@ -344,13 +347,13 @@ impl Spread {
         Self { nodes: usable.cloned().collect(), at: 0 }
     }
 
-    /// The places of the nodes that a pod may be on.
+    /// Returns the indices of the nodes on which a pod may run.
     fn places(&self, pod: &PodSpec) -> Vec<usize> {
         let nodes = self.nodes.iter().enumerate();
         nodes.filter(|(_, node)| pod.may_run_on(node)).map(|(at, _)| at).collect()
     }
 
-    /// The next of the nodes that a pod may be on.
+    /// Returns the next node on which a pod may run.
     fn next_for(&mut self, pod: &PodSpec) -> Option<Name> {
         let count = self.nodes.len();
         let mut places = (0..count).map(|step| (self.at + step) % count);
@@ -358,7 +361,7 @@ impl Spread {
         self.next(&[at])
     }
 
-    /// The next of the nodes at these places.
+    /// Returns the next of the nodes at these indices.
     fn next(&mut self, places: &[usize]) -> Option<Name> {
         let behind = places.partition_point(|at| *at < self.at);
         let at = *places.get(behind).or(places.first())?;
@@ -367,15 +370,15 @@ impl Spread {
     }
 }
 
-/// A range of all pods.
+/// A range from which all pods get their addresses.
 #[derive(Clone, Copy)]
 struct Pool {
     net: IpNet,
-    /// Whether nothing names it.
+    /// Whether the range is assumed rather than stated.
     is_supposed: bool,
 }
 
-/// Where the addresses of pods come from that have none, where nodes have no range for them.
+/// Returns the range for the addresses of pods that have none, if a node has no range of its own.
 fn pool(objects: &Objects, ranges: &mut Ranges) -> Option<Pool> {
     if objects.nodes.0.values().all(|node| !node.pod_cidrs.is_empty()) {
         return None;
@@ -417,7 +420,7 @@ fn add_addresses(
         let ips: Vec<IpAddr> = nets.iter().filter_map(|net| ranges.address(*net, 10)).collect();
         match ips.is_empty() {
             true => drop(without.insert(&node.name)),
-            // What nodes' ranges are is said elsewhere.
+            // The assumption about the nodes' ranges is recorded elsewhere.
             false if pod.supposed && !is_range_supposed => {}
             false => given += 1,
         }

@@ -1,4 +1,4 @@
-//! Which cloud the cluster is in.
+//! Determines the cloud of the cluster.
 
 use uturn_clouds::cloud::{self, Observed};
 use uturn_model::Known;
@@ -8,7 +8,7 @@ use uturn_model::service::ServiceKind;
 use super::{clouds, proxy};
 use crate::decode::objects::Objects;
 
-/// The cloud that Facts state, else the one that left traces. It is not known where something
+/// Returns the cloud that Facts state, or else the one that left traces. It is unknown if an object
 /// needs a load balancer and there is no trace.
 pub(super) fn derive(objects: &Objects) -> Known<Provider> {
     if let Some((provider, origin)) = &objects.facts.provider {

@@ -1,4 +1,5 @@
-//! How kube-proxy is set: Facts, then its ConfigMap, then its command line, then habit.
+//! Derives the settings of kube-proxy: from Facts, then its ConfigMap, then its command line, then
+//! defaults.
 
 use ipnet::IpNet;
 use uturn_clouds::cloud;
@@ -14,10 +15,10 @@ use super::{Assumptions, joined, ranges, service_proxy};
 use crate::decode::objects::Objects;
 use crate::decode::proxy_config::{self, ProxyConfig};
 
-/// The version that is supposed where nothing states a version.
+/// The version that is assumed if nothing states a version.
 const USUAL: Version = Version::new(1, 34, 0);
 
-/// All settings.
+/// Derives all settings of the Service proxy.
 pub(super) fn derive(
     objects: &Objects,
     provider: &Known<Provider>,
@@ -58,7 +59,7 @@ pub(super) fn derive(
     if proxy.mode.value == ProxyMode::Nftables {
         proxy.node_port_addresses = NodePortAddresses::Primary;
     }
-    // The last one wins: the ConfigMap over the command line.
+    // Later assignments win, so the ConfigMap overrides the command line.
     for config in configs.into_iter().rev() {
         let ProxyConfig {
             mode: _,
@@ -86,8 +87,8 @@ pub(super) fn derive(
     proxy
 }
 
-/// Notes where nodes answer ARP requests for bound addresses too: around themselves, if what sets IPVS
-/// mode is given and leaves that on.
+/// Sets the ranges around nodes in which they answer ARP requests for bound addresses: only if a
+/// given configuration sets IPVS mode, or sets strictARP to false.
 pub(super) fn add_arp_ranges(proxy: &mut ProxySettings, objects: &Objects) {
     let container = container(objects);
     let arguments =
@@ -102,24 +103,25 @@ pub(super) fn add_arp_ranges(proxy: &mut ProxySettings, objects: &Objects) {
         return;
     }
     let addresses = objects.nodes.0.values().flat_map(|node| &node.internal_ips);
-    // What IPv6 has in place of ARP does not heed these switches.
+    // These switches do not affect neighbour discovery, which IPv6 uses instead of ARP.
     let around = addresses.filter(|ip| ip.is_ipv4()).filter_map(|ip| ranges::around(*ip, SEGMENT));
     proxy.arp_ranges = around.collect();
     proxy.arp_ranges.sort_unstable();
     proxy.arp_ranges.dedup();
 }
 
-/// How long the prefix of a network segment is taken to be.
+/// The assumed prefix length of a network segment.
 const SEGMENT: u8 = 24;
 
-/// The annotation in which k3s and RKE2 note the arguments of a node's own agent or server, of
+/// The annotation in which k3s and RKE2 record the arguments of a node's own agent or server, of
 /// which kube-proxy is a part.
 const K3S_ARGUMENTS: &str = "k3s.io/node-args";
 
-/// The range of pods where k3s is told of no other.
+/// The range of pods if k3s has no argument with another.
 const K3S_RANGE: &str = "10.42.0.0/16";
 
-/// The arguments of k3s on its first server, else on any node: a list of words in JSON.
+/// Returns the arguments of k3s on its first server, or else on any node. The annotation has them
+/// as a JSON list of words.
 fn k3s_arguments(objects: &Objects) -> Option<(Vec<String>, &Origin)> {
     let all = || {
         objects.nodes.0.values().filter_map(|node| {
@@ -130,7 +132,7 @@ fn k3s_arguments(objects: &Objects) -> Option<(Vec<String>, &Origin)> {
     all().find(|(words, _)| words.first().is_some_and(|word| word == "server")).or(all().next())
 }
 
-/// How k3s sets its kube-proxy.
+/// Returns the configuration that k3s gives to its kube-proxy.
 fn k3s(objects: &Objects) -> Option<ProxyConfig> {
     let (words, origin) = k3s_arguments(objects)?;
     let values = |flag: &str| -> Vec<Text> {
@@ -145,7 +147,7 @@ fn k3s(objects: &Objects) -> Option<ProxyConfig> {
         found
     };
     let written = values("--cluster-cidr").first().cloned();
-    // What nodes have outside the usual range was set where the arguments do not show it.
+    // A node's range outside of the usual one was set by other means than these arguments.
     let is_usual = || {
         let usual: IpNet = K3S_RANGE.parse().ok()?;
         let mut own = objects.nodes.0.values().flat_map(|node| &node.pod_cidrs);
@@ -278,7 +280,7 @@ fn detector(objects: &Objects, configs: &[&ProxyConfig]) -> Known<LocalDetector>
     Known::supposed(LocalDetector::None, NO_CIDR)
 }
 
-/// The ranges of pods that kube-proxy's configuration or arguments name, and where.
+/// Returns the ranges of pods that kube-proxy's configuration or arguments state, and their place.
 pub(super) fn cluster_cidrs(objects: &Objects) -> Option<(Vec<IpNet>, Origin)> {
     let of = |config: &ProxyConfig| config.cluster_cidrs.clone();
     let arguments = || {
@@ -289,8 +291,8 @@ pub(super) fn cluster_cidrs(objects: &Objects) -> Option<(Vec<IpNet>, Origin)> {
     objects.proxy_config.as_ref().and_then(of).or_else(arguments).or_else(of_k3s)
 }
 
-/// Whether kube-proxy is set by its arguments alone, and these are known. Arguments that a
-/// shell or an environment completes say less.
+/// Returns whether kube-proxy is configured by its arguments alone, and all of them are known.
+/// Arguments with shell or environment variables are not known.
 fn has_all_flags(objects: &Objects) -> bool {
     let Some((_, arguments, _)) = container(objects) else { return false };
     let is_flag = |word: &&str| word.starts_with("--");
@@ -299,11 +301,12 @@ fn has_all_flags(objects: &Objects) -> bool {
     flags.clone().next().is_some() && !flags.any(is_partial)
 }
 
-/// Why kube-proxy's cluster CIDR is supposed.
+/// The reason why kube-proxy's cluster CIDR is assumed.
 const NO_CIDR: &str = "nothing names a cluster CIDR for kube-proxy";
 
-/// Where nothing states how kube-proxy recognises the cluster's pods: by one range that has all of
-/// theirs (it takes no second one), as clusters are usually set up, if neither a node nor a Service is in it.
+/// Assumes how kube-proxy recognises the cluster's pods, if nothing states it: by one range for
+/// each family that has all of their ranges, as clusters are usually set up, unless the address of
+/// a node or Service is in it. kube-proxy takes no second range.
 pub(super) fn suppose_detector(
     proxy: &mut ProxySettings,
     objects: &Objects,
@@ -337,7 +340,7 @@ pub(super) fn suppose_detector(
     }
 }
 
-/// The label of a node whose cloud starts kube-proxy with a cluster CIDR.
+/// Returns the label of a node whose cloud starts kube-proxy with a cluster CIDR.
 fn label_with_cluster_cidr(objects: &Objects) -> Option<&str> {
     let begins = || cloud::ALL.into_iter().filter_map(|entry| entry.label_with_cluster_cidr);
     let mut nodes = objects.nodes.0.values();
@@ -348,12 +351,12 @@ fn needs_proxy(objects: &Objects) -> bool {
     objects.services.0.values().any(|service| !service.ports.is_empty())
 }
 
-/// kube-proxy's image, where its DaemonSet or one of its pods is known.
+/// Returns kube-proxy's image, if its DaemonSet or one of its pods is known.
 pub(super) fn image(objects: &Objects) -> Option<&str> {
     container(objects).map(|(image, _, _)| image)
 }
 
-/// Of kube-proxy's container: its image, its arguments, and where they are.
+/// Returns the image, the arguments and the place of kube-proxy's container.
 pub(super) fn container(objects: &Objects) -> Option<(&str, &[Text], &Origin)> {
     let workloads = objects.workloads.0.values();
     let daemon = workloads
@@ -365,7 +368,8 @@ pub(super) fn container(objects: &Objects) -> Option<(&str, &[Text], &Origin)> {
         });
     let daemon = daemon.map(|workload| (&workload.template, &workload.origin));
     let pods = || {
-        // Static pods, as GKE and RKE2 run it, have another label than those of a DaemonSet.
+        // GKE and RKE2 run kube-proxy as static pods, whose label is not that of a DaemonSet's
+        // pods.
         let ours = |pod: &&Pod| {
             pod.name.namespace.as_str() == "kube-system"
                 && ["k8s-app", "component"].iter().any(|key| pod.spec.labels.is(key, "kube-proxy"))
@@ -379,7 +383,7 @@ pub(super) fn container(objects: &Objects) -> Option<(&str, &[Text], &Origin)> {
     Some((&container.image, &container.arguments, origin))
 }
 
-/// The version that an image's tag is.
+/// Parses the tag of an image as a version.
 pub(super) fn tag(image: &str) -> Option<Version> {
     image::tag(image)?.parse().ok().map(cloud::with_known_build)
 }

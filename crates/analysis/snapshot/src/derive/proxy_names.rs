@@ -1,5 +1,5 @@
-//! The name that each kube-proxy takes for its node's. Endpoints are local for it where their
-//! `nodeName` is this name.
+//! Determines the name that each kube-proxy uses for its node. Endpoints whose `nodeName` is this
+//! name are local to it.
 
 use std::collections::HashMap;
 
@@ -10,24 +10,25 @@ use super::proxy;
 use crate::decode::facts::NodeFacts;
 use crate::decode::objects::Objects;
 
-/// From this version on, the command line goes before the configuration's file. Before, it counts for
-/// nothing beside one.
+/// The first version in which the command line overrides the configuration file. Before, the flag
+/// is ignored if there is a file.
 const FLAG_WINS: Version = Version::new(1, 13, 0);
 
-/// Where a kubelet notes its host's name, or the name that it was told to take for it.
+/// The label in which a kubelet records its host's name, or the name that it was told to use
+/// instead.
 const HOST_NAME: &str = "kubernetes.io/hostname";
 
-/// What tells a kube-proxy the name.
+/// The source of the name that a kube-proxy uses.
 enum Told {
-    /// This name, of whichever node.
+    /// A stated name, which may be that of any node.
     Name(Name),
-    /// The node's own name, as far as can be told.
+    /// The node's own name, as far as is known.
     Own,
-    /// Nothing: it asks the host for its name.
+    /// The name of the host, since nothing is stated.
     Nothing,
 }
 
-/// Notes the names on nodes where they are not the nodes' own.
+/// Sets on nodes the names that differ from the nodes' own.
 pub(super) fn complete(objects: &mut Objects, version: Version) {
     let every = &objects.facts.every_node;
     let nothing = NodeFacts::default();
@@ -43,7 +44,8 @@ pub(super) fn complete(objects: &mut Objects, version: Version) {
         if let Some(name) = value(&own.proxy_name, &every.proxy_name) {
             return (Some(name), None);
         }
-        // Without its arguments it is not known: as kubeadm installs it, they name the node.
+        // If its arguments are not known, kube-proxy is assumed to use the node's name, as kubeadm
+        // sets it up.
         let of_node = of_nodes.get(&node.name).copied();
         let Some(arguments) = of_node.or(of_all) else { return (None, None) };
         match told(objects, arguments, version) {
@@ -59,7 +61,7 @@ pub(super) fn complete(objects: &mut Objects, version: Version) {
     }
 }
 
-/// The arguments of a pod of kube-proxy.
+/// Returns the arguments of a kube-proxy pod.
 fn arguments(pod: &Pod) -> Option<&[Text]> {
     let is_proxy = |name: &str| name == "kube-proxy";
     let container = pod.spec.containers.iter().find(|container| is_proxy(&container.name))?;
@@ -68,7 +70,7 @@ fn arguments(pod: &Pod) -> Option<&[Text]> {
 
 fn told(objects: &Objects, arguments: &[Text], version: Version) -> Told {
     let words: Vec<&str> = arguments.iter().flat_map(|text| text.split_whitespace()).collect();
-    // Arguments that are not all there say nothing.
+    // If the arguments are not given, nothing is known.
     if words.is_empty() {
         return Told::Own;
     }
@@ -80,7 +82,7 @@ fn told(objects: &Objects, arguments: &[Text], version: Version) -> Told {
     });
     let has_file = words.iter().any(|word| word.starts_with("--config"));
     if let Some(written) = written.filter(|_| !has_file || version >= FLAG_WINS) {
-        // One that the environment completes names the node.
+        // A value with an environment variable names the node.
         return name(written).map_or(Told::Own, Told::Name);
     }
     if !has_file {
@@ -95,12 +97,12 @@ fn told(objects: &Objects, arguments: &[Text], version: Version) -> Told {
     }
 }
 
-/// kube-proxy compares names in lower case.
+/// Parses a name in lower case, as kube-proxy compares names.
 fn name(written: &str) -> Option<Name> {
     Name::new(written.trim().trim_matches(['"', '\'']).to_ascii_lowercase()).ok()
 }
 
-/// The host's name, as the node's kubelet noted it.
+/// Returns the host's name, as the node's kubelet recorded it.
 fn host_name(node: &Node) -> Option<Name> {
     name(node.labels.get(HOST_NAME)?)
 }

@@ -1,4 +1,4 @@
-//! Free ranges and free addresses, for what has none.
+//! Allocates free ranges and addresses for objects that have none.
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -8,14 +8,14 @@ use ipnet::{IpNet, Ipv4Net};
 use super::proxy;
 use crate::decode::objects::Objects;
 
-/// Addresses and ranges that are in use.
+/// The addresses and ranges that are in use.
 pub(super) struct Ranges {
     used: HashSet<IpAddr>,
-    /// Ranges of pods and of cluster addresses.
+    /// The ranges of pods and of cluster IPs.
     taken: Vec<IpNet>,
-    /// The range that the VPC is supposed to have, once it was needed.
+    /// The assumed range of the VPC; `None` until it is needed.
     pub(super) vpc: Option<IpNet>,
-    /// How far each range is given out.
+    /// The next number to allocate in each range.
     next: BTreeMap<IpNet, u128>,
 }
 
@@ -59,7 +59,8 @@ impl Ranges {
         Self { used, taken, vpc: None, next: BTreeMap::new() }
     }
 
-    /// The range of the VPC: stated, around what is known to be in it, or a free one.
+    /// Returns the range of the VPC: the stated one, one around addresses that are in it, or a free
+    /// one.
     pub(super) fn vpc(&mut self, objects: &Objects) -> IpNet {
         if let Some(vpc) = self.vpc {
             return vpc;
@@ -80,7 +81,7 @@ impl Ranges {
         vpc
     }
 
-    /// Takes a free /16 (or wider, for very many nodes) for pods.
+    /// Allocates a free /16 (or a wider range, for very many nodes) for pods.
     pub(super) fn for_pods(&mut self, nodes: usize) -> IpNet {
         let wide = nodes > 250;
         let candidates: Vec<IpNet> = match wide {
@@ -90,7 +91,7 @@ impl Ranges {
         self.take(&candidates)
     }
 
-    /// Takes a free /16 for cluster addresses.
+    /// Allocates a free /16 for cluster IPs.
     pub(super) fn for_services(&mut self) -> IpNet {
         let candidates: Vec<IpNet> = sixteens(172, 16).take(16).chain(sixteens(10, 96)).collect();
         self.take(&candidates)
@@ -108,7 +109,7 @@ impl Ranges {
         !self.taken.iter().any(|taken| overlap(taken, net))
     }
 
-    /// Takes a free address of a range: the `first`-th, or one after it.
+    /// Allocates a free address of a range: number `first`, or one after it.
     pub(super) fn address(&mut self, net: IpNet, first: u128) -> Option<IpAddr> {
         let size = 1u128.checked_shl(u32::from(net.max_prefix_len() - net.prefix_len()));
         let last = size.unwrap_or(u128::MAX).saturating_sub(1);
@@ -125,7 +126,8 @@ impl Ranges {
     }
 }
 
-/// The IPv6 range of the VPC: stated, or around a node. Returns `None` if there is neither.
+/// Returns the IPv6 range of the VPC: the stated one, or one around a node. Returns `None` if there
+/// is neither.
 pub(super) fn vpc_v6(objects: &Objects) -> Option<IpNet> {
     let stated = objects.facts.vpc_cidrs.iter().flat_map(|(nets, _)| nets);
     let stated = stated.copied().find(|net| net.addr().is_ipv6());
@@ -134,15 +136,15 @@ pub(super) fn vpc_v6(objects: &Objects) -> Option<IpNet> {
     stated.or_else(near).map(|net| net.trunc())
 }
 
-/// The blocks of 256 addresses that a range is made of. The first is left out where there
-/// are several: the owner of the range keeps it for itself.
+/// Iterates over the blocks of 256 addresses in a range. The first of several is left out: the
+/// owner of the range uses it.
 pub(super) fn blocks(net: IpNet) -> impl Iterator<Item = IpNet> {
     let length = net.prefix_len().max(net.max_prefix_len() - 8);
     let blocks = net.subnets(length).into_iter().flatten();
     blocks.skip(usize::from(length > net.prefix_len()))
 }
 
-/// The range of this length around an address.
+/// Returns the range around an address with this prefix length, or for IPv6 with as many host bits.
 pub(super) fn around(ip: IpAddr, length: u8) -> Option<IpNet> {
     let length = if ip.is_ipv4() { length } else { 128 - (32 - length) };
     IpNet::new(ip, length).ok().map(|net| net.trunc())

@@ -1,6 +1,6 @@
-//! What serves Services: kube-proxy, or a program that runs in its place.
+//! Derives the program that serves Services: kube-proxy, or a program that runs in its place.
 //!
-//! Also what takes calls over before either sees them: the sidecars of a mesh.
+//! Also finds programs that take over calls before either sees them: the sidecars of a mesh.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,8 @@ use super::unjudged::Gaps;
 use super::{Assumptions, daemon_sets, proxy};
 use crate::decode::objects::Objects;
 
-/// What Facts state, else what configurations and running programs say.
+/// Derives the program that serves Services: from Facts, or else from configurations and running
+/// programs.
 pub(super) fn derive(objects: &Objects) -> Known<ServiceProxy> {
     if let Some((proxy, origin)) = &objects.facts.service_proxy {
         return Known::stated(*proxy, origin.clone());
@@ -32,8 +33,8 @@ pub(super) fn derive(objects: &Objects) -> Known<ServiceProxy> {
 /// The DaemonSets that run Cilium.
 const CILIUM_AGENTS: [&str; 2] = ["cilium", "anetd"];
 
-/// The image of the program that replaces kube-proxy, where its DaemonSet is known, or one of its
-/// pods. What it does depends on its version with Cilium only.
+/// Returns the image of the program that replaces kube-proxy, if its DaemonSet or one of its pods
+/// is known. Only Cilium's behaviour depends on its version.
 pub(super) fn image(objects: &Objects, proxy: ServiceProxy) -> Option<&str> {
     if proxy != ServiceProxy::Cilium {
         return None;
@@ -54,7 +55,8 @@ fn cilium(objects: &Objects, has_kube_proxy: bool) -> Option<Known<ServiceProxy>
     if let Some((config, origin)) = &objects.cilium_config {
         let is_it = match config.get(SWITCH) {
             Some("true" | "strict") => true,
-            // Before v1.14: whatever part of it the kernel allowed, beside kube-proxy or without.
+            // Before v1.14: as much of the replacement as the kernel allowed, beside kube-proxy or
+            // without it.
             Some("partial" | "probe") => !has_kube_proxy,
             _ => false,
         };
@@ -67,7 +69,8 @@ fn cilium(objects: &Objects, has_kube_proxy: bool) -> Option<Known<ServiceProxy>
     Some(Known::derived(ServiceProxy::Cilium, format!("{agent}, and there is no kube-proxy")))
 }
 
-/// Whether what serves Services is set to keep the source of calls that it hands to other nodes.
+/// Returns whether the program that serves Services is configured to keep the source address of
+/// calls that it forwards to other nodes.
 pub(super) fn keeps_source(objects: &Objects, proxy: ServiceProxy) -> bool {
     let config = objects.cilium_config.as_ref().filter(|_| proxy == ServiceProxy::Cilium);
     let mode =
@@ -98,7 +101,8 @@ fn ovn_kubernetes(objects: &Objects, has_kube_proxy: bool) -> Option<Known<Servi
     Some(Known::derived(ServiceProxy::OvnKubernetes, agent))
 }
 
-/// AntreaProxy serves node ports too where it is configured to; else kube-proxy does.
+/// Recognises AntreaProxy if it is configured to serve node ports too; otherwise kube-proxy serves
+/// them.
 fn antrea(objects: &Objects) -> Option<Known<ServiceProxy>> {
     let is_config = |(key, _): &&(Text, Text)| &**key == "antrea-agent.conf";
     let serves_all = |text: &str| {
@@ -114,9 +118,10 @@ fn antrea(objects: &Objects) -> Option<Known<ServiceProxy>> {
     Some(Known::derived(ServiceProxy::Antrea, because))
 }
 
-/// AntreaProxy, where it takes over calls of pods beside kube-proxy and may serve those of a load
-/// balancer's address under policy Local from the pod's own node alone: before v1.12, and where Antrea
-/// makes no pod network of its own, so that it does not tell the node's pods from others.
+/// Returns AntreaProxy if it runs beside kube-proxy, takes over calls of pods, and may serve calls
+/// to a load balancer's address under policy Local from the pod's own node alone. It does so before
+/// v1.12, and if Antrea provides no pod network of its own, so that it does not tell the node's
+/// pods from others.
 pub(super) fn beside(objects: &Objects) -> Option<ServiceProxy> {
     const AGENT: &str = "antrea-agent";
     agent(objects, &[AGENT])?;
@@ -133,7 +138,7 @@ pub(super) fn beside(objects: &Objects) -> Option<ServiceProxy> {
     (!is_off && !short_circuits).then_some(ServiceProxy::Antrea)
 }
 
-/// The value of a setting at the left margin of a configuration, or in a section of it.
+/// Returns the value of a setting at the top level of a configuration, or in one of its sections.
 fn setting<'t>(text: &'t str, section: Option<&str>, name: &str) -> Option<&'t str> {
     let mut current = None;
     text.lines().find_map(|line| {
@@ -151,13 +156,13 @@ fn setting<'t>(text: &'t str, section: Option<&str>, name: &str) -> Option<&'t s
     })
 }
 
-/// The DaemonSet of one of these names, as it says itself or as its pods do.
+/// Returns the DaemonSet of one of these names, which its own object or its pods state.
 fn agent(objects: &Objects, names: &[&str]) -> Option<String> {
     let mut sets = daemon_sets(objects).map(|(set, _)| set);
     sets.find(|set| names.contains(&&*set.name)).map(|set| set.to_string())
 }
 
-/// What DaemonSets and pods run, with the names of their objects.
+/// Iterates over the pod specs of DaemonSets and pods, with the names of their objects.
 fn specs(objects: &Objects) -> impl Iterator<Item = (String, &PodSpec)> {
     let sets = objects.workloads.0.values().filter(|set| set.kind == WorkloadKind::DaemonSet);
     let sets = sets.map(|set| (set.object().to_string(), &*set.template));
@@ -168,7 +173,7 @@ fn is_named(object: &str, name: &str) -> bool {
     object.rsplit('/').next().is_some_and(|own| own.starts_with(name))
 }
 
-/// Where the proxy was recognised.
+/// Returns the trace by which the proxy was recognised.
 fn trace(proxy: &Known<ServiceProxy>) -> String {
     match &proxy.basis {
         Basis::Derived(from) => from.to_string(),
@@ -176,7 +181,7 @@ fn trace(proxy: &Known<ServiceProxy>) -> String {
     }
 }
 
-/// Lists the program that serves Services as supposed, unless Facts state it.
+/// Lists the program that serves Services as an assumption.
 pub(super) fn suppose(proxy: &Known<ServiceProxy>, assumptions: &mut Assumptions) {
     let how = match proxy.value.translates() {
         Translates::Nothing => "and calls of Services are not judged",
@@ -188,7 +193,7 @@ pub(super) fn suppose(proxy: &Known<ServiceProxy>, assumptions: &mut Assumptions
     assumptions.assume("what serves Services", taken, trace(proxy), settle);
 }
 
-/// Lists the Services of which no call is judged: those of programs that are not modelled.
+/// Lists the Services whose calls are not judged: those of programs that are not modelled.
 pub(super) fn find_unjudged(objects: &Objects, proxy: &Known<ServiceProxy>, gaps: &mut Gaps) {
     if proxy.value == ServiceProxy::KubeProxy || proxy.value.translates() != Translates::Nothing {
         return;
@@ -200,10 +205,10 @@ pub(super) fn find_unjudged(objects: &Objects, proxy: &Known<ServiceProxy>, gaps
     }
 }
 
-/// The label by which a Service asks for another proxy than kube-proxy, and names it.
+/// The label with which a Service selects another proxy than kube-proxy, by name.
 const PROXY_NAME: &str = "service.kubernetes.io/service-proxy-name";
 
-/// Lists the Services that are left to another proxy.
+/// Lists the Services that have a label for another proxy.
 pub(super) fn find_left_to_others(objects: &Objects, gaps: &mut Gaps) {
     for service in objects.services.0.values().filter(|service| !service.cluster_ips.is_empty()) {
         let Some(name) = service.labels.get(PROXY_NAME) else { continue };
@@ -214,7 +219,8 @@ pub(super) fn find_left_to_others(objects: &Objects, gaps: &mut Gaps) {
     }
 }
 
-/// Lists the Services whose endpoint is one that nothing has: a program on nodes serves them itself.
+/// Lists the Services whose only endpoint is a placeholder address: a program on nodes serves them
+/// itself.
 pub(super) fn find_placeholders(objects: &Objects, slices: &Slices, gaps: &mut Gaps) {
     for service in objects.services.0.values() {
         let own = slices.get(&service.name).into_iter().flatten();
@@ -230,10 +236,11 @@ pub(super) fn find_placeholders(objects: &Objects, slices: &Slices, gaps: &mut G
     }
 }
 
-/// The containers by which meshes take over the calls of a pod, and whose they are.
+/// The containers with which meshes take over the calls of a pod, and the names of the meshes.
 const SIDECARS: &[(&str, &str)] = &[("istio-proxy", "Istio"), ("linkerd-proxy", "Linkerd")];
 
-/// The pods of a mesh: their sidecar picks endpoints itself.
+/// Lists the assumption that calls of pods of a mesh go as without it. Their sidecar picks
+/// endpoints itself.
 pub(super) fn suppose_no_mesh(objects: &Objects, assumptions: &mut Assumptions) {
     for (container, mesh) in SIDECARS {
         let pods = objects.pods.0.values().filter(|pod| pod.is_alive());
@@ -246,8 +253,8 @@ pub(super) fn suppose_no_mesh(objects: &Objects, assumptions: &mut Assumptions) 
             assumptions.assume(pods, format!("as without {mesh}"), because, settle);
         }
     }
-    // In ambient mode the node's proxy does it, and pods say so by a label of their own or of
-    // their namespace.
+    // In ambient mode the node's proxy does so. A label of the pod states it, or an annotation,
+    // since the label may be on the namespace only.
     let is_ambient = |labels: &Labels| labels.is("istio.io/dataplane-mode", "ambient");
     let pods = objects.pods.0.values().filter(|pod| pod.is_alive());
     let by_annotation = |labels: &Labels| labels.is("ambient.istio.io/redirection", "enabled");

@@ -1,4 +1,4 @@
-//! Addresses and NodePorts of Services that were never applied.
+//! Allocates cluster IPs and node ports for Services that were never applied.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -12,10 +12,10 @@ use super::Assumptions;
 use super::ranges::Ranges;
 use crate::decode::objects::Objects;
 
-/// The ports that Kubernetes gives out.
+/// The range from which Kubernetes allocates node ports.
 const NODE_PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
 
-/// Gives out what Services lack.
+/// Allocates the addresses and node ports that Services lack.
 pub(super) fn complete(objects: &mut Objects, ranges: &mut Ranges, assumptions: &mut Assumptions) {
     cluster_ips(objects, ranges, assumptions);
     node_ports(objects, assumptions);
@@ -62,7 +62,7 @@ fn cluster_ips(objects: &mut Objects, ranges: &mut Ranges, assumptions: &mut Ass
     );
 }
 
-/// Where cluster addresses come from: stated, around those that are known, or free.
+/// Returns the range of cluster IPs: the stated one, one around a known address, or a free one.
 fn pool(objects: &Objects, ranges: &mut Ranges, family: Family) -> IpNet {
     let of = |ip: IpAddr| Family::of(ip) == family;
     let stated = objects.facts.service_cidrs.iter().flat_map(|(nets, _)| nets);

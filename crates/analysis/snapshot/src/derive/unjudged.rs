@@ -1,5 +1,5 @@
-//! What decides about flows and cannot be judged: it is noted at each object, and the cluster
-//! lists it by cause.
+//! Collects what decides about flows and cannot be judged: it is recorded on each object, and the
+//! cluster lists it by cause.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,24 +7,24 @@ use uturn_model::{ObjectRef, Text, Unjudged, Unknown};
 
 use crate::decode::objects::Objects;
 
-/// Causes as they are found.
+/// The causes found so far.
 #[derive(Default)]
 pub(super) struct Gaps(BTreeMap<(Unknown, Text), Gap>);
 
-/// The objects of one cause, and what would settle it.
+/// The objects with the same cause, and what would settle it.
 struct Gap {
     objects: BTreeSet<ObjectRef>,
     settle: Text,
 }
 
 impl Gaps {
-    /// Notes that an object depends on something unknown.
+    /// Records that an object depends on something unknown.
     pub(super) fn add(&mut self, object: ObjectRef, unknown: Unknown, because: Text, settle: Text) {
         let new = || Gap { objects: BTreeSet::new(), settle };
         self.0.entry((unknown, because)).or_insert_with(new).objects.insert(object);
     }
 
-    /// Notes on each object what it depends on, and lists the causes.
+    /// Sets on each object what it depends on, and returns the list of causes.
     pub(super) fn settle(self, objects: &mut Objects) -> Vec<Unjudged> {
         let mut by_object: BTreeMap<&ObjectRef, Vec<&Unknown>> = BTreeMap::new();
         for ((unknown, _), gap) in &self.0 {
@@ -55,8 +55,8 @@ impl Gaps {
     }
 }
 
-/// Lists the nodes that run Windows: the rules of their kube-proxy and their network are not those of
-/// Linux.
+/// Lists the nodes that run Windows, because their network and the rules of their kube-proxy differ
+/// from those of Linux.
 pub(super) fn find_windows(objects: &Objects, gaps: &mut Gaps) {
     for node in objects.nodes.0.values().filter(|node| node.is_windows) {
         let because = "its label kubernetes.io/os or its operatingSystem says so";

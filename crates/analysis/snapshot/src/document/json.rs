@@ -1,5 +1,5 @@
 //! Reads JSON in two passes: the first checks the whole text and keeps nothing, the second makes
-//! nodes of wanted fields and skips the rest by bytes. So a List of a whole cluster is never in
+//! nodes of wanted fields and skips the rest byte by byte. A List of a whole cluster is never in
 //! memory as a tree, but every fault in it is reported.
 
 mod check;

@@ -1,4 +1,4 @@
-//! What a YAML scalar means, as kubectl reads it.
+//! Reads YAML scalars as kubectl reads them.
 
 use std::borrow::Cow;
 
@@ -8,24 +8,24 @@ const TRUE: [&str; 11] = ["true", "True", "TRUE", "yes", "Yes", "YES", "on", "On
 const FALSE: [&str; 11] =
     ["false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF", "n", "N"];
 
-/// What a tag says of a scalar.
+/// The tag of a scalar.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Tagged<'a> {
     Not,
-    /// One of YAML's own: `str`.
+    /// A tag of YAML itself: `str`.
     Core(Cow<'a, str>),
     Other,
 }
 
-/// What the word of a boolean means.
+/// Returns the truth value of a boolean's word.
 pub(crate) fn truth(word: &str) -> bool {
     TRUE.contains(&word)
 }
 
-/// The value of a scalar with its tag.
+/// Returns the value of a scalar with its tag.
 ///
 /// # Errors
-/// If the scalar is invalid for its tag.
+/// Returns an error if the scalar is invalid for its tag.
 pub(super) fn read<'a>(
     text: Cow<'a, str>,
     is_plain: bool,
@@ -61,7 +61,7 @@ fn finite(value: Value<'_>) -> Result<Value<'_>, String> {
     }
 }
 
-/// A plain (unquoted) scalar: null, a boolean (`yes` and `on` too), a number or a string.
+/// Reads a plain (unquoted) scalar: null, a boolean (`yes` and `on` too), a number or a string.
 pub(super) fn plain(text: Cow<'_, str>) -> Value<'_> {
     match &*text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
@@ -85,7 +85,7 @@ fn is_number(text: &str) -> bool {
         }
         _ => return false,
     }
-    // Only what begins with a digit or a sign may have underscores.
+    // Only a text that begins with a digit or a sign may have underscores.
     let clean = match text.starts_with('.') {
         true => Cow::Borrowed(text),
         false => without_underscores(text),
@@ -98,7 +98,7 @@ fn without_underscores(text: &str) -> Cow<'_, str> {
     if text.contains('_') { text.replace('_', "").into() } else { text.into() }
 }
 
-/// Digits with at most one point among or around them, and an exponent.
+/// Returns whether a text consists of digits with at most one point, and an optional exponent.
 fn is_decimal(text: &str) -> bool {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (number, exponent) = match unsigned.split_once(['e', 'E']) {
@@ -118,8 +118,8 @@ fn is_decimal(text: &str) -> bool {
     number && exponent
 }
 
-/// A whole number of 64 bits in any of YAML 1.1's ways to write one: `0x`, `0o` and `0b`, and
-/// octal with a zero before it.
+/// Parses a whole number of 64 bits in any notation of YAML 1.1: `0x`, `0o` and `0b`, and octal
+/// with a leading zero.
 fn integer_text(text: &str) -> Option<i128> {
     let text = without_underscores(text);
     let (sign, digits) = match text.strip_prefix('-') {
@@ -133,17 +133,17 @@ fn integer_text(text: &str) -> Option<i128> {
         Some(two) if two.starts_with('0') => (&digits[1..], 8),
         _ => (digits, 10),
     };
-    // `from_str_radix` would take a second sign.
+    // `from_str_radix` would accept a second sign.
     if !digits.starts_with(|c: char| c.is_ascii_alphanumeric()) {
         return None;
     }
     let number = sign * i128::from_str_radix(digits, radix).ok()?;
-    // Only without a sign may it be as large as 64 bits hold.
+    // A number with a plus sign is limited to the range of `i64`.
     let most = if text.starts_with('+') { i128::from(i64::MAX) } else { i128::from(u64::MAX) };
     (i128::from(i64::MIN)..=most).contains(&number).then_some(number)
 }
 
-/// A whole number, in any of YAML's ways to write one.
+/// Parses a whole number in any notation of YAML.
 pub(crate) fn integer(text: &str) -> Option<i64> {
     if let Some(whole) = integer_text(text) {
         return i64::try_from(whole).ok();
@@ -154,7 +154,7 @@ pub(crate) fn integer(text: &str) -> Option<i64> {
     (number.fract() == 0.0 && number.abs() < 1e15).then_some(number as i64)
 }
 
-/// The text that a number is as a key: `0x10` is `16`. Nothing where kubectl has none for it.
+/// Returns the text of a number that is used as a key: `0x10` is `16`. `None` if kubectl has none.
 pub(super) fn key_of_number(text: &str) -> Option<String> {
     if let Some(whole) = integer_text(text) {
         return i64::try_from(whole).ok().map(|whole| whole.to_string());
@@ -163,8 +163,8 @@ pub(super) fn key_of_number(text: &str) -> Option<String> {
     Some(shortest(number as f32))
 }
 
-/// A number in as few digits as tell it from others of its kind, with an exponent where it is
-/// small or large.
+/// Returns a number with as few digits as distinguish it from other `f32` values, with an exponent
+/// if the number is small or large.
 fn shortest(number: f32) -> String {
     if number.is_infinite() {
         return if number > 0.0 { ".inf".into() } else { "-.inf".into() };
@@ -179,7 +179,7 @@ fn shortest(number: f32) -> String {
     format!("{number}")
 }
 
-/// The text that base64 stands for; what is not UTF-8 in it is replaced.
+/// Decodes base64 to a text. Bytes that are not UTF-8 are replaced.
 fn from_base64(text: &str) -> Option<String> {
     let digits: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
     if !digits.len().is_multiple_of(4) {

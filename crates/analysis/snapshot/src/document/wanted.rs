@@ -1,9 +1,9 @@
-//! Fields that some decoder asks for, by name: of JSON objects, only these are kept.
+//! The table of fields that decoders ask for, by name: only these fields of JSON objects are kept.
 //!
 //! A name applies to every field of that name at any place; fields within unwanted ones are never
 //! reached. uturn's own documents do not use this table.
 
-/// Whether a decoder of Kubernetes objects asks for fields of this name.
+/// Returns whether a decoder of Kubernetes objects asks for fields of this name.
 pub(crate) fn is_wanted(key: &str) -> bool {
     let mut at = slot(key.as_bytes());
     while let Some(name) = NAMES.get(TABLE[at] as usize) {
@@ -15,14 +15,14 @@ pub(crate) fn is_wanted(key: &str) -> bool {
     false
 }
 
-/// Whether the keys of this field are not names of fields, so that all are kept.
+/// Returns whether the keys of this field are not names of fields, so that all are kept.
 pub(crate) fn is_open(key: &str) -> bool {
     let open =
         ["labels", "annotations", "selector", "matchLabels", "nodeSelector", "data", "topology"];
     open.contains(&key)
 }
 
-/// Every name.
+/// The names of all wanted fields.
 const NAMES: &[&str] = &[
     "@type",
     "PrefixListsIDs",
@@ -277,7 +277,7 @@ const NAMES: &[&str] = &[
 
 const SLOTS: usize = 1024;
 
-/// Where in [`NAMES`] a name is, at its slot or, where that is taken, at one after it.
+/// The indices of names in [`NAMES`]: at the slot of the name, or at the next free slot after it.
 static TABLE: [u8; SLOTS] = table();
 
 const fn table() -> [u8; SLOTS] {
@@ -295,7 +295,7 @@ const fn table() -> [u8; SLOTS] {
     table
 }
 
-/// Length and a few letters tell names apart.
+/// Returns the slot of a key. Its length and three of its letters distinguish most names.
 const fn slot(key: &[u8]) -> usize {
     if key.is_empty() {
         return 0;
@@ -338,7 +338,7 @@ mod tests {
         include_str!("../decode/workload.rs"),
     ];
 
-    /// Words that stand between quotes there and are no fields.
+    /// Quoted words in the decoders that are not fields.
     const NO_FIELDS: [&str; 23] = [
         "apps",
         "autoscaling",

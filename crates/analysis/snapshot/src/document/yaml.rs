@@ -1,9 +1,9 @@
-//! YAML: events of the parser become a tree, with anchors expanded and bounds kept.
+//! Reads YAML: builds a tree from the events of the parser, expands anchors, and enforces limits.
 //!
-//! The parser is our own, because it has to take what kubectl takes, with the same meaning,
-//! and to refuse what kubectl refuses. kubectl reads YAML 1.1 as libyaml does (`yes` is true,
-//! `0644` is octal, `<<` merges), of each text up to a line of `---` one document, and of a
-//! key that is there twice the last.
+//! The parser is our own, because it has to accept what kubectl accepts, with the same meaning, and
+//! to refuse what kubectl refuses. kubectl reads YAML 1.1 as libyaml does (`yes` is true, `0644` is
+//! octal, `<<` merges). It reads one document from each text up to a line of `---`, and uses the
+//! last of several entries with the same key.
 
 mod brackets;
 mod names;
@@ -24,13 +24,13 @@ use token::{too_deep, trouble};
 use super::scalar::{self, Tagged, key_of_number, truth};
 use super::{DEPTH, Entry, ITEMS, KEYS, Node, Trouble, Value, with_last_of_repeated};
 
-/// How many nodes the aliases of a document may add up to.
+/// The maximum number of nodes to which the aliases of a document may add up.
 const EXPANSION: usize = 1_000_000;
 
-/// How many bytes of text the aliases of a document may add up to.
+/// The maximum number of bytes of text to which the aliases of a document may add up.
 const EXPANDED_TEXT: usize = 64 << 20;
 
-/// Reads the one document of a text whose first line is number `line`.
+/// Reads the single document of a text whose first line has number `line`.
 pub(super) fn read<'a>(text: &'a str, line: u32, each: &mut dyn FnMut(Result<Node<'a>, Trouble>)) {
     let mut builder = Builder::default();
     let read = parse(text, line, &mut |placed| builder.take(placed));
@@ -40,7 +40,7 @@ pub(super) fn read<'a>(text: &'a str, line: u32, each: &mut dyn FnMut(Result<Nod
     match read {
         Err(trouble) => each(Err(trouble)),
         Ok(rest) => {
-            // `key: ` alone is a mapping; a document of nothing is none.
+            // `key: ` alone is a mapping; an empty document does not count as a document.
             if let Some(node) = builder.done.filter(|node| node.value != Value::Null) {
                 each(Ok(node));
             }
@@ -56,7 +56,8 @@ pub(super) fn read<'a>(text: &'a str, line: u32, each: &mut dyn FnMut(Result<Nod
     }
 }
 
-/// What [`read`] gives for a text, if nothing is wrong with it that kubectl would refuse.
+/// Returns what [`read`] yields for a text, or `None` if it has an error for which kubectl would
+/// refuse it.
 pub(super) fn read_whole(text: &str, line: u32) -> Option<Vec<Result<Node<'_>, Trouble>>> {
     let mut found = Vec::new();
     read(text, line, &mut |document| found.push(document));
@@ -68,7 +69,7 @@ pub(super) fn read_whole(text: &str, line: u32) -> Option<Vec<Result<Node<'_>, T
 #[derive(Default)]
 struct Builder<'a> {
     stack: Vec<Frame<'a>>,
-    /// Finished nodes that have an anchor; nothing while one is not finished.
+    /// The nodes that have an anchor; `None` while a node is not finished.
     anchors: HashMap<&'a str, Option<Node<'a>>>,
     expanded: usize,
     expanded_text: usize,
@@ -87,10 +88,10 @@ enum Open<'a> {
     Map { parts: Vec<Part<'a>>, key: Option<Key<'a>>, merges: bool },
 }
 
-/// What a mapping is written as.
+/// A part of a mapping as it is written.
 enum Part<'a> {
     Entry(Entry<'a>),
-    /// All that another mapping has.
+    /// The entries of another mapping, which `<<` merges.
     Merged(Vec<Entry<'a>>),
 }
 
@@ -145,7 +146,7 @@ impl<'a> Builder<'a> {
         matches!(self.stack.last(), Some(Frame { open: Open::Map { key: None, .. }, .. }))
     }
 
-    /// Whether what comes next stands after `<<`.
+    /// Returns whether the next node follows `<<`.
     fn merges(&self) -> bool {
         let Some(Frame { open: Open::Map { key: Some(key), .. }, .. }) = self.stack.last() else {
             return false;
@@ -191,7 +192,7 @@ impl<'a> Builder<'a> {
         self.put(node, false)
     }
 
-    /// Remembers a node that has an anchor.
+    /// Stores a node that has an anchor.
     fn keep(&mut self, anchor: Option<&'a str>, node: &Node<'a>) -> Result<(), Trouble> {
         if let Some(name) = anchor {
             self.spend(node, (node.line, node.column))?;
@@ -243,7 +244,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// How many bytes of text a value has.
+/// Returns the number of bytes of text of a value.
 fn text_of(node: &Node<'_>) -> usize {
     match &node.value {
         Value::String(text) => text.len(),
@@ -255,7 +256,7 @@ fn text_of(node: &Node<'_>) -> usize {
     }
 }
 
-/// The text that a key is: JSON has no others.
+/// Returns a key as text, since JSON has no other keys.
 fn as_key(node: Node<'_>) -> Result<Cow<'_, str>, Trouble> {
     let (line, column) = (node.line, node.column);
     let refused = |found: String| {
@@ -271,8 +272,8 @@ fn as_key(node: Node<'_>) -> Result<Cow<'_, str>, Trouble> {
     }
 }
 
-/// The mappings that stand after `<<`, in the order in which they count: of several, the first
-/// that has a key gives it.
+/// Returns the mappings that follow `<<`, the last first: an earlier mapping of a list overrides a
+/// later one.
 fn to_merge(node: Node<'_>) -> Result<Vec<Vec<Entry<'_>>>, Trouble> {
     let wrong = |node: &Node<'_>| {
         let message = format!("expected a mapping to merge after <<, found {}", node.describe());
@@ -299,8 +300,8 @@ fn unmerged<'a>(parts: Vec<Part<'a>>, report: &mut dyn FnMut(Trouble)) -> Vec<En
     with_last_of_repeated(entries.collect(), report)
 }
 
-/// A mapping with what is merged into it. kubectl goes through it from the top, and what comes
-/// later replaces what came before, be it merged or written.
+/// Returns a mapping with the merged entries. kubectl goes through it from the top, and later
+/// entries replace earlier ones, be they merged or written.
 fn merged<'a>(parts: Vec<Part<'a>>, report: &mut dyn FnMut(Trouble)) -> Vec<Entry<'a>> {
     let mut entries: Vec<Entry<'a>> = Vec::new();
     let mut places: HashMap<String, (usize, bool)> = HashMap::new();

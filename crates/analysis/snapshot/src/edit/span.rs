@@ -1,8 +1,8 @@
-//! A document with the place of every part of it in its text.
+//! Parses a document with the position of each of its parts in the text.
 
 use crate::document::yaml::{self, Event, Placed, Style};
 
-/// A value and where it stands, in bytes.
+/// A value and its range in the text, in bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Spanned {
     pub(super) start: usize,
@@ -12,7 +12,7 @@ pub(super) struct Spanned {
 
 #[derive(Clone, Debug)]
 pub(super) enum What {
-    /// With what it says.
+    /// A scalar with its value.
     Scalar {
         text: String,
         style: Style,
@@ -25,7 +25,7 @@ pub(super) enum What {
         flow: bool,
         entries: Vec<Pair>,
     },
-    /// An alias: an edit would also change the anchored value.
+    /// An alias, which cannot be edited: an edit would also change the anchored value.
     Alias,
 }
 
@@ -39,18 +39,18 @@ pub(super) struct Pair {
 }
 
 impl Spanned {
-    /// What a mapping has under `key`.
+    /// Returns the value of `key` in a mapping.
     pub(super) fn get(&self, key: &str) -> Option<&Spanned> {
         match &self.what {
             What::Map { entries, .. } => {
-                // Of a key that is there twice, the last counts.
+                // If a key is repeated, the last one counts.
                 entries.iter().rev().find(|entry| entry.key == key).map(|entry| &entry.value)
             }
             _ => None,
         }
     }
 
-    /// The text of a scalar.
+    /// Returns the text of a scalar.
     pub(super) fn text(&self) -> Option<&str> {
         match &self.what {
             What::Scalar { text, .. } => Some(text),
@@ -58,7 +58,7 @@ impl Spanned {
         }
     }
 
-    /// The items of a list.
+    /// Returns the items of a list.
     pub(super) fn items(&self) -> &[Spanned] {
         match &self.what {
             What::Seq { items, .. } => items,
@@ -66,14 +66,15 @@ impl Spanned {
         }
     }
 
-    /// Nothing is written here, or that it is nothing.
+    /// Returns whether the value is missing or null.
     pub(super) fn is_null(&self) -> bool {
         let What::Scalar { text, style } = &self.what else { return false };
         *style == Style::Plain && matches!(text.as_str(), "" | "~" | "null")
     }
 }
 
-/// The document in a text. `None` if the text is no document or has something after it.
+/// Parses the document in a text. Returns `None` if the text is not a document or has content after
+/// it.
 pub(super) fn parse(text: &str) -> Option<Spanned> {
     let mut building = Building::default();
     let rest = yaml::parse(text, 1, &mut |part| {

@@ -7,7 +7,7 @@ use crate::yaml::{self, Shape, Style, YamlValue};
 pub enum Tree {
     /// A text.
     Text(String),
-    /// A number, or a truth value: written as it is.
+    /// A number or a truth value, written as it is.
     Bare(String),
     /// A list.
     List(Vec<Tree>),
@@ -16,28 +16,28 @@ pub enum Tree {
 }
 
 impl Tree {
-    /// A text.
+    /// Creates a text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
-    /// A truth value, or a number as it is written.
+    /// Creates a truth value, or a number as it is written.
     pub fn bare(text: impl Into<String>) -> Self {
         Self::Bare(text.into())
     }
 
-    /// A number.
+    /// Creates a number.
     pub fn number(number: impl Into<u64>) -> Self {
         Self::Bare(number.into().to_string())
     }
 
-    /// A mapping.
+    /// Creates a mapping.
     pub fn map<const N: usize>(entries: [(&str, Tree); N]) -> Self {
         Self::Map(entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
     }
 
-    /// An object that an API server gave, without what only servers write: to be applied. `None` if
-    /// no server gave it.
+    /// Returns an object of an API server without the fields that only servers write, so that it
+    /// can be applied. Returns `None` if the object is not from a server.
     #[must_use]
     pub fn without_server_fields(&self) -> Option<Self> {
         const OF_SERVERS: [&str; 8] = [
@@ -68,12 +68,12 @@ impl Tree {
         is_given.then_some(Self::Map(kept))
     }
 
-    /// On one line. `strict` is as JSON wants it.
+    /// Returns the value on one line. With `strict`, the line is JSON.
     pub(super) fn flow(&self, strict: bool) -> String {
         yaml::flow(self, strict)
     }
 
-    /// A document of its own.
+    /// Returns the value as a document of its own.
     pub fn document(&self) -> String {
         yaml::document(self, Style::MANIFEST)
     }

@@ -1,4 +1,4 @@
-//! What has to fit across documents: names, addresses and security groups.
+//! Checks what concerns several documents: names, addresses and security groups.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
@@ -13,7 +13,7 @@ use crate::fault::Fault;
 
 use super::form::Form;
 
-/// Where something is written.
+/// The place of a value: its origin and the path of its field.
 #[derive(Clone, Debug)]
 struct Location {
     origin: Origin,
@@ -31,50 +31,52 @@ impl Location {
     }
 }
 
-/// What the documents so far have said about each other.
+/// The names and addresses that the documents read so far define or refer to.
 #[derive(Debug, Default)]
 pub(super) struct Across {
     data_plane: Option<Location>,
     balancers: HashMap<Text, Location>,
     listeners: HashMap<(SocketAddr, Protocol), Location>,
     groups: HashMap<Text, Location>,
-    /// Groups that other documents define.
+    /// Security groups that are defined outside of these documents.
     known_groups: HashSet<Text>,
     named_groups: Vec<(Text, Location)>,
     admin: Option<(SocketAddr, Location)>,
-    /// What the documents are not to call, if they came over HTTP.
+    /// The addresses that documents from HTTP must not use. `None` if the documents come from
+    /// files.
     over_http: Option<OverHttp>,
-    /// The addresses of all load balancers.
+    /// The VIPs of all load balancers.
     vips: HashSet<IpAddr>,
-    /// The targets of documents that came over HTTP.
+    /// The targets of documents that came over HTTP, which [`Self::check`] compares with the VIPs
+    /// and the admin address.
     targets: Vec<(SocketAddr, Origin)>,
     faults: Vec<Fault>,
 }
 
-/// A running load balancer, as the clients of its admin address see it.
+/// A running load balancer, against which documents from its admin address are checked.
 #[derive(Clone, Debug)]
 pub struct RunningBalancer<'a> {
-    /// What it serves.
+    /// The configuration that the load balancer serves.
     pub served: &'a Config,
-    /// The addresses that its machine has.
+    /// The addresses of the machine that runs the load balancer.
     pub addresses: &'a [IpAddr],
 }
 
-/// What documents that came over HTTP are held against.
+/// The limits on documents that came over HTTP.
 #[derive(Debug)]
 struct OverHttp {
     admin: Option<SocketAddr>,
     addresses: HashSet<IpAddr>,
-    /// Whether targets may be of this machine.
+    /// Whether targets may have addresses of this machine.
     local_targets: bool,
 }
 
-/// How documents that came over HTTP may have such targets.
+/// The hint that says how such targets are allowed in documents that come over HTTP.
 const HOW: &str = "a configuration that comes over HTTP may name it if the file has \
                    spec.admin.localTargets: true";
 
 impl Across {
-    /// For documents that came over HTTP.
+    /// Creates the checks for documents that came over HTTP.
     pub(super) fn over_http(running: &RunningBalancer<'_>) -> Self {
         let process = &running.served.process;
         let over_http = OverHttp {
@@ -85,7 +87,8 @@ impl Across {
         Self { over_http: Some(over_http), ..Self::default() }
     }
 
-    /// For documents beside others, which have these security groups and load balancers.
+    /// Adds the security groups and load balancers of a served configuration, which the documents
+    /// extend.
     pub(super) fn beside(self, served: &Config) -> Self {
         Self {
             known_groups: served.security_groups.iter().map(|group| group.name.clone()).collect(),
@@ -94,14 +97,15 @@ impl Across {
         }
     }
 
-    /// Takes the targets of a load balancer.
+    /// Checks and records the targets of a load balancer.
     pub(super) fn targets(&mut self, form: &Form<'_, '_>, vip: Option<IpAddr>) {
         self.vips.extend(vip.map(led_to));
         let targets = form.take_targets();
         let Some(over_http) = &self.over_http else { return };
         for (address, node) in targets {
             match Special::of(address.ip()) {
-                // Those of people's documents were reported where they were read.
+                // Such targets in documents that people wrote were reported where the documents
+                // were read.
                 Some(special) if special.is_nobodys() => {
                     if form.is_derived() {
                         let expected = "expected the address of a machine";
@@ -118,7 +122,7 @@ impl Across {
         }
     }
 
-    /// There is one process.
+    /// Records the DataPlane document. A second one is a fault.
     pub(super) fn data_plane(&mut self, form: &Form<'_, '_>) {
         let location = Location::of(form, form.root);
         match &self.data_plane {
@@ -184,13 +188,14 @@ impl Across {
         }
     }
 
-    /// Whether there is a document with the settings of the process.
+    /// Returns whether there is a DataPlane document, which has the settings of the process.
     pub(super) fn has_data_plane(&self) -> bool {
         self.data_plane.is_some()
     }
 
-    /// Reports a target that is the admin address of the same documents: its clients would read what is
-    /// for the administrator. Reports a listener at the admin address of the process that runs.
+    /// Reports a target that is the admin address of the same documents: its clients would read
+    /// what is meant for the administrator. Reports a listener at the admin address of the running
+    /// process.
     pub(super) fn check_admin(&mut self, config: &Config) {
         let served = self.over_http.as_ref().and_then(|it| it.admin);
         let Some((admin, location)) = &self.admin else {
@@ -245,14 +250,15 @@ impl Across {
         }
         if !self.faults.is_empty() {
             faults.append(&mut self.faults);
-            // Of one file in the order of their places; the sort keeps the order of equals.
+            // The faults of one file are in the order of their places; the stable sort keeps the
+            // order of equal places.
             faults.sort_by(|a, b| place_in_file(a).cmp(&place_in_file(b)));
         }
     }
 }
 
 impl OverHttp {
-    /// Whether the administrator is answered there.
+    /// Returns whether the admin listener answers at this address and port.
     fn is_admin(&self, ip: IpAddr, port: u16) -> bool {
         self.admin.is_some_and(|admin| {
             let own = led_to(admin.ip());

@@ -1,4 +1,4 @@
-//! LoadBalancer documents.
+//! Reads LoadBalancer documents.
 
 use std::net::IpAddr;
 
@@ -13,35 +13,35 @@ use super::across::Across;
 use super::form::Form;
 use super::listener;
 
-/// What a listener's fields are held against, and what its rules belong to.
+/// The load balancer of a listener: its VIP, against which fields are checked, and its name.
 pub(super) struct Around<'t> {
     pub(super) vip: Option<IpAddr>,
     pub(super) name: &'t Text,
 }
 
 impl Around<'_> {
-    /// The Service of a rule that names none.
+    /// Returns the Service of a rule that names none.
     pub(super) fn service(&self) -> NamespacedName {
         let name: Option<Name> = self.name.parse().ok();
         let name = name.or_else(|| "service".parse().ok()).expect("it is a name");
         NamespacedName { namespace: "default".parse().expect("it is a name"), name }
     }
 
-    /// The owner of a rule that names neither its owner nor its Service.
+    /// Returns the owner of a rule that names neither its owner nor its Service.
     pub(super) fn owner(&self) -> ObjectRef {
         ObjectRef::global(ObjectKind::LoadBalancer, self.name.clone())
     }
 }
 
-/// Whether a program derived a document from a cluster.
+/// Returns whether a program derived a document from a cluster.
 pub(super) fn is_derived(doc: &Doc<'_>) -> bool {
     doc.root.get("spec").is_some_and(|spec| {
-        // A fault of it is reported where the field is read.
+        // A fault of the field is reported where the field is read.
         matches!(spec.get("derived").map(crate::decode::FromNode::from_node), Some(Ok(true)))
     })
 }
 
-/// Why a VIP is not all addresses of the machine.
+/// The reason why a VIP cannot be the unspecified address.
 const WILDCARD: &str = "; write a document for each address, because the VIP is also what packets \
                         are matched by and health checks are sent from";
 

@@ -1,5 +1,6 @@
-//! Changes of what `uturn lb run` serves, as its admin address takes them: LoadBalancer documents
-//! with those listeners that are new or other ones, and Removal documents with what is gone.
+//! Reads changes of the configuration that `uturn lb run` serves, which its admin address accepts:
+//! LoadBalancer documents with new or changed listeners, and Removal documents with those that are
+//! removed.
 //!
 //! ```yaml
 //! apiVersion: uturn.dev/v1alpha1
@@ -25,7 +26,7 @@ use super::across::{Across, RunningBalancer};
 use super::balancer;
 use super::form::Form;
 
-/// Reads a change of what is served.
+/// Reads a change of the served configuration.
 ///
 /// # Errors
 /// All faults of the source.
@@ -54,7 +55,7 @@ pub fn read_lb_change(
     if faults.is_empty() { Ok(change) } else { Err(faults) }
 }
 
-/// Reads what is gone.
+/// Reads a Removal document.
 fn remove(form: &Form<'_, '_>, change: &mut Change) {
     form.only(form.root, &["apiVersion", "kind", "spec"]);
     let Some(spec) = form.need_map(form.root, "spec") else { return };

@@ -1,4 +1,4 @@
-//! DataPlane and SecurityGroup documents.
+//! Reads DataPlane and SecurityGroup documents.
 
 use std::net::SocketAddr;
 use std::path::{self, PathBuf};
@@ -15,7 +15,7 @@ use super::across::Across;
 use super::form::{Form, set};
 use super::values::{beside, check_name};
 
-/// Takes over what only the file of a process changes.
+/// Keeps the served values of settings that only the file of a process changes.
 pub(super) fn keep(settings: &mut ProcessSettings, served: &ProcessSettings) {
     settings.admin = served.admin;
     settings.admin_token.clone_from(&served.admin_token);
@@ -24,7 +24,7 @@ pub(super) fn keep(settings: &mut ProcessSettings, served: &ProcessSettings) {
     settings.access_log.clone_from(&served.access_log);
 }
 
-/// Reports what only the file of a process changes, and is other than what is `served`.
+/// Reports settings that only the file of a process changes, if they differ from those `served`.
 fn refuse_changes<'d>(
     form: &Form<'_, 'd>,
     spec: &'d Node<'d>,
@@ -55,7 +55,8 @@ fn refuse_changes<'d>(
     }
 }
 
-/// Reads the settings of the process. `served` are those of a process that runs already.
+/// Reads the settings of the process. `served` are the settings of a process that is already
+/// running.
 pub(super) fn read(
     form: &Form<'_, '_>,
     across: &mut Across,
@@ -129,7 +130,7 @@ fn admin<'d>(
     }
 }
 
-/// Reads a security group: rules as Facts have them.
+/// Reads a security group, whose rules are written as in Facts.
 pub(super) fn security_group(form: &Form<'_, '_>, across: &mut Across) -> Option<SecurityGroup> {
     form.only(form.root, &["apiVersion", "kind", "metadata", "spec"]);
     let metadata = form.need_map(form.root, "metadata");
@@ -149,7 +150,7 @@ impl FromNode for AccessLog {
 
     fn from_node(node: &Node<'_>) -> Result<Self, String> {
         match &node.value {
-            // What YAML makes of `off`.
+            // YAML reads `off` as a truth value.
             Value::Bool(word) if !truth(word) => Ok(Self::Off),
             Value::String(text) => match &**text {
                 "off" => Ok(Self::Off),

@@ -1,4 +1,4 @@
-//! A document of the data plane while it is read.
+//! A document of the data plane that is being read.
 
 use std::cell::RefCell;
 use std::fmt::Display;
@@ -13,11 +13,11 @@ use crate::document::Node;
 
 use super::values::beside;
 
-/// A document, and whether it is checked for what only people get wrong.
+/// A document, and whether it is exempt from the checks for mistakes of people.
 pub(super) struct Form<'a, 'd> {
     doc: &'a Doc<'d>,
     is_derived: bool,
-    /// The targets that were read, for what is checked across documents.
+    /// The targets that were read, which are checked across documents.
     targets: RefCell<Vec<(SocketAddr, &'d Node<'d>)>>,
 }
 
@@ -39,7 +39,7 @@ impl<'a, 'd> Form<'a, 'd> {
         self.targets.borrow_mut().push((address, node));
     }
 
-    /// The targets that were recorded, and where they are written.
+    /// Takes the recorded targets and the nodes in which they are written.
     pub(super) fn take_targets(&self) -> Vec<(SocketAddr, &'d Node<'d>)> {
         self.targets.take()
     }
@@ -48,21 +48,22 @@ impl<'a, 'd> Form<'a, 'd> {
         self.is_derived
     }
 
-    /// Reports a value that has the right form and makes no sense.
+    /// Reports a value that is valid but makes no sense, unless the document is derived.
     pub(super) fn wrong(&self, node: &Node<'_>, message: impl Into<String>) {
         if !self.is_derived {
             self.fault(node, message);
         }
     }
 
-    /// Reports that a mapping lacks a field which a program may leave out.
+    /// Reports that a mapping lacks a field, unless the document is derived: programs may leave it
+    /// out.
     pub(super) fn lacks(&self, map: &Node<'_>, key: &str, expected: &str) {
         if !self.is_derived {
             self.missing(map, key, expected);
         }
     }
 
-    /// Reports the fields that this listener cannot have; `only` says which can.
+    /// Reports the fields that this listener cannot have. `only` states which listeners can.
     pub(super) fn not_here(
         &self,
         map: &'d Node<'d>,
@@ -77,7 +78,7 @@ impl<'a, 'd> Form<'a, 'd> {
         }
     }
 
-    /// The path of a file, where it is relative as seen from the folder of the document's file.
+    /// Reads the path of a file. A relative path starts at the folder of the document's file.
     pub(super) fn path(&self, parent: &'d Node<'d>, key: &str) -> Option<PathBuf> {
         let path = self.read::<Text>(parent, key)?;
         if path.is_empty() {
@@ -86,7 +87,7 @@ impl<'a, 'd> Form<'a, 'd> {
         Some(beside(self.file, (*path).as_ref()))
     }
 
-    /// A value in a range. `expected` names the range.
+    /// Reads a value in a range. `expected` describes the range.
     pub(super) fn within<T: FromNode + PartialOrd>(
         &self,
         parent: &'d Node<'d>,
@@ -104,7 +105,7 @@ impl<'a, 'd> Form<'a, 'd> {
         }
     }
 
-    /// As [`Form::within`]; stays as it is where it is missing or wrong.
+    /// Replaces `place` by the value of [`Form::within`], unless the value is missing or wrong.
     pub(super) fn set_within<T: FromNode + PartialOrd>(
         &self,
         place: &mut T,
@@ -117,7 +118,7 @@ impl<'a, 'd> Form<'a, 'd> {
     }
 }
 
-/// Replaces a default by what is stated.
+/// Replaces a default by the stated value, if there is one.
 pub(super) fn set<T>(place: &mut T, value: Option<T>) {
     if let Some(value) = value {
         *place = value;

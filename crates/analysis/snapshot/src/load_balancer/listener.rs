@@ -1,4 +1,4 @@
-//! Listeners.
+//! Reads listeners.
 
 use std::net::SocketAddr;
 
@@ -15,7 +15,7 @@ use super::probe::Probes;
 use super::rule::{self, RuleNodes};
 use super::{profile, settings};
 
-/// What a listener's rules are held against.
+/// The properties of a listener against which its rules are checked.
 pub(super) struct OfListener<'t> {
     pub(super) around: &'t Around<'t>,
     pub(super) port: Option<Port>,
@@ -29,7 +29,7 @@ impl OfListener<'_> {
         self.protocol.is_some_and(|protocol| protocol.layer() == Layer::L4)
     }
 
-    /// Its address, where it is known.
+    /// Returns the address and port of the listener, if they are known.
     pub(super) fn address(&self) -> Option<SocketAddr> {
         Some(SocketAddr::new(self.around.vip?, self.port?.number()))
     }
@@ -71,7 +71,7 @@ pub(super) fn read<'d>(
     Some((listener, settings))
 }
 
-/// Reports fields that listeners of other protocols have.
+/// Reports fields that only listeners of other protocols have.
 fn refuse_what_others_have<'d>(
     form: &Form<'_, 'd>,
     node: &'d Node<'d>,

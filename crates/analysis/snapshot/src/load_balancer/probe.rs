@@ -1,4 +1,4 @@
-//! What health checks ask: for a listener, and for a rule that asks otherwise.
+//! Reads the probes of health checks: for a listener, and for rules that have a probe of their own.
 
 use uturn_lb::config::{HttpMethod, Probe};
 use uturn_model::Text;
@@ -10,7 +10,7 @@ use crate::document::{Node, Value};
 use super::form::{Form, set};
 use super::values::{Bytes, CodeClass, check_path, has_controls};
 
-/// What the health checks of a listener's rules ask where a rule does not say.
+/// The probe of a listener's health checks, for rules that state none.
 pub(super) struct Probes {
     is_udp: Option<bool>,
     usual: Option<Probe>,
@@ -30,12 +30,12 @@ impl Probes {
         set(&mut self.usual, stated);
     }
 
-    /// What the health checks of a rule ask that does not say.
+    /// Returns the probe of rules that state none.
     pub(super) fn usual(&self) -> Option<Probe> {
         self.usual.clone()
     }
 
-    /// The probe of a rule.
+    /// Reads the probe of a rule. Without one, the rule has the probe of its listener.
     pub(super) fn of_rule<'d>(&self, form: &Form<'_, 'd>, rule: &'d Node<'d>) -> Option<Probe> {
         let stated = self.stated(form, rule);
         if let (Some(node), true) = (rule.get("probe"), self.is_off) {
@@ -44,7 +44,7 @@ impl Probes {
         stated.unwrap_or_else(|| self.usual())
     }
 
-    /// What is stated, if something is: `None` inside for what the transport has.
+    /// Reads a stated probe. The inner `None` means the probe that is usual for the transport.
     #[expect(clippy::option_option, reason = "stated or not, and the usual one or not")]
     fn stated<'d>(&self, form: &Form<'_, 'd>, parent: &'d Node<'d>) -> Option<Option<Probe>> {
         const EXPECTED: &str = "tcp, udp, {http: …} or {exchange: …}";

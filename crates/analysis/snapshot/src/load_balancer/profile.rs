@@ -1,4 +1,4 @@
-//! How a listener decides: the fields of its profile, which may stand on the listener itself.
+//! Reads the profile of a listener, whose fields may also be on the listener itself.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub(super) const FIELDS: [&str; 11] = [
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Reads the fields of a profile, and what its health checks ask.
+/// Reads the fields of a profile, and the probes of its health checks.
 pub(super) fn read<'d>(
     form: &Form<'_, 'd>,
     listener: &'d Node<'d>,
@@ -54,7 +54,7 @@ pub(super) fn read<'d>(
         passive_check: is_layer_7.then(passive_check),
         hairpin_source: None,
         source_of_other_family: None,
-        // What programs derive from a cluster is what its cloud does.
+        // A listener that a program derived from a cluster behaves like the cloud's.
         path_normalization: match is_layer_7 && !form.is_derived() {
             true => PathNormalization::Merge,
             false => PathNormalization::Off,
@@ -120,7 +120,7 @@ fn fields<'d>(form: &Form<'_, 'd>, node: &'d Node<'d>, profile: &mut Profile, pr
     probes.is_off = profile.health_check.is_none();
 }
 
-/// Whether a field says that there is none.
+/// Returns whether a field has the value `none`.
 fn is_none(node: &Node<'_>, key: &str) -> bool {
     node.get(key).and_then(Node::as_str) == Some("none")
 }
@@ -152,7 +152,7 @@ fn read_health_check<'d>(
     form.set_within(&mut check.interval, node, "interval", interval, expected);
     let timeout = Duration::from_millis(10)..=MINUTE;
     let stated = form.within(node, "timeout", timeout, "a time from 10ms to 1m");
-    // Where only an interval is stated the next probe still does not begin before one ends.
+    // If only an interval is stated, a probe still does not begin before the previous one ends.
     check.timeout = stated.unwrap_or_else(|| check.timeout.min(check.interval / 2));
     if let (Some(timeout), Some(node)) = (stated, node.get("timeout"))
         && timeout >= check.interval
@@ -181,7 +181,7 @@ impl FromNode for PathNormalization {
 
     fn from_node(node: &Node<'_>) -> Result<Self, String> {
         match &node.value {
-            // What YAML makes of `off`.
+            // YAML reads `off` as a truth value.
             Value::Bool(word) if !truth(word) => Ok(Self::Off),
             _ => one_of(
                 node,

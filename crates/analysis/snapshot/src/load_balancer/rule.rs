@@ -1,4 +1,4 @@
-//! Rules: which requests, and what becomes of them.
+//! Reads the rules of a listener: the requests that they match, and what happens to these.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -20,11 +20,11 @@ use super::listener::OfListener;
 use super::target;
 use super::values::{check_host, check_path};
 
-/// Where the rules of a listener are written.
+/// The nodes in which a listener's rules are written.
 pub(super) enum RuleNodes<'d> {
-    /// In its list of rules.
+    /// The items of the listener's list of rules.
     Rules(Vec<&'d Node<'d>>),
-    /// It has targets, which are those of its only rule.
+    /// The listener itself, which has the targets of its only rule.
     Targets(&'d Node<'d>),
 }
 
@@ -73,7 +73,7 @@ impl<'d> RuleNodes<'d> {
     }
 }
 
-/// The rule of a listener that has targets itself.
+/// Reads the rule of a listener that has targets itself.
 pub(super) fn only<'d>(
     form: &Form<'_, 'd>,
     listener: &'d Node<'d>,
@@ -154,7 +154,7 @@ pub(super) fn read<'d>(
     Some((rule, settings))
 }
 
-/// A path, alone or with its type; `None` if it cannot be read.
+/// Reads a path, alone or with its type. Returns `None` if it cannot be read.
 #[expect(clippy::option_option, reason = "a rule may have none, and one may be wrong")]
 fn read_path<'d>(
     form: &Form<'_, 'd>,
@@ -181,7 +181,7 @@ fn read_path<'d>(
         PathKind::ImplementationSpecific => {
             let prefix = path.strip_prefix("^~").map_or(&*path, str::trim_start);
             check_path(form, place, prefix, false);
-            // It may end in the middle of a segment.
+            // The prefix may end in the middle of a segment.
             check_normal(form, place, prefix, "x", of_listener);
         }
         PathKind::Exact | PathKind::Prefix => {
@@ -192,8 +192,8 @@ fn read_path<'d>(
     Some(Some((path, kind)))
 }
 
-/// Reports a path that no request has, because paths of requests are in their normal form. `rest` is
-/// how a path goes on that this one begins.
+/// Reports a path that no request can have, because paths of requests are compared in their normal
+/// form. `rest` is appended to a prefix to make it a whole path.
 fn check_normal(
     form: &Form<'_, '_>,
     node: &Node<'_>,
@@ -284,7 +284,7 @@ fn read_stickiness<'d>(
             if name.is_empty() || !name.bytes().all(is_token) {
                 form.wrong(cookie, "expected letters, digits and '-', '_', '.' as a cookie's name");
             }
-            // As a cookie's attribute it has whole seconds.
+            // As an attribute of a cookie, the time has whole seconds.
             let max_age = form.within::<Duration>(node, "maxAge", times, expected);
             if let (Some(age), Some(node)) = (max_age, node.get("maxAge"))
                 && age.subsec_nanos() > 0
@@ -300,7 +300,7 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)
 }
 
-/// Reports rules that never serve, and redirects that lead to themselves.
+/// Reports rules that never match, and redirects that lead to themselves.
 pub(super) fn check_all<'d>(
     form: &Form<'_, 'd>,
     nodes: &RuleNodes<'d>,
@@ -328,7 +328,7 @@ pub(super) fn check_all<'d>(
     }
 }
 
-/// Equal for two rules of which only the first serves requests.
+/// Returns a key that is equal for two rules of which only the first is ever used.
 fn what_it_serves(rule: &Rule) -> (String, String, PathKind) {
     let host = rule.host.as_deref().unwrap_or_default().to_ascii_lowercase();
     let (path, kind) = match &rule.path {
@@ -339,7 +339,7 @@ fn what_it_serves(rule: &Rule) -> (String, String, PathKind) {
     (host, path.to_owned(), kind)
 }
 
-/// Whether a client that follows the redirect of a rule is served by this rule.
+/// Returns whether a client that follows the redirect of a rule comes to this rule again.
 fn leads_to_itself(rules: &[Rule], at: usize, of_listener: &OfListener<'_>) -> bool {
     let rule = &rules[at];
     let (Some(to), Some(protocol)) = (&rule.redirect, of_listener.protocol) else { return false };
@@ -350,7 +350,7 @@ fn leads_to_itself(rules: &[Rule], at: usize, of_listener: &OfListener<'_>) -> b
     let host = to.host.as_deref().unwrap_or(&asked);
     match (&to.path, to.host.is_some()) {
         (Some(path), _) => position(rules, host, path) == Some(at),
-        // The path stays, so the same rule serves it where the host does.
+        // The path stays the same, so without another host the same rule matches.
         (None, false) => true,
         (None, true) => {
             let path = rule.path.as_ref().map_or("/", |(path, _)| path);

@@ -1,4 +1,4 @@
-//! The settings of a listener that decisions do not depend on.
+//! Reads the settings of a listener that do not affect its decisions.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub(super) const FIELDS: [&str; 11] = [
 const SHORTEST: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Reads the settings of a listener; not those of its rules.
+/// Reads the settings of a listener, without those of its rules.
 pub(super) fn read<'d>(
     form: &Form<'_, 'd>,
     node: &'d Node<'d>,

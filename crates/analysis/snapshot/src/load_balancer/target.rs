@@ -1,4 +1,4 @@
-//! Targets of a rule.
+//! Reads the targets of a rule.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -70,12 +70,13 @@ fn read<'d>(form: &Form<'_, 'd>, node: &'d Node<'d>) -> Option<Target> {
     Some(Target { address: own_form(form, address?), weight: weight.unwrap_or(10), kind })
 }
 
-/// An address as people's documents are compared; what a program derived stays as it is.
+/// Returns an address in its canonical form. In derived documents the address stays as it is.
 fn own_form(form: &Form<'_, '_>, address: SocketAddr) -> SocketAddr {
     if form.is_derived() { address } else { canonical(address) }
 }
 
-/// Why a listener cannot reach, or probe, a target with this address.
+/// Returns why a listener cannot reach or probe a target with this address. Returns `None` if it
+/// can.
 fn wrong_family(target: IpAddr, of_listener: &OfListener<'_>) -> Option<String> {
     let (vip, protocol) = (of_listener.around.vip?, of_listener.protocol?);
     let family = Family::of(target);

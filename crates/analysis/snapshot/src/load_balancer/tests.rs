@@ -1,4 +1,4 @@
-//! The file of `uturn lb run`: what people write, every fault with its place, and back.
+//! Tests the file of `uturn lb run`: valid documents, every fault with its place, and writing.
 
 mod faults;
 mod over_http;
@@ -61,7 +61,7 @@ fn the_smallest_file() {
     assert!(!served.derived);
 }
 
-/// Every field at least once.
+/// A configuration with each field at least once.
 const EVERYTHING: &str = r#"
 apiVersion: uturn.dev/v1alpha1
 kind: DataPlane
@@ -210,7 +210,7 @@ fn every_field_is_read() {
     assert_eq!(served.listeners[1].rules[0].probe, Some(probe));
 }
 
-/// Without the places where security groups are written.
+/// Removes the places of security groups from a configuration.
 fn without_places(mut config: Config) -> Config {
     for group in &mut config.security_groups {
         group.origin = Origin::SUPPOSED;

@@ -1,4 +1,4 @@
-//! Single values of these documents.
+//! Parses single values of the data plane's documents.
 
 use std::path::{Path, PathBuf};
 
@@ -19,14 +19,14 @@ impl FromNode for Source {
     fn from_node(node: &Node<'_>) -> Result<Self, String> {
         match node.as_str() {
             Some("kept") => Ok(Self::Kept),
-            // Not truncated to its network, so that it reads back as written.
+            // The range is not truncated to its network, so that it reads back as written.
             Some(text) => text.parse::<IpNet>().map(Self::Replaced).map_err(|_| String::new()),
             None => Err(String::new()),
         }
     }
 }
 
-/// Reads where probes come from: a word, a range, or a range for each family.
+/// Reads the source of probes: a word, a range, or a range for each family.
 pub(super) fn probe_source<'d>(form: &Form<'_, 'd>, node: &'d Node<'d>) -> Option<ProbeSource> {
     if matches!(node.value, Value::Map(_)) {
         form.only(node, &["v4", "v6"]);
@@ -141,7 +141,7 @@ fn from_hex(digits: &str) -> Option<Vec<u8>> {
     pairs.collect()
 }
 
-/// A path of the machine, where it is relative as seen from the folder of the file that names it.
+/// Returns a path on this machine. A relative path starts at the folder of the file that names it.
 pub(super) fn beside(file: &str, path: &Path) -> PathBuf {
     match Path::new(file).parent() {
         Some(folder) => folder.join(path),
@@ -149,8 +149,8 @@ pub(super) fn beside(file: &str, path: &Path) -> PathBuf {
     }
 }
 
-/// Reports control characters, of which a line's end would end more than the line. No document may have
-/// them, whoever wrote it.
+/// Reports control characters, and returns whether there are any: a line break would end more than
+/// the line. They are refused in derived documents too.
 pub(super) fn has_controls(form: &Form<'_, '_>, node: &Node<'_>, text: &str) -> bool {
     let has_controls = text.chars().any(char::is_control);
     if has_controls {
@@ -160,7 +160,7 @@ pub(super) fn has_controls(form: &Form<'_, '_>, node: &Node<'_>, text: &str) -> 
     has_controls
 }
 
-/// Reports what no request can ask for. `has_query` says whether the path may have one.
+/// Reports a path that no request can have. `has_query` states whether the path may have a query.
 pub(super) fn check_path(form: &Form<'_, '_>, node: &Node<'_>, path: &str, has_query: bool) {
     let found = node.describe();
     if !path.starts_with('/') {
@@ -172,7 +172,7 @@ pub(super) fn check_path(form: &Form<'_, '_>, node: &Node<'_>, path: &str, has_q
     }
 }
 
-/// Reports what is no name of a machine.
+/// Reports a text that is not the name of a machine.
 pub(super) fn check_name(form: &Form<'_, '_>, node: &Node<'_>, name: &str) {
     if !is_name(name) {
         let found = node.describe();
@@ -188,7 +188,7 @@ fn is_name(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_label)
 }
 
-/// Reports what no client can ask for.
+/// Reports a host that no client can ask for.
 pub(super) fn check_host(form: &Form<'_, '_>, node: &Node<'_>, host: &str) {
     if is_pattern(host) {
         if let Err(why) = Pattern::host(host) {

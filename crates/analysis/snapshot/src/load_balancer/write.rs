@@ -1,4 +1,4 @@
-//! Writes load balancers as documents, in JSON, which is YAML too.
+//! Writes load balancers as documents in JSON, which is YAML too.
 
 mod process;
 mod rule;
@@ -21,8 +21,8 @@ pub fn write_load_balancers(balancers: &[LoadBalancer]) -> String {
     text(&list(config.load_balancers.iter().map(document).collect()))
 }
 
-/// Writes what a data plane serves as one `List`, which [`super::read_lb_config`] reads back
-/// equal, but for the places where security groups are written.
+/// Writes the configuration of a data plane as one `List`, which [`super::read_lb_config`] reads
+/// back equal, except for the places of security groups.
 pub fn write_lb_config(config: &Config) -> String {
     text(&LbFile::from(config))
 }
@@ -51,7 +51,8 @@ fn text(file: &LbFile) -> String {
     String::from_utf8(bytes).expect("it is written from texts")
 }
 
-/// Compact JSON that a YAML reader takes too: YAML allows fewer characters unescaped.
+/// A formatter of compact JSON that YAML readers accept too: YAML allows fewer characters
+/// unescaped.
 struct YamlToo;
 
 impl Formatter for YamlToo {
@@ -74,7 +75,7 @@ impl Formatter for YamlToo {
     }
 }
 
-/// A time with the unit that has no fraction.
+/// Returns a time in the largest unit that needs no fraction.
 fn time(time: Duration) -> Time {
     Time(match (time.subsec_nanos(), time.subsec_nanos() % 1_000_000) {
         (0, _) => format!("{}s", time.as_secs()),
@@ -129,12 +130,12 @@ fn listener(
         rules: rule_settings,
     } = settings;
     let protocol = *protocol;
-    // Only a program states what listeners of other protocols have.
+    // Only derived documents state fields that belong to listeners of other protocols.
     let is_layer_7 = is_derived || matches!(protocol, Http | Https);
     let connects =
         is_derived || matches!(protocol, Http | Https | TcpSsl) || profile.ends_connections;
     let is_udp = protocol == Udp;
-    // The probe of rules that say nothing of their own is one connection or echo request.
+    // Rules without a probe of their own are checked with a connection or an echo request.
     let rules = rules.iter().zip(rule_settings).map(|(rule, settings)| {
         let has_checks = profile.health_check.is_some();
         rule::rule(rule, settings, protocol, is_derived || is_layer_7, has_checks)
@@ -206,8 +207,8 @@ fn fields(profile: &lb::Profile, connects: bool, is_layer_7: bool) -> wire::Prof
     use lb::PathNormalization::{Merge, Off, Reject};
     let lb::Profile {
         name: _,
-        // What no file sets: packets are sent to the target with one source, settings name a
-        // PROXY header, and security groups say who is let in.
+        // Fields that no file sets: packets are sent to the target with one source, the settings
+        // have the PROXY header, and security groups decide who is let in.
         delivery: _,
         proxy_header: _,
         hairpin_source: _,
@@ -265,7 +266,7 @@ fn fields(profile: &lb::Profile, connects: bool, is_layer_7: bool) -> wire::Prof
 }
 
 fn health_check(check: &lb::HealthCheck) -> wire::HealthCheck {
-    // A file's probes ask at the target itself.
+    // With a file, health checks always ask the target itself.
     let lb::HealthCheck { source, interval, timeout, rise, fall, question: _, keeps_address: _ } =
         check;
     wire::HealthCheck {
@@ -295,7 +296,7 @@ fn probe_source(source: lb::ProbeSource) -> wire::ProbeFrom {
     }))
 }
 
-/// What a rule's health checks ask.
+/// Returns the probe of a rule.
 fn probe(settings: &RuleSettings, protocol: lb::ListenerProtocol) -> wire::Probe {
     match &settings.probe {
         None if protocol == lb::ListenerProtocol::Udp => {

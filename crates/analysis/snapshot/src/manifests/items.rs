@@ -1,10 +1,10 @@
-//! The items of a List, found by its brackets or its indentation alone: a List of a large cluster as a
-//! tree takes many times the memory of its text.
+//! Finds the items of a List by its brackets or its indentation alone, because a tree of a large
+//! cluster's List takes many times the memory of its text.
 
 use std::ops::Range;
 
-/// The range of each item of a document that is a List. In YAML an item begins with its dash. `None` if
-/// the document is something else, or is not written as kubectl writes it.
+/// Returns the range of each item of a document that is a List. In YAML an item begins with its
+/// dash. Returns `None` if the document is not a List, or is not written as kubectl writes it.
 pub(super) fn of_list(text: &str) -> Option<Vec<Range<usize>>> {
     if text.trim_start().starts_with('{') { in_json(text) } else { in_yaml(text) }
 }
@@ -29,7 +29,7 @@ fn in_yaml(text: &str) -> Option<Vec<Range<usize>>> {
                     "items" if items.is_none() && value.trim().is_empty() => {
                         items = Some(Vec::new());
                     }
-                    // The last of them would count.
+                    // A repeated key is left to the parser, which uses the last.
                     "kind" | "items" => return None,
                     _ => {}
                 }
@@ -53,7 +53,7 @@ fn in_json(text: &str) -> Option<Vec<Range<usize>>> {
         match key {
             "kind" if kind.is_none() => kind = Some(scan.string()?),
             "items" if items.is_none() => items = Some(scan.objects()?),
-            // The last of them would count.
+            // A repeated key is left to the parser, which uses the last.
             "kind" | "items" => return None,
             _ => {
                 let _value = scan.value()?;
@@ -82,7 +82,7 @@ impl<'t> Scan<'t> {
         Some(rest[blank])
     }
 
-    /// The next byte that is not blank.
+    /// Takes the next byte that is not blank.
     fn next(&mut self) -> Option<u8> {
         let byte = self.skip_blank()?;
         self.at += 1;
@@ -93,7 +93,7 @@ impl<'t> Scan<'t> {
         (self.next()? == wanted).then_some(())
     }
 
-    /// A text without escapes.
+    /// Takes a text without escapes.
     fn string(&mut self) -> Option<&'t str> {
         self.pass(b'"')?;
         let from = self.at;
@@ -102,7 +102,7 @@ impl<'t> Scan<'t> {
         (!text.contains('\\')).then_some(text)
     }
 
-    /// Goes behind the quote that ends a text.
+    /// Moves behind the quote that ends a text.
     fn end_of_string(&mut self) -> Option<()> {
         let bytes = self.text.as_bytes();
         loop {
@@ -116,7 +116,7 @@ impl<'t> Scan<'t> {
         }
     }
 
-    /// The range of a value, whatever it is.
+    /// Takes a value of any kind, and returns its range.
     fn value(&mut self) -> Option<Range<usize>> {
         self.skip_blank()?;
         let start = self.at;
@@ -140,9 +140,9 @@ impl<'t> Scan<'t> {
                     self.at = next + 1;
                 }
                 b',' if depth > 0 => self.at = next + 1,
-                // A comment or a text of YAML.
+                // A comment or a single-quoted text of YAML is here.
                 b'#' | b'\'' => return None,
-                // What is around the value goes on.
+                // A comma or bracket that ends the value is here.
                 _ => self.at = next,
             }
             if depth == 0 {
@@ -151,7 +151,7 @@ impl<'t> Scan<'t> {
         }
     }
 
-    /// The ranges of the objects of a list.
+    /// Takes a list of objects, and returns their ranges.
     fn objects(&mut self) -> Option<Vec<Range<usize>>> {
         self.pass(b'[')?;
         let mut all = Vec::new();

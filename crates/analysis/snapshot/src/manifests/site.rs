@@ -1,4 +1,4 @@
-//! Where an object is in the texts: the file, the document in it, and the path in the document.
+//! Finds an object in the texts: its file, the document in the file, and the path in the document.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,29 +9,30 @@ use super::{Manifests, items};
 use crate::document::{self, Keep, Value};
 use crate::edit::At;
 
-/// Where an object stands: source, document and the way to it. An item of a List is a document of its own.
+/// The place of an object: source, document, and the path in the document. An item of a List is a
+/// document of its own.
 pub(super) struct Site {
     pub(super) source: usize,
     pub(super) document: Range<usize>,
-    /// Whether the document begins with the dash of an item.
+    /// Whether the document begins with the dash of a list item.
     is_dashed: bool,
     pub(super) path: Vec<At>,
 }
 
-/// What is looked for.
+/// The object or Scenario that is sought.
 pub(super) enum Wanted<'w> {
     Object(&'w ObjectRef),
     Scenario(&'w str),
 }
 
 impl Manifests {
-    /// The document at a site. An item of a list has a blank in place of its dash.
+    /// Returns the document at a site. A list item has a blank in place of its dash.
     pub(super) fn document(&self, site: &Site) -> Cow<'_, str> {
         let text = &self.sources[site.source].text[site.document.clone()];
         if site.is_dashed { without_dash(text) } else { Cow::Borrowed(text) }
     }
 
-    /// Puts another document in the place of the one at a site.
+    /// Replaces the document at a site.
     pub(super) fn replace(&mut self, site: Site, document: &str) {
         let text = &mut self.sources[site.source].text;
         match document.strip_prefix(' ').filter(|_| site.is_dashed) {
@@ -40,7 +41,7 @@ impl Manifests {
         }
     }
 
-    /// Where an object stands.
+    /// Finds an object in the texts.
     pub(super) fn site(&self, object: &ObjectRef) -> Option<Site> {
         self.site_of(&Wanted::Object(object))
     }
@@ -64,7 +65,7 @@ impl Manifests {
                 let mut reads_whole = items.is_none();
                 for item in items.into_iter().flatten() {
                     let own = &text[item.clone()];
-                    // It may have references to other items, which have the name.
+                    // The item may have references to other items, which have the name.
                     if !own.contains(wanted) {
                         reads_whole |= own.contains('*');
                         continue;
@@ -86,7 +87,7 @@ impl Manifests {
         None
     }
 
-    /// The way to an object in a text, and whether all of the text could be read.
+    /// Returns the path of an object in a text, and whether all of the text could be read.
     fn way_in(&self, text: &str, what: &Wanted<'_>) -> (Option<Vec<At>>, bool) {
         let (mut path, mut is_readable) = (None, true);
         document::read(text, Keep::All, &mut |root| {
@@ -99,7 +100,7 @@ impl Manifests {
         (path, is_readable)
     }
 
-    /// The way to an object within a document.
+    /// Returns the path of an object within a document.
     fn within(
         &self,
         node: &document::Node<'_>,
@@ -153,7 +154,7 @@ impl Manifests {
     }
 }
 
-/// An item of a list in YAML as a document: the rest stays in its columns.
+/// Returns a YAML list item as a document: the rest stays in its columns.
 fn without_dash(text: &str) -> Cow<'_, str> {
     Cow::Owned([" ", &text[1..]].concat())
 }
@@ -229,7 +230,7 @@ metadata:
 }
 "#;
 
-    /// Items are edited alone as they would be within their List.
+    /// Editing an item as a document of its own has the same result as editing it within its List.
     #[test]
     fn an_item_of_a_list_is_edited_in_its_place() {
         let compact: String = PRETTY.split_whitespace().collect();

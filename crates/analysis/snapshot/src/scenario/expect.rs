@@ -11,8 +11,8 @@ use super::{Alive, ExpectedFlow, ExpectedProbes, share};
 use crate::decode::{Doc, FromNode};
 use crate::document::{Node, Value};
 
-/// Reads the flows of a case. Faults common to all cases go to `doc`, faults of one case to
-/// `each`.
+/// Reads the flows of a case. Faults that all cases share are reported to `doc`, faults of one case
+/// to `each`.
 pub(super) fn flows<'d>(
     doc: &Doc<'d>,
     each: &Doc<'d>,
@@ -70,7 +70,8 @@ fn to<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<Destination> {
 
 type Expected = (Vec<(Outcome, Share)>, Option<Vec<Mechanism>>);
 
-/// The first expectation that applies. All of them are read to report their faults.
+/// Returns the first expectation that applies. All of them are read so that their faults are
+/// reported.
 fn expected<'d>(doc: &Doc<'d>, each: &Doc<'d>, node: &'d Node<'d>, size: Size) -> Option<Expected> {
     let mut first: Option<Option<Expected>> = None;
     for item in doc.maps(node, "expect") {
@@ -92,7 +93,7 @@ fn expected<'d>(doc: &Doc<'d>, each: &Doc<'d>, node: &'d Node<'d>, size: Size) -
     }
 }
 
-/// What distinguishes the cases.
+/// The size and mode that distinguish the cases.
 #[derive(Clone, Copy)]
 pub(super) struct Size {
     pub(super) nodes: usize,
@@ -100,7 +101,7 @@ pub(super) struct Size {
 }
 
 impl Size {
-    /// Whether an expectation's `when` applies to this case.
+    /// Returns whether an expectation's `when` applies to this case.
     fn fits<'d>(self, doc: &Doc<'d>, node: &'d Node<'d>) -> bool {
         let Some(when) = doc.map(node, "when") else { return true };
         doc.only(when, &["nodes", "mode"]);
@@ -109,8 +110,8 @@ impl Size {
 }
 
 impl Size {
-    /// The fault if no expectation applies to this case. It names the mode if an expectation
-    /// depends on it.
+    /// Returns the message that no expectation applies to this case. It names the mode if an
+    /// expectation depends on it.
     fn fits_none<'d>(self, doc: &Doc<'d>, node: &'d Node<'d>) -> String {
         let modes_matter = doc
             .maps(node, "expect")
@@ -121,7 +122,7 @@ impl Size {
     }
 }
 
-/// Whether a field is left out, or is this value, or a list that has it.
+/// Returns whether a field is left out, has this value, or is a list that contains it.
 fn one_of_these<'d, T: FromNode + PartialEq>(
     doc: &Doc<'d>,
     when: &'d Node<'d>,
@@ -135,7 +136,7 @@ fn one_of_these<'d, T: FromNode + PartialEq>(
     }
 }
 
-/// The expected results of health checks, for each listener.
+/// Reads the expected results of health checks, for each listener.
 pub(super) fn probes<'d>(
     doc: &Doc<'d>,
     each: &Doc<'d>,

@@ -1,4 +1,4 @@
-//! Nodes and pods of a scenario, by its shape.
+//! Makes the nodes and pods of a scenario from its shape.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -12,14 +12,14 @@ use crate::decode::value::one_of;
 use crate::decode::{Doc, FromNode};
 use crate::document::Node;
 
-/// What a scenario's cluster looks like.
+/// The network, backends and clients of a scenario's cluster.
 pub(super) struct Shape {
     pub(super) network: NetworkMode,
     backends: Where,
     clients: Clients,
 }
 
-/// On which nodes.
+/// The nodes on which pods are placed.
 #[derive(Clone, Copy)]
 enum Where {
     First,
@@ -52,7 +52,7 @@ impl Shape {
         shape
     }
 
-    /// The range that pods are in.
+    /// Returns the range of the pods' addresses.
     pub(super) fn pods(&self) -> &'static str {
         match self.network {
             NetworkMode::GlobalRouter | NetworkMode::Routed => "10.1.0.0/16",
@@ -60,7 +60,8 @@ impl Shape {
         }
     }
 
-    /// Adds the nodes and pods. What stands among the scenario's objects stays as it is.
+    /// Adds the nodes and pods. Nodes and pods that are among the scenario's objects are kept as
+    /// they are.
     pub(super) fn build(&self, nodes: usize, origin: &Origin, objects: &mut Objects) {
         for number in 1..=nodes {
             let name = node_name(number);
@@ -86,7 +87,7 @@ impl Shape {
         match self.network {
             NetworkMode::GlobalRouter => Ipv4Addr::new(10, 1, low(node), host),
             NetworkMode::VpcCni => Ipv4Addr::new(10, 0, low(node), host),
-            // Not of the node's range.
+            // The address is outside of the node's range.
             NetworkMode::Routed => Ipv4Addr::new(10, 1, low(node + 100), host),
         }
         .into()
@@ -134,7 +135,7 @@ impl Shape {
         });
     }
 
-    /// The clients that `clients` stands for.
+    /// Returns the clients that the word `clients` means in a flow.
     pub(super) fn clients(&self, nodes: usize) -> Vec<Client> {
         match self.clients {
             Clients::Host => (1..=nodes).map(|number| Client::Node(node_name(number))).collect(),
@@ -154,7 +155,7 @@ fn on(place: Where, nodes: usize) -> std::ops::Range<usize> {
     }
 }
 
-/// The last byte of an address; no case has as many nodes as would overflow it.
+/// Returns a number as the last byte of an address; no case has so many nodes that it overflows.
 fn low(number: usize) -> u8 {
     u8::try_from(number).unwrap_or(u8::MAX)
 }

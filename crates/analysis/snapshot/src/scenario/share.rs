@@ -1,6 +1,6 @@
-//! Shares: numbers and small formulas over N, the number of nodes.
+//! Evaluates shares: numbers and small formulas over N, the number of nodes.
 
-/// The value of a formula such as `1/N`, `(N-1)/N` or `0.25`.
+/// Returns the value of a formula such as `1/N`, `(N-1)/N` or `0.25`. `None` if it is invalid.
 pub(super) fn value(text: &str, nodes: usize) -> Option<f64> {
     let mut formula = Formula { rest: text.as_bytes(), nodes: nodes as f64, depth: 0 };
     let value = formula.sum()?;

@@ -1,18 +1,18 @@
-//! Texts in UTF-16, as some shells write them: like kubectl, they are recognised by the mark at their
-//! beginning.
+//! Decodes texts in UTF-16, which some shells write. As with kubectl, the byte order mark at the
+//! beginning identifies them.
 
-/// The byte order mark, little end first.
+/// The byte order mark of little-endian UTF-16.
 const LITTLE: [u8; 2] = [0xff, 0xfe];
-/// The byte order mark, big end first.
+/// The byte order mark of big-endian UTF-16.
 const BIG: [u8; 2] = [0xfe, 0xff];
 
-/// Whether a file says that it is UTF-16.
+/// Returns whether a file begins with a byte order mark of UTF-16.
 pub(super) fn is_utf16(bytes: &[u8]) -> bool {
     bytes.starts_with(&LITTLE) || bytes.starts_with(&BIG)
 }
 
-/// A file in UTF-8: of one in UTF-16 its text, without the mark, else the file as it is. Fails with the
-/// offset of what is not UTF-16.
+/// Returns a file in UTF-8: a file in UTF-16 is converted without its byte order mark, any other
+/// file is returned as it is. Fails with the offset of the first unit that is not UTF-16.
 pub(super) fn to_utf8(bytes: Vec<u8>) -> Result<Vec<u8>, usize> {
     if !is_utf16(&bytes) {
         return Ok(bytes);

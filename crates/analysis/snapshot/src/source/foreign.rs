@@ -1,12 +1,12 @@
-//! Folders that tools fill with other projects, and those with the data of tests: what is in them is
-//! not what the project applies.
+//! Recognises folders that tools fill with other projects, and those with the data of tests: their
+//! files are not what the project applies.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::is_manifest;
 
-/// What stands in a folder, as far as it tells what the folders in it are.
+/// The files of a folder that tell the purpose of the folders beside them.
 pub(super) struct Siblings {
     go: bool,
     npm: bool,
@@ -25,13 +25,13 @@ impl Siblings {
         }
     }
 
-    /// Whether a folder beside them is not the project's own, or has what its tests read.
+    /// Returns whether a folder beside these files is not the project's own, or has data of tests.
     pub(super) fn make_foreign(&self, path: &Path) -> bool {
         let is_foreign = match path.file_name().and_then(OsStr::to_str) {
             Some(".git" | ".hg" | ".svn") => true,
             Some("node_modules") => self.npm,
             Some("vendor") => self.go || self.composer || has_modules(path),
-            // The go tool passes over folders of this name.
+            // The go tool ignores folders of this name.
             Some("testdata") => self.go,
             _ => false,
         };
@@ -39,13 +39,13 @@ impl Siblings {
     }
 }
 
-/// Whether a folder has modules of Go, which are named by where they come from.
+/// Returns whether a folder has Go modules, which are named after their origin.
 fn has_modules(folder: &Path) -> bool {
     let hosts = ["github.com", "k8s.io", "golang.org"].into_iter();
     folder.join("modules.txt").is_file() || hosts.into_iter().any(|host| folder.join(host).is_dir())
 }
 
-/// How many manifests a folder has, without those that links lead to.
+/// Returns the number of manifests in a folder, without following links.
 pub(super) fn manifests(folder: &Path) -> usize {
     let mut open = vec![folder.to_owned()];
     let mut count = 0;

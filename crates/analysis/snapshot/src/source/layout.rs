@@ -13,12 +13,12 @@ use crate::document::{self, Keep, Node, Value};
 use crate::fault::{Fault, Note, Twice};
 use crate::whole_file;
 
-/// The files that are no manifests.
+/// The files that are not manifests.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OtherFiles {
-    /// Files that hold no object of a cluster, by what they are.
+    /// Files that have no object of a cluster, by the reason.
     pub(crate) left_out: BTreeMap<&'static str, Vec<Text>>,
-    /// Files that were found in a folder, not named.
+    /// Files that were found in a folder rather than named by the user.
     pub(crate) of_folders: HashSet<Text>,
     kustomizations: Vec<Kustomization>,
     charts: Vec<PathBuf>,
@@ -27,15 +27,15 @@ pub(crate) struct OtherFiles {
 #[derive(Clone, Debug)]
 struct Kustomization {
     folder: PathBuf,
-    /// Whether it changes its resources.
+    /// Whether the kustomization changes its resources.
     changes: bool,
-    /// Files that are patches or the like.
+    /// Files that the kustomization uses as patches or the like.
     parts: Vec<PathBuf>,
-    /// Manifests that it is made of.
+    /// Manifests that the kustomization includes.
     resources: Vec<PathBuf>,
 }
 
-/// Why files of a folder have no objects.
+/// The reasons why files of a folder have no objects.
 pub(crate) const TEMPLATE: &str = "templates that are not filled in";
 const PART: &str = "files that kustomizations make patches or maps of";
 const FOREIGN: &str =
@@ -43,30 +43,30 @@ const FOREIGN: &str =
 const FAULTY: &str = "files with errors";
 const OTHER: &str = "files that cannot be read and name no apiVersion";
 
-/// How many bytes a kustomization has at most.
+/// The maximum size of a kustomization, in bytes.
 const MAX_KUSTOMIZATION: u64 = 16 << 20;
 
 const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
-/// Fields of a kustomization that name manifests, or say what it is.
+/// The fields of a kustomization that name manifests, or its own kind and name.
 const PLAIN: [&str; 7] =
     ["apiVersion", "kind", "metadata", "resources", "bases", "components", "sortOptions"];
 
 impl OtherFiles {
-    /// Looks at a folder that is being read.
+    /// Records a chart or kustomization in a folder that is being read.
     pub(super) fn look_at(&mut self, folder: &Path) {
         if folder.join("Chart.yaml").is_file() {
             self.charts.push(folder.to_owned());
         }
         let found = KUSTOMIZATIONS.iter().map(|name| folder.join(name)).find(|path| path.is_file());
-        // It names files; of a longer one nothing is taken.
+        // A kustomization only names files; one that is too long is ignored.
         let text = found.and_then(|path| whole_file::text_of(&path, MAX_KUSTOMIZATION).ok());
         if let Some(text) = text {
             self.kustomizations.push(Kustomization::read(folder, &text));
         }
     }
 
-    /// Notes that so many manifests of a folder are not read.
+    /// Records that this many manifests of a folder are not read.
     pub(super) fn leave_folder_out(&mut self, folder: &Path, manifests: usize) {
         if manifests > 0 {
             let names = std::iter::repeat_n(name(folder), manifests);
@@ -74,7 +74,7 @@ impl OtherFiles {
         }
     }
 
-    /// Merges with another.
+    /// Merges the files of another.
     pub(crate) fn add(&mut self, other: Self) {
         for (why, files) in other.left_out {
             self.left_out.entry(why).or_default().extend(files);
@@ -84,7 +84,7 @@ impl OtherFiles {
         self.charts.extend(other.charts);
     }
 
-    /// Notes that a file was found in a folder, not named.
+    /// Records that a file was found in a folder rather than named by the user.
     pub(crate) fn note_of_folder(&mut self, source: &Source) {
         self.of_folders.insert(source.name.clone());
     }
@@ -118,9 +118,9 @@ impl OtherFiles {
         }
     }
 
-    /// Removes files of folders that have faults: those of other tools' files should not keep the
-    /// rest from being read. Returns false where a fault is anywhere else: in a file that the user
-    /// names, in Facts, or in what several files are together.
+    /// Removes files of folders that have faults: faults in files of other tools should not prevent
+    /// the rest from being read. Returns `false` if there are other faults: in a file that the user
+    /// names, in Facts, or in several files together.
     pub(crate) fn leave_faulty_out(&mut self, faults: &[Fault], sources: &mut Vec<Source>) -> bool {
         let files: Option<HashSet<&str>> = faults.iter().map(|fault| fault.origin.path()).collect();
         let Some(files) = files.filter(|files| !files.is_empty()) else { return false };
@@ -139,7 +139,7 @@ impl OtherFiles {
         are_all
     }
 
-    /// Reports objects that only exist after rendering.
+    /// Returns notes on objects that only exist after rendering.
     pub(crate) fn notes(&self) -> Vec<Note> {
         let changing: Vec<&Kustomization> =
             self.kustomizations.iter().filter(|each| each.changes).collect();
@@ -164,8 +164,8 @@ impl OtherFiles {
         kustomizations.into_iter().chain(charts).collect()
     }
 
-    /// The fault if charts or kustomizations are the reason why there are no objects. `at_all`
-    /// means that there are not even objects that uturn ignores.
+    /// Returns the fault if charts or kustomizations are the reason why there are no objects.
+    /// `at_all` means that there are not even objects that uturn ignores.
     pub(crate) fn nothing(&self, at_all: bool) -> Option<Fault> {
         let have = |what| at_all || self.left_out.contains_key(what);
         if let Some(chart) = self.charts.first().filter(|_| have(TEMPLATE)) {
@@ -220,7 +220,7 @@ fn helm(chart: &Path) -> String {
     Command::new("helm template").path(chart).words("| uturn scan -f -").to_string()
 }
 
-/// What a file of a folder is, if it is no manifest.
+/// Returns why a file of a folder has no objects, or `None` if it is a manifest.
 fn what_else(text: &str, of_chart: bool) -> Option<&'static str> {
     let is_template = text.contains("{{") || text.contains("{%");
     if is_template && of_chart {

@@ -1,5 +1,5 @@
-//! Lists of what this cloud has none of: target groups, exclusive clusters, and targets in other
-//! networks.
+//! Lists of resources that this cloud never has: target groups, exclusive clusters, and targets in
+//! other networks.
 
 use super::page::Page;
 use crate::api::clb::{
@@ -13,10 +13,10 @@ use crate::wire::error::{ApiError, ErrorCode};
 
 /// The code for numbers outside their ranges.
 const RANGE: ErrorCode = ErrorCode::InvalidParameterValue;
-/// How many there are.
+/// The total number of resources in an answer.
 const NONE: Option<u64> = Some(0);
 
-/// `DescribeTargetGroups`.
+/// `DescribeTargetGroups`: lists no target groups.
 pub(super) fn target_groups(
     _: &mut Transaction<'_>,
     request: &DescribeTargetGroupsRequest,
@@ -25,7 +25,7 @@ pub(super) fn target_groups(
     Ok(DescribeTargetGroupsResponse { total_count: NONE, target_group_set: Some(Vec::new()) })
 }
 
-/// `DescribeTargetGroupList`.
+/// `DescribeTargetGroupList`: lists no target groups.
 pub(super) fn target_group_list(
     _: &mut Transaction<'_>,
     request: &DescribeTargetGroupListRequest,
@@ -34,7 +34,7 @@ pub(super) fn target_group_list(
     Ok(DescribeTargetGroupListResponse { total_count: NONE, target_group_set: Some(Vec::new()) })
 }
 
-/// `DescribeExclusiveClusters`.
+/// `DescribeExclusiveClusters`: lists no clusters.
 pub(super) fn exclusive_clusters(
     _: &mut Transaction<'_>,
     request: &DescribeExclusiveClustersRequest,
@@ -43,7 +43,7 @@ pub(super) fn exclusive_clusters(
     Ok(DescribeExclusiveClustersResponse { cluster_set: Some(Vec::new()), total_count: NONE })
 }
 
-/// `DescribeClusterResources`.
+/// `DescribeClusterResources`: lists no resources.
 pub(super) fn cluster_resources(
     _: &mut Transaction<'_>,
     request: &DescribeClusterResourcesRequest,
@@ -55,7 +55,7 @@ pub(super) fn cluster_resources(
     })
 }
 
-/// `DescribeCrossTargets`.
+/// `DescribeCrossTargets`: lists no targets.
 pub(super) fn cross_targets(
     _: &mut Transaction<'_>,
     request: &DescribeCrossTargetsRequest,

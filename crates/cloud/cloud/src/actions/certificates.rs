@@ -1,4 +1,5 @@
-//! Certificates: read from requests, by id or with their content, replaced, and looked up.
+//! Certificates: reads them from requests, by id or with their content, replaces them, and finds
+//! their users.
 
 pub(super) mod input;
 pub(super) mod replace;

@@ -43,7 +43,7 @@ pub(super) fn count<T>(
     Err(ApiError::new(ErrorCode::ValueLength, message))
 }
 
-/// Refuses a number outside a range. `code` differs between actions: few of them have
+/// Refuses a number out of range. `code` differs between actions: few of them have
 /// `InvalidParameterValue.Range`.
 pub(super) fn range(
     parameter: &str,
@@ -62,14 +62,14 @@ pub(super) fn range(
     Err(ApiError::new(code, message))
 }
 
-/// A port, or the error for a number that is none.
+/// Returns the port, or the error for a number that is not a port.
 pub(super) fn port(parameter: &str, value: i64) -> Result<u16, ApiError> {
     u16::try_from(value).ok().filter(|port| *port > 0).ok_or_else(|| {
         value_error(format!("the parameter `{parameter}` is {value}, not a port (1 to 65535)"))
     })
 }
 
-/// Whether a switch is on, or the error for a number that is neither 0 nor 1.
+/// Returns whether a switch is on, or the error for a number that is neither 0 nor 1.
 pub(super) fn switch(parameter: &str, value: i64) -> Result<bool, ApiError> {
     range(parameter, value, 0..=1, ErrorCode::InvalidParameterValue)?;
     Ok(value == 1)
@@ -95,24 +95,26 @@ pub(super) fn name(parameter: &str, text: &str) -> Result<(), ApiError> {
     Err(ApiError::new(ErrorCode::FormatError, message))
 }
 
-/// The text, if there is one: clients send empty texts for parameters they leave out.
+/// Returns the text unless it is empty: clients send empty texts for parameters that they leave
+/// out.
 pub(super) fn given(text: Option<&String>) -> Option<&str> {
     text.map(String::as_str).filter(|text| !text.is_empty())
 }
 
-/// The error for a parameter that is needed and absent, in the actions that have
+/// Returns the error for a required parameter that is absent, in the actions that have
 /// `MissingParameter`.
 pub(super) fn missing(parameter: &str) -> ApiError {
     let message = format!("the parameter `{parameter}` is missing");
     ApiError::new(ErrorCode::MissingParameter, message)
 }
 
-/// The error for parameters that do not go together.
+/// Returns the error for parameters that exclude each other.
 pub(super) fn parameter_error(message: impl Into<String>) -> ApiError {
     ApiError::new(ErrorCode::InvalidParameter, message)
 }
 
-/// The name of a cookie: letters, digits and some signs, as it stands in a header.
+/// Returns the name of a cookie, which consists of letters, digits and the signs that a header
+/// allows.
 pub(super) fn cookie(text: &str) -> Result<String, ApiError> {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if text.len() <= 100 && text.bytes().all(is_allowed) {
@@ -121,23 +123,23 @@ pub(super) fn cookie(text: &str) -> Result<String, ApiError> {
     Err(value_error("the parameter `CookieName` is not the name of a cookie"))
 }
 
-/// The error for a value that is not allowed.
+/// Returns the error for a value that is not allowed.
 pub(super) fn value_error(message: impl Into<String>) -> ApiError {
     ApiError::new(ErrorCode::InvalidParameterValue, message)
 }
 
-/// The error for a request that the state of its objects forbids.
+/// Returns the error for a request that the state of its objects forbids.
 pub(super) fn operation_error(message: impl Into<String>) -> ApiError {
     ApiError::new(ErrorCode::FailedOperation, message)
 }
 
-/// The error for a quota that is used up.
+/// Returns the error for a quota that is used up.
 pub(super) fn quota_error(what: &str, limit: usize) -> ApiError {
     let message = format!("the quota of {what} is used up: {limit}");
     ApiError::new(ErrorCode::LimitExceeded, message)
 }
 
-/// Seconds a client stays with its target: 0, or a number in this range.
+/// Returns the seconds that a client stays with its target: 0, or a number in this range.
 pub(super) fn session_seconds(seconds: i64, allowed: RangeInclusive<i64>) -> Result<u32, ApiError> {
     if seconds != 0 {
         let code = ErrorCode::InvalidParameterValue;

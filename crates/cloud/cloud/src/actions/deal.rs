@@ -1,26 +1,27 @@
-//! Deal names: the second name of a task, made of digits.
+//! Deal names: second names of tasks, which consist of digits.
 
 use jiff::Timestamp;
 
 use super::time;
 use crate::state::{Task, Transaction};
 
-/// The digits of a deal name behind its date.
+/// The upper bound of the number after the date of a deal name, which has 15 digits.
 const DIGITS: u128 = 1_000_000_000_000_000;
 
-/// The deal name of the request that the transaction belongs to.
+/// Returns the deal name of the request that the transaction belongs to.
 pub(super) fn name(transaction: &Transaction<'_>) -> String {
     name_of(transaction.context.request_id, transaction.context.now)
 }
 
-/// The task with this deal name.
+/// Returns the task with this deal name.
 pub(super) fn task<'t>(transaction: &'t Transaction<'_>, name: &str) -> Option<&'t Task> {
     let mut tasks = transaction.tasks().iter();
     let found = tasks.find(|(request, task)| name_of(request, task.began) == name);
     found.map(|(_, task)| task)
 }
 
-/// The date, and digits that the request's id determines: a task need not keep its deal name.
+/// Returns the date, and digits that are derived from the request's id, so that a task need not
+/// store its deal name.
 fn name_of(request: &str, began: Timestamp) -> String {
     let hexadecimal: String = request.chars().filter(char::is_ascii_hexdigit).collect();
     let number = u128::from_str_radix(&hexadecimal, 16).unwrap_or_default() % DIGITS;

@@ -1,4 +1,4 @@
-//! Filters of lists: names with values, of which one has to match.
+//! Filters of lists: names with values, one of which has to match.
 
 use crate::api::clb::{Filter, TagInfo};
 use crate::wire::error::{ApiError, ErrorCode};
@@ -8,8 +8,8 @@ const MAX_FILTERS: usize = 10;
 /// The most values of a filter.
 const MAX_VALUES: usize = 100;
 
-/// Refuses filters that are too many, that have too many values, or that the action does not
-/// have. `tag:` in `known` stands for every name that begins so.
+/// Refuses too many filters, filters with too many values, and filters that the action does not
+/// know. `tag:` in `known` stands for every name that begins with it.
 pub(super) fn check(filters: &[Filter], known: &[&str]) -> Result<(), ApiError> {
     let error = |message| Err(ApiError::new(ErrorCode::ValueInvalidFilter, message));
     if filters.len() > MAX_FILTERS {
@@ -33,7 +33,7 @@ pub(super) fn check(filters: &[Filter], known: &[&str]) -> Result<(), ApiError> 
     Ok(())
 }
 
-/// Whether tags pass the filter `tag-key` or `tag:KEY`; `None` for another filter.
+/// Returns whether tags match the filter `tag-key` or `tag:KEY`; `None` for another filter.
 pub(super) fn tags(filter: &Filter, tags: &[TagInfo]) -> Option<bool> {
     let has = |value: &String| filter.values.contains(value);
     if filter.name == "tag-key" {

@@ -1,10 +1,10 @@
-//! Finds load balancers, listeners and rules, with the code that an action has for unknown ids.
-//! Many actions have none of their own and answer `InvalidParameter`.
+//! Finds load balancers, listeners and rules. The error for an unknown id has the action's code;
+//! many actions have no special one and answer `InvalidParameter`.
 
 use crate::state::{Listener, LoadBalancer, Rule, Transaction};
 use crate::wire::error::{ApiError, ErrorCode};
 
-/// The load balancer with this id, to be read.
+/// Returns the load balancer with this id, to be read.
 pub(super) fn load_balancer<'t>(
     transaction: &'t Transaction<'_>,
     id: &str,
@@ -14,7 +14,7 @@ pub(super) fn load_balancer<'t>(
     found.ok_or_else(|| ApiError::new(missing, format!("the load balancer {id} does not exist")))
 }
 
-/// The listener with this id, to be read.
+/// Returns the listener with this id, to be read.
 pub(super) fn listener<'l>(
     load_balancer: &'l LoadBalancer,
     id: &str,
@@ -23,7 +23,7 @@ pub(super) fn listener<'l>(
     load_balancer.listener(id).ok_or_else(|| no_listener(&load_balancer.id, id, missing))
 }
 
-/// The listener with this id, to be changed.
+/// Returns the listener with this id, to be changed.
 pub(super) fn listener_mut<'l>(
     load_balancer: &'l mut LoadBalancer,
     id: &str,
@@ -33,7 +33,7 @@ pub(super) fn listener_mut<'l>(
     load_balancer.listener_mut(id).ok_or(error)
 }
 
-/// The rule with this id, to be read.
+/// Returns the rule with this id, to be read.
 pub(super) fn rule<'l>(
     listener: &'l Listener,
     id: &str,
@@ -42,7 +42,7 @@ pub(super) fn rule<'l>(
     listener.rule(id).ok_or_else(|| no_rule(&listener.id, id, missing))
 }
 
-/// The rule with this id, to be changed.
+/// Returns the rule with this id, to be changed.
 pub(super) fn rule_mut<'l>(
     listener: &'l mut Listener,
     id: &str,

@@ -1,5 +1,5 @@
-//! Health checks: read from requests, with the defaults of what they belong to, and written into
-//! answers.
+//! Health checks: reads them from requests, with the defaults of their listener or rule, and
+//! converts them for answers.
 
 use std::ops::RangeInclusive;
 
@@ -13,7 +13,7 @@ const MAX_CONTEXT: usize = 500;
 /// All five classes of HTTP status.
 const ALL_CODES: u8 = 31;
 
-/// What a health check belongs to, which decides on its kinds and defaults.
+/// The listener or rule of a health check, which determines the allowed kinds and the defaults.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Checked<'a> {
     /// The listener's protocol.
@@ -70,8 +70,8 @@ impl Checked<'_> {
     }
 }
 
-/// The health check that a request leads to. What it leaves out stays as it is in `current`, or
-/// gets its default.
+/// Returns the health check that results from a request. Settings that the request leaves out stay
+/// as they are in `current`, or get their defaults.
 pub(super) fn read(
     input: Option<&clb::HealthCheck>,
     current: Option<&HealthCheck>,
@@ -107,7 +107,7 @@ fn read_numbers(
     }
     match input.check_port {
         None => {}
-        // -1 is the target's own port. 0 is what some answers have for it.
+        // -1 is the target's own port. Some answers have 0 for it.
         Some(-1 | 0) => result.port = None,
         Some(port) => result.port = Some(check::port("HealthCheck.CheckPort", port)?),
     }
@@ -164,7 +164,7 @@ fn read_http(input: &clb::HealthCheck, result: &mut HealthCheck) -> Result<(), A
         ("HttpCheckDomain", input.http_check_domain.as_ref()),
         ("ExtendedCode", input.extended_code.as_ref()),
     ] {
-        // It becomes a part of a request.
+        // The text becomes part of an HTTP request.
         let is_visible = |text: &String| text.bytes().all(|byte| byte.is_ascii_graphic());
         if text.is_some_and(|text| !is_visible(text)) {
             let message =
@@ -203,7 +203,8 @@ fn read_custom(input: &clb::HealthCheck, result: &mut HealthCheck) -> Result<(),
     Ok(())
 }
 
-/// Holds the kind of a check against what it belongs to, and against what it needs.
+/// Checks that the kind of a check is allowed for its listener or rule, and that the settings it
+/// needs are there.
 fn check_kind(result: &HealthCheck, checked: Checked<'_>) -> Result<(), ApiError> {
     let kinds = checked.kinds();
     if !kinds.contains(&result.check_type) {
@@ -268,8 +269,8 @@ fn name(check_type: CheckType) -> &'static str {
     }
 }
 
-/// A health check as answers have it. `domain` is the one that a rule's probes name unless the
-/// check has its own.
+/// Returns a health check in the form of answers. `domain` is the host of a rule's probes unless
+/// the check sets its own.
 pub(super) fn view(check: &HealthCheck, domain: Option<&str>) -> clb::HealthCheck {
     let is_http = matches!(check.check_type, CheckType::Http | CheckType::Https);
     let is_grpc = check.check_type == CheckType::Grpc;

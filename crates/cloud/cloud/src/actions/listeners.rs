@@ -1,4 +1,4 @@
-//! Listeners: created, described, changed and deleted.
+//! Creates, describes, changes and deletes listeners.
 
 pub(super) mod create;
 pub(super) mod delete;

@@ -1,4 +1,4 @@
-//! Load balancers: created, described, changed and deleted.
+//! Creates, describes, changes and deletes load balancers.
 
 pub(super) mod addresses;
 pub(super) mod create;

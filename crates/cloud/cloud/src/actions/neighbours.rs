@@ -1,5 +1,5 @@
-//! The actions of other services that clients of load balancers call: instances, networks,
-//! security groups, addresses, tags, certificates, and who the caller is.
+//! The actions of other services that clients of load balancers call: for instances, networks,
+//! security groups, addresses, tags, certificates, and the caller's identity.
 
 pub(super) mod account;
 pub(super) mod addresses;

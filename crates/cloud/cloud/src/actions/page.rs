@@ -1,14 +1,14 @@
-//! The part of a list that a request asks for.
+//! The page of a list that a request asks for.
 
 use super::check;
 use crate::wire::error::{ApiError, ErrorCode};
 
-/// How many items a request gets that does not say.
+/// The number of items in a page if the request sets no limit.
 const DEFAULT_LIMIT: i64 = 20;
 /// The most items that a request may ask for.
 const MAX_LIMIT: i64 = 100;
 
-/// The part of a list that a request asks for.
+/// The page of a list that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Page {
     offset: usize,
@@ -16,7 +16,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// Reads `Offset` and `Limit`. `code` is for numbers outside their ranges.
+    /// Reads `Offset` and `Limit`. `code` is the error code for numbers out of range.
     pub(super) fn of(
         offset: Option<i64>,
         limit: Option<i64>,
@@ -29,7 +29,7 @@ impl Page {
         Ok(Self { offset: number(offset), limit: number(limit) })
     }
 
-    /// [`Self::of`] for the actions whose numbers are unsigned.
+    /// Reads the parameters as [`Self::of`] does, for actions whose numbers are unsigned.
     pub(super) fn of_unsigned(
         offset: Option<u64>,
         limit: Option<u64>,
@@ -39,12 +39,12 @@ impl Page {
         Self::of(offset.map(number), limit.map(number), code)
     }
 
-    /// The number of items before the part, and the most items in it.
+    /// Returns the number of items before the page, and the most items in it.
     pub(super) fn bounds(self) -> (usize, usize) {
         (self.offset, self.limit)
     }
 
-    /// The part of these items.
+    /// Returns the items of the page.
     pub(super) fn take<T>(self, items: impl IntoIterator<Item = T>) -> Vec<T> {
         items.into_iter().skip(self.offset).take(self.limit).collect()
     }

@@ -1,4 +1,5 @@
-//! Rules of HTTP and HTTPS listeners: created, changed, deleted, and turned into redirections.
+//! Creates, changes and deletes rules of HTTP and HTTPS listeners, and turns them into
+//! redirections.
 
 pub(super) mod auto_rewrite;
 pub(super) mod create;

@@ -1,4 +1,4 @@
-//! Targets: who a listener on layer 4, or a rule on layer 7, forwards to.
+//! Targets of listeners on layer 4 and of rules on layer 7.
 
 mod address;
 mod batch;

@@ -1,4 +1,4 @@
-//! Tasks: whether an asynchronous request is done.
+//! The status of tasks.
 
 use super::check::given;
 use super::deal;
@@ -6,7 +6,7 @@ use crate::api::clb::{DescribeTaskStatusRequest, DescribeTaskStatusResponse};
 use crate::state::{TaskStatus, Transaction};
 use crate::wire::error::{ApiError, ErrorCode};
 
-/// `DescribeTaskStatus`: 0 done, 1 failed, 2 running.
+/// `DescribeTaskStatus`: returns 0 for done, 1 for failed, 2 for running.
 pub(super) fn describe_status(
     transaction: &mut Transaction<'_>,
     request: &DescribeTaskStatusRequest,

@@ -1,5 +1,5 @@
-//! Load balancers that are being created. Those of several requests are asked for together: a
-//! task for each of them would take many calls, since one takes about ten seconds.
+//! Load balancers that are being created. One request asks for those of several callers: asking for
+//! the task of each would take many calls, since a creation takes about ten seconds.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,13 +9,13 @@ use tokio::time::sleep;
 
 use super::CallError;
 
-/// How long to wait before load balancers are asked for. Each further pause is twice as long.
+/// The pause before load balancers are first asked for. Each further pause is twice as long.
 const FIRST: Duration = Duration::from_millis(100);
 /// The longest of these pauses.
 const LONGEST: Duration = Duration::from_secs(2);
-/// How many pauses there are. What does not run then has a task that says why.
+/// The number of pauses. A load balancer that does not run after them has a task that tells why.
 const MAX: usize = 20;
-/// The most load balancers of a request.
+/// The most load balancers that one request asks for.
 const MAX_IDS: usize = 20;
 
 /// The load balancers that are being created.
@@ -28,13 +28,14 @@ pub struct Creations {
 struct State {
     /// The ids of load balancers, and whether they run.
     waiting: BTreeMap<String, bool>,
-    /// Whether they are being asked for.
+    /// Whether a caller is asking for them.
     is_asking: bool,
 }
 
 impl Creations {
-    /// Waits until load balancers run. `ask` returns which of some load balancers do. Returns
-    /// whether all of them run: if not, or if they cannot be asked for, their task says more.
+    /// Waits until the load balancers run. `ask` returns those of its load balancers that run.
+    /// Returns `false` if some do not run or `ask` fails: then the caller should look at their
+    /// task.
     pub async fn wait<F, R>(&self, ids: &[String], ask: F) -> bool
     where
         F: Fn(Vec<String>) -> R,
@@ -64,7 +65,8 @@ impl Creations {
 }
 
 impl State {
-    /// These load balancers and others that are not known to run, as many as a request may have.
+    /// Returns these load balancers and others that are not known to run, up to the limit of one
+    /// request.
     fn next(&self, ids: &[String]) -> Vec<String> {
         let others = self.waiting.iter().filter(|(id, runs)| !**runs && !ids.contains(id));
         ids.iter().chain(others.map(|(id, _)| id)).take(MAX_IDS).cloned().collect()
@@ -79,7 +81,7 @@ impl State {
     }
 }
 
-/// The load balancers of a request, which are forgotten at its end.
+/// The load balancers of a caller, which are forgotten when this is dropped.
 struct Entry<'c> {
     creations: &'c Creations,
     ids: &'c [String],
@@ -96,7 +98,7 @@ impl<'c> Entry<'c> {
         self.ids.iter().all(|id| state.waiting.get(id).copied().unwrap_or_default())
     }
 
-    /// The turn to ask, if there is anything to ask for and no other request does.
+    /// Returns the turn to ask, if there is anything to ask for and no other caller is asking.
     fn turn(&self) -> Option<Turn<'c>> {
         if self.is_done() {
             return None;
@@ -115,7 +117,7 @@ impl Drop for Entry<'_> {
     }
 }
 
-/// The turn to ask.
+/// The turn to ask, which ends when this is dropped.
 struct Turn<'c>(&'c Creations);
 
 impl Drop for Turn<'_> {
@@ -137,8 +139,8 @@ mod tests {
         numbers.map(|number| [format!("lb-{number:08}")]).collect()
     }
 
-    /// Waits for these at once. They run after so many seconds. Returns who runs in the end, and
-    /// the sizes of requests.
+    /// Waits for these load balancers at once, which run after `seconds`. Returns whether each runs
+    /// in the end, and the sizes of the requests.
     async fn wait(ids: &[[String; 1]], seconds: u64) -> (Vec<bool>, Vec<usize>) {
         let (creations, asked, start) =
             (Creations::default(), Mutex::new(Vec::new()), Instant::now());
@@ -175,7 +177,7 @@ mod tests {
         let hanging = creations.wait(&all[0], |_| pending());
         let other = creations.wait(&all[1], |_| pending());
         tokio::select! {
-            // The first one gets the turn to ask.
+            // The first caller gets the turn to ask.
             biased;
             _ = hanging => panic!("it hangs"),
             runs = other => assert!(!runs),

@@ -1,4 +1,4 @@
-//! Where the API is, and how a request to it is written.
+//! The endpoint of the API, and the body of requests.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{CallError, without_nulls};
 use crate::api::Action;
 
-/// Where the API is.
+/// The endpoint of the API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// Tencent Cloud: a host for each service.
@@ -56,7 +56,7 @@ impl Endpoint {
         }
     }
 
-    /// The value of the `Host` header.
+    /// Returns the value of the `Host` header.
     pub(super) fn host(&self, service: &str) -> String {
         match self {
             Self::Public => format!("{service}.tencentcloudapi.com"),
@@ -70,14 +70,14 @@ impl Endpoint {
     }
 }
 
-/// A request as it is sent.
+/// Returns the body of a request, without members that are `null`.
 pub(super) fn body<A: Action>(request: &A) -> Result<Value, CallError> {
     let value = serde_json::to_value(request)
         .map_err(|error| CallError::Setup(format!("{}: {error}", A::NAME)))?;
     Ok(without_nulls(value))
 }
 
-/// A configuration that trusts nobody, for endpoints without TLS.
+/// Returns a configuration without trusted authorities, for endpoints without TLS.
 pub(super) fn no_tls() -> ClientConfig {
     ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()

@@ -1,4 +1,4 @@
-//! Why there is no answer, and reading the one there is.
+//! Errors of calls, and the parsing of answers.
 
 use std::error::Error;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Answer;
 use crate::wire::error::ErrorCode;
 
-/// Why an action was not performed, or why that is not known.
+/// The reason why an action was not performed, or why the outcome is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
     /// The API refused.
@@ -17,7 +17,7 @@ pub enum CallError {
     Api {
         /// The code.
         code: String,
-        /// What people read.
+        /// The message for people.
         message: String,
         /// The id of the request.
         request_id: String,
@@ -27,7 +27,7 @@ pub enum CallError {
     Task {
         /// The id of the task.
         task: String,
-        /// What went wrong.
+        /// The reason of the failure.
         message: String,
     },
     /// No connection was made: the server did nothing.
@@ -36,7 +36,7 @@ pub enum CallError {
     /// The connection broke, or the answer did not come in time.
     #[error("{0}")]
     Network(String),
-    /// The server answered with another HTTP status than success.
+    /// The server answered with an HTTP status other than success.
     #[error("the server answered with HTTP status {0}")]
     Status(u16),
     /// The answer is not one of this API.
@@ -48,7 +48,7 @@ pub enum CallError {
 }
 
 impl CallError {
-    /// Whether the API refused with this code.
+    /// Returns whether the API refused with this code.
     pub fn is(&self, code: ErrorCode) -> bool {
         matches!(self, Self::Api { code: found, .. } if found == code.as_str())
     }
@@ -88,7 +88,7 @@ struct ErrorMembers {
 ///
 /// # Errors
 ///
-/// Returns the error that it carries, or why it is not understood.
+/// Returns the error that the answer carries, or why the answer is not understood.
 pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<Answer<T>, CallError> {
     let not_understood = |error: serde_json::Error| CallError::Answer(error.to_string());
     let Envelope { response } = serde_json::from_slice(body).map_err(not_understood)?;

@@ -1,4 +1,4 @@
-//! How often an action is called.
+//! Limits the rate of requests for each action.
 
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroU32;
@@ -7,19 +7,19 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// The time for which the limit is.
+/// The period that the limit applies to.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Spaces requests, so that no second has more of an action than the API allows.
+/// Spaces requests, so that no second has more requests for an action than the API allows.
 #[derive(Debug)]
 pub struct Pace {
     limit: NonZeroU32,
-    /// When the latest requests of each action were sent or will be, oldest first.
+    /// The times of the latest requests of each action, past or planned, the oldest first.
     sent: Mutex<HashMap<(&'static str, &'static str), VecDeque<Instant>>>,
 }
 
 impl Pace {
-    /// Allows so many requests a second of each action.
+    /// Returns a limiter that allows this many requests per second for each action.
     pub fn new(limit: NonZeroU32) -> Self {
         Self { limit, sent: Mutex::default() }
     }
@@ -30,7 +30,7 @@ impl Pace {
         sleep_until(at).await;
     }
 
-    /// Books the next free time.
+    /// Reserves and returns the next free time.
     fn book(&self, action: (&'static str, &'static str), now: Instant) -> Instant {
         let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
         let times = sent.entry(action).or_default();
@@ -56,7 +56,7 @@ mod tests {
             assert_eq!(time.as_secs(), u64::try_from(position / 20).unwrap());
         }
         assert_eq!(pace.book(("clb", "DescribeTargets"), start), start, "another action");
-        // After a pause they go at once again.
+        // After a pause, requests are sent at once again.
         let later = start + Duration::from_secs(60);
         let again: Vec<Instant> =
             (0..21).map(|_| pace.book(("clb", "DescribeListeners"), later)).collect();

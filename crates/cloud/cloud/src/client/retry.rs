@@ -1,4 +1,4 @@
-//! Which failures are tried again.
+//! Decides which failures are retried.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::CallError;
 use crate::wire::error::ErrorCode;
 
-/// How often a request is repeated, and after which pauses.
+/// The number of retries, and the pauses between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retries {
-    /// Repetitions at most.
+    /// The most retries.
     pub most: u32,
     /// The first pause. Each further one is twice as long.
     pub first_pause: Duration,
@@ -19,7 +19,8 @@ pub struct Retries {
 }
 
 impl Default for Retries {
-    /// What the cloud's documentation and its controllers do: half a second, doubled up to eight.
+    /// The values of the cloud's documentation and of its controllers: half a second, doubled up to
+    /// eight.
     fn default() -> Self {
         Self {
             most: 8,
@@ -30,7 +31,7 @@ impl Default for Retries {
 }
 
 impl Retries {
-    /// How long to wait after an attempt failed; `None` if it is not repeated.
+    /// Returns the pause after a failed attempt; `None` if it is not retried.
     pub(super) fn pause(
         &self,
         attempt: u32,
@@ -49,20 +50,20 @@ impl Retries {
     }
 }
 
-/// Codes of a server that refused before it did anything.
+/// Returns whether a code means that the server refused before it did anything.
 fn did_nothing(code: &str) -> bool {
     code == ErrorCode::ResourceInOperating.as_str()
         || code.split('.').next() == Some(ErrorCode::RequestLimitExceeded.as_str())
 }
 
-/// Codes of a server that may have done something.
+/// Returns whether a code means that the server may have done something.
 fn broke(code: &str) -> bool {
     [ErrorCode::InternalError.as_str(), "FailedOperation.RequestTimeout"].contains(&code)
         || code.starts_with("InternalError.")
 }
 
-/// Whether an action may be performed twice without harm: it reads, or its request carries the
-/// token by which the server recognises it.
+/// Returns whether an action may be performed twice without harm: it reads, or its request carries
+/// a client token, by which the server recognizes it.
 pub(super) fn is_repeatable(action: &str, body: &Value) -> bool {
     action.starts_with("Describe")
         || body.get("ClientToken").and_then(Value::as_str).is_some_and(|token| !token.is_empty())

@@ -1,9 +1,9 @@
-//! The accounts in memory: read without waiting for the disk, changed in batches.
+//! The accounts in memory: reads do not wait for the disk, and changes are stored in batches.
 //!
 //! Writers take turns. Each runs against all changes of the writers before it, and adds its own to
-//! the open batch. A writer that finds no other waiting stores the batch in one transaction, and
-//! those that come meanwhile make up the next. Readers see what is stored, and nothing of a batch
-//! until all of it is.
+//! the open batch. A writer that finds no other waiting stores the batch in one transaction;
+//! writers that come meanwhile make up the next batch. Readers see only stored data: a batch
+//! becomes visible as a whole.
 
 #[cfg(test)]
 mod tests;
@@ -19,45 +19,45 @@ use tokio::sync::watch;
 use super::{Batch, Storage, StorageError};
 use crate::state::{Account, Accounts, Changes, Place, Record, RecordKey, RecordKind};
 
-/// Requests that are stored in one transaction at most.
+/// The most requests that are stored in one transaction.
 const BATCH: usize = 256;
 
-/// How long tasks are kept after they began. Those that are still running are kept in any case.
+/// How long tasks are kept after they began. Running tasks are kept in any case.
 pub(super) const TASKS_KEPT: SignedDuration = SignedDuration::from_hours(7 * 24);
-/// How many tasks that have ended an account keeps in a region: the latest.
+/// The most ended tasks that an account keeps in a region: the latest ones.
 pub(super) const MOST_TASKS: usize = 10_000;
-/// How many more there may be before they are searched for the oldest.
+/// The number of tasks beyond [`MOST_TASKS`] at which the oldest are searched for and removed.
 const TASKS_SLACK: usize = MOST_TASKS / 8;
-/// How often an account is searched for what is old.
+/// The interval at which an account is searched for old records.
 const PRUNED_EVERY: SignedDuration = SignedDuration::from_hours(1);
 
 /// The accounts in memory.
 #[derive(Debug)]
 pub(super) struct SharedAccounts {
-    /// What is stored.
+    /// The accounts as they are stored.
     stored: RwLock<Accounts>,
     turn: Mutex<Turn>,
     batch_ended: Condvar,
-    /// How many changes there were; it changes while `stored` is locked.
+    /// The number of changes so far; only changes while `stored` is locked for writing.
     changes: watch::Sender<u64>,
-    /// Writers that wait for their turn.
+    /// The number of writers that wait for their turn.
     waiting: AtomicUsize,
 }
 
-/// What the writer whose turn it is may change.
+/// The state that only the writer whose turn it is may change.
 #[derive(Debug)]
 struct Turn {
-    /// What is stored, with the open batch.
+    /// The stored accounts with the changes of the open batch.
     ahead: Accounts,
     batch: Batch,
-    /// How many requests have run since the batch was opened.
+    /// The number of requests that have run since the batch was opened.
     requests: usize,
     outcome: Outcome,
-    /// When accounts were last searched for what is old.
+    /// The time of each account's last search for old records.
     pruned: HashMap<Place, Timestamp>,
 }
 
-/// What became of a batch, once it is known.
+/// The result of storing a batch, once it is known.
 type Outcome = Arc<OnceLock<Result<(), String>>>;
 
 impl SharedAccounts {
@@ -78,18 +78,19 @@ impl SharedAccounts {
         }
     }
 
-    /// Sees how many changes there were.
+    /// Returns a receiver of the number of changes.
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// Runs against what is stored.
+    /// Runs a function against the stored accounts.
     pub(super) fn read<T>(&self, run: impl FnOnce(&Accounts) -> T) -> T {
         run(&self.stored())
     }
 
-    /// Runs a request that may change accounts, and returns its answer when everything that it
-    /// saw and changed is stored. Tasks that are old at the time `now` are removed with it.
+    /// Runs a request that may change accounts. Returns its answer when everything that the request
+    /// saw and changed is stored. If `now` is given, also removes old records of the changed
+    /// accounts.
     ///
     /// # Errors
     ///
@@ -103,13 +104,14 @@ impl SharedAccounts {
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let mut turn = self.turn();
         self.waiting.fetch_sub(1, Ordering::SeqCst);
-        // A request that panics has added nothing, and the batch of the others goes on.
+        // A request that panics has added nothing; the batch of the other requests goes on.
         let ran = catch_unwind(AssertUnwindSafe(|| run(&turn.ahead)));
         let ran = ran.map(|result| result.map(|(changes, answer)| (turn.add(changes), answer).1));
         turn.requests += 1;
-        // An answer may rest on changes of others: it waits for them too.
+        // The answer may depend on changes of earlier requests in the batch: it waits for those
+        // too.
         let outcome = (!turn.batch.is_empty()).then(|| Arc::clone(&turn.outcome));
-        // A writer that waits now runs later and finds the batch again.
+        // A writer that is waiting now runs later and will store the batch.
         if turn.requests >= BATCH || self.waiting.load(Ordering::SeqCst) == 0 {
             self.store(&mut turn, now, storage);
         }
@@ -151,13 +153,13 @@ impl SharedAccounts {
             Err(_) => turn.ahead.clone_from(&self.stored()),
         }
         let outcome = std::mem::take(&mut turn.outcome);
-        // Each batch has an outcome of its own, which is set here alone.
+        // Each batch has its own outcome, which is set only here.
         let _ = outcome.set(stored.map_err(|error| error.to_string()));
         self.batch_ended.notify_all();
     }
 
     fn stored(&self) -> RwLockReadGuard<'_, Accounts> {
-        // Changes are applied as a whole; nothing that panics runs meanwhile.
+        // Changes are applied as a whole, and no code that panics runs meanwhile.
         self.stored.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -177,7 +179,7 @@ impl Turn {
         }
     }
 
-    /// Removes what is old from the accounts that the batch changes.
+    /// Removes old records from the accounts that the batch changes.
     fn prune(&mut self, now: Timestamp) {
         let mut removed = Batch::new();
         for place in self.batch.keys() {
@@ -199,8 +201,8 @@ impl Turn {
     }
 }
 
-/// Tasks that have ended and began long ago or before many others, and client tokens whose load
-/// balancers are gone, which stand for nothing any more.
+/// Returns the keys of tasks that ended and began long ago or before many others, and of client
+/// tokens whose load balancers no longer exist.
 fn old_records(account: &Account, now: Timestamp) -> impl Iterator<Item = RecordKey> {
     let ended = account.tasks.iter().filter(|(_, task)| !task.is_running(now));
     let mut ended: Vec<(Timestamp, &String)> = ended.map(|(id, task)| (task.began, id)).collect();
@@ -224,7 +226,8 @@ fn apply(accounts: &mut Accounts, place: Place, changes: Changes) {
     }
 }
 
-/// Whether a data plane has to know of a changed record. It knows which tasks have ended.
+/// Returns whether the data plane has to learn of a changed record. It already knows which tasks
+/// have ended.
 fn is_to_be_served((key, record): (&RecordKey, &Option<Record>)) -> bool {
     match record {
         Some(Record::Task(task)) => task.is_serving(),

@@ -1,4 +1,4 @@
-//! What a cloud has when nothing was created yet: the load balancers that its inventory states.
+//! The first load balancers of a cloud, which its inventory states.
 
 use jiff::Timestamp;
 
@@ -10,23 +10,23 @@ use crate::state::{
     RecordKind,
 };
 
-/// Why the first load balancers cannot be created.
+/// The reason why the first load balancers cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum FirstError {
-    /// Nothing says whose a load balancer is.
+    /// The account of a load balancer is not stated, and there are several.
     #[error("the load balancer {0} of the inventory has to name its account: there are several")]
     Account(String),
-    /// They cannot be stored.
+    /// The load balancers cannot be stored.
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
 
 impl Cloud {
-    /// Creates the load balancers that the inventory states, if nothing was ever created.
+    /// Creates the load balancers that the inventory states, if no resource was ever created.
     ///
     /// # Errors
     ///
-    /// Returns why they cannot be created. Then none of them is.
+    /// Returns why the load balancers cannot be created. Then none of them is.
     pub fn create_first(&self) -> Result<(), FirstError> {
         let Inventory::Stated(stated) = &self.inventory else { return Ok(()) };
         let now = Timestamp::now();
@@ -47,7 +47,7 @@ impl Cloud {
         })
     }
 
-    /// The account of a load balancer: the one that it names, or the only one.
+    /// Returns the account of a load balancer: the one that it names, or the only one.
     fn owner(&self, first: &FirstBalancer) -> Result<String, FirstError> {
         let accounts = self.credentials.accounts();
         let only = accounts.first().filter(|_| accounts.len() == 1).map(ToString::to_string);

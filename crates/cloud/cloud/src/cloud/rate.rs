@@ -1,4 +1,4 @@
-//! How often an account may call an action.
+//! Limits the rate at which an account may call an action.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -19,7 +19,7 @@ pub(super) struct Rates {
 /// The requests of an account by service and action.
 type AccountCounts = HashMap<(&'static str, &'static str), Count>;
 
-/// The requests of one second.
+/// The number of requests in one second.
 #[derive(Clone, Copy, Debug)]
 struct Count {
     second: i64,
@@ -31,7 +31,7 @@ impl Rates {
         Self { limit, counts: Mutex::default() }
     }
 
-    /// Counts a request, and refuses it if there were enough in this second.
+    /// Counts a request, and refuses it beyond the limit of this second.
     pub(super) fn count(
         &self,
         account: &str,

@@ -1,19 +1,19 @@
 //! Refuses signatures that were used before.
 //!
-//! A signature is valid for some minutes, and real clients sign neither the action nor anything that
-//! differs between two equal requests of one second. So whoever captured a request could send it
-//! again, or use the signature of a read for a write with the same parameters. What is remembered of
-//! a signature, for as long as it is valid:
+//! A signature is valid for some minutes, and real clients sign neither the action nor anything
+//! that differs between two equal requests of one second. So an attacker who captured a request
+//! could send it again, or use the signature of a read for a write with the same parameters. Each
+//! signature is remembered for as long as it is valid, and these rules hold:
 //!
 //! - A write that was performed is not performed again.
-//! - Another use of the signature for a write has to come within [`TOGETHER`] of the first. Honest
-//!   clients sign each request anew, so that theirs does: two actions with the same parameters in
-//!   one second (RegisterTargets, DeregisterTargets), or a write that failed and is tried again at
-//!   once.
+//! - Another use of the signature for a write must come within [`TOGETHER`] of the first use.
+//!   Clients sign each request anew, so that only two cases are legitimate: two actions with the
+//!   same parameters in one second (RegisterTargets, DeregisterTargets), or a failed write that is
+//!   retried at once.
 //!
-//! The refusal is `RequestLimitExceeded`: clients that repeat a request wait and sign it anew, which
-//! is what one has to do whose equal writes come twice in a second. A write that names a client
-//! token is the same however often it is sent, as long as what it created is there.
+//! The refusal is `RequestLimitExceeded`: clients that retry it wait and sign the request anew,
+//! which is also what a client must do that sends equal writes twice in one second. A write with a
+//! client token may be repeated for as long as the load balancers that it created exist.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,21 +24,24 @@ use sha2::{Digest as _, Sha256};
 use crate::wire::authorization::{MAX_SKEW, Received, Signed};
 use crate::wire::error::{ApiError, ErrorCode};
 
-/// How long after its first use a signature may be used for a write that was not performed.
+/// The time after its first use in which a signature may be used for a write that was not
+/// performed.
 const TOGETHER: SignedDuration = SignedDuration::from_secs(3);
-/// The writes of an account whose signatures are remembered. More are refused: none is forgotten
-/// while it is valid.
+/// The most writes of an account whose signatures are remembered. Further writes are refused,
+/// because no signature may be forgotten while it is valid.
 const MOST_WRITES: usize = 200_000;
-/// The reads of an account whose signatures are remembered. With more, the oldest are forgotten.
+/// The most reads of an account whose signatures are remembered. Beyond it, the oldest are
+/// forgotten.
 const MOST_READS: usize = 50_000;
 
-/// A signature, with what it leaves out of a request.
+/// The hash that identifies a signature and the parts of the request that it does not cover.
 type Key = [u8; 32];
 
-/// The signatures that were used.
+/// The signatures that were used, by accounts.
 #[derive(Debug)]
 pub(super) struct Replays {
-    /// What is signed before that may have been used with a process before this one.
+    /// The start of this process. Requests signed earlier may have been used with a process before
+    /// it.
     begins: Timestamp,
     most_writes: usize,
     most_reads: usize,
@@ -49,18 +52,18 @@ pub(super) struct Replays {
 #[derive(Debug, Default)]
 struct Used {
     by_key: HashMap<Key, Use>,
-    /// When each of them expires: writes and reads.
+    /// The expiry times of the signatures, of writes and of reads.
     writes: BTreeSet<(i64, Key)>,
     reads: BTreeSet<(i64, Key)>,
 }
 
-/// How a signature was used.
+/// The uses of a signature.
 #[derive(Clone, Debug)]
 struct Use {
     first: Timestamp,
     expires: i64,
     is_write: bool,
-    /// The actions of the writes with it that were performed, or are being performed.
+    /// The actions of the writes with this signature that were performed, or are being performed.
     done: Vec<String>,
 }
 
@@ -74,7 +77,7 @@ pub(super) struct Admission<'a> {
 }
 
 impl Replays {
-    /// Nothing was used yet. Writes that were signed before this time are refused.
+    /// Returns an empty record. Writes that were signed before this time are refused.
     pub(super) fn new(begins: Timestamp) -> Self {
         let (most_writes, most_reads) = (MOST_WRITES, MOST_READS);
         Self { begins, most_writes, most_reads, accounts: Mutex::default() }
@@ -104,11 +107,11 @@ impl Replays {
         used.by_key.insert(key, Use { first: now, expires, is_write: false, done: Vec::new() });
     }
 
-    /// Lets a write be performed, once.
+    /// Admits a write if it may be performed, and notes that it is.
     ///
     /// # Errors
     ///
-    /// Returns the answer to a write whose signature was used.
+    /// Returns the error to answer with if the signature was used before.
     pub(super) fn admit<'a>(
         &'a self,
         account: &'a str,
@@ -149,13 +152,13 @@ impl Replays {
     }
 
     fn accounts(&self) -> MutexGuard<'_, HashMap<String, Used>> {
-        // Nothing that panics runs while it is locked.
+        // No code that panics runs while the mutex is locked.
         self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Admission<'_> {
-    /// The write failed: nothing was changed, so that it may be tried again at once.
+    /// Notes that the write failed and changed nothing, so that it may be tried again at once.
     pub(super) fn failed(self) {
         let mut accounts = self.replays.accounts();
         let used = accounts.get_mut(self.account);
@@ -166,7 +169,7 @@ impl Admission<'_> {
 }
 
 impl Used {
-    /// Forgets signatures that are not valid any more.
+    /// Forgets expired signatures.
     fn forget(&mut self, now: Timestamp) {
         for all in [&mut self.writes, &mut self.reads] {
             while all.first().is_some_and(|(expires, _)| *expires < now.as_second()) {
@@ -178,13 +181,14 @@ impl Used {
     }
 }
 
-/// When a signature is not valid any more.
+/// Returns the time after which a signature is no longer valid.
 fn expires(signed: &Signed) -> i64 {
     signed.timestamp.as_second() + MAX_SKEW
 }
 
-/// What a signature is remembered by: itself. If it leaves out the body, equal signatures are
-/// usual, and the body and the action of a write tell them apart.
+/// Returns the key of a signature: a hash of the signature itself. If it does not cover the body,
+/// distinct requests often have equal signatures; then the hash includes the action of a write and
+/// the body.
 fn key(signed: &Signed, request: &Received<'_>, action: &str) -> Key {
     let mut hash = Sha256::new();
     hash.update(&signed.signature);

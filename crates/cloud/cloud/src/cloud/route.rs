@@ -1,4 +1,4 @@
-//! Which action of which service a request is for, and with which parameters.
+//! Finds the action and the service that a request is for, and its parameters.
 
 use serde_json::{Map, Value};
 
@@ -14,9 +14,9 @@ pub(crate) const MAX_BODY: usize = 10 << 20;
 
 /// The services whose resources belong to no region.
 const GLOBAL: [&str; 4] = ["tag", "cam", "ssl", "sts"];
-/// The actions of these services that are for resources of a region all the same.
+/// The actions of these services that nevertheless have a region.
 const REGIONAL: [&str; 2] = ["DeployCertificateInstance", "DescribeHostDeployRecordDetail"];
-/// The actions of other services that are for no region.
+/// The actions of other services that have no region.
 const WITHOUT_REGION: [&str; 1] = ["DescribeRegions"];
 
 /// Refuses requests with another method than GET and POST.
@@ -50,9 +50,9 @@ pub(super) struct Route {
 }
 
 impl Route {
-    /// Finds the service by the version of its API and the action. The service in the
-    /// credential's scope counts only if there is one with that name: some clients derive it from
-    /// the address they were pointed at.
+    /// Finds the service by the version of its API and the action. The service in the credential's
+    /// scope counts only if it is the name of a service: some clients derive it from the address
+    /// that they send to.
     pub(super) fn of(request: &Received<'_>, caller: &Caller) -> Result<Self, ApiError> {
         let version = required(request, "X-TC-Version")?;
         let action = required(request, "X-TC-Action")?;
@@ -79,13 +79,13 @@ impl Route {
         Ok(Self { service, action })
     }
 
-    /// Whether the action is one that reads. If one of these leaves changes all the same, it is
-    /// run again as one that writes.
+    /// Returns whether the action only reads, judging by its name. If such an action leaves changes
+    /// nevertheless, it is run again as a write.
     pub(super) fn only_reads(&self) -> bool {
         ["Describe", "Get", "List"].iter().any(|prefix| self.action.starts_with(prefix))
     }
 
-    /// The region of the request; the empty text for services without regions.
+    /// Returns the region of the request; the empty text for services without regions.
     pub(super) fn region<'a>(
         &self,
         request: &Received<'a>,
@@ -103,7 +103,7 @@ impl Route {
         Ok(region)
     }
 
-    /// The parameters, held against the schema.
+    /// Returns the parameters, checked against the schema.
     pub(super) fn parameters(&self, request: &Received<'_>) -> Result<Value, ApiError> {
         let object = self.service.request(self.action).unwrap_or_default();
         let parameters = match request.method {

@@ -1,5 +1,5 @@
-//! What the cloud and its data plane tell each other: what has to be served, and which tasks are
-//! done.
+//! The exchange between the cloud and its data plane: the plan that has to be served, and the tasks
+//! that are done.
 
 use tokio::sync::watch;
 
@@ -7,32 +7,32 @@ use super::{Cloud, StorageError};
 use crate::plane::{self, Part, Plan, PlanContext};
 use crate::state::{Batch, Place, Record, RecordKey, RecordKind, Task, TaskStatus};
 
-/// What has to be served.
+/// The plan that has to be served, and the tasks that wait for it.
 #[derive(Clone, Debug)]
 pub struct Work {
-    /// The number of the latest change that it has.
+    /// The number of the latest change that the plan contains.
     pub change: u64,
-    /// What to serve.
+    /// The plan to serve.
     pub plan: Plan,
-    /// The tasks that are done when it is served.
+    /// The tasks that are done when the plan is served.
     pub tasks: Vec<ServingTask>,
 }
 
 /// A task that is done when its change is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServingTask {
-    /// Where it belongs.
+    /// The account and region of the task.
     pub place: Place,
-    /// The id of its request.
+    /// The id of the request that began the task.
     pub id: String,
-    /// The load balancers that it changes.
+    /// The load balancers that the task changes.
     pub load_balancers: Vec<String>,
-    /// The listeners that it changes, adds or removes.
+    /// The listeners that the task changes, adds or removes.
     pub listeners: Vec<String>,
 }
 
 impl ServingTask {
-    /// Whether it asked for a load balancer (`None`) or a listener to be as it is now.
+    /// Returns whether the task changed this load balancer, or for a listener also the listener.
     pub fn asked_for(&self, (load_balancer, listener): &Part) -> bool {
         let changes = |id: &String| self.listeners.contains(id);
         self.load_balancers.contains(load_balancer) && listener.as_ref().is_none_or(changes)
@@ -42,26 +42,26 @@ impl ServingTask {
 /// A task that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FinishedTask {
-    /// Where it belongs.
+    /// The account and region of the task.
     pub place: Place,
-    /// The id of its request.
+    /// The id of the request that began the task.
     pub id: String,
-    /// Why it failed; `None` if it is done.
+    /// The reason of its failure; `None` if it is done.
     pub failure: Option<String>,
 }
 
 impl Cloud {
-    /// Sees the number of the latest change.
+    /// Returns a receiver of the number of the latest change.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.accounts.changes()
     }
 
-    /// The number of the latest change.
+    /// Returns the number of the latest change.
     pub fn change(&self) -> u64 {
         *self.changes().borrow()
     }
 
-    /// What has to be served now.
+    /// Returns the plan that has to be served now, with the tasks that wait for it.
     pub fn work(&self) -> Work {
         let context = PlanContext {
             inventory: &self.inventory,
@@ -83,11 +83,11 @@ impl Cloud {
         })
     }
 
-    /// Ends tasks. Those that have ended already stay as they are.
+    /// Ends tasks. Tasks that have already ended stay as they are.
     ///
     /// # Errors
     ///
-    /// Returns why that could not be stored; then all of them are still running.
+    /// Returns why the ends could not be stored; then all of the tasks are still running.
     pub fn finish(&self, finished: &[FinishedTask]) -> Result<(), StorageError> {
         self.accounts.change(None, &*self.storage, |accounts| {
             let mut batch = Batch::new();
@@ -106,11 +106,11 @@ impl Cloud {
         })
     }
 
-    /// Ends the tasks that wait for a data plane, where there is none any more.
+    /// Ends the tasks that wait for a data plane, for a cloud that no longer has one.
     ///
     /// # Errors
     ///
-    /// As [`Self::finish`].
+    /// Returns the same error as [`Self::finish`].
     pub fn finish_serving(&self) -> Result<(), StorageError> {
         let done =
             |task: ServingTask| FinishedTask { place: task.place, id: task.id, failure: None };

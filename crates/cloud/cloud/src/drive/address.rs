@@ -1,11 +1,11 @@
-//! Where a machine's admin address is, and what it takes to use it.
+//! The admin address of a machine, and the token that authorizes its use.
 
 use std::fmt;
 use std::net::IpAddr;
 
 use http::{HeaderValue, Uri};
 
-/// The fewest characters of a token, as `uturn lb run` has it.
+/// The fewest characters of a token, as for `uturn lb run`.
 const SHORTEST_TOKEN: usize = 16;
 
 /// The admin address of a machine.
@@ -15,29 +15,30 @@ pub struct PlaneAddress {
     authority: String,
 }
 
-/// Why an address or a token is not one.
+/// The reason why an address or a token is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPlane {
-    /// It has another form.
+    /// The address has another form.
     #[error("{0:?} is not an address such as https://lb1.example.com or http://127.0.0.1:9900")]
     Form(String),
-    /// Keys and the token could be read on the way.
+    /// The address would send keys and the token unencrypted.
     #[error(
         "{0}: keys and the token could be read on the way: use https, or an address of this \
          machine such as 127.0.0.1"
     )]
     Plain(String),
-    /// It is too short, or has spaces or control characters.
+    /// The token is too short, or has spaces or control characters.
     #[error("a token has at least 16 letters, digits and signs, without space between them")]
     Token,
 }
 
 impl PlaneAddress {
-    /// Reads an address. Without TLS it has to be a loopback one, unless plain HTTP is allowed.
+    /// Parses an address. Without TLS it has to be a loopback address, unless plain HTTP is
+    /// allowed.
     ///
     /// # Errors
     ///
-    /// Returns what is wrong with it.
+    /// Returns why the address is invalid.
     pub fn parse(text: &str, allows_plain: bool) -> Result<Self, InvalidPlane> {
         let invalid = || InvalidPlane::Form(text.to_owned());
         let uri: Uri = text.parse().map_err(|_| invalid())?;
@@ -55,7 +56,7 @@ impl PlaneAddress {
         Ok(Self { scheme: scheme.to_owned(), authority: authority.as_str().to_owned() })
     }
 
-    /// Its IP address; `None` where it has a name.
+    /// Returns the IP address; `None` if the address has a host name.
     pub fn ip(&self) -> Option<IpAddr> {
         let authority: http::uri::Authority = self.authority.parse().ok()?;
         authority.host().trim_matches(['[', ']']).parse().ok()
@@ -76,22 +77,23 @@ impl fmt::Display for PlaneAddress {
     }
 }
 
-/// Whether a host is an address of this machine. A name could lead elsewhere, `localhost` too.
+/// Returns whether a host is a loopback address. Names do not count, not even `localhost`, because
+/// they could resolve to another machine.
 fn is_loopback(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// What it takes to change what a machine serves. It is not printed.
+/// The token that authorizes changes of a machine's configuration. It is not printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PlaneToken(HeaderValue);
 
 impl PlaneToken {
-    /// Reads a token; space around it does not count.
+    /// Parses a token, without white space around it.
     ///
     /// # Errors
     ///
-    /// Returns [`InvalidPlane::Token`] for a text that is none.
+    /// Returns [`InvalidPlane::Token`] for an invalid token.
     pub fn parse(text: &str) -> Result<Self, InvalidPlane> {
         let token = text.trim();
         if token.len() < SHORTEST_TOKEN || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -103,7 +105,7 @@ impl PlaneToken {
         Ok(Self(value))
     }
 
-    /// The value of the header `Authorization`.
+    /// Returns the value of the header `Authorization`.
     pub(super) fn header(&self) -> HeaderValue {
         self.0.clone()
     }

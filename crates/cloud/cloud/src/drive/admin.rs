@@ -1,4 +1,4 @@
-//! The admin address of a machine, as `docs/lb-operations.md` describes it.
+//! Client of a machine's admin address, which `docs/lb-operations.md` describes.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -26,10 +26,10 @@ const MAX_ANSWER: usize = 64 << 20;
 /// The most bytes of a refusal that are kept.
 const MAX_MESSAGE: usize = 2000;
 
-/// How long an answer may take.
+/// The time after which a request without an answer fails.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a change may take.
+/// The time after which a change of the configuration without an answer fails.
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The admin address of a machine.
@@ -39,25 +39,25 @@ pub(super) struct Admin {
     plane: DataPlane,
 }
 
-/// A machine cannot be driven now, for this reason.
+/// The reason why a machine cannot be driven now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Away(pub(super) String);
 
-/// What came of a change.
+/// The outcome of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome<T> {
-    /// It is made.
+    /// The change was made.
     Done(T),
     /// The machine refused it.
     Refused(String),
-    /// Something else is served than what it was to replace.
+    /// The machine serves another version than the one that the change was for.
     Outdated,
 }
 
-/// What a machine serves.
+/// The configuration that a machine serves.
 #[derive(Clone, Debug)]
 pub(super) struct Running {
-    /// Its version.
+    /// The version of the configuration.
     pub(super) version: String,
     /// The document with the settings of the process.
     pub(super) process: Value,
@@ -70,7 +70,7 @@ pub(super) struct Kept {
     pub(super) names: BTreeSet<String>,
 }
 
-/// What a machine knows of a target.
+/// The health of a target as a machine reports it.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct TargetRow {
     pub(super) load_balancer: String,
@@ -92,7 +92,7 @@ impl Admin {
         Ok(Self { http: http_client(plane.address.needs_tls())?, plane })
     }
 
-    /// What the machine serves; `None` if it is still this version.
+    /// Returns the configuration that the machine serves; `None` if it still has this version.
     pub(super) async fn running(&self, version: Option<&str>) -> Result<Option<Running>, Away> {
         let mut request = self.request(Method::GET, "/config");
         if let Some(version) = version {
@@ -115,8 +115,8 @@ impl Admin {
         }
     }
 
-    /// Has the machine serve these documents instead of this version, or with PATCH this change
-    /// of it. Returns the new version.
+    /// Makes the machine replace this version of its configuration by these documents, or with
+    /// PATCH apply them to it as a change. Returns the new version.
     pub(super) async fn serve(
         &self,
         method: Method,
@@ -134,7 +134,7 @@ impl Admin {
         }
     }
 
-    /// The certificates that the machine keeps; `None` if it takes none.
+    /// Returns the certificates that the machine keeps; `None` if it takes none.
     pub(super) async fn certificates(&self) -> Result<Option<Kept>, Away> {
         let request = self.request(Method::GET, "/certificates");
         let response = self.exchange(request, Bytes::new(), TIMEOUT).await?;
@@ -145,7 +145,7 @@ impl Admin {
         }
     }
 
-    /// Has the machine keep a certificate with its key.
+    /// Stores a certificate with its key on the machine.
     pub(super) async fn keep(&self, name: &str, pem: String) -> Result<Outcome<()>, Away> {
         let request = self.request(Method::PUT, &format!("/certificates/{name}"));
         let response = self.exchange(request, pem.into(), TIMEOUT).await?;
@@ -156,8 +156,8 @@ impl Admin {
         }
     }
 
-    /// Has the machine remove a certificate. Returns whether it did: it keeps those that it
-    /// serves.
+    /// Removes a certificate from the machine. Returns whether it was removed: the machine keeps
+    /// those that it serves.
     pub(super) async fn remove(&self, name: &str) -> Result<bool, Away> {
         let request = self.request(Method::DELETE, &format!("/certificates/{name}"));
         let response = self.exchange(request, Bytes::new(), TIMEOUT).await?;
@@ -168,7 +168,7 @@ impl Admin {
         }
     }
 
-    /// What the machine knows of its targets.
+    /// Returns the health of the machine's targets.
     pub(super) async fn targets(&self) -> Result<Vec<TargetRow>, Away> {
         let request = self.request(Method::GET, "/targets");
         let response = self.exchange(request, Bytes::new(), TIMEOUT).await?;
@@ -204,7 +204,7 @@ impl Admin {
     }
 }
 
-/// Whether a status says that the machine does not take what was sent, now or ever.
+/// Returns whether a status means that the machine does not accept the content of a request.
 fn is_refusal(status: StatusCode) -> bool {
     matches!(
         status,
@@ -217,7 +217,8 @@ fn tag(response: &Response<Bytes>) -> String {
     tag.unwrap_or_default().trim_matches('"').to_owned()
 }
 
-/// What an answer says in words.
+/// Returns the text of an answer, without trailing white space and shortened to [`MAX_MESSAGE`]
+/// characters.
 fn message(response: &Response<Bytes>) -> String {
     let text = String::from_utf8_lossy(response.body());
     text.trim_end().chars().take(MAX_MESSAGE).collect()
@@ -232,7 +233,7 @@ fn unexpected(response: &Response<Bytes>) -> Away {
     Away(format!("it answered with HTTP status {}: {}", response.status(), message(response)))
 }
 
-/// An error with all its causes.
+/// Returns the message of an error with those of all its causes.
 fn causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,4 +1,4 @@
-//! Load balancers as documents for one machine.
+//! Converts load balancers into documents for one machine.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
@@ -23,36 +23,36 @@ pub(super) type Balancers = BTreeMap<String, Arc<Balancer>>;
 /// A load balancer as a machine serves it.
 #[derive(Debug, PartialEq)]
 pub(super) struct Balancer {
-    /// One for each of its addresses.
+    /// The configuration for each of its addresses.
     served: Vec<BalancerConfig>,
     /// The ids of its listeners.
     ids: BTreeMap<ListenerKey, String>,
 }
 
 impl Balancer {
-    /// Its addresses.
+    /// Returns the addresses.
     pub(super) fn addresses(&self) -> Vec<IpAddr> {
         self.served.iter().map(|served| served.load_balancer.vip).collect()
     }
 
-    /// The ids of its listeners.
+    /// Returns the ids of the listeners.
     pub(super) fn listeners(&self) -> BTreeSet<&String> {
         self.ids.values().collect()
     }
 
-    /// The ids of its listeners that show certificates to their clients.
+    /// Returns the ids of the listeners that present certificates to their clients.
     pub(super) fn listeners_with_certificates(&self) -> BTreeSet<String> {
         let parts = self.served.iter().flat_map(parts);
         let parts = parts.filter(|(_, _, settings)| !settings.certificates.is_empty());
         parts.filter_map(|(key, ..)| self.ids.get(&key).cloned()).collect()
     }
 
-    /// Whether a listener is the same here and there.
+    /// Returns whether a listener is the same in both load balancers.
     pub(super) fn has_same(&self, listener: &str, there: &Self) -> bool {
         self.part(listener).eq(there.part(listener))
     }
 
-    /// A listener at each of its addresses and ports.
+    /// Returns a listener at each of its addresses and ports.
     fn part<'b>(
         &'b self,
         listener: &'b str,
@@ -61,8 +61,8 @@ impl Balancer {
         parts.filter(move |(key, ..)| self.ids.get(key).is_some_and(|id| id == listener))
     }
 
-    /// This load balancer with its listeners as they are in `before`, but for some. Those that
-    /// `before` lacks are left out. `None` if no listener is left.
+    /// Returns this load balancer with `some` of its listeners as they are, and the others as they
+    /// are in `before`, or left out if `before` lacks them. `None` if no listener is left.
     pub(super) fn with(&self, some: &BTreeSet<String>, before: Option<&Self>) -> Option<Self> {
         let mut partial = Self { served: Vec::new(), ids: BTreeMap::new() };
         for served in &self.served {
@@ -98,7 +98,7 @@ impl Balancer {
     }
 }
 
-/// The listeners of a load balancer at one of its addresses.
+/// Returns the listeners of a load balancer at one of its addresses.
 fn parts(
     served: &BalancerConfig,
 ) -> impl Iterator<Item = (ListenerKey, &lb::Listener, &ListenerSettings)> {
@@ -111,8 +111,8 @@ fn parts(
     })
 }
 
-/// The load balancers of a plan for a machine that keeps certificates in this folder. Those that
-/// are as they were are taken from `known`.
+/// Returns the load balancers of a plan for a machine that keeps certificates in this folder.
+/// Reuses unchanged ones from `known`.
 pub(super) fn balancers(plan: &Plan, folder: &Path, known: Option<&Balancers>) -> Balancers {
     let mut by_id: BTreeMap<String, Vec<BalancerConfig>> = BTreeMap::new();
     for served in &plan.config.load_balancers {
@@ -139,12 +139,12 @@ pub(super) fn balancers(plan: &Plan, folder: &Path, known: Option<&Balancers>) -
     by_id.into_iter().map(balancer).collect()
 }
 
-/// Whether two load balancers are served the same.
+/// Returns whether two load balancers are served the same.
 pub(super) fn is_same(first: &Arc<Balancer>, second: &Arc<Balancer>) -> bool {
     Arc::ptr_eq(first, second) || first == second
 }
 
-/// All that a machine serves: the settings of its process, and load balancers.
+/// Returns the whole configuration of a machine: the settings of its process, and load balancers.
 pub(super) fn whole(process: &Value, balancers: &Balancers) -> Bytes {
     let served = balancers.values().flat_map(|balancer| balancer.served.iter().cloned());
     let mut items = vec![process.clone()];
@@ -152,7 +152,8 @@ pub(super) fn whole(process: &Value, balancers: &Balancers) -> Bytes {
     list(&items)
 }
 
-/// What turns load balancers into others. What both have is shared by both.
+/// Returns the change from one set of load balancers to another. Load balancers that both sets
+/// share by pointer are not compared.
 pub(super) fn change(before: &Balancers, after: &Balancers) -> Change {
     let others = |all: &Balancers, of: &Balancers| -> Vec<BalancerConfig> {
         let is_other = |(id, balancer): &(&String, &Arc<Balancer>)| {
@@ -164,7 +165,7 @@ pub(super) fn change(before: &Balancers, after: &Balancers) -> Change {
     Change::between(&others(before, after), &others(after, before))
 }
 
-/// A change as a machine reads it.
+/// Returns a change in the form that a machine reads.
 pub(super) fn part(change: Change) -> Bytes {
     let balancer = |key: &BalancerKey| json!({ "name": key.name.to_string(), "vip": key.vip });
     let listener = |key: &ListenerKey| {
@@ -194,7 +195,8 @@ fn documents(served: Vec<BalancerConfig>) -> Vec<Value> {
 
 fn list(items: &[Value]) -> Bytes {
     let text = json!({ "apiVersion": "v1", "kind": "List", "items": items }).to_string();
-    // It is read as YAML, which allows fewer characters as they are. They only occur in texts.
+    // The machine reads the text as YAML, which allows fewer characters unescaped than JSON. Such
+    // characters only occur inside strings.
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -207,7 +209,7 @@ fn list(items: &[Value]) -> Bytes {
     escaped.into()
 }
 
-/// What rows say of the targets of load balancers.
+/// Returns the health of the targets of load balancers that a machine's rows report.
 pub(super) fn health(balancers: &Balancers, rows: &[TargetRow]) -> MachineHealth {
     let mut listeners: HashMap<(&str, String, String), &lb::Listener> = HashMap::new();
     for (id, balancer) in balancers {
@@ -227,7 +229,7 @@ pub(super) fn health(balancers: &Balancers, rows: &[TargetRow]) -> MachineHealth
         let Some(rule) = listener.and_then(|listener| listener.rules.get(row.rule_index)) else {
             continue;
         };
-        // The second target with an address is ADDRESS#2.
+        // A second target with the same address is named ADDRESS#2.
         let address = row.target.split('#').next().and_then(|address| address.parse().ok());
         let Some(address) = address else { continue };
         let (listener, owner) = (rule.service.name.to_string(), rule.owner.name.to_string());

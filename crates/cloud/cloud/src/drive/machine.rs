@@ -1,4 +1,4 @@
-//! One machine: has it serve what it has to, and asks it how targets are.
+//! Drives one machine: makes it serve the current plan, and asks it for the health of targets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -16,10 +16,10 @@ use crate::cloud::Work;
 use crate::plane::{CertificateFile, Part};
 use crate::unserved::{self, Unserved};
 
-/// How often in a row another program may change what the machine serves.
+/// How many times in a row another program may change the machine's configuration during one drive.
 const SURPRISES: usize = 5;
 
-/// One machine.
+/// A machine with what is known of its state.
 #[derive(Debug)]
 pub(super) struct Machine {
     number: usize,
@@ -27,40 +27,40 @@ pub(super) struct Machine {
     admin: Admin,
     pace: Pace,
     shared: Arc<Shared>,
-    /// What it served when it was asked last; `None` if that is not known.
+    /// The configuration that the machine ran when it was last asked; `None` if that is not known.
     running: Option<Running>,
-    /// The load balancers that it serves; `None` before it took any.
+    /// The load balancers that the machine serves; `None` if they are not known.
     served: Option<Balancers>,
-    /// The certificates that it keeps; `None` if that is not known.
+    /// The certificates that the machine keeps; `None` if they are not known.
     shipped: Option<Shipped>,
-    /// What was sent to it.
+    /// The amount of configuration that was sent to the machine.
     sent: Sent,
-    /// The latest change that it serves.
+    /// The latest change that the machine serves.
     change: Option<u64>,
-    /// The load balancers that it refused, or listeners of which it did, as they were then.
+    /// The load balancers that the machine refused, wholly or in part, as they were then.
     refused: BTreeMap<String, Refused>,
-    /// When they are tried again.
+    /// The time at which refused load balancers are tried again.
     retry_at: Option<Instant>,
-    /// Why it cannot be driven; the empty text before it was tried.
+    /// The reason why the machine cannot be driven; the empty text before the first try.
     away: Option<String>,
-    /// Since when it cannot be reached.
+    /// The time since which the machine cannot be reached.
     away_since: Option<Instant>,
 }
 
 /// A load balancer that a machine refused, as a whole or in part.
 #[derive(Clone, Debug)]
 struct Refused {
-    /// All of it, as it was to be served.
+    /// The load balancer with all its listeners, as it was to be served.
     balancer: Arc<Balancer>,
-    /// What the machine said of it as a whole (`None`), or of some of its listeners.
+    /// The machine's messages on the load balancer as a whole (`None`) or on some of its listeners.
     messages: Messages,
 }
 
-/// What a machine said of a load balancer (`None`) and its listeners.
+/// A machine's messages on a load balancer (`None`) and its listeners.
 type Messages = BTreeMap<Option<String>, String>;
 
 impl Refused {
-    /// What the machine said, in one line.
+    /// Returns all messages in one line.
     fn text(&self) -> String {
         let text = |(listener, message): (&Option<String>, &String)| match listener {
             Some(id) => format!("{id}: {message}"),
@@ -70,7 +70,8 @@ impl Refused {
     }
 }
 
-/// What was refused of all load balancers, by their ids, with what becomes of each message.
+/// Returns a value for each refused part of all load balancers, which `make` computes from the
+/// part's load balancer and the machine's message.
 fn of_parts<T>(
     refused: &BTreeMap<String, Refused>,
     make: impl Fn(&Balancer, &str) -> T,
@@ -87,16 +88,16 @@ fn of_parts<T>(
 /// The certificates that a machine keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Shipped {
-    /// Where it keeps them; `None` if it takes none.
+    /// The folder where the machine keeps them; `None` if it takes no certificates.
     folder: Option<PathBuf>,
     names: BTreeSet<String>,
 }
 
-/// Why a machine does not serve what it has to.
+/// A reason why a machine does not serve what it has to.
 #[derive(Debug)]
 enum Problem {
     Away(Away),
-    /// Another program has changed what it serves.
+    /// Another program has changed the machine's configuration.
     Outdated,
 }
 
@@ -131,7 +132,7 @@ impl Machine {
         })
     }
 
-    /// Drives it for ever.
+    /// Drives the machine until the cloud is gone.
     pub(super) async fn run(mut self) {
         let mut changes = self.shared.changes();
         let (mut next_poll, mut pause) = (Instant::now(), self.pace.first_retry);
@@ -159,7 +160,7 @@ impl Machine {
         }
     }
 
-    /// It cannot be reached, so that nothing is known of it.
+    /// Forgets the machine's state after a failure, and reports that it cannot be driven.
     async fn lose(&mut self, why: String) {
         (self.running, self.served, self.change, self.shipped) = (None, None, None, None);
         if self.away.as_ref() != Some(&why) {
@@ -196,7 +197,7 @@ impl Machine {
             self.drive(&work).await?;
         }
         if is_due {
-            // Where the outcome of an earlier change could not be stored.
+            // Stores outcomes of earlier changes that could not be stored then.
             self.shared.finish().await;
             let rows = self.admin.targets().await?;
             let served = self.served.iter().map(|served| document::health(served, &rows)).next();
@@ -205,7 +206,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Sees whether it serves what it was told to.
+    /// Asks the machine whether its configuration has changed, and forgets what it served if so.
     async fn look(&mut self) -> Result<(), Away> {
         let version = self.running.as_ref().map(|running| running.version.as_str());
         if let Some(running) = self.admin.running(version).await? {
@@ -215,7 +216,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Has it serve this.
+    /// Makes the machine serve this work. If another program changes the configuration meanwhile,
+    /// tries again up to [`SURPRISES`] times.
     async fn drive(&mut self, work: &Work) -> Result<(), Away> {
         for _ in 0..SURPRISES {
             match self.try_to_drive(work).await {
@@ -230,7 +232,7 @@ impl Machine {
     async fn try_to_drive(&mut self, work: &Work) -> Result<(), Problem> {
         let names: BTreeSet<String> =
             work.plan.certificates.iter().map(|file| file.name.clone()).collect();
-        // It is not known any more if anything fails on the way.
+        // The certificates count as unknown if anything below fails.
         let shipped = self.shipped.take().filter(|shipped| shipped.names == names);
         let kept = match shipped {
             Some(_) => None,
@@ -255,18 +257,19 @@ impl Machine {
         Ok(())
     }
 
-    /// Has it keep the certificates that it lacks.
+    /// Sends the machine the certificates that it lacks.
     async fn ship(&self, work: &Work, kept: &Kept) -> Result<(), Away> {
         let missing = work.plan.certificates.iter().filter(|file| !kept.names.contains(&file.name));
         for file in missing {
-            // What it refuses it does not have, so that it refuses the load balancer too.
+            // A refused certificate is missing on the machine, so that it also refuses the load
+            // balancer.
             self.admin.keep(&file.name, file.pem.clone()).await?;
         }
         Ok(())
     }
 
-    /// Has it remove the certificates that nothing names any more. Those that a cloud has not
-    /// named stay.
+    /// Makes the machine remove the certificates that the plan no longer names. Removes only files
+    /// whose names have the form that a cloud gives them.
     async fn remove_unused(&self, work: &Work, kept: &Kept) -> Result<(), Away> {
         let used: BTreeSet<&str> =
             work.plan.certificates.iter().map(|file| file.name.as_str()).collect();
@@ -277,9 +280,9 @@ impl Machine {
         Ok(())
     }
 
-    /// Has it serve these load balancers. Where it refuses some, it serves all others, and of
-    /// those that it refuses all listeners that it does not refuse, and of these what it served
-    /// before: they are found by halves. Returns what it refused.
+    /// Makes the machine serve these load balancers. If it refuses some, it serves all others, and
+    /// of a refused one the listeners that it accepts; refused listeners stay as they were served
+    /// before. Refused ones are found by bisection. Returns what the machine refused.
     async fn serve_all_but_refused(
         &mut self,
         wanted: &Balancers,
@@ -292,7 +295,7 @@ impl Machine {
         for (id, balancer) in wanted {
             let known = self.refused.get(id);
             match known {
-                // A machine that was started anew serves no part of it yet.
+                // A machine that was restarted does not yet serve any part of the load balancer.
                 Some(known)
                     if document::is_same(&known.balancer, balancer)
                         && (accepted.contains_key(id) || known.messages.contains_key(&None)) =>
@@ -331,7 +334,7 @@ impl Machine {
                     let (balancer, before) = (&wanted[&id], before.unwrap_or_default());
                     let messages =
                         self.serve_listeners(&id, balancer, &mut accepted, before, message).await?;
-                    // It may take one by one what it refused together a moment ago.
+                    // The machine may accept one by one what it refused together before.
                     if !messages.is_empty() {
                         refused.insert(id, Refused { balancer: Arc::clone(balancer), messages });
                     }
@@ -348,9 +351,9 @@ impl Machine {
         }
     }
 
-    /// Has it serve those listeners of a load balancer that it does not refuse, where it refused all
-    /// of them together with this message. `messages` are those of listeners that are not tried.
-    /// Returns what it said of the others too.
+    /// Makes the machine serve those listeners of a load balancer that it accepts, after it refused
+    /// all of them together with `message`. `messages` are those of listeners that are not tried.
+    /// Returns them with the messages of the listeners that are refused now.
     async fn serve_listeners(
         &mut self,
         id: &str,
@@ -390,15 +393,15 @@ impl Machine {
             }
         }
         if good.is_empty() {
-            // What is gone of it, or is otherwise as a whole.
+            // The change may still remove listeners, or change the load balancer as a whole.
             let refusal = self.try_with(id, wanted, &good, before.as_deref(), accepted).await?;
             messages.extend(refusal.map(|message| (None, message)));
         }
         Ok(messages)
     }
 
-    /// Has it serve a load balancer with some of its listeners as they are now, and the others as
-    /// they were before. Returns why it refused.
+    /// Makes the machine serve a load balancer with `some` of its listeners as they are now, and
+    /// the others as they were before. Returns why the machine refused.
     async fn try_with(
         &mut self,
         id: &str,
@@ -419,8 +422,8 @@ impl Machine {
         Ok(refusal)
     }
 
-    /// Has it serve exactly this. It is sent what differs from what it serves, if that is known.
-    /// Returns why it refused.
+    /// Makes the machine serve exactly these load balancers. Sends only the difference if the
+    /// machine's state is known. Returns why the machine refused.
     async fn put(&mut self, balancers: &Balancers) -> Result<Option<String>, Problem> {
         let Some(running) = &mut self.running else { return Err(Problem::Outdated) };
         let change = self.served.as_ref().map(|served| document::change(served, balancers));
@@ -441,7 +444,7 @@ impl Machine {
         }
     }
 
-    /// What it has taken.
+    /// Returns the status of a machine that serves this work, apart from what it refused.
     fn status(&self, work: &Work, refused: &BTreeMap<String, Refused>) -> MachineStatus {
         let messages = refused.iter().map(|(id, refused)| (id.clone(), refused.text()));
         MachineStatus {
@@ -456,7 +459,7 @@ impl Machine {
         }
     }
 
-    /// It serves this, but for what it refused.
+    /// Reports that the machine serves this work, apart from what it refused.
     async fn report(&mut self, work: &Work, refused: BTreeMap<String, Refused>) {
         self.change = Some(work.change);
         self.retry_at = (!refused.is_empty()).then(|| Instant::now() + self.pace.refused);
@@ -472,7 +475,7 @@ impl Machine {
         self.shared.show(self.number, self.status(work, &refused));
         let unserved = of_parts(&refused, |_, message| Unserved::of_refusal(message));
         self.shared.health.serves(self.number, unserved);
-        // Tenants are told in general words.
+        // Tenants see only general wording, without details of the machine.
         let messages = of_parts(&refused, |balancer, message| {
             unserved::refusal(message, &balancer.addresses())
         });
@@ -481,8 +484,9 @@ impl Machine {
     }
 }
 
-/// What is known of the listeners of a load balancer without asking: those that were refused and are
-/// as they were, and those that would show a certificate of the machine's instead of their own.
+/// Returns the messages on listeners that need not be tried: those that were refused and are
+/// unchanged, and, on a machine that takes no certificates, those with certificates of their own,
+/// for which it would present its own.
 fn foreseen(wanted: &Balancer, known: Option<&Refused>, takes_certificates: bool) -> Messages {
     let mut messages = Messages::new();
     for (listener, message) in known.into_iter().flat_map(|known| &known.messages) {
@@ -499,7 +503,7 @@ fn foreseen(wanted: &Balancer, known: Option<&Refused>, takes_certificates: bool
     messages
 }
 
-/// A load balancer with all its listeners as they are now but for those that are refused, which are
+/// Returns a load balancer with its listeners as they are now, except refused listeners, which are
 /// as they were before. `None` if no listener is left.
 fn beside(
     wanted: &Arc<Balancer>,

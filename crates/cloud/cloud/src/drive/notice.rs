@@ -1,13 +1,13 @@
-//! What has to be reported while machines are driven.
+//! Notices for the operator of the cloud while machines are driven.
 
 use std::fmt;
 
 use crate::plane::LeftOut;
 
-/// Something that the person who runs the cloud should know.
+/// An event that the operator of the cloud should know of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// This is not served, or not as it was asked for.
+    /// A load balancer or listener is not served, or not as it was asked for.
     LeftOut(LeftOut),
     /// A machine refused a load balancer.
     Refused {
@@ -15,14 +15,14 @@ pub enum Notice {
         machine: String,
         /// The id of the load balancer.
         load_balancer: String,
-        /// What the machine answered.
+        /// The machine's answer.
         message: String,
     },
     /// A machine cannot be driven; it is tried again.
     Away {
         /// The machine's address.
         machine: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
     /// A machine serves what it has to, for the first time or again.
@@ -30,7 +30,7 @@ pub enum Notice {
         /// The machine's address.
         machine: String,
     },
-    /// Which tasks are done could not be stored; it is tried again.
+    /// The ends of tasks could not be stored; this is tried again.
     NotStored(String),
 }
 

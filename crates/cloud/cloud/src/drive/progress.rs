@@ -1,4 +1,4 @@
-//! Which tasks are done: those whose change every machine serves that can be reached.
+//! Finds the tasks that are done: those whose change all reachable machines serve.
 
 use std::collections::BTreeMap;
 
@@ -6,27 +6,27 @@ use crate::cloud::{FinishedTask, ServingTask, Work};
 use crate::plane::Part;
 use crate::state::Place;
 
-/// How far the machines are, and the tasks that wait for them.
+/// The progress of the machines, and the tasks that wait for them.
 #[derive(Debug)]
 pub(super) struct Progress {
     machines: Vec<MachineProgress>,
     waiting: BTreeMap<(Place, String), Waiting>,
-    /// Tasks that fail for a reason that no machine has, once they end.
+    /// Tasks that fail once they end, for a reason that does not come from a machine.
     failures: BTreeMap<(Place, String), String>,
 }
 
-/// How far a machine is.
+/// The progress of a machine.
 #[derive(Clone, Debug, Default)]
 struct MachineProgress {
-    /// Whether it could not be reached when it was tried last.
+    /// Whether the machine could not be reached at the last try.
     is_away: bool,
-    /// The latest change that it serves.
+    /// The latest change that the machine serves.
     served: Option<u64>,
-    /// The load balancers and listeners that it refused, and what tenants are told.
+    /// The load balancers and listeners that the machine refused, with the text for tenants.
     refused: BTreeMap<Part, String>,
 }
 
-/// A task that waits.
+/// A task that waits for the machines, with the change that they have to serve.
 #[derive(Debug)]
 struct Waiting {
     change: u64,
@@ -42,12 +42,13 @@ impl Progress {
         }
     }
 
-    /// A task fails for this reason once its change is served as far as it can be.
+    /// Makes a task fail for this reason once its change is served as far as possible.
     pub(super) fn fails(&mut self, task: &ServingTask, why: String) {
         self.failures.insert((task.place.clone(), task.id.clone()), why);
     }
 
-    /// A machine serves this, but for the load balancers and listeners that it refused.
+    /// Notes that a machine serves this work, except the load balancers and listeners that it
+    /// refused.
     pub(super) fn serves(&mut self, machine: usize, work: &Work, refused: BTreeMap<Part, String>) {
         for task in &work.tasks {
             let key = (task.place.clone(), task.id.clone());
@@ -58,15 +59,15 @@ impl Progress {
             MachineProgress { is_away: false, served: Some(work.change), refused };
     }
 
-    /// A machine cannot be reached. Tasks do not wait for it.
+    /// Notes that a machine cannot be reached. Tasks do not wait for it.
     pub(super) fn is_away(&mut self, machine: usize) {
         self.machines[machine] = MachineProgress { is_away: true, ..Default::default() };
     }
 
-    /// The tasks that have ended, which are forgotten once [`Self::forget`] is told.
+    /// Returns the tasks that have ended. They are kept until [`Self::forget`] is called.
     pub(super) fn ended(&self) -> Vec<FinishedTask> {
         let reached = || self.machines.iter().filter(|machine| !machine.is_away);
-        // `None` is less than every change: a machine that was not tried yet.
+        // A machine that was not tried yet has `None`, which is less than every change.
         let Some(Some(served)) = reached().map(|machine| machine.served).min() else {
             return Vec::new();
         };
@@ -88,7 +89,7 @@ impl Progress {
         finished.collect()
     }
 
-    /// Forgets tasks, because it is stored that they have ended.
+    /// Forgets tasks after their ends were stored.
     pub(super) fn forget(&mut self, ended: &[FinishedTask]) {
         for task in ended {
             let key = (task.place.clone(), task.id.clone());

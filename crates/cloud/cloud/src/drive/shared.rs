@@ -1,4 +1,4 @@
-//! What the tasks of all machines share.
+//! State shared by the tasks that drive the machines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,16 +15,16 @@ use crate::cloud::{Cloud, Work};
 use crate::plane::{LeftOut, Part};
 use crate::unserved::Unserved;
 
-/// What the tasks of all machines share.
+/// State shared by the tasks that drive the machines.
 pub(super) struct Shared {
     cloud: Arc<Cloud>,
     pub(super) health: Arc<PlaneHealth>,
     observer: Observer,
     progress: Mutex<Progress>,
-    /// Locked while it is made, so that it is made once for all machines.
+    /// The latest work. Locked while it is made, so that it is made once for all machines.
     work: tokio::sync::Mutex<Option<Arc<Work>>>,
     left_out: Mutex<BTreeSet<LeftOut>>,
-    /// What the plan before left out; `None` before the first plan.
+    /// The parts that the previous plan left out; `None` before the first plan.
     unserved: Mutex<Option<BTreeMap<Part, Unserved>>>,
     failed_tasks: AtomicU64,
     statuses: Mutex<Vec<MachineStatus>>,
@@ -67,7 +67,7 @@ impl Shared {
         (self.observer)(notice);
     }
 
-    /// What the machines have taken.
+    /// Returns the status of the machines.
     pub(super) fn status(&self) -> DriveStatus {
         DriveStatus {
             change: self.cloud.change(),
@@ -78,12 +78,12 @@ impl Shared {
         }
     }
 
-    /// Shows this of a machine from now on.
+    /// Sets the status that is shown for a machine.
     pub(super) fn show(&self, machine: usize, status: MachineStatus) {
         locked(&self.statuses)[machine] = status;
     }
 
-    /// What has to be served, with all changes so far.
+    /// Returns the work that includes all changes so far.
     pub(super) async fn work(&self) -> Arc<Work> {
         let mut kept = self.work.lock().await;
         let latest = self.cloud.change();
@@ -99,7 +99,7 @@ impl Shared {
         work
     }
 
-    /// Reports what is left out and was not before.
+    /// Reports the parts that are left out now and were not before.
     fn report_left_out(&self, work: &Work) {
         let now: BTreeSet<LeftOut> = work.plan.left_out.iter().cloned().collect();
         let mut before = locked(&self.left_out);
@@ -109,8 +109,8 @@ impl Shared {
         *before = now;
     }
 
-    /// Notes what the plan leaves out. A task that changes what is left out and was not before fails:
-    /// that is what it asked for.
+    /// Notes the parts that the plan does not serve. A task fails if it changed a part that is
+    /// newly left out.
     fn note_unserved(&self, work: &Work) {
         let mut before = locked(&self.unserved);
         if let Some(before) = before.as_ref() {
@@ -127,7 +127,8 @@ impl Shared {
         *before = Some(work.plan.unserved.clone());
     }
 
-    /// A machine serves this, but for the load balancers and listeners that it refused.
+    /// Notes that a machine serves this work, except the load balancers and listeners that it
+    /// refused.
     pub(super) async fn serves(
         self: &Arc<Self>,
         machine: usize,
@@ -139,14 +140,14 @@ impl Shared {
         self.finish().await;
     }
 
-    /// A machine cannot be reached.
+    /// Notes that a machine cannot be reached.
     pub(super) async fn is_away(self: &Arc<Self>, machine: usize) {
         locked(&self.progress).is_away(machine);
         self.health.forget(machine);
         self.finish().await;
     }
 
-    /// Stores which tasks have ended.
+    /// Stores the ends of tasks that have ended.
     pub(super) async fn finish(self: &Arc<Self>) {
         let shared = Arc::clone(self);
         let finished = spawn_blocking(move || {
@@ -170,6 +171,6 @@ impl Shared {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Every change of what is locked is one assignment.
+    // Each change of a locked value is a single assignment, so that a panic leaves it consistent.
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

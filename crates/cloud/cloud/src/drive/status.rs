@@ -1,4 +1,4 @@
-//! What each machine has taken.
+//! Status of each machine: the changes that it took, and what it refused.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,55 +10,56 @@ use super::shared::Shared;
 use crate::plane::LeftOut;
 use crate::unserved::Unserved;
 
-/// What the data plane has taken.
+/// The status of the data plane.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DriveStatus {
-    /// The number of the latest change. Numbers begin anew with the process.
+    /// The number of the latest change. Numbers start again with each process.
     pub change: u64,
     /// The machines.
     pub data_planes: Vec<MachineStatus>,
-    /// What is not served, or not as it was asked for.
+    /// The load balancers and listeners that are not served, or not as the requests asked.
     pub left_out: Vec<LeftOut>,
-    /// How many load balancers and listeners are not served, for each reason.
+    /// The number of load balancers and listeners that are not served, for each reason.
     pub unserved: BTreeMap<Unserved, usize>,
-    /// How many tasks failed since the cloud was started, because what they asked for is not served.
+    /// The number of tasks that failed since the cloud was started, because the data plane does not
+    /// serve their changes.
     pub failed_tasks: u64,
 }
 
-/// What a machine has taken.
+/// The status of one machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MachineStatus {
-    /// Its admin address.
+    /// The admin address.
     pub address: String,
-    /// Whether it answered when it was asked last.
+    /// Whether the machine answered the last request.
     pub is_reached: bool,
-    /// Why it cannot be driven.
+    /// The reason why the machine cannot be driven.
     pub why: Option<String>,
-    /// The latest change that it serves.
+    /// The latest change that the machine serves.
     pub change: Option<u64>,
-    /// The version of what it serves, as it names it itself.
+    /// The version of the served configuration, as the machine names it.
     pub version: Option<String>,
-    /// What was sent to it since the cloud was started.
+    /// The amount of configuration that was sent to the machine since the cloud was started.
     pub sent: Sent,
-    /// How many load balancers it serves.
+    /// The number of load balancers that the machine serves.
     pub load_balancers: usize,
-    /// The load balancers that it refused, and what it said.
+    /// The load balancers that the machine refused, with its messages.
     pub refused: BTreeMap<String, String>,
 }
 
-/// What was sent to a machine to be served.
+/// The amount of configuration that was sent to a machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sent {
-    /// How often everything was sent.
+    /// The number of times that the whole configuration was sent.
     pub whole: u64,
-    /// How often a change was sent.
+    /// The number of times that a change was sent.
     pub changes: u64,
-    /// The bytes of both.
+    /// The bytes of whole configurations and changes together.
     pub bytes: u64,
 }
 
 impl Sent {
-    /// Counts what is sent.
+    /// Counts one transfer: PATCH as a change, any other method as a whole configuration.
     pub(super) fn count(&mut self, method: &Method, bytes: usize) {
         match *method {
             Method::PATCH => self.changes += 1,
@@ -69,7 +70,8 @@ impl Sent {
 }
 
 impl DriveStatus {
-    /// Why not every machine serves what it has to; empty if all do.
+    /// Returns the reasons why some machines do not serve all that they have to; empty if there are
+    /// none.
     pub fn problems(&self) -> Vec<String> {
         let problems = |machine: &MachineStatus| {
             let address = &machine.address;
@@ -89,12 +91,12 @@ impl DriveStatus {
     }
 }
 
-/// Shows what the machines of a driver have taken.
+/// A handle that shows the status of a driver's machines.
 #[derive(Clone, Debug)]
 pub struct DriveView(pub(super) Arc<Shared>);
 
 impl DriveView {
-    /// What they have taken by now.
+    /// Returns the current status.
     pub fn status(&self) -> DriveStatus {
         self.0.status()
     }

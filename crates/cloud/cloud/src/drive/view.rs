@@ -1,7 +1,7 @@
-//! The health of targets as the machines see it, and what they do not serve.
+//! The health of targets as the machines see it, and the parts that they do not serve.
 //!
-//! Machines probe each for itself. A target is alive if all machines that can be reached say so,
-//! and dead if any does: then a part of the traffic does not reach it.
+//! Each machine probes for itself. A target is alive if all reachable machines say so, and dead if
+//! any says so, because then a part of the traffic does not reach it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ pub(super) struct TargetKey {
     pub(super) address: SocketAddr,
 }
 
-/// What one machine says of targets.
+/// The health of targets as one machine reports it.
 pub(super) type MachineHealth = HashMap<TargetKey, TargetState>;
 
 /// The health of targets as the machines see it.
@@ -31,42 +31,42 @@ pub struct PlaneHealth {
     serving: RwLock<Serving>,
 }
 
-/// What is not served.
+/// The load balancers and listeners that are not served.
 #[derive(Debug, Default)]
 struct Serving {
     machines: Vec<MachineServing>,
-    /// What the plan leaves out.
+    /// Load balancers and listeners that the plan leaves out.
     planned: BTreeMap<Part, Unserved>,
 }
 
-/// What a machine does not serve.
+/// The load balancers and listeners that a machine does not serve.
 #[derive(Clone, Debug, Default)]
 struct MachineServing {
-    /// Whether it could not be reached for some time.
+    /// Whether the machine could not be reached for some time.
     is_lost: bool,
-    /// What it refused when it was told what to serve last.
+    /// The load balancers and listeners that the machine refused when it was last driven.
     refused: BTreeMap<Part, Unserved>,
 }
 
 impl PlaneHealth {
-    /// Waits for the views of so many machines.
+    /// Sets the number of machines, none of which has reported yet.
     pub(super) fn expect(&self, machines: usize) {
         let mut views = self.machines.write().unwrap_or_else(PoisonError::into_inner);
         views.resize_with(machines, || None);
         self.serving_mut().machines.resize_with(machines, MachineServing::default);
     }
 
-    /// The plan leaves these out.
+    /// Sets the load balancers and listeners that the plan leaves out.
     pub(super) fn leaves_out(&self, planned: BTreeMap<Part, Unserved>) {
         self.serving_mut().planned = planned;
     }
 
-    /// A machine serves what it has to, but for these load balancers and listeners.
+    /// Notes that a machine serves what it has to, except these load balancers and listeners.
     pub(super) fn serves(&self, machine: usize, refused: BTreeMap<Part, Unserved>) {
         self.set_serving(machine, MachineServing { is_lost: false, refused });
     }
 
-    /// A machine could not be reached for some time.
+    /// Notes that a machine could not be reached for some time.
     pub(super) fn lost(&self, machine: usize) {
         self.set_serving(machine, MachineServing { is_lost: true, refused: BTreeMap::new() });
     }
@@ -77,7 +77,7 @@ impl PlaneHealth {
         }
     }
 
-    /// How many load balancers and listeners are not served, for each reason.
+    /// Returns the number of load balancers and listeners that are not served, for each reason.
     pub(super) fn unserved_counts(&self) -> BTreeMap<Unserved, usize> {
         let serving = self.serving();
         let refused = serving.machines.iter().flat_map(|machine| &machine.refused);
@@ -98,12 +98,12 @@ impl PlaneHealth {
         self.serving.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A machine says this.
+    /// Sets the health of targets as a machine reports it.
     pub(super) fn update(&self, machine: usize, health: MachineHealth) {
         self.set(machine, Some(health));
     }
 
-    /// A machine cannot be reached.
+    /// Forgets the health reported by a machine, which cannot be reached.
     pub(super) fn forget(&self, machine: usize) {
         self.set(machine, None);
     }
@@ -117,7 +117,7 @@ impl PlaneHealth {
 }
 
 impl Serving {
-    /// Why something is not served, although a machine is reached.
+    /// Returns why a part is not served, by a machine's refusal or by the plan.
     fn of(&self, part: &Part) -> Option<Unserved> {
         let refused = self.machines.iter().find_map(|machine| machine.refused.get(part));
         refused.or_else(|| self.planned.get(part)).copied()
@@ -162,7 +162,8 @@ impl HealthView for PlaneHealth {
     }
 }
 
-/// What two machines, or two listeners of one machine, say together.
+/// Returns the combined state of a target that two machines, or two listeners of one machine,
+/// report.
 pub(super) fn both(first: TargetState, second: TargetState) -> TargetState {
     use TargetState::{Alive, Dead};
     match (first, second) {

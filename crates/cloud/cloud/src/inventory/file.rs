@@ -4,18 +4,18 @@ use std::collections::BTreeSet;
 
 use super::{FirstBalancer, Inventory, Region, Stated, open};
 
-/// What is wrong with an inventory.
+/// An error in an inventory.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InventoryError(String);
 
 impl Inventory {
-    /// Reads an inventory.
+    /// Parses an inventory.
     ///
     /// # Errors
     ///
-    /// Returns the first fault: JSON of another form, with its line and column; an id that stands
-    /// twice; an instance in a network that is not there; a subnet outside its network.
+    /// Returns the first error: JSON of another form, with its line and column; a duplicate id; an
+    /// instance in an unknown network; a subnet outside its network.
     pub fn parse(text: &str) -> Result<Self, InventoryError> {
         let stated: Stated =
             serde_json::from_str(text).map_err(|error| InventoryError(error.to_string()))?;

@@ -1,4 +1,5 @@
-//! Lists of what is there. An open inventory cannot be listed: it has what is asked for by name.
+//! Lists of the inventory's resources. An open inventory cannot be listed: it only returns
+//! resources that are asked for by name.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -7,8 +8,8 @@ use std::net::IpAddr;
 use super::{Instance, Inventory, Network, Subnet, open};
 
 impl Inventory {
-    /// The instances with one of these ids or of these private addresses. Where both are `None`,
-    /// all that are stated.
+    /// Returns the instances with one of these ids or private addresses. If both are `None`,
+    /// returns all that are stated.
     pub fn instances(
         &self,
         region: &str,
@@ -34,7 +35,8 @@ impl Inventory {
         wanted.map(Cow::Borrowed).collect()
     }
 
-    /// The networks with these ids, or all of them; of an open inventory only the default one.
+    /// Returns the networks with these ids, or all networks; for an open inventory only the default
+    /// one.
     pub fn networks(&self, region: &str, ids: Option<&[String]>) -> Vec<Cow<'_, Network>> {
         let region = match self {
             Self::Stated(stated) => stated.region(region),
@@ -49,8 +51,8 @@ impl Inventory {
         wanted.map(Cow::Borrowed).collect()
     }
 
-    /// The subnets with these ids, or all of them, each with the id of its network. `network` is
-    /// the one that an open inventory says they are in.
+    /// Returns the subnets with these ids, or all subnets, each with the id of its network. In an
+    /// open inventory, the network is `network` or the default one.
     pub fn subnets(
         &self,
         region: &str,
@@ -71,13 +73,13 @@ impl Inventory {
         wanted.map(|(network, subnet)| (network.id.clone(), Cow::Borrowed(subnet))).collect()
     }
 
-    /// The names of the regions that are stated; `None` in an open inventory.
+    /// Returns the names of the regions that are stated; `None` in an open inventory.
     pub fn region_names(&self) -> Option<Vec<&str>> {
         let Self::Stated(stated) = self else { return None };
         Some(stated.regions.iter().map(|region| region.name.as_str()).collect())
     }
 
-    /// The zones of a region that are stated; an open inventory has one.
+    /// Returns the zones of a region that are stated. A region of an open inventory has one zone.
     pub fn zones(&self, region: &str) -> BTreeSet<String> {
         let Self::Stated(stated) = self else { return BTreeSet::from([format!("{region}-1")]) };
         let Some(stated) = stated.region(region) else { return BTreeSet::new() };
@@ -87,7 +89,7 @@ impl Inventory {
         of_subnets.chain(of_instances).collect()
     }
 
-    /// The security groups with these ids, or all that are stated.
+    /// Returns the security groups with these ids, or all that are stated.
     pub fn security_groups(&self, region: &str, ids: Option<&[String]>) -> Vec<String> {
         let stated = match self {
             Self::Stated(stated) => stated.region(region),
@@ -100,7 +102,7 @@ impl Inventory {
         groups.filter(|id| ids.is_none_or(|ids| ids.contains(id))).cloned().collect()
     }
 
-    /// The id of the subnet that an instance's first address is part of; `None` if none is
+    /// Returns the id of the subnet that an instance's first address is part of; `None` if none is
     /// stated.
     pub fn subnet_of(&self, region: &str, instance: &Instance) -> Option<String> {
         let Self::Stated(stated) = self else { return None };

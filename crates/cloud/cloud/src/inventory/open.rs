@@ -1,4 +1,5 @@
-//! An inventory that has whatever is asked for, in forms that can be read back.
+//! An inventory that has every resource with a well-formed id. Ids of instances encode their
+//! addresses.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -7,10 +8,10 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use super::{Instance, Network, Subnet};
 use crate::ids::base_36;
 
-/// The network of a load balancer that names none.
+/// The network of a load balancer whose request names none.
 pub(super) const DEFAULT_NETWORK: &str = "vpc-00000000";
 
-/// Whether a text looks like a region: `ap-guangzhou`, `na-siliconvalley-2`.
+/// Returns whether a text has the form of a region: `ap-guangzhou`, `na-siliconvalley-2`.
 pub(super) fn is_region(text: &str) -> bool {
     let is_word = |part: &str| {
         !part.is_empty()
@@ -19,7 +20,7 @@ pub(super) fn is_region(text: &str) -> bool {
     text.contains('-') && text.len() <= 64 && text.split('-').all(is_word)
 }
 
-/// Whether a text is an id with this prefix: `vpc-3z1e9f2a`.
+/// Returns whether a text is an id with this prefix: `vpc-3z1e9f2a`.
 pub(super) fn is_id(text: &str, prefix: &str) -> bool {
     let rest = text.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('-'));
     rest.is_some_and(|rest| {
@@ -27,13 +28,14 @@ pub(super) fn is_id(text: &str, prefix: &str) -> bool {
     })
 }
 
-/// Public addresses of load balancers: the first half of the range for benchmarks, and a part of
-/// the range for documentation.
+/// Returns the ranges of public addresses: the first half of the range for benchmarks, and a part
+/// of the range for documentation.
 pub(super) fn public_addresses() -> [IpNet; 2] {
     [v4(Ipv4Addr::new(198, 18, 0, 0), 16), v6("2001:db8:1::")]
 }
 
-/// Private addresses of load balancers: the second half of the range for benchmarks.
+/// Returns the ranges of private addresses: the second half of the range for benchmarks, and a part
+/// of the range for documentation.
 pub(super) fn private_addresses() -> [IpNet; 2] {
     [v4(Ipv4Addr::new(198, 19, 0, 0), 16), v6("2001:db8:2::")]
 }
@@ -46,32 +48,32 @@ fn v6(address: &str) -> IpNet {
     IpNet::V6(Ipv6Net::new_assert(address.parse().expect("an address that is written here"), 64))
 }
 
-/// The network with this id. Its addresses are those of private load balancers, the only ones
-/// that this inventory gives out of it.
+/// Returns the network with this id. Its addresses are those of private load balancers, because
+/// this inventory assigns no others in it.
 pub(super) fn network(id: &str) -> Option<Network> {
     let [addresses, _] = private_addresses();
     let network = || Network { id: id.to_owned(), addresses, subnets: Vec::new() };
     is_id(id, "vpc").then(network)
 }
 
-/// The subnet with this id, in the region's first zone.
+/// Returns the subnet with this id, in the region's first zone.
 pub(super) fn subnet(id: &str, region: &str) -> Option<Subnet> {
     let [addresses, _] = private_addresses();
     let subnet = || Subnet { id: id.to_owned(), addresses, zone: Some(format!("{region}-1")) };
     is_id(id, "subnet").then(subnet)
 }
 
-/// The instance with this id: its eight letters and digits are its address in base 36.
+/// Returns the instance with this id, whose eight letters and digits are its address in base 36.
 pub(super) fn instance(id: &str) -> Option<Instance> {
     let digits = id.strip_prefix("ins-").filter(|digits| digits.len() == 8)?;
     let number = u64::from_str_radix(digits, 36).ok()?;
     let address = Ipv4Addr::from(u32::try_from(number).ok()?);
     let instance = instance_at(address.into())?;
-    // A capital letter is the same digit, but not the same id.
+    // A capital letter is the same digit, but makes another id.
     (instance.id == id).then_some(instance)
 }
 
-/// The instance that has this address.
+/// Returns the instance that has this address.
 pub(super) fn instance_at(address: IpAddr) -> Option<Instance> {
     let IpAddr::V4(v4) = address else { return None };
     Some(Instance {

@@ -1,4 +1,4 @@
-//! Certificates as files, which the data plane reads.
+//! Certificates as files for the data plane.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,15 +10,15 @@ use super::Planner;
 use crate::state::{Certificate, Listener, ListenerCertificate};
 use crate::wire::tc3::hex;
 
-/// The digits of a name that come from the content.
+/// The number of digits at the end of a file's name that are derived from its content.
 const DIGITS: usize = 32;
 
 /// A certificate with its key, or the certificates of an authority, for the data plane.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CertificateFile {
-    /// Its name, which no other content has.
+    /// The name, which is unique for the content.
     pub name: String,
-    /// The certificates, and the private key if they are a server's, in PEM.
+    /// The certificates in PEM, with the private key for a server's certificate.
     pub pem: String,
 }
 
@@ -29,7 +29,8 @@ impl fmt::Debug for CertificateFile {
 }
 
 impl CertificateFile {
-    /// The file of an account's certificate; `None` if it is a server's and has no key.
+    /// Returns the file of an account's certificate; `None` for a server's certificate without a
+    /// key.
     fn new(account: &str, certificate: &Certificate) -> Option<Self> {
         let key = match (certificate.is_authority, certificate.key.as_deref()) {
             (true, _) => "",
@@ -44,21 +45,21 @@ impl CertificateFile {
         Some(Self { name, pem: format!("{}\n{key}\n", certificate.chain.trim_end()) })
     }
 
-    /// Whether a name is one that certificates have here.
+    /// Returns whether a name has the form of the names of these files.
     pub(crate) fn is_name(name: &str) -> bool {
         let digits = name.rsplit_once('-').map_or("", |(_, digits)| digits);
         digits.len() == DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
     }
 
-    /// The file, as a configuration names it.
+    /// Returns the path by which a configuration names the file.
     pub fn path(&self) -> PathBuf {
         PathBuf::from(format!("{}.pem", self.name))
     }
 }
 
 impl Planner<'_> {
-    /// The certificates that a listener shows to its clients, its own first. Those without a key
-    /// are left out.
+    /// Returns the certificates that a listener presents to its clients, its own before its rules'.
+    /// Those without a key are left out, with a note.
     pub(super) fn certificates(
         &self,
         listener: &Listener,
@@ -79,7 +80,7 @@ impl Planner<'_> {
         files
     }
 
-    /// The authority whose certificates a listener's clients need.
+    /// Returns the authority that has to have issued the certificates of a listener's clients.
     ///
     /// # Errors
     ///
@@ -92,7 +93,7 @@ impl Planner<'_> {
             (&used.authority, used.authority.is_some() && used.clients_may_be_anonymous)
         });
         let first = all.next();
-        // It is decided before a request says which domain it is for.
+        // Clients' certificates are requested before the request with its domain is known.
         if all.any(|other| Some(other) != first) {
             let message = "its domains do not check clients' certificates alike";
             return Err(message.to_owned());
@@ -106,7 +107,7 @@ impl Planner<'_> {
     }
 }
 
-/// The files of certificates, as a configuration names them.
+/// Returns the files of certificates in the form of a configuration.
 pub(super) fn named(files: &[CertificateFile]) -> Vec<CertificateFiles> {
     files
         .iter()
@@ -114,12 +115,12 @@ pub(super) fn named(files: &[CertificateFile]) -> Vec<CertificateFiles> {
         .collect()
 }
 
-/// The ids of the certificates for clients.
+/// Returns the ids of the certificates that are presented to clients.
 fn server_ids(listener: &Listener) -> impl Iterator<Item = &String> {
     all(listener).flat_map(|used| &used.servers)
 }
 
-/// What the listener does with certificates, and then what its rules do.
+/// Returns the certificates used by the listener, and then those used by its rules.
 fn all(listener: &Listener) -> impl Iterator<Item = &ListenerCertificate> {
     let rules = listener.rules.iter().filter_map(|rule| rule.certificate.as_ref());
     listener.certificate.iter().chain(rules)

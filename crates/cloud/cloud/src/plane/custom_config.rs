@@ -1,12 +1,12 @@
-//! Custom configurations: what their directives set on listeners on layer 7.
+//! Custom configurations: the settings of their directives on layer 7 listeners.
 
 use std::time::Duration;
 
 use uturn_lb::config::ListenerSettings;
 use uturn_model::lb::Profile;
 
-/// Sets what the directives of a custom configuration say. A directive that this data plane does
-/// not know is noted.
+/// Applies the directives of a custom configuration. Notes a directive that this data plane does
+/// not know.
 pub(super) fn set(
     content: &str,
     profile: &mut Profile,
@@ -22,7 +22,7 @@ pub(super) fn set(
     }
 }
 
-/// Sets what a directive says; `None` if it, or its value, is not known.
+/// Applies a directive; `None` if the directive or its value is not known.
 fn set_directive(
     name: &str,
     value: &str,
@@ -36,7 +36,7 @@ fn set_directive(
         "client_header_timeout" => &mut timeouts.header,
         "keepalive_timeout" => &mut timeouts.idle,
         "client_max_body_size" => {
-            // 0 is no limit.
+            // 0 means no limit.
             settings.limits.body_bytes = Some(size(value)?).filter(|bytes| *bytes > 0);
             return Some(());
         }
@@ -46,7 +46,7 @@ fn set_directive(
     Some(())
 }
 
-/// A time: `10s`, `10`, `2m`, `500ms`.
+/// Parses a time: `10s`, `10`, `2m`, `500ms`.
 fn time(text: &str) -> Option<Duration> {
     let (number, unit) = split(text);
     let number: u64 = number.parse().ok()?;
@@ -59,7 +59,7 @@ fn time(text: &str) -> Option<Duration> {
     })
 }
 
-/// A number of bytes: `512`, `8k`, `60M`, `1g`.
+/// Parses a number of bytes: `512`, `8k`, `60M`, `1g`.
 fn size(text: &str) -> Option<u64> {
     let (number, unit) = split(text);
     let factor = match unit {
@@ -72,7 +72,7 @@ fn size(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(factor)
 }
 
-/// A number and its unit.
+/// Splits a text into a number and its unit.
 fn split(text: &str) -> (&str, &str) {
     text.split_at(text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len()))
 }

@@ -1,4 +1,4 @@
-//! Listeners: how each behaves.
+//! Converts listeners, with the behaviour of each.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,7 +13,8 @@ use super::{Planner, certificates, custom_config, probe};
 use crate::state::{HealthCheck, Listener, LoadBalancer, Protocol, Rescheduling, Scheduler};
 
 impl Planner<'_> {
-    /// A listener at one of its ports; `None`, with a note, if this data plane cannot serve it.
+    /// Returns a listener at one of its ports; `None`, with a note, if this data plane cannot serve
+    /// it.
     pub(super) fn listener(
         &self,
         load_balancer: &LoadBalancer,
@@ -91,7 +92,7 @@ impl Planner<'_> {
 }
 
 impl Planner<'_> {
-    /// Replaces clients' addresses, if the range is of the targets' version of IP.
+    /// Makes the range replace clients' addresses, if all targets have the range's version of IP.
     fn replace_source(&self, profile: &mut Profile, rules: &[lb::Rule], notes: &mut Vec<String>) {
         let source = self.context.snat_range.map_or_else(profile::snat, Source::Replaced);
         let Source::Replaced(range) = source else { return };
@@ -106,14 +107,14 @@ impl Planner<'_> {
         }
     }
 
-    /// The directives that are bound to a load balancer.
+    /// Returns the directives of the custom configuration that is bound to a load balancer.
     fn custom_config(&self, load_balancer: &LoadBalancer) -> Option<&str> {
         let config = self.account.custom_configs.get(load_balancer.custom_config.as_ref()?)?;
         Some(&config.content)
     }
 }
 
-/// Notes what of a listener the data plane does not do.
+/// Notes the settings of a listener that the data plane ignores.
 fn note_ignored(listener: &Listener, notes: &mut Vec<String>) {
     if listener.compression.is_some() {
         notes.push("bodies are not compressed".to_owned());
@@ -126,11 +127,11 @@ fn note_ignored(listener: &Listener, notes: &mut Vec<String>) {
     }
 }
 
-/// How the listener behaves: as the cloud's, with what is set on it.
+/// Returns the behaviour of a listener: the cloud's defaults with the listener's settings.
 fn profile_of(listener: &Listener, protocol: ListenerProtocol, notes: &mut Vec<String>) -> Profile {
     let mut profile = profile::clb(protocol.layer());
-    // A listener has one scheduler and one health check in the data plane; on layer 7 the first
-    // rule's.
+    // A listener of the data plane has one scheduler and one health check; on layer 7 those of the
+    // first rule.
     let (scheduler, check) = match listener.rules.first() {
         Some(rule) => (rule.scheduler, Some(&rule.health_check)),
         None => (listener.scheduler, listener.health_check.as_ref()),
@@ -151,7 +152,7 @@ fn profile_of(listener: &Listener, protocol: ListenerProtocol, notes: &mut Vec<S
     profile
 }
 
-/// The domain that serves requests for hosts that no rule is for.
+/// Returns the domain that serves requests for hosts that no rule matches.
 fn default_host(listener: &Listener) -> Option<Text> {
     let rule = listener.rules.iter().find(|rule| rule.is_default_server)?;
     let domain = rule.domains.first().filter(|domain| !domain.is_empty())?;

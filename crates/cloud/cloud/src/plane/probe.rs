@@ -1,4 +1,4 @@
-//! Health checks: what a data plane's probe is, and how often.
+//! Health checks: the kind, the times and the source of a data plane's probes.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use uturn_model::lb::{self, ProbeSource};
 
 use crate::state::{CheckType, HealthCheck, ProbeSourceType};
 
-/// How often targets are probed, and from where; `None` if they are not.
+/// Returns the times and the source of probes; `None` if targets are not probed.
 pub(super) fn check(check: &HealthCheck) -> Option<lb::HealthCheck> {
     check.enabled.then(|| lb::HealthCheck {
         source: match check.source {
@@ -24,7 +24,7 @@ pub(super) fn check(check: &HealthCheck) -> Option<lb::HealthCheck> {
     })
 }
 
-/// What a probe asks; `None` for what the listener's transport has.
+/// Returns the kind of probe; `None` for the default of the listener's transport.
 pub(super) fn probe(check: &HealthCheck, notes: &mut Vec<String>) -> Option<Probe> {
     if let Some(port) = check.port {
         notes.push(format!("targets are probed at their own port, not at {port}"));
@@ -66,7 +66,7 @@ fn http(check: &HealthCheck) -> Probe {
     }
 }
 
-/// The bytes of a custom check's text; `None` for one that is marked as hexadecimal and is not.
+/// Returns the bytes of a custom check's text; `None` if it is marked as hexadecimal and is not.
 fn bytes(check: &HealthCheck, text: Option<&str>) -> Option<Vec<u8>> {
     let text = text.unwrap_or_default();
     match check.context_type.as_deref() {

@@ -1,4 +1,4 @@
-//! Rules and targets.
+//! Converts rules and targets.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -16,14 +16,14 @@ use super::{Planner, probe};
 use crate::actions::targets::address;
 use crate::state::{Listener, LoadBalancer, Protocol, Redirection, Rule, Target, TargetHolder};
 
-/// Orders domains: the least wins.
+/// The precedence of a domain: the least rank wins.
 type DomainRank = (u8, Reverse<usize>);
 
-/// The name of the cookie with which a client stays with its target.
+/// The name of the cookie that keeps a client with its target.
 const COOKIE: &str = "tgw_l7_route";
 
 impl Planner<'_> {
-    /// All rules of a listener on layer 7. Those of domains that win come first.
+    /// Returns all rules of a listener on layer 7, ordered by the precedence of their domains.
     pub(super) fn layer_7_rules(
         &self,
         load_balancer: &LoadBalancer,
@@ -40,7 +40,7 @@ impl Planner<'_> {
         rules.into_iter().map(|(_, rule)| rule).unzip()
     }
 
-    /// A rule for each of its domains, with the rank of the domain.
+    /// Returns a rule of the model for each domain of a rule, with the rank of the domain.
     fn rules(
         &self,
         load_balancer: &LoadBalancer,
@@ -112,8 +112,8 @@ impl Planner<'_> {
         rules
     }
 
-    /// A path as the model has it: `= /a` is an exact path. Where requests are compared in the normal
-    /// form of their paths, rules are too.
+    /// Returns a path in the form of the model: `= /a` is an exact path. If the data plane
+    /// normalizes the paths of requests, the rule's path is normalized too.
     fn path(&self, url: &str) -> Result<(Text, PathKind), String> {
         if is_pattern(url) {
             let pattern = Pattern::path(url).map_err(|why| why.to_string());
@@ -131,7 +131,7 @@ impl Planner<'_> {
         Ok((Text::from(format!("{sign}{path}")), kind))
     }
 
-    /// The one rule of a listener on layer 4.
+    /// Returns the one rule of a listener on layer 4.
     pub(super) fn layer_4_rule(
         &self,
         listener: &Listener,
@@ -197,13 +197,13 @@ impl Planner<'_> {
     }
 }
 
-/// The host of a domain. A star at one end stands for one label or several.
+/// Returns the host of a domain. A star at one end stands for one or more labels.
 pub(super) fn host(domain: &str) -> Text {
     from_wildcard(domain).map_or_else(|| Text::from(domain), Text::from)
 }
 
-/// Which domains win over which: plain ones, then those with a star at the beginning, the longest
-/// first, then those with one at the end, then regular expressions.
+/// Returns the rank of a domain: plain domains win, then those with a star at the beginning, the
+/// longest first, then those with a star at the end, then regular expressions.
 fn domain_rank(domain: &str) -> DomainRank {
     match (is_pattern(domain), domain.starts_with('*'), domain.ends_with('*')) {
         (true, ..) => (3, Reverse(0)),
@@ -213,8 +213,8 @@ fn domain_rank(domain: &str) -> DomainRank {
     }
 }
 
-/// The first of rules with the same host and path. Of two rules of a domain that have one normal
-/// form, such as `/a` and `//a`, only one can be found.
+/// Returns the first of rules with the same host and path, with a note for others. If two rules of
+/// a domain have the same normal form, such as `/a` and `//a`, requests can only reach one.
 pub(super) fn without_twins(
     (rules, settings): (Vec<lb::Rule>, Vec<RuleSettings>),
     notes: &mut Vec<String>,
@@ -232,13 +232,13 @@ pub(super) fn without_twins(
     firsts.unzip()
 }
 
-/// The path that a URL states; `None` for a regular expression.
+/// Returns the path of a URL; `None` for a regular expression.
 fn plain_url(url: &str) -> Option<Text> {
     let path = url.strip_prefix("^~").or_else(|| url.strip_prefix('=')).unwrap_or(url);
     (!is_pattern(url)).then(|| Text::from(path.trim_start()))
 }
 
-/// Rules have a Service in the model. Here it has the listener's id.
+/// Returns the name of a rule's Service, which the model requires. It has the listener's id.
 fn service(listener: &str) -> NamespacedName {
     let name: Option<Name> = listener.parse().ok();
     let name = name.or_else(|| "listener".parse().ok()).expect("it is a name");

@@ -1,4 +1,4 @@
-//! Holds parameters against the schema.
+//! Checks parameters against the schema.
 
 use serde_json::Value;
 
@@ -6,13 +6,13 @@ use super::{MemberKind, Object, Service};
 use crate::wire::error::{ApiError, ErrorCode};
 
 impl Service {
-    /// Holds an object's members against the schema. A member that is `null` counts as absent.
+    /// Checks an object's members against the schema. A member that is `null` counts as absent.
     ///
     /// # Errors
     ///
-    /// Returns `UnknownParameter` for a member that the schema lacks, `MissingParameter` for one
-    /// that is needed and absent, `InvalidParameter` for a value of another type. The message
-    /// names the member, such as `Targets.0.Port`.
+    /// Returns `UnknownParameter` for a member that the schema lacks, `MissingParameter` for a
+    /// required member that is absent, and `InvalidParameter` for a value of another type. The
+    /// message names the member, such as `Targets.0.Port`.
     pub fn check(&self, object: &str, value: &Value) -> Result<(), ApiError> {
         self.check_object(object, value, "")
     }

@@ -1,4 +1,4 @@
-//! The parameters of a GET: a query string in which lists and objects are flattened
+//! Parses the parameters of a GET: a query string in which lists and objects are flattened
 //! (`Rules.0.HealthCheck.TimeOut=2`) and every value is text.
 
 use std::collections::BTreeMap;
@@ -8,16 +8,16 @@ use serde_json::{Map, Number, Value};
 use super::{MemberKind, Service};
 use crate::wire::error::{ApiError, ErrorCode};
 
-/// The most parts of a parameter's name. No published name has half as many.
+/// The most parts of a parameter's name. Published names have less than half as many.
 const MAX_DEPTH: usize = 32;
 
-/// The parameters of a query string as JSON, with each value in the type that the schema gives
-/// it. Members that the schema lacks stay texts, for [`Service::check`] to refuse.
+/// Returns the parameters of a query string as JSON, with each value in its type from the schema.
+/// Members that the schema lacks stay texts, which [`Service::check`] refuses.
 ///
 /// # Errors
 ///
-/// Returns `InvalidParameter` for a name that stands twice or contradicts another, for a list
-/// with a gap, and for text that is not of its member's type.
+/// Returns `InvalidParameter` for a name that occurs twice or contradicts another, for a list with
+/// a gap, and for a text that is not of its member's type.
 pub fn parameters(service: &Service, object: &str, query: &str) -> Result<Value, ApiError> {
     let mut root = Node::default();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -115,7 +115,7 @@ fn typed_list(
     }
     let mut parts = BTreeMap::new();
     for (name, node) in node.parts {
-        // `00` would otherwise stand for the same item as `0`.
+        // `00` would otherwise mean the same item as `0`.
         let index = name.parse().ok().filter(|index: &usize| index.to_string() == name);
         let index = index.ok_or_else(|| {
             invalid(format!("the parameter `{path}.{name}` has to be numbered: `{path}.0` …"))
@@ -131,7 +131,7 @@ fn typed_list(
     Ok(Value::Array(items.collect::<Result<_, _>>()?))
 }
 
-/// Percent-decoding, with `+` for a space as forms have it.
+/// Decodes percent-encoded text, in which `+` is a space, as in forms.
 fn decode(text: &str) -> Result<String, ApiError> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

@@ -5,9 +5,9 @@ use serde_json::{Map, Value};
 
 use super::{Member, MemberKind, Object, Service};
 
-/// A schema file as it is written. A member's type is written `string`, `int`, `uint`, `bool`,
-/// `float`, the name of an object, or one of these in brackets for a list; `!` behind it marks a
-/// member that requests need.
+/// A schema file in its JSON form. A member's type is written `string`, `int`, `uint`, `bool`,
+/// `float`, the name of an object, or one of these in brackets for a list; a `!` after it marks a
+/// required member of requests.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -21,8 +21,8 @@ struct File {
 ///
 /// # Errors
 ///
-/// Returns what is wrong with the file: JSON of another form, a type that is not text, an object
-/// that is named but not there, or an action without its request or answer.
+/// Returns the error in the file: JSON of another form, a type that is not text, an unknown object,
+/// or an action without its request or answer.
 pub(super) fn service(text: &str) -> Result<Service, String> {
     let file: File = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let objects = file.objects.into_iter().map(|(name, members)| {

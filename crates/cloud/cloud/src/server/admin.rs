@@ -1,5 +1,5 @@
-//! What the person who runs the cloud can ask it, without a signature: whether it is alive, and
-//! what its data planes have taken.
+//! Pages for the operator of the cloud, without signatures: liveness, readiness, the status of the
+//! data planes, and metrics.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use super::metrics;
 use crate::cloud::Cloud;
 use crate::drive::{DriveStatus, DriveView};
 
-/// What names end with that no web site has.
+/// The endings of host names that no public web site has.
 const PRIVATE: [&str; 5] = [".localhost", ".local", ".internal", ".svc", ".test"];
 const TEXT: &str = "text/plain; charset=utf-8";
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The pages.
+/// The admin pages.
 #[derive(Clone, Debug)]
 pub struct AdminPages {
     /// The cloud.
     pub cloud: Arc<Cloud>,
-    /// What its data planes have taken; `None` if it has none.
+    /// The status of the cloud's data planes; `None` if it has none.
     pub driven: Option<DriveView>,
 }
 
@@ -66,8 +66,9 @@ impl AdminPages {
     }
 }
 
-/// Whether the Host header is not a name that a web site may have, whose pages could read these in
-/// somebody's browser: an address, a name without dots, or one that only a private network has.
+/// Returns whether the Host header is an address, a name without dots, or a name in a private
+/// domain. Any other name may be a web site's, whose scripts could read these pages through an
+/// operator's browser (DNS rebinding).
 fn is_host_known<B>(request: &Request<B>) -> bool {
     let stated = request.headers().get(HOST).and_then(|host| host.to_str().ok());
     let Some(host) = stated.or(request.uri().host()) else { return true };

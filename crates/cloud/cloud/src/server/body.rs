@@ -10,24 +10,25 @@ use tokio::time::{Instant, timeout};
 use crate::cloud::MAX_BODY;
 use crate::wire::error::{ApiError, ErrorCode};
 
-/// Of a body that is too large, no more than this is read and dropped. A client whose body is
-/// read to its end gets its answer; one that still sends may only see the connection end.
+/// The most bytes of a body that is too large that are read and dropped. A client whose body is
+/// read to its end gets its answer; a client that is still sending may only see a closed
+/// connection.
 const MAX_READ: usize = 4 * MAX_BODY;
-/// The fewest bytes a second of a body for which others wait.
+/// The lowest rate, in bytes per second, of a body that others wait for.
 const SLOWEST: u64 = 32 << 10;
-/// How long such a body may take to begin.
+/// The time that such a body may take to begin.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How fast a body has to come.
+/// The rate at which a body has to arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pace {
-    /// In any way, within the limit.
+    /// Any rate, within the time limit.
     Any,
-    /// Without long pauses: others wait for it.
+    /// At least [`SLOWEST`], because others wait for the body.
     Steady,
 }
 
-/// What is done with what was read.
+/// What happens to the bytes of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
     Keep,
@@ -38,7 +39,7 @@ enum Use {
 ///
 /// # Errors
 ///
-/// Returns the answer to a body that is too large, is incomplete or takes too long.
+/// Returns the error for a body that is too large, is incomplete or takes too long.
 pub(super) async fn read(body: Incoming, limit: Duration, pace: Pace) -> Result<Bytes, ApiError> {
     match timeout(limit, collect(body, pace, Use::Keep)).await {
         Ok(read) => read,
@@ -50,7 +51,7 @@ pub(super) async fn read(body: Incoming, limit: Duration, pace: Pace) -> Result<
 ///
 /// # Errors
 ///
-/// As [`read`].
+/// Returns the same errors as [`read`].
 pub(super) async fn discard(body: Incoming, limit: Duration) -> Result<(), ApiError> {
     match timeout(limit, collect(body, Pace::Any, Use::Discard)).await {
         Ok(read) => read.map(drop),
@@ -69,7 +70,7 @@ async fn collect(mut body: Incoming, pace: Pace, usage: Use) -> Result<Bytes, Ap
         let frame = frame.map_err(|error| {
             ApiError::new(ErrorCode::InvalidRequest, format!("the body is incomplete: {error}"))
         })?;
-        // Trailers are no part of the body.
+        // Trailers are not part of the body.
         let Ok(data) = frame.into_data() else { continue };
         length += data.len();
         if length > MAX_READ {
@@ -86,7 +87,7 @@ async fn collect(mut body: Incoming, pace: Pace, usage: Use) -> Result<Bytes, Ap
 
 type Frame = Result<hyper::body::Frame<Bytes>, hyper::Error>;
 
-/// The next part of a body of which `length` bytes have come.
+/// Returns the next part of a body of which `length` bytes have come.
 async fn next(
     body: &mut Incoming,
     pace: Pace,

@@ -1,4 +1,5 @@
-//! Turns for bodies that are large: so many are read at a time, and fewer of one network.
+//! Turns for large bodies: only a limited number is read at a time, with a lower limit for one
+//! network.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -10,19 +11,19 @@ use tokio::time::timeout;
 
 use crate::wire::error::{ApiError, ErrorCode};
 
-/// Large bodies that are read at a time; more wait.
+/// The most large bodies that are read at a time. Further ones wait.
 const ALL: usize = 8;
-/// Those of one network.
+/// The most large bodies that are read at a time from one network.
 const OF_NETWORK: usize = 4;
 
-/// The turns.
+/// The turns, for all networks and for each.
 #[derive(Clone, Debug)]
 pub(super) struct LargeBodies {
     all: Arc<Semaphore>,
     networks: Arc<Mutex<HashMap<IpAddr, Arc<Semaphore>>>>,
 }
 
-/// A body may be read until this is dropped.
+/// The permission to read a large body, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Turn {
     permits: Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
@@ -37,11 +38,11 @@ impl Default for LargeBodies {
 }
 
 impl LargeBodies {
-    /// Waits for a turn.
+    /// Waits for a turn to read a large body from a client of this network.
     ///
     /// # Errors
     ///
-    /// Returns the answer to a client whose turn does not come within the limit.
+    /// Returns the error to answer with if the turn does not come within the limit.
     pub(super) async fn turn(&self, network: IpAddr, limit: Duration) -> Result<Turn, ApiError> {
         let of_network = {
             let mut networks = locked(&self.networks);
@@ -50,7 +51,8 @@ impl LargeBodies {
         };
         let mut turn = Turn { permits: None, network, networks: Arc::clone(&self.networks) };
         let permits = async {
-            // The network's first: who waits for it does not keep others waiting.
+            // The network's turn comes first, so that a client that waits for it does not block
+            // other networks.
             let own = of_network.acquire_owned().await.ok()?;
             Some((own, Arc::clone(&self.all).acquire_owned().await.ok()?))
         };
@@ -71,7 +73,7 @@ impl Drop for Turn {
     fn drop(&mut self) {
         let mut networks = locked(&self.networks);
         drop(self.permits.take());
-        // Who still waits holds a handle of its own.
+        // A client that still waits has its own reference.
         if networks.get(&self.network).is_some_and(|found| Arc::strong_count(found) == 1) {
             networks.remove(&self.network);
         }
@@ -79,7 +81,7 @@ impl Drop for Turn {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing that panics runs while it is locked.
+    // No code that panics runs while the mutex is locked.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

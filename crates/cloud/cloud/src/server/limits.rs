@@ -1,24 +1,25 @@
-//! What a server grants its clients, so that slow ones leave room for others.
+//! The limits of a server, which keep slow clients from using up its resources.
 
 use std::time::Duration;
 
-/// What a server grants its clients.
+/// The limits of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at a time; more wait until one ends, and one that has not asked for anything
-    /// makes room for them.
+    /// The most connections at a time. Further ones wait until one ends; a connection without an
+    /// active request may be closed for them.
     pub connections: usize,
-    /// Connections at a time from one address, or from one IPv6 network of 64 bits; more are closed.
+    /// The most connections at a time from one address, or from one IPv6 network of 64 bits.
+    /// Further ones are closed.
     pub connections_per_address: usize,
-    /// How long a client may take to send the head of its first request.
+    /// The time in which a client must send the head of its first request.
     pub first_head: Duration,
-    /// How long a client may take to send a request's head, which also ends idle connections.
+    /// The time in which a client must send the head of any request; also ends idle connections.
     pub head: Duration,
-    /// How long a client may take to send a body.
+    /// The time in which a client must send a body.
     pub body: Duration,
-    /// How long a large body may wait until others were read.
+    /// The longest time that a large body waits until others were read.
     pub body_turn: Duration,
-    /// How long a client may take to receive an answer, once it does not take all of it at once.
+    /// The time in which a client must receive an answer, once it does not take all of it at once.
     pub answer: Duration,
 }
 

@@ -1,10 +1,10 @@
-//! What the data planes have taken, in the format that Prometheus reads.
+//! The status of the data planes in the format of Prometheus.
 
 use std::fmt::Write as _;
 
 use crate::drive::{DriveStatus, MachineStatus};
 
-/// The metrics of a cloud.
+/// Returns the metrics of a cloud.
 pub(super) fn text(status: &DriveStatus) -> String {
     let mut text = String::new();
     let planes = |value: fn(&MachineStatus) -> usize| {

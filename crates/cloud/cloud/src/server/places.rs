@@ -1,5 +1,5 @@
-//! Who has a connection. A network gets so many at a time, and where all of them are taken, a
-//! client that asks for nothing makes room for one that waits.
+//! The open connections. Each network has a limit, and when all connections are taken, one without
+//! an active request is closed for a client that waits.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
-/// How long a connection may be idle between requests while another client waits.
+/// The time that a connection may be idle between requests while another client waits.
 const IDLE: Duration = Duration::from_secs(30);
 
 /// The connections that are served.
@@ -30,7 +30,8 @@ struct Open {
 /// A client that has a connection.
 #[derive(Debug)]
 pub(super) struct Client {
-    /// Its address, or that of its network: see [`client_network`](uturn_model::client_network).
+    /// The client's address, or that of its network: see
+    /// [`client_network`](uturn_model::client_network).
     pub(super) network: IpAddr,
     doing: Mutex<Doing>,
     leaves: Notify,
@@ -38,15 +39,15 @@ pub(super) struct Client {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
-    /// It has not sent the head of a request.
+    /// The client has not sent the head of a request.
     Silent,
-    /// A request of it is read or answered.
+    /// A request of the client is read or answered.
     Busy,
-    /// It has its answer since then.
+    /// The client has had its answer since then.
     Idle(Instant),
 }
 
-/// A connection that is served until this is dropped.
+/// A connection, which counts as open until this is dropped.
 #[derive(Debug)]
 pub(super) struct Place {
     places: Arc<Places>,
@@ -55,17 +56,17 @@ pub(super) struct Place {
 }
 
 impl Places {
-    /// Places of which each network gets so many.
+    /// Returns an empty set of connections, with this limit for each network.
     pub(super) fn new(of_network: usize) -> Self {
         Self { of_network, open: Mutex::default() }
     }
 
-    /// Whether a network has all connections that it may have.
+    /// Returns whether a network has all connections that it may have.
     pub(super) fn is_full(&self, network: IpAddr) -> bool {
         locked(&self.open).networks.get(&network).is_some_and(|open| *open >= self.of_network)
     }
 
-    /// Notes a connection.
+    /// Adds a connection.
     pub(super) fn enter(self: &Arc<Self>, network: IpAddr) -> Place {
         let doing = Mutex::new(Doing::Silent);
         let client = Arc::new(Client { network, doing, leaves: Notify::new() });
@@ -77,9 +78,10 @@ impl Places {
         Place { places: Arc::clone(self), number, client }
     }
 
-    /// Ends a connection that asks for nothing, of the network that has the most: the oldest without
-    /// any request, else the one that has been idle for the longest time, if that is long. (A client
-    /// whose request is on the way would otherwise leave for one that only opens connections.)
+    /// Closes a connection without an active request, of the network that has the most: the oldest
+    /// one that never had a request, else the one that has been idle the longest, if that is at
+    /// least [`IDLE`]. A shorter limit would close connections whose next request is on the way, in
+    /// favour of clients that only open connections.
     pub(super) fn make_room(&self) {
         let open = locked(&self.open);
         let has = |client: &Client| open.networks.get(&client.network).copied().unwrap_or(0);
@@ -100,17 +102,18 @@ impl Places {
 }
 
 impl Client {
-    /// The head of a request has come.
+    /// Notes that the head of a request has come.
     pub(super) fn begins(&self) {
         *locked(&self.doing) = Doing::Busy;
     }
 
-    /// Its request is answered.
+    /// Notes that the request is answered.
     pub(super) fn ends(&self) {
         *locked(&self.doing) = Doing::Idle(Instant::now());
     }
 
-    /// Ends when it has to leave: it sends no head within the time, or another one waits.
+    /// Returns when the client has to leave: it sent no head within the time, or another client
+    /// waits.
     pub(super) async fn leaves(&self, first_head: Duration) {
         let is_late = async {
             sleep(first_head).await;
@@ -150,7 +153,7 @@ impl Drop for Place {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing that panics runs while one of them is locked.
+    // No code that panics runs while one of the mutexes is locked.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,5 +1,5 @@
-//! One HTTP request: its body is read within limits, and the cloud answers it on a thread that
-//! may wait for the disk.
+//! Handles one HTTP request: reads its body within limits, and lets the cloud answer it on a thread
+//! that may wait for the disk.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::wire::authorization::Received;
 use crate::wire::envelope;
 use crate::wire::error::ApiError;
 
-/// Bodies up to this size are read at any time.
+/// The largest body that is read without waiting for a turn.
 const SMALL_BODY: u64 = 256 << 10;
 
-/// What all requests share.
+/// The state that all requests share.
 #[derive(Clone, Debug)]
 pub(super) struct Shared {
     cloud: Arc<Cloud>,
@@ -36,8 +36,8 @@ impl Shared {
     }
 }
 
-/// Answers a request, whose body has to come within a time. Errors have the HTTP status 200 too, as
-/// clients expect.
+/// Answers a request, whose body has to come within a time limit. Error answers also have the HTTP
+/// status 200, as clients expect.
 pub(super) async fn answer(
     request: Request<Incoming>,
     shared: &Shared,
@@ -56,7 +56,7 @@ pub(super) async fn answer(
     let is_small = body.size_hint().upper().is_some_and(|length| length <= SMALL_BODY);
     let mut turn = None;
     if !is_small {
-        // Who cannot have signed it does not take the turn of others.
+        // A client whose signature cannot be valid does not get a turn that others wait for.
         let head = Received {
             method: head.method.as_str(),
             query: head.uri.query().unwrap_or_default(),
@@ -92,7 +92,7 @@ pub(super) async fn answer(
     match answered.await {
         Ok(body) => respond(body),
         Err(_) => {
-            // A fault of this program in this request; the others go on.
+            // This request failed because of a fault in the program; others are not affected.
             let mut response = respond(Vec::new());
             *response.status_mut() = http::StatusCode::INTERNAL_SERVER_ERROR;
             response
@@ -100,7 +100,7 @@ pub(super) async fn answer(
     }
 }
 
-/// Refuses a request whose rest is not read, so that the connection cannot be used again.
+/// Refuses a request without reading the rest of its body, so that the connection has to be closed.
 fn refuse(cloud: &Cloud, error: &ApiError) -> Response<Full<Bytes>> {
     let mut response = respond(envelope::failure(error, &cloud.new_request_id()));
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

@@ -27,11 +27,12 @@ pub(super) fn signalled() -> io::Result<impl Future<Output = ()> + Send> {
 ///
 /// # Errors
 ///
-/// None; the form is that of other systems.
+/// Never fails; the signature is that of other systems.
 #[cfg(not(unix))]
 pub(super) fn signalled() -> io::Result<impl Future<Output = ()> + Send> {
     Ok(async {
-        // An error says that it cannot be listened for, so that only a kill ends the process.
+        // An error means that the process cannot listen for the interrupt, so that only a kill ends
+        // it.
         if signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }

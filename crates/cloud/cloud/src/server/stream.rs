@@ -1,4 +1,4 @@
-//! A connection that ends if its client does not take what it is sent.
+//! A connection that fails if its client does not receive what is sent.
 
 use std::io;
 use std::pin::Pin;
@@ -9,12 +9,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-/// A connection whose writes have to be taken within a time.
+/// A connection whose writes have to complete within a time limit.
 #[derive(Debug)]
 pub(super) struct TimedStream {
     stream: TcpStream,
     limit: Duration,
-    /// Runs from the first write that has to wait until everything is written.
+    /// The time limit, which runs from the first write that has to wait until everything is
+    /// written.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
@@ -23,7 +24,7 @@ impl TimedStream {
         Self { stream, limit, deadline: None }
     }
 
-    /// Turns a write that has to wait for too long into an error.
+    /// Turns a write that waits for too long into an error.
     fn limited<T>(
         &mut self,
         written: Poll<io::Result<T>>,
@@ -71,7 +72,7 @@ impl AsyncWrite for TimedStream {
         self.stream.is_write_vectored()
     }
 
-    /// Is called when everything is written.
+    /// Ends the time limit: the caller flushes when everything is written.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.deadline = None;
         Pin::new(&mut self.stream).poll_flush(context)

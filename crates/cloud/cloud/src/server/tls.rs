@@ -1,4 +1,4 @@
-//! The certificate with which the API proves who it is.
+//! The certificate of the API server.
 
 use std::fmt;
 use std::io;
@@ -26,8 +26,8 @@ impl Tls {
     ///
     /// # Errors
     ///
-    /// Returns which file cannot be read or has something else, or that the key is another
-    /// certificate's.
+    /// Returns which file cannot be read or has other content, or that the key does not belong to
+    /// the certificate.
     pub fn from_files(certificate: &Path, key: &Path) -> io::Result<Self> {
         let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(certificate)
             .and_then(Iterator::collect)

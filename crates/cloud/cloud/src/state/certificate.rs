@@ -1,4 +1,4 @@
-//! Certificates, and what a listener or a rule does with one.
+//! Certificates, and their use by listeners and rules.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -6,28 +6,29 @@ use serde::{Deserialize, Serialize};
 /// A certificate of the account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Certificate {
-    /// Its id: eight letters and digits.
+    /// The id: eight letters and digits.
     pub id: String,
-    /// The name that the user gave it.
+    /// The name that the user gave the certificate.
     pub name: String,
-    /// Whether it is for servers (`SVR`) or an authority for clients' certificates (`CA`).
+    /// Whether the certificate is an authority for clients' certificates (`CA`) instead of a
+    /// server's (`SVR`).
     pub is_authority: bool,
     /// The certificates in PEM.
     pub chain: String,
     /// The private key in PEM; `None` for an authority.
     pub key: Option<String>,
-    /// When it was uploaded.
+    /// The time of its upload.
     pub created: Timestamp,
 }
 
-/// What a listener or a rule does with certificates.
+/// The certificates that a listener or a rule uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListenerCertificate {
-    /// The ids of the certificates that are shown to clients; the first is for clients that ask
-    /// for no name of theirs.
+    /// The ids of the certificates that are presented to clients. The first is for clients whose
+    /// server name matches none.
     pub servers: Vec<String>,
-    /// The id of the authority that clients' certificates have to come from.
+    /// The id of the authority that has to have issued clients' certificates.
     pub authority: Option<String>,
-    /// Whether clients may do without a certificate where there is an authority.
+    /// Whether clients may connect without a certificate although there is an authority.
     pub clients_may_be_anonymous: bool,
 }

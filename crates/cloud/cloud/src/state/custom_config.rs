@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 /// A custom configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CustomConfig {
-    /// Its id, `pz-` and eight letters and digits.
+    /// The id, `pz-` and eight letters and digits.
     pub id: String,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its directives, such as `proxy_connect_timeout 10s;`.
+    /// The directives, such as `proxy_connect_timeout 10s;`.
     pub content: String,
-    /// When it was created.
+    /// The time of its creation.
     pub created: Timestamp,
-    /// When it was changed.
+    /// The time of its last change.
     pub updated: Timestamp,
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How targets are probed.
+/// The settings by which targets are probed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HealthCheck {
     /// Whether targets are probed at all.
@@ -13,9 +13,9 @@ pub struct HealthCheck {
     pub interval: u16,
     /// Successes after which a target counts as alive.
     pub rise: u8,
-    /// Failures after which it counts as dead.
+    /// Failures after which a target counts as dead.
     pub fall: u8,
-    /// What a probe is.
+    /// The kind of probe.
     pub check_type: CheckType,
     /// The port that is probed; `None` for the target's own.
     pub port: Option<u16>,
@@ -26,45 +26,45 @@ pub struct HealthCheck {
     pub http_path: Option<String>,
     /// The host of an HTTP probe.
     pub http_domain: Option<String>,
-    /// The method of an HTTP probe; `None` for what is the default.
+    /// The method of an HTTP probe; `None` for the default.
     pub http_method: Option<String>,
     /// The version of an HTTP probe on a TCP listener.
     pub http_version: Option<String>,
-    /// How the two texts of a custom probe are written: `HEX` or `TEXT`.
+    /// The notation of [`Self::send`] and [`Self::expect`]: `HEX` or `TEXT`.
     pub context_type: Option<String>,
-    /// What a custom probe sends.
+    /// The bytes that a custom probe sends.
     pub send: Option<String>,
-    /// What a custom probe expects.
+    /// The bytes that a custom probe expects.
     pub expect: Option<String>,
     /// The gRPC codes that count as healthy.
     pub grpc_codes: Option<String>,
-    /// Where probes come from.
+    /// The source address of probes.
     pub source: ProbeSourceType,
 }
 
-/// What a probe is.
+/// The kind of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum CheckType {
-    /// A connection.
+    /// A TCP connection.
     Tcp,
-    /// A request.
+    /// An HTTP request.
     Http,
-    /// A request over TLS.
+    /// An HTTP request over TLS.
     Https,
     /// A gRPC call.
     Grpc,
-    /// An echo request.
+    /// An ICMP echo request.
     Ping,
-    /// Bytes sent and bytes expected.
+    /// Bytes that are sent, and bytes that are expected in return.
     Custom,
 }
 
-/// Where probes come from.
+/// The source address of probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProbeSourceType {
     /// The load balancer's own address.
     Vip,
-    /// An address of the range that is reserved for it.
+    /// An address of the range that is reserved for probes.
     Reserved,
 }

@@ -10,9 +10,9 @@ use super::{HealthCheck, ListenerCertificate};
 /// A listener.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Listener {
-    /// Its id, `lbl-` and eight letters and digits.
+    /// The id, `lbl-` and eight letters and digits.
     pub id: String,
-    /// Its name.
+    /// The name.
     pub name: String,
     /// The protocol that clients speak.
     pub protocol: Protocol,
@@ -22,39 +22,39 @@ pub struct Listener {
     pub end_port: Option<u16>,
     /// The health check; layer 4 only.
     pub health_check: Option<HealthCheck>,
-    /// The certificates of a listener that ends TLS without SNI.
+    /// The certificates of a listener that terminates TLS without SNI.
     pub certificate: Option<ListenerCertificate>,
     /// Whether each domain has certificates of its own.
     pub sni: bool,
-    /// How targets are chosen; layer 4 only.
+    /// The way in which targets are chosen; layer 4 only.
     pub scheduler: Scheduler,
-    /// Seconds a client stays with its target; 0 for not at all. Layer 4 only.
+    /// Seconds a client stays with its target; 0 for no session persistence. Layer 4 only.
     pub session_seconds: u32,
     /// `NORMAL` or `QUIC_CID`.
     pub session_type: String,
-    /// Whether connections to targets are kept, with an address of the load balancer; layer 7
+    /// Whether connections to targets are kept open, from an address of the load balancer; layer 7
     /// only.
     pub keepalive: bool,
     /// Whether the load balancer replaces the client's address.
     pub snat: bool,
     /// Whether connections to a target that is unbound are reset.
     pub resets_on_unbind: bool,
-    /// When connections move to other targets.
+    /// The events at which connections move to other targets.
     #[serde(default)]
     pub rescheduling: Rescheduling,
     /// The most connections; -1 for no limit.
     pub max_connections: i64,
     /// The most new connections a second; -1 for no limit.
     pub max_new_connections: i64,
-    /// Seconds after which an idle connection ends; `None` for the protocol's default.
+    /// Seconds after which an idle connection is closed; `None` for the protocol's default.
     pub idle_seconds: Option<i64>,
     /// Whether targets get a PROXY header.
     pub proxy_protocol: bool,
-    /// `transparent` or `compatibility`, how bodies are compressed; layer 7 only.
+    /// The compression of bodies, `transparent` or `compatibility`; layer 7 only.
     pub compression: Option<String>,
-    /// Whether it was stopped.
+    /// Whether the listener was stopped.
     pub is_stopped: bool,
-    /// When it was created.
+    /// The time of its creation.
     pub created: Timestamp,
     /// The rules; layer 7 only.
     pub rules: Vec<Rule>,
@@ -63,8 +63,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// A listener without an id and a name, with everything as it is unless a request says
-    /// otherwise.
+    /// Returns a listener without an id and a name. All other settings have the defaults of the
+    /// API.
     pub fn new(protocol: Protocol, port: u16, created: Timestamp) -> Self {
         Self {
             id: String::new(),
@@ -94,19 +94,20 @@ impl Listener {
         }
     }
 
-    /// The rule with this id.
+    /// Returns the rule with this id.
     pub fn rule(&self, id: &str) -> Option<&Rule> {
         self.rules.iter().find(|rule| rule.id == id)
     }
 
-    /// The rule for this domain and URL. The empty domain is the load balancer's own address.
+    /// Returns the rule for this domain and URL. The empty domain is the load balancer's own
+    /// address.
     pub fn rule_for(&self, domain: &str, url: &str) -> Option<&Rule> {
         self.rules
             .iter()
             .find(|rule| rule.url == url && rule.domains.iter().any(|known| known == domain))
     }
 
-    /// The targets of each group: the listener's own on layer 4, each rule's on layer 7.
+    /// Returns the targets of each group: the listener's own on layer 4, each rule's on layer 7.
     pub fn groups(&self) -> Vec<TargetsOf<'_>> {
         match self.protocol.is_layer_7() {
             true => self
@@ -118,7 +119,7 @@ impl Listener {
         }
     }
 
-    /// The targets of a rule, or, without an id, of a listener on layer 4.
+    /// Returns the targets of a rule, or, without an id, of a listener on layer 4.
     pub fn targets_mut(&mut self, rule: Option<&str>) -> Option<&mut Vec<Target>> {
         match rule {
             None => Some(&mut self.targets),
@@ -130,26 +131,26 @@ impl Listener {
     }
 }
 
-/// When the connections of a TCP listener move to other targets.
+/// The events at which the connections of a TCP listener move to other targets, and the timing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Rescheduling {
-    /// When a target's weight becomes 0.
+    /// Whether connections move when a target's weight becomes 0.
     pub on_zero_weight: bool,
-    /// When a target dies.
+    /// Whether connections move when a target fails its health check.
     pub on_death: bool,
-    /// When the set of targets changes.
+    /// Whether connections move when the set of targets changes.
     pub on_change: bool,
-    /// Seconds until it begins.
+    /// Seconds until connections begin to move.
     pub start_seconds: Option<i64>,
-    /// Seconds that it takes.
+    /// Seconds over which connections move.
     pub seconds: Option<i64>,
 }
 
-/// Targets that are chosen among.
+/// The targets of one group, among which the scheduler chooses.
 #[derive(Clone, Copy, Debug)]
 pub struct TargetsOf<'a> {
-    /// The rule they belong to; `None` for the listener itself.
+    /// The rule that the targets belong to; `None` for the listener itself.
     pub rule: Option<&'a Rule>,
     /// The targets.
     pub targets: &'a [Target],
@@ -158,76 +159,78 @@ pub struct TargetsOf<'a> {
 /// A rule of a listener on layer 7.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rule {
-    /// Its id, `loc-` and eight letters and digits.
+    /// The id, `loc-` and eight letters and digits.
     pub id: String,
     /// The domains; one empty text for the load balancer's own address.
     pub domains: Vec<String>,
     /// The path.
     pub url: String,
-    /// Seconds a client stays with its target; 0 for not at all.
+    /// Seconds a client stays with its target; 0 for no session persistence.
     pub session_seconds: u32,
-    /// The cookie's name, where the client's session is followed by a cookie of the target's.
+    /// The name of the target's cookie that identifies a client's session; `None` if no cookie
+    /// does.
     pub cookie: Option<String>,
     /// The health check.
     pub health_check: HealthCheck,
     /// The certificates of the domain on a listener with SNI.
     pub certificate: Option<ListenerCertificate>,
-    /// How targets are chosen.
+    /// The way in which targets are chosen.
     pub scheduler: Scheduler,
     /// The protocol towards targets: `HTTP`, `HTTPS`, `GRPC` or `GRPCS`.
     pub forward_type: String,
-    /// Whether the domain serves requests for hosts that no rule is for.
+    /// Whether the domain serves requests for hosts that no rule matches.
     pub is_default_server: bool,
     /// Whether clients may speak HTTP/2.
     pub http2: bool,
     /// Whether clients may speak QUIC.
     pub quic: bool,
-    /// Where requests are redirected to instead of a target.
+    /// The rule that requests are redirected to; `None` if they go to a target.
     pub redirection: Option<Redirection>,
-    /// When it was created.
+    /// The time of its creation.
     pub created: Timestamp,
     /// The targets.
     pub targets: Vec<Target>,
 }
 
-/// Where a rule's requests are redirected to.
+/// The redirection of a rule's requests to another rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Redirection {
-    /// The listener that they should come to.
+    /// The id of the listener that requests are redirected to.
     pub listener: String,
-    /// The rule there.
+    /// The id of the rule on that listener.
     pub rule: String,
     /// The status: 301, 302 or 307.
     pub code: u16,
-    /// Whether the path that was asked for is kept.
+    /// Whether the path of the request is kept.
     pub keeps_url: bool,
-    /// Whether the load balancer made it from a pair of listeners, rather than the user.
+    /// Whether the load balancer made the redirection from a pair of listeners, rather than the
+    /// user.
     pub is_automatic: bool,
 }
 
 /// A target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target {
-    /// Who listens there.
+    /// The instance or network interface that listens.
     pub holder: TargetHolder,
     /// The port.
     pub port: u16,
-    /// Its share of the traffic, 0 to 100.
+    /// The weight, from 0 to 100, which determines the target's share of the traffic.
     pub weight: u8,
     /// A label.
     pub tag: Option<String>,
-    /// When it was bound.
+    /// The time at which the target was bound.
     pub registered: Timestamp,
 }
 
 impl Target {
-    /// Whether both stand for the same socket.
+    /// Returns whether the target has this holder and this port.
     pub fn is_same(&self, holder: &TargetHolder, port: u16) -> bool {
         self.holder == *holder && self.port == port
     }
 }
 
-/// Who listens at a target.
+/// The instance or network interface that listens at a target.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum TargetHolder {
     /// The instance with this id, at its first private address.
@@ -250,7 +253,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// The protocol with this name.
+    /// Returns the protocol with this name.
     pub fn parse(name: &str) -> Option<Self> {
         Some(match name {
             "TCP" => Self::Tcp,
@@ -263,7 +266,7 @@ impl Protocol {
         })
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Tcp => "TCP",
@@ -275,26 +278,26 @@ impl Protocol {
         }
     }
 
-    /// Whether rules decide on its requests.
+    /// Returns whether rules route the protocol's requests.
     pub fn is_layer_7(self) -> bool {
         matches!(self, Self::Http | Self::Https)
     }
 
-    /// Whether its datagrams come over UDP.
+    /// Returns whether the protocol's datagrams come over UDP.
     pub fn is_over_udp(self) -> bool {
         matches!(self, Self::Udp | Self::Quic)
     }
 
-    /// Whether the load balancer ends TLS.
+    /// Returns whether the load balancer terminates TLS.
     pub fn ends_tls(self) -> bool {
         matches!(self, Self::TcpSsl | Self::Https | Self::Quic)
     }
 }
 
-/// How targets are chosen.
+/// The way in which targets are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Scheduler {
-    /// Weighted turns.
+    /// Weighted round robin.
     Wrr,
     /// The fewest connections.
     LeastConn,
@@ -303,7 +306,7 @@ pub enum Scheduler {
 }
 
 impl Scheduler {
-    /// The scheduler with this name.
+    /// Returns the scheduler with this name.
     pub fn parse(name: &str) -> Option<Self> {
         Some(match name {
             "WRR" => Self::Wrr,
@@ -313,7 +316,7 @@ impl Scheduler {
         })
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Wrr => "WRR",

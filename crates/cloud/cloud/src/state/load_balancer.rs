@@ -11,43 +11,43 @@ use crate::api::clb::{AvailableZoneAffinityInfo, LBChargePrepaid, TagInfo, Targe
 /// A load balancer with everything on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadBalancer {
-    /// Its id, `lb-` and eight letters and digits.
+    /// The id, `lb-` and eight letters and digits.
     pub id: String,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Whether its addresses are public.
+    /// Whether the addresses are public.
     pub is_public: bool,
-    /// The version of its addresses.
+    /// The IP version of the addresses.
     pub ip_version: IpVersion,
-    /// Its addresses.
+    /// The addresses.
     pub addresses: Vec<IpAddr>,
-    /// The network that its targets are in.
+    /// The network of the targets.
     pub vpc: String,
-    /// The subnet of a private one.
+    /// The subnet of a private load balancer.
     pub subnet: Option<String>,
     /// The project.
     pub project: u64,
-    /// When it was created.
+    /// The time of its creation.
     pub created: Timestamp,
-    /// When its status changed.
+    /// The time of its last change of status.
     pub status_changed: Timestamp,
-    /// Whether it was stopped.
+    /// Whether the load balancer was stopped.
     pub is_stopped: bool,
-    /// Tags.
+    /// The tags.
     pub tags: Vec<TagInfo>,
     /// Ids of the security groups that clients have to pass.
     pub security_groups: Vec<String>,
-    /// Whether targets let in what the load balancer let in.
+    /// Whether targets accept traffic that the load balancer's security groups accepted.
     pub passes_to_target: bool,
-    /// Whether it may replace clients' addresses with [`Self::snat_addresses`].
+    /// Whether the load balancer may replace clients' addresses with [`Self::snat_addresses`].
     pub snat_pro: bool,
     /// The addresses that replace clients' addresses.
     pub snat_addresses: Vec<SnatAddress>,
-    /// Whether it cannot be deleted.
+    /// Whether the load balancer is protected from deletion.
     pub is_delete_protected: bool,
     /// The zone, such as `ap-guangzhou-3`.
     pub zone: Option<String>,
-    /// How traffic is paid for, such as `TRAFFIC_POSTPAID_BY_HOUR`.
+    /// The way in which traffic is paid for, such as `TRAFFIC_POSTPAID_BY_HOUR`.
     pub internet_charge_type: Option<String>,
     /// The bandwidth towards clients in Mbps.
     pub bandwidth: Option<i64>,
@@ -57,24 +57,25 @@ pub struct LoadBalancer {
     pub vip_isp: Option<String>,
     /// The class of its capacity.
     pub sla_type: Option<String>,
-    /// The custom configuration that is bound to it.
+    /// The custom configuration that is bound to the load balancer.
     pub custom_config: Option<String>,
-    /// Its listeners in the order in which they were created.
+    /// The listeners in the order in which they were created.
     pub listeners: Vec<Listener>,
-    /// What is kept for answers only.
+    /// The attributes that only appear in answers.
     #[serde(default)]
     pub attributes: Attributes,
-    /// The request whose task changes it or changed it last.
+    /// The id of the request whose task changes the load balancer or changed it last.
     pub last_task: String,
 }
 
 impl LoadBalancer {
-    /// The listener with this id.
+    /// Returns the listener with this id.
     pub fn listener(&self, id: &str) -> Option<&Listener> {
         self.listeners.iter().find(|listener| listener.id == id)
     }
 
-    /// Whether all of its listeners are served as those of another one, as far as they are the same.
+    /// Returns whether both load balancers have the same addresses, scope, state and custom
+    /// configuration, so that their equal listeners are served alike.
     pub fn is_served_as(&self, other: &Self) -> bool {
         self.addresses == other.addresses
             && self.is_public == other.is_public
@@ -82,7 +83,7 @@ impl LoadBalancer {
             && self.custom_config == other.custom_config
     }
 
-    /// Every target: those of its listeners and of their rules.
+    /// Returns every target of the listeners and of their rules.
     pub fn targets(&self) -> impl Iterator<Item = &Target> {
         self.listeners.iter().flat_map(|listener| {
             let groups = listener.groups().into_iter();
@@ -90,29 +91,29 @@ impl LoadBalancer {
         })
     }
 
-    /// The listener with this id, to be changed.
+    /// Returns the listener with this id, to be changed.
     pub fn listener_mut(&mut self, id: &str) -> Option<&mut Listener> {
         self.listeners.iter_mut().find(|listener| listener.id == id)
     }
 }
 
-/// Attributes of a load balancer that answers repeat and nothing else depends on.
+/// Attributes of a load balancer that only appear in answers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Attributes {
-    /// Whether clients find it by a domain instead of its addresses.
+    /// Whether clients reach the load balancer by a domain instead of its addresses.
     pub has_domain: bool,
-    /// How long it was paid for in advance.
+    /// The period that was paid for in advance.
     pub prepaid: Option<LBChargePrepaid>,
     /// The kind of its bandwidth package.
     pub bandwidth_package: Option<String>,
     /// The zone that takes over when [`LoadBalancer::zone`] fails.
     pub backup_zone: Option<String>,
-    /// The network's exit.
+    /// The network egress.
     pub egress: Option<String>,
-    /// The endpoint that it is associated with.
+    /// The associated endpoint.
     pub endpoint: Option<String>,
-    /// The region and network of targets elsewhere.
+    /// The region and network of targets in another region.
     pub target_region: Option<TargetRegionInfo>,
     /// Whether targets of the same zone are preferred.
     pub zone_affinity: Option<AvailableZoneAffinityInfo>,
@@ -132,7 +133,7 @@ pub enum IpVersion {
 /// An address that replaces clients' addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnatAddress {
-    /// Its subnet.
+    /// The subnet of the address.
     pub subnet: String,
     /// The address.
     pub ip: IpAddr,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Certificate, CustomConfig, LoadBalancer, Task};
 
-/// Where a resource belongs: an account and a region.
+/// The account and the region that a resource belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
     /// The account.
@@ -14,12 +14,12 @@ pub struct Place {
     pub region: String,
 }
 
-/// What a record is found by within its place.
+/// The key of a record within its place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RecordKey {
-    /// Its kind.
+    /// The kind.
     pub kind: RecordKind,
-    /// Its id.
+    /// The id.
     pub id: String,
 }
 
@@ -43,7 +43,7 @@ impl RecordKind {
     const ALL: [Self; 5] =
         [Self::LoadBalancer, Self::Task, Self::ClientToken, Self::Certificate, Self::CustomConfig];
 
-    /// The name under which records of the kind are stored.
+    /// Returns the name under which records of the kind are stored.
     pub fn name(self) -> &'static str {
         match self {
             Self::LoadBalancer => "load-balancer",
@@ -54,7 +54,7 @@ impl RecordKind {
         }
     }
 
-    /// The kind with this name.
+    /// Returns the kind with this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
@@ -68,7 +68,7 @@ pub enum Record {
     LoadBalancer(LoadBalancer),
     /// A task.
     Task(Task),
-    /// The load balancers that a client token stands for.
+    /// The load balancers that were created with a client token.
     ClientToken(Vec<String>),
     /// A certificate.
     Certificate(Certificate),

@@ -1,23 +1,23 @@
-//! Tasks: what an asynchronous request leaves behind.
+//! Tasks, which record the progress of asynchronous requests.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// What became of a request that is answered before it is done.
+/// The progress of an asynchronous request, which is answered before it is done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// The load balancers that it changes.
+    /// The load balancers that the request changes.
     pub load_balancers: Vec<String>,
-    /// The listeners that it changes, adds or removes.
+    /// The listeners that the request changes, adds or removes.
     #[serde(default)]
     pub listeners: Vec<String>,
-    /// When the request came.
+    /// The time of the request.
     pub began: Timestamp,
-    /// How it stands.
+    /// The status of the task.
     pub status: TaskStatus,
 }
 
-/// How a task stands.
+/// The status of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TaskStatus {
     /// Done.
@@ -26,17 +26,17 @@ pub enum TaskStatus {
     Failed(String),
     /// Done at this time.
     DoneAt(Timestamp),
-    /// Done when the data plane serves it.
+    /// Done when the data plane serves the change.
     Serving,
 }
 
 impl Task {
-    /// Whether the task is done when the data plane serves what it changed.
+    /// Returns whether the task is done only when the data plane serves its change.
     pub fn is_serving(&self) -> bool {
         self.status == TaskStatus::Serving
     }
 
-    /// Whether the task is still running.
+    /// Returns whether the task is still running.
     pub fn is_running(&self, now: Timestamp) -> bool {
         match self.status {
             TaskStatus::Done | TaskStatus::Failed(_) => false,
@@ -45,7 +45,7 @@ impl Task {
         }
     }
 
-    /// The status as the API has it: 0 done, 1 failed, 2 running.
+    /// Returns the API's code of the status: 0 done, 1 failed, 2 running.
     pub fn status_code(&self, now: Timestamp) -> i64 {
         match self.status {
             TaskStatus::Failed(_) => 1,

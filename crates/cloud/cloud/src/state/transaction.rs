@@ -1,4 +1,4 @@
-//! A request's view of its account, and what it changes.
+//! A request's view of its account, and the changes that it makes.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -18,7 +18,7 @@ use crate::quotas::Quotas;
 use crate::refused_targets::RefusedTargets;
 use crate::wire::error::{ApiError, ErrorCode};
 
-/// What a request runs in beside its account.
+/// The environment of a request, beside its account.
 #[derive(Debug)]
 pub struct Context<'a> {
     /// The time.
@@ -29,53 +29,53 @@ pub struct Context<'a> {
     pub account: &'a str,
     /// The request's region.
     pub region: &'a str,
-    /// Networks, instances and addresses that are there to be used.
+    /// The networks, instances and addresses that requests can use.
     pub inventory: &'a Inventory,
-    /// How much an account may have.
+    /// The most resources that an account may have.
     pub quotas: &'a Quotas,
-    /// What the data plane knows about targets.
+    /// The data plane's view of targets.
     pub health: &'a dyn HealthView,
-    /// How long a task takes; `None` for as long as the data plane needs.
+    /// The duration of a task; `None` for as long as the data plane needs.
     pub task_time: Option<Duration>,
-    /// Which targets are refused.
+    /// The targets that are refused.
     pub refused_targets: &'a RefusedTargets,
-    /// Where the ids of new resources come from.
+    /// The source of ids of new resources.
     pub ids: &'a IdSource,
 }
 
-/// The region of what belongs to none.
+/// The region of records that belong to no region.
 const NO_REGION: &str = "";
 
 /// The resources of all accounts.
 pub type Accounts = HashMap<Place, Account>;
 
-/// A request's view of its account, and what it changes.
+/// A request's view of its account, and the changes that it makes.
 #[derive(Debug)]
 pub struct Transaction<'a> {
-    /// What the request runs in.
+    /// The environment of the request.
     pub context: Context<'a>,
     accounts: &'a Accounts,
     account: &'a Account,
     changed: Changes,
-    /// What changed in other regions than the request's.
+    /// Changes in regions other than the request's.
     elsewhere: BTreeMap<String, Changes>,
 }
 
-/// The records that a request changed: `None` for one that it removed.
+/// The records that a request changed; `None` for a record that it removed.
 pub type Changes = BTreeMap<RecordKey, Option<Record>>;
 
 /// Changes in several places, which are stored together.
 pub type Batch = BTreeMap<Place, Changes>;
 
 impl<'a> Transaction<'a> {
-    /// A transaction that has changed nothing.
+    /// Returns a transaction without changes.
     pub fn new(accounts: &'a Accounts, context: Context<'a>) -> Self {
         let account = at(accounts, context.account, context.region);
         let (changed, elsewhere) = (Changes::new(), BTreeMap::new());
         Self { context, accounts, account, changed, elsewhere }
     }
 
-    /// What the request changed, with the task that it leaves.
+    /// Returns the request's changes, with the task that it leaves.
     pub fn into_changes(mut self) -> Batch {
         let load_balancers = self.changed_load_balancers();
         let listeners = self.changed_listeners(&load_balancers);
@@ -95,7 +95,7 @@ impl<'a> Transaction<'a> {
         batch
     }
 
-    /// The load balancers that the request changes, also through a custom configuration.
+    /// Returns the load balancers that the request changes, also through a custom configuration.
     fn changed_load_balancers(&self) -> Vec<String> {
         let changed = |kind, id: &str| self.changed(kind, id).is_some();
         let mut ids: BTreeSet<String> = self
@@ -115,8 +115,8 @@ impl<'a> Transaction<'a> {
         ids.into_iter().collect()
     }
 
-    /// The listeners that the request changes, adds or removes: all of a load balancer that is served
-    /// otherwise as a whole.
+    /// Returns the listeners that the request changes, adds or removes. If a setting of the load
+    /// balancer as a whole changes how it is served, these are all of its listeners.
     fn changed_listeners(&self, load_balancers: &[String]) -> Vec<String> {
         let mut ids = BTreeSet::new();
         for id in load_balancers {
@@ -158,7 +158,7 @@ impl<'a> Transaction<'a> {
         self.put(RecordKind::Task, self.context.request_id.to_owned(), Record::Task(task));
     }
 
-    /// The load balancer with this id.
+    /// Returns the load balancer with this id.
     pub fn load_balancer(&self, id: &str) -> Option<&LoadBalancer> {
         match self.changed(RecordKind::LoadBalancer, id) {
             Some(Some(Record::LoadBalancer(load_balancer))) => Some(load_balancer),
@@ -167,7 +167,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// All load balancers, in any order.
+    /// Returns all load balancers, in any order.
     pub fn each_load_balancer(&self) -> impl Iterator<Item = &LoadBalancer> {
         let has_changed = self.changed.keys().any(|key| key.kind == RecordKind::LoadBalancer);
         let is_changed =
@@ -180,7 +180,7 @@ impl<'a> Transaction<'a> {
         stored.filter(move |found| !is_changed(&found.id)).chain(changed)
     }
 
-    /// All load balancers by their ids.
+    /// Returns all load balancers by their ids.
     pub fn load_balancers(&self) -> BTreeMap<&str, &LoadBalancer> {
         let stored = self.account.load_balancers.keys();
         let changed = self.changed.keys().filter(|key| key.kind == RecordKind::LoadBalancer);
@@ -190,8 +190,8 @@ impl<'a> Transaction<'a> {
             .collect()
     }
 
-    /// The account's load balancers of all regions, with their regions, as they were before the
-    /// request.
+    /// Returns the account's load balancers of all regions, with their regions, as they were before
+    /// the request.
     pub fn load_balancers_of_all_regions(
         &self,
     ) -> impl Iterator<Item = (&'a str, &'a LoadBalancer)> + use<'a> {
@@ -206,7 +206,7 @@ impl<'a> Transaction<'a> {
         })
     }
 
-    /// The load balancer of a region with this id, for requests that belong to no region.
+    /// Returns the load balancer of a region with this id, for requests that belong to no region.
     pub fn load_balancer_in(&self, region: &str, id: &str) -> Option<&LoadBalancer> {
         let key = RecordKey { kind: RecordKind::LoadBalancer, id: id.to_owned() };
         match self.elsewhere.get(region).and_then(|changes| changes.get(&key)) {
@@ -216,15 +216,15 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Replaces the load balancer of a region that has the same id. This leaves no task: it is
-    /// for what the data plane does not serve.
+    /// Replaces the load balancer of a region that has the same id. Leaves no task, so it is only
+    /// for changes that the data plane does not serve.
     pub fn put_load_balancer_in(&mut self, region: &str, load_balancer: LoadBalancer) {
         let key = RecordKey { kind: RecordKind::LoadBalancer, id: load_balancer.id.clone() };
         let changes = self.elsewhere.entry(region.to_owned()).or_default();
         changes.insert(key, Some(Record::LoadBalancer(load_balancer)));
     }
 
-    /// The addresses of all load balancers, those of other accounts too: one data plane serves
+    /// Returns the addresses of all load balancers, also of other accounts: one data plane serves
     /// them all.
     pub fn addresses_in_use(&self) -> BTreeSet<IpAddr> {
         let all = self.accounts.values().flat_map(|account| account.load_balancers.values());
@@ -239,15 +239,15 @@ impl<'a> Transaction<'a> {
         addresses.collect()
     }
 
-    /// Those of some addresses that load balancers have, of any account.
+    /// Returns those of the given addresses that load balancers of any account have.
     pub fn addresses_among(&self, addresses: &BTreeSet<IpAddr>) -> BTreeSet<IpAddr> {
         let all = self.accounts.values().flat_map(|account| account.load_balancers.values());
         let used = all.flat_map(|load_balancer| &load_balancer.addresses);
         used.filter(|address| addresses.contains(*address)).copied().collect()
     }
 
-    /// The load balancer with this id, to be changed. `missing` is the code for an id that is
-    /// not there, which differs between actions.
+    /// Returns the load balancer with this id, to be changed. `missing` is the error code for an
+    /// unknown id, which differs between actions.
     ///
     /// # Errors
     ///
@@ -281,7 +281,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Adds a load balancer, which the request's task changes first.
+    /// Adds a load balancer. The request's task becomes its last task.
     pub fn insert_load_balancer(&mut self, mut load_balancer: LoadBalancer) {
         load_balancer.last_task = self.context.request_id.to_owned();
         let id = load_balancer.id.clone();
@@ -293,7 +293,7 @@ impl<'a> Transaction<'a> {
         self.remove(RecordKind::LoadBalancer, id);
     }
 
-    /// The task of the request with this id.
+    /// Returns the task of the request with this id.
     pub fn task(&self, id: &str) -> Option<&Task> {
         match self.changed(RecordKind::Task, id) {
             Some(Some(Record::Task(task))) => Some(task),
@@ -302,13 +302,13 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// The tasks of earlier requests, by the requests' ids.
+    /// Returns the tasks of earlier requests, by the requests' ids.
     pub fn tasks(&self) -> &'a BTreeMap<String, Task> {
         &self.account.tasks
     }
 
-    /// Leaves a task that stands as the one that changed this load balancer last, for a request
-    /// that repeats an earlier one.
+    /// Leaves a task with the status of the one that last changed these load balancers, for a
+    /// request that repeats an earlier one.
     pub fn leave_task_like(&mut self, load_balancers: &[String]) {
         let last = load_balancers.iter().filter_map(|id| self.load_balancer(id)).next_back();
         let earlier = last.and_then(|load_balancer| self.task(&load_balancer.last_task));
@@ -319,17 +319,17 @@ impl<'a> Transaction<'a> {
         self.put(RecordKind::Task, self.context.request_id.to_owned(), Record::Task(task));
     }
 
-    /// The load balancers that were created with this client token.
+    /// Returns the load balancers that were created with this client token.
     pub fn client_token(&self, token: &str) -> Option<&[String]> {
         self.account.client_tokens.get(token).map(Vec::as_slice)
     }
 
-    /// Remembers which load balancers a client token stands for.
+    /// Stores the ids of the load balancers that were created with a client token.
     pub fn put_client_token(&mut self, token: String, load_balancers: Vec<String>) {
         self.put(RecordKind::ClientToken, token, Record::ClientToken(load_balancers));
     }
 
-    /// The certificate with this id.
+    /// Returns the certificate with this id.
     pub fn certificate(&self, id: &str) -> Option<&Certificate> {
         match self.changed(RecordKind::Certificate, id) {
             Some(Some(Record::Certificate(certificate))) => Some(certificate),
@@ -338,12 +338,12 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// All certificates that were there before the request.
+    /// Returns all certificates that existed before the request.
     pub fn certificates(&self) -> impl Iterator<Item = &Certificate> {
         self.without_region().certificates.values()
     }
 
-    /// How many certificates there are, with those that the request adds.
+    /// Returns the number of certificates, with those that the request adds.
     pub fn certificate_count(&self) -> usize {
         let is_new = |(key, record): &(&RecordKey, &Option<Record>)| {
             key.kind == RecordKind::Certificate
@@ -364,7 +364,7 @@ impl<'a> Transaction<'a> {
         self.remove(RecordKind::Certificate, id);
     }
 
-    /// The custom configuration with this id.
+    /// Returns the custom configuration with this id.
     pub fn custom_config(&self, id: &str) -> Option<&CustomConfig> {
         match self.changed(RecordKind::CustomConfig, id) {
             Some(Some(Record::CustomConfig(config))) => Some(config),
@@ -373,7 +373,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// All custom configurations that were there before the request.
+    /// Returns all custom configurations that existed before the request.
     pub fn custom_configs(&self) -> impl Iterator<Item = &CustomConfig> {
         self.account.custom_configs.values()
     }
@@ -389,7 +389,7 @@ impl<'a> Transaction<'a> {
         self.remove(RecordKind::CustomConfig, id);
     }
 
-    /// The account's resources that belong to no region.
+    /// Returns the account's resources that belong to no region.
     fn without_region(&self) -> &'a Account {
         at(self.accounts, self.context.account, NO_REGION)
     }
@@ -407,7 +407,7 @@ impl<'a> Transaction<'a> {
     }
 }
 
-/// The resources of an account in a region.
+/// Returns the resources of an account in a region.
 fn at<'a>(accounts: &'a Accounts, account: &str, region: &str) -> &'a Account {
     static NONE: Account = Account::EMPTY;
     accounts.get(&place(account, region)).unwrap_or(&NONE)

@@ -1,5 +1,5 @@
-//! The state folder: one process at a time, files that only their owner reads, since records
-//! hold private keys, and a database that is there whole or not at all.
+//! The state folder. Only one process uses it at a time, only its owner can read its files, which
+//! hold private keys, and its database is created completely or not at all.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
@@ -13,15 +13,15 @@ use crate::cloud::StorageError;
 
 /// The name of the database in the folder.
 const DATABASE: &str = "cloud.redb";
-/// The name of a database that is being made.
+/// The name of a database that is being created.
 const NEW_DATABASE: &str = "cloud.redb.new";
 /// The name of the file that is locked while a process uses the folder.
 const LOCK: &str = "lock";
 
-/// Memory for pages of the database. All records are in memory already.
+/// The memory for pages of the database. It is small because all records are in memory already.
 const CACHE: usize = 16 << 20;
 
-/// A folder that this process alone uses, as long as this lives.
+/// A folder that only this process uses, until this is dropped.
 #[derive(Debug)]
 pub(super) struct StateFolder {
     path: PathBuf,
@@ -29,7 +29,7 @@ pub(super) struct StateFolder {
 }
 
 impl StateFolder {
-    /// Makes the folder if it is not there, and locks it.
+    /// Creates the folder if it does not exist, and locks it.
     pub(super) fn open(path: &Path) -> Result<Self, StorageError> {
         let failed = |what: &str, error: io::Error| {
             StorageError(format!("{} cannot be {what}: {error}", path.display()))
@@ -47,18 +47,18 @@ impl StateFolder {
         }
     }
 
-    /// The path of the database.
+    /// Returns the path of the database.
     pub(super) fn database(&self) -> PathBuf {
         self.path.join(DATABASE)
     }
 
-    /// Whether there is a database, in whatever state.
+    /// Returns whether there is a database, in any state.
     pub(super) fn has_database(&self) -> Result<bool, StorageError> {
         let file = self.database();
         fs::exists(&file).map_err(|error| StorageError(format!("{}: {error}", file.display())))
     }
 
-    /// Makes a database under another name, and gives it its own when it is complete.
+    /// Creates a database under another name, and renames it when it is complete.
     pub(super) fn make_database(
         &self,
         initialize: impl FnOnce(&Database) -> Result<(), StorageError>,
@@ -83,13 +83,13 @@ impl StateFolder {
     }
 }
 
-/// Opens a database that is there, and checks all of it. A file of any other kind is an error.
+/// Opens an existing database, and checks all of it. A file of any other kind is an error.
 pub(super) fn open_database(file: &Path) -> Result<Database, DatabaseError> {
     restrict(file).map_err(|error| DatabaseError::Storage(DiskError::Io(error)))?;
     Builder::new().set_cache_size(CACHE).set_check_integrity_on_open(true).open(file)
 }
 
-/// Why a database could not be opened, with its path and what to do.
+/// Returns the error for a database that could not be opened, with its path and a remedy.
 pub(super) fn explain(file: &Path, error: &OpenError) -> StorageError {
     let file = file.display();
     let is_damaged = match error {
@@ -114,7 +114,7 @@ pub(super) fn explain(file: &Path, error: &OpenError) -> StorageError {
     ))
 }
 
-/// Makes a folder that only its owner reads, with the folders above it. One that is there keeps
+/// Creates a folder that only its owner can read, with its parent folders. An existing folder keeps
 /// its permissions.
 fn make_folder(path: &Path) -> io::Result<()> {
     if path.is_dir() {
@@ -129,7 +129,7 @@ fn make_folder(path: &Path) -> io::Result<()> {
     sync_folder(above)
 }
 
-/// A folder that is made is for its owner.
+/// Returns a builder of folders that only their owner can read.
 #[cfg(unix)]
 fn owners_folder() -> DirBuilder {
     let mut builder = DirBuilder::new();
@@ -137,20 +137,20 @@ fn owners_folder() -> DirBuilder {
     builder
 }
 
-/// A folder that is made has the permissions its parent hands down.
+/// Returns a builder of folders with the permissions that they inherit.
 #[cfg(not(unix))]
 fn owners_folder() -> DirBuilder {
     DirBuilder::new()
 }
 
-/// Files that are made are for their owner.
+/// Makes created files readable only by their owner.
 fn owners(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options
 }
 
-/// Takes a file's permissions from all but its owner.
+/// Restricts a file's permissions to its owner.
 #[cfg(unix)]
 fn restrict(file: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
@@ -168,7 +168,7 @@ fn restrict(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the names in a folder durable.
+/// Makes the entries of a folder durable.
 #[cfg(unix)]
 fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()

@@ -1,4 +1,4 @@
-//! The store on disks that lose power, fill up, and return what nobody wrote.
+//! Tests of the store on disks that lose power, fill up, or return damaged data.
 
 mod damage;
 mod disk;
@@ -17,7 +17,7 @@ use super::{Accounts, OpenError, Store, initialize};
 use crate::cloud::Batch;
 use crate::state::{Account, Place, Record, RecordKey, RecordKind, Task, TaskStatus};
 
-/// A disk that holds an empty database.
+/// Returns a disk that holds an empty database.
 fn formatted() -> Disk {
     let disk = Disk::default();
     let database = Builder::new().create_with_backend(disk.clone()).unwrap();
@@ -26,7 +26,7 @@ fn formatted() -> Disk {
     disk
 }
 
-/// Opens the database on a disk as the real one is opened.
+/// Opens the database on a disk in the way that the real one is opened.
 fn open(disk: &Disk) -> Result<(Store, Accounts), OpenError> {
     let disk = disk.clone();
     Store::open_with(Box::new(move || {
@@ -34,8 +34,8 @@ fn open(disk: &Disk) -> Result<(Store, Accounts), OpenError> {
     }))
 }
 
-/// What one request changes: it leaves its task and one record more, removes another, and now and
-/// then grows the file. It touches two accounts.
+/// Returns the changes of one request: it adds its task and one more record, removes another, and
+/// sometimes makes the file grow. It changes two accounts.
 fn batch(number: u64) -> Batch {
     let text = |length: usize| format!("{number}-").repeat(length);
     let size = if number % 5 == 3 { 9_000 } else { 40 };
@@ -62,7 +62,7 @@ fn place(account: &str) -> Place {
     Place { account: account.to_owned(), region: "ap-test".to_owned() }
 }
 
-/// The accounts with a batch applied.
+/// Returns the accounts with a batch applied.
 fn after(accounts: &Accounts, batch: &Batch) -> Accounts {
     let mut accounts = accounts.clone();
     for (place, changes) in batch {

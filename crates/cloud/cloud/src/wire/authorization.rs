@@ -1,4 +1,4 @@
-//! Whether a request comes from who it says: the `Authorization` header, read and verified.
+//! Authentication of requests: reads and verifies the `Authorization` header.
 
 use std::collections::BTreeSet;
 
@@ -9,54 +9,54 @@ use super::error::{ApiError, ErrorCode};
 use super::tc3::{self, ALGORITHM, Payload, SCOPE_END, Scope, Signable, UNSIGNED_PAYLOAD};
 use crate::credentials::{Credential, Credentials};
 
-/// How many seconds a request's timestamp may be from the server's clock.
+/// The most seconds by which a request's timestamp may differ from the server's clock.
 pub const MAX_SKEW: i64 = 300;
 
-/// A request as it was received, as far as its signature depends on it.
+/// The parts of a received request that its signature depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Received<'a> {
     /// `GET` or `POST`.
     pub method: &'a str,
     /// The query string, without its question mark.
     pub query: &'a str,
-    /// All headers, with their names as they came.
+    /// All headers, with their names as received.
     pub headers: &'a [(String, String)],
     /// The body.
     pub body: &'a [u8],
 }
 
 impl<'a> Received<'a> {
-    /// The value of a header, whose name is compared without case.
+    /// Returns the value of a header, whose name is compared without case.
     pub fn header(&self, name: &str) -> Option<&'a str> {
         let found = self.headers.iter().find(|(found, _)| found.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
     }
 }
 
-/// Who signed a request.
+/// The identity that signed a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// The id of the credential.
     pub secret_id: String,
     /// The account whose resources the request may reach.
     pub account: String,
-    /// The service in the credential's scope. Some clients derive it from the host they were
-    /// pointed at, so it need not be the name of a service.
+    /// The service in the credential's scope. Some clients derive it from the host that they send
+    /// requests to, so that it need not be the name of a service.
     pub service: String,
-    /// What was signed.
+    /// The signature, and the parts of the request that it covers.
     pub signed: Signed,
 }
 
-/// What a signature covers.
+/// A signature, and the parts of the request that it covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signed {
     /// The signature.
     pub signature: Vec<u8>,
-    /// When the request was signed.
+    /// The time of signing.
     pub timestamp: Timestamp,
-    /// Whether it covers the action.
+    /// Whether the signature covers the action.
     pub covers_action: bool,
-    /// Whether it covers the body.
+    /// Whether the signature covers the body.
     pub covers_payload: bool,
 }
 
@@ -110,12 +110,12 @@ pub fn verify(
     })
 }
 
-/// Refuses a request whose headers show that its signature cannot be valid. Where the payload is
-/// not signed, the signature is verified as a whole.
+/// Refuses a request whose headers show that its signature cannot be valid. If the payload is not
+/// signed, verifies the whole signature.
 ///
 /// # Errors
 ///
-/// As [`verify`].
+/// Returns the same errors as [`verify`].
 pub fn check_head(
     head: &Received<'_>,
     credentials: &Credentials,
@@ -127,7 +127,7 @@ pub fn check_head(
     }
 }
 
-/// What the headers state: who signed, when, and with which credential.
+/// Reads who signed, when, and with which credential, from the headers.
 fn stated<'r, 'c>(
     request: &Received<'r>,
     credentials: &'c Credentials,
@@ -163,7 +163,7 @@ fn is_payload_unsigned(request: &Received<'_>) -> bool {
     request.header("X-TC-Content-SHA256") == Some(UNSIGNED_PAYLOAD)
 }
 
-/// Which form of the Host header was signed. The Node SDK signs it without the port it sends.
+/// The form of the Host header that was signed. The Node SDK signs it without the port it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Host {
     AsReceived,
@@ -256,7 +256,7 @@ fn parse(header: &str) -> Result<Authorization<'_>, ApiError> {
             return Err(invalid(format!("SignedHeaders has to name {required}")));
         }
     }
-    // A header that stood there often would be hashed as often.
+    // A header that is named n times would be hashed n times.
     let mut names = BTreeSet::new();
     if !signed_headers.iter().all(|name| names.insert(name.to_ascii_lowercase())) {
         return Err(invalid("SignedHeaders names a header twice"));

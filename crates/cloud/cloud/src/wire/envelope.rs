@@ -1,21 +1,21 @@
-//! The envelope of an answer: `{"Response": {…, "RequestId": "…"}}`, the same for success and
-//! for failure, both with HTTP status 200.
+//! The envelope of an answer: `{"Response": {…, "RequestId": "…"}}`. Answers of success and of
+//! failure both have the HTTP status 200.
 
 use serde_json::{Map, Value, json};
 
 use super::error::ApiError;
 
-/// The only content type that clients accept. With a character set behind it, the Python SDK
-/// takes an error for a success.
+/// The only content type that clients accept. If it states a character set, the Python SDK takes an
+/// error for a success.
 pub const CONTENT_TYPE: &str = "application/json";
 
-/// The body of an answer that carries these members.
+/// Returns the body of an answer with these members.
 pub fn success(mut members: Map<String, Value>, request_id: &str) -> Vec<u8> {
     members.insert("RequestId".to_owned(), request_id.into());
     body(&json!({ "Response": members }))
 }
 
-/// The body of an answer that carries an error.
+/// Returns the body of an answer with an error.
 pub fn failure(error: &ApiError, request_id: &str) -> Vec<u8> {
     body(&json!({ "Response": {
         "Error": { "Code": error.code.as_str(), "Message": error.message },

@@ -6,14 +6,14 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct ApiError {
-    /// What programs compare.
+    /// The code, which programs compare.
     pub code: ErrorCode,
-    /// What people read.
+    /// The message for people.
     pub message: String,
 }
 
 impl ApiError {
-    /// An error with this code and message.
+    /// Returns an error with this code and message.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
@@ -32,7 +32,7 @@ macro_rules! codes {
             /// Every code.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// The code as it is sent.
+            /// Returns the code as it is sent.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$name => $text,)*

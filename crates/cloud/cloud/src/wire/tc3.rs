@@ -1,4 +1,4 @@
-//! The signature TC3-HMAC-SHA256: what is signed, with which key.
+//! The signature TC3-HMAC-SHA256: the signed text, and the key that signs it.
 //!
 //! A client and a server do the same: they write the request in a canonical form, hash it, and
 //! authenticate the hash with a key that is derived from the secret key for one day and one
@@ -17,10 +17,10 @@ pub const ALGORITHM: &str = "TC3-HMAC-SHA256";
 /// The last word of a credential's scope.
 pub const SCOPE_END: &str = "tc3_request";
 
-/// The value of `X-TC-Content-SHA256` with which a client leaves its body out of the signature.
+/// The value of `X-TC-Content-SHA256` by which a client leaves its body out of the signature.
 pub const UNSIGNED_PAYLOAD: &str = "UNSIGNED-PAYLOAD";
 
-/// A request, as far as it is signed.
+/// The parts of a request that are signed.
 #[derive(Clone, Debug)]
 pub struct Signable<'a> {
     /// `GET` or `POST`.
@@ -29,11 +29,11 @@ pub struct Signable<'a> {
     pub query: &'a str,
     /// The signed headers in the order in which the client lists them: names and values.
     pub headers: Vec<(&'a str, &'a str)>,
-    /// What stands for the body.
+    /// The payload, which represents the body.
     pub payload: Payload<'a>,
 }
 
-/// What stands for the body in a canonical request.
+/// The representation of the body in a canonical request.
 #[derive(Clone, Copy, Debug)]
 pub enum Payload<'a> {
     /// The hash of these bytes.
@@ -43,7 +43,7 @@ pub enum Payload<'a> {
 }
 
 impl Signable<'_> {
-    /// The canonical form. The path is always `/`, and header values are compared without case.
+    /// Returns the canonical form. The path is always `/`, and header values are in lower case.
     pub fn canonical(&self) -> String {
         let mut text = format!("{}\n/\n{}\n", self.method, self.query);
         for (name, value) in &self.headers {
@@ -65,14 +65,14 @@ impl Signable<'_> {
         text
     }
 
-    /// The text that is authenticated.
+    /// Returns the text that is authenticated.
     pub fn string_to_sign(&self, timestamp: Timestamp, scope: &Scope<'_>) -> String {
         let seconds = timestamp.as_second();
         format!("{ALGORITHM}\n{seconds}\n{scope}\n{}", hash(self.canonical().as_bytes()))
     }
 }
 
-/// The day and the service that a signature is good for.
+/// The day and the service for which a signature is valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope<'a> {
     /// The UTC date of the request's timestamp, `YYYY-MM-DD`.
@@ -87,12 +87,12 @@ impl std::fmt::Display for Scope<'_> {
     }
 }
 
-/// The UTC date of a timestamp, as a scope has it.
+/// Returns the UTC date of a timestamp in the form of a scope.
 pub fn date(timestamp: Timestamp) -> String {
     timestamp.to_zoned(TimeZone::UTC).date().to_string()
 }
 
-/// The authentication code of a text, ready to be read or compared in constant time.
+/// Returns the authentication code of a text, which can be finalized or compared in constant time.
 pub fn authenticate(secret_key: &str, scope: &Scope<'_>, text: &str) -> Hmac<Sha256> {
     let date = keyed(format!("TC3{secret_key}").as_bytes(), scope.date);
     let service = keyed(&date.finalize().into_bytes(), scope.service);
@@ -100,12 +100,12 @@ pub fn authenticate(secret_key: &str, scope: &Scope<'_>, text: &str) -> Hmac<Sha
     keyed(&signing.finalize().into_bytes(), text)
 }
 
-/// The signature of a request in hexadecimal digits.
+/// Returns the signature of a request in hexadecimal digits.
 pub fn sign(secret_key: &str, scope: &Scope<'_>, text: &str) -> String {
     hex(&authenticate(secret_key, scope, text).finalize().into_bytes())
 }
 
-/// The value of the `Authorization` header for a request that was signed with this credential.
+/// Returns the value of the `Authorization` header for a request, signed with this credential.
 pub fn authorization(
     secret_id: &str,
     secret_key: &str,
@@ -140,7 +140,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// The bytes that hexadecimal digits stand for.
+/// Returns the bytes that hexadecimal digits encode.
 pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let pairs = text.as_bytes().chunks(2);

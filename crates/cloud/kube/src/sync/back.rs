@@ -1,4 +1,4 @@
-//! The end of a round: what is written to objects.
+//! The end of a round: writes its results to objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,16 +24,16 @@ use crate::metrics::{Metrics, why};
 use crate::related::kind_of;
 use crate::write::{self, Patch, Readiness};
 
-/// What was written.
+/// The result of writing to objects.
 #[derive(Default)]
 pub(super) struct Written {
-    /// How many writes there were.
+    /// The number of writes.
     pub(super) writes: usize,
-    /// The objects that were written, as they are after it.
+    /// The objects that were written, in their new state.
     pub(super) objects: BTreeMap<ObjectRef, Value>,
-    /// What users were told.
+    /// The events that were reported, or were before and still hold.
     pub(super) told: BTreeSet<Event>,
-    /// The objects of which something could not be written.
+    /// The objects to which something could not be written.
     pub(super) failed: BTreeSet<ObjectRef>,
 }
 
@@ -100,8 +100,8 @@ impl<A: CloudApi> Hands<A> {
         written
     }
 
-    /// Creates or changes the configuration that an object wants to be made. Returns how many
-    /// writes there were.
+    /// Creates or updates the TkeServiceConfig that an object asks the controllers to make. Returns
+    /// the number of writes.
     async fn configure(
         &self,
         object: &ObjectRef,
@@ -127,13 +127,13 @@ impl<A: CloudApi> Hands<A> {
         };
         self.metrics.note(verb, CONFIG.plural, result.as_ref().err());
         match result {
-            // It was made meanwhile; the watch tells how it is.
+            // The configuration was created meanwhile; the watch reports its state.
             Err(Error::Api(status)) if verb == "create" && status.code == 409 => Ok(0),
             result => result.map(|_| 1),
         }
     }
 
-    /// Patches an object, which had these finalizers when it was read.
+    /// Patches an object that had these finalizers when it was read. Stops at the first failure.
     async fn write(
         &self,
         object: &ObjectRef,
@@ -145,7 +145,8 @@ impl<A: CloudApi> Hands<A> {
         let mut version = Value::Null;
         for mut patch in patches {
             let what = if patch.is_status { "its status" } else { "its annotations" };
-            // Where a patch is for the object as it was read, it was changed by the one before.
+            // A patch that states the version it was made for has to state that of the previous
+            // patch.
             let stated = patch.value.pointer_mut("/metadata/resourceVersion");
             if let Some(stated) = stated.filter(|_| !version.is_null()) {
                 stated.clone_from(&version);
@@ -166,7 +167,7 @@ impl<A: CloudApi> Hands<A> {
         }
     }
 
-    /// Patches an object. Returns what it is then.
+    /// Patches an object. Returns its new state.
     pub(super) async fn patch(&self, object: &ObjectRef, patch: &Patch) -> Result<Value, Error> {
         let kind = kind_of(object);
         let Some(api) = self.api_of(object, kind) else { return Ok(Value::Null) };
@@ -185,7 +186,7 @@ impl<A: CloudApi> Hands<A> {
         Some(Api::namespaced_with(self.client.clone(), namespace.as_str(), &kind.resource()))
     }
 
-    /// Creates an event of an object.
+    /// Creates an event for an object.
     async fn tell(&self, event: &Event, live: Option<&LiveObject>) -> Result<(), Error> {
         let object = &event.object;
         let Some(api) = self.api_of(object, &EVENT) else { return Ok(()) };
@@ -226,7 +227,8 @@ impl<A: CloudApi> Hands<A> {
 }
 
 impl Written {
-    /// Notes the result of a write: how many there were. Returns whether it succeeded.
+    /// Notes the result of a write, which is the number of writes or an error. Returns whether it
+    /// succeeded.
     fn note(
         &mut self,
         object: &ObjectRef,
@@ -236,11 +238,11 @@ impl Written {
     ) -> bool {
         match result {
             Ok(writes) => self.writes += writes,
-            // The object went meanwhile.
+            // The object was deleted meanwhile.
             Err(Error::Api(status)) if status.code == 404 && what.starts_with("its ") => {
                 return false;
             }
-            // It changed meanwhile, and is tried again as it is then.
+            // The object changed meanwhile, and is tried again in its new state.
             Err(Error::Api(status)) if status.code == 409 => {
                 self.failed.insert(object.clone());
                 return false;
@@ -256,7 +258,7 @@ impl Written {
     }
 }
 
-/// An object is ready if nothing has to be called for it and nothing is wrong with it.
+/// Returns the readiness of an object: it is ready if no calls are left for it and it has no error.
 fn readiness(object: &ObjectRef, events: &BTreeSet<Event>, is_pending: bool) -> Readiness {
     let fault = events.iter().find(|event| event.object == *object && event.code.starts_with('E'));
     let (reason, message) = match fault {
@@ -267,7 +269,7 @@ fn readiness(object: &ObjectRef, events: &BTreeSet<Event>, is_pending: bool) -> 
     Readiness { is_ready: reason == "Success", reason, message }
 }
 
-/// Whether an object has a listener on a load balancer, or the load balancer is its own.
+/// Returns whether an object has a listener on a load balancer, or the load balancer is its own.
 fn is_served(owner: &OwnerNote, wanted: &wanted::Balancer, found: &Balancer) -> bool {
     let is_own = wanted.owners.len() == 1 && found.is_own();
     is_own
@@ -277,7 +279,7 @@ fn is_served(owner: &OwnerNote, wanted: &wanted::Balancer, found: &Balancer) -> 
             .any(|(key, wish)| wish.is_for(&owner.object) && found.listeners.contains_key(key))
 }
 
-/// Objects that are left as they are, because something is wrong with them.
+/// Returns the objects that are left as they are because of an error.
 fn refused<'r>(
     round: &'r Round,
     events: &BTreeSet<Event>,
@@ -289,7 +291,7 @@ fn refused<'r>(
     refused.filter(|(_, _, readiness)| !readiness.is_ready).collect()
 }
 
-/// The objects that are held and want no load balancer, and have none any more.
+/// Returns the objects with the finalizer that want no load balancer, and have none any more.
 fn released(round: &Round) -> impl Iterator<Item = (&ObjectRef, &LiveObject)> {
     let served: BTreeSet<&ObjectRef> = owners(&round.wanted).map(|owner| &owner.object).collect();
     let busy: BTreeSet<&str> = round
@@ -321,8 +323,8 @@ fn released(round: &Round) -> impl Iterator<Item = (&ObjectRef, &LiveObject)> {
     })
 }
 
-/// Whether calls are left that take away what an object had. What others want of the same load
-/// balancer and have not got yet holds up nobody.
+/// Returns whether calls are left that remove parts of a load balancer that an object had. Calls
+/// that only add parts for other objects delay nobody's release.
 fn takes_away(balancer: &BalancerPlan) -> bool {
     balancer.calls.iter().enumerate().any(|(place, call)| {
         matches!(call, Call::DeleteBalancer | Call::DeleteListeners(_))

@@ -1,4 +1,4 @@
-//! What is dealt with next.
+//! Chooses the groups that are processed next.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,17 +13,18 @@ use crate::index::{Index, Left};
 use crate::queue::Work;
 use crate::related;
 
-/// How old what is known of a load balancer may be before it is looked at again.
+/// The age at which the known state of a load balancer is read again.
 const OLD: Duration = Duration::from_secs(60);
-/// How often some of them are looked at.
+/// The interval at which some load balancers with an old state are chosen.
 const LOOK: Duration = Duration::from_secs(5);
-/// How many of them at most.
+/// The most load balancers that are chosen at a time.
 const MAX_LOOKED_AT: usize = 10;
-/// How many objects are read from the store at once.
+/// The most objects that are read from the store at once.
 const BATCH: usize = 256;
 
 impl<A: CloudApi + Send + 'static> Controllers<A> {
-    /// Takes note of changes, of what is due again, and of what was not looked at for some time.
+    /// Adds to the due work: changes, retries that are due, and load balancers that were not looked
+    /// at for some time.
     pub(super) fn collect(&mut self, now: Instant) {
         if self.collecting.is_none_or(|until| until <= now) {
             self.collecting = None;
@@ -55,7 +56,7 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
         }
     }
 
-    /// Reads the next objects from the store.
+    /// Reads the next groups from the store.
     pub(super) fn prepare(&mut self, now: Instant) -> Result<(), SyncError> {
         let shared = self.shared.clone();
         let (groups, faults) = shared.with(|store| {
@@ -76,7 +77,7 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
         Ok(())
     }
 
-    /// Suspects load balancers that objects no longer name.
+    /// Marks load balancers that objects no longer name as suspects.
     fn suspect(&mut self, left: Left) {
         let of_gone = left.uids.iter().flat_map(|uid| self.mirror.of_uid(uid));
         self.suspects.extend(of_gone.cloned());
@@ -85,7 +86,7 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
         self.suspects.extend(left.balancers);
     }
 
-    /// Adds the load balancers that were made for objects that are gone.
+    /// Adds the suspects that were created for objects that are gone to the due work.
     fn add_orphans(&mut self, index: &Index) {
         for id in std::mem::take(&mut self.suspects) {
             let seen = self.mirror.seen(&id).map(|seen| &seen.balancer);
@@ -97,8 +98,7 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
         }
     }
 
-    /// Takes the next objects that may be dealt with, with those that they share load balancers
-    /// with.
+    /// Takes the next objects that may be processed, each with those that share its load balancers.
     fn next_members(&mut self, index: &Index, now: Instant) -> Vec<Members> {
         let (mut taken, mut done) = (Vec::new(), Vec::new());
         let (mut works, mut count) = (BTreeSet::new(), 0);
@@ -124,7 +124,7 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
                 }
                 continue;
             }
-            // What failed waits; the queue brings it back.
+            // Work that failed waits; the queue adds it again when it is due.
             if self.queue.is_due(work, now) {
                 count += all.len();
                 works.extend(all);

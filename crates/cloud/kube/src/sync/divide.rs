@@ -1,4 +1,4 @@
-//! The work in groups: objects that share load balancers, and no others.
+//! Divides the work into groups of the objects that share load balancers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,11 +14,11 @@ use crate::records::Records;
 use crate::related;
 use crate::store::Store;
 
-/// Objects that share load balancers, and these.
+/// The objects of a group, which share load balancers, and these load balancers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Members {
     pub(super) objects: BTreeSet<ObjectRef>,
-    /// The ids of load balancers that they have, had, or name.
+    /// The ids of load balancers that the objects have, had, or name.
     pub(super) balancers: BTreeSet<String>,
 }
 
@@ -27,14 +27,14 @@ impl Members {
         self.objects.is_empty() && self.balancers.is_empty()
     }
 
-    /// All of them.
+    /// Returns all objects and load balancers.
     pub(super) fn works(&self) -> BTreeSet<Work> {
         let objects = self.objects.iter().cloned().map(Work::Object);
         objects.chain(self.balancers.iter().cloned().map(Work::Balancer)).collect()
     }
 }
 
-/// Whether a load balancer was made for an object that is gone.
+/// Returns whether a load balancer was created for an object that is gone.
 pub(super) fn is_orphan(index: &Index, balancer: &Balancer) -> bool {
     let uid = mirror::uid(balancer).unwrap_or_default();
     balancer.is_own()
@@ -42,12 +42,12 @@ pub(super) fn is_orphan(index: &Index, balancer: &Balancer) -> bool {
         && index.users_of_balancer(&balancer.id).next().is_none()
 }
 
-/// Whether an object that is gone has something of a load balancer by its record.
+/// Returns whether an object that is gone has something in the record of a load balancer.
 pub(super) fn has_orphans(index: &Index, records: &Records, id: &str) -> bool {
     records.uids(id).iter().any(|uid| index.with_uid(uid).next().is_none())
 }
 
-/// The group of an object or a load balancer.
+/// Returns the group of an object or a load balancer.
 pub(super) fn members(index: &Index, work: &Work, mirror: &Mirror, records: &Records) -> Members {
     let mut members = Members::default();
     let mut open = vec![work.clone()];
@@ -69,7 +69,8 @@ pub(super) fn members(index: &Index, work: &Work, mirror: &Mirror, records: &Rec
                 let holders = holders.iter().flat_map(|uid| index.with_uid(uid));
                 let objects = index.users_of_balancer(&id).chain(owners).chain(holders);
                 let objects: Vec<Work> = objects.cloned().map(Work::Object).collect();
-                // Those with the same tags are judged together, also when their object is gone.
+                // Load balancers with the same UID in their tags are processed together, also if
+                // their object is gone.
                 let alike = uid.into_iter().flat_map(|uid| mirror.of_uid(uid));
                 let alike: Vec<Work> = alike.cloned().map(Work::Balancer).collect();
                 if members.balancers.insert(id) {
@@ -86,8 +87,8 @@ pub(super) fn members(index: &Index, work: &Work, mirror: &Mirror, records: &Rec
     members
 }
 
-/// Reads groups from the store, with what could not be read. Such objects do not keep others from
-/// being read.
+/// Reads groups from the store. Returns them with the errors of objects that cannot be read, which
+/// do not keep others from being read.
 pub(super) fn read(store: &Store, groups: Vec<Members>) -> (Vec<Group>, Vec<String>) {
     let (mut read, mut faults) = (Vec::new(), Vec::new());
     let (orphans, groups): (Vec<_>, Vec<_>) =
@@ -124,8 +125,8 @@ fn read_some(
     }
 }
 
-/// Reads a group of which something cannot be read: the objects that cannot be are left out, and
-/// the others go on. If no object can be read, the whole group has the fault.
+/// Reads a group that has an error. Objects that cannot be read are left out, and the others are
+/// processed. If no object can be read, the whole group has the error.
 fn without_unreadable(store: &Store, members: Members, faults: &[String]) -> Group {
     let all: Vec<ObjectRef> = members.objects.iter().cloned().collect();
     let mut unread = BTreeMap::new();
@@ -142,7 +143,7 @@ fn without_unreadable(store: &Store, members: Members, faults: &[String]) -> Gro
             })
             .collect::<BTreeMap<_, _>>()
     };
-    // Objects that can be read one by one, but not together, are a fault of all of them.
+    // If objects can be read one by one, but not together, the error is of all of them.
     let together = (!readable.is_empty() && !unread.is_empty())
         .then(|| cluster::read(store, &readable).ok())
         .flatten();
@@ -159,7 +160,7 @@ fn without_unreadable(store: &Store, members: Members, faults: &[String]) -> Gro
     }
 }
 
-/// Finds the objects that cannot be read, by halves: a few among many take few readings.
+/// Finds the objects that cannot be read, by bisection: a few among many take few readings.
 fn find_unreadable(
     store: &Store,
     objects: &[ObjectRef],
@@ -178,7 +179,7 @@ fn find_unreadable(
     }
 }
 
-/// The part of a group.
+/// Returns the group with its part of what was read.
 fn part(members: Members, all: &Live) -> Group {
     let mut objects = BTreeMap::new();
     let mut configs = BTreeMap::new();

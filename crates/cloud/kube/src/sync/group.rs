@@ -1,4 +1,4 @@
-//! What is done for a group.
+//! Processes a group: reads its state, performs its plan, and writes the results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,16 +31,17 @@ use crate::queue::Work;
 use crate::records::Records;
 use crate::write;
 
-/// The keys of a Secret with the ids of a certificate and of the authority of clients'.
+/// The keys of a Secret for the id of a certificate and the id of the authority of clients'
+/// certificates.
 const SECRET_KEYS: [&str; 2] = ["qcloud_cert_id", "qcloud_ca_cert_id"];
-/// How often a plan is made at most until nothing is left to be done.
+/// The most plans that are made and performed in one round of a group.
 const PASSES: usize = 3;
 
 /// A group that waits for its turn.
 pub(super) struct Group {
     pub(super) members: Members,
     pub(super) live: Live,
-    /// What of it could not be read.
+    /// The reason why the group cannot be read.
     pub(super) fault: Option<String>,
 }
 
@@ -50,49 +51,49 @@ impl Group {
     }
 }
 
-/// What was seen of load balancers before, and whether that is all of them.
+/// Load balancers as they were seen before, each with whether all of its parts were seen.
 pub(super) type Known = BTreeMap<String, (Arc<Balancer>, bool)>;
 
-/// What was done for a group.
+/// The result of processing a group.
 #[derive(Default)]
 pub(super) struct Ended {
     pub(super) members: Members,
-    /// The load balancers as they are now, `None` for those that do not exist, and whether they
-    /// were looked at.
+    /// The load balancers as they are now, `None` for those that do not exist, each with whether it
+    /// was read from the cloud.
     pub(super) seen: BTreeMap<String, (Option<Balancer>, bool)>,
-    /// Whether its load balancers may be otherwise than they were seen.
+    /// Whether the load balancers may differ from how they were seen.
     pub(super) is_doubtful: bool,
-    /// The objects that were written, as they are after it.
+    /// The objects that were written, in their new state.
     pub(super) objects: BTreeMap<ObjectRef, Value>,
-    /// What users were told.
+    /// The events that were reported on the objects.
     pub(super) told: BTreeSet<Event>,
-    /// The objects that are not served although the cloud has what they want; `None` if that is
-    /// not known.
+    /// The objects that the data plane does not serve although the cloud has their settings; `None`
+    /// if that is not known.
     pub(super) unserved: Option<BTreeMap<ObjectRef, Unserved>>,
-    /// The objects that have to be tried again, and load balancers of which what no object wants
-    /// could not be taken away.
+    /// The objects that have to be tried again, and the load balancers from which parts that no
+    /// object wants could not be removed.
     pub(super) failed: BTreeSet<Work>,
-    /// How the cloud's API refused everything.
+    /// The error with which the cloud's API refused all calls.
     pub(super) refusal: Option<CallError>,
     pub(super) synced: Synced,
 }
 
-/// What is known of a group.
+/// The state of a group during a round.
 pub(super) struct Round {
     pub(super) live: Live,
     pub(super) environment: Environment,
     pub(super) wanted: Wanted,
     pub(super) observed: Observed,
     pub(super) plan: Plan,
-    /// What failed.
+    /// Events for the failures.
     pub(super) failures: Vec<Event>,
-    /// Whether what the cloud has is known.
+    /// Whether the state of the cloud is known.
     pub(super) is_known: bool,
-    /// The objects of which it is not known which ports they have.
+    /// The objects whose ports in the ledger are not known.
     withheld: BTreeSet<ObjectRef>,
 }
 
-/// What the groups are dealt with by.
+/// The clients and settings with which groups are processed.
 pub(super) struct Hands<A> {
     pub(super) client: Client,
     pub(super) api: A,
@@ -102,7 +103,7 @@ pub(super) struct Hands<A> {
 }
 
 impl<A: CloudApi> Hands<A> {
-    /// Does what is to be done for a group.
+    /// Processes a group.
     pub(super) async fn settle(&self, group: Group, known: Known, told: BTreeSet<Event>) -> Ended {
         let Group { members, live, fault } = group;
         let mut ended = Ended { members, ..Ended::default() };
@@ -129,7 +130,7 @@ impl<A: CloudApi> Hands<A> {
         ended.synced.writes += written.writes;
         ended.told = written.told;
         ended.objects.extend(written.objects);
-        // An object that cannot be read is looked at again when it changes.
+        // An object that cannot be read is not tried again until it changes.
         ended.fail(written.failed.iter().chain(&round.withheld));
         let unreadable = &round.environment.unreadable;
         let objects = round.live.objects.keys();
@@ -139,7 +140,7 @@ impl<A: CloudApi> Hands<A> {
         ended
     }
 
-    /// What a group wants.
+    /// Reads the Secrets and the ledger of a group, and returns the round with the wanted state.
     async fn begin(&self, live: Live, members: &Members) -> Round {
         let mut environment = live.environment(&self.settings.cluster, &self.settings.network);
         environment.shares = self.settings.shares.clone();
@@ -176,8 +177,8 @@ impl<A: CloudApi> Hands<A> {
         }
     }
 
-    /// Leaves objects as they are that use load balancers of which it cannot be read who has which
-    /// port. Returns these objects.
+    /// Marks the objects as unread that use load balancers whose record in the ledger cannot be
+    /// read, so that nothing is changed for them. Returns these objects.
     fn withhold(
         &self,
         wanted: &Wanted,
@@ -198,7 +199,7 @@ impl<A: CloudApi> Hands<A> {
         withheld
     }
 
-    /// Reads a Secret. One that does not exist is left out.
+    /// Reads a Secret. Returns `None` for one that does not exist.
     async fn secret(
         &self,
         name: NamespacedName,
@@ -211,11 +212,11 @@ impl<A: CloudApi> Hands<A> {
         (name, found.map(|secret| secret.map(|secret| certificate(&secret.data))))
     }
 
-    /// Makes what is there into what is wanted.
+    /// Brings the cloud's state to the wanted state.
     ///
     /// # Errors
     ///
-    /// Returns why it is not known what is there.
+    /// Returns why the cloud's state is not known.
     async fn reconcile(
         &self,
         round: &mut Round,
@@ -258,7 +259,8 @@ impl<A: CloudApi> Hands<A> {
             }
         }
         round.is_known = true;
-        // It is looked at again soon: nothing else tells that it is served.
+        // The group is looked at again soon, because nothing else tells when its objects are
+        // served.
         ended.is_doubtful |= !round.plan.unserved.is_empty();
         ended.fail(round.plan.unserved.keys());
         ended.unserved = Some(round.plan.unserved.clone());
@@ -271,11 +273,11 @@ impl<A: CloudApi> Hands<A> {
         Ok(())
     }
 
-    /// Begins the records of load balancers that have none.
+    /// Begins the records of load balancers that have no record.
     ///
     /// # Errors
     ///
-    /// Returns why they cannot be written.
+    /// Returns why the records cannot be written.
     async fn adopt(&self, round: &mut Round, members: &Members) -> Result<(), String> {
         let Some(cluster) = round.live.cluster.clone() else { return Ok(()) };
         let adopted = adopt(&round.wanted, &round.observed, &round.environment);
@@ -289,8 +291,8 @@ impl<A: CloudApi> Hands<A> {
         Ok(())
     }
 
-    /// Records what the plan needs recorded. If that fails, the calls on these load balancers are
-    /// not made.
+    /// Saves the records that the plan needs. If that fails, the calls on these load balancers are
+    /// dropped.
     async fn record(&self, round: &mut Round, ended: &mut Ended) {
         if round.plan.records.is_empty() {
             return;
@@ -333,8 +335,8 @@ impl<A: CloudApi> Hands<A> {
         }
     }
 
-    /// Asks for what is not known of the group's load balancers. Returns those that were looked
-    /// at.
+    /// Reads the unknown parts of the group's load balancers. Returns the load balancers that were
+    /// read.
     async fn observe(
         &self,
         round: &mut Round,
@@ -368,7 +370,7 @@ impl<A: CloudApi> Hands<A> {
         Ok(fresh)
     }
 
-    /// Looks at load balancers anew.
+    /// Reads load balancers from the cloud again.
     async fn look(
         &self,
         round: &mut Round,
@@ -389,8 +391,8 @@ impl<A: CloudApi> Hands<A> {
         Ok(())
     }
 
-    /// Puts the finalizer on the objects that have a load balancer or get one. Returns the objects
-    /// that do not have it: nothing is called for them.
+    /// Adds the finalizer to the objects that have a load balancer or get one. Returns the objects
+    /// that lack it, for which no calls are made.
     async fn hold(&self, round: &mut Round, ended: &mut Ended) -> BTreeSet<ObjectRef> {
         let mut without = BTreeSet::new();
         let owners: Vec<ObjectRef> =
@@ -409,7 +411,7 @@ impl<A: CloudApi> Hands<A> {
                 }
                 Err(error) => {
                     ended.fail([&object].into_iter());
-                    // One that changed meanwhile is tried again as it is then.
+                    // An object that changed meanwhile is tried again in its new state.
                     if !matches!(&error, Error::Api(status) if status.code == 409) {
                         let message =
                             format!("the finalizer cannot be written: {}", metrics::why(&error));
@@ -422,8 +424,8 @@ impl<A: CloudApi> Hands<A> {
         without
     }
 
-    /// Performs the plan but for the calls of blocked objects. Those whose calls fail are blocked
-    /// from then on. Returns the load balancers that have to be looked at again.
+    /// Performs the plan without the calls of blocked objects. Objects whose calls fail are added
+    /// to `blocked`. Returns the load balancers that have to be read again.
     async fn perform(
         &self,
         round: &mut Round,
@@ -469,12 +471,13 @@ impl<A: CloudApi> Hands<A> {
 }
 
 impl Ended {
-    /// Objects have to be tried again.
+    /// Notes that objects have to be tried again.
     fn fail<'o>(&mut self, objects: impl Iterator<Item = &'o ObjectRef>) {
         self.failed.extend(objects.cloned().map(Work::Object));
     }
 
-    /// A call on a load balancer that is for these objects has to be tried again.
+    /// Notes that a call on a load balancer has to be tried again: for these objects or, if there
+    /// are none, for the load balancer itself.
     fn fail_call(&mut self, objects: &BTreeSet<&ObjectRef>, balancer: Option<&String>) {
         match objects.is_empty() {
             true => self.failed.extend(balancer.cloned().map(Work::Balancer)),
@@ -482,7 +485,7 @@ impl Ended {
         }
     }
 
-    /// The whole group has to be tried again.
+    /// Notes that the whole group has to be tried again.
     fn fail_all(&mut self) {
         match self.members.objects.is_empty() {
             true => self.failed.extend(self.members.works()),
@@ -510,7 +513,7 @@ impl Round {
     }
 }
 
-/// Load balancers on which more is changed than targets.
+/// Returns the load balancers with calls other than changes of targets.
 fn structural(plan: &Plan) -> impl Iterator<Item = &BalancerPlan> {
     let balancers = plan.balancers.iter();
     balancers.filter(|balancer| !balancer.calls.iter().all(|call| call.is_on_targets()))
@@ -520,13 +523,14 @@ pub(super) fn owners(wanted: &Wanted) -> impl Iterator<Item = &OwnerNote> {
     wanted.balancers.iter().flat_map(|balancer| &balancer.owners)
 }
 
-/// What a group's objects want. Facts say that the cluster is one of this cloud.
+/// Returns the wanted state of a group's objects. It cannot fail, since the facts state that the
+/// cluster is one of this cloud.
 fn wants(cluster: &Cluster, environment: &Environment, members: &Members) -> Wanted {
     let is_meant = |object: &ObjectRef| members.objects.contains(object);
     wanted::wanted_for(cluster, environment, is_meant).unwrap_or_default()
 }
 
-/// What a Secret holds for TLS. The API server has its values in base64.
+/// Reads the certificate that a Secret has for TLS. The API server encodes its values in base64.
 fn certificate(secret: &Value) -> CertificateSecret {
     let [server, authority] = SECRET_KEYS.map(|key| {
         let text = uturn_snapshot::base64_text(secret["data"][key].as_str()?)?;

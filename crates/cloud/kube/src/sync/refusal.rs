@@ -1,8 +1,8 @@
-//! What failures of the cloud's API mean.
+//! Messages for failures of the cloud's API.
 
 use uturn_cloud::client::CallError;
 
-/// Why a call failed, without what changes from attempt to attempt.
+/// Returns why a call failed, without the parts that differ between attempts.
 pub(super) fn lasting(error: &CallError) -> String {
     match error {
         CallError::Api { code, message, .. } if code == "AuthFailure.SignatureExpire" => {

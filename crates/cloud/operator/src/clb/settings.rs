@@ -1,40 +1,41 @@
-//! Settings, and what has to be changed so that they are as they are wanted.
+//! Settings of load balancers, listeners, rules and domains, and the differences between wanted and
+//! observed ones.
 
 use serde_json::Value;
 use uturn_cloud::api::clb::HealthCheck;
 
 use super::Certificate;
 
-/// How a load balancer behaves.
+/// The settings of a load balancer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BalancerSettings {
-    /// Whether targets let in what the load balancer let in.
+    /// Whether targets accept traffic that the load balancer's security groups accepted.
     pub passes_to_target: Option<bool>,
     /// The security groups that clients have to pass.
     pub security_groups: Option<Vec<String>>,
-    /// The addresses that replace clients' addresses, by their subnets. More of them may be there.
+    /// The addresses that replace clients' addresses. Others on the load balancer are kept.
     pub snat_addresses: Option<Vec<SnatAddress>>,
 }
 
 /// An address that replaces clients' addresses.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SnatAddress {
-    /// The subnet that it is of.
+    /// The subnet of the address.
     pub subnet: String,
     /// The address; `None` for any.
     pub address: Option<String>,
 }
 
-/// How a listener behaves.
+/// The settings of a listener.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ListenerSettings {
-    /// Seconds a client stays with its target, 0 for not at all; layer 4 only.
+    /// Seconds a client stays with its target, 0 for no session persistence; layer 4 only.
     pub session_seconds: Option<i64>,
-    /// How targets are picked; layer 4 only.
+    /// The scheduler, which picks targets; layer 4 only.
     pub scheduler: Option<String>,
-    /// How targets are probed; layer 4 only.
+    /// The health check of targets; layer 4 only.
     pub health_check: Option<HealthCheck>,
-    /// Whether connections to targets are kept; layer 7 only.
+    /// Whether connections to targets are kept open; layer 7 only.
     pub keepalive: Option<bool>,
     /// Whether the client's address is replaced.
     pub snat: Option<bool>,
@@ -42,32 +43,32 @@ pub struct ListenerSettings {
     pub resets_on_unbind: Option<bool>,
 }
 
-/// How a rule behaves.
+/// The settings of a rule.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RuleSettings {
-    /// Seconds a client stays with its target, 0 for not at all.
+    /// Seconds a client stays with its target, 0 for no session persistence.
     pub session_seconds: Option<i64>,
-    /// How targets are picked.
+    /// The scheduler, which picks targets.
     pub scheduler: Option<String>,
-    /// How targets are probed.
+    /// The health check of targets.
     pub health_check: Option<HealthCheck>,
     /// The protocol towards targets.
     pub forward_type: Option<String>,
 }
 
-/// How a domain behaves.
+/// The settings of a domain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DomainSettings {
-    /// Its certificate. Without SNI, the listener's counts.
+    /// The domain's certificate. Without SNI, the listener's certificate counts instead.
     pub certificate: Option<Certificate>,
     /// Whether clients may speak HTTP/2.
     pub http2: Option<bool>,
-    /// Whether it serves hosts that no rule is for.
+    /// Whether the domain serves requests for hosts that no rule matches.
     pub is_default: Option<bool>,
 }
 
 impl BalancerSettings {
-    /// The settings that are stated and are otherwise in `observed`.
+    /// Returns the settings that are stated and differ in `observed`.
     pub fn difference(&self, observed: &Self) -> Self {
         let groups = |groups: &Vec<String>| {
             let mut groups = groups.clone();
@@ -83,11 +84,12 @@ impl BalancerSettings {
         }
     }
 
-    /// The addresses that are stated and are not in `observed`.
+    /// Returns the addresses that are stated and are not in `observed`.
     fn missing_snat(&self, observed: &Self) -> Option<Vec<SnatAddress>> {
         let mut there = observed.snat_addresses.clone().unwrap_or_default();
         let mut stated = self.snat_addresses.clone()?;
-        // Those of which the address is stated come first: any other one is for the rest.
+        // Entries with a stated address come first; entries for any address take those that are
+        // left.
         stated.sort_by_key(|wanted| wanted.address.is_none());
         stated.retain(|wanted| {
             let is_it = |own: &SnatAddress| {
@@ -100,14 +102,14 @@ impl BalancerSettings {
         (!stated.is_empty()).then_some(stated)
     }
 
-    /// Whether nothing is stated.
+    /// Returns whether no setting is stated.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
 impl ListenerSettings {
-    /// The settings that are stated and are otherwise in `observed`.
+    /// Returns the settings that are stated and differ in `observed`.
     pub fn difference(&self, observed: &Self) -> Self {
         Self {
             session_seconds: other(&self.session_seconds, &observed.session_seconds),
@@ -119,14 +121,14 @@ impl ListenerSettings {
         }
     }
 
-    /// Whether nothing is stated.
+    /// Returns whether no setting is stated.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
 impl RuleSettings {
-    /// The settings that are stated and are otherwise in `observed`.
+    /// Returns the settings that are stated and differ in `observed`.
     pub fn difference(&self, observed: &Self) -> Self {
         Self {
             session_seconds: other(&self.session_seconds, &observed.session_seconds),
@@ -136,15 +138,15 @@ impl RuleSettings {
         }
     }
 
-    /// Whether nothing is stated.
+    /// Returns whether no setting is stated.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
 impl DomainSettings {
-    /// The settings that are stated and are otherwise in `observed`. Certificates count only on
-    /// a listener with SNI.
+    /// Returns the settings that are stated and differ in `observed`. Certificates count only on a
+    /// listener with SNI.
     pub fn difference(&self, observed: &Self, sni: bool) -> Self {
         Self {
             certificate: other(&self.certificate, &observed.certificate).filter(|_| sni),
@@ -153,18 +155,18 @@ impl DomainSettings {
         }
     }
 
-    /// Whether nothing is stated.
+    /// Returns whether no setting is stated.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// The setting, if it is stated and is otherwise in `observed`.
+/// Returns the setting, if it is stated and differs in `observed`.
 fn other<T: Clone + PartialEq>(wanted: &Option<T>, observed: &Option<T>) -> Option<T> {
     wanted.clone().filter(|_| wanted != observed)
 }
 
-/// The whole health check, if one of its members is stated and is otherwise in `observed`.
+/// Returns the whole health check, if one of its members is stated and differs in `observed`.
 fn other_check(
     wanted: Option<&HealthCheck>,
     observed: Option<&HealthCheck>,

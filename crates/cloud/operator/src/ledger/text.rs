@@ -1,4 +1,4 @@
-//! A record as JSON, in which it is kept.
+//! The JSON form in which a record is stored.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use uturn_model::{Name, NamespacedName, ObjectKind, ObjectRef, Protocol};
 use super::{Held, Holder, Record};
 use crate::clb::{ListenerKey, RuleKey};
 
-/// A record that cannot be read, and what of it.
+/// The error for a record that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unreadable(String);
 
 impl Record {
-    /// The record as JSON, with the id of the cluster whose listeners it has.
+    /// Returns the record as JSON, with the id of the cluster that it belongs to.
     pub fn to_text(&self, cluster: &str) -> String {
         let listeners = self.listeners.iter().map(|(key, held)| {
             let mut value = json!({ "holder": of_holder(&held.holder) });
@@ -43,11 +43,11 @@ impl Record {
         value.to_string()
     }
 
-    /// Reads a record. That of another cluster counts as none.
+    /// Parses a record. Returns `None` for a record of another cluster.
     ///
     /// # Errors
     ///
-    /// Returns what cannot be read.
+    /// Returns which part cannot be read.
     pub fn from_text(text: &str, cluster: &str) -> Result<Option<Self>, Unreadable> {
         let value: Value =
             serde_json::from_str(text).map_err(|error| Unreadable(error.to_string()))?;

@@ -15,7 +15,7 @@ use crate::clb::{
     Targets,
 };
 
-/// A load balancer without its listeners.
+/// Returns a load balancer without its listeners.
 pub(super) fn head(described: &wire::LoadBalancer) -> Balancer {
     let texts = described.load_balancer_vips.iter().flatten().chain(&described.address_ipv6);
     let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
@@ -48,7 +48,7 @@ pub(super) fn head(described: &wire::LoadBalancer) -> Balancer {
     }
 }
 
-/// The flag that says that something is not served.
+/// Returns the reason in the flag that reports a part as not served.
 fn unserved(flags: Option<&Vec<String>>) -> Option<Unserved> {
     flags.into_iter().flatten().find_map(|flag| Unserved::of_flag(flag))
 }
@@ -151,7 +151,7 @@ fn listener(
         let to = to.and_then(|to| to.target_listener_id.clone().zip(to.target_location_id.clone()));
         if let Some(to) = to.filter(|(listener, _)| !listener.is_empty()) {
             let target = rule.rewrite_target.as_ref();
-            // Which rule it is, is known once all listeners are read.
+            // The rule that the redirect leads to can only be found after all listeners are read.
             let unresolved = Redirect {
                 to: RuleAt {
                     listener: ListenerKey::new(0, protocol),
@@ -172,8 +172,8 @@ fn listener(
     Listener { id: id.to_owned(), listener, unserved, rules, redirects }
 }
 
-/// The domain of a rule; empty where it is the load balancer's own address. A rule with several
-/// domains, which the controllers do not make, has all of them.
+/// Returns the domain of a rule; empty if it is the load balancer's own address. A rule with
+/// several domains, which the controllers do not make, has all of them in one text.
 fn domain(rule: &wire::RuleOutput, addresses: &[IpAddr]) -> String {
     let domains = rule.domains.clone().filter(|domains| !domains.is_empty());
     let domains = domains.unwrap_or_else(|| rule.domain.iter().cloned().collect());
@@ -207,7 +207,7 @@ fn targets(backends: Option<&Vec<wire::Backend>>) -> Targets {
     backends.into_iter().flatten().filter_map(target).collect()
 }
 
-/// Where the rules of a load balancer are, by the ids of listener and rule.
+/// Returns the rules of a load balancer, by the ids of listener and rule.
 fn places(balancer: &Balancer) -> BTreeMap<(String, String), RuleAt> {
     let mut places = BTreeMap::new();
     for (key, listener) in &balancer.listeners {
@@ -219,8 +219,8 @@ fn places(balancer: &Balancer) -> BTreeMap<(String, String), RuleAt> {
     places
 }
 
-/// Completes redirects with the rules that they lead to. One that leads to a rule of the user's
-/// stays unlike all that are wanted.
+/// Sets the rules that redirects lead to. A redirect to a rule of the user's is left unresolved, so
+/// that it differs from every wanted one.
 fn resolve_redirects(listener: &mut Listener, places: &BTreeMap<(String, String), RuleAt>) {
     for (key, to) in &listener.redirects {
         let redirect = listener.listener.rules.get_mut(key).and_then(|rule| rule.redirect.as_mut());

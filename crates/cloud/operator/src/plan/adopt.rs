@@ -1,5 +1,5 @@
-//! The first record of a load balancer, where there is none: at the first start, after an upgrade
-//! from a version that kept none, and where it was deleted.
+//! The first record of a load balancer without one: at the first start, after an upgrade from a
+//! version that kept no records, and after its deletion.
 
 use std::collections::BTreeSet;
 
@@ -10,18 +10,19 @@ use crate::ledger::{Held, Holder, Ledger, Record};
 use crate::observed::{self, Observed};
 use crate::wanted::{Claim, Wanted};
 
-/// The records of load balancers that have none, or whose record is not complete. A listener is
-/// adopted for an object that wants its port, if the object's status has an address of the load
-/// balancer and the listener has a target of the object's: that of another cluster has others.
-/// What is not proved so is not adopted. Returns `None` if nothing is.
+/// Returns the ledger with new records for load balancers that have none, or an incomplete one. A
+/// listener is adopted for an object that wants its port, if the object's status has an address of
+/// the load balancer and the listener has a target of the object's: listeners of other clusters
+/// have other targets. Listeners without this proof are not adopted. Returns `None` if none is
+/// adopted.
 pub fn adopt(wanted: &Wanted, observed: &Observed, environment: &Environment) -> Option<Ledger> {
     take(wanted, observed, environment, |claim, found, listener, wish| {
         has_status(environment, &claim.note.object, found) && shares_targets(listener, wish)
     })
 }
 
-/// The records that explain what is there, for a plan that is only shown: every listener of the
-/// controllers on a port that an object wants is taken for this cluster's.
+/// Returns records for a plan that is only shown: every listener of the controllers on a port that
+/// an object wants is assumed to be this cluster's.
 pub fn suppose(wanted: &Wanted, observed: &Observed, environment: &Environment) -> Option<Ledger> {
     take(wanted, observed, environment, |_, _, _, _| true)
 }
@@ -47,7 +48,7 @@ fn take(
             if record.listeners.contains_key(key) {
                 continue;
             }
-            // The claims are in the order in which newcomers get ports.
+            // The claims are in the order in which competing objects get ports.
             let holder = claims.iter().find(|claim| {
                 let wish = claim.listeners.get(key);
                 wish.is_some_and(|wish| is_proved(claim, found, &listener.listener, &wish.listener))
@@ -67,7 +68,8 @@ fn take(
     (ledger != environment.ledger).then_some(ledger)
 }
 
-/// A listener that is there, with those of its rules that are other Ingresses'.
+/// Returns the record of an existing listener, with the owners of its rules that belong to other
+/// Ingresses.
 fn held(claim: &Claim, claims: &[Claim], key: ListenerKey, found: &observed::Listener) -> Held {
     let has = |claim: &&Claim, rule| {
         claim.listeners.get(&key).is_some_and(|wish| wish.listener.rules.contains_key(rule))
@@ -86,7 +88,7 @@ fn held(claim: &Claim, claims: &[Claim], key: ListenerKey, found: &observed::Lis
     }
 }
 
-/// Whether a listener has a target that is wanted there, or none at all.
+/// Returns whether an existing listener has a wanted target, or no target at all.
 fn shares_targets(found: &Listener, wanted: &Listener) -> bool {
     let all = |listener: &Listener| -> BTreeSet<TargetKey> {
         listener.groups().into_values().flat_map(|targets| targets.keys().cloned()).collect()

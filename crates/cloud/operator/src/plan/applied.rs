@@ -1,11 +1,11 @@
-//! What calls on targets do to what is known.
+//! The effects of calls on targets on the observed state.
 
 use super::call::{Binding, Call};
 use crate::clb::Targets;
 use crate::observed::Balancer;
 
-/// Notes in what is known of a load balancer that a call on its targets was performed. Other calls
-/// do more than they state, and what they did has to be looked at.
+/// Applies a call on targets to the observed state of a load balancer. Other calls have further
+/// effects, so that the load balancer has to be read again after them.
 pub fn apply(found: &mut Balancer, call: &Call) {
     match call {
         Call::Register(bindings) | Call::Weigh(bindings) => {

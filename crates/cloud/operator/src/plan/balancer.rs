@@ -1,10 +1,10 @@
-//! The calls on a load balancer itself.
+//! The calls for a load balancer itself.
 
 use super::call::{Call, Creation};
 use crate::clb::BalancerSettings;
 use crate::observed;
 
-/// Creates a load balancer unless it is there, and changes its settings.
+/// Creates a load balancer unless it exists, and changes its settings.
 pub(super) fn calls(
     found: Option<&observed::Balancer>,
     wanted: &BalancerSettings,

@@ -1,4 +1,5 @@
-//! Calls, with names for ids that are not known before earlier calls are done.
+//! The calls of a plan. They refer by keys to objects whose ids are not known before earlier calls
+//! are done.
 
 use uturn_cloud::api::clb::CreateLoadBalancerRequest;
 use uturn_model::lb::ListenerProtocol;
@@ -20,34 +21,34 @@ pub enum Call {
     DeleteBalancer,
     /// `ModifyLoadBalancerAttributes`.
     ModifyBalancer(BalancerSettings),
-    /// `SetLoadBalancerSecurityGroups`: all of them.
+    /// `SetLoadBalancerSecurityGroups`, with all groups that remain.
     SetSecurityGroups(Vec<String>),
     /// `CreateLoadBalancerSnatIps`.
     CreateSnatAddresses(Vec<SnatAddress>),
     /// `CreateListener`.
     CreateListener {
-        /// The port.
+        /// The port and the transport protocol.
         key: ListenerKey,
-        /// What it speaks.
+        /// The protocol that clients speak.
         protocol: ListenerProtocol,
-        /// How it behaves.
+        /// The settings.
         settings: Box<ListenerSettings>,
-        /// Its certificate.
+        /// The certificate.
         certificate: Option<Certificate>,
-        /// Whether its domains have certificates of their own.
+        /// Whether the domains have their own certificates.
         sni: bool,
     },
     /// `ModifyListener`.
     ModifyListener {
-        /// Its id.
+        /// The id.
         id: String,
-        /// The port.
+        /// The port and the transport protocol.
         key: ListenerKey,
-        /// What changes.
+        /// The settings that change.
         settings: Box<ListenerSettings>,
         /// The certificate, if it changes.
         certificate: Option<Certificate>,
-        /// Whether its domains get certificates of their own, which cannot be undone.
+        /// Whether domains get their own certificates from now on, which cannot be undone.
         turns_sni_on: bool,
     },
     /// `DeleteLoadBalancerListeners`.
@@ -67,16 +68,16 @@ pub enum Call {
         id: String,
         /// The rule.
         key: RuleKey,
-        /// What changes.
+        /// The settings that change.
         settings: Box<RuleSettings>,
     },
     /// `ModifyDomainAttributes`.
     ModifyDomain {
         /// The listener's id.
         listener: String,
-        /// The domain as the API has it.
+        /// The domain in the API's form.
         domain: String,
-        /// What changes.
+        /// The settings that change.
         settings: DomainSettings,
     },
     /// `DeleteRule`.
@@ -101,7 +102,7 @@ pub enum Call {
         from: String,
         /// The id of the listener that they are redirected to.
         to: String,
-        /// The rules, with their ids and those of the rules that they are redirected to.
+        /// The rules with their ids, each with the id of the rule that it is redirected to.
         rules: Vec<(RuleKey, String, String)>,
     },
     /// `BatchRegisterTargets`.
@@ -113,12 +114,12 @@ pub enum Call {
 }
 
 impl Call {
-    /// Whether it changes targets and nothing else.
+    /// Returns whether the call changes only targets.
     pub fn is_on_targets(&self) -> bool {
         matches!(self, Self::Register(_) | Self::Weigh(_) | Self::Deregister(_))
     }
 
-    /// The name of the action.
+    /// Returns the name of the action.
     pub fn action(&self) -> &'static str {
         match self {
             Self::CreateBalancer(_) => "CreateLoadBalancer",
@@ -147,22 +148,22 @@ impl Call {
 pub struct NewRule {
     /// The rule.
     pub key: RuleKey,
-    /// How it behaves.
+    /// The settings of the rule.
     pub settings: RuleSettings,
-    /// How its domain behaves.
+    /// The settings of the rule's domain.
     pub domain: DomainSettings,
 }
 
 /// A redirect that is created.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewRedirect {
-    /// The rule that is redirected.
+    /// The rule that redirects.
     pub from: RuleRef,
-    /// The rule that it is redirected to.
+    /// The rule that serves the new URL.
     pub to: RuleRef,
     /// The status.
     pub code: u16,
-    /// Whether the path that was asked for is kept.
+    /// Whether the path of the request is kept.
     pub keeps_url: bool,
 }
 
@@ -175,26 +176,26 @@ pub struct Binding {
     pub rule: Option<RuleRef>,
     /// The target.
     pub target: TargetKey,
-    /// Its weight.
+    /// The weight of the target.
     pub weight: u8,
 }
 
 /// A listener of the load balancer that a plan is for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListenerRef {
-    /// The port.
+    /// The port and the transport protocol.
     pub key: ListenerKey,
-    /// Its id; `None` if an earlier call creates it.
+    /// The id; `None` if an earlier call creates the listener.
     pub id: Option<String>,
 }
 
 /// A rule of the load balancer that a plan is for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RuleRef {
-    /// Its listener.
+    /// The key of the rule's listener.
     pub listener: ListenerKey,
     /// The rule.
     pub key: RuleKey,
-    /// Its id; `None` if an earlier call creates it.
+    /// The id; `None` if an earlier call creates the rule.
     pub id: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The calls on the listeners of a load balancer.
+//! The calls for the listeners of a load balancer.
 
 mod listeners;
 mod redirects;
@@ -20,23 +20,23 @@ const MAX_DELETED: usize = 20;
 /// The most rules of a call.
 const MAX_RULES: usize = 20;
 
-/// What is there and what is wanted on a load balancer.
+/// The observed and the wanted state of a load balancer's listeners.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scene<'a> {
     pub(super) found: Option<&'a observed::Balancer>,
     pub(super) wanted: &'a BTreeMap<ListenerKey, Wish>,
-    /// What is recorded of it; `None` for a load balancer of which all is the controllers'.
+    /// The ledger's record; `None` for a load balancer that belongs entirely to the controllers.
     pub(super) record: Option<&'a Record>,
-    /// The UIDs of objects that keep what they have.
+    /// The UIDs of objects whose listeners and rules stay as they are.
     pub(super) left: &'a BTreeSet<String>,
 }
 
-/// A listener that is wanted and may be made.
+/// A wanted listener that can be created or changed.
 #[derive(Clone, Copy, Debug)]
 struct Slot<'a> {
     key: ListenerKey,
     wish: &'a Wish,
-    /// The listener that is there and stays; `None` if it is created.
+    /// The existing listener that stays; `None` if the listener is created.
     found: Option<&'a observed::Listener>,
     scene: Scene<'a>,
 }
@@ -51,42 +51,44 @@ impl Slot<'_> {
         RuleRef { listener: self.key, key: key.clone(), id }
     }
 
-    /// Whether a rule that is there and not wanted stays, since its object is left as it is.
+    /// Returns whether an existing rule that is not wanted stays, because its object is left as it
+    /// is.
     fn keeps(&self, rule: &RuleKey) -> bool {
         self.scene.is_left(self.key, rule)
     }
 
-    /// Whether its domains have certificates of their own in the end: once on, that stays.
+    /// Returns whether the domains have their own certificates in the end. Once on, SNI stays on.
     fn has_sni(&self) -> bool {
         self.wish.listener.sni || self.found.is_some_and(|found| found.listener.sni)
     }
 }
 
-/// How the listeners of a load balancer change.
+/// The listeners of a load balancer by the kind of their change.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sorted<'a> {
     slots: BTreeMap<ListenerKey, Slot<'a>>,
-    /// Those that cannot be created yet.
+    /// The wanted listeners that cannot be created yet.
     blocked: BTreeMap<ListenerKey, &'a Wish>,
     /// The listeners that are deleted.
     doomed: BTreeMap<ListenerKey, &'a observed::Listener>,
 }
 
 impl<'a> Sorted<'a> {
-    /// The listeners that are wanted and may be made, or that wait for what they lack.
+    /// Returns the wanted listeners, both those that can be created or changed and those that
+    /// cannot be created yet.
     pub(super) fn slots(&self) -> impl Iterator<Item = (ListenerKey, &'a Wish)> {
         let slots = self.slots.values().map(|slot| (slot.key, slot.wish));
         slots.chain(self.blocked.iter().map(|(key, wish)| (*key, *wish)))
     }
 
-    /// Whether a listener is there and stays.
+    /// Returns whether a listener exists and stays.
     pub(super) fn stays(&self, key: ListenerKey) -> bool {
         self.slots.get(&key).is_some_and(|slot| slot.found.is_some())
     }
 }
 
 impl<'a> Scene<'a> {
-    /// The calls, in order.
+    /// Returns the calls, in order.
     pub(super) fn calls(&self, sorted: &Sorted<'a>) -> Vec<Call> {
         let mut calls = redirects::removed(self, sorted);
         calls.extend(listeners::deleted(sorted));
@@ -104,8 +106,8 @@ impl<'a> Scene<'a> {
         calls
     }
 
-    /// Which listeners are created, stay, or are deleted. On a load balancer with a record, those
-    /// that are not recorded are neither.
+    /// Decides which listeners are created, stay, or are deleted. On a load balancer with a record,
+    /// listeners that are not recorded are left alone.
     pub(super) fn sort(&self, events: &mut Vec<Event>) -> Sorted<'a> {
         let mut sorted = Sorted::default();
         for (key, wish) in self.wanted {
@@ -150,14 +152,14 @@ impl<'a> Scene<'a> {
         sorted
     }
 
-    /// Whether a listener that is there is this cluster's.
+    /// Returns whether an existing listener is this cluster's.
     fn is_own(&self, key: ListenerKey, there: &observed::Listener, wish: Option<&Wish>) -> bool {
         let wanted = wish.map(|wish| &wish.listener);
         self.record.is_none_or(|record| record.has(key, &there.id, &there.listener, wanted))
     }
 
-    /// Whether a listener that nothing wants may be deleted: it is this cluster's, and no object
-    /// that is left as it is has it or a rule on it.
+    /// Returns whether an unwanted listener may be deleted: it is this cluster's, and no object
+    /// that is left as it is owns it or a rule on it.
     fn may_go(&self, key: ListenerKey, there: &observed::Listener) -> bool {
         self.is_own(key, there, None)
             && self.record.and_then(|record| record.listeners.get(&key)).is_none_or(|held| {
@@ -166,15 +168,16 @@ impl<'a> Scene<'a> {
             })
     }
 
-    /// Whether a rule is recorded for an object that is left as it is.
+    /// Returns whether a rule is recorded for an object that is left as it is.
     pub(super) fn is_left(&self, key: ListenerKey, rule: &RuleKey) -> bool {
         let holder = self.record.and_then(|record| record.holder_of_rule(key, rule));
         holder.is_some_and(|holder| self.left.contains(&holder.uid))
     }
 }
 
-/// The listeners that are wanted of a load balancer, without what cannot be done beside objects
-/// that are left as they are: `frozen` among those that want it, and others that only have it.
+/// Returns the wanted listeners without changes that conflict with objects that are left as they
+/// are. These are the `frozen` ones of the objects that want the load balancer, and others that
+/// only own parts of it.
 pub(super) fn beside(
     wanted: &BTreeMap<ListenerKey, Wish>,
     scene: &Scene<'_>,
@@ -216,7 +219,7 @@ pub(super) fn beside(
     prepared
 }
 
-/// The calls that take the controllers' listeners from a load balancer.
+/// Returns the calls that remove the controllers' listeners from a load balancer.
 pub(super) fn clear(
     found: &observed::Balancer,
     record: Option<&Record>,

@@ -1,5 +1,5 @@
-//! Whose calls those of a plan are. On a load balancer that several objects use, a call that fails
-//! holds up those of the same object, and no other's.
+//! Assigns the calls of a plan to objects. On a load balancer that several objects use, a failed
+//! call stops only the calls for the same object.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +10,8 @@ use crate::clb::{ListenerKey, RuleKey};
 use crate::observed;
 use crate::wanted::{self, Wish};
 
-/// The objects that each call is for; nothing if all are for a single object. A call that takes away
-/// what no object wants any more is for none.
+/// Returns the objects that each call is for; an empty list if all are for a single object. A call
+/// that removes parts that no object wants any more is for none.
 pub(super) fn of(
     calls: &[Call],
     wanted: &wanted::Balancer,
@@ -26,10 +26,10 @@ pub(super) fn of(
     calls.iter().map(|call| holders.of(call)).collect()
 }
 
-/// Who has what on a load balancer.
+/// The owners of the parts of a load balancer.
 struct Holders<'w> {
     wanted: &'w wanted::Balancer,
-    /// The ports of the listeners that are there, by their ids.
+    /// The keys of the existing listeners, by their ids.
     keys: BTreeMap<&'w str, ListenerKey>,
 }
 
@@ -42,7 +42,8 @@ impl<'w> Holders<'w> {
             Call::ModifyBalancer(_) | Call::SetSecurityGroups(_) | Call::CreateSnatAddresses(_) => {
                 self.wanted.settings_of.iter().map(|holder| holder.object.clone()).collect()
             }
-            // Nobody's rules can be on a listener that is not there.
+            // Without the listener none of its rules can be created, so that the call is for all
+            // owners.
             Call::CreateListener { key, .. } => {
                 let wish = self.wish(*key).into_iter();
                 let all = wish
@@ -85,7 +86,7 @@ impl<'w> Holders<'w> {
         Some(binding.rule.as_ref().map_or(&wish.owner, |rule| wish.owner_of(&rule.key)))
     }
 
-    /// The objects that have rules of a listener, of those that are wanted.
+    /// Returns the objects that own rules of a listener, among the wanted ones.
     fn of_rules<'r>(
         &self,
         listener: ListenerKey,
@@ -96,7 +97,7 @@ impl<'w> Holders<'w> {
         wanted.map(|rule| wish.owner_of(rule).clone()).collect()
     }
 
-    /// The same for the listener with an id.
+    /// Returns the same as [`Self::of_rules`], for the listener with an id.
     fn of_rules_of<'r>(
         &self,
         listener: &str,
@@ -105,7 +106,8 @@ impl<'w> Holders<'w> {
         self.keys.get(listener).map(|key| self.of_rules(*key, rules)).unwrap_or_default()
     }
 
-    /// The objects that have rules of a domain. The API has an address for the domain without a name.
+    /// Returns the objects that own rules of a domain. For the empty domain, the API has an
+    /// address.
     fn of_domain(&self, listener: &str, domain: &str) -> BTreeSet<ObjectRef> {
         let Some(key) = self.keys.get(listener) else { return BTreeSet::new() };
         let Some(wish) = self.wish(*key) else { return BTreeSet::new() };

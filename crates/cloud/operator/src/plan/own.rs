@@ -1,8 +1,9 @@
-//! The load balancers that the controllers made: which is whose, by their tags.
+//! The load balancers that the controllers made, assigned to objects by their tags.
 //!
-//! Tags are written when a load balancer is created. Two that have the tags of one object, and one
-//! that has those of two, are made by a hand or by a fault: which of them is the object's, its
-//! status says. Where it does not, nothing is changed, and none of them is deleted.
+//! Tags are written when a load balancer is created. If two load balancers have the tags of one
+//! object, or one has the tags of two, somebody changed them by hand or something failed; then the
+//! object's status decides which one is the object's. If it does not, nothing is changed, and none
+//! of them is deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,20 +19,20 @@ const UID_TAGS: [&str; 2] = [tags::SERVICE_UID, tags::INGRESS_UID];
 /// The load balancers that the controllers made for this cluster.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Own<'o> {
-    /// By the key and the value of the tag with the UID of their object.
+    /// The load balancers by the key and the value of the tag with their object's UID.
     by_tag: BTreeMap<(&'static str, String), Vec<&'o Balancer>>,
-    /// Those that have the tags of a Service and of an Ingress.
+    /// The ids of load balancers that have the tags of both a Service and an Ingress.
     contradicting: BTreeSet<&'o str>,
 }
 
-/// Which load balancer is an object's.
+/// The result of searching for an object's load balancer.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Found<'o> {
-    /// None was made for it.
+    /// No load balancer was made for the object.
     Nothing,
-    /// This one.
+    /// The object's load balancer.
     One(&'o Balancer),
-    /// It cannot be told.
+    /// The object's load balancer cannot be determined.
     Unclear,
 }
 
@@ -50,7 +51,7 @@ impl<'o> Own<'o> {
         own
     }
 
-    /// The load balancer of an object.
+    /// Finds the load balancer of an object.
     pub(super) fn of_object(&self, owner: &OwnerNote, environment: &Environment) -> Found<'o> {
         let all = self.with_tags_of(owner);
         match all {
@@ -67,14 +68,14 @@ impl<'o> Own<'o> {
         }
     }
 
-    /// The load balancers that have the tags of an object.
+    /// Returns the load balancers that have the tags of an object.
     pub(super) fn with_tags_of(&self, owner: &OwnerNote) -> &[&'o Balancer] {
         let key = if owner.is_ingress { tags::INGRESS_UID } else { tags::SERVICE_UID };
         self.by_tag.get(&(key, owner.uid.clone())).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Why a load balancer must not be deleted, although no object with its tags wants it: words
-    /// for an event.
+    /// Returns why a load balancer must not be deleted although no object with its tags wants it,
+    /// as the beginning of an event's message.
     pub(super) fn keeps(&self, found: &Balancer, environment: &Environment) -> Option<String> {
         let id = &found.id;
         if self.contradicting.contains(id.as_str()) {
@@ -98,7 +99,8 @@ impl<'o> Own<'o> {
         (!others.is_empty()).then(|| format!("{id} has the same tags as {}", others.join(", ")))
     }
 
-    /// The load balancer that an object's status names, although its tags are another object's.
+    /// Returns the load balancer that an object's status names although its tags are another
+    /// object's.
     pub(super) fn named_by(
         owner: &OwnerNote,
         observed: &'o Observed,
@@ -112,12 +114,12 @@ impl<'o> Own<'o> {
     }
 }
 
-/// The UIDs that a load balancer's tags state.
+/// Returns the UIDs in a load balancer's tags.
 pub(super) fn uids(found: &Balancer) -> impl Iterator<Item = &String> {
     UID_TAGS.iter().filter_map(|key| found.tags.get(*key))
 }
 
-/// Whether the controllers made a load balancer for this cluster.
+/// Returns whether the controllers made a load balancer for this cluster.
 pub(super) fn is_of_cluster(found: &Balancer, environment: &Environment) -> bool {
     found.is_own() && found.has(tags::CLUSTER, &environment.cluster)
 }

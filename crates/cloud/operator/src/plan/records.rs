@@ -1,4 +1,5 @@
-//! What is recorded of a load balancer of the user's before the calls of a plan are made.
+//! The record of a load balancer of the user's that has to be saved before the calls of a plan are
+//! made.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +12,7 @@ use crate::ledger::{Held, Holder, Record};
 use crate::observed;
 use crate::wanted::{self, Wish};
 
-/// The next record of a load balancer that objects use.
+/// Returns the next record of a load balancer that objects use.
 pub(super) fn next(
     before: &Record,
     wanted: &wanted::Balancer,
@@ -25,7 +26,7 @@ pub(super) fn next(
         let there = found.listeners.get(&key);
         let there =
             there.filter(|there| before.has(key, &there.id, &there.listener, Some(&slot.listener)));
-        // A listener that cannot be created yet has its port.
+        // A listener that cannot be created yet also occupies its port.
         let is_creating = !sorted.stays(key) && !slot.is_blocked;
         let held = before.listeners.get(&key).filter(|_| slot.is_kept);
         let holder = held.map_or_else(|| of(&slot.owner, environment), |held| held.holder.clone());
@@ -42,8 +43,8 @@ pub(super) fn next(
     Record { owner, listeners, is_adopting: before.is_adopting }
 }
 
-/// The next record of a load balancer that no object uses any more, but for those that are left
-/// as they are.
+/// Returns the next record of a load balancer that is no longer used, except by objects that are
+/// left as they are.
 pub(super) fn of_left(
     before: &Record,
     found: &observed::Balancer,
@@ -54,7 +55,7 @@ pub(super) fn of_left(
     Record { owner, listeners, is_adopting: before.is_adopting }
 }
 
-/// The listeners that are still there, and all of objects that are left as they are.
+/// Returns the listeners that still exist, and all listeners of objects that are left as they are.
 fn kept(
     before: &Record,
     found: &observed::Balancer,
@@ -69,8 +70,8 @@ fn kept(
     before.listeners.iter().filter(stays).map(|(key, held)| (*key, held.clone())).collect()
 }
 
-/// The rules of others on a listener: those that are wanted, and those of objects that are left as
-/// they are.
+/// Returns the owners of other objects' rules on a listener: of wanted rules, and of rules of
+/// objects that are left as they are.
 fn rules(
     before: &Record,
     key: ListenerKey,

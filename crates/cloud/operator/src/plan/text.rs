@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 use super::call::{Binding, Call};
 use super::{BalancerPlan, Plan};
 
-/// How many of a call's parts a line names.
+/// The most parts of a call that a line names.
 const SHOWN: usize = 4;
 
 impl Display for Plan {

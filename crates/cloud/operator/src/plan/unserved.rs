@@ -1,5 +1,5 @@
-//! What the cloud has and does not serve. A listener that is there is not one that is served: the
-//! cloud's data plane may refuse it, or may have gone.
+//! The wanted parts of load balancers that exist but are not served: the cloud's data plane may
+//! refuse a listener, or may be unreachable.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use crate::event::Event;
 use crate::observed;
 use crate::wanted::Wish;
 
-/// The code for both kinds of objects: the load balancers' API failed.
+/// The code for a failure of the load balancers' API, for both kinds of objects.
 const CODE: &str = "E5003";
 
-/// Adds to a plan which objects are not served that have listeners on a load balancer, and what
-/// their users are told. Objects that are frozen are told why they are.
+/// Adds the objects with listeners on a load balancer that are not served to a plan, with events.
+/// Frozen objects are left out, because they have their own events.
 pub(super) fn add(
     found: Option<&observed::Balancer>,
     wanted: &BTreeMap<ListenerKey, Wish>,

@@ -1,4 +1,4 @@
-//! Calls as requests.
+//! Sends the calls of a plan as requests.
 
 use uturn_cloud::api::Action;
 use uturn_cloud::api::clb::{
@@ -20,7 +20,7 @@ use crate::plan::call::{Binding, NewRedirect, NewRule};
 /// The most targets of one listener or rule in a call that changes weights.
 const MAX_OF_GROUP: usize = 50;
 
-/// Performs a call, and notes the ids of what it creates.
+/// Performs a call, and stores the ids of the objects that it creates.
 pub(super) async fn perform<A: Api>(api: &A, call: &Call, ids: &mut Ids) -> Result<(), RunError> {
     let balancer = ids.balancer.clone();
     match call {
@@ -30,7 +30,7 @@ pub(super) async fn perform<A: Api>(api: &A, call: &Call, ids: &mut Ids) -> Resu
             ids.balancer = created(api, call, found, &answer.request_id).await?;
         }
         Call::DeleteBalancer => {
-            // Unforced, the API refuses load balancers with many targets.
+            // Without force, the API refuses to delete load balancers with many targets.
             let request = DeleteLoadBalancerRequest {
                 load_balancer_ids: vec![balancer],
                 force_delete: Some(true),
@@ -268,7 +268,7 @@ async fn change_targets<A: Api>(api: &A, call: &Call, ids: &Ids) -> Result<(), R
     }
 }
 
-/// A batch may fail for some of its listeners.
+/// Returns an error if a batch failed for some of its listeners.
 fn all_done(call: &Call, failed: Option<Vec<String>>) -> Result<(), RunError> {
     match failed.unwrap_or_default() {
         failed if failed.is_empty() => Ok(()),
@@ -296,7 +296,7 @@ fn holder(holder: &Holder) -> (Option<String>, Option<String>) {
     }
 }
 
-/// Bindings by listener and rule.
+/// Groups bindings by listener and rule.
 fn weight_rules(bindings: &[Binding], ids: &Ids) -> Vec<RsWeightRule> {
     let mut rules: Vec<RsWeightRule> = Vec::new();
     for binding in bindings {

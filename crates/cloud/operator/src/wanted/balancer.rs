@@ -1,4 +1,4 @@
-//! The load balancer of an object: how it is created, and how it behaves.
+//! The load balancer of an object: its creation and its settings.
 
 use serde_json::Value;
 use uturn_cloud::api::clb::{CreateLoadBalancerRequest, TagInfo};
@@ -15,23 +15,23 @@ const MAX_NAME: usize = 80;
 /// The longest client token.
 const MAX_TOKEN: usize = 64;
 
-/// Whether its controller is stopped.
+/// Returns whether the object's controller is stopped.
 pub(super) fn is_skipped(owner: Owner<'_>) -> bool {
     owner.annotations().is(of(owner, keys::MODE, keys::INGRESS_MODE), "skip")
 }
 
-/// Whether an Ingress shares its load balancer with others.
+/// Returns whether an Ingress shares its load balancer with others.
 pub(super) fn is_grouped(ingress: &Ingress) -> bool {
     ingress.annotations.is(keys::GROUP, "true")
 }
 
-/// The load balancer that an object uses, as its controller wrote it.
+/// Returns the load balancer that an object uses, as its controller recorded it in an annotation.
 pub(super) fn current(owner: Owner<'_>) -> Option<String> {
     let key = of(owner, keys::CURRENT, keys::INGRESS_CURRENT);
     owner.annotations().get(key).filter(|id| !id.is_empty()).map(str::to_owned)
 }
 
-/// What annotations say of the load balancer.
+/// Returns the settings of the load balancer in annotations.
 pub(super) fn settings(owner: Owner<'_>) -> BalancerSettings {
     let written = owner.annotations();
     let passes = written.get(of(owner, keys::PASS_TO_TARGET, keys::INGRESS_PASS_TO_TARGET));
@@ -47,7 +47,8 @@ pub(super) fn settings(owner: Owner<'_>) -> BalancerSettings {
     }
 }
 
-/// The addresses that replace clients' addresses, as JSON has them: `{"snatIps":[{"subnetId":…}]}`.
+/// Returns the addresses that replace clients' addresses, from the JSON
+/// `{"snatIps":[{"subnetId":…}]}`.
 fn snat_addresses(owner: Owner<'_>) -> Option<Vec<SnatAddress>> {
     let text =
         owner.annotations().get(of(owner, keys::SNAT_ADDRESSES, keys::INGRESS_SNAT_ADDRESSES))?;
@@ -59,13 +60,13 @@ fn snat_addresses(owner: Owner<'_>) -> Option<Vec<SnatAddress>> {
     stated.get("snatIps")?.as_array()?.iter().map(address).collect()
 }
 
-/// Whether what an object says of these addresses can be read.
+/// Returns whether the object's annotation with these addresses can be read, or is absent.
 pub(super) fn has_readable_snat(owner: Owner<'_>) -> bool {
     let key = of(owner, keys::SNAT_ADDRESSES, keys::INGRESS_SNAT_ADDRESSES);
     owner.annotations().get(key).is_none() || snat_addresses(owner).is_some()
 }
 
-/// The key for a Service or the one for an Ingress.
+/// Returns the key for a Service or the one for an Ingress.
 fn of<'k>(owner: Owner<'_>, service: &'k str, ingress: &'k str) -> &'k str {
     match owner {
         Owner::Service(_) => service,
@@ -73,7 +74,7 @@ fn of<'k>(owner: Owner<'_>, service: &'k str, ingress: &'k str) -> &'k str {
     }
 }
 
-/// The family of an object's load balancer.
+/// Returns the IP family of an object's load balancer.
 pub(super) fn family(owner: Owner<'_>) -> Family {
     let Owner::Service(service) = owner else { return Family::V4 };
     let of_address = || service.cluster_ips.first().map(|ip| Family::of(*ip));
@@ -81,11 +82,11 @@ pub(super) fn family(owner: Owner<'_>) -> Family {
 }
 
 impl Maker<'_> {
-    /// The request that creates the load balancer of an object.
+    /// Returns the request that creates the load balancer of an object.
     ///
     /// # Errors
     ///
-    /// Returns what the object asks for that cannot be created.
+    /// Returns which part of the object's request cannot be created.
     pub(super) fn creation(
         &self,
         owner: Owner<'_>,
@@ -120,7 +121,7 @@ impl Maker<'_> {
         Ok(request)
     }
 
-    /// The tags by which the controllers find their load balancers again.
+    /// Returns the tags by which the controllers find their load balancers again.
     fn tags(&self, note: &OwnerNote) -> Vec<TagInfo> {
         let uid_key = if note.is_ingress { INGRESS_UID } else { SERVICE_UID };
         [(CREATED_BY, CREATED), (CLUSTER, &self.environment.cluster), (uid_key, &note.uid)]

@@ -1,4 +1,4 @@
-//! The certificates of listeners that end TLS: their ids are in Secrets.
+//! The certificates of listeners that terminate TLS. Their ids are in Secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,20 +12,20 @@ use crate::clb::Certificate;
 use crate::environment::{CertificateSecret, Environment};
 use crate::event::Event;
 
-/// Why there is no certificate: a code and a message.
+/// The error for a missing certificate: a code and a message.
 type Fault = (&'static str, String);
 
 /// The certificates of a listener by the hosts that they are for.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Certificates {
-    /// Whether hosts have certificates of their own.
+    /// Whether hosts have their own certificates.
     pub(super) sni: bool,
     default: Option<Result<Certificate, Fault>>,
     hosts: BTreeMap<String, Result<Certificate, Fault>>,
 }
 
 impl Certificates {
-    /// The certificates of an object's listener.
+    /// Returns the certificates of an object's listener.
     pub(super) fn of(environment: &Environment, owner: Owner<'_>, port: Port) -> Self {
         let read = |secret: Option<&str>| read(environment, &owner.name().namespace, secret);
         let mut certificates = Self::default();
@@ -51,12 +51,12 @@ impl Certificates {
         certificates
     }
 
-    /// The certificate for a host: its own, else that of a wildcard, else the default one. The
-    /// empty host has the default one.
+    /// Returns the certificate for a host: its own, else that of a wildcard, else the default one.
+    /// The empty host has the default one.
     ///
     /// # Errors
     ///
-    /// Returns why there is none.
+    /// Returns why there is no certificate.
     pub(super) fn of_host(&self, host: &str) -> Result<&Certificate, Fault> {
         let wildcard = || {
             let (_, rest) = host.split_once('.')?;
@@ -91,8 +91,8 @@ fn read(
     }
 }
 
-/// The Secrets that a Service names for its ports, or for one of them: that of the port, then
-/// those of its hosts.
+/// Returns the Secrets that a Service names for all its ports, or for one of them: that of the
+/// port, then those of its hosts.
 fn service_secrets(service: &Service, port: Option<Port>) -> Vec<String> {
     let text = service.annotations.get(SPECIFY_PROTOCOL).unwrap_or_default();
     let stated: Value = serde_json::from_str(text).unwrap_or_default();
@@ -108,12 +108,12 @@ fn service_secrets(service: &Service, port: Option<Port>) -> Vec<String> {
     secrets
 }
 
-/// The Secrets that the controllers read: those that an object names for TLS.
+/// Returns the Secrets that the controllers read: those that an object names for TLS.
 pub fn secrets(cluster: &Cluster) -> BTreeSet<NamespacedName> {
     secrets_for(cluster, |_| true)
 }
 
-/// The Secrets that some of a cluster's objects name for TLS.
+/// Returns the Secrets that some of a cluster's objects name for TLS.
 pub fn secrets_for(
     cluster: &Cluster,
     is_meant: impl Fn(&ObjectRef) -> bool,
@@ -121,7 +121,7 @@ pub fn secrets_for(
     owners(cluster).filter(|owner| is_meant(&owner.object())).flat_map(named).collect()
 }
 
-/// The Secrets that an object names for TLS.
+/// Returns the Secrets that an object names for TLS.
 fn named(owner: Owner<'_>) -> Vec<NamespacedName> {
     let names: Vec<String> = match owner {
         Owner::Service(service) => service_secrets(service, None),
@@ -135,8 +135,8 @@ fn named(owner: Owner<'_>) -> Vec<NamespacedName> {
 }
 
 impl Maker<'_> {
-    /// Whether the Secrets of an object can be read. Without what they hold, the certificates of
-    /// its listeners would be taken for none.
+    /// Returns whether the Secrets of an object can be read. Otherwise its listeners would seem to
+    /// have no certificates.
     pub(super) fn is_readable(&mut self, owner: Owner<'_>) -> bool {
         let names = named(owner);
         let unreadable = names

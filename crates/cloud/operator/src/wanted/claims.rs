@@ -1,8 +1,8 @@
-//! Load balancers of the user's: which of the objects that name one may use it, and which of them
-//! gets which port and which rule.
+//! The user's load balancers: decides which of the objects that name one may use it, and which
+//! object owns each port and each rule.
 //!
-//! Who has a port keeps it. Between newcomers the time of creation decides, then the UID; names do
-//! not count, since who writes an object chooses its name.
+//! An object that owns a port keeps it. Among other objects the time of creation decides, then the
+//! UID; names do not count, since the author of an object chooses its name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,24 +13,25 @@ use crate::clb::{BalancerSettings, Listener, ListenerKey, RuleKey};
 use crate::event::Event;
 use crate::ledger::{Held, Holder, Record};
 
-/// A code of this project: the object's namespace may not use the load balancer that it names.
+/// The code, of this project, for an object whose namespace may not use the load balancer that it
+/// names.
 pub const DENIED: &str = "E9002";
 
-/// What an object wants of a load balancer that it names.
+/// The wanted state of an object for a load balancer that it names.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
     /// The object.
     pub note: OwnerNote,
-    /// Its settings of the whole load balancer.
+    /// The object's settings of the whole load balancer.
     pub settings: BalancerSettings,
-    /// Its listeners.
+    /// The object's listeners.
     pub listeners: BTreeMap<ListenerKey, Wish>,
-    /// Whether it is an Ingress that shares its listeners with others.
+    /// Whether the object is an Ingress that shares its listeners with others.
     pub is_grouped: bool,
 }
 
 impl Claim {
-    /// The object as records have it.
+    /// Returns the object in the form of records.
     pub fn holder(&self) -> Holder {
         self.note.holder()
     }
@@ -41,8 +42,8 @@ impl Claim {
 }
 
 impl Maker<'_> {
-    /// Divides a load balancer among the objects that name it, which are in the order of their
-    /// age. Those that may not use it are left as they are. Returns `None` if nobody may.
+    /// Divides a load balancer among the objects that name it, which are ordered by age. Objects
+    /// that may not use it are left as they are. Returns `None` if no object may use it.
     pub(super) fn divide(
         &mut self,
         id: &str,
@@ -96,8 +97,8 @@ impl Maker<'_> {
         Some(Balancer { owners, place, settings, settings_of, listeners })
     }
 
-    /// The objects that may use a load balancer: those of the namespaces that an entry allows or,
-    /// without one, those of the namespace that uses it already.
+    /// Returns the objects that may use a load balancer: those of the namespaces that an entry
+    /// allows or, without an entry, those of the namespace that uses it already.
     fn allowed<'c>(
         &mut self,
         id: &str,
@@ -139,8 +140,8 @@ impl Maker<'_> {
         allowed
     }
 
-    /// A listener that several objects want. The first of them has it; only Ingresses of a group
-    /// share it.
+    /// Returns a listener that several objects want. The first of them owns it; only Ingresses of a
+    /// group share it.
     fn share(&mut self, key: ListenerKey, held: Option<&Held>, wanting: &[&Claim]) -> Option<Wish> {
         let (first, others) = wanting.split_first()?;
         let wish = first.listeners.get(&key)?;
@@ -163,17 +164,18 @@ impl Maker<'_> {
         Some(wish)
     }
 
-    /// Why an Ingress cannot add rules to another one's listener.
+    /// Returns why an Ingress cannot add rules to another one's listener.
     fn cannot_share(&self, there: &Listener, more: &Wish, owner: &ObjectRef) -> Option<String> {
         if there.protocol != more.listener.protocol {
             return Some(format!("{owner} has a listener for {} there", there.protocol));
         }
-        // Turning it on would change the certificates of the other one's hosts.
+        // Turning SNI on would change the certificates of the other Ingress's hosts.
         (more.listener.sni && !there.sni && owner.namespace != more.owner.namespace)
             .then(|| format!("the listener of {owner} has no certificates for single hosts"))
     }
 
-    /// What is added to a listener whose object is left as it is: rules of its group.
+    /// Returns the rules that Ingresses of the group add to a listener whose owner is left as it
+    /// is.
     fn beside(&mut self, key: ListenerKey, held: &Held, wanting: &[&Claim]) -> Option<Wish> {
         let owner = &held.holder.object;
         let may_share = self.may_be_grouped(owner);
@@ -194,7 +196,8 @@ impl Maker<'_> {
         Some(wish)
     }
 
-    /// Whether an object may be an Ingress of a group. Of one that cannot be read it is not known.
+    /// Returns whether an object may be an Ingress of a group. This is assumed of an Ingress that
+    /// cannot be read.
     fn may_be_grouped(&self, object: &ObjectRef) -> bool {
         let name = object.namespaced_name();
         let ingress = name.and_then(|name: NamespacedName| self.cluster.ingresses.get(&name));
@@ -207,8 +210,9 @@ impl Maker<'_> {
     }
 }
 
-/// Gives a listener the rules of all objects that share it. Who has a rule keeps it; else the
-/// first one has it. What a domain is like, the first one says that has a rule for it.
+/// Adds the rules of all objects that share a listener to it. The owner of a rule keeps it;
+/// otherwise the first object gets it. The settings of a domain come from the first object that has
+/// a rule for it.
 fn add_rules(wish: &mut Wish, key: ListenerKey, held: Option<&Held>, sharing: &[&Claim]) {
     if sharing.is_empty() {
         return;
@@ -224,7 +228,7 @@ fn add_rules(wish: &mut Wish, key: ListenerKey, held: Option<&Held>, sharing: &[
         })
     };
     let mut merged = BTreeMap::new();
-    // Whose settings a domain has: those who have a rule of it already come first.
+    // The object whose settings a domain gets: those that own one of its rules already come first.
     let mut domains: BTreeMap<String, (bool, usize)> = BTreeMap::new();
     for rule in rules {
         let recorded = held.and_then(|held| held.rules.get(rule));
@@ -245,7 +249,7 @@ fn add_rules(wish: &mut Wish, key: ListenerKey, held: Option<&Held>, sharing: &[
         Some((domain.clone(), rank, listener.domains.get(&domain)?.clone()))
     };
     let mut domains: Vec<_> = domains.into_iter().filter_map(settings).collect();
-    // A listener has one domain for all that have no rule.
+    // A listener has only one default domain.
     domains.sort_by_key(|(_, rank, _)| *rank);
     let mut has_default = wish.is_kept;
     for (_, _, settings) in &mut domains {

@@ -1,4 +1,4 @@
-//! What is wrong with an object, with the documented codes.
+//! Checks of objects for errors, with the documented codes.
 
 use uturn_clouds::cloud::Owner;
 use uturn_clouds::cloud::tke::annotations as keys;
@@ -9,12 +9,11 @@ use uturn_model::{Ingress, NamespacedName, Service};
 use super::Maker;
 use crate::event::Event;
 
-/// How the names of configurations end that the controllers make.
+/// The endings of the names of configurations that the controllers make.
 const RESERVED: [&str; 2] = ["-auto-service-config", "-auto-ingress-config"];
 
 impl Maker<'_> {
-    /// Whether an object asks for something that can be made. What is wrong with it becomes
-    /// events, also where it can be made.
+    /// Returns whether an object's request can be fulfilled. Errors become events, also if it can.
     pub(super) fn is_acceptable(&mut self, owner: Owner<'_>) -> bool {
         let has_config = self.check_config(owner);
         match owner {
@@ -34,12 +33,12 @@ impl Maker<'_> {
         }
     }
 
-    /// Whether a Service selects pods, or its endpoints are managed otherwise.
+    /// Returns whether a Service selects pods, or has endpoints that are managed otherwise.
     fn has_pods(&self, service: &Service) -> bool {
         service.selector.is_some() || !self.cluster.slices(&service.name).is_empty()
     }
 
-    /// Whether the values of annotations have the form that is documented.
+    /// Returns whether the values of annotations have their documented form.
     fn check_values(&mut self, ingress: &Ingress) -> bool {
         let written = |key: &str| ingress.annotations.get(key).filter(|value| !value.is_empty());
         let is_word = |value: &str| matches!(value, "true" | "false");
@@ -64,8 +63,8 @@ impl Maker<'_> {
         is_right
     }
 
-    /// Whether the configuration that an object names is there. A Service without it is served as
-    /// if it named none.
+    /// Returns whether the configuration that an object names exists. A Service without it is
+    /// served as if it named none.
     fn check_config(&mut self, owner: Owner<'_>) -> bool {
         let (named, auto, is_missing) = match owner {
             Owner::Service(_) => (keys::CONFIG, keys::CONFIG_AUTO, "E4026"),

@@ -1,4 +1,4 @@
-//! The listeners of an object: those that `uturn-lb` decides on, with their rules and targets.
+//! The listeners of an object as `uturn-lb` decides them, with their rules and targets.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -24,7 +24,7 @@ const MAX_DOMAIN: usize = 80;
 const MAX_WEIGHT: u32 = 100;
 
 impl Maker<'_> {
-    /// The listeners of an object.
+    /// Returns the listeners of an object.
     pub(super) fn listeners(&mut self, owner: Owner<'_>) -> BTreeMap<ListenerKey, Wish> {
         let family = balancer::family(owner);
         let decided = match owner {
@@ -35,7 +35,7 @@ impl Maker<'_> {
         for listener in &decided {
             let key = ListenerKey::new(listener.port.number(), listener.protocol);
             let wish = self.listener(owner, listener);
-            // Of several protocols on a port, the first one has it.
+            // If several protocols compete for a port, the first one gets it.
             listeners.entry(key).or_insert(wish);
         }
         self.add_redirects(&owner.object(), &decided, &mut listeners);
@@ -95,7 +95,7 @@ impl Maker<'_> {
             let settings = stated.and_then(|stated| {
                 stated.domains.iter().find(|domain| *domain.domain == *key.domain)
             });
-            // Rules without a host are for all hosts.
+            // Unless a default domain is stated, rules without a host are for all hosts.
             let is_default = key.domain == default.unwrap_or_default();
             let settings = DomainSettings {
                 certificate: None,
@@ -108,8 +108,8 @@ impl Maker<'_> {
         }
     }
 
-    /// Sets the certificates of a listener. Returns whether it cannot be created without what is
-    /// missing.
+    /// Sets the certificates of a listener. Returns whether the listener cannot be created because
+    /// one is missing.
     fn add_certificates(
         &mut self,
         object: &ObjectRef,
@@ -165,8 +165,8 @@ impl Maker<'_> {
         TargetKey { holder, port: address.port() }
     }
 
-    /// Turns redirects to URLs into redirects to the rules that serve them, which is what the API
-    /// has.
+    /// Turns redirects to URLs, as `uturn-lb` has them, into redirects to the rules that serve
+    /// these URLs, as the API has them.
     fn add_redirects(
         &mut self,
         object: &ObjectRef,
@@ -203,7 +203,7 @@ impl Maker<'_> {
     }
 }
 
-/// Whether a rule redirects.
+/// Returns whether a rule redirects.
 fn redirects(decided: &[lb::Listener], at: &RuleAt) -> bool {
     decided.iter().any(|listener| {
         ListenerKey::new(listener.port.number(), listener.protocol) == at.listener
@@ -211,8 +211,8 @@ fn redirects(decided: &[lb::Listener], at: &RuleAt) -> bool {
     })
 }
 
-/// What tells a rule apart in the API. An exact path has a sign before it; every other one is the
-/// beginning of what it matches.
+/// Returns the key of a rule in the API. The URL of an exact path begins with `=`; any other path
+/// is a prefix.
 pub fn key_of(rule: &lb::Rule) -> RuleKey {
     let url = match &rule.path {
         None => "/".to_owned(),

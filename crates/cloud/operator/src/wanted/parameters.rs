@@ -1,8 +1,8 @@
-//! What an annotation adds to the request that creates a load balancer.
+//! The parameters that an annotation adds to the request that creates a load balancer.
 //!
-//! Whoever writes an object writes the annotation, so it says how the object's own load balancer
-//! is made and nothing else: how many there are, in which network, for whom they count and by
-//! which tags they are found again, the controllers say.
+//! The author of an object writes the annotation, so it may only set how the object's own load
+//! balancer is made. The number of load balancers, their network, their client token and the tags
+//! by which they are found again are set by the controllers.
 
 use serde_json::{Map, Value};
 use uturn_cloud::api::clb::CreateLoadBalancerRequest;
@@ -26,14 +26,14 @@ const MEMBERS: [&str; 15] = [
     "ZoneId",
 ];
 
-/// How the keys of tags begin that are the controllers'.
+/// The prefix of the controllers' tags.
 const RESERVED: &str = "tke-";
 
-/// Adds the members that a text states.
+/// Adds the members in a text to a request.
 ///
 /// # Errors
 ///
-/// Returns which of them may not be set, or why the text cannot be read.
+/// Returns which members may not be set, or why the text cannot be read.
 pub(super) fn add(
     request: CreateLoadBalancerRequest,
     text: &str,
@@ -66,8 +66,8 @@ pub(super) fn add(
     }
 }
 
-/// Whether the key of a tag is the controllers'. A cloud may not tell small letters from capitals,
-/// or drop spaces.
+/// Returns whether the key of a tag is reserved for the controllers. Ignores case and outer spaces,
+/// because a cloud may do so too.
 fn is_reserved(key: &str) -> bool {
     key.trim().get(..RESERVED.len()).is_some_and(|start| start.eq_ignore_ascii_case(RESERVED))
 }

@@ -1,4 +1,4 @@
-//! What users set on listeners and rules, in the API's terms.
+//! Users' settings for listeners and rules, in the API's terms.
 
 use uturn_cloud::api::clb::HealthCheck;
 use uturn_clouds::cloud::Owner;
@@ -12,16 +12,16 @@ use uturn_model::lb::{
 use super::balancer;
 use crate::clb::{ListenerSettings, RuleKey, RuleSettings};
 
-/// The annotation of Services whose `spec.sessionAffinity` began sessions, which the controllers
-/// write.
+/// The annotation that the controllers write on Services whose `spec.sessionAffinity` turned on
+/// session persistence.
 pub const AFFINITY_NOTE: &str = "uturn.dev/session-affinity";
 
-/// How long a client may stay with its target on layer 4.
+/// The longest time, in seconds, that a client may stay with its target on layer 4.
 const MAX_SESSION: u32 = 3600;
-/// How short that may be.
+/// The shortest such time.
 const MIN_SESSION: u32 = 30;
 
-/// How a listener behaves.
+/// Returns the settings of a listener.
 pub(super) fn of_listener(
     owner: Owner<'_>,
     protocol: ListenerProtocol,
@@ -37,7 +37,7 @@ pub(super) fn of_listener(
     let has_reset = matches!(protocol, ListenerProtocol::Tcp | ListenerProtocol::Udp);
     ListenerSettings {
         session_seconds: of_config.or(affinity(owner)).filter(|_| has_reset).map(i64::from),
-        // The API has no hash on layer 4 that a listener could be created with.
+        // The API does not accept a hash scheduler when a listener on layer 4 is created.
         scheduler: scheduler
             .filter(|scheduler| *scheduler != Scheduler::SourceHash)
             .map(|scheduler| name(scheduler).to_owned()),
@@ -50,7 +50,7 @@ pub(super) fn of_listener(
     }
 }
 
-/// How a rule behaves.
+/// Returns the settings of a rule.
 pub(super) fn of_rule(stated: Option<&ListenerOverride>, key: &RuleKey) -> RuleSettings {
     let Some(rule) = stated.and_then(|stated| rule(stated, key)) else {
         return RuleSettings::default();
@@ -65,7 +65,8 @@ pub(super) fn of_rule(stated: Option<&ListenerOverride>, key: &RuleKey) -> RuleS
     }
 }
 
-/// What is set on a rule: that of its domain and path. The domain `*` stands for all others.
+/// Returns the settings for a rule, found by its domain and path. The domain `*` stands for all
+/// domains without their own settings.
 fn rule<'s>(stated: &'s ListenerOverride, key: &RuleKey) -> Option<&'s RuleOverride> {
     let named = |name: &str| stated.domains.iter().find(|domain| *domain.domain == *name);
     let domain = named(&key.domain).or_else(|| named("*"))?;
@@ -73,8 +74,9 @@ fn rule<'s>(stated: &'s ListenerOverride, key: &RuleKey) -> Option<&'s RuleOverr
     domain.rules.iter().find(|rule| *rule.url == *path)
 }
 
-/// How long clients stay with their targets: as long as `spec.sessionAffinity` says, within what
-/// the API has. Without it sessions end that it began, and no others.
+/// Returns the seconds that clients stay with their targets: those of `spec.sessionAffinity`,
+/// within the API's limits. Without it, turns session persistence off only if
+/// `spec.sessionAffinity` turned it on before.
 fn affinity(owner: Owner<'_>) -> Option<u32> {
     let Owner::Service(service) = owner else { return None };
     let stated = service.affinity_seconds.map(|seconds| seconds.clamp(MIN_SESSION, MAX_SESSION));
@@ -96,8 +98,8 @@ fn source(source: StatedProbeSource) -> i64 {
     }
 }
 
-/// The health check of a listener on layer 4. Where nodes bind the load balancer's address,
-/// probes do not come from it.
+/// Returns the health check of a listener on layer 4. If nodes bind the load balancer's address,
+/// probes must not come from that address.
 fn listener_check(
     owner: Owner<'_>,
     protocol: ListenerProtocol,
@@ -117,8 +119,8 @@ fn listener_check(
     }
 }
 
-/// What is stated of a health check. What only requests have is left out of other probes, for
-/// which the API does not repeat it.
+/// Returns the stated settings of a health check. Settings for HTTP requests are left out of other
+/// probes, because the API does not return them for those.
 fn health_check(
     check: &StatedHealthCheck,
     source: Option<i64>,

@@ -1,5 +1,5 @@
-//! What annotations ask for and these controllers do not do. What would be served otherwise than
-//! it is asked for is not served at all; of the rest users are told.
+//! Annotations that these controllers do not support. An object with one that changes where
+//! requests go is left as it is; for all others, users get a warning and the object is served.
 
 use uturn_clouds::cloud::Owner;
 use uturn_clouds::cloud::tke::{annotations as keys, pod_weights};
@@ -7,13 +7,14 @@ use uturn_clouds::cloud::tke::{annotations as keys, pod_weights};
 use super::{Maker, balancer};
 use crate::event::Event;
 
-/// An annotation of this project: what asks for something that is not done is left as it is.
+/// The code, of this project, for an object that is left as it is because an annotation is not
+/// supported.
 pub const REFUSED: &str = "E9001";
-/// Something is not done, and the rest is.
+/// The code for a part that is not supported, while the rest is done.
 pub const NOT_DONE: &str = "W9001";
 
-/// What the endings of annotations of Services and Ingresses ask for that changes where requests
-/// go.
+/// The endings of unsupported annotations that change where requests go, with their meaning.
+/// Objects with one of them are left as they are.
 const REFUSING: [(&str, &str); 5] = [
     ("cross-region-id", "a load balancer in another region"),
     ("cross-vpc-id", "a load balancer in another network"),
@@ -21,7 +22,7 @@ const REFUSING: [(&str, &str); 5] = [
     ("target-groups", "target groups"),
     ("certificate", "certificates without Secrets"),
 ];
-/// What they ask for beside that.
+/// The endings of other unsupported annotations, with the consequence of ignoring them.
 const WARNING: [(&str, &str); 5] = [
     ("modification-protection", "no call of the API protects listeners from changes by hand"),
     ("deletion-protection", "the load balancer can be deleted by hand"),
@@ -31,7 +32,8 @@ const WARNING: [(&str, &str); 5] = [
 ];
 
 impl Maker<'_> {
-    /// Whether all can be done that an object's annotations ask for.
+    /// Returns whether an object has no annotation because of which it is left as it is. Adds
+    /// events for unsupported annotations.
     pub(super) fn check_supported(&mut self, owner: Owner<'_>) -> bool {
         let prefix = match owner {
             Owner::Service(_) => "service.cloud.tencent.com",
@@ -65,7 +67,7 @@ impl Maker<'_> {
         !is_refused
     }
 
-    /// Weights that cannot be read count as nothing.
+    /// Warns of weights that cannot be read, which are ignored.
     fn check_weights(&mut self, owner: Owner<'_>) {
         let text = self.model.pod_weights(owner);
         if text.is_some_and(|text| !pod_weights::is_readable(text)) {

@@ -1,4 +1,4 @@
-//! What a Service needs inside the cluster, with or without a load balancer.
+//! Checks what a Service needs inside the cluster, with or without a load balancer.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ use crate::Code;
 use crate::check::service_name::leads_elsewhere;
 use crate::check::{Check, State, a_pod_on_each, asks, flow, walked};
 
-/// What a Service needs inside the cluster, with or without a load balancer.
+/// Returns the checks of a Service inside the cluster, with or without a load balancer.
 pub(in crate::check) fn inside(engine: &Engine<'_>, service: &Service) -> Vec<Check> {
     let mut checks = vec![ports(engine, service), endpoints(engine, service)];
     if !service.cluster_ips.is_empty() {
@@ -104,12 +104,12 @@ fn endpoints(engine: &Engine<'_>, service: &Service) -> Check {
     }
 }
 
-/// Whether no call of it is judged.
+/// Returns whether no call to the Service is judged.
 fn is_open(service: &Service) -> bool {
     service.unjudged.iter().any(Unknown::is_of_every_call)
 }
 
-/// Why no call of it is judged.
+/// Returns why no call to the Service is judged.
 fn why_open(engine: &Engine<'_>, service: &Service) -> String {
     let object = service.object();
     let mut gaps = engine.cluster().unjudged.iter();
@@ -117,7 +117,7 @@ fn why_open(engine: &Engine<'_>, service: &Service) -> String {
     gap.map_or_else(|| "it is not given".to_owned(), |gap| gap.because.to_string())
 }
 
-/// A call of each port at each cluster IP, from a pod of each node.
+/// Returns a call to each port at each cluster IP, from a pod of each node.
 fn calls(engine: &Engine<'_>, service: &Service) -> Vec<Flow> {
     let mut flows = Vec::new();
     for port in &service.ports {
@@ -190,7 +190,7 @@ fn each_endpoint(engine: &Engine<'_>, service: &Service) -> Check {
     }
 }
 
-/// kube-proxy's rules on every node.
+/// Checks kube-proxy's rules on each node.
 fn rules(engine: &Engine<'_>, service: &Service) -> Check {
     let cluster = engine.cluster();
     if let Some(other) = cluster.proxy.replaced_by() {

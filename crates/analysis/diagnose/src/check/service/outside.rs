@@ -1,4 +1,4 @@
-//! What a Service needs to be reached from outside the cluster.
+//! Checks what a Service needs to be reached from outside the cluster.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -14,7 +14,7 @@ use crate::check::nodes::{group_lets_in, node_ports as node_port_range};
 use crate::check::{Check, State, flow, walked};
 use crate::{Code, call, cloud};
 
-/// The security groups of the nodes.
+/// Checks the security groups of the nodes.
 pub(in crate::check) fn groups(engine: &Engine<'_>) -> Check {
     let cluster = engine.cluster();
     let (ports, groups) = (cloud::node_ports(cluster), cloud::firewalls(cluster));
@@ -48,7 +48,7 @@ pub(in crate::check) fn groups(engine: &Engine<'_>) -> Check {
     }
 }
 
-/// Only where Facts state it, or where the cloud has accounts that bill it by node.
+/// Checks bandwidth if Facts state it, or if the cloud has accounts that bill it by node.
 pub(super) fn bandwidth(engine: &Engine<'_>, service: &Service) -> Option<Check> {
     let cluster = engine.cluster();
     let is_stated = cluster.nodes.values().any(|node| node.public_bandwidth.is_some());
@@ -85,7 +85,7 @@ fn bandwidth_of(engine: &Engine<'_>, service: &Service, what: &str) -> Check {
         .next("look at the account's billing and the nodes' bandwidth; state nodes.*.publicBandwidth in Facts")
 }
 
-/// Past the load balancer: each node's own address and port.
+/// Checks calls past the load balancer, to each node's own address and port.
 pub(super) fn node_ports(engine: &Engine<'_>, service: &Service) -> Check {
     let cluster = engine.cluster();
     let mut flows = Vec::new();
@@ -112,8 +112,8 @@ pub(super) fn node_ports(engine: &Engine<'_>, service: &Service) -> Check {
     walked(engine, "NodeIP:NodePort answers, past the load balancer", flows)
 }
 
-/// The addresses of a Service's load balancer: those of its status, and those that stand for a name
-/// in it.
+/// Returns the addresses of a Service's load balancer: those of its status, and those that stand in
+/// for a host name in the status.
 fn addresses(engine: &Engine<'_>, service: &Service) -> BTreeSet<IpAddr> {
     let owner = service.object();
     let serves = |rule: &Rule| rule.owner == owner;
@@ -124,7 +124,7 @@ fn addresses(engine: &Engine<'_>, service: &Service) -> BTreeSet<IpAddr> {
     stated.chain(balancers.map(|balancer| balancer.vip)).collect()
 }
 
-/// The load balancer, from inside: does it loop?
+/// Checks calls from inside to the load balancer, which may loop.
 pub(super) fn load_balancer(engine: &Engine<'_>, service: &Service) -> Check {
     let mut flows = Vec::new();
     for vip in addresses(engine, service) {
@@ -153,7 +153,7 @@ pub(super) fn health(engine: &Engine<'_>, service: &Service) -> Vec<Check> {
     all
 }
 
-/// Whether targets answer their health checks.
+/// Checks whether targets answer their health checks.
 pub(in crate::check) fn health_of(
     engine: &Engine<'_>,
     at: SocketAddr,
@@ -190,7 +190,8 @@ pub(in crate::check) fn health_of(
     Some(check.next(Code::ProbeBlackhole.explain()))
 }
 
-/// Whether a Service of policy Local is behind a listener: nodes without a pod of it fail their checks.
+/// Returns whether a Service with policy Local is behind a listener: nodes without a pod of the
+/// Service fail its health checks.
 fn has_local_targets(engine: &Engine<'_>, at: SocketAddr, protocol: Protocol) -> bool {
     let balancers = engine.balancers().iter().filter(|balancer| balancer.vip == at.ip());
     let listeners = balancers.flat_map(|balancer| &balancer.listeners).filter(|listener| {

@@ -1,4 +1,5 @@
-//! Cures by kube-proxy's binds: by the annotation that asks for them, and by versions that know it.
+//! Cures by addresses that kube-proxy binds: the annotation that requests it, and versions that
+//! know the annotation.
 
 use std::net::IpAddr;
 
@@ -18,7 +19,7 @@ use crate::cure::case::basis_of;
 use crate::cure::facts::{facts, probe_source_path};
 use crate::cure::{Case, Proposal, way};
 
-/// Services at an address that do not ask for it yet.
+/// Returns the Services at an address that do not have the annotation yet.
 fn unasked<'c>(case: &Case<'c>, vip: IpAddr, request: &str) -> Vec<&'c Service> {
     let services = case.cluster().services.values();
     let has = |service: &&Service| {
@@ -29,7 +30,7 @@ fn unasked<'c>(case: &Case<'c>, vip: IpAddr, request: &str) -> Vec<&'c Service> 
     services.filter(has).collect()
 }
 
-/// The conditions that no version of kube-proxy changes, and the edits.
+/// Adds the conditions that no version of kube-proxy changes, and the edits.
 fn bound(case: &Case<'_>, builds: &KubeProxyBuilds, mut made: Proposal) -> Proposal {
     let Some(vip) = case.aim.vip.map(|vip| vip.ip()) else { return made };
     let cluster = case.cluster();
@@ -85,7 +86,7 @@ fn bound(case: &Case<'_>, builds: &KubeProxyBuilds, mut made: Proposal) -> Propo
     probes_follow(case, vip, made)
 }
 
-/// The controller moves the source of health checks along.
+/// Adds that the controller changes the source of health checks as well.
 fn probes_follow(case: &Case<'_>, vip: IpAddr, made: Proposal) -> Proposal {
     let fact = case.cluster().load_balancers.iter().find(|fact| fact.vip == vip);
     if fact.is_none_or(|fact| fact.probe_source != Some(StatedProbeSource::Vip)) {
@@ -136,7 +137,7 @@ pub(super) fn prevent_loopback(case: &Case<'_>) -> Option<Proposal> {
     Some(made)
 }
 
-/// A newer image of kube-proxy, where the one that runs does not know the annotation.
+/// Proposes a newer image of kube-proxy, if the running one does not know the annotation.
 pub(super) fn newer_kube_proxy(case: &Case<'_>) -> Option<Proposal> {
     let proxy = &case.cluster().proxy;
     let old = proxy.version.value;
@@ -182,7 +183,7 @@ pub(super) fn newer_kube_proxy(case: &Case<'_>) -> Option<Proposal> {
     Some(made)
 }
 
-/// Lead the call through the load balancer again.
+/// Proposes to lead the call through the load balancer again.
 pub(super) fn undo_bypass(case: &Case<'_>) -> Option<Proposal> {
     let vip = case.aim.vip?.ip();
     let services = case.cluster().services.values();

@@ -9,7 +9,7 @@ use uturn_snapshot::edit::{Change, Tree};
 use super::annotation;
 use crate::cure::{Case, Proposal, way};
 
-/// Only nodes with a server, and no client on them.
+/// Proposes that only nodes with a server are targets, and that no client runs on them.
 pub(super) fn policy_local(case: &Case<'_>) -> Option<Proposal> {
     let service = case.service()?;
     let (_, listener) = case.listener()?;
@@ -72,7 +72,7 @@ pub(super) fn policy_local(case: &Case<'_>) -> Option<Proposal> {
     Some(made)
 }
 
-/// Anti-affinity of the servers' workload to the client's labels.
+/// Returns anti-affinity of the servers' workload to the client's labels.
 fn apart(case: &Case<'_>, service: &Service) -> Option<(ObjectRef, Tree)> {
     let cluster = case.cluster();
     let slices = cluster.slices(&service.name);

@@ -1,4 +1,4 @@
-//! Which differences are certain: how kube-proxy is set, and its version, may be supposed.
+//! Determines which differences are certain: kube-proxy's settings and version may be assumed.
 
 use uturn_model::{Family, ProxySettings, Version};
 
@@ -9,10 +9,10 @@ use crate::nodes::difference::{Answer, Question};
 use crate::nodes::judge::{SHOWN, shown};
 use crate::nodes::{Subject, nftables};
 
-/// The versions whose rules `uturn_kubeproxy` writes.
+/// The minor versions whose rules `uturn_kubeproxy` writes.
 const MINORS: std::ops::RangeInclusive<u16> = 22..=36;
 
-/// The version with the fewest differences: the stated one, unless another has none.
+/// Returns the version with the fewest differences: the stated one, unless another has none.
 pub(super) fn best_version(
     subject: &Subject<'_>,
     settings: &ProxySettings,
@@ -32,7 +32,7 @@ pub(super) fn best_version(
     (version, stated)
 }
 
-/// What keeps a difference from being certain.
+/// Returns what makes differences uncertain. `None` if nothing does.
 pub(super) fn unknown_version(proxy: &ProxySettings, version: Version) -> Option<String> {
     if proxy.version.is_supposed() {
         return Some(format!("kube-proxy's version is {}", proxy.version.basis));
@@ -44,7 +44,7 @@ pub(super) fn unknown_version(proxy: &ProxySettings, version: Version) -> Option
     None
 }
 
-/// Separates the differences that are certain from those that follow from supposed settings.
+/// Separates differences that are certain from those that follow from assumed settings.
 pub(super) fn without_doubtful(
     subject: &Subject<'_>,
     mut compared: Compared,
@@ -83,7 +83,7 @@ pub(super) fn without_doubtful(
     (compared, doubts)
 }
 
-/// An unknown answer that lists differences which are not certain.
+/// Returns an unknown answer that lists uncertain differences.
 pub(super) fn doubtful(changes: &[(Family, Change)], why: &str) -> Question {
     let mut lines = vec![why.to_owned()];
     lines.extend(changes.iter().take(SHOWN).map(|(_, change)| {

@@ -1,4 +1,4 @@
-//! A capture compared with what kube-proxy would program.
+//! Compares a capture with what kube-proxy would program.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ use crate::nodes::blocks::{Blocks, Change, Role, changes};
 use crate::nodes::difference::Difference;
 use crate::nodes::{Subject, iptables, ipvs, nftables, order};
 
-/// What differs, in both families.
+/// The differences in both families.
 #[derive(Default)]
 pub(super) struct Compared {
     pub(super) changes: Vec<(Family, Change)>,
@@ -25,13 +25,13 @@ pub(super) struct Compared {
     pub(super) lines: usize,
 }
 
-/// Why rules cannot be compared.
+/// The reason why rules cannot be compared.
 #[derive(Debug, Error)]
 pub(super) enum Incomparable {
-    /// What kube-proxy would write is not known.
+    /// The rules that kube-proxy would write are not known.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
-    /// What it would write cannot be read, which is a fault of uturn.
+    /// The rules written for kube-proxy cannot be parsed, which is a fault of uturn.
     #[error("uturn cannot read what it writes for kube-proxy: {0}")]
     Unread(String),
 }
@@ -42,7 +42,8 @@ impl From<Vec<ParseError>> for Incomparable {
     }
 }
 
-/// Compares both families; of what is not documented, what fits better is taken.
+/// Compares both families. Where kube-proxy's behaviour is not documented, the variant with fewer
+/// differences is used.
 pub(super) fn compare(
     subject: &Subject<'_>,
     settings: &ProxySettings,
@@ -77,7 +78,7 @@ pub(super) fn compare(
     Ok(best.unwrap_or_default())
 }
 
-/// The cluster with what kube-proxy reads from its node's kernel.
+/// Returns the cluster with the values that kube-proxy reads from its node's kernel.
 fn informed(subject: &Subject<'_>, settings: &ProxySettings) -> Cluster {
     let mut cluster = subject.cluster.programmed_on(subject.node).into_owned();
     let release = subject.manifest.as_ref().and_then(|manifest| manifest.kernel.as_deref());
@@ -89,7 +90,7 @@ fn informed(subject: &Subject<'_>, settings: &ProxySettings) -> Cluster {
         }
         let own: Vec<IpAddr> = ipvs::own_addresses(&subject.state.interfaces).collect();
         if reads_addresses && !own.is_empty() {
-            // The order of those that the object states too is the object's.
+            // Addresses that the object states too stay in the object's order.
             node.internal_ips.retain(|ip| own.contains(ip));
             let known = node.internal_ips.clone();
             node.internal_ips.extend(own.into_iter().filter(|ip| !known.contains(ip)));
@@ -128,7 +129,7 @@ fn compare_family(
     Ok(())
 }
 
-/// What kube-proxy would program, read by the parsers that read the capture.
+/// Returns what kube-proxy would program, read by the parsers that read the capture.
 fn expected(
     node: &Name,
     program: &Program,
@@ -148,8 +149,8 @@ fn expected(
     Ok(blocks)
 }
 
-/// Virtual servers that no Service has, if they are kube-proxy's: it binds their addresses.
-/// Others may be another program's.
+/// Iterates over virtual servers that no Service has, if they are kube-proxy's, which binds their
+/// addresses. Others may belong to another program.
 fn stale_servers<'a>(
     subject: &'a Subject<'_>,
     expected: &'a Blocks,
@@ -173,7 +174,7 @@ fn stale_servers<'a>(
     })
 }
 
-/// Addresses that kube-proxy would bind and that are not bound, and the other way round.
+/// Returns differences between the addresses that kube-proxy would bind and those that are bound.
 fn bound(subject: &Subject<'_>, program: &Program, family: Family) -> Vec<Difference> {
     let by = || Evidence::object(subject.node.object(), subject.node.origin.clone());
     let Some(found) = ipvs::bound(&subject.state, family) else {
@@ -185,7 +186,7 @@ fn bound(subject: &Subject<'_>, program: &Program, family: Family) -> Vec<Differ
     };
     let missing = program.bound.iter().filter(|ip| !found.contains(ip));
     let missing = missing.map(|ip| format!("expected: {ip}; found: it is not bound"));
-    // One with a virtual server is reported as a Service that is gone.
+    // An address with a virtual server is reported as a Service that is gone.
     let is_served = |ip: &IpAddr| {
         let servers = subject.state.ipvs.0.iter().filter_map(ipvs::address);
         servers.map(|(address, _)| address).any(|address| address == *ip)

@@ -5,12 +5,12 @@ use flate2::write::GzEncoder;
 
 use super::*;
 
-/// An archive of files, each with the bytes of its name.
+/// Packs files, with these bytes as their names, into an archive.
 fn archive(files: &[(&str, &[u8], EntryType)]) -> Vec<u8> {
     let mut builder = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     for (name, bytes, kind) in files {
         let mut header = tar::Header::new_gnu();
-        // Names that the library would not write.
+        // The library would not write some of these names.
         header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
         header.set_entry_type(*kind);
         header.set_size(bytes.len() as u64);
@@ -45,7 +45,7 @@ fn all_that_is_unpacked_counts() {
     let long = vec![b'a'; 60 << 10];
     let files = [("objects/a.yaml", &*long, FILE), ("notes.txt", &long, FILE)];
     assert_eq!(unpacked(&files, 123).unwrap().len(), 2);
-    // A file that is not kept, and what stands between files, count as well.
+    // Files that are not kept, and the padding between files, count as well.
     let fault = unpacked(&files, 110).unwrap_err();
     assert_eq!(
         fault,
@@ -57,7 +57,7 @@ fn all_that_is_unpacked_counts() {
     assert!(unpacked(&many, 100).unwrap_err().contains("once unpacked"));
 }
 
-/// What is behind the headers of an archive that nobody wrote by a library.
+/// Packs files after headers that no library would write.
 fn packed(headers: &[(EntryType, &str, &[u8])]) -> Vec<u8> {
     archive(&headers.iter().map(|(kind, name, bytes)| (*name, *bytes, *kind)).collect::<Vec<_>>())
 }
@@ -74,9 +74,9 @@ fn what_is_packed_too_well_is_refused() {
     let fault = of(&packed_well, limit).unwrap_err();
     assert!(fault.starts_with("b.tgz: more than 100 times as large"), "{fault}");
     assert!(fault.contains("\"objects/a.yaml\"") && fault.contains("--unpack-limit"), "{fault}");
-    // Who states a limit has looked.
+    // A user who states a limit knows how large the archive is.
     assert_eq!(of(&packed_well, "64MiB".parse().unwrap()), Ok(1));
-    // Behind the last file, and in another member.
+    // Zeros after the last file, in another gzip member, count as well.
     let mut twice = packed(&[(FILE, "objects/a.yaml", b"a")]);
     let mut more = GzEncoder::new(Vec::new(), Compression::fast());
     more.write_all(&zeros).unwrap();

@@ -1,4 +1,4 @@
-//! What Facts state of a load balancer.
+//! Reads load balancers in Facts.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -9,11 +9,11 @@ use uturn_model::{Family, Port, Text};
 use crate::decode::{Doc, FromNode, meta};
 use crate::document::Node;
 
-/// A load balancer in Facts.
+/// A load balancer that Facts state.
 pub(super) enum Stated {
-    /// One with an address.
+    /// A load balancer with an address.
     At(LoadBalancerFact),
-    /// One of which only the host name is stated. Its address is still to be found.
+    /// A load balancer of which only the host name is stated. Its address is derived later.
     Named(LoadBalancerFact),
 }
 
@@ -114,7 +114,7 @@ fn targets<'d>(doc: &Doc<'d>, node: &'d Node<'d>, listener: Option<Port>) -> Opt
     Some(StatedTargets { nodes, port: port? })
 }
 
-/// Reports what is missing or contradicts itself in a listener that no Service owns.
+/// Reports values that are missing or contradict each other in a listener that no Service owns.
 fn check<'d>(doc: &Doc<'d>, node: &'d Node<'d>, fact: &LoadBalancerFact, listener: &ListenerFact) {
     let Some(targets) = &listener.targets else { return };
     let delivery = match fact.product.as_deref().and_then(Kind::named) {
@@ -144,7 +144,7 @@ fn check<'d>(doc: &Doc<'d>, node: &'d Node<'d>, fact: &LoadBalancerFact, listene
     }
 }
 
-/// The name of a product that is described.
+/// The name of a product whose behaviour is described.
 struct Product(Text);
 
 impl FromNode for Product {

@@ -1,4 +1,4 @@
-//! Security groups in Facts.
+//! Reads security groups in Facts.
 
 use uturn_lb::client_address::canonical_range;
 use uturn_model::network::{SecurityGroup, SecurityRule};

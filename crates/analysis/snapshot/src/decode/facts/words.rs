@@ -1,4 +1,4 @@
-//! The words for values that only Facts state.
+//! Parses the words for values that only Facts state.
 
 use uturn_clouds::cloud::{self, CloudEntry};
 use uturn_model::cluster::Provider;

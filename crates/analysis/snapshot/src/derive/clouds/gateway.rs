@@ -1,4 +1,4 @@
-//! What serves the Gateways of a class.
+//! Determines the program that serves the Gateways of a class.
 
 use uturn_clouds::cloud;
 use uturn_model::Ingress;
@@ -6,8 +6,8 @@ use uturn_model::Ingress;
 use super::Maker;
 use crate::decode::objects::Objects;
 
-/// How the controllers of GatewayClasses begin whose proxies are pods of the cluster, and what they
-/// are called.
+/// The prefixes of the controllers of GatewayClasses whose proxies are pods of the cluster, and the
+/// names of the products.
 const CONTROLLERS: &[(&str, &str)] = &[
     ("gateway.envoyproxy.io/", "Envoy Gateway"),
     ("istio.io/", "Istio"),
@@ -19,7 +19,7 @@ const CONTROLLERS: &[(&str, &str)] = &[
     ("haproxy-ingress.github.io/", "HAProxy Ingress"),
 ];
 
-/// Classes by the name that they usually have, where no GatewayClass is given.
+/// The usual names of classes and their controllers, for Gateways whose GatewayClass is not given.
 const USUAL: &[(&str, &str)] = &[
     ("eg", "gateway.envoyproxy.io/"),
     ("envoy-gateway", "gateway.envoyproxy.io/"),
@@ -31,7 +31,7 @@ const USUAL: &[(&str, &str)] = &[
     ("cilium", "io.cilium/"),
 ];
 
-/// What serves what stands for a route, by the class of its Gateway.
+/// Returns the maker of an Ingress that stands for a route, by the class of its Gateway.
 pub(super) fn maker_of(ingress: &Ingress, objects: &Objects) -> Maker {
     let name = ingress.class.as_deref().unwrap_or_default();
     let class = objects.gateway_classes.0.get(name);

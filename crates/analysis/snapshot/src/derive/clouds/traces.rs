@@ -1,7 +1,13 @@
+<<<<<<< HEAD:crates/analysis/snapshot/src/derive/clouds/traces.rs
 //! What controllers in the cluster leave behind, as tables. What clouds leave behind is in
 //! `uturn_clouds::cloud`.
+=======
+//! Tables of traces that controllers in the cluster leave. The traces of clouds are in
+//! `uturn_lb::cloud`.
+>>>>>>> pa/main:crates/uturn-snapshot/src/derive/clouds/traces.rs
 
-/// How controllers of Ingress classes begin whose pods serve Ingresses.
+/// The prefixes of the controllers of Ingress classes whose pods serve Ingresses, and their
+/// products.
 pub(super) const CONTROLLERS: &[(&str, &str)] = &[
     ("k8s.io/ingress-nginx", "ingress-nginx"),
     ("webapprouting.kubernetes.azure.com/", "ingress-nginx"),
@@ -21,8 +27,8 @@ pub(super) const CONTROLLERS: &[(&str, &str)] = &[
     ("apisix.apache.org/", "APISIX"),
 ];
 
-/// Classes by the name that they usually have, where no IngressClass names their controller:
-/// the controller that serves them.
+/// The usual names of classes and the controllers that serve them, for classes without an
+/// IngressClass.
 pub(super) const USUAL_CLASSES: &[(&str, &str)] = &[
     ("nginx", "k8s.io/ingress-nginx"),
     ("traefik", "traefik.io/"),
@@ -35,8 +41,8 @@ pub(super) const USUAL_CLASSES: &[(&str, &str)] = &[
     ("webapprouting.kubernetes.azure.com", "webapprouting.kubernetes.azure.com/"),
 ];
 
-/// Annotations of Ingresses that only one controller reads, by which it is known where no class
-/// is named.
+/// The prefixes of annotations of Ingresses that only one controller reads. They identify the
+/// controller if the Ingress names no class.
 pub(super) const INGRESS_KEYS: &[(&str, &str)] = &[
     ("nginx.ingress.kubernetes.io/", "k8s.io/ingress-nginx"),
     ("traefik.ingress.kubernetes.io/", "traefik.io/"),

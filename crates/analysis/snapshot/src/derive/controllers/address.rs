@@ -1,5 +1,5 @@
-//! The address of an Ingress that a controller in the cluster serves: that of its status, else that
-//! of the controller's Service.
+//! Determines the address of an Ingress that a controller in the cluster serves: that of its
+//! status, or else that of the controller's Service.
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ use super::super::{Assumptions, joined};
 use super::candidate::Open;
 use crate::decode::objects::Objects;
 
-/// Gives the Ingress an address if it has none, and sees whether its address leads to the
+/// Gives the Ingress an address if it has none, and checks whether its address leads to the
 /// controller's pods.
 pub(super) fn settle(
     objects: &mut Objects,
@@ -80,18 +80,18 @@ pub(super) fn settle(
     Ok(())
 }
 
-/// The Services that lead to a controller's pods.
+/// Iterates over the Services that lead to a controller's pods.
 pub(super) fn services(controller: &IngressController) -> impl Iterator<Item = &NamespacedName> {
     controller.listeners.iter().flat_map(|listener| &listener.services).map(|(service, _)| service)
 }
 
-/// Whether the name of a Service's load balancer has addresses: it does where it is known how that
-/// load balancer behaves.
+/// Returns whether the host name of a Service's load balancer has known addresses, which it has if
+/// the behaviour of the load balancer is described.
 fn names_lead(service: &Service, provider: &Known<Provider>) -> bool {
     service.kind == ServiceKind::LoadBalancer && cloud::maker_of(service, provider).is_described()
 }
 
-/// The address that the controller would write into a status, and why.
+/// Returns the address that the controller would write into a status, and the reason.
 fn supposed(
     objects: &Objects,
     provider: &Known<Provider>,
@@ -136,8 +136,8 @@ fn supposed(
     }
 }
 
-/// The addresses that a controller writes for a Service: of its load balancer, else external ones
-/// and its own.
+/// Returns the addresses that a controller writes for a Service: those of its load balancer, or
+/// else its external IPs and its cluster IP.
 fn of_service(service: &Service, provider: &Known<Provider>) -> Result<Vec<LbIngress>, Open> {
     let own = service.external_ips.iter().chain(service.cluster_ips.first());
     let entries: Vec<LbIngress> = match service.kind {
@@ -161,7 +161,7 @@ fn of_service(service: &Service, provider: &Known<Provider>) -> Result<Vec<LbIng
     }
 }
 
-/// The addresses of the nodes that these pods are on.
+/// Returns the addresses of the nodes of these pods.
 fn of_nodes<'p>(objects: &Objects, pods: impl Iterator<Item = &'p Pod>) -> Vec<LbIngress> {
     let nodes = pods.filter_map(|pod| objects.nodes.0.get(pod.node.as_ref()?));
     let mut ips: Vec<IpAddr> = nodes.filter_map(|node| node.address(Family::V4)).collect();

@@ -1,4 +1,4 @@
-//! The arguments that a controller is started with.
+//! Reads the arguments and environment with which a controller is started.
 
 use uturn_model::pod::PodSpec;
 use uturn_model::{Labels, Name, NamespacedName, Text};
@@ -7,8 +7,8 @@ use super::candidate::Candidate;
 use super::products::Ask;
 use crate::decode::objects::Objects;
 
-/// The arguments of a controller: of its pods, and of what steers them where that is another
-/// workload of the same namespace.
+/// The arguments of a controller: those of its pods, and those of the pods that control them from
+/// another workload of the same namespace.
 pub(super) struct Arguments<'a> {
     all: Vec<&'a Text>,
     environments: Vec<&'a Labels>,
@@ -36,29 +36,30 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// The value of an argument, whatever the case of its name: `--name=value` or `--name value`.
-    /// It is empty for a switch without a value. One controller takes them from its environment too.
+    /// Returns the value of an argument, in any case of its name: `--name=value` or `--name value`.
+    /// The value of a switch without one is empty. One controller also takes arguments from its
+    /// environment.
     pub(super) fn get(&self, name: &str) -> Option<&'a str> {
         let variable = || format!("CONTROLLER_{}", name.to_ascii_uppercase().replace('-', "_"));
         value(self.all.iter().copied(), name).or_else(|| self.variable(&variable()))
     }
 
-    /// The value of a variable of the environment.
+    /// Returns the value of an environment variable.
     pub(super) fn variable(&self, name: &str) -> Option<&'a str> {
         self.environments.iter().find_map(|environment| environment.get(name))
     }
 
-    /// Whether a switch is on.
+    /// Returns whether a switch is on.
     pub(super) fn is_on(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| !value.eq_ignore_ascii_case("false"))
     }
 
-    /// Whether some argument begins like this, whatever the case.
+    /// Returns whether an argument begins with this name, in any case.
     pub(super) fn has_below(&self, name: &str) -> bool {
         self.below(name).next().is_some()
     }
 
-    /// What follows this beginning in the arguments that have it, whatever the case.
+    /// Iterates over the rests of the arguments that begin with this name, in any case.
     pub(super) fn below<'n>(&'n self, name: &'n str) -> impl Iterator<Item = &'a str> + 'n {
         self.all.iter().filter_map(move |argument| {
             let bare = argument.trim_start_matches('-');
@@ -67,7 +68,7 @@ impl<'a> Arguments<'a> {
         })
     }
 
-    /// Whether they name the class of an Ingress, or its controller.
+    /// Returns whether the arguments name the class of an Ingress, or the controller of the class.
     pub(super) fn name_class(&self, ask: &Ask<'_>) -> bool {
         const BY_NAME: [&str; 4] = [
             "ingress-class",
@@ -84,8 +85,8 @@ impl<'a> Arguments<'a> {
             || ask.class_name().is_some_and(|name| BY_NAME.iter().any(|key| has(key, name)))
     }
 
-    /// The object that an argument names as `namespace/name`. The namespace may be that of the
-    /// pods.
+    /// Returns the object that an argument names as `namespace/name`. Without a namespace, or with
+    /// a variable in its place, the object is in the namespace of the pods.
     pub(super) fn object(&self, name: &str) -> Option<NamespacedName> {
         let value = self.get(name)?;
         let (namespace, name) = value.split_once('/').unwrap_or(("$", value));
@@ -95,7 +96,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// The value of an argument among those of a program, as [`Arguments::get`] gives it.
+/// Returns the value of an argument of a program, as [`Arguments::get`] does.
 pub(in crate::derive) fn value<'a>(
     all: impl IntoIterator<Item = &'a Text>,
     name: &str,

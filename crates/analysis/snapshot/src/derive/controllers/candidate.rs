@@ -1,11 +1,12 @@
-//! A workload that may be an Ingress's controller, and why none is.
+//! Workloads that may run an Ingress controller, and reasons why an Ingress is not judged.
 
 use uturn_model::pod::PodSpec;
 use uturn_model::{Name, ObjectRef, Origin, Selector, Text};
 
 use super::products::Product;
 
-/// Why an Ingress that a controller in the cluster serves is not judged, and what would settle it.
+/// The reason why an Ingress that a controller in the cluster serves is not judged, and what would
+/// settle it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Open {
     pub(crate) because: Text,

@@ -1,4 +1,4 @@
-//! Traefik's entry points, by the arguments that it is started with.
+//! Reads Traefik's entry points from its arguments.
 
 use uturn_model::controller::{EntryPoint, EntryRedirect, ProxyExpectation};
 use uturn_model::gateway::RouteRedirect;
@@ -6,13 +6,13 @@ use uturn_model::{IpNet, Port};
 
 use super::arguments::Arguments;
 
-/// The entry point of Traefik's own pages, which no router gets without asking for it.
+/// The entry point of Traefik's own pages, which only routers that name it use.
 const INTERNAL: &str = "traefik";
-/// A redirect comes before the routers of Ingresses unless it is told to stand this low.
+/// The priority below which a redirect may come after the routers of Ingresses.
 const LOW: i64 = 1_000_000;
 
-/// The entry point that listens on a port of the pods. Returns `None` where the arguments do not say it:
-/// a file or the environment may have them.
+/// Returns the entry point that listens on a port of the pods. Returns `None` if the arguments do
+/// not show it: a file or the environment may define it.
 pub(super) fn at(arguments: &Arguments<'_>, port: Port) -> Option<EntryPoint> {
     if arguments.get("configfile").is_some() {
         return None;
@@ -30,7 +30,7 @@ pub(super) fn at(arguments: &Arguments<'_>, port: Port) -> Option<EntryPoint> {
     Some(EntryPoint { name: name.as_str().into(), is_default, tls, redirect })
 }
 
-/// Where clients of an entry point are sent.
+/// Returns the place to which clients of an entry point are redirected.
 fn redirect(arguments: &Arguments<'_>, name: &str) -> EntryRedirect {
     let of = |what: &str| format!("entrypoints.{name}.http.redirections.entrypoint.{what}");
     let Some(to) = arguments.get(&of("to")).filter(|to| !to.is_empty()) else {
@@ -55,7 +55,7 @@ fn redirect(arguments: &Arguments<'_>, name: &str) -> EntryRedirect {
     })
 }
 
-/// The names of all entry points, in small letters.
+/// Returns the names of all entry points, in lower case.
 fn names(arguments: &Arguments<'_>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for below in arguments.below("entrypoints.") {
@@ -67,7 +67,7 @@ fn names(arguments: &Arguments<'_>) -> Vec<String> {
     all
 }
 
-/// The port of the pods that an entry point for connections listens on.
+/// Returns the port of the pods on which an entry point for TCP listens.
 fn port_of(arguments: &Arguments<'_>, name: &str) -> Option<Port> {
     let address = arguments.get(&format!("entrypoints.{name}.address"))?;
     let (address, protocol) = address.split_once('/').unwrap_or((address, "tcp"));
@@ -78,8 +78,8 @@ fn port_of(arguments: &Arguments<'_>, name: &str) -> Option<Port> {
     Port::new(port)
 }
 
-/// What an entry point on a port accepts: it is called like the port of the container, or has an address
-/// with its number.
+/// Returns whether the entry point on a port accepts a PROXY header. The entry point has an address
+/// with the number of the port, or else the name of the container's port.
 pub(super) fn proxy_header(
     arguments: &Arguments<'_>,
     port: Port,
@@ -100,7 +100,7 @@ pub(super) fn proxy_header(
     }
 }
 
-/// Addresses and ranges with commas between; `None` if one is neither.
+/// Parses addresses and ranges that are separated by commas. Returns `None` if one is neither.
 pub(super) fn ranges(text: &str) -> Option<Vec<IpNet>> {
     let words = text.split([',', ' ', '\n']).map(str::trim).filter(|word| !word.is_empty());
     words

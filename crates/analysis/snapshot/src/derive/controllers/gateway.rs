@@ -1,5 +1,5 @@
-//! The pods that take the requests of a Gateway: those behind the Service that is labelled as the
-//! Gateway's own, or that has its address.
+//! Finds the pods that take the requests of a Gateway: those behind the Service that is labelled as
+//! the Gateway's own, or that has its address.
 
 use uturn_model::controller::{ControllerListener, ProxyExpectation, Takes};
 use uturn_model::gateway::AttachedRoute;
@@ -12,14 +12,14 @@ use super::{gateway_header, istio};
 use crate::decode::gateway::{Gateway, GatewayListener};
 use crate::decode::objects::Objects;
 
-/// The label of the objects that a controller makes for a Gateway of their namespace.
+/// The labels of objects that a controller creates for a Gateway in the Gateway's namespace.
 const OWN: [&str; 2] =
     ["gateway.networking.k8s.io/gateway-name", "projectcontour.io/owning-gateway-name"];
-/// The labels of those that one makes in a namespace of its own.
+/// The labels of objects that a controller creates for a Gateway in the controller's own namespace.
 const ELSEWHERE: [&str; 2] =
     ["gateway.envoyproxy.io/owning-gateway-name", "gateway.envoyproxy.io/owning-gateway-namespace"];
 
-/// The Services of a Gateway that select pods.
+/// Returns the Services of a Gateway that select pods.
 pub(super) fn services<'o>(
     objects: &'o Objects,
     gateway: &Gateway,
@@ -59,7 +59,7 @@ pub(super) fn services<'o>(
     }
 }
 
-/// Whether a Service has an address or a name of a Gateway.
+/// Returns whether a Service has an address or a host name of a Gateway.
 fn has_its_address(service: &Service, gateway: &Gateway) -> bool {
     let is_its = |entry: &LbIngress| match (entry.ip, &entry.hostname) {
         (Some(ip), _) => service.has_address(ip),
@@ -71,7 +71,7 @@ fn has_its_address(service: &Service, gateway: &Gateway) -> bool {
     gateway.addresses.iter().any(is_its)
 }
 
-/// The pods that a Service selects: what runs them, and one of them.
+/// The pods that a Service selects: the workload that runs them, and their spec.
 pub(super) struct Pods<'o> {
     pub(super) object: ObjectRef,
     pub(super) selector: Selector,
@@ -80,7 +80,8 @@ pub(super) struct Pods<'o> {
 }
 
 impl<'o> Pods<'o> {
-    /// Of a Service that has a selector.
+    /// Returns the pods of a Service. `None` if it has no selector, or if none of its pods are
+    /// known.
     pub(super) fn of(objects: &'o Objects, service: &Service) -> Option<Self> {
         let selector = service.selector.clone()?;
         let namespace = &service.name.namespace;
@@ -101,7 +102,8 @@ impl<'o> Pods<'o> {
     }
 }
 
-/// Adds the ports of a Gateway's pods on which its listeners take requests.
+/// Adds to a controller the ports of a Gateway's pods on which the Gateway's listeners take
+/// requests.
 pub(super) fn add_listeners(
     objects: &Objects,
     controller: &mut IngressController,
@@ -146,8 +148,8 @@ pub(super) fn add_listeners(
     }
 }
 
-/// What rules are for at a port with these listeners, and whether the proxy ends TLS there. Returns `None`
-/// where none of the listeners is for TCP.
+/// Returns what rules apply to at a port with these listeners, and whether the proxy ends TLS
+/// there. Returns `None` if none of the listeners is for TCP.
 fn taken<'l>(
     objects: &Objects,
     gateway: &Gateway,
@@ -184,13 +186,15 @@ fn taken<'l>(
     found
 }
 
-/// A connection is for all listeners of a port until it is read.
+/// Returns the expectation if listeners of a port differ: a connection belongs to all listeners of
+/// the port until its first bytes are read.
 fn differing() -> ProxyExpectation {
     ProxyExpectation::Unknown("the listeners of this port are set differently".into())
 }
 
-/// Gives a route's listeners the ports at which clients call them. Where a listener names a port of the
-/// proxy's pods, as an entry point of Traefik's chart, clients call a port of their Service.
+/// Sets the ports of a route's listeners to those that clients call. If a listener names a port of
+/// the proxy's pods, such as an entry point of Traefik's chart, clients call a port of their
+/// Service.
 pub(super) fn call_by_service(route: &mut AttachedRoute, controller: &IngressController) {
     let services = || controller.listeners.iter().flat_map(|known| &known.services);
     for listener in &mut route.listeners {
@@ -204,7 +208,7 @@ pub(super) fn call_by_service(route: &mut AttachedRoute, controller: &IngressCon
     }
 }
 
-/// Adds a listener, or its Services to the one that is already on that port.
+/// Adds a listener, or adds its Services to a known listener of the same port.
 fn add(controller: &mut IngressController, listener: ControllerListener) {
     let known = controller.listeners.iter_mut().find(|known| known.port == listener.port);
     match known {

@@ -1,5 +1,5 @@
-//! Whether the pods of a Gateway expect a PROXY header, where objects of its controller's own kinds say
-//! so.
+//! Determines whether the pods of a Gateway expect a PROXY header, by objects of its controller's
+//! own kinds.
 
 use uturn_model::controller::ProxyExpectation;
 
@@ -7,8 +7,8 @@ use crate::decode::client_traffic::{ClientTrafficPolicy, Effect, Reach};
 use crate::decode::gateway::{Gateway, GatewayListener, Parameters};
 use crate::decode::objects::Objects;
 
-/// What Envoy Gateway's proxies expect at a listener: the closest policy decides, and without one they
-/// expect none.
+/// Returns what Envoy Gateway's proxies expect at a listener: the most specific policy decides, and
+/// without a policy they expect no header.
 pub(super) fn of_envoy_gateway(
     objects: &Objects,
     gateway: &Gateway,
@@ -23,7 +23,7 @@ pub(super) fn of_envoy_gateway(
     let is_known = |reach: &&(Reach, _)| reach.0 != Reach::Doubtful;
     let closest = reaching.iter().filter(is_known).map(|(reach, _)| *reach).max();
     let mut found = reaching.iter().filter(|(reach, _)| Some(*reach) == closest);
-    // A policy of another namespace competes with those of all listeners.
+    // A policy of another namespace would compete with policies for all listeners.
     let doubtful = reaching.iter().find(|(reach, _)| *reach == Reach::Doubtful);
     if let Some((_, policy)) = doubtful.filter(|_| closest != Some(Reach::Listener)) {
         let why =
@@ -31,7 +31,7 @@ pub(super) fn of_envoy_gateway(
         return ProxyExpectation::Unknown(why.into());
     }
     let Some((_, first)) = found.next() else { return without_policy(objects) };
-    // Of several, the oldest decides.
+    // The oldest of several policies decides, but their age is not read.
     if let Some((_, other)) = found.find(|(_, other)| other.effect != first.effect) {
         let why = format!("ClientTrafficPolicies {} and {} differ", first.name, other.name);
         return ProxyExpectation::Unknown(why.into());
@@ -48,7 +48,7 @@ pub(super) fn of_envoy_gateway(
     }
 }
 
-/// Nothing that is given asks for a header.
+/// Returns the expectation if no given policy asks for a header.
 fn without_policy(objects: &Objects) -> ProxyExpectation {
     const PATCHES: &str = "EnvoyPatchPolicy";
     if objects.skipped().iter().any(|skipped| skipped.kind.ends_with(PATCHES)) {
@@ -60,8 +60,8 @@ fn without_policy(objects: &Objects) -> ProxyExpectation {
     }
 }
 
-/// What the data plane of NGINX Gateway Fabric expects: what the settings of the Gateway say, else those
-/// of its class.
+/// Returns what the data plane of NGINX Gateway Fabric expects: the settings of the Gateway decide,
+/// or else those of its class.
 pub(super) fn of_nginx_gateway_fabric(objects: &Objects, gateway: &Gateway) -> ProxyExpectation {
     const KIND: &str = "NginxProxy";
     let Some(class) = objects.gateway_classes.0.get(&*gateway.class) else {

@@ -1,5 +1,5 @@
-//! Whether Istio's gateways expect a PROXY header: by EnvoyFilters for their pods, else by what the
-//! pods or the mesh are set to.
+//! Determines whether Istio's gateways expect a PROXY header: by EnvoyFilters for their pods, or
+//! else by the settings of the pods or the mesh.
 
 use uturn_model::controller::ProxyExpectation;
 use uturn_model::pod::PodSpec;
@@ -9,12 +9,12 @@ use crate::as_json::json_value;
 use crate::decode::istio::Effect;
 use crate::decode::objects::Objects;
 
-/// The annotation of pods that changes the mesh's settings for them.
+/// The annotation of pods that overrides settings of the mesh.
 const OWN_SETTINGS: &str = "proxy.istio.io/config";
-/// The release whose proxies are the first to read `gatewayTopology.proxyProtocol`.
+/// The first release whose proxies read `gatewayTopology.proxyProtocol`.
 const READS_TOPOLOGY: (u16, u16) = (1, 19);
 
-/// What a gateway's pods expect to begin a connection to one of their ports.
+/// Returns whether a gateway's pods expect a PROXY header on one of their ports.
 pub(super) fn proxy_header(
     objects: &Objects,
     namespace: &Name,
@@ -44,7 +44,7 @@ pub(super) fn proxy_header(
     }
 }
 
-/// The release of a gateway's proxy, by the tag of its image.
+/// Returns the release of a gateway's proxy, by the tag of its image.
 fn release(template: &PodSpec) -> Option<(u16, u16)> {
     let mut containers = template.containers.iter();
     let proxy = containers.find(|container| &*container.name == "istio-proxy")?;

@@ -1,4 +1,5 @@
-//! The ports on which a controller's pods take requests, and what begins a connection there.
+//! Derives the ports on which a controller's pods take requests, and whether connections there
+//! begin with a PROXY header.
 
 use uturn_model::controller::{ControllerListener, ProxyExpectation, Takes};
 use uturn_model::pod::ContainerPort;
@@ -11,24 +12,24 @@ use super::settings::Settings;
 use super::{entry_points, istio};
 use crate::decode::objects::Objects;
 
-/// What a port is for, by its name and number.
+/// The purpose of a port, by its name and number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
-    /// Requests in the clear.
+    /// Requests without TLS.
     Plain,
-    /// Requests by TLS.
+    /// Requests with TLS.
     Tls,
-    /// No requests: measurements, admission, administration.
+    /// No requests: metrics, admission, administration.
     Other,
-    /// Neither tells.
+    /// Unknown: neither the name nor the number tells.
     Open,
 }
 
-/// A Service and its port.
+/// A Service and one of its ports.
 type ServicePort = (NamespacedName, Port);
 
-/// The ports of a controller's pods that take requests: where Services lead, and those that the
-/// containers declare.
+/// Returns the ports of a controller's pods that take requests: those to which Services lead, and
+/// those that the containers declare.
 pub(super) fn listeners(
     candidate: &Candidate<'_>,
     objects: &Objects,
@@ -88,7 +89,7 @@ pub(super) fn listeners(
     all.into_iter().map(listener).collect()
 }
 
-/// The Services that select a controller's pods.
+/// Iterates over the Services that select a controller's pods.
 pub(super) fn services<'o>(
     candidate: &Candidate<'_>,
     objects: &'o Objects,
@@ -140,7 +141,7 @@ fn use_of(name: Option<&str>, port: Port) -> Use {
     }
 }
 
-/// What a controller's pods expect to begin a connection to one of their ports.
+/// Returns whether a controller's pods expect a PROXY header on one of their ports.
 fn proxy_header(
     candidate: &Candidate<'_>,
     objects: &Objects,
@@ -183,7 +184,8 @@ fn proxy_header(
     }
 }
 
-/// What Kong is told to expect on a port: `0.0.0.0:8000 reuseport, 0.0.0.0:8443 ssl proxy_protocol`.
+/// Returns whether Kong expects a PROXY header on a port, by the value of KONG_PROXY_LISTEN:
+/// `0.0.0.0:8000 reuseport, 0.0.0.0:8443 ssl proxy_protocol`.
 fn kong(listens: &str, port: Port) -> ProxyExpectation {
     let at = |listen: &&str| {
         let address = listen.split_whitespace().next().unwrap_or_default();
@@ -194,7 +196,7 @@ fn kong(listens: &str, port: Port) -> ProxyExpectation {
     match (own.iter().any(asks), own.iter().all(asks)) {
         (true, true) => ProxyExpectation::Required(Vec::new()),
         (false, false) => ProxyExpectation::NotExpected,
-        // Only some addresses of the port ask for it, or none listens there.
+        // Only some addresses of the port have the option, or none listens there.
         _ => ProxyExpectation::Unknown("KONG_PROXY_LISTEN does not say it of this port".into()),
     }
 }

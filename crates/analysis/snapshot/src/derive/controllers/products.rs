@@ -1,7 +1,7 @@
-//! The controllers that are known, as a table: how their pods are recognised, which Ingresses they
-//! serve, and what they do with a request.
+//! The table of known controllers: how their pods are recognised, which Ingresses they serve, and
+//! how they handle a request.
 //!
-//! A value that is not known is `None`: a flow that depends on it is not judged.
+//! An unknown value is `None`: a flow that depends on it is not judged.
 
 use std::time::Duration;
 
@@ -12,65 +12,68 @@ use uturn_model::{IngressClass, Labels, Name};
 use super::arguments::Arguments;
 use super::settings::{Settings, set_tries};
 
-/// An Ingress that looks for the controller of its class.
+/// An Ingress for whose class a controller is sought.
 pub(super) struct Ask<'a> {
-    /// The class, if there is an object for it.
+    /// The IngressClass object, if there is one.
     pub(super) class: Option<&'a IngressClass>,
-    /// Its name, if the Ingress has one.
+    /// The name of the class, if the Ingress has one.
     pub(super) name: Option<&'a str>,
     /// The namespace of the Ingress.
     pub(super) namespace: &'a Name,
 }
 
 impl Ask<'_> {
-    /// What the class is called.
+    /// Returns the name of the class.
     pub(super) fn class_name(&self) -> Option<&str> {
         self.class.map_or(self.name, |class| Some(class.name.as_str()))
     }
 
-    /// Whether the class is called so.
+    /// Returns whether the class has this name.
     fn is_called(&self, name: &str) -> bool {
         self.class_name() == Some(name)
     }
 
-    /// Whether one of these namespaces is that of the Ingress; without any, all are.
+    /// Returns whether the Ingress is in one of these namespaces, a list separated by commas. An
+    /// empty list means all namespaces.
     fn is_in(&self, namespaces: Option<&str>) -> bool {
         let all = namespaces.unwrap_or_default();
         all.is_empty() || all.split(',').any(|known| known.trim() == self.namespace.as_str())
     }
 }
 
-/// A controller that is known.
+/// A known controller.
 pub(super) struct Product {
-    /// Its name, as it is recognised by classes.
+    /// The product's name, which the recognition of classes uses too.
     pub(super) name: &'static str,
-    /// Whether a pod takes requests for it.
+    /// Returns whether a pod takes requests for the controller.
     is_pod: fn(&PodSpec) -> bool,
-    /// Whether a container steers its pods from another workload of their namespace.
+    /// Returns whether a container controls the product's pods from another workload of their
+    /// namespace.
     pub(super) steered_by: Option<fn(&Container) -> bool>,
-    /// Whether one with these arguments serves an Ingress of the product's classes.
+    /// Returns whether a controller with these arguments serves an Ingress of the product's
+    /// classes.
     pub(super) serves: fn(&Arguments<'_>, &Ask<'_>) -> bool,
-    /// The argument that names its ConfigMap.
+    /// The argument that names the controller's ConfigMap.
     pub(super) config_map: Option<&'static str>,
-    /// The argument that names the Service whose address Ingresses get.
+    /// The argument that names the Service whose address is published for Ingresses.
     pub(super) publishes: Option<&'static str>,
-    /// What it does with a request.
+    /// Returns how the controller handles a request.
     pub(super) behaviour: fn(&Arguments<'_>, &Settings<'_>) -> ControllerBehaviour,
-    /// Kinds of its own that have rules, by how their group begins and their name.
+    /// The product's own kinds that have rules: the prefix of their group, and their name.
     pub(super) other_kinds: &'static [(&'static str, &'static str)],
 }
 
-/// The product whose pods these are.
+/// Returns the product to which pods with this spec belong.
 pub(super) fn of(spec: &PodSpec) -> Option<&'static Product> {
     ALL.iter().find(|product| (product.is_pod)(spec))
 }
 
-/// Whether it is known what a product does with a request.
+/// Returns whether it is known how a product handles a request.
 pub(super) fn is_known(name: &str) -> bool {
     ALL.iter().any(|product| product.name == name)
 }
 
-/// What the proxies of a product do with a request at a Gateway, where that is known.
+/// Returns how the proxies of a product handle a request at a Gateway, if that is known.
 pub(super) fn of_gateways(name: &str) -> Option<ControllerBehaviour> {
     Some(match name {
         "Envoy Gateway" => envoy(Some(Duration::from_secs(10)), Some(1)),
@@ -91,7 +94,7 @@ pub(super) fn of_gateways(name: &str) -> Option<ControllerBehaviour> {
     })
 }
 
-/// What a ConfigMap of the product changes.
+/// Applies the settings of the product's ConfigMap to its behaviour.
 pub(super) fn set(behaviour: &mut ControllerBehaviour, product: &Product, settings: &Labels) {
     match product.name {
         "ingress-nginx" => {
@@ -243,7 +246,7 @@ const ALL: &[Product] = &[
     Product {
         name: "HAProxy",
         is_pod: |spec| {
-            // Another controller's program is called kubernetes-ingress-controller.
+            // The program of another controller is called kubernetes-ingress-controller.
             has(spec, |container| {
                 let rest = container.program().strip_prefix("kubernetes-ingress");
                 rest.is_some_and(|rest| !rest.starts_with("-controller"))
@@ -339,8 +342,8 @@ const ALL: &[Product] = &[
     },
 ];
 
-/// How long a server that does not answer is waited for depends on retries and on the server that
-/// is tried next, which differ between releases.
+/// Returns the behaviour of HAProxy. How long it waits for a server that does not answer depends on
+/// retries and on the server that is tried next, which differ between releases.
 const fn haproxy() -> ControllerBehaviour {
     ControllerBehaviour {
         connect_timeout: None,

@@ -1,4 +1,5 @@
-//! Which workload's pods serve an Ingress: by its class, and by what each controller is told to watch.
+//! Determines the workload whose pods serve an Ingress: by the class of the Ingress, and by what
+//! each controller is told to watch.
 
 use uturn_model::wording::some_of;
 use uturn_model::{ObjectRef, Text};
@@ -8,10 +9,10 @@ use super::candidate::{Candidate, Open};
 use super::products::{self, Ask};
 use crate::decode::objects::Objects;
 
-/// That no workload is known to serve an Ingress.
+/// The result that no workload is known to serve an Ingress.
 pub(super) struct NotServed<'c, 'o> {
     pub(super) why: Option<Open>,
-    /// Those that may.
+    /// The candidates that may serve the Ingress.
     pub(super) possible: Vec<&'c Candidate<'o>>,
 }
 
@@ -20,8 +21,8 @@ impl<'c, 'o> NotServed<'c, 'o> {
         Self { why: Some(Open::new(because, settle)), possible: Vec::new() }
     }
 
-    /// An Ingress without a class, of a cloud's controller or of none: those in the cluster that
-    /// take Ingresses without a class may serve it too.
+    /// Returns the result for an Ingress without a class, of a cloud's controller or of none:
+    /// controllers in the cluster that take Ingresses without a class may serve it too.
     pub(super) fn beside_the_cloud(
         all: &'c [Candidate<'o>],
         ask: &Ask<'_>,
@@ -31,7 +32,7 @@ impl<'c, 'o> NotServed<'c, 'o> {
     }
 }
 
-/// Those candidates whose arguments let them serve an Ingress.
+/// Returns the candidates whose arguments let them serve an Ingress.
 fn serving<'c, 'o: 'c>(
     all: impl Iterator<Item = &'c Candidate<'o>>,
     ask: &Ask<'_>,
@@ -43,7 +44,7 @@ fn serving<'c, 'o: 'c>(
     all.filter(serves).collect()
 }
 
-/// The workload whose pods serve an Ingress of a product.
+/// Returns the workload whose pods serve an Ingress of a product.
 pub(super) fn server<'c, 'o>(
     all: &'c [Candidate<'o>],
     product: &str,
@@ -51,7 +52,8 @@ pub(super) fn server<'c, 'o>(
     objects: &Objects,
 ) -> Result<&'c Candidate<'o>, NotServed<'c, 'o>> {
     let is_known = products::is_known(product);
-    // A class that only its users know names the controller which is told to serve it.
+    // If the controller of a class is not a known product, the candidate whose arguments name the
+    // class is meant.
     let is_meant = |candidate: &&Candidate<'_>| match is_known {
         true => candidate.product.name == product,
         false => Arguments::of(candidate, objects).name_class(ask),
@@ -65,7 +67,8 @@ pub(super) fn server<'c, 'o>(
                 "what its pods do with a request is not modelled",
                 "trace to the Service of that controller",
             );
-            // Without its object, a class may be that of any controller which takes every class.
+            // Without an IngressClass object, the class may belong to any controller that takes
+            // every class.
             if ask.class.is_none() {
                 not.possible = self::serving(all.iter(), ask, objects);
             }

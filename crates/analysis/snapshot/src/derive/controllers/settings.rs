@@ -1,4 +1,4 @@
-//! The ConfigMap that a controller has its settings from.
+//! Reads the ConfigMap that has the settings of a controller.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use crate::decode::objects::Objects;
 
 /// The settings of a controller.
 pub(super) enum Settings<'a> {
-    /// Its arguments name no ConfigMap: it has its defaults.
+    /// The controller's arguments name no ConfigMap, so its defaults apply.
     None,
-    /// What the ConfigMap says.
+    /// The data of the ConfigMap.
     Given(&'a Labels),
-    /// Its arguments name a ConfigMap that is not given.
+    /// The controller's arguments name a ConfigMap that is not given.
     Missing(NamespacedName),
 }
 
@@ -32,7 +32,7 @@ impl<'a> Settings<'a> {
         }
     }
 
-    /// The value of a key. Returns `None` where the defaults hold or nothing is known.
+    /// Returns the value of a key. Returns `None` if the default applies or nothing is known.
     pub(super) fn get(&self, key: &str) -> Option<&'a str> {
         match self {
             Self::Given(labels) => labels.get(key),
@@ -41,7 +41,7 @@ impl<'a> Settings<'a> {
     }
 }
 
-/// What settings for time-outs and tries say, of a ConfigMap with these keys.
+/// Applies the settings for time-outs and tries, of a ConfigMap with these keys, to the behaviour.
 pub(super) fn set_tries(behaviour: &mut ControllerBehaviour, settings: &Labels) {
     if let Some(value) = settings.get("proxy-connect-timeout") {
         behaviour.connect_timeout = seconds(value);
@@ -65,7 +65,7 @@ pub(super) fn set_tries(behaviour: &mut ControllerBehaviour, settings: &Labels) 
     }
 }
 
-/// `5`, `5s`, `1m`, `500ms`.
+/// Parses a time such as `5`, `5s`, `1m` or `500ms`.
 pub(super) fn seconds(text: &str) -> Option<Duration> {
     let text = text.trim();
     let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());

@@ -1,4 +1,5 @@
-//! Which listeners of a Gateway a route is attached to, and which of its hosts each serves.
+//! Determines the listeners of a Gateway to which a route is attached, and the hosts that each
+//! serves.
 
 use uturn_model::gateway::RouteListener;
 use uturn_model::{ObjectKind, Text};
@@ -7,8 +8,8 @@ use super::super::Assumptions;
 use crate::decode::gateway::{AllowedFrom, Gateway, GatewayListener};
 use crate::decode::gateway_route::{Parent, Route};
 
-/// The listeners that a route is attached to. Those that its controller has not accepted are left
-/// out.
+/// Returns the listeners to which a route is attached. References that its controller has not
+/// accepted are left out.
 pub(super) fn listeners(
     route: &Route,
     gateway: &Gateway,
@@ -61,7 +62,8 @@ pub(super) fn listeners(
     merged(all)
 }
 
-/// Not every controller serves these kinds, and some do only if they are told to.
+/// Assumes that the controller serves a route of this kind: not every controller does, and some do
+/// only if they are configured to.
 fn suppose_served(route: &Route, gateway: &Gateway, assumptions: &mut Assumptions) {
     assumptions.assume(
         format!("whether Gateway {} serves {} {}", gateway.name, route.kind, route.name),
@@ -71,7 +73,7 @@ fn suppose_served(route: &Route, gateway: &Gateway, assumptions: &mut Assumption
     );
 }
 
-/// A port may have several listeners, for different hosts.
+/// Merges the listeners of each port: a port may have several, for different hosts.
 fn merged(all: Vec<RouteListener>) -> Vec<RouteListener> {
     let mut merged: Vec<RouteListener> = Vec::new();
     for listener in all {
@@ -87,13 +89,14 @@ fn merged(all: Vec<RouteListener>) -> Vec<RouteListener> {
     merged
 }
 
-/// Whether a reference means a listener: all without a section or a port.
+/// Returns whether a reference means a listener. Without a section and a port, it means all
+/// listeners.
 fn is_meant(parent: &Parent, listener: &GatewayListener) -> bool {
     parent.section.as_ref().is_none_or(|section| *section == listener.name)
         && parent.port.is_none_or(|port| port == listener.port)
 }
 
-/// Whether a listener speaks what routes of a kind are for.
+/// Returns whether a listener's protocol is one for routes of this kind.
 fn speaks(kind: ObjectKind, listener: &GatewayListener) -> bool {
     let is = |word: &str| listener.protocol.eq_ignore_ascii_case(word);
     match kind {
@@ -105,12 +108,12 @@ fn speaks(kind: ObjectKind, listener: &GatewayListener) -> bool {
     }
 }
 
-/// Whether routes of a kind may attach to a listener.
+/// Returns whether routes of a kind may attach to a listener.
 fn takes(listener: &GatewayListener, kind: ObjectKind) -> bool {
     listener.kinds.is_empty() || listener.kinds.iter().any(|own| **own == *kind.as_str())
 }
 
-/// The hosts of a route that a listener serves: `None` is every host.
+/// Returns the hosts of a route that a listener serves; `None` is every host.
 fn hosts(own: &[Text], listener: Option<&str>) -> Vec<Option<Text>> {
     match (own, listener) {
         ([], None) => vec![None],
@@ -120,7 +123,8 @@ fn hosts(own: &[Text], listener: Option<&str>) -> Vec<Option<Text>> {
     }
 }
 
-/// The host that both mean: the narrower of two, of which one may begin with a star.
+/// Returns the narrower of two hosts that overlap, either of which may begin with a star. `None` if
+/// they do not overlap.
 fn both(one: &str, other: &str) -> Option<Text> {
     if one.eq_ignore_ascii_case(other) {
         return Some(one.into());

@@ -1,16 +1,17 @@
-//! Routes of connections that are attached to the same listener for the same name: one of them gets the
-//! connections.
+//! Decides between routes of connections that are attached to the same listener for the same name:
+//! only one of them gets the connections.
 
 use uturn_model::{NamespacedName, ObjectRef, Port, Text, Unknown};
 
 use super::super::unjudged::Gaps;
 use super::Attached;
 
-/// A place for one route: a Gateway, a port of it, and the name that clients ask for, if any.
+/// The key for which only one route can be served: a Gateway, one of its ports, and the name that
+/// clients ask for, if any.
 type RouteKey = (NamespacedName, Port, Option<Text>);
 
-/// Leaves each place to the oldest of its routes. Where that is not known, and they lead to different
-/// backends, the connections there are not judged.
+/// Assigns each key to the oldest of its routes. If the oldest is not known and the routes lead to
+/// different backends, connections with this key are not judged.
 pub(super) fn settle(attached: &mut Vec<Attached>, gaps: &mut Gaps) {
     for key in contested(attached) {
         let (gateway, port, _) = &key;
@@ -34,7 +35,8 @@ pub(super) fn settle(attached: &mut Vec<Attached>, gaps: &mut Gaps) {
                         "give them with their metadata.creationTimestamp".into(),
                     );
                 }
-                // Whichever it is, the connections are not known to be another's.
+                // The first route stays as a placeholder, so that the connections are not taken for
+                // another route's.
                 own[0].doubt = Some(because.into());
                 own.split_off(1)
             }
@@ -49,7 +51,7 @@ pub(super) fn settle(attached: &mut Vec<Attached>, gaps: &mut Gaps) {
     attached.retain(|known| !known.listeners.is_empty());
 }
 
-/// The places that several routes have.
+/// Returns the keys that several routes have.
 fn contested(attached: &[Attached]) -> Vec<RouteKey> {
     let mut all: Vec<RouteKey> = attached.iter().flat_map(route_keys).collect();
     all.sort();
@@ -59,7 +61,7 @@ fn contested(attached: &[Attached]) -> Vec<RouteKey> {
     contested
 }
 
-/// The places of a route of connections.
+/// Iterates over the keys of a route of connections.
 fn route_keys(attached: &Attached) -> impl Iterator<Item = RouteKey> {
     let listeners = match attached.route.kind.is_route_of_connections() {
         true => attached.listeners.as_slice(),
@@ -71,7 +73,7 @@ fn route_keys(attached: &Attached) -> impl Iterator<Item = RouteKey> {
     })
 }
 
-/// The oldest is first; of several, the first by name.
+/// Orders routes from the oldest to the newest, and routes of the same age by name.
 fn age(attached: &Attached) -> (Option<&Text>, &NamespacedName) {
     (attached.route.created.as_ref(), &attached.route.name)
 }

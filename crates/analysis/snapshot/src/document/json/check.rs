@@ -1,4 +1,4 @@
-//! The first pass: whether a text is JSON, and if it is not, why and where.
+//! The first pass: checks whether a text is JSON, and finds the reason and place if it is not.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -7,38 +7,40 @@ use super::explain::{self, Failure, Repeated, What};
 use super::scan::{plain, spaces, unescaped, wide};
 use crate::document::{DEPTH, ITEMS, KEYS, Trouble, repeated};
 
-/// After how many repeated keys no more are looked for: a source is given up then.
+/// The number of repeated keys after which no more are sought: the source is given up then.
 const REPEATED: usize = 50_000;
 
-/// What the first pass found.
+/// The result of the first pass.
 pub(crate) struct Checked {
-    /// Up to where all is well: values that end before it may be read.
+    /// The end of the valid part: values that end before it may be read.
     pub(crate) until: usize,
-    /// Keys that repeat, by place, and then what ended the reading.
+    /// Repeated keys, by place, followed by the failure that ended the pass.
     pub(crate) troubles: Vec<Trouble>,
-    /// How to get past mappings and lists.
+    /// Shortcuts past mappings and lists.
     pub(super) jumps: Rc<Vec<Jump>>,
 }
 
-/// A mapping or list that is long and not deep within others, so that the second pass may
-/// want to get past it at once. They are in the order in which they begin.
+/// A shortcut past a mapping or list that is long and not deeply nested, which the second pass may
+/// skip at once. Jumps are in the order in which their values begin.
 #[derive(Debug, PartialEq)]
 pub(super) struct Jump {
     pub(super) start: u32,
     pub(super) end: u32,
-    /// The number of the first that begins after this one has ended.
+    /// The index of the first jump that begins after the end of this one.
     pub(super) next: u32,
-    /// Of the end; see [`super::tree::Cursor`].
+    /// Line position at the end of the value; see [`super::tree::Cursor`].
     pub(super) line: u32,
     pub(super) line_start: u32,
     pub(super) wide: u32,
 }
 
-/// What is shorter is passed over by bytes, and what is deeper within another.
+/// Shorter values, and values that are nested deeper, have no [`Jump`] and are skipped byte by
+/// byte.
 const LONG: usize = 64;
 const SHALLOW: usize = 12;
 
-/// Checks the values of a text whose first line is number `line`; several may stand in a row.
+/// Checks the values of a text whose first line has number `line`. Several values may follow one
+/// another.
 pub(crate) fn check(text: &str, line: u32) -> Checked {
     let bytes = text.as_bytes();
     let mut checker = Checker {
@@ -69,20 +71,20 @@ pub(crate) fn check(text: &str, line: u32) -> Checked {
     Checked { until, troubles, jumps: Rc::new(checker.jumps) }
 }
 
-/// The reading has ended; why, is in [`Checker::failure`].
+/// A marker that the pass has failed; [`Checker::failure`] has the reason.
 struct Failed;
 
 struct Checker<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
-    /// Of the line being read: its number, where it begins, and how many of its bytes begin
-    /// no character.
+    /// The current line: its number, its beginning, and the number of its bytes that do not begin a
+    /// character.
     line: u32,
     line_start: usize,
     wide: usize,
     jumps: Vec<Jump>,
-    /// Keys of the mappings that are open, innermost last: from quote to quote.
+    /// The keys of all open mappings, innermost last: the places of the quotes.
     keys: Vec<(usize, usize)>,
     repeated: Vec<Repeated>,
     failure: Option<Failure>,
@@ -116,7 +118,8 @@ impl Checker<'_> {
         self.fail(self.at, What::Expected(what), None)
     }
 
-    /// As [`Self::expected`], and where the file ends, says what was left open.
+    /// Fails like [`Self::expected`]; at the end of the file, the failure also names the bracket or
+    /// quote that was left open.
     fn unclosed(&mut self, what: &'static str, open: char, opened: usize) -> Failed {
         let open = (self.at == self.bytes.len()).then_some((open, opened));
         self.fail(self.at, What::Expected(what), open)
@@ -135,7 +138,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Reads a mapping or a list, and remembers how to get past it.
+    /// Reads a mapping or a list, and records a jump past it.
     #[inline]
     fn nested(
         &mut self,
@@ -201,7 +204,7 @@ impl Checker<'_> {
         if self.at == start { Err(self.expected("a digit")) } else { Ok(()) }
     }
 
-    /// Whether there are escapes in it.
+    /// Reads a text. Returns whether there are escapes in the text.
     #[inline]
     fn string(&mut self) -> Result<bool, Failed> {
         let opened = self.at;
@@ -283,7 +286,8 @@ impl Checker<'_> {
             return Ok(());
         }
         let first = self.keys.len();
-        // JSON of Kubernetes is usually sorted: each key after the one before.
+        // Keys of Kubernetes' JSON are usually sorted, so it suffices to compare each key with the
+        // one before.
         let (mut sorted, mut before) = (true, (0, &b""[..]));
         loop {
             self.skip_blank();
@@ -337,7 +341,7 @@ impl Checker<'_> {
     }
 }
 
-/// The first eight bytes of a key of this length, as a number that sorts as they do.
+/// Returns the first eight bytes of a key of this length as a number that sorts in the same order.
 #[inline]
 fn beginning(bytes: &[u8], length: usize) -> u64 {
     let Some(eight) = bytes.first_chunk() else { return 0 };

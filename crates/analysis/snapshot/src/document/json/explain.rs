@@ -4,18 +4,18 @@
 use super::scan::unescaped;
 use crate::document::{DEPTH, Trouble, shorten};
 
-/// A key that is there twice, from quote to quote, and where it was first.
+/// A repeated key, from quote to quote, and the offset of its first occurrence.
 pub(super) struct Repeated {
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) first: usize,
 }
 
-/// Why the reading has ended.
+/// The reason why reading ended.
 pub(super) struct Failure {
     pub(super) at: usize,
     pub(super) what: What,
-    /// What was left open, and where it was opened.
+    /// The bracket or quote that was left open, and its offset.
     pub(super) open: Option<(char, usize)>,
 }
 
@@ -25,8 +25,8 @@ pub(super) enum What {
     Endless(&'static str, usize),
 }
 
-/// The faults of a text whose first line is number `line`: repeated keys in order, then the error
-/// that ended reading.
+/// Returns the faults of a text whose first line has number `line`: repeated keys in order, then
+/// the error that ended reading.
 pub(super) fn troubles(
     text: &str,
     line: u32,
@@ -70,7 +70,7 @@ fn explain(text: &str, failure: &Failure, places: &Places) -> Trouble {
     ))
 }
 
-/// Lines and columns of a few places in a text, found in one go.
+/// The lines and columns of a few offsets in a text, found in one scan.
 struct Places(Vec<(usize, (u32, u32))>);
 
 impl Places {

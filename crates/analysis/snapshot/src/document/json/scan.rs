@@ -1,17 +1,17 @@
-//! Byte-level helpers of both passes: blanks, and quoted texts.
+//! Byte-level helpers of both passes for blanks and quoted texts.
 
 use std::borrow::Cow;
 
 const ONES: u64 = u64::MAX / 0xff;
 const HIGHS: u64 = ONES * 0x80;
 
-/// Marks the bytes that are zero; above the lowest of them, others too.
+/// Marks the bytes that are zero. Above the lowest of them, other bytes may be marked too.
 const fn zeros(word: u64) -> u64 {
     word.wrapping_sub(ONES) & !word & HIGHS
 }
 
-/// How many bytes a text goes on before a quote, a backslash or a control; and whether there
-/// may be others than ASCII among them.
+/// Returns the number of bytes before the next quote, backslash or control character, and whether
+/// there may be bytes that are not ASCII among them.
 #[inline]
 pub(super) fn plain(bytes: &[u8]) -> (usize, bool) {
     let (mut length, mut all) = (0, 0);
@@ -33,7 +33,7 @@ pub(super) fn plain(bytes: &[u8]) -> (usize, bool) {
     (length, all & HIGHS != 0 || !rest.is_ascii())
 }
 
-/// How many spaces stand at the beginning.
+/// Returns the number of spaces at the beginning.
 #[inline]
 pub(super) fn spaces(bytes: &[u8]) -> usize {
     let (mut length, mut rest) = (0, bytes);
@@ -48,7 +48,7 @@ pub(super) fn spaces(bytes: &[u8]) -> usize {
     length + rest.iter().take_while(|byte| **byte == b' ').count()
 }
 
-/// How many bytes begin no character.
+/// Returns the number of bytes that do not begin a character.
 pub(super) fn wide(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte & 0xc0 == 0x80).count()
 }
@@ -71,7 +71,7 @@ pub(super) fn unescaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(built)
 }
 
-/// The character that an escape at the beginning means, and how long it is.
+/// Returns the character that the escape at the beginning means, and the length of the escape.
 fn escape(text: &str) -> (char, usize) {
     let escaped = match text.as_bytes().get(1) {
         Some(b'b') => '\u{8}',
@@ -86,7 +86,7 @@ fn escape(text: &str) -> (char, usize) {
     (escaped, 2)
 }
 
-/// `\u` and four digits, or twice that for a surrogate pair; half a pair is replaced.
+/// Decodes `\u` and four digits, or twice that for a surrogate pair. Half a pair is replaced.
 fn unicode(text: &str) -> (char, usize) {
     let number = |text: &str| u32::from_str_radix(text.get(2..6)?, 16).ok();
     let first = number(text).unwrap_or(0xd800);

@@ -20,7 +20,7 @@ fn as_serde(node: &Node<'_>) -> serde_json::Value {
     match &node.value {
         Value::Null => serde_json::Value::Null,
         Value::Bool(word) => (word == "true").into(),
-        // serde_json's own way back from text is not exact.
+        // serde_json does not parse numbers exactly.
         Value::Number(text) => match text.parse::<i64>() {
             Ok(whole) => whole.into(),
             Err(_) => text.parse::<f64>().unwrap().into(),
@@ -70,7 +70,7 @@ fn json(
     })
 }
 
-/// Keys of objects: wanted, open and unwanted ones, and any.
+/// Generates keys of objects: wanted, open and unwanted ones, and any others.
 fn field() -> impl Strategy<Value = String> + Clone {
     const KNOWN: [&str; 9] =
         ["apiVersion", "kind", "items", "spec", "name", "labels", "data", "uid", "env"];
@@ -83,7 +83,7 @@ fn written(value: &serde_json::Value, pretty: bool) -> String {
     text.unwrap()
 }
 
-/// What is to be left of a whole tree.
+/// Returns the part of a whole tree that is kept.
 fn pruned<'a>(node: &Node<'a>, is_object: bool) -> Node<'a> {
     let ours = |node: &Node<'_>| {
         node.get("apiVersion").and_then(Node::as_str).is_some_and(crate::document::is_ours)
@@ -112,7 +112,7 @@ fn pruned<'a>(node: &Node<'a>, is_object: bool) -> Node<'a> {
     Node { value, ..*node }
 }
 
-/// The same with the items of Lists in memory.
+/// Returns the tree with the items of Lists in memory.
 fn unrolled<'a>(node: &Node<'a>) -> Node<'a> {
     let value = match &node.value {
         Value::Map(entries) => {
@@ -139,7 +139,7 @@ proptest! {
     fn what_serde_json_refuses_is_refused(text in "[-{}\\[\\]:,\" \n0-9.eE+a\\\\untrlfs]{0,24}") {
         let strict: Result<Vec<serde_json::Value>, _> =
             serde_json::Deserializer::from_str(&text).into_iter().collect();
-        // Ours also refuses repeated keys, which serde_json lets win.
+        // This parser also refuses repeated keys, of which serde_json uses the last.
         if all(&text, Keep::All).is_ok() {
             let halves = strict.is_err() && text.contains("\\u");
             prop_assert!(strict.is_ok() || halves || text.contains(['e', 'E']), "{:?}", strict);

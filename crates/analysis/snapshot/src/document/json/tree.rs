@@ -1,4 +1,4 @@
-//! The second pass: nodes of what is wanted. The text is known to be JSON.
+//! The second pass: builds nodes of the wanted values. The text is known to be JSON.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -8,8 +8,7 @@ use super::check::{Checked, Jump};
 use super::scan::{plain, spaces, unescaped, wide};
 use crate::document::{Entry, Keep, Node, Value, is_ours, wanted, with_last_of_repeated};
 
-/// Reads the values of a text whose first line is number `line`, as far as it was found
-/// right.
+/// Reads the values of a text whose first line has number `line`, up to the end of the valid part.
 pub(crate) fn read<'a>(
     text: &'a str,
     line: u32,
@@ -30,7 +29,7 @@ pub(crate) fn read<'a>(
     }
 }
 
-/// The items of a List, each of which is read only when it is wanted, and then let go.
+/// The items of a List. Each item is read only when it is visited, and then dropped.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Items<'a> {
     text: &'a str,
@@ -61,22 +60,22 @@ impl<'a> Items<'a> {
     }
 }
 
-/// Where a reader is.
+/// The position of a reader.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cursor {
     at: usize,
     line: u32,
     line_start: usize,
-    /// Bytes of this line that begin no character.
+    /// The number of bytes of this line that do not begin a character.
     wide: usize,
-    /// Which of the jumps is the next.
+    /// The index of the next jump.
     jump: usize,
 }
 
-/// What of a mapping is kept.
+/// The part of a mapping that is kept.
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
-    /// As [`Self::Wanted`], of an object: if it is a List, its items are left for later.
+    /// Like [`Self::Wanted`], for an object: if it is a List, its items are read later.
     Object,
     Wanted,
     All,
@@ -87,10 +86,10 @@ struct Reader<'a> {
     bytes: &'a [u8],
     jumps: Rc<Vec<Jump>>,
     cursor: Cursor,
-    /// Whether no mapping has a key twice.
+    /// Whether no mapping repeats a key.
     distinct: bool,
-    /// Entries and items of what is still open, innermost last: each mapping and list is
-    /// allocated once, when its size is known.
+    /// The entries and items of all open mappings and lists, innermost last: each mapping and list
+    /// is allocated once, when its size is known.
     entries: Vec<Entry<'a>>,
     items: Vec<Node<'a>>,
 }
@@ -101,8 +100,8 @@ impl<'a> Reader<'a> {
         Self { text, bytes, jumps, cursor, distinct, entries, items }
     }
 
-    /// A document, or an item of a List. All fields of uturn's own documents are kept, so that
-    /// unknown ones are reported.
+    /// Reads a document, or an item of a List. All fields of uturn's own documents are kept, so
+    /// that unknown ones are reported.
     fn document(&mut self, keep: Keep, ours: bool) -> Node<'a> {
         let start = self.cursor;
         let node = match keep {
@@ -158,7 +157,7 @@ impl<'a> Reader<'a> {
         Node { line, column, value }
     }
 
-    /// A number or a word.
+    /// Reads a number or a word.
     fn scalar(&mut self) -> Value<'a> {
         let start = self.cursor.at;
         self.skip_scalar();
@@ -185,7 +184,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether there were escapes in it.
+    /// Skips a text. Returns whether there were escapes in the text.
     #[inline]
     fn skip_string(&mut self) -> bool {
         let mut escapes = false;
@@ -205,7 +204,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes over a value.
+    /// Skips a value.
     fn skip(&mut self) {
         match self.peek() {
             Some(b'"') => drop(self.skip_string()),
@@ -214,13 +213,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The jump past the mapping or list that begins here.
+    /// Returns the jump past the mapping or list that begins here.
     #[inline]
     fn jump(&self) -> Option<&Jump> {
         self.jumps.get(self.cursor.jump).filter(|jump| jump.start as usize == self.cursor.at)
     }
 
-    /// Goes into a mapping or list.
+    /// Enters a mapping or list.
     #[inline]
     fn enter(&mut self) {
         self.cursor.jump += usize::from(self.jump().is_some());

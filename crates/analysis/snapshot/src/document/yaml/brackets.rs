@@ -1,4 +1,4 @@
-//! Lists and mappings in brackets.
+//! Parses lists and mappings in brackets.
 
 use super::parse::{Event, Parser};
 use super::text::Mark;
@@ -6,7 +6,7 @@ use super::token::{Token, TokenKind, trouble};
 use crate::document::Trouble;
 
 impl Parser<'_, '_> {
-    /// The items of a list in brackets.
+    /// Parses the items of a list in brackets.
     pub(super) fn flow_items(&mut self) -> Result<(), Trouble> {
         const ENDS: [TokenKind<'_>; 2] = [TokenKind::Comma, TokenKind::FlowSeqEnd];
         let opened = self.scanner.next()?.start;
@@ -22,7 +22,7 @@ impl Parser<'_, '_> {
                     self.scanner.next()?;
                     return self.emit(Event::SeqEnd, None, start, end);
                 }
-                // `[a: b]` is a list of a mapping.
+                // `[a: b]` is a list with a mapping.
                 TokenKind::Key => {
                     self.scanner.next()?;
                     self.emit(Event::Map { flow: true }, None, start, end)?;
@@ -46,7 +46,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// The entries of a mapping in brackets.
+    /// Parses the entries of a mapping in brackets.
     pub(super) fn flow_entries(&mut self) -> Result<(), Trouble> {
         const ENDS: [TokenKind<'_>; 2] = [TokenKind::Comma, TokenKind::FlowMapEnd];
         let opened = self.scanner.next()?.start;
@@ -109,8 +109,8 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// Reports what is expected within brackets or, at the end of the document, which brackets
-    /// are open.
+    /// Returns the fault that states what is expected within brackets or, at the end of the
+    /// document, which brackets are open.
     fn unclosed(&mut self, expected: &str, close: char, opened: Mark) -> Trouble {
         let token = match self.scanner.peek() {
             Ok(token) => token,

@@ -1,11 +1,11 @@
-//! Anchors and tags before values, and aliases.
+//! Scans anchors and tags before values, and aliases.
 
 use super::scan::Scanner;
 use super::token::{Tag, TokenKind, trouble};
 use crate::document::Trouble;
 
 impl<'a> Scanner<'a> {
-    /// `&name` or `*name`
+    /// Scans `&name` or `*name`.
     pub(super) fn named(&mut self, kind: fn(&'a str) -> TokenKind<'a>) -> Result<(), Trouble> {
         self.add_candidate()?;
         self.may_be_key = false;
@@ -30,7 +30,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// `!!str`, `!other`, `!<tag:yaml.org,2002:str>`
+    /// Scans a tag: `!!str`, `!other`, or `!<tag:yaml.org,2002:str>`.
     pub(super) fn tag(&mut self) -> Result<Tag<'a>, Trouble> {
         const CORE: &str = "tag:yaml.org,2002:";
         let start = self.text.mark;
@@ -72,7 +72,7 @@ impl<'a> Scanner<'a> {
         Ok(tag)
     }
 
-    /// Whether two digits stand after each `%`.
+    /// Skips a URI. Returns whether each `%` is followed by two hex digits.
     fn skip_uri(&mut self) -> bool {
         let others = b";/?:@&=+$,.!~*'()[]%_-";
         while self.text.peek().is_ascii_alphanumeric() || others.contains(&self.text.peek()) {

@@ -1,4 +1,4 @@
-//! The second half of reading YAML: tokens become events.
+//! Parses YAML: turns the tokens of `super::scan` into events.
 
 use std::borrow::Cow;
 
@@ -16,9 +16,9 @@ pub(crate) enum Event<'a> {
         style: Style,
         tag: Tagged<'a>,
     },
-    /// Stands for what has this anchor.
+    /// A reference to the value with this anchor.
     Alias(&'a str),
-    /// In brackets or not.
+    /// The beginning of a list, in brackets (`flow`) or not.
     Seq {
         flow: bool,
     },
@@ -29,7 +29,7 @@ pub(crate) enum Event<'a> {
     MapEnd,
 }
 
-/// An event with its anchor and its place.
+/// An event with its anchor and its position.
 #[derive(Clone, Debug)]
 pub(crate) struct Placed<'a> {
     pub(crate) event: Event<'a>,
@@ -40,8 +40,8 @@ pub(crate) struct Placed<'a> {
 
 type Each<'e, 'a> = &'e mut dyn FnMut(Placed<'a>) -> Result<(), Trouble>;
 
-/// Reads the one document of a text whose first line is number `line`. Returns the place of
-/// anything after its end.
+/// Parses the single document of a text whose first line has number `line`. Returns the position of
+/// content after its end.
 pub(crate) fn parse<'a>(
     text: &'a str,
     line: u32,
@@ -57,7 +57,7 @@ pub(crate) fn parse<'a>(
     if first.kind != TokenKind::End {
         parser.node(true, false)?;
     }
-    // Only checks whether anything follows.
+    // This only checks whether anything follows.
     if parser.scanner.peek()?.kind == TokenKind::DocumentEnd {
         parser.scanner.next()?;
         return Ok(match parser.scanner.peek() {
@@ -70,7 +70,7 @@ pub(crate) fn parse<'a>(
     Ok((rest.kind != TokenKind::End).then_some(rest.start))
 }
 
-/// Passes a line of `---`, on which nothing but a comment may stand.
+/// Skips a line of `---`, which may have no other content than a comment.
 fn after_separator(text: &str, line: u32) -> Result<Text<'_>, Trouble> {
     let Some(rest) = text.strip_prefix("---") else { return Ok(Text::new(text, 0, line)) };
     let (first, after) = rest.split_once('\n').unwrap_or((rest, ""));
@@ -87,7 +87,7 @@ fn after_separator(text: &str, line: u32) -> Result<Text<'_>, Trouble> {
 fn check_characters(text: &Text<'_>) -> Result<(), Trouble> {
     let mut text = text.clone();
     let rest = &text.all[text.mark.at..];
-    // Few texts have any byte that needs a second look.
+    // Few texts have a byte that needs a closer look.
     let suspect = |byte: u8| {
         byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r') || matches!(byte, 0x7f | 0xc2 | 0xef)
     };
@@ -119,9 +119,9 @@ pub(super) struct Parser<'e, 'a> {
     each: Each<'e, 'a>,
 }
 
-/// A collection that has begun.
+/// A collection that was begun.
 enum Opened {
-    /// A list at the column of its key.
+    /// A list whose dashes are at the column of its key.
     LevelItems,
     FlowItems,
     FlowEntries,
@@ -129,7 +129,7 @@ enum Opened {
     Entries,
 }
 
-/// Anchor and tag before a value.
+/// The anchor and tag before a value.
 struct Before<'a> {
     anchor: Option<&'a str>,
     tag: Tagged<'a>,
@@ -153,16 +153,17 @@ impl<'a> Parser<'_, 'a> {
         (self.each)(Placed { event, anchor, start, end })
     }
 
-    /// A value of which nothing is written.
+    /// Emits the value that is left out at this place.
     pub(super) fn nothing(&mut self, at: Mark) -> Result<(), Trouble> {
         let event = Event::Scalar { text: "".into(), style: Style::Plain, tag: Tagged::Not };
         self.emit(event, None, at, at)
     }
 
-    /// A value. `block`: it may be a block; `level`: a list at the column of its key is one.
+    /// Parses a value. `block`: the value may be a block. `level`: dashes at the column of its key
+    /// begin a list.
     ///
-    /// This function and its callees call each other once a level, so it keeps no token and no
-    /// event in its frame.
+    /// This function and its callees call each other once for each level, so it keeps no token and
+    /// no event in its frame.
     pub(super) fn node(&mut self, block: bool, level: bool) -> Result<(), Trouble> {
         let Some(opened) = self.open(block, level)? else { return Ok(()) };
         self.depth += 1;
@@ -177,7 +178,8 @@ impl<'a> Parser<'_, 'a> {
         Ok(())
     }
 
-    /// Reads a scalar or an alias, or the beginning of a collection and which one it is.
+    /// Parses a scalar or an alias, or the beginning of a collection. Returns the kind of the
+    /// collection.
     fn open(&mut self, block: bool, level: bool) -> Result<Option<Opened>, Trouble> {
         let first = self.scanner.peek()?.clone();
         if let TokenKind::Alias(name) = first.kind {
@@ -233,7 +235,7 @@ impl<'a> Parser<'_, 'a> {
         Ok(before)
     }
 
-    /// The items of a list, indented.
+    /// Parses the items of a list that is indented.
     fn items(&mut self) -> Result<(), Trouble> {
         self.scanner.next()?;
         loop {
@@ -255,7 +257,7 @@ impl<'a> Parser<'_, 'a> {
         }
     }
 
-    /// The items of a list that is not indented against its key.
+    /// Parses the items of a list that is not indented from its key.
     fn level_items(&mut self) -> Result<(), Trouble> {
         while self.is_next(&[TokenKind::Item])? {
             let end = self.scanner.next()?.end;
@@ -273,7 +275,7 @@ impl<'a> Parser<'_, 'a> {
         self.emit(Event::SeqEnd, None, start, start)
     }
 
-    /// The entries of a mapping.
+    /// Parses the entries of a mapping.
     fn entries(&mut self) -> Result<(), Trouble> {
         const ENDS: [TokenKind<'_>; 3] = [TokenKind::Key, TokenKind::Value, TokenKind::BlockEnd];
         self.scanner.next()?;

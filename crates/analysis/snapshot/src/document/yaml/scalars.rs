@@ -1,4 +1,4 @@
-//! Scalars: plain, in quotes, and blocks of lines.
+//! Scans scalars: plain ones, quoted ones, and blocks of lines.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use super::token::{column, tab, trouble};
 use crate::document::Trouble;
 
 impl<'a> Scanner<'a> {
-    /// A text without quotes, and where it ends.
+    /// Scans a text without quotes. Returns the text and the position of its end.
     pub(super) fn plain(&mut self) -> Result<(Cow<'a, str>, Mark), Trouble> {
         let mut built = String::new();
         let (mut from, mut end) = (self.text.mark.at, self.text.mark);
@@ -43,7 +43,7 @@ impl<'a> Scanner<'a> {
         Ok((text, end))
     }
 
-    /// Passes what of a plain text has no blanks.
+    /// Skips the part of a plain text up to the next blank.
     fn plain_run(&mut self) {
         let flow = self.is_flow();
         while !self.text.is_gap(0) {
@@ -55,9 +55,9 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Passes blanks and line breaks within a text. Gives what they read as where there is a
-    /// line break; else they read as they are. `escaped`: a backslash has hidden the first.
-    /// `indent`: before this column no tab may stand.
+    /// Skips blanks and line breaks within a text. Returns the text as which they read if there is
+    /// a line break; without one, they read as they are written. `escaped`: a backslash hides the
+    /// first line break. `indent`: the column before which no tab may be.
     fn gap(&mut self, escaped: bool, indent: Option<isize>) -> Result<Option<String>, Trouble> {
         let mut first = escaped.then_some("");
         let mut more = String::new();
@@ -85,7 +85,7 @@ impl<'a> Scanner<'a> {
         }))
     }
 
-    /// A text in quotes.
+    /// Scans a text in quotes.
     pub(super) fn quoted(&mut self, quote: u8) -> Result<Cow<'a, str>, Trouble> {
         let start = self.text.mark;
         self.text.skip();
@@ -142,7 +142,7 @@ impl<'a> Scanner<'a> {
         Ok(if built.is_empty() { last.into() } else { (built + last).into() })
     }
 
-    /// The character that a backslash and what follows it mean.
+    /// Scans an escape. Returns the character that it means.
     fn escape(&mut self) -> Result<char, Trouble> {
         let start = self.text.mark;
         let simple = match self.text.ahead(1) {
@@ -189,7 +189,8 @@ impl<'a> Scanner<'a> {
         Ok(found)
     }
 
-    /// A block of lines after `|` or `>`, and where its first line of content begins.
+    /// Scans a block of lines after `|` or `>`. Returns the text and the position where its first
+    /// line begins.
     pub(super) fn block(&mut self, literal: bool) -> Result<(Cow<'a, str>, Mark), Trouble> {
         self.text.skip();
         let (keep, further) = self.header()?;
@@ -216,7 +217,7 @@ impl<'a> Scanner<'a> {
             let from = self.text.mark.at;
             self.text.skip_to_break();
             built.push_str(self.text.since(from));
-            // The last line of a file may lack its end.
+            // The last line of a file may lack its line break.
             last_break = if self.text.is_end() { "\n" } else { self.text.skip_break() };
             breaks = self.empty_lines(&mut indent)?;
         }
@@ -229,8 +230,8 @@ impl<'a> Scanner<'a> {
         Ok((built.into(), mark))
     }
 
-    /// What stands after `|` or `>` on its line: which breaks at the end are kept, and how far
-    /// the lines are indented.
+    /// Scans the rest of the line after `|` or `>`. Returns which line breaks at the end are kept,
+    /// and how far the lines are indented.
     fn header(&mut self) -> Result<(Keep, Option<isize>), Trouble> {
         let (mut keep, mut further) = (None, None);
         for _ in 0..2 {
@@ -256,8 +257,8 @@ impl<'a> Scanner<'a> {
         Ok((keep.unwrap_or(Keep::One), further))
     }
 
-    /// Passes empty lines and the indentation of the next. An indentation of zero is not known
-    /// yet: the first line that is not empty decides it.
+    /// Skips empty lines and the indentation of the next line. Returns the line breaks. An
+    /// indentation of zero is not known yet: the first line that is not empty decides it.
     fn empty_lines(&mut self, indent: &mut isize) -> Result<String, Trouble> {
         let (mut breaks, mut most) = (String::new(), 0);
         let mut is_new_line = self.text.mark.column == 0;
@@ -271,7 +272,7 @@ impl<'a> Scanner<'a> {
                 return Err(tab(self.text.mark));
             }
             if !self.text.is_break() {
-                // The last line of a file may lack its end.
+                // The last line of a file may lack its line break.
                 if self.text.is_end() && is_new_line && self.text.mark.column > 0 {
                     breaks.push('\n');
                 }
@@ -287,7 +288,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Which line breaks at the end of a block are part of its text.
+/// The line breaks at the end of a block that are part of its text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Keep {
     Nothing,

@@ -1,4 +1,4 @@
-//! The first half of reading YAML: characters become tokens.
+//! Scans YAML: turns characters into tokens. The parser of `super::parse` reads the tokens.
 //!
 //! Tokens and block indentation follow YAML 1.1 and kubectl's parser, which is more lenient than
 //! YAML 1.2: text in brackets or quotes may continue at any column.
@@ -9,29 +9,29 @@ use super::text::{Mark, Text};
 use super::token::{Style, Token, TokenKind, column, tab, too_deep, trouble};
 use crate::document::{DEPTH, Trouble};
 
-/// A token that will have been a key, if a colon follows it.
+/// A token that turns out to be a key if a colon follows it.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     number: usize,
     mark: Mark,
-    /// Only a key is allowed there.
+    /// Whether only a key is allowed at this place.
     required: bool,
 }
 
-/// How far a colon may be from where its key began, unless `?` announced the key.
+/// The maximum distance of a colon from the beginning of its key, unless `?` announced the key.
 const KEY: usize = 1024;
 
 pub(super) struct Scanner<'a> {
     pub(super) text: Text<'a>,
     tokens: VecDeque<Token<'a>>,
-    /// How many tokens were taken.
+    /// The number of tokens that were taken.
     taken: usize,
-    /// The column of the innermost block; -1 outside all of them.
+    /// The column of the innermost block; -1 outside of all blocks.
     pub(super) indent: isize,
     indents: Vec<isize>,
-    /// One for each open bracket, and one for outside.
+    /// The candidates: one for each open bracket, and one for the text outside of brackets.
     candidates: Vec<Option<Candidate>>,
-    /// Whether a key without `?` may begin here.
+    /// Whether a key without `?` may begin at this place.
     pub(super) may_be_key: bool,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The next token, which is left there.
+    /// Returns the next token without taking it.
     pub(super) fn peek(&mut self) -> Result<&Token<'a>, Trouble> {
         self.fill()?;
         Ok(&self.tokens[0])
@@ -61,12 +61,12 @@ impl<'a> Scanner<'a> {
         Ok(self.tokens.pop_front().expect("filled"))
     }
 
-    /// Whether brackets are open.
+    /// Returns whether brackets are open.
     pub(super) fn is_flow(&self) -> bool {
         self.candidates.len() > 1
     }
 
-    /// Reads on until it is clear what the next token is: a token may turn out to be a key.
+    /// Reads until it is clear what the next token is: a token may turn out to be a key.
     fn fill(&mut self) -> Result<(), Trouble> {
         loop {
             if !self.tokens.is_empty() {
@@ -81,7 +81,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Whether a candidate may still become a key.
+    /// Returns whether a candidate may still become a key.
     fn is_valid(&mut self, at: usize) -> Result<bool, Trouble> {
         let Some(Some(key)) = self.candidates.get(at).copied() else { return Ok(false) };
         let here = self.text.mark;
@@ -104,7 +104,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// What begins here may become a key.
+    /// Makes the token that begins here a candidate for a key.
     pub(super) fn add_candidate(&mut self) -> Result<(), Trouble> {
         if !self.may_be_key {
             return Ok(());
@@ -119,7 +119,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// What was a candidate is none.
+    /// Removes the current candidate. Fails if only a key was allowed there.
     fn drop_candidate(&mut self) -> Result<(), Trouble> {
         match self.candidates.last_mut().and_then(Option::take) {
             Some(key) if key.required => Err(self.no_colon(&key)),
@@ -127,7 +127,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Begins a block where this column is further in; its token comes before number `before`.
+    /// Begins a block if `mark` is indented further than the current block. The block's token is
+    /// inserted before token number `before`.
     fn indent_to(&mut self, mark: Mark, before: Option<usize>, kind: TokenKind<'a>) {
         if self.is_flow() || self.indent >= column(mark) {
             return;
@@ -141,7 +142,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Ends the blocks that are further in than this column.
+    /// Ends the blocks that are indented further than this column.
     fn outdent_to(&mut self, column: isize) {
         if self.is_flow() {
             return;
@@ -152,12 +153,12 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Adds a token from there to here.
+    /// Adds a token that extends from `start` to the current place.
     pub(super) fn add(&mut self, kind: TokenKind<'a>, start: Mark) {
         self.tokens.push_back(Token { kind, start, end: self.text.mark });
     }
 
-    /// Adds a token of some characters.
+    /// Adds a token of this many characters.
     fn add_mark(&mut self, kind: TokenKind<'a>, characters: usize) {
         let start = self.text.mark;
         (0..characters).for_each(|_| self.text.skip());
@@ -230,7 +231,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Passes blanks, comments and line breaks. A tab is a blank only where it cannot be
+    /// Skips blanks, comments and line breaks. A tab is a blank only where it cannot be
     /// indentation.
     fn skip_to_token(&mut self) {
         loop {
@@ -284,7 +285,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// `-`
+    /// Reads `-`, which begins an item of a list.
     fn item(&mut self) -> Result<(), Trouble> {
         let mark = self.text.mark;
         if !self.is_flow() {
@@ -301,7 +302,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// `?`
+    /// Reads `?`, which announces a key.
     fn key(&mut self) -> Result<(), Trouble> {
         let mark = self.text.mark;
         if !self.is_flow() {
@@ -316,7 +317,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// `:`
+    /// Reads `:`, which ends a key.
     fn value(&mut self) -> Result<(), Trouble> {
         let mark = self.text.mark;
         let innermost = self.candidates.len() - 1;

@@ -1,13 +1,13 @@
-//! A text with the place that a scanner has reached in it.
+//! A text with the position that a scanner has reached in it.
 
-/// A place in a text.
+/// A position in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
-    /// In bytes.
+    /// The offset, in bytes.
     pub(crate) at: usize,
-    /// From the number that the first line has.
+    /// The line, counted from the number of the first line.
     pub(crate) line: u32,
-    /// In characters, from 0.
+    /// The column, in characters, from 0.
     pub(crate) column: usize,
 }
 
@@ -23,7 +23,7 @@ impl<'a> Text<'a> {
         Self { all, bytes: all.as_bytes(), mark: Mark { at, line, column: 0 } }
     }
 
-    /// The byte that is so many further on; zero where the text has ended.
+    /// Returns the byte that follows after `count` bytes; zero beyond the end of the text.
     #[inline]
     pub(super) fn ahead(&self, count: usize) -> u8 {
         self.bytes.get(self.mark.at + count).copied().unwrap_or(0)
@@ -49,8 +49,8 @@ impl<'a> Text<'a> {
         self.breaks(0) > 0
     }
 
-    /// How many bytes the line break has that is so many bytes further on; none, where there
-    /// is none. YAML 1.1 has three more than LF, CR and both.
+    /// Returns the length in bytes of the line break after `count` bytes, or zero if there is none.
+    /// YAML 1.1 has three line breaks besides LF, CR and CR LF.
     #[inline]
     pub(super) fn breaks(&self, count: usize) -> usize {
         match self.ahead(count) {
@@ -66,7 +66,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Whether a blank, a line break or the end of the text is so many bytes further on.
+    /// Returns whether a blank, a line break or the end of the text follows after `count` bytes.
     #[inline]
     pub(super) fn is_gap(&self, count: usize) -> bool {
         match self.ahead(count) {
@@ -77,7 +77,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Whether a line begins here that says that a document ends or begins.
+    /// Returns whether a line that ends or begins a document (`...` or `---`) is here.
     pub(super) fn is_document_mark(&self) -> bool {
         let rest = self.bytes.get(self.mark.at..).unwrap_or_default();
         self.mark.column == 0
@@ -85,7 +85,7 @@ impl<'a> Text<'a> {
             && self.is_gap(3)
     }
 
-    /// Passes a character.
+    /// Skips a character.
     #[inline]
     pub(super) fn skip(&mut self) {
         let width = match self.peek() {
@@ -98,21 +98,21 @@ impl<'a> Text<'a> {
         self.mark.column += 1;
     }
 
-    /// Passes blanks.
+    /// Skips blanks.
     pub(super) fn skip_blanks(&mut self) {
         while self.is_blank() {
             self.skip();
         }
     }
 
-    /// Passes what is left of the line, but not its end.
+    /// Skips the rest of the line, but not the line break.
     pub(super) fn skip_to_break(&mut self) {
         while !self.is_end() && !self.is_break() {
             self.skip();
         }
     }
 
-    /// Passes a line break; gives what it reads as. Most read as LF.
+    /// Skips a line break, and returns the text as which it reads. Most line breaks read as LF.
     pub(super) fn skip_break(&mut self) -> &'a str {
         let length = self.breaks(0);
         if length == 0 {
@@ -124,7 +124,7 @@ impl<'a> Text<'a> {
         if length == 3 { found } else { "\n" }
     }
 
-    /// From a place to here.
+    /// Returns the text from an offset to the current position.
     pub(super) fn since(&self, at: usize) -> &'a str {
         &self.all[at..self.mark.at]
     }

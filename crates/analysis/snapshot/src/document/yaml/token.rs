@@ -40,13 +40,13 @@ pub(super) enum TokenKind<'a> {
     Scalar(Cow<'a, str>, Style),
 }
 
-/// What `!` says of a value.
+/// The tag of a value, which begins with `!`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Tag<'a> {
-    /// One of YAML's own: `!!str`.
+    /// A tag of YAML itself: `!!str`.
     Core(Cow<'a, str>),
     Other,
-    /// Of a handle that nothing declares.
+    /// A tag with a handle that no directive declares.
     Undeclared,
 }
 

@@ -1,9 +1,9 @@
-//! Every fault with its place, and what is no fault.
+//! Tests every fault with its place, and configurations without faults.
 
 use super::schema::{schema, violations};
 use super::{balancer, read};
 
-/// The faults of a listener, without the head that all have.
+/// Returns the faults of a listener, without their common beginning.
 fn faults(listener: &str) -> Vec<String> {
     let text = balancer(&format!("  - {listener}\n"));
     let shown = match read(&text) {
@@ -20,7 +20,7 @@ fn faults(listener: &str) -> Vec<String> {
         .collect()
 }
 
-/// Each fault of one listener, with what would be right.
+/// Each fault of one listener states what would be right.
 #[test]
 fn faults_of_a_listener() {
     let http = "port: 80, protocol: HTTP";
@@ -375,7 +375,7 @@ fn faults_across_documents() {
     );
 }
 
-/// What programs write is not held against what people get wrong.
+/// Derived documents are not checked for mistakes of people.
 #[test]
 fn a_derived_document_may_be_odd() {
     let odd = "  - {port: 80, protocol: TCP, http2: true, rules: [{}, {host: '', path: x}]}\n\

@@ -1,5 +1,5 @@
-//! What comes to the admin address of a running load balancer: which targets it may name, and what it
-//! leaves as it is.
+//! Tests configurations that come to the admin address of a running load balancer: the targets that
+//! they may name, and the settings that they leave as they are.
 
 use uturn_lb::config::Config;
 
@@ -8,7 +8,7 @@ use super::read;
 use crate::fault::Fault;
 use crate::source::Source;
 
-/// What is served: the file's.
+/// Returns the served configuration, which is that of the file.
 fn served(admin: &str) -> Config {
     read(&format!(
         "apiVersion: uturn.dev/v1alpha1\nkind: DataPlane\nspec:\n  admin: {admin}\n  \
@@ -27,7 +27,7 @@ fn document(vip: &str, target: &str, derived: bool) -> String {
     )
 }
 
-/// The faults of a body, read as a whole and as a change.
+/// Returns the faults of a body, read as a whole configuration and as a change.
 fn faults(body: &str, served: &Config) -> [Vec<String>; 2] {
     let source = Source { name: "body".into(), text: body.to_owned() };
     let addresses = ["10.0.0.5".parse().unwrap(), "127.0.0.1".parse().unwrap()];
@@ -62,7 +62,7 @@ fn targets_are_of_other_machines() {
         ("10.0.0.100:22", Some("a VIP of this load balancer")),
         ("[64:ff9b::10.0.0.100]:22", Some("a VIP of this load balancer")),
     ] {
-        // Programs' documents are checked for little, but for this.
+        // Derived documents have few checks, but this is one of them.
         let body = document("10.0.0.100", target, true);
         for served in [&usual, &wide] {
             for found in faults(&body, served) {
@@ -90,7 +90,7 @@ fn targets_are_of_other_machines() {
             }
         }
     }
-    // A change names VIPs of load balancers that it leaves as they are.
+    // In a change, VIPs of load balancers that it leaves as they are must not be targets.
     let [whole, change] = faults(&document("10.0.0.100", "10.0.0.101:22", false), &usual);
     assert_eq!((whole.len(), change.len()), (0, 1), "{change:?}");
 }

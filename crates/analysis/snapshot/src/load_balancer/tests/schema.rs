@@ -1,4 +1,4 @@
-//! The published schema, beside the reader.
+//! Tests that the published schema agrees with the reader.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -12,7 +12,7 @@ use crate::as_json::as_json;
 use crate::document::{self, Keep};
 use crate::load_balancer::write_lb_config;
 
-/// The schema that is published; a test of whole commands holds it against the types.
+/// Returns the published schema. A test of whole commands compares it with the types.
 pub(super) fn schema() -> Validator {
     let file = root().join("docs/schema/lb.json");
     let schema: Json = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
@@ -23,7 +23,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
 }
 
-/// Where documents do not conform to the schema.
+/// Returns the places where documents do not conform to the schema.
 pub(super) fn violations(schema: &Validator, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     document::read(text, Keep::All, &mut |document| {
@@ -35,7 +35,7 @@ pub(super) fn violations(schema: &Validator, text: &str) -> Vec<String> {
     found
 }
 
-/// The documents of the tree are read without a fault, and conform to the schema.
+/// The documents of the repository are read without faults, and conform to the schema.
 #[test]
 fn documents_conform_to_the_schema() {
     let schema = schema();
@@ -53,7 +53,7 @@ fn documents_conform_to_the_schema() {
     }
 }
 
-/// Each value that is wrong by itself is refused by the schema too.
+/// The schema also refuses each value that is wrong by itself.
 #[test]
 fn what_is_misspelt_is_refused_by_both() {
     let schema = schema();

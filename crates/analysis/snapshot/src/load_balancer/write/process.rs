@@ -1,4 +1,4 @@
-//! DataPlane and SecurityGroup documents.
+//! Writes DataPlane and SecurityGroup documents.
 
 use std::net::SocketAddr;
 

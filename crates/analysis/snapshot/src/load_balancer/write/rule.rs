@@ -1,4 +1,4 @@
-//! Rules and their targets.
+//! Writes rules and their targets.
 
 use uturn_lb::config::{Forward, RuleSettings, Stickiness};
 use uturn_model::ingress::PathKind;
@@ -45,7 +45,7 @@ pub(super) fn rule(
                 max_age: max_age.map(time),
             }),
         }),
-        // Without health checks there is nothing to ask.
+        // Without health checks there is no probe.
         probe: (has_checks || settings.probe.is_some()).then(|| probe(settings, protocol)),
     }
 }

@@ -1,4 +1,4 @@
-//! Reads what a request says of certificates, and keeps those that it uploads.
+//! Reads the certificates that a request names, and stores those that it uploads.
 
 use crate::actions::check::{self, given, parameter_error, quota_error, value_error};
 use crate::api::clb::{CertInfo, CertificateInput, MultiCertInfo};
@@ -11,7 +11,7 @@ const MAX_LENGTH: usize = 128 << 10;
 /// The most certificates of a listener or a domain.
 const MAX_CERTIFICATES: usize = 3;
 
-/// What `Certificate` or `MultiCertInfo` says; `None` if both are absent.
+/// Reads the parameter `Certificate` or `MultiCertInfo`. Returns `None` if both are absent.
 pub(in crate::actions) fn read(
     transaction: &mut Transaction<'_>,
     single: Option<&CertificateInput>,
@@ -49,7 +49,7 @@ fn read_single(
     Ok(ListenerCertificate { servers: vec![server], authority, clients_may_be_anonymous })
 }
 
-/// The id of the authority that a request names or uploads.
+/// Returns the id of the authority that a request names or uploads.
 pub(super) fn authority(
     transaction: &mut Transaction<'_>,
     input: &CertificateInput,
@@ -95,7 +95,8 @@ fn read_several(
     Ok(result)
 }
 
-/// A certificate of a list, and whether it is an authority: an uploaded one is if it has no key.
+/// Returns the id of a certificate in a list, and whether it is an authority: an uploaded one is if
+/// it has no key.
 fn read_listed(
     transaction: &mut Transaction<'_>,
     input: &CertInfo,
@@ -122,7 +123,8 @@ pub(in crate::actions) struct Upload<'a> {
 }
 
 impl Upload<'_> {
-    /// Keeps it and returns its id. `needed` names the parameters that it takes.
+    /// Stores the certificate and returns its id. `needed` names the parameters of the upload for
+    /// an error.
     pub(in crate::actions) fn keep(
         &self,
         transaction: &mut Transaction<'_>,
@@ -164,7 +166,7 @@ impl Upload<'_> {
     }
 }
 
-/// Whether a text is a block of PEM with this label, or several.
+/// Returns whether a text consists of one or more PEM blocks with this label.
 pub(in crate::actions) fn is_pem(text: &str, label: &str) -> bool {
     let text = text.trim();
     let has_label = |line: Option<&str>| line.is_some_and(|line| line.contains(label));

@@ -14,8 +14,8 @@ use crate::wire::error::{ApiError, ErrorCode};
 /// The most ids of a request.
 const MAX_IDS: usize = 20;
 
-/// `ReplaceCertForLoadBalancers`: puts another certificate of the same kind wherever the old one
-/// is used.
+/// `ReplaceCertForLoadBalancers`: replaces a certificate by another one of the same kind wherever
+/// it is used.
 pub(in crate::actions) fn replace(
     transaction: &mut Transaction<'_>,
     request: &ReplaceCertForLoadBalancersRequest,
@@ -40,7 +40,7 @@ pub(in crate::actions) fn replace(
     Ok(ReplaceCertForLoadBalancersResponse {})
 }
 
-/// The id of the new certificate, which is of the old one's kind.
+/// Returns the id of the new certificate, which has the kind of the old one.
 fn new_certificate(
     transaction: &mut Transaction<'_>,
     given: &CertificateInput,
@@ -55,7 +55,7 @@ fn new_certificate(
     input::authority(transaction, given)
 }
 
-/// `DescribeLoadBalancerListByCertId`.
+/// `DescribeLoadBalancerListByCertId`: lists the load balancers that use certificates.
 pub(in crate::actions) fn describe(
     transaction: &mut Transaction<'_>,
     request: &DescribeLoadBalancerListByCertIdRequest,
@@ -70,7 +70,7 @@ pub(in crate::actions) fn describe(
     Ok(DescribeLoadBalancerListByCertIdResponse { cert_set: Some(related.collect()) })
 }
 
-/// Whether a listener or a rule of a load balancer uses a certificate.
+/// Returns whether a listener or a rule of a load balancer uses a certificate.
 pub(in crate::actions) fn uses(load_balancer: &LoadBalancer, id: &str) -> bool {
     load_balancer.listeners.iter().any(|listener| {
         let of_rules = listener.rules.iter().filter_map(|rule| rule.certificate.as_ref());

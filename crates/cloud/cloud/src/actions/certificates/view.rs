@@ -1,9 +1,9 @@
-//! Certificates as answers have them.
+//! Certificates in the form of answers.
 
 use crate::api::clb::CertificateOutput;
 use crate::state::ListenerCertificate;
 
-/// What a listener or a rule does with certificates, as answers have it.
+/// Returns the certificates of a listener or a rule in the form of answers.
 pub(in crate::actions) fn view(certificate: &ListenerCertificate) -> CertificateOutput {
     let is_mutual = certificate.authority.is_some();
     let mode = if is_mutual { "MUTUAL" } else { "UNIDIRECTIONAL" };

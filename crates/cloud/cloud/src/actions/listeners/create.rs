@@ -11,7 +11,7 @@ use crate::wire::error::{ApiError, ErrorCode};
 /// The most ports of a request.
 const MAX_PORTS: usize = 49;
 
-/// `CreateListener`: a listener for each port.
+/// `CreateListener`: creates a listener for each port.
 pub(in crate::actions) fn create(
     transaction: &mut Transaction<'_>,
     request: &CreateListenerRequest,
@@ -46,7 +46,7 @@ pub(in crate::actions) fn create(
     Ok(CreateListenerResponse { listener_ids: Some(ids) })
 }
 
-/// The protocol with this name, which may be in small letters: the documentation has it so too.
+/// Returns the protocol with this name, which may be in lower case, as in the documentation.
 pub(super) fn protocol(name: &str) -> Result<Protocol, ApiError> {
     Protocol::parse(&name.to_ascii_uppercase()).ok_or_else(|| {
         let known = "TCP, UDP, HTTP, HTTPS, TCP_SSL, QUIC";
@@ -54,7 +54,7 @@ pub(super) fn protocol(name: &str) -> Result<Protocol, ApiError> {
     })
 }
 
-/// Refuses what this server does not have, rather than creating something else.
+/// Refuses parameters for features that this server does not have, instead of ignoring them.
 fn check_offered(request: &CreateListenerRequest, protocol: Protocol) -> Result<(), ApiError> {
     let asked = [
         ("H2cSwitch", request.h2c_switch.unwrap_or(false)),
@@ -118,7 +118,7 @@ fn ports(request: &CreateListenerRequest, protocol: Protocol) -> Result<Vec<Port
     Ok(ports)
 }
 
-/// Refuses ports that another listener has, or that stand twice, over the same transport.
+/// Refuses ports that another listener has, or that occur twice, over the same transport.
 fn check_ports(
     load_balancer: &LoadBalancer,
     protocol: Protocol,
@@ -144,7 +144,7 @@ fn check_ports(
     Ok(())
 }
 
-/// A name for each port. INF: without names, listeners have the empty one.
+/// Returns a name for each port. INF: without names in the request, listeners have the empty name.
 fn names(request: &CreateListenerRequest, number: usize) -> Result<Vec<String>, ApiError> {
     let names = request.listener_names.clone().unwrap_or_default();
     if names.is_empty() {
@@ -161,7 +161,7 @@ fn names(request: &CreateListenerRequest, number: usize) -> Result<Vec<String>, 
     Ok(names)
 }
 
-/// The listener as the request wants it, without its id, name and port.
+/// Returns the listener that the request describes, without its id, name and port.
 fn template(
     transaction: &mut Transaction<'_>,
     request: &CreateListenerRequest,
@@ -186,8 +186,8 @@ fn template(
     Ok(listener)
 }
 
-/// The certificates of a listener that ends TLS without SNI, which needs them, and no other may
-/// have any.
+/// Returns the certificates of a listener that terminates TLS without SNI. Such a listener needs
+/// them, and no other may have any.
 fn certificate(
     transaction: &mut Transaction<'_>,
     request: &CreateListenerRequest,

@@ -12,7 +12,7 @@ use crate::wire::error::{ApiError, ErrorCode};
 
 /// The most ids of a request.
 const MAX_IDS: usize = 20;
-/// The code for ids that are not known.
+/// The code for unknown ids.
 const MISSING: ErrorCode = ErrorCode::InvalidParameter;
 
 /// `DeleteListener`.
@@ -26,8 +26,8 @@ pub(in crate::actions) fn delete(
     Ok(DeleteListenerResponse {})
 }
 
-/// `DeleteLoadBalancerListeners`: these listeners, or all. One unknown id fails the whole
-/// request, with a text that clients read.
+/// `DeleteLoadBalancerListeners`: deletes these listeners, or all. One unknown id fails the whole
+/// request, with a message that clients evaluate.
 pub(in crate::actions) fn delete_several(
     transaction: &mut Transaction<'_>,
     request: &DeleteLoadBalancerListenersRequest,

@@ -11,7 +11,7 @@ use crate::wire::error::{ApiError, ErrorCode};
 /// The most ids of a request.
 const MAX_IDS: usize = 100;
 
-/// `DescribeListeners`. Ids of listeners that are not known are left out without an error.
+/// `DescribeListeners`. Unknown ids of listeners are left out without an error.
 pub(in crate::actions) fn describe(
     transaction: &mut Transaction<'_>,
     request: &DescribeListenersRequest,

@@ -8,10 +8,10 @@ use crate::api::clb::{ModifyListenerRequest, ModifyListenerResponse};
 use crate::state::{IpVersion, Listener, ListenerCertificate, Protocol, Transaction};
 use crate::wire::error::{ApiError, ErrorCode};
 
-/// The code for ids that are not known.
+/// The code for unknown ids.
 const MISSING: ErrorCode = ErrorCode::InvalidParameter;
 
-/// `ModifyListener`. What the request leaves out stays as it is.
+/// `ModifyListener`. Settings that the request leaves out stay as they are.
 pub(in crate::actions) fn modify(
     transaction: &mut Transaction<'_>,
     request: &ModifyListenerRequest,
@@ -56,8 +56,7 @@ pub(in crate::actions) fn modify(
     Ok(ModifyListenerResponse {})
 }
 
-/// Turns SNI on, with which each domain gets the listener's certificates. It cannot be turned
-/// off.
+/// Turns SNI on, so that each domain gets the listener's certificates. SNI cannot be turned off.
 fn apply_sni(listener: &mut Listener, switch: Option<i64>) -> Result<(), ApiError> {
     let Some(switch) = switch else { return Ok(()) };
     let wanted = check::switch("SniSwitch", switch)?;

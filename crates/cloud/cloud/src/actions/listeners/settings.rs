@@ -1,4 +1,4 @@
-//! The settings that a listener can be created with and that can be changed later, each held
+//! The settings that a listener can be created with and that can be changed later, each checked
 //! against the listener's protocol.
 
 use crate::actions::check::{self, given, operation_error, parameter_error, value_error};
@@ -6,7 +6,7 @@ use crate::api::clb::{CreateListenerRequest, ModifyListenerRequest};
 use crate::state::{IpVersion, Listener, LoadBalancer, Protocol, Scheduler};
 use crate::wire::error::{ApiError, ErrorCode};
 
-/// What a request says of a listener's settings. `None` leaves them as they are.
+/// The settings in a request. `None` leaves a setting as it is.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Settings {
     session_seconds: Option<i64>,
@@ -58,7 +58,7 @@ macro_rules! settings_from {
 
 settings_from!(CreateListenerRequest, ModifyListenerRequest);
 
-/// What the load balancer of a listener allows.
+/// Properties of the load balancer that limit a listener's settings.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Allowed {
     is_v6: bool,
@@ -75,7 +75,7 @@ impl From<&LoadBalancer> for Allowed {
 }
 
 impl Settings {
-    /// Changes a listener.
+    /// Applies the settings to a listener.
     pub(super) fn apply(self, listener: &mut Listener, allowed: Allowed) -> Result<(), ApiError> {
         if let Some(target_type) = given(self.target_type.as_ref()) {
             check::choice("TargetType", target_type, &["NODE"])?;
@@ -93,7 +93,7 @@ impl Settings {
         Ok(())
     }
 
-    /// How a target is chosen, and how long a client stays with it.
+    /// Applies the scheduler and the session settings.
     fn apply_choice(&self, listener: &mut Listener, allowed: Allowed) -> Result<(), ApiError> {
         if let Some(scheduler) = given(self.scheduler.as_ref()) {
             let scheduler = Scheduler::parse(scheduler).ok_or_else(|| {
@@ -134,7 +134,7 @@ impl Settings {
         for (parameter, wanted, current) in switches {
             let Some(wanted) = wanted else { continue };
             match listener.protocol {
-                // The published text has UDP too; accounts do not.
+                // The published documentation allows UDP too, but real accounts refuse it.
                 Protocol::Udp if wanted => {
                     let message = format!("the account has no reschedule function: `{parameter}`");
                     return Err(operation_error(message));
@@ -200,10 +200,10 @@ impl Settings {
     }
 }
 
-/// The protocols that no rules decide on.
+/// The protocols of layer 4, whose listeners have no rules.
 const LAYER_4: [Protocol; 4] = [Protocol::Tcp, Protocol::Udp, Protocol::TcpSsl, Protocol::Quic];
 
-/// Refuses a parameter that says something on a listener of another protocol than these.
+/// Refuses a parameter that is set on a listener of another protocol than these.
 fn require(
     is_set: bool,
     parameter: &str,

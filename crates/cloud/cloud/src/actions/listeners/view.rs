@@ -1,4 +1,4 @@
-//! Listeners as answers have them.
+//! Listeners in the form of answers.
 
 use crate::actions::rules::view::view as rule_view;
 use crate::actions::{certificates, health_check, time};
@@ -6,7 +6,7 @@ use crate::api::clb::Listener as Described;
 use crate::state::{Listener, Protocol};
 use crate::unserved::Unserved;
 
-/// A listener as `DescribeListeners` has it, with a flag where it is not served.
+/// Returns a listener in the form of `DescribeListeners`, with a flag if it is not served.
 pub(super) fn view(listener: &Listener, unserved: Option<Unserved>) -> Described {
     let is_layer_7 = listener.protocol.is_layer_7();
     let rules = || listener.rules.iter().map(|rule| rule_view(listener, rule)).collect();
@@ -48,7 +48,8 @@ fn seconds(seconds: Option<i64>) -> Option<u64> {
     seconds.and_then(|seconds| u64::try_from(seconds).ok())
 }
 
-/// The flags of a listener. Those of rescheduling are INF: named as the parameters that set them.
+/// Returns the flags of a listener. INF: the flags for rescheduling have the names of their
+/// parameters.
 fn attribute_flags(listener: &Listener, unserved: Option<Unserved>) -> Vec<String> {
     let rescheduling = &listener.rescheduling;
     let flags = [

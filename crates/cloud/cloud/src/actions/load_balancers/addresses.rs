@@ -1,4 +1,4 @@
-//! Addresses of load balancers: which are free, and which were asked for.
+//! Assigns addresses to load balancers: those that were asked for, or free ones.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -7,19 +7,19 @@ use crate::actions::check::value_error;
 use crate::state::{Context, SnatAddress, Transaction};
 use crate::wire::error::{ApiError, ErrorCode};
 
-/// The addresses that are in use, to which those are added that are given out.
+/// The addresses in use, including those that this request has assigned.
 #[derive(Debug)]
 pub(super) struct AddressPool {
     in_use: BTreeSet<IpAddr>,
 }
 
 impl AddressPool {
-    /// The pool. Accounts share it, since one data plane serves them all.
+    /// Returns the pool. All accounts share addresses, since one data plane serves them all.
     pub(super) fn of(transaction: &Transaction<'_>) -> Self {
         Self { in_use: transaction.addresses_in_use() }
     }
 
-    /// A public address: the one that was asked for, or one that is free.
+    /// Assigns a public address: the requested one, or a free one.
     pub(super) fn public(
         &mut self,
         context: &Context<'_>,
@@ -40,8 +40,8 @@ impl AddressPool {
         Ok(found)
     }
 
-    /// An address of a subnet: the one that was asked for, or one that is free. `exhausted` is
-    /// the code for a subnet without any, which differs between actions.
+    /// Assigns an address of a subnet: the requested one, or a free one. `exhausted` is the error
+    /// code for a subnet without free addresses, which differs between actions.
     pub(super) fn private(
         &mut self,
         context: &Context<'_>,
@@ -88,7 +88,7 @@ impl AddressPool {
         }
     }
 
-    /// An address that replaces clients' addresses.
+    /// Assigns an address that replaces clients' addresses.
     pub(super) fn snat(
         &mut self,
         context: &Context<'_>,

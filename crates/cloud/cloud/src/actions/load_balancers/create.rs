@@ -11,8 +11,8 @@ use crate::wire::error::{ApiError, ErrorCode};
 /// The longest client token.
 const TOKEN_LENGTH: usize = 64;
 
-/// `CreateLoadBalancer`. A client token that was used before stands for the load balancers that
-/// were created with it.
+/// `CreateLoadBalancer`. A client token that was used before returns the load balancers that were
+/// created with it.
 pub(in crate::actions) fn create(
     transaction: &mut Transaction<'_>,
     request: &CreateLoadBalancerRequest,
@@ -57,14 +57,15 @@ fn check_token(token: &str) -> Result<(), ApiError> {
     Err(ApiError::new(ErrorCode::FormatError, message))
 }
 
-/// The load balancers that a token stands for. INF: once all of them are deleted, it is free.
+/// Returns the load balancers that were created with a token. INF: once all of them are deleted,
+/// the token can be used again.
 fn created_before(transaction: &Transaction<'_>, token: &str) -> Option<Vec<String>> {
     let ids = transaction.client_token(token)?;
     let is_there = ids.iter().any(|id| transaction.load_balancer(id).is_some());
     is_there.then(|| ids.to_vec())
 }
 
-/// Refuses a token for something else than it stands for. INF: names, tags and prices may differ,
+/// Refuses a token with an order other than its first one. INF: names, tags and prices may differ,
 /// since a copied Service, which keeps its token, gets the same load balancer.
 fn check_same(
     transaction: &Transaction<'_>,

@@ -16,11 +16,11 @@ use crate::wire::error::{ApiError, ErrorCode};
 const MAX_CONTENT: usize = 64 << 10;
 /// The most load balancers of a request.
 const MAX_LOAD_BALANCERS: usize = 20;
-/// The seconds that `proxy_connect_timeout` may have.
+/// The range of `proxy_connect_timeout` in seconds.
 const CONNECT_TIMEOUT: std::ops::RangeInclusive<u64> = 4..=120;
 
 /// `SetCustomizedConfigForLoadBalancer`: creates, changes, deletes, binds or unbinds a
-/// configuration. INF: its tags are not kept, since no answer has them.
+/// configuration. INF: its tags are not stored, since no answer returns them.
 pub(in crate::actions) fn set(
     transaction: &mut Transaction<'_>,
     request: &SetCustomizedConfigForLoadBalancerRequest,
@@ -134,7 +134,7 @@ fn is_bound(load_balancer: &LoadBalancer, config: &str) -> bool {
     load_balancer.custom_config.as_deref() == Some(config)
 }
 
-/// Refuses a configuration that is not directives, or a connect timeout outside its range.
+/// Refuses a configuration that does not consist of directives, or a connect timeout out of range.
 fn check_content(content: &str) -> Result<(), ApiError> {
     check::length("ConfigContent", content, 1..=MAX_CONTENT)?;
     let Some(directives) = content.trim_end().strip_suffix(';') else {
@@ -156,7 +156,8 @@ fn check_content(content: &str) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// `DescribeCustomizedConfigList`. Only whole load balancers have configurations here.
+/// `DescribeCustomizedConfigList`. Only load balancers have configurations here, not domains or
+/// rules.
 pub(in crate::actions) fn describe(
     transaction: &mut Transaction<'_>,
     request: &DescribeCustomizedConfigListRequest,
@@ -202,7 +203,7 @@ fn item(config: &CustomConfig) -> ConfigListItem {
     }
 }
 
-/// `DescribeCustomizedConfigAssociateList`: the load balancers with a configuration. None is
+/// `DescribeCustomizedConfigAssociateList`: lists the load balancers with a configuration. None is
 /// bound to a domain.
 pub(in crate::actions) fn describe_bound(
     transaction: &mut Transaction<'_>,

@@ -11,13 +11,13 @@ use crate::wire::error::{ApiError, ErrorCode};
 
 /// The most ids of a request.
 const MAX_IDS: usize = 20;
-/// From how many targets on a deletion has to be forced.
+/// The number of targets from which on a deletion has to be forced.
 const MANY_TARGETS: usize = 20;
-/// The time in which deletions are counted.
+/// The period in which deletions are counted.
 const COUNTED: SignedDuration = SignedDuration::from_mins(5);
 
-/// `DeleteLoadBalancer`: all of them or none. The check of recent traffic is left out, because a
-/// data plane does not say how much there was.
+/// `DeleteLoadBalancer`: deletes all load balancers of the request or none. Recent traffic is not
+/// checked, because a data plane does not report it.
 pub(in crate::actions) fn delete(
     transaction: &mut Transaction<'_>,
     request: &DeleteLoadBalancerRequest,
@@ -55,7 +55,7 @@ fn check_deletable(load_balancer: &LoadBalancer, is_forced: bool) -> Result<(), 
     Ok(())
 }
 
-/// Refuses deletions that are too many in five minutes.
+/// Refuses deletions beyond the quota of five minutes.
 fn check_frequency(transaction: &Transaction<'_>, number: usize) -> Result<(), ApiError> {
     let since = transaction.context.now - COUNTED;
     let limit = transaction.context.quotas.deletions;
@@ -70,8 +70,8 @@ fn check_frequency(transaction: &Transaction<'_>, number: usize) -> Result<(), A
     Err(ApiError::new(ErrorCode::FrequencyCheckRisk, message))
 }
 
-/// How many load balancers were deleted since then: those that tasks of that time name and that
-/// are no longer there.
+/// Returns the number of load balancers deleted since this time: those that tasks of that time name
+/// and that no longer exist.
 fn deletions_since(transaction: &Transaction<'_>, since: Timestamp) -> usize {
     let tasks = transaction.tasks().values().filter(|task| task.began >= since);
     let named: BTreeSet<&String> = tasks.flat_map(|task| &task.load_balancers).collect();

@@ -29,7 +29,7 @@ const FILTERS: [&str; 9] = [
     "exclusive",
 ];
 
-/// `DescribeLoadBalancers`. Ids that are not known are left out without an error.
+/// `DescribeLoadBalancers`: lists load balancers. Unknown ids are left out without an error.
 pub(in crate::actions) fn describe(
     transaction: &mut Transaction<'_>,
     request: &DescribeLoadBalancersRequest,
@@ -55,7 +55,7 @@ pub(in crate::actions) fn describe(
     Ok(DescribeLoadBalancersResponse { total_count: total, load_balancer_set: Some(described) })
 }
 
-/// The load balancers that a request may mean: those that it names, or all.
+/// Returns the load balancers that a request names, or all if it names none.
 fn candidates<'t>(
     transaction: &'t Transaction<'_>,
     request: &DescribeLoadBalancersRequest,
@@ -89,7 +89,7 @@ fn check_request(request: &DescribeLoadBalancersRequest) -> Result<(), ApiError>
     filter::check(request.filters.as_deref().unwrap_or_default(), &FILTERS)
 }
 
-/// Whether a load balancer passes what the request says of it.
+/// Returns whether a load balancer matches all criteria of the request except those on targets.
 fn matches(
     load_balancer: &LoadBalancer,
     request: &DescribeLoadBalancersRequest,
@@ -122,7 +122,8 @@ fn matches(
         && request.filters.iter().flatten().all(|filter| passes(load_balancer, filter))
 }
 
-/// Whether a list of wanted values is absent or empty, or has one that holds.
+/// Returns whether the list of wanted values is absent or empty, or contains one for which `holds`
+/// is true.
 fn among(wanted: Option<&Vec<String>>, holds: impl Fn(&String) -> bool) -> bool {
     wanted.is_none_or(|wanted| wanted.is_empty() || wanted.iter().any(holds))
 }
@@ -139,13 +140,13 @@ fn passes(load_balancer: &LoadBalancer, filter: &Filter) -> bool {
         "vip-isp" => load_balancer.vip_isp.as_deref(),
         "sla-type" => load_balancer.sla_type.as_deref(),
         "exclusive" => Some("0"),
-        // There are no functions.
+        // No load balancer has the functions that `function-name` filters by.
         _ => None,
     };
     value.is_some_and(|value| filter.values.iter().any(|wanted| wanted == value))
 }
 
-/// Whether a load balancer has targets as the request wants them.
+/// Returns whether a load balancer matches the request's criteria on targets.
 fn matches_targets(
     load_balancer: &LoadBalancer,
     request: &DescribeLoadBalancersRequest,
@@ -169,7 +170,7 @@ fn matches_targets(
         && has_address(&request.backend_public_ips, true)
 }
 
-/// The addresses of what listens at a target.
+/// Returns the addresses of the instance or interface of a target.
 pub(super) fn addresses_of(target: &Target, context: &Context<'_>, is_public: bool) -> Vec<IpAddr> {
     match &target.holder {
         TargetHolder::Interface(address) if !is_public => vec![*address],
@@ -184,8 +185,8 @@ pub(super) fn addresses_of(target: &Target, context: &Context<'_>, is_public: bo
     }
 }
 
-/// Sorts by the creation time, the latest first, unless the request says otherwise. Load
-/// balancers that are equal in that are sorted by their ids.
+/// Sorts by the creation time, the latest first, unless the request asks for another order. Load
+/// balancers that compare equal are sorted by their ids.
 fn sort(found: &mut [&LoadBalancer], request: &DescribeLoadBalancersRequest, region: &str) {
     let order_by = given(request.order_by.as_ref()).unwrap_or("CreateTime");
     let is_descending = request.order_type.unwrap_or(1) == 1;

@@ -1,5 +1,5 @@
-//! `DescribeLoadBalancersDetail`: a row for each load balancer, listener, rule or target, by
-//! which members a request asks for.
+//! `DescribeLoadBalancersDetail`: returns a row for each load balancer, listener, rule or target,
+//! depending on the members that a request asks for.
 
 use serde_json::{Map, Value};
 
@@ -35,7 +35,7 @@ const OF_TARGETS: [&str; 5] =
 /// The members that every row has.
 const ALWAYS: [&str; 2] = ["LoadBalancerId", "LoadBalancerName"];
 
-/// What a row stands for.
+/// The kind of object that a row describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Depth {
     LoadBalancer,
@@ -169,7 +169,7 @@ fn row_of(transaction: &Transaction<'_>, load_balancer: &LoadBalancer) -> LoadBa
     }
 }
 
-/// `Public` or `Private`.
+/// Returns `Public` or `Private`.
 fn network_of(load_balancer: &LoadBalancer) -> &'static str {
     if load_balancer.is_public { "Public" } else { "Private" }
 }
@@ -238,7 +238,7 @@ fn passes(load_balancer: &LoadBalancer, filter: &Filter, context: &Context<'_>) 
     }
 }
 
-/// The row with the members that were asked for. Without any, all that it has.
+/// Returns the row with only the members that the request asks for, or with all if it names none.
 fn selected(row: &LoadBalancerDetail, fields: &[String]) -> Result<LoadBalancerDetail, ApiError> {
     if fields.is_empty() {
         return Ok(row.clone());

@@ -10,7 +10,7 @@ use crate::api::clb::{
 use crate::state::{LoadBalancer, Transaction};
 use crate::wire::error::{ApiError, ErrorCode};
 
-/// `ModifyLoadBalancerAttributes`. What the request leaves out stays as it is.
+/// `ModifyLoadBalancerAttributes`. Attributes that the request leaves out stay as they are.
 pub(in crate::actions) fn modify(
     transaction: &mut Transaction<'_>,
     request: &ModifyLoadBalancerAttributesRequest,

@@ -1,4 +1,4 @@
-//! What a `CreateLoadBalancer` asks for, once its parameters were held against each other.
+//! The parameters of a `CreateLoadBalancer` request after validation.
 
 use std::net::IpAddr;
 
@@ -13,11 +13,11 @@ const MAX_NUMBER: u64 = 20;
 const MAX_TAGS: usize = 20;
 /// The bandwidth of a load balancer whose request names none.
 const DEFAULT_BANDWIDTH: i64 = 10;
-/// How traffic is paid for unless a request says otherwise.
+/// The charge type of traffic if a request names none.
 const BY_TRAFFIC: &str = "TRAFFIC_POSTPAID_BY_HOUR";
-/// The way to pay that a bandwidth package is.
+/// The charge type of a bandwidth package.
 const BY_PACKAGE: &str = "BANDWIDTH_PACKAGE";
-/// The ways to pay for traffic.
+/// The charge types of traffic.
 pub(super) const CHARGE_TYPES: [&str; 4] =
     [BY_TRAFFIC, "BANDWIDTH_POSTPAID_BY_HOUR", BY_PACKAGE, "BANDWIDTH_PREPAID"];
 /// The classes of capacity.
@@ -32,7 +32,7 @@ const SLA_TYPES: [&str; 8] = [
     "clb.c4.xlarge",
 ];
 
-/// What a `CreateLoadBalancer` asks for.
+/// The validated parameters of a `CreateLoadBalancer` request.
 #[derive(Clone, Debug)]
 pub(super) struct Order {
     pub(super) number: usize,
@@ -61,7 +61,7 @@ impl Order {
     ///
     /// # Errors
     ///
-    /// Returns the first rule that the parameters break.
+    /// Returns an error for the first rule that the parameters break.
     pub(super) fn of(
         request: &CreateLoadBalancerRequest,
         context: &Context<'_>,
@@ -124,7 +124,7 @@ impl Order {
     }
 }
 
-/// Refuses what this server does not have, rather than creating something else.
+/// Refuses parameters for features that this server does not have, instead of ignoring them.
 fn check_offered(request: &CreateLoadBalancerRequest) -> Result<(), ApiError> {
     let asked = [
         ("ExclusiveCluster", request.exclusive_cluster.is_some()),
@@ -164,7 +164,7 @@ fn ip_version(request: &CreateLoadBalancerRequest, is_public: bool) -> Result<Ip
     Ok(version)
 }
 
-/// The network and, for the kinds that need one, the subnet.
+/// Returns the network and, for the kinds that need one, the subnet.
 fn network(
     request: &CreateLoadBalancerRequest,
     context: &Context<'_>,
@@ -205,7 +205,7 @@ fn project(id: Option<i64>) -> Result<u64, ApiError> {
         .map_err(|_| value_error("the parameter `ProjectId` may not be negative"))
 }
 
-/// How traffic towards clients is paid for.
+/// The charge type and bandwidth of traffic towards clients.
 struct InternetCharge {
     charge_type: Option<String>,
     bandwidth: Option<i64>,
@@ -241,7 +241,7 @@ impl InternetCharge {
     }
 }
 
-/// Refuses unknown ways to pay and bandwidths beyond the class of the load balancer.
+/// Refuses unknown charge types, and bandwidths beyond the class of the load balancer.
 pub(super) fn check_internet_charge(
     charge: Option<&InternetAccessible>,
     has_sla: bool,
@@ -258,7 +258,7 @@ pub(super) fn check_internet_charge(
     Ok(())
 }
 
-/// The zone and the one that takes over, both for public IPv4 load balancers only.
+/// Returns the zone and the backup zone. Both are for public IPv4 load balancers only.
 fn zones(
     request: &CreateLoadBalancerRequest,
     context: &Context<'_>,
@@ -295,7 +295,7 @@ fn zones(
     }
 }
 
-/// Whether a text is a zone's number (`100003`) or its name (`ap-guangzhou-3`).
+/// Returns whether a text is a zone's number (`100003`) or its name (`ap-guangzhou-3`).
 fn is_zone(text: &str, region: &str) -> bool {
     let number = text.strip_prefix(region).and_then(|rest| rest.strip_prefix('-')).unwrap_or(text);
     !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())

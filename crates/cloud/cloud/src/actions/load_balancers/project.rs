@@ -8,7 +8,8 @@ use crate::wire::error::{ApiError, ErrorCode};
 /// The most ids of a request.
 const MAX_IDS: usize = 20;
 
-/// `ModifyLoadBalancersProject`: all of them or none. Every project exists.
+/// `ModifyLoadBalancersProject`: moves all of the load balancers or none. Every project counts as
+/// existing.
 pub(in crate::actions) fn modify(
     transaction: &mut Transaction<'_>,
     request: &ModifyLoadBalancersProjectRequest,

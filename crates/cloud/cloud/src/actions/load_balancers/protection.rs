@@ -10,7 +10,8 @@ use crate::wire::error::{ApiError, ErrorCode};
 /// The most ids of a request.
 const MAX_IDS: usize = 20;
 
-/// `DescribeLBOperateProtect`. No action protects a load balancer against changes, so none is.
+/// `DescribeLBOperateProtect`. No load balancer is protected against changes, because no action
+/// sets the protection.
 pub(in crate::actions) fn describe(
     transaction: &mut Transaction<'_>,
     request: &DescribeLBOperateProtectRequest,

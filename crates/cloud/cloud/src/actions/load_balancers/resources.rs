@@ -1,4 +1,4 @@
-//! `DescribeResources`: where load balancers can be created.
+//! `DescribeResources`: the zones in which load balancers can be created.
 
 use crate::actions::filter;
 use crate::actions::page::Page;
@@ -9,7 +9,7 @@ use crate::api::clb::{
 use crate::state::{Context, Transaction};
 use crate::wire::error::{ApiError, ErrorCode};
 
-/// `DescribeResources`: the zones of the inventory, and whether they have public and private
+/// `DescribeResources`: lists the zones of the inventory, and whether they have public and private
 /// addresses. An open inventory has one zone.
 pub(in crate::actions) fn describe(
     transaction: &mut Transaction<'_>,

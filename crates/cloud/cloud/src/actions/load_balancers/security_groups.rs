@@ -1,4 +1,4 @@
-//! Security groups of load balancers, from both sides.
+//! Security groups: sets the groups of one load balancer, or binds one group to several.
 
 use crate::actions::check::{self, quota_error, value_error};
 use crate::api::clb::{
@@ -13,7 +13,8 @@ const MAX_GROUPS: usize = 50;
 /// The most load balancers of a request.
 const MAX_LOAD_BALANCERS: usize = 20;
 
-/// `SetLoadBalancerSecurityGroups`: the whole set. Without any, all are unbound.
+/// `SetLoadBalancerSecurityGroups`: replaces the whole set. Without groups in the request, all are
+/// unbound.
 pub(in crate::actions) fn set(
     transaction: &mut Transaction<'_>,
     request: &SetLoadBalancerSecurityGroupsRequest,

@@ -17,7 +17,7 @@ const MAX_CREATED: u64 = 10;
 /// The most addresses that a request deletes.
 const MAX_DELETED: usize = 20;
 
-/// `CreateLoadBalancerSnatIps`, which turns SnatPro on. `Number` counts the addresses of each
+/// `CreateLoadBalancerSnatIps`. Also turns SnatPro on. `Number` is the number of addresses for each
 /// subnet that is named without an address.
 pub(in crate::actions) fn create(
     transaction: &mut Transaction<'_>,
@@ -57,7 +57,7 @@ pub(in crate::actions) fn create(
     Ok(CreateLoadBalancerSnatIpsResponse {})
 }
 
-/// `DeleteLoadBalancerSnatIps`: all of them or none.
+/// `DeleteLoadBalancerSnatIps`: deletes all of the addresses or none.
 pub(in crate::actions) fn delete(
     transaction: &mut Transaction<'_>,
     request: &DeleteLoadBalancerSnatIpsRequest,

@@ -1,7 +1,7 @@
-//! Load balancers as answers have them.
+//! Load balancers in the form of answers.
 //!
-//! Members that the documented answers leave empty are empty texts here too, because clients
-//! read them without asking whether they are `null`; all others that are unset are `null`.
+//! Members that are empty in the documented answers are empty texts here too, because clients do
+//! not check them for `null`. All other unset members are `null`.
 
 use std::net::IpAddr;
 
@@ -19,7 +19,7 @@ const CREATING: u64 = 0;
 /// The status of a load balancer that runs.
 const RUNNING: u64 = 1;
 
-/// A load balancer as `DescribeLoadBalancers` has it.
+/// Returns a load balancer in the form of `DescribeLoadBalancers`.
 pub(in crate::actions) fn view(
     transaction: &Transaction<'_>,
     load_balancer: &LoadBalancer,
@@ -99,18 +99,19 @@ pub(in crate::actions) fn view(
     }
 }
 
-/// The number that a network has beside its id. It is always there, and clients read it without
-/// asking whether it is `null`.
+/// Returns the number that a network has beside its id. It is always set, because clients do not
+/// check it for `null`.
 fn numerical_vpc(vpc: &str) -> u64 {
     1 + number_of(vpc, 10_000_000)
 }
 
-/// `OPEN` or `INTERNAL`.
+/// Returns `OPEN` or `INTERNAL`.
 pub(super) fn type_of(load_balancer: &LoadBalancer) -> &'static str {
     if load_balancer.is_public { "OPEN" } else { "INTERNAL" }
 }
 
-/// 0 until the task that creates it is done, then 1. INF: if that task failed, it does not run.
+/// Returns 0 until the task that creates the load balancer is done, then 1. INF: if that task
+/// failed, the load balancer does not run.
 pub(super) fn status(transaction: &Transaction<'_>, load_balancer: &LoadBalancer) -> u64 {
     let task = transaction.task(&load_balancer.last_task);
     let is_not_created = task.is_some_and(|task| {
@@ -120,7 +121,7 @@ pub(super) fn status(transaction: &Transaction<'_>, load_balancer: &LoadBalancer
     if is_not_created { CREATING } else { RUNNING }
 }
 
-/// The domain of a load balancer that has one instead of addresses, else nothing.
+/// Returns the domain of a load balancer that has one instead of addresses, or the empty text.
 pub(super) fn domain(load_balancer: &LoadBalancer, region: &str) -> String {
     match load_balancer.attributes.has_domain {
         true => format!("{}.clb.{region}.tencentclb.com", load_balancer.id),
@@ -128,19 +129,19 @@ pub(super) fn domain(load_balancer: &LoadBalancer, region: &str) -> String {
     }
 }
 
-/// The IPv4 addresses; none for a load balancer with a domain.
+/// Returns the IPv4 addresses; none for a load balancer with a domain.
 fn vips(load_balancer: &LoadBalancer) -> Vec<String> {
     let is_listed = |address: &&IpAddr| address.is_ipv4() && !load_balancer.attributes.has_domain;
     load_balancer.addresses.iter().filter(is_listed).map(ToString::to_string).collect()
 }
 
-/// The IPv6 address.
+/// Returns the IPv6 address.
 pub(super) fn ipv6(load_balancer: &LoadBalancer) -> Option<String> {
     let mut addresses = load_balancer.addresses.iter();
     addresses.find(|address| address.is_ipv6()).map(ToString::to_string)
 }
 
-/// What an IPv6 load balancer does with the packets of its clients.
+/// Returns the API's name for an IPv6 load balancer's treatment of its clients' packets.
 pub(super) fn ipv6_mode(load_balancer: &LoadBalancer) -> Option<String> {
     match load_balancer.ip_version {
         IpVersion::V4 => None,
@@ -149,7 +150,7 @@ pub(super) fn ipv6_mode(load_balancer: &LoadBalancer) -> Option<String> {
     }
 }
 
-/// How traffic is paid for; `None` for private load balancers without a class.
+/// Returns the charge type and bandwidth; `None` for private load balancers without a class.
 pub(super) fn network_attributes(load_balancer: &LoadBalancer) -> Option<InternetAccessible> {
     load_balancer.bandwidth.map(|bandwidth| InternetAccessible {
         internet_charge_type: load_balancer.internet_charge_type.clone(),
@@ -158,8 +159,8 @@ pub(super) fn network_attributes(load_balancer: &LoadBalancer) -> Option<Interne
     })
 }
 
-/// The flags of a load balancer, with one where it, or one of its listeners, is not
-/// served.
+/// Returns the flags of a load balancer, including those for a load balancer or listeners that are
+/// not served.
 pub(super) fn attribute_flags(
     transaction: &Transaction<'_>,
     load_balancer: &LoadBalancer,
@@ -186,7 +187,7 @@ fn snat_ips(load_balancer: &LoadBalancer) -> Vec<SnatIp> {
         .collect()
 }
 
-/// A zone by what is known of it: its number, or its name.
+/// Returns a zone with its number or its name, whichever is known.
 fn zone(zone: Option<&String>, region: &str) -> Option<ZoneInfo> {
     let zone = zone?;
     let number = zone.parse().ok();

@@ -1,4 +1,4 @@
-//! cam `GetUserAppId` and sts `GetCallerIdentity`: the numbers of the account that signed.
+//! cam `GetUserAppId` and sts `GetCallerIdentity`: the numbers of the caller's account.
 
 use crate::actions::number::number_of;
 use crate::api::cam::{GetUserAppIdRequest, GetUserAppIdResponse};
@@ -6,7 +6,7 @@ use crate::api::sts::{GetCallerIdentityRequest, GetCallerIdentityResponse};
 use crate::state::Transaction;
 use crate::wire::error::ApiError;
 
-/// `GetUserAppId`. An account has no users beside its owner.
+/// `GetUserAppId`. An account has no users except its owner.
 pub(in crate::actions) fn describe(
     transaction: &mut Transaction<'_>,
     _: &GetUserAppIdRequest,
@@ -20,8 +20,8 @@ pub(in crate::actions) fn describe(
     })
 }
 
-/// `GetCallerIdentity`. INF: an owner's name has its number twice, as a user's has the owner's and
-/// its own.
+/// `GetCallerIdentity`. INF: an owner's ARN has the owner's number twice, as a user's has the
+/// owner's and the user's.
 pub(in crate::actions) fn describe_caller(
     transaction: &mut Transaction<'_>,
     _: &GetCallerIdentityRequest,
@@ -36,8 +36,8 @@ pub(in crate::actions) fn describe_caller(
     })
 }
 
-/// The number of an account: its name, where that is one, or a number of twelve digits that the
-/// name determines.
+/// Returns the number of an account: its name if that is a number, otherwise a number of twelve
+/// digits that is derived from the name.
 pub(super) fn uin(account: &str) -> String {
     let is_number = !account.is_empty() && account.bytes().all(|byte| byte.is_ascii_digit());
     match is_number {

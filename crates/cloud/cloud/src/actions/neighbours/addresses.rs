@@ -33,7 +33,7 @@ const FILTERS: Rules = rules(
     ],
 );
 
-/// `DescribeAddresses`. INF: every public IPv4 address of an instance is an elastic one.
+/// `DescribeAddresses`. INF: every public IPv4 address of an instance counts as an elastic one.
 pub(in crate::actions) fn describe(
     transaction: &mut Transaction<'_>,
     request: &DescribeAddressesRequest,
@@ -91,7 +91,7 @@ fn elastic(instance: &Instance) -> impl Iterator<Item = Address> {
     })
 }
 
-/// The id of an address: the address in base 36.
+/// Returns the id of an address, which is the address in base 36.
 fn id_of(address: Ipv4Addr) -> String {
     format!("eip-{}", base_36(u32::from(address).into(), 8))
 }

@@ -1,4 +1,4 @@
-//! What a certificate says of itself.
+//! The fields of a certificate that answers show.
 
 use jiff::Timestamp;
 use x509_parser::certificate::X509Certificate;
@@ -9,22 +9,22 @@ use x509_parser::x509::X509Name;
 
 use crate::actions::time;
 
-/// What a certificate says of itself, as answers have it.
+/// The fields of a certificate that answers show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Content {
-    /// The name of who signed it.
+    /// The name of the issuer.
     pub(super) issuer: Option<String>,
-    /// Its first domain.
+    /// The common name, or the first domain.
     pub(super) domain: Option<String>,
-    /// Its domains.
+    /// All domains.
     pub(super) names: Vec<String>,
-    /// When it begins to be valid, and when it ends.
+    /// The start and the end of the certificate's validity.
     pub(super) begins: Option<String>,
     pub(super) ends: Option<String>,
 }
 
 impl Content {
-    /// Reads the first certificate of a chain in PEM. One that cannot be read says nothing.
+    /// Reads the first certificate of a chain in PEM. All fields are empty if it cannot be read.
     pub(super) fn read(chain: &str) -> Self {
         let Ok((_, pem)) = parse_x509_pem(chain.as_bytes()) else { return Self::default() };
         let Ok(certificate) = pem.parse_x509() else { return Self::default() };

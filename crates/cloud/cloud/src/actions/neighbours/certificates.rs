@@ -15,14 +15,14 @@ use crate::api::ssl::{
 use crate::state::{Certificate, Transaction};
 use crate::wire::error::{ApiError, ErrorCode};
 
-/// How many certificates a request gets that does not say, and the most that it gets.
+/// The number of certificates in an answer if the request sets none, and the most that it contains.
 const DEFAULT_LIMIT: u64 = 10;
 const MAX_LIMIT: u64 = 1000;
 /// The status of a certificate that can be used.
 const APPROVED: u64 = 1;
 
-/// `UploadCertificate`. INF: where the same certificate may not be there twice, the answer has
-/// the id of the first one in both members.
+/// `UploadCertificate`: stores a certificate. INF: if the request does not allow the same
+/// certificate twice, the answer has the id of the first one in both members.
 pub(in crate::actions) fn upload(
     transaction: &mut Transaction<'_>,
     request: &UploadCertificateRequest,
@@ -70,7 +70,7 @@ fn check_pem(parameter: &str, text: &str, label: &str) -> Result<(), ApiError> {
     Err(ApiError::new(ErrorCode::CertificateParseError, message))
 }
 
-/// `DescribeCertificates`, the latest first.
+/// `DescribeCertificates`: lists certificates, the latest first.
 pub(in crate::actions) fn describe(
     transaction: &mut Transaction<'_>,
     request: &DescribeCertificatesRequest,
@@ -123,8 +123,8 @@ fn passes(certificate: &Certificate, request: &DescribeCertificatesRequest) -> b
         && request.cert_ids.as_ref().is_none_or(|ids| ids.is_empty() || ids.contains(id))
 }
 
-/// `DescribeCertificateDetail`, without the private key: a key that was uploaded is not shown to
-/// anybody again.
+/// `DescribeCertificateDetail`: describes a certificate, without the private key. An uploaded key
+/// is never shown again.
 pub(in crate::actions) fn describe_detail(
     transaction: &mut Transaction<'_>,
     request: &DescribeCertificateDetailRequest,
@@ -151,7 +151,7 @@ pub(in crate::actions) fn describe_detail(
     })
 }
 
-/// `DeleteCertificate`. A certificate that a load balancer of any region uses is kept.
+/// `DeleteCertificate`: deletes a certificate. Refuses one that a load balancer of any region uses.
 pub(in crate::actions) fn delete(
     transaction: &mut Transaction<'_>,
     request: &DeleteCertificateRequest,

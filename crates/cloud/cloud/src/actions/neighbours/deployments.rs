@@ -1,5 +1,5 @@
-//! ssl `DeployCertificateInstance` and `DescribeHostDeployRecordDetail`: certificates put on
-//! listeners and domains through the certificates' service.
+//! ssl `DeployCertificateInstance` and `DescribeHostDeployRecordDetail`: sets the certificates of
+//! listeners and domains through the ssl service.
 
 use crate::actions::check::{self, given, parameter_error};
 use crate::actions::number::number_of;
@@ -12,17 +12,18 @@ use crate::api::ssl::{
 use crate::state::{ListenerCertificate, Task, Transaction};
 use crate::wire::error::{ApiError, ErrorCode};
 
-/// The kind of resource that is deployed to here.
+/// The only kind of resource that certificates can be deployed to here.
 const RESOURCE: &str = "clb";
-/// How many records a request gets that does not say.
+/// The number of records in an answer if the request sets none.
 const DEFAULT_LIMIT: u64 = 10;
-/// Record numbers are below this, so that every client can hold them.
+/// The upper bound of record numbers, so that every client can represent them.
 const NUMBERS: u64 = 1 << 31;
 
-/// `DeployCertificateInstance`: all of the places that are named, or none. A place is
-/// `LOAD_BALANCER|LISTENER`, or `LOAD_BALANCER|LISTENER|DOMAIN` on listeners with SNI.
+/// `DeployCertificateInstance`: deploys a certificate to all places that the request names, or to
+/// none. A place is `LOAD_BALANCER|LISTENER`, or `LOAD_BALANCER|LISTENER|DOMAIN` on listeners with
+/// SNI.
 ///
-/// `Status` says that encryption is to be on, which it is wherever there is a listener with TLS.
+/// `Status` asks for encryption to be on, as it always is on a listener with TLS.
 pub(in crate::actions) fn deploy(
     transaction: &mut Transaction<'_>,
     request: &DeployCertificateInstanceRequest,
@@ -94,7 +95,7 @@ fn deploy_to(
     Ok(())
 }
 
-/// The new certificate. What is asked of clients stays as it is.
+/// Returns the new certificate. The settings for clients' certificates stay as they are.
 fn input(current: Option<&ListenerCertificate>, id: &str) -> CertificateInput {
     let current = current.map(certificates::view).unwrap_or_default();
     CertificateInput {
@@ -106,7 +107,7 @@ fn input(current: Option<&ListenerCertificate>, id: &str) -> CertificateInput {
     }
 }
 
-/// `DescribeHostDeployRecordDetail`: how a deployment stands, by load balancer.
+/// `DescribeHostDeployRecordDetail`: describes the status of a deployment, by load balancer.
 pub(in crate::actions) fn describe(
     transaction: &mut Transaction<'_>,
     request: &DescribeHostDeployRecordDetailRequest,
@@ -145,7 +146,7 @@ fn detail(
         id: Some(id),
         instance_id: Some(load_balancer.to_owned()),
         instance_name: transaction.load_balancer(load_balancer).map(|known| known.name.clone()),
-        // 0 waits, 1 is deployed, 2 has failed, 3 runs.
+        // 0 is waiting, 1 deployed, 2 failed, 3 running.
         status: Some(match task.status_code(transaction.context.now) {
             0 => 1,
             1 => 2,
@@ -159,7 +160,7 @@ fn detail(
     }
 }
 
-/// The number of the deployment that a request asked for, which the request's id determines.
+/// Returns the number of the deployment of a request, which is derived from the request's id.
 fn number(request: &str) -> u64 {
     1 + number_of(request, NUMBERS - 1)
 }

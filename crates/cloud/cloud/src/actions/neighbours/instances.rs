@@ -14,11 +14,11 @@ use crate::inventory::Instance;
 use crate::state::{Context, Transaction};
 use crate::wire::error::{ApiError, ErrorCode};
 
-/// The project of everything that belongs to no other.
+/// The default project.
 const PROJECT: i64 = 0;
 
-/// The filters. Those for the time of creation are left out: no inventory has it. What it lacks
-/// otherwise matches nothing.
+/// The filters. Those for the creation time are left out, because no inventory has it. Filters for
+/// other properties that the inventory lacks match nothing.
 const FILTERS: Rules = Rules {
     filters: &[
         "zone",
@@ -48,7 +48,7 @@ const FILTERS: Rules = Rules {
     too_many: ErrorCode::FilterValueLimitExceeded,
 };
 
-/// `DescribeInstances`. An id that is not known is an error, unless it stands in a filter.
+/// `DescribeInstances`: lists instances. An unknown id is an error, unless it is in a filter.
 pub(in crate::actions) fn describe(
     transaction: &mut Transaction<'_>,
     request: &DescribeInstancesRequest,
@@ -105,10 +105,10 @@ fn texts(addresses: &[IpAddr], is_v6: bool) -> Vec<String> {
     of_version.map(ToString::to_string).collect()
 }
 
-/// The time of everything that no inventory has a time for.
+/// The creation time in answers, because no inventory has one.
 const CREATED: &str = "2020-01-01T00:00:00Z";
-/// What every instance is, because no inventory says it and clients read it without asking whether
-/// it is `null`.
+/// The properties of every instance, because no inventory has them and clients do not check them
+/// for `null`.
 const TYPE: &str = "S5.MEDIUM4";
 const CORES: i64 = 2;
 const MEMORY: i64 = 4;
@@ -116,7 +116,7 @@ const SYSTEM: &str = "TencentOS Server 3.1 (TK4)";
 const IMAGE: &str = "img-eb30mz89";
 const CHARGE: &str = "POSTPAID_BY_HOUR";
 
-/// The zone that is stated, or the region's first one.
+/// Returns the zone that is stated, or the region's first one.
 fn zone(instance: &Instance, context: &Context<'_>) -> String {
     instance.zone.clone().unwrap_or_else(|| format!("{}-1", context.region))
 }

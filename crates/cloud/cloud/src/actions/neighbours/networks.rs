@@ -51,10 +51,10 @@ const SUBNETS: Rules = rules(
     ],
 );
 
-/// The time of everything that no inventory has a time for.
+/// The creation time in answers, because no inventory has one.
 pub(super) const CREATED: &str = "2020-01-01 00:00:00";
 
-/// The rules of this service's lists.
+/// Returns the rules for lists of this service.
 pub(super) const fn rules(id_filter: &'static str, filters: &'static [&'static str]) -> Rules {
     Rules {
         filters,
@@ -77,7 +77,7 @@ pub(super) fn selection<'r>(
     Selection::of(ids, filters, rules)
 }
 
-/// Reads `Offset` and `Limit`, which this service has as texts.
+/// Reads `Offset` and `Limit`, which are texts in this service.
 pub(super) fn page(offset: Option<&String>, limit: Option<&String>) -> Result<Page, ApiError> {
     let number = |parameter: &str, text: Option<&String>| {
         let Some(text) = given(text) else { return Ok(None) };
@@ -133,7 +133,8 @@ pub(in crate::actions) fn describe(
     Ok(DescribeVpcsResponse { total_count, vpc_set: Some(described.collect()) })
 }
 
-/// `DescribeSubnets`. `NextToken` is the number of the first subnet that was left out.
+/// `DescribeSubnets`: lists subnets. `NextToken` is the position of the first subnet that was left
+/// out.
 pub(in crate::actions) fn describe_subnets(
     transaction: &mut Transaction<'_>,
     request: &DescribeSubnetsRequest,
@@ -172,7 +173,7 @@ pub(in crate::actions) fn describe_subnets(
     })
 }
 
-/// The first subnet and the number of subnets that a request asks for.
+/// Returns the position of the first subnet and the number of subnets that a request asks for.
 fn part(request: &DescribeSubnetsRequest) -> Result<(usize, usize), ApiError> {
     if let Some(size) = request.max_results {
         let size = i64::try_from(size).unwrap_or(i64::MAX);
@@ -197,7 +198,7 @@ fn view(
         IpNet::V4(range) => Some(1_u64 << (32 - u32::from(range.prefix_len()))),
         IpNet::V6(_) => None,
     };
-    // The network's, the broadcast and the router's address.
+    // The addresses of the network, the broadcast and the router are not available.
     let total = total.map(|total| total.saturating_sub(3));
     let used = u64::try_from(used).unwrap_or(u64::MAX);
     DescribedSubnet {
@@ -222,7 +223,7 @@ fn view(
     }
 }
 
-/// What a range has for a filter. It is found by its first address alone too.
+/// Returns the values of a range for a filter. The range also matches by its first address alone.
 fn of_range(filter: &str, range: IpNet) -> Vec<String> {
     let texts = || vec![range.to_string(), range.network().to_string()];
     match (filter, range) {
@@ -235,7 +236,7 @@ fn of_range(filter: &str, range: IpNet) -> Vec<String> {
     }
 }
 
-/// A range as its IPv4 text and its IPv6 text, one of which is empty.
+/// Returns a range as its IPv4 text and its IPv6 text, one of which is empty.
 fn ranges(range: IpNet) -> (String, String) {
     match range {
         IpNet::V4(range) => (range.to_string(), String::new()),

@@ -50,7 +50,7 @@ pub(in crate::actions) fn describe(
     Ok(DescribeSecurityGroupsResponse { security_group_set: Some(described), total_count })
 }
 
-/// `DescribeSecurityGroupPolicies`. Nothing is known of a group but its id, so it has no rules.
+/// `DescribeSecurityGroupPolicies`. Only the ids of groups are known, so that no group has rules.
 pub(in crate::actions) fn describe_policies(
     transaction: &mut Transaction<'_>,
     request: &DescribeSecurityGroupPoliciesRequest,

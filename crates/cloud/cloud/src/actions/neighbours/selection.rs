@@ -1,4 +1,4 @@
-//! What a list is narrowed to: ids, or filters, but not both.
+//! The selection of a list's items by ids or by filters, but not both.
 
 use crate::wire::error::{ApiError, ErrorCode};
 
@@ -7,27 +7,27 @@ const MAX_IDS: usize = 100;
 /// The most filters of a request.
 const MAX_FILTERS: usize = 10;
 
-/// A filter: its name, and the values of which one has to match.
+/// A filter: its name, and the values, one of which has to match.
 pub(super) type NamedValues<'r> = (&'r str, &'r [String]);
 
-/// What a service answers to a list that it cannot give, and how long its lists may be.
+/// The limits of a service's lists, and its error codes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
-    /// The names of the filters. `tag:` stands for every name that begins so.
+    /// The names of the filters. `tag:` stands for every name that begins with it.
     pub(super) filters: &'static [&'static str],
-    /// The filter that does what the ids of the request do.
+    /// The filter that is equivalent to the ids of the request.
     pub(super) id_filter: &'static str,
     /// The most values of a filter.
     pub(super) max_values: usize,
-    /// The code for ids beside filters.
+    /// The code for a request with both ids and filters.
     pub(super) both: ErrorCode,
-    /// The code for a filter that is not there.
+    /// The code for an unknown filter.
     pub(super) unknown: ErrorCode,
     /// The code for too many ids, filters or values.
     pub(super) too_many: ErrorCode,
 }
 
-/// What a list is narrowed to.
+/// A selection by ids or by filters.
 #[derive(Clone, Debug)]
 pub(super) struct Selection<'r> {
     filters: Vec<NamedValues<'r>>,
@@ -75,18 +75,18 @@ impl<'r> Selection<'r> {
         Ok(Self { filters, id_filter })
     }
 
-    /// The ids that are asked for; `None` if every id is.
+    /// Returns the ids to list; `None` for all.
     pub(super) fn ids(&self) -> Option<&'r [String]> {
         self.values(self.id_filter)
     }
 
-    /// The values of the first filter with this name.
+    /// Returns the values of the first filter with this name.
     pub(super) fn values(&self, name: &str) -> Option<&'r [String]> {
         self.filters.iter().find(|(known, _)| *known == name).map(|(_, values)| *values)
     }
 
-    /// Whether something passes every filter. `value_of` says what it has for a filter's name:
-    /// any of these has to be among the filter's values.
+    /// Returns whether an item passes every filter. `value_of` returns the item's values for a
+    /// filter's name, one of which has to be among the filter's values.
     pub(super) fn passes(&self, value_of: impl Fn(&str) -> Vec<String>) -> bool {
         self.filters.iter().all(|(name, wanted)| {
             let found = value_of(name);
@@ -95,7 +95,7 @@ impl<'r> Selection<'r> {
     }
 }
 
-/// Refuses a list of ids of which one was not found.
+/// Refuses a list of ids if one of them was not found.
 pub(super) fn check_found<'f>(
     wanted: Option<&Vec<String>>,
     found: impl Fn(&str) -> bool + 'f,

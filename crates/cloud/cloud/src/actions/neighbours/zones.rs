@@ -7,9 +7,9 @@ use crate::api::cvm::{
 use crate::state::Transaction;
 use crate::wire::error::ApiError;
 
-/// The state of what can be used.
+/// The state of regions and zones that can be used.
 const AVAILABLE: &str = "AVAILABLE";
-/// Regions, with the number that their zones' numbers begin with.
+/// The known regions, with the number that their zones' numbers begin with.
 const NUMBERS: [(&str, u64); 16] = [
     ("ap-guangzhou", 10),
     ("ap-shanghai", 20),
@@ -29,7 +29,8 @@ const NUMBERS: [(&str, u64); 16] = [
     ("ap-jakarta", 72),
 ];
 
-/// `DescribeRegions`. An open inventory has every region; the answer has those that are known.
+/// `DescribeRegions`: lists regions. For an open inventory, which has every region, lists the known
+/// ones.
 pub(in crate::actions) fn describe_regions(
     transaction: &mut Transaction<'_>,
     _: &DescribeRegionsRequest,
@@ -63,8 +64,8 @@ pub(in crate::actions) fn describe(
     Ok(DescribeZonesResponse { total_count, zone_set: Some(zones) })
 }
 
-/// The number of a zone, such as 100003 of `ap-guangzhou-3`; `None` in regions whose numbers are
-/// not known.
+/// Returns the number of a zone, such as 100003 for `ap-guangzhou-3`; `None` in regions whose
+/// numbers are not known.
 fn number(region: &str, zone: &str) -> Option<u64> {
     let (_, number) = NUMBERS.iter().find(|(name, _)| *name == region)?;
     let position: u64 = zone.strip_prefix(region)?.strip_prefix('-')?.parse().ok()?;

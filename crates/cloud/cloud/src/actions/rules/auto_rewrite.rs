@@ -1,4 +1,4 @@
-//! `AutoRewrite`: everything that HTTPS on port 443 serves is redirected there from port 80.
+//! `AutoRewrite`: redirects requests on port 80 to the rules that HTTPS on port 443 serves.
 
 use super::redirections;
 use super::rewrite::layer_7;
@@ -10,12 +10,13 @@ use crate::state::{
 };
 use crate::wire::error::{ApiError, ErrorCode};
 
-/// The port that is redirected to.
+/// The port that requests are redirected to.
 const HTTPS_PORT: u16 = 443;
-/// The port that is redirected.
+/// The port whose requests are redirected.
 const HTTP_PORT: u16 = 80;
 
-/// `AutoRewrite`. The listener on port 80 and its rules are created where they are missing.
+/// `AutoRewrite`: redirects the rules. Creates the listener on port 80 and its rules if they are
+/// missing.
 pub(in crate::actions) fn create(
     transaction: &mut Transaction<'_>,
     request: &AutoRewriteRequest,
@@ -73,7 +74,7 @@ pub(in crate::actions) fn create(
     Ok(AutoRewriteResponse {})
 }
 
-/// The listener that is redirected to: HTTPS on port 443.
+/// Returns the listener that requests are redirected to: HTTPS on port 443.
 fn https<'l>(load_balancer: &'l LoadBalancer, id: &str) -> Result<&'l Listener, ApiError> {
     let listener = layer_7(load_balancer, id)?;
     if listener.protocol != Protocol::Https {
@@ -87,7 +88,7 @@ fn https<'l>(load_balancer: &'l LoadBalancer, id: &str) -> Result<&'l Listener, 
     Ok(listener)
 }
 
-/// The id of the HTTP listener on port 80, if there is one.
+/// Returns the id of the HTTP listener on port 80, if there is one.
 fn http(load_balancer: &LoadBalancer) -> Result<Option<String>, ApiError> {
     let has_port = |listener: &&Listener| {
         let last = listener.end_port.unwrap_or(listener.port);
@@ -104,14 +105,14 @@ fn http(load_balancer: &LoadBalancer) -> Result<Option<String>, ApiError> {
     }
 }
 
-/// A redirection to be made.
+/// A redirection to be created.
 struct Plan<'a> {
     rule: &'a Rule,
     code: u16,
     keeps_url: bool,
 }
 
-/// A redirection for each rule of the domains that are named, or of all. `RewriteCodes` and
+/// Returns a redirection for each rule of the named domains, or of all domains. `RewriteCodes` and
 /// `TakeUrls` have one value for all domains or one for each.
 fn plans<'a>(
     target: &'a Listener,
@@ -153,7 +154,7 @@ fn no_listener(id: &str) -> ApiError {
     ApiError::new(ErrorCode::ListenerIdNotFound, format!("the listener {id} does not exist"))
 }
 
-/// A rule on port 80 for the domain and the URL of one on port 443.
+/// Returns a rule on port 80 with the domain and the URL of a rule on port 443.
 fn http_rule(
     id: String,
     target: &Rule,

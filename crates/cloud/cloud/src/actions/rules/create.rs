@@ -10,10 +10,10 @@ use crate::state::{
 };
 use crate::wire::error::{ApiError, ErrorCode};
 
-/// The code for ids that are not known.
+/// The code for unknown ids.
 const MISSING: ErrorCode = ErrorCode::InvalidParameter;
 
-/// `CreateRule`: all of the rules or none.
+/// `CreateRule`: creates all of the rules or none.
 pub(in crate::actions) fn create(
     transaction: &mut Transaction<'_>,
     request: &CreateRuleRequest,
@@ -66,7 +66,7 @@ pub(super) fn check_listener(listener: &Listener) -> Result<(), ApiError> {
     Err(parameter_error(format!("the {protocol} listener {id} has no rules")))
 }
 
-/// The protocol towards targets, which only HTTPS listeners choose.
+/// Refuses an unknown protocol towards targets. Only HTTPS listeners can choose one.
 pub(super) fn check_forward_type(forward_type: &str, protocol: Protocol) -> Result<(), ApiError> {
     let allowed: &[&str] = match protocol {
         Protocol::Https => &["HTTP", "HTTPS", "GRPC", "GRPCS"],
@@ -115,12 +115,12 @@ fn build(
     })
 }
 
-/// Seconds a client stays with its target.
+/// Returns the seconds that a client stays with its target.
 pub(super) fn rule_session(seconds: i64) -> Result<u32, ApiError> {
     check::session_seconds(seconds, 30..=86_400)
 }
 
-/// The scheduler with this name.
+/// Returns the scheduler with this name.
 pub(super) fn scheduler(name: Option<&String>) -> Result<Option<Scheduler>, ApiError> {
     let Some(name) = given(name) else { return Ok(None) };
     let scheduler = Scheduler::parse(name).ok_or_else(|| {
@@ -130,8 +130,8 @@ pub(super) fn scheduler(name: Option<&String>) -> Result<Option<Scheduler>, ApiE
     Ok(Some(scheduler))
 }
 
-/// Adds a rule to the group of its domains. What the request says of the domain counts for the
-/// whole group, and a new rule gets what the group has.
+/// Adds a rule to the group of its domains. The request's settings for the domain apply to the
+/// whole group, and a new rule gets the group's settings.
 fn add(
     listener: &mut Listener,
     mut rule: Rule,
@@ -156,7 +156,7 @@ fn add(
     settings.apply(listener, &domains)
 }
 
-/// Refuses domains that are partly those of another group, and a URL that the group has already.
+/// Refuses domains that overlap with those of another group, and a URL that the group has already.
 /// `except` is the rule that is being changed.
 pub(super) fn check_free(
     listener: &Listener,

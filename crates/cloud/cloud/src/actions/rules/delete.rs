@@ -8,11 +8,12 @@ use crate::api::clb::{DeleteRuleRequest, DeleteRuleResponse};
 use crate::state::{Listener, Transaction};
 use crate::wire::error::{ApiError, ErrorCode};
 
-/// The code for ids that are not known.
+/// The code for unknown ids.
 const MISSING: ErrorCode = ErrorCode::InvalidParameter;
 
-/// `DeleteRule`: rules by their ids, those of a domain, or the one of a domain and a URL. If the
-/// default domain goes, the one that is named becomes the default, else the oldest that is left.
+/// `DeleteRule`: deletes rules by their ids, those of a domain, or the one of a domain and a URL.
+/// The domain that the request names as default becomes the default; if it names none and the
+/// default domain is deleted, the oldest remaining domain does.
 pub(in crate::actions) fn delete(
     transaction: &mut Transaction<'_>,
     request: &DeleteRuleRequest,
@@ -31,7 +32,7 @@ pub(in crate::actions) fn delete(
     Ok(DeleteRuleResponse {})
 }
 
-/// The ids of the rules that a request means.
+/// Returns the ids of the rules to delete.
 fn meant(listener: &Listener, request: &DeleteRuleRequest) -> Result<Vec<String>, ApiError> {
     let ids = request.location_ids.as_ref().filter(|ids| !ids.is_empty());
     let (domain, url) = (given(request.domain.as_ref()), given(request.url.as_ref()));

@@ -14,8 +14,8 @@ pub(super) const MAX_LENGTH: usize = 80;
 /// The longest URLs.
 const MAX_URL: usize = 200;
 
-/// Refuses a domain of another form than a name, a name with a wildcard at one end, a regular
-/// expression behind `~`, or an address.
+/// Refuses a domain that is neither a name, a name with a wildcard at one end, a regular expression
+/// behind `~`, nor an address.
 pub(super) fn check_domain(
     parameter: &str,
     domain: &str,
@@ -50,13 +50,13 @@ pub(super) fn check_url(parameter: &str, url: &str) -> Result<(), ApiError> {
     Err(ApiError::new(ErrorCode::FormatError, message))
 }
 
-/// A regular expression that the data plane would not take.
+/// Returns the error for a regular expression that the data plane would not accept.
 fn no_pattern(parameter: &str, why: &InvalidPattern) -> ApiError {
     ApiError::new(ErrorCode::FormatError, format!("the parameter `{parameter}`: {why}"))
 }
 
-/// The domains that a request names with two parameters, of which one is allowed. Without any it
-/// is the load balancer's address, as clients then send it.
+/// Returns the domains that a request names with one of two parameters. Without any, returns the
+/// load balancer's first address, which clients then send as the host.
 pub(super) fn named(
     load_balancer: &LoadBalancer,
     single: (&str, Option<&String>),
@@ -88,17 +88,17 @@ pub(super) fn named(
     Ok(domains)
 }
 
-/// Whether two rules or requests name the same domains, in whichever order.
+/// Returns whether two rules or requests name the same domains, in any order.
 pub(super) fn is_same(first: &[String], second: &[String]) -> bool {
     first.iter().collect::<BTreeSet<_>>() == second.iter().collect()
 }
 
-/// A rule of the group that this domain is part of.
+/// Returns a rule of the group that this domain is part of.
 pub(super) fn rule_with<'l>(listener: &'l Listener, domain: &str) -> Option<&'l Rule> {
     listener.rules.iter().find(|rule| rule.domains.iter().any(|known| known == domain))
 }
 
-/// The domains of the group that this domain is part of.
+/// Returns the domains of the group that this domain is part of.
 pub(super) fn group(listener: &Listener, domain: &str) -> Result<Vec<String>, ApiError> {
     let rule = rule_with(listener, domain).ok_or_else(|| {
         parameter_error(format!("the domain {domain} does not exist on {}", listener.id))
@@ -123,7 +123,7 @@ pub(super) fn ensure_default(listener: &mut Listener) {
     }
 }
 
-/// What a request says of a domain.
+/// The settings of a domain in a request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DomainSettings {
     pub(super) certificate: Option<ListenerCertificate>,
@@ -132,7 +132,7 @@ pub(super) struct DomainSettings {
 }
 
 impl DomainSettings {
-    /// Changes every rule of the group.
+    /// Applies the settings to every rule of the domain's group.
     pub(super) fn apply(
         &self,
         listener: &mut Listener,

@@ -13,7 +13,7 @@ use crate::wire::error::{ApiError, ErrorCode};
 
 /// The longest new domains.
 const MAX_LENGTH: usize = 120;
-/// The code for ids that are not known.
+/// The code for unknown ids.
 const MISSING: ErrorCode = ErrorCode::InvalidParameter;
 
 /// `ModifyDomain`: renames one domain in all of its rules.
@@ -35,7 +35,7 @@ pub(in crate::actions) fn rename(
     Ok(ModifyDomainResponse {})
 }
 
-/// `ModifyDomainAttributes`: changes what the rules of a domain share.
+/// `ModifyDomainAttributes`: changes the settings that the rules of a domain share.
 pub(in crate::actions) fn modify(
     transaction: &mut Transaction<'_>,
     request: &ModifyDomainAttributesRequest,
@@ -75,7 +75,7 @@ fn new_domains(
     domain::named(load_balancer, single, several, MAX_LENGTH).map(Some)
 }
 
-/// Replaces the domains of a group, unless other rules have one of the new ones.
+/// Replaces the domains of a group, unless other rules have one of the new domains.
 fn replace(
     listener: &mut Listener,
     group: &[String],
@@ -94,7 +94,8 @@ fn replace(
     Ok(())
 }
 
-/// A listener always has a default domain, so the one that stops being it names another.
+/// Changes the default domain. A listener always has one, so that a request to end a default has to
+/// name another.
 fn change_default(
     listener: &mut Listener,
     group: &[String],

@@ -9,10 +9,10 @@ use crate::api::clb::{ModifyRuleRequest, ModifyRuleResponse};
 use crate::state::{IpVersion, Transaction};
 use crate::wire::error::{ApiError, ErrorCode};
 
-/// The code for ids that are not known.
+/// The code for unknown ids.
 const MISSING: ErrorCode = ErrorCode::InvalidParameter;
 
-/// `ModifyRule`. What the request leaves out stays as it is.
+/// `ModifyRule`. Settings that the request leaves out stay as they are.
 pub(in crate::actions) fn modify(
     transaction: &mut Transaction<'_>,
     request: &ModifyRuleRequest,

@@ -7,11 +7,11 @@ use crate::wire::error::{ApiError, ErrorCode};
 /// The status of a redirection whose request names none.
 const DEFAULT_CODE: i64 = 302;
 
-/// The status that a request asks for.
+/// Returns the status that a request asks for.
 pub(super) fn code(code: Option<i64>) -> Result<u16, ApiError> {
     match code.unwrap_or(DEFAULT_CODE) {
         301 => Ok(301),
-        // Some clients send 0 for a parameter they leave out.
+        // Some clients send 0 for a parameter that they leave out.
         302 | 0 => Ok(302),
         307 => Ok(307),
         other => Err(value_error(format!(
@@ -24,8 +24,9 @@ pub(super) fn code(code: Option<i64>) -> Result<u16, ApiError> {
 ///
 /// # Errors
 ///
-/// Returns `RewriteAlreadyExist` if it is redirected already, and `InvalidParameter` if it would
-/// be part of a chain: a rule that others are redirected to is not redirected itself.
+/// Returns `RewriteAlreadyExist` if the rule is redirected already, and `InvalidParameter` if the
+/// redirection would be part of a chain: a rule that others are redirected to is not redirected
+/// itself.
 pub(super) fn add(
     load_balancer: &mut LoadBalancer,
     source: &str,
@@ -61,8 +62,8 @@ pub(super) fn add(
     Ok(())
 }
 
-/// Removes redirections whose target is no longer there. INF: the documentation does not say what
-/// becomes of them.
+/// Removes redirections whose target no longer exists. INF: the documentation does not state what
+/// happens to them.
 pub(in crate::actions) fn forget_broken(load_balancer: &mut LoadBalancer) {
     let rules = load_balancer.listeners.iter().flat_map(|listener| &listener.rules);
     let ids: Vec<String> = rules.map(|rule| rule.id.clone()).collect();

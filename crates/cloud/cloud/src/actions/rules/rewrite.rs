@@ -54,7 +54,7 @@ fn check_map(
     Ok(())
 }
 
-/// The listener with this id, if it has rules.
+/// Returns the listener with this id, if it has rules.
 pub(super) fn layer_7<'l>(
     load_balancer: &'l LoadBalancer,
     id: &str,
@@ -67,8 +67,8 @@ pub(super) fn layer_7<'l>(
     Err(ApiError::new(ErrorCode::ProtocolCheckFailed, message))
 }
 
-/// `DeleteRewrite`: all of the redirections or none. Its codes have none for listeners and rules
-/// that are not there: the redirection is then not there either.
+/// `DeleteRewrite`: deletes all of the redirections or none. The action has no code for unknown
+/// listeners and rules, so that those give the error for an unknown redirection.
 pub(in crate::actions) fn delete(
     transaction: &mut Transaction<'_>,
     request: &DeleteRewriteRequest,
@@ -99,7 +99,7 @@ pub(in crate::actions) fn delete(
     Ok(DeleteRewriteResponse {})
 }
 
-/// `DescribeRewrite`: the rules that are redirected.
+/// `DescribeRewrite`: lists the rules that are redirected.
 pub(in crate::actions) fn describe(
     transaction: &mut Transaction<'_>,
     request: &DescribeRewriteRequest,

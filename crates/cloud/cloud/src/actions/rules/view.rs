@@ -1,10 +1,10 @@
-//! Rules as answers have them.
+//! Rules in the form of answers.
 
 use crate::actions::{certificates, health_check, time};
 use crate::api::clb::{RewriteTarget, RuleOutput};
 use crate::state::{Listener, Redirection, Rule};
 
-/// A rule as `DescribeListeners` and `DescribeRewrite` have it.
+/// Returns a rule in the form of `DescribeListeners` and `DescribeRewrite`.
 pub(in crate::actions) fn view(listener: &Listener, rule: &Rule) -> RuleOutput {
     let domain = rule.domains.first();
     let probed = domain.filter(|domain| !domain.contains(['*', '~']));

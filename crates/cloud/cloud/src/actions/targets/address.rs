@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use crate::inventory::Inventory;
 use crate::state::{Target, TargetHolder};
 
-/// Where a target listens; `None` for an instance that is no longer there.
+/// Returns the address at which a target listens; `None` for an instance that no longer exists.
 pub fn address(target: &Target, inventory: &Inventory, region: &str) -> Option<SocketAddr> {
     let ip = match &target.holder {
         TargetHolder::Interface(address) => *address,
@@ -14,7 +14,7 @@ pub fn address(target: &Target, inventory: &Inventory, region: &str) -> Option<S
     Some(SocketAddr::new(ip, target.port))
 }
 
-/// The address at which an instance is called.
+/// Returns the address at which an instance is reached.
 pub(super) fn first_private_address(
     inventory: &Inventory,
     region: &str,

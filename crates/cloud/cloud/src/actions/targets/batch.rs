@@ -1,8 +1,8 @@
 //! Targets of several listeners and rules of one load balancer at once.
 //!
 //! These actions are synchronous, yet clients ask for their tasks. Binding a target that is bound
-//! sets its weight, and unbinding one that is not does nothing: what a client that repeats a
-//! batch expects.
+//! sets its weight, and unbinding one that is not bound does nothing, as clients expect that repeat
+//! a batch.
 
 use super::change::{bound_mut, set_weight};
 use super::group::{RuleName, targets_mut};
@@ -21,7 +21,7 @@ use crate::wire::error::{ApiError, ErrorCode};
 const MAX_TARGETS: usize = 500;
 /// The most rules of a request that changes weights.
 const MAX_RULES: usize = 100;
-/// The most targets of one of them.
+/// The most targets of one rule in such a request.
 const MAX_TARGETS_OF_RULE: usize = 50;
 
 /// `BatchRegisterTargets`.
@@ -59,7 +59,7 @@ pub(in crate::actions) fn deregister_batch(
     Ok(BatchDeregisterTargetsResponse { fail_listener_id_set: Some(Vec::new()), message: None })
 }
 
-/// Does the same with each target of a batch in its group.
+/// Applies a change for each target of a batch to the target's group.
 fn each(
     transaction: &mut Transaction<'_>,
     load_balancer: &str,

@@ -14,7 +14,8 @@ use crate::wire::error::ApiError;
 /// The most targets of a request.
 const MAX_BACKENDS: usize = 20;
 
-/// `DescribeLBListeners`, of the request's region.
+/// `DescribeLBListeners`: lists the listeners and rules of the request's region that have one of
+/// the targets.
 pub(in crate::actions) fn describe(
     transaction: &mut Transaction<'_>,
     request: &DescribeLBListenersRequest,
@@ -26,7 +27,7 @@ pub(in crate::actions) fn describe(
     Ok(DescribeLBListenersResponse { load_balancers: Some(found.collect()) })
 }
 
-/// What a load balancer has of these targets; `None` if it has none.
+/// Returns the listeners and rules of a load balancer with these targets; `None` if it has none.
 fn item(
     load_balancer: &LoadBalancer,
     wanted: &[LbRsItem],

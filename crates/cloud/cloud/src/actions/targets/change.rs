@@ -1,4 +1,4 @@
-//! The weights and ports of one listener's or rule's targets.
+//! Changes the weights and ports of targets of one listener or rule.
 
 use super::group::{RuleName, targets_mut};
 use super::named::{self, NamedTarget, duplicate, read_weight};
@@ -13,10 +13,10 @@ use crate::wire::error::{ApiError, ErrorCode};
 /// The most targets of a request.
 const MAX_TARGETS: usize = 20;
 
-/// The code for an unknown id; these actions have none of their own.
+/// The code for an unknown id; these actions have no special one.
 const MISSING: ErrorCode = ErrorCode::InvalidParameter;
 
-/// `ModifyTargetWeight`. A target's own weight wins over the request's.
+/// `ModifyTargetWeight`. A target's own weight takes precedence over the request's.
 pub(in crate::actions) fn modify_weight(
     transaction: &mut Transaction<'_>,
     request: &ModifyTargetWeightRequest,
@@ -34,7 +34,8 @@ pub(in crate::actions) fn modify_weight(
     Ok(ModifyTargetWeightResponse::default())
 }
 
-/// Sets the weight of a target that is bound. Without any weight it gets the default one.
+/// Sets the weight of a bound target. If neither the target nor the request has a weight, sets the
+/// default.
 ///
 /// # Errors
 ///
@@ -52,11 +53,11 @@ pub(super) fn set_weight(
     Ok(())
 }
 
-/// The target that is bound.
+/// Returns the bound target.
 ///
 /// # Errors
 ///
-/// Returns `InvalidParameter` for a target that is not.
+/// Returns `InvalidParameter` for a target that is not bound.
 pub(super) fn bound_mut<'t>(
     targets: &'t mut [Target],
     named: &NamedTarget,

@@ -19,7 +19,7 @@ pub(in crate::actions) fn describe(
 ) -> Result<DescribeTargetsResponse, ApiError> {
     let filters = request.filters.as_deref().unwrap_or_default();
     filter::check(filters, &FILTERS)?;
-    // INF: the action has no code of its own for an unknown id.
+    // INF: the action has no special code for an unknown id.
     let missing = ErrorCode::InvalidParameter;
     let load_balancer = find::load_balancer(transaction, &request.load_balancer_id, missing)?;
     let ids = wanted(request.listener_ids.as_ref());
@@ -33,7 +33,7 @@ pub(in crate::actions) fn describe(
     Ok(DescribeTargetsResponse { listeners: Some(listeners.collect()) })
 }
 
-/// The ids that are asked for; `None` for all.
+/// Returns the requested ids; `None` for all.
 pub(super) fn wanted(ids: Option<&Vec<String>>) -> Option<BTreeSet<&str>> {
     let ids = ids.filter(|ids| !ids.is_empty())?;
     Some(ids.iter().map(String::as_str).collect())

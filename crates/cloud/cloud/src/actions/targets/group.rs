@@ -4,7 +4,7 @@ use crate::actions::check;
 use crate::state::{Listener, Target};
 use crate::wire::error::{ApiError, ErrorCode};
 
-/// How a request names a rule.
+/// The name of a rule in a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RuleName<'a> {
     pub(super) location: Option<&'a str>,
@@ -13,7 +13,7 @@ pub(super) struct RuleName<'a> {
 }
 
 impl<'a> RuleName<'a> {
-    /// A rule by its id, or by domain and URL.
+    /// Returns the name of a rule by its id, or by domain and URL.
     pub(super) fn new(
         location: Option<&'a String>,
         domain: Option<&'a String>,
@@ -28,13 +28,13 @@ impl<'a> RuleName<'a> {
     }
 }
 
-/// The targets that a request means, to be changed. `missing` is the action's code for a rule
-/// that does not exist.
+/// Returns the targets that a request means, to be changed. `missing` is the action's error code
+/// for a rule that does not exist.
 ///
 /// # Errors
 ///
-/// Returns `missing` for a rule that does not exist, `InvalidParameter` for a listener on layer 7
-/// without a rule.
+/// Returns `missing` for a rule that does not exist, and `InvalidParameter` if a listener on layer
+/// 7 is named without a rule.
 pub(super) fn targets_mut<'l>(
     listener: &'l mut Listener,
     name: RuleName<'_>,
@@ -45,8 +45,8 @@ pub(super) fn targets_mut<'l>(
     listener.targets_mut(id.as_deref()).ok_or(error)
 }
 
-/// The id of the rule that a request means; `None` for a listener on layer 4, whose rule is
-/// ignored.
+/// Returns the id of the rule that a request means; `None` for a listener on layer 4, where a named
+/// rule is ignored.
 fn rule_id(
     listener: &Listener,
     name: RuleName<'_>,

@@ -14,7 +14,7 @@ use crate::wire::error::{ApiError, ErrorCode};
 /// The most load balancers of a request.
 const MAX_LOAD_BALANCERS: usize = 30;
 
-/// `DescribeTargetHealth`: what the data plane last found of each target.
+/// `DescribeTargetHealth`: returns the last health of each target that the data plane found.
 pub(in crate::actions) fn describe_health(
     transaction: &mut Transaction<'_>,
     request: &DescribeTargetHealthRequest,
@@ -52,7 +52,8 @@ pub(in crate::actions) fn describe_health(
     Ok(DescribeTargetHealthResponse { load_balancers: Some(load_balancers) })
 }
 
-/// The health of a group of targets. A listener on layer 4 has one group, without domain and URL.
+/// Returns the health of a group of targets. A listener on layer 4 has one group, without domain
+/// and URL.
 fn rule_health(
     load_balancer: &LoadBalancer,
     listener: &Listener,
@@ -86,7 +87,8 @@ fn rule_health(
     }
 }
 
-/// The detail stands under both spellings, since clients read either.
+/// Returns the health of a target. The detail has both spellings of its name, because clients read
+/// either.
 fn target_health(target: &Target, ip: Option<String>, state: TargetState) -> TargetHealth {
     let detail = Some(state.detail().to_owned());
     TargetHealth {

@@ -8,7 +8,7 @@ use crate::inventory::Inventory;
 use crate::state::{Target, TargetHolder};
 use crate::wire::error::ApiError;
 
-/// The weight of a target that names none.
+/// The weight of a target for which the request sets none.
 const DEFAULT_WEIGHT: u8 = 10;
 
 /// A target as a request names it.
@@ -21,12 +21,12 @@ pub(super) struct NamedTarget {
 }
 
 impl NamedTarget {
-    /// Reads a target at `path`, such as `Targets.0`.
+    /// Reads a target whose parameter is `path`, such as `Targets.0`.
     ///
     /// # Errors
     ///
     /// Returns `InvalidParameter` for a target with both or neither of instance and address, and
-    /// `InvalidParameterValue` for a port, a weight or an address that is none.
+    /// `InvalidParameterValue` for an invalid port, weight or address.
     pub(super) fn read(target: &clb::Target, path: &str) -> Result<Self, ApiError> {
         Self::from_parts(
             path,
@@ -42,7 +42,7 @@ impl NamedTarget {
     ///
     /// # Errors
     ///
-    /// As [`Self::read`].
+    /// Returns the same errors as [`Self::read`].
     pub(super) fn read_batch(target: &clb::BatchTarget, path: &str) -> Result<Self, ApiError> {
         Self::from_parts(
             path,
@@ -102,12 +102,12 @@ impl NamedTarget {
         }
     }
 
-    /// Whether it stands for this target.
+    /// Returns whether the request means this target.
     pub(super) fn is(&self, target: &Target) -> bool {
         target.is_same(&self.holder, self.port)
     }
 
-    /// The target, bound now.
+    /// Returns the target, registered at this time.
     pub(super) fn bind(&self, now: jiff::Timestamp) -> Target {
         Target {
             holder: self.holder.clone(),
@@ -118,7 +118,7 @@ impl NamedTarget {
         }
     }
 
-    /// How messages name it.
+    /// Returns the target's name in messages.
     pub(super) fn describe(&self) -> String {
         let port = self.port;
         match &self.holder {
@@ -144,9 +144,9 @@ pub(super) fn read_weight(parameter: &str, value: i64) -> Result<u8, ApiError> {
 ///
 /// # Errors
 ///
-/// Returns `InvalidParameterValue.Length` for more than `most` or none,
-/// `InvalidParameterValue.Duplicate` for one that is named twice, and what [`NamedTarget::read`]
-/// returns.
+/// Returns `InvalidParameterValue.Length` for no targets or more than `most`,
+/// `InvalidParameterValue.Duplicate` for a target that is named twice, and the errors of
+/// [`NamedTarget::read`].
 pub(super) fn read_all(
     targets: &[clb::Target],
     path: &str,
@@ -164,7 +164,7 @@ pub(super) fn read_all(
     Ok(named)
 }
 
-/// The error for a target that is there already.
+/// Returns the error for a target that is already bound.
 pub(super) fn duplicate(message: &str) -> ApiError {
     ApiError::new(crate::wire::error::ErrorCode::ValueDuplicate, message)
 }

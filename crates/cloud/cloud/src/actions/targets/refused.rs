@@ -1,5 +1,5 @@
-//! Targets that a data plane should not call for a tenant: its machine itself, and what only that
-//! machine can reach.
+//! Refuses targets that a data plane should not call for a tenant: its own machine, and addresses
+//! that only that machine can reach.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -12,7 +12,8 @@ use crate::actions::check::value_error;
 use crate::state::{TargetHolder, Transaction};
 use crate::wire::error::ApiError;
 
-/// Refuses targets at an address of a data plane's machine, of a load balancer, or of no machine.
+/// Refuses targets at an address of a data plane's machine or of a load balancer, or at a special
+/// address.
 ///
 /// # Errors
 ///
@@ -27,7 +28,7 @@ pub(super) fn check<'t>(
         TargetHolder::Interface(address) => Some(*address),
         TargetHolder::Instance(id) => first_private_address(context.inventory, context.region, id),
     };
-    // An IPv6 address may lead to an IPv4 one.
+    // An IPv6 address may embed an IPv4 address.
     let addresses: BTreeMap<IpAddr, IpAddr> =
         targets.filter_map(address).map(|address| (led_to(address), address)).collect();
     let of_balancers = match refused.local {

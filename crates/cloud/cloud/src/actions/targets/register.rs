@@ -1,4 +1,4 @@
-//! Targets of one listener or rule are bound and unbound.
+//! Binds and unbinds targets of one listener or rule.
 
 use super::group::{RuleName, targets_mut};
 use super::named::{self, duplicate};
@@ -14,10 +14,10 @@ use crate::wire::error::{ApiError, ErrorCode};
 /// The most targets of a request.
 const MAX_TARGETS: usize = 20;
 
-/// The code for an unknown id; these actions have none of their own.
+/// The code for an unknown id; these actions have no special one.
 const MISSING: ErrorCode = ErrorCode::InvalidParameter;
 
-/// `RegisterTargets`. INF: a target that is bound already is refused.
+/// `RegisterTargets`. INF: a target that is already bound is refused.
 pub(in crate::actions) fn register(
     transaction: &mut Transaction<'_>,
     request: &RegisterTargetsRequest,

@@ -1,4 +1,4 @@
-//! Requests that wait are stored together; those that read do not wait.
+//! Tests that requests that wait are stored together, and that readers do not wait.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -8,7 +8,7 @@ use super::*;
 use crate::state::{Account, Task, TaskStatus};
 use crate::wire::error::{ApiError, ErrorCode};
 
-/// Storage that waits, at every commit, until a test lets it go on.
+/// A storage that waits, at every commit, until a test lets it continue.
 struct Slow {
     began: Sender<Batch>,
     go_on: Mutex<Receiver<Result<(), StorageError>>>,
@@ -21,13 +21,13 @@ impl Storage for Slow {
     }
 }
 
-/// Slow storage, and the test's ends of it.
+/// Returns a slow storage, and the test's ends of its channels.
 fn slow() -> (Slow, Receiver<Batch>, Sender<Result<(), StorageError>>) {
     let ((began, seen), (let_go, go_on)) = (mpsc::channel(), mpsc::channel());
     (Slow { began, go_on: Mutex::new(go_on) }, seen, let_go)
 }
 
-/// Storage that counts.
+/// A storage that counts commits.
 #[derive(Default)]
 struct Counting {
     commits: AtomicUsize,
@@ -52,7 +52,7 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_760_000_000 + seconds).unwrap()
 }
 
-/// Adds a task to an account; the answer is how many it had before.
+/// Adds a task to an account. The answer is the number of tasks that the account had before.
 fn add(
     accounts: &Accounts,
     account: &str,
@@ -66,7 +66,7 @@ fn add(
     Ok((Batch::from([(place, changes)]), before))
 }
 
-/// The ids of the tasks of an account that are stored.
+/// Returns the ids of the stored tasks of an account.
 fn ids(accounts: &SharedAccounts, account: &str) -> Vec<String> {
     accounts.read(|accounts| {
         let account = accounts.get(&place(account));
@@ -172,7 +172,8 @@ fn a_batch_that_could_not_be_stored_fails_all_of_its_requests() {
     assert_eq!(ids(&accounts, "one"), ["first"]);
 }
 
-/// A repeated `ClientToken` changes nothing, and its answer must not outlive what it names.
+/// A repeated `ClientToken` changes nothing, and its answer must not outlive the load balancers
+/// that it names.
 #[test]
 fn an_answer_that_rests_on_changes_of_others_waits_for_them() {
     let accounts = SharedAccounts::new(Accounts::new());
@@ -199,7 +200,7 @@ fn an_answer_that_rests_on_changes_of_others_waits_for_them() {
         assert!(first.join().unwrap().is_ok());
         assert!(second.join().unwrap().is_err());
         for look in looks {
-            // One that ran before the second write saw the first alone.
+            // A request that ran before the second write saw only the first one.
             assert!(matches!(look.join().unwrap(), Err(_) | Ok(1)));
         }
     });

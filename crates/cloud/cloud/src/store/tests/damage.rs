@@ -1,4 +1,4 @@
-//! Files that were cut, changed or written by others: an error, or everything is there.
+//! Tests of files that were cut, changed or written by others: opening fails, or finds all records.
 
 use redb::{Builder, TableDefinition};
 use uturn_dice::Dice;
@@ -8,7 +8,7 @@ use super::{Accounts, after, batch, formatted, open};
 use crate::cloud::Storage as _;
 use crate::store::{FORM, FORM_KEY, OpenError};
 
-/// A file that was closed in order, and what is in it.
+/// Returns a file that was closed in order, and its accounts.
 fn written() -> (Vec<u8>, Accounts) {
     let disk = formatted();
     let (store, mut accounts) = open(&disk).unwrap();

@@ -1,4 +1,4 @@
-//! A disk in memory that remembers every operation, and may run full.
+//! A disk in memory that records every operation, and may run full.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ pub(super) enum Operation {
 }
 
 impl Operation {
-    /// Does it to the bytes of a file.
+    /// Applies the operation to the bytes of a file.
     pub(super) fn apply(&self, file: &mut Vec<u8>) {
         match self {
             Self::Write { offset, bytes } => {
@@ -38,27 +38,27 @@ pub(super) struct Disk(Arc<Mutex<Contents>>);
 struct Contents {
     file: Vec<u8>,
     log: Vec<Operation>,
-    /// How many operations still succeed; `None` for all of them.
+    /// The number of operations that still succeed; `None` for no limit.
     room: Option<usize>,
 }
 
 impl Disk {
-    /// A disk whose file has these bytes.
+    /// Returns a disk whose file has these bytes.
     pub(super) fn holding(file: Vec<u8>) -> Self {
         Self(Arc::new(Mutex::new(Contents { file, ..Contents::default() })))
     }
 
-    /// The bytes of the file.
+    /// Returns the bytes of the file.
     pub(super) fn file(&self) -> Vec<u8> {
         self.0.lock().unwrap().file.clone()
     }
 
-    /// How many operations there were.
+    /// Returns the number of operations so far.
     pub(super) fn operations(&self) -> usize {
         self.0.lock().unwrap().log.len()
     }
 
-    /// All operations.
+    /// Returns all operations so far.
     pub(super) fn log(&self) -> Vec<Operation> {
         self.0.lock().unwrap().log.clone()
     }
@@ -68,7 +68,7 @@ impl Disk {
         self.0.lock().unwrap().room = room;
     }
 
-    /// Whether an operation found the disk full.
+    /// Returns whether the disk has no room left for another operation.
     pub(super) fn is_full(&self) -> bool {
         self.0.lock().unwrap().room == Some(0)
     }
@@ -77,7 +77,7 @@ impl Disk {
         let mut contents = self.0.lock().unwrap();
         match &mut contents.room {
             Some(0) => {
-                // What fits of a write reaches the disk.
+                // The first half of the write still reaches the disk.
                 if let Operation::Write { offset, mut bytes } = operation {
                     bytes.truncate(bytes.len() / 2);
                     Operation::Write { offset, bytes }.apply(&mut contents.file);

@@ -1,4 +1,4 @@
-//! The state folder as a user meets it.
+//! Tests of the state folder from a user's point of view.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use super::{batch, place};
 use crate::cloud::Storage as _;
 use crate::store::Store;
 
-/// A folder that is gone with its owner.
+/// A temporary folder, which is removed when this is dropped.
 struct Folder(PathBuf);
 
 impl Folder {

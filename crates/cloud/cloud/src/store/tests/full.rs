@@ -1,5 +1,5 @@
-//! The disk is full at any operation: the commit fails and changes nothing, and later ones
-//! succeed when there is room again.
+//! Tests that the disk may run full at any operation: the commit fails and changes nothing, and
+//! later commits succeed when there is room again.
 
 use super::disk::Disk;
 use super::{after, batch, formatted, open};
@@ -22,7 +22,8 @@ fn a_commit_that_fails_at_any_operation_is_taken_back_by_the_next() {
                 Ok(()) => accounts = after(&accounts, &batch),
                 Err(error) => {
                     assert!(disk.is_full(), "{error}");
-                    // It is still full when the next comes, which fails too, and then it is not.
+                    // The disk is still full at the next commit, which fails too; then there is
+                    // room again.
                     store.commit(&batch).unwrap_err();
                     disk.set_room(None);
                     failed = true;

@@ -1,4 +1,4 @@
-//! The file does not grow with the number of commits.
+//! Tests that the file does not grow with the number of commits.
 
 use super::{batch, formatted, open};
 use crate::cloud::Storage as _;

@@ -1,5 +1,5 @@
-//! The power fails between any two operations and at any byte of one: what was acknowledged is
-//! there, and of what was not, all or nothing.
+//! Tests that the power may fail between any two operations and at any byte of one: acknowledged
+//! commits survive, and an unacknowledged one survives as a whole or not at all.
 
 use uturn_dice::Dice;
 
@@ -7,17 +7,18 @@ use super::disk::{Disk, Operation};
 use super::{Accounts, after, batch, formatted, open};
 use crate::cloud::Storage as _;
 
-/// How many commits are made.
+/// The number of commits.
 const COMMITS: u64 = 12;
-/// How many orders are tried of what was not synced.
+/// The number of orders in which unsynced operations are tried.
 const ORDERS: usize = 6;
 
-/// Commits that were made on a disk, and what the disk did for them.
+/// Commits that were made on a disk, and the disk's operations for them.
 struct Run {
-    /// The file before the first.
+    /// The file before the first commit.
     start: Vec<u8>,
     log: Vec<Operation>,
-    /// What is stored after each commit, and how many operations there were when it returned.
+    /// For each commit, the number of operations when it returned, and the accounts as stored after
+    /// it.
     acknowledged: Vec<(usize, Accounts)>,
 }
 
@@ -37,7 +38,8 @@ impl Run {
         Self { start, log: disk.log(), acknowledged }
     }
 
-    /// Reopens a file that was left after this many operations. Returns the disk.
+    /// Reopens a file that was left after this many operations, and checks its accounts. Returns
+    /// the disk.
     fn check(&self, operations: usize, file: Vec<u8>) -> Disk {
         let disk = Disk::holding(file);
         let (_, found) =
@@ -57,7 +59,7 @@ impl Run {
     }
 }
 
-/// For every number of operations: the file as of the last sync, and the operations since.
+/// Returns, for every number of operations, the file as of the last sync, and the operations since.
 fn crashes(run: &Run) -> impl Iterator<Item = (usize, Vec<u8>, &[Operation])> {
     let mut synced = run.start.clone();
     let mut since = 0;
@@ -119,11 +121,11 @@ fn the_last_write_may_end_at_any_byte() {
             file.resize(offset + bytes.len(), 0);
         }
         for (position, byte) in bytes.iter().enumerate() {
-            // A cut behind a byte that does not change the file is the same as the one before it.
+            // A cut behind a byte that does not change the file is the same as the previous cut.
             if file[offset + position] != *byte {
                 file[offset + position] = *byte;
-                // The head of the file says which of its pages count. Texts are the same all over,
-                // so that of the other pages some bytes are enough.
+                // The head of the file determines which pages are valid. Other pages hold
+                // repetitive text, so that some of their bytes are enough.
                 if offset + position < 512 || position % 61 == 0 {
                     run.check(count, file.clone());
                     cuts += 1;
@@ -134,7 +136,8 @@ fn the_last_write_may_end_at_any_byte() {
     assert!(cuts > 500, "{cuts}");
 }
 
-/// An operation of which only some bytes were written.
+/// Returns a write of which only the first `length` bytes reach the file. Other operations are not
+/// cut.
 fn cut(operation: &Operation, length: usize) -> Operation {
     match operation {
         Operation::Write { offset, bytes } => {

@@ -1,4 +1,4 @@
-//! Listeners, domains and rules.
+//! The calls for listeners, domains and rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use crate::clb::{DomainSettings, Rule, RuleKey};
 use crate::observed;
 use crate::plan::call::{Call, NewRule};
 
-/// Deletes listeners, and rules of those that stay.
+/// Deletes listeners, and rules of listeners that stay.
 pub(super) fn deleted(sorted: &Sorted<'_>) -> Vec<Call> {
     let listeners: Vec<_> =
         sorted.doomed.iter().map(|(key, found)| (*key, found.id.clone())).collect();
@@ -67,7 +67,8 @@ pub(super) fn changed(scene: &Scene<'_>, slot: &Slot<'_>) -> Vec<Call> {
     calls
 }
 
-/// Changes the domains of which a rule stays. Those of new rules are set with the rule.
+/// Changes the domains that have a rule that stays. Domains of new rules are set when the rule is
+/// created.
 fn changed_domains(scene: &Scene<'_>, slot: &Slot<'_>, found: &observed::Listener) -> Vec<Call> {
     let (wanted, there) = (&slot.wish.listener, &found.listener);
     let stays: BTreeSet<&str> = wanted
@@ -82,7 +83,7 @@ fn changed_domains(scene: &Scene<'_>, slot: &Slot<'_>, found: &observed::Listene
     {
         let mut now = there.domains.get(domain).cloned().unwrap_or_default();
         if !there.sni {
-            // What every domain gets when SNI is turned on.
+            // When SNI is turned on, every domain gets this certificate.
             now.certificate.clone_from(&there.certificate);
         }
         let settings = settings.difference(&now, slot.has_sni());
@@ -102,7 +103,7 @@ fn changed_domains(scene: &Scene<'_>, slot: &Slot<'_>, found: &observed::Listene
     calls
 }
 
-/// Creates a listener unless it is there, and its rules that are not there.
+/// Creates a listener unless it exists, and its missing rules.
 pub(super) fn created(slot: &Slot<'_>) -> Vec<Call> {
     let wanted = &slot.wish.listener;
     let mut calls = Vec::new();

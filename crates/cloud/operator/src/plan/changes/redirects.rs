@@ -7,7 +7,7 @@ use crate::clb::{ListenerKey, Redirect, RuleKey};
 use crate::observed;
 use crate::plan::call::{Call, NewRedirect};
 
-/// Removes the redirects that are not wanted, and those from and to what is deleted.
+/// Removes redirects that are not wanted, and those from and to deleted rules.
 pub(super) fn removed(scene: &Scene<'_>, sorted: &Sorted<'_>) -> Vec<Call> {
     let mut removed = BTreeMap::new();
     for (key, found) in scene.found.iter().flat_map(|found| &found.listeners) {
@@ -29,7 +29,7 @@ pub(super) fn removed(scene: &Scene<'_>, sorted: &Sorted<'_>) -> Vec<Call> {
     removed.map(|((from, to), rules)| Call::RemoveRedirects { from, to, rules }).collect()
 }
 
-/// Whether a redirect that is there is wanted, and both of its rules stay.
+/// Returns whether an existing redirect is wanted, and both of its rules stay.
 fn stays(sorted: &Sorted<'_>, slot: &Slot<'_>, found: &observed::Listener, rule: &RuleKey) -> bool {
     let there = found.listener.rules.get(rule).and_then(|rule| rule.redirect.as_ref());
     let wanted = wanted(slot, rule);
@@ -47,7 +47,7 @@ fn wanted<'s>(slot: &'s Slot<'_>, rule: &RuleKey) -> Option<&'s Redirect> {
     slot.wish.listener.rules.get(rule)?.redirect.as_ref()
 }
 
-/// Makes the redirects that are not there.
+/// Creates the redirects that do not exist yet.
 pub(super) fn created(sorted: &Sorted<'_>) -> Vec<Call> {
     let mut created: BTreeMap<(ListenerKey, ListenerKey, _), Vec<NewRedirect>> = BTreeMap::new();
     for slot in sorted.slots.values() {

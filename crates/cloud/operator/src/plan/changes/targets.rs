@@ -1,4 +1,4 @@
-//! Targets.
+//! The calls for targets.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::plan::call::{Binding, Call};
 const MAX_TARGETS: usize = 500;
 /// The most listeners and rules of a call that changes weights.
 const MAX_GROUPS: usize = 100;
-/// The most targets of one of them.
+/// The most targets of one listener or rule in such a call.
 const MAX_OF_GROUP: usize = 50;
 
 /// The calls that change targets.
@@ -22,8 +22,8 @@ pub(super) struct Changes {
     pub(super) deregistered: Vec<Call>,
 }
 
-/// Binds the targets that are not there, changes weights, and unbinds what is not wanted. The
-/// targets of what is deleted go with it.
+/// Binds missing targets, changes weights, and unbinds unwanted targets. Targets of deleted
+/// listeners and rules are deleted with those.
 pub(super) fn changes(sorted: &Sorted<'_>) -> Changes {
     let mut of_namespaces: BTreeMap<Option<&Name>, Bindings> = BTreeMap::new();
     for slot in sorted.slots.values() {
@@ -63,7 +63,7 @@ pub(super) fn changes(sorted: &Sorted<'_>) -> Changes {
     changes
 }
 
-/// What changes of the targets of one namespace's objects.
+/// The changes of targets for the objects of one namespace.
 #[derive(Clone, Debug, Default)]
 struct Bindings {
     registered: Vec<Binding>,
@@ -71,7 +71,7 @@ struct Bindings {
     deregistered: Vec<Binding>,
 }
 
-/// Divides bindings, which are in order of their groups, so that each call keeps the limits.
+/// Divides bindings, which are ordered by group, so that each call stays within the limits.
 fn weight_batches(bindings: Vec<Binding>) -> Vec<Vec<Binding>> {
     let mut batches: Vec<Vec<Binding>> = Vec::new();
     let (mut groups, mut of_group) = (0, 0);

@@ -11,12 +11,13 @@ use crate::api::tag::{
 use crate::state::Transaction;
 use crate::wire::error::{ApiError, ErrorCode};
 
-/// How many tags a request gets that does not say.
+/// The number of tags in an answer if the request sets none.
 const DEFAULT_LIMIT: u64 = 15;
 /// The code for numbers outside their ranges.
 const RANGE: ErrorCode = ErrorCode::InvalidParameter;
 
-/// `DescribeResourceTags`. What the request leaves out is not asked for.
+/// `DescribeResourceTags`: lists tags with their resources. Parameters that the request leaves out
+/// do not filter.
 pub(in crate::actions) fn describe(
     transaction: &mut Transaction<'_>,
     request: &DescribeResourceTagsRequest,
@@ -40,7 +41,8 @@ pub(in crate::actions) fn describe(
     })
 }
 
-/// `DescribeResourceTagsByResourceIds`. Ids that do not exist have no tags.
+/// `DescribeResourceTagsByResourceIds`: lists the tags of resources by their ids. Ids that do not
+/// exist have no tags.
 pub(in crate::actions) fn describe_by_ids(
     transaction: &mut Transaction<'_>,
     request: &DescribeResourceTagsByResourceIdsRequest,
@@ -61,7 +63,7 @@ pub(in crate::actions) fn describe_by_ids(
     })
 }
 
-/// The tags of the load balancers that are asked for by their regions and ids.
+/// Returns the tags of the load balancers for whose regions and ids `is_asked` returns `true`.
 fn attached(
     transaction: &Transaction<'_>,
     is_asked: impl Fn(&str, &str) -> bool,

@@ -20,8 +20,8 @@ const MAX_ATTACHED: usize = 50;
 const KEY_LENGTH: usize = 127;
 const VALUE_LENGTH: usize = 255;
 
-/// `TagResources`: adds tags, and replaces the values of those that are there. Resources that do
-/// not exist are named in the answer; the others are tagged.
+/// `TagResources`: adds tags, and replaces the values of existing ones. The answer names resources
+/// that do not exist; the others are tagged.
 pub(in crate::actions) fn add(
     transaction: &mut Transaction<'_>,
     request: &TagResourcesRequest,
@@ -66,7 +66,7 @@ fn check_tags(tags: &[Tag]) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Adds tags, and replaces the values of those that are there.
+/// Adds tags, and replaces the values of existing ones.
 fn put_tags(tags: &mut Vec<TagInfo>, wanted: &[Tag]) {
     for Tag { tag_key, tag_value, .. } in wanted {
         match tags.iter_mut().find(|existing| existing.tag_key == *tag_key) {
@@ -79,7 +79,7 @@ fn put_tags(tags: &mut Vec<TagInfo>, wanted: &[Tag]) {
     }
 }
 
-/// `UnTagResources`: removes tags. INF: keys that a resource does not have are no fault.
+/// `UnTagResources`: removes tags. INF: keys that a resource does not have are not an error.
 pub(in crate::actions) fn remove(
     transaction: &mut Transaction<'_>,
     request: &UnTagResourcesRequest,
@@ -103,7 +103,7 @@ fn named(failed: Vec<Failed>) -> Vec<FailedResource> {
     failed.collect()
 }
 
-/// Changes the tags of these resources, and returns those whose tags cannot be changed.
+/// Changes the tags of these resources. Returns the resources whose tags cannot be changed.
 fn change(
     transaction: &mut Transaction<'_>,
     names: &[String],

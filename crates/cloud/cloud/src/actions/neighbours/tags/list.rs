@@ -12,12 +12,12 @@ use crate::wire::error::{ApiError, ErrorCode};
 
 /// The most tags that a request filters by.
 const MAX_FILTERS: usize = 6;
-/// How many resources a request gets that does not say, and the most that it may ask for.
+/// The number of resources in an answer if the request sets none, and the most that it may set.
 const DEFAULT_RESULTS: u64 = 50;
 const MAX_RESULTS: u64 = 200;
 
-/// `GetResources`. Resources without any tag are left out, also those that are named; of other
-/// services there are none.
+/// `GetResources`: lists resources with their tags. Resources without any tag are left out, even if
+/// the request names them; resources of other services do not exist here.
 pub(in crate::actions) fn describe(
     transaction: &mut Transaction<'_>,
     request: &GetResourcesRequest,
@@ -68,7 +68,7 @@ fn answer(found: Vec<ResourceTagMapping>, next: Option<usize>) -> GetResourcesRe
     }
 }
 
-/// The first item, which the token numbers, and how many are asked for.
+/// Returns the position of the first item, which the token gives, and the number of items.
 pub(super) fn part(token: Option<&String>, size: Option<u64>) -> Result<(usize, usize), ApiError> {
     let token = given(token).unwrap_or("0");
     let offset = token.parse().map_err(|_| {
@@ -83,7 +83,7 @@ pub(super) fn part(token: Option<&String>, size: Option<u64>) -> Result<(usize, 
     Ok((offset, usize::try_from(size).unwrap_or_default()))
 }
 
-/// Whether tags have the filter's key, with one of its values if it has any.
+/// Returns whether the tags include the filter's key, with one of its values if it has any.
 fn passes(filter: &TagFilter, tags: &[TagInfo]) -> bool {
     let values = filter.tag_value.as_deref().unwrap_or_default();
     tags.iter().any(|tag| {
@@ -91,7 +91,7 @@ fn passes(filter: &TagFilter, tags: &[TagInfo]) -> bool {
     })
 }
 
-/// A tag as answers have it.
+/// Returns a tag in the form of answers.
 pub(super) fn view(tag: &TagInfo) -> Tag {
     let category = Some("Custom".to_owned());
     Tag { tag_key: tag.tag_key.clone(), tag_value: tag.tag_value.clone(), category }

@@ -22,7 +22,7 @@ pub(in crate::actions) fn describe_keys(
     Ok(GetTagKeysResponse { pagination_token: Some(token), tag_keys: Some(tag_keys) })
 }
 
-/// `GetTagValues`: the values of these keys.
+/// `GetTagValues`: lists the values of these keys.
 pub(in crate::actions) fn describe_values(
     transaction: &mut Transaction<'_>,
     request: &GetTagValuesRequest,
@@ -33,7 +33,7 @@ pub(in crate::actions) fn describe_values(
     Ok(GetTagValuesResponse { pagination_token: Some(token), tags: Some(written(&tags)) })
 }
 
-/// `GetTags`: the values of these keys, or of all.
+/// `GetTags`: lists the tags with these keys, or all tags.
 pub(in crate::actions) fn describe(
     transaction: &mut Transaction<'_>,
     request: &GetTagsRequest,
@@ -44,7 +44,7 @@ pub(in crate::actions) fn describe(
     Ok(GetTagsResponse { pagination_token: Some(token), tags: Some(written(&tags)) })
 }
 
-/// The tags with one of these keys, each once, in order.
+/// Returns the tags with one of these keys, without duplicates and in order.
 fn attached(transaction: &Transaction<'_>, keys: Option<&Vec<String>>) -> Vec<TagInfo> {
     let load_balancers = transaction.load_balancers_of_all_regions();
     let tags = load_balancers.flat_map(|(_, load_balancer)| &load_balancer.tags);
@@ -57,7 +57,7 @@ fn attached(transaction: &Transaction<'_>, keys: Option<&Vec<String>>) -> Vec<Ta
     tags
 }
 
-/// The part of a list that is asked for, and the token of the next one; an empty text if there is
+/// Returns the requested part of a list, and the token of the next part; the empty text if there is
 /// none.
 fn cut<T>(items: Vec<T>, (offset, size): (usize, usize)) -> (Vec<T>, String) {
     let total = items.len();

@@ -7,7 +7,7 @@ use crate::wire::error::{ApiError, ErrorCode};
 /// The service that load balancers belong to.
 pub(super) const SERVICE: &str = "clb";
 
-/// A load balancer as a name says where it is. It need not be there.
+/// The load balancer of a name. It need not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Resource<'r> {
     pub(super) region: &'r str,
@@ -15,12 +15,12 @@ pub(super) struct Resource<'r> {
 }
 
 impl<'r> Resource<'r> {
-    /// Reads a name.
+    /// Parses a name.
     ///
     /// # Errors
     ///
-    /// Returns the segment that is wrong: another service, a region that is not there, another
-    /// account than the caller's, or something else than a load balancer.
+    /// Returns the error for the wrong segment: another service, an unknown region, an account
+    /// other than the caller's, or a resource that is not a load balancer.
     pub(super) fn parse(name: &'r str, transaction: &Transaction<'_>) -> Result<Self, ApiError> {
         let error = |code, what| error(name, code, what);
         let [service, region, owner, resource] = segments(name)?;
@@ -41,13 +41,13 @@ impl<'r> Resource<'r> {
     }
 }
 
-/// Whether a name is of a resource of another service, of which nothing is known here.
+/// Returns whether a name is of a resource of another service, which is not known here.
 pub(super) fn is_of_another_service(name: &str) -> Result<bool, ApiError> {
     let [service, ..] = segments(name)?;
     Ok(service != SERVICE)
 }
 
-/// The service, the region, the owner and the resource that a name has.
+/// Returns the service, the region, the owner and the resource in a name.
 fn segments(name: &str) -> Result<[&str; 4], ApiError> {
     let segments: Vec<&str> = name.split(':').collect();
     let ["qcs", _, service, region, owner, resource] = segments[..] else {
@@ -61,7 +61,7 @@ fn error(name: &str, code: ErrorCode, what: &str) -> ApiError {
     ApiError::new(code, format!("the resource {name:?} {what}; {expected}"))
 }
 
-/// The name of a load balancer.
+/// Returns the name of a load balancer.
 pub(super) fn name(transaction: &Transaction<'_>, region: &str, id: &str) -> String {
     let uin = account::uin(transaction.context.account);
     format!("qcs::clb:{region}:uin/{uin}:clb/{id}")
