@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::num::NonZeroU16;
 use std::str::FromStr;
 
-/// IPv4 or IPv6.
+/// An address family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
     /// IPv4.
@@ -18,12 +18,12 @@ impl Family {
     /// Both families, IPv4 first.
     pub const BOTH: [Self; 2] = [Self::V4, Self::V6];
 
-    /// The family of an address.
+    /// Returns the family of an address.
     pub fn of(address: IpAddr) -> Self {
         if address.is_ipv4() { Self::V4 } else { Self::V6 }
     }
 
-    /// The other one.
+    /// Returns the other family.
     pub fn other(self) -> Self {
         match self {
             Self::V4 => Self::V6,
@@ -31,7 +31,7 @@ impl Family {
         }
     }
 
-    /// Length in bits of an address: 32 or 128.
+    /// Returns the length of an address in bits: 32 or 128.
     pub fn bits(self) -> u8 {
         match self {
             Self::V4 => 32,
@@ -52,7 +52,7 @@ impl fmt::Display for Family {
 /// A transport protocol that a Service can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Protocol {
-    /// TCP, what a Service means when it names none.
+    /// TCP, the default of a Service.
     #[default]
     Tcp,
     /// UDP.
@@ -62,7 +62,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// The name that iptables and nft use.
+    /// Returns the name that iptables and nft use.
     pub fn lower(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
@@ -93,7 +93,7 @@ impl FromStr for Protocol {
     }
 }
 
-/// The text is not a protocol of a Service.
+/// The error that a text is not a protocol of a Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownProtocol;
 
@@ -110,7 +110,7 @@ impl std::error::Error for UnknownProtocol {}
 pub struct Port(NonZeroU16);
 
 impl Port {
-    /// A port; `None` for zero.
+    /// Makes a port. Returns `None` for zero.
     pub const fn new(number: u16) -> Option<Self> {
         match NonZeroU16::new(number) {
             Some(number) => Some(Self(number)),
@@ -118,7 +118,7 @@ impl Port {
         }
     }
 
-    /// Its number.
+    /// Returns its number.
     pub const fn number(self) -> u16 {
         self.0.get()
     }
@@ -140,7 +140,7 @@ impl FromStr for Port {
     }
 }
 
-/// The text is not a number from 1 to 65535.
+/// The error that a text is not a number from 1 to 65535.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidPort;
 

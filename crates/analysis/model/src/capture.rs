@@ -9,12 +9,12 @@ use crate::{Family, Name, Text};
 pub struct Capture {
     /// The node.
     pub node: Name,
-    /// Each file with the path it was read from and its text.
+    /// Each file with its text and the path from which it was read.
     pub files: BTreeMap<CaptureFile, CapturedText>,
 }
 
 impl Capture {
-    /// Whether it contains the rules of a family; otherwise they are compiled.
+    /// Returns whether it contains the rules of a family; otherwise they are compiled.
     pub fn has_rules(&self, family: Family) -> bool {
         let saved = match family {
             Family::V4 => CaptureFile::Iptables,
@@ -24,7 +24,7 @@ impl Capture {
         both.iter().chain([&saved]).any(|file| self.files.contains_key(file))
     }
 
-    /// Whether it contains the interfaces and routes.
+    /// Returns whether it contains the interfaces and routes.
     pub fn has_links(&self) -> bool {
         let both = [CaptureFile::Addresses, CaptureFile::Routes];
         both.iter().all(|file| self.files.contains_key(file))
@@ -34,7 +34,7 @@ impl Capture {
 /// A captured file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CapturedText {
-    /// The path as the user would find it.
+    /// The path under which the user finds it.
     pub path: Text,
     /// Its text.
     pub text: Text,
@@ -67,7 +67,7 @@ pub enum CaptureFile {
     OtherIptables,
     /// `ip6tables-save` of the other back end, if that has rules too.
     OtherIp6tables,
-    /// When the capture was taken, by which tools, and what it lacks.
+    /// The time of the capture, the tools that took it, and what it lacks.
     Manifest,
 }
 
@@ -89,7 +89,7 @@ impl CaptureFile {
         Self::Manifest,
     ];
 
-    /// Its name in the folder of a capture.
+    /// Returns its name in the folder of a capture.
     pub fn file_name(self) -> &'static str {
         match self {
             Self::Iptables => "iptables.save",

@@ -1,10 +1,10 @@
-//! What servers count a client by.
+//! The unit by which servers count clients.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The address that stands for a client: its own, or the first 64 bits of an IPv6 address, all others of which
-/// are the client's own to choose. IPv4 addresses inside of IPv6 ones, mapped or from a translator, stand as
-/// such.
+/// Returns the address by which a client is counted: its own, or the first 64 bits of an IPv6
+/// address, whose other bits the client can choose itself. IPv4 addresses within IPv6 ones, mapped
+/// or from a translator, count as IPv4 addresses.
 pub fn client_network(client: IpAddr) -> IpAddr {
     match client.to_canonical() {
         IpAddr::V4(v4) => v4.into(),

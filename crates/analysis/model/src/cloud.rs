@@ -1,7 +1,7 @@
-//! Clouds, and programs that make load balancers where there is no cloud, as identities.
+//! The identities of clouds, and of programs that make load balancers where there is no cloud.
 //!
-//! Which ones there are, how each is recognised and how its load balancers behave is data of
-//! `uturn-lb`'s module `cloud`: nothing here names one.
+//! The list of clouds, how each is recognised and how its load balancers behave are data of
+//! `uturn-lb`'s module `cloud`: this module names none.
 
 use std::fmt;
 
@@ -13,17 +13,17 @@ pub struct Cloud {
 }
 
 impl Cloud {
-    /// A cloud with the word that Facts use and the name that its vendor uses.
+    /// Makes a cloud with the word that Facts use and the name that its vendor uses.
     pub const fn new(word: &'static str, name: &'static str) -> Self {
         Self { word, name }
     }
 
-    /// The word of Facts: `aws`.
+    /// Returns the word of Facts: `aws`.
     pub const fn word(self) -> &'static str {
         self.word
     }
 
-    /// The vendor's name for it: `AWS`.
+    /// Returns the vendor's name for it: `AWS`.
     pub const fn name(self) -> &'static str {
         self.name
     }

@@ -37,7 +37,7 @@ pub struct Cluster {
     pub controllers: Vec<IngressController>,
     /// Objects in which users set properties of listeners, by name.
     pub listener_overrides: BTreeMap<NamespacedName, ListenerOverrides>,
-    /// What Facts say of load balancers.
+    /// The load balancers that Facts state.
     pub load_balancers: Vec<LoadBalancerFact>,
     /// The network around the nodes.
     pub network: Network,
@@ -47,42 +47,42 @@ pub struct Cluster {
     pub dns: Dns,
     /// The settings of kube-proxy.
     pub proxy: ProxySettings,
-    /// The switches of the cloud's controller, from its ConfigMap.
+    /// The feature switches of the cloud's controller, from its ConfigMap.
     pub controller_switches: Labels,
-    /// The arguments of programs that make load balancers, as far as they decide what those do: the
-    /// cloud's word, a slash and the argument's name.
+    /// The arguments of programs that make load balancers, if they affect the load balancers'
+    /// behaviour: the cloud's word, a slash and the argument's name.
     pub balancer_arguments: Labels,
-    /// Which nodes announce addresses, where objects say it.
+    /// The nodes that announce addresses, if objects state it.
     pub announcements: Announcements,
     /// Network policies, which are not evaluated.
     pub network_policies: BTreeMap<NamespacedName, NetworkPolicy>,
     /// The captures by node.
     pub captures: BTreeMap<Name, Capture>,
-    /// Which kinds of objects are given completely.
+    /// The kinds of objects that are given completely.
     pub extent: Extent,
-    /// Namespaces with custom resources that are still to be applied: their operators may make
+    /// Namespaces with custom resources that are still to be applied: their operators may create
     /// Services and pods there.
     pub awaited: BTreeSet<Name>,
-    /// Why flows cannot be judged, by cause.
+    /// The reasons why flows cannot be judged, by cause.
     pub unjudged: Vec<Unjudged>,
-    /// Assumptions about what is not stated.
+    /// The assumptions about what is not stated.
     pub supposed: Vec<Assumption>,
     /// The kinds of objects that were read but not used, with their counts.
     pub skipped: Vec<Skipped>,
-    /// What an API server did not give.
+    /// The objects that an API server did not return.
     pub unread: Vec<Unread>,
-    /// When an API server gave the objects. `None` if that is not known.
+    /// The time at which an API server returned the objects. `None` if it is not known.
     pub read_at: Option<ReadTime>,
 }
 
 impl Cluster {
-    /// Whether a Service that is not given may be there, or will be.
+    /// Returns whether a Service that is not given may exist, or will.
     pub fn may_have_service(&self, name: &NamespacedName) -> bool {
         !self.extent.services || self.awaited.contains(&name.namespace)
     }
 
-    /// The cluster as a node's kube-proxy sees it: complete, unless Facts say that Services are
-    /// not programmed.
+    /// Returns the cluster as a node's kube-proxy sees it: complete, unless Facts state that
+    /// Services are not programmed.
     pub fn programmed_on(&self, node: &Node) -> Cow<'_, Self> {
         if node.unprogrammed.is_empty() {
             return Cow::Borrowed(self);
@@ -92,12 +92,12 @@ impl Cluster {
         Cow::Owned(cluster)
     }
 
-    /// The controller that a pod belongs to, if it takes requests for one.
+    /// Returns the controller to which a pod belongs, if the pod accepts requests for one.
     pub fn controller_of(&self, pod: &Pod) -> Option<&IngressController> {
         self.controllers.iter().find(|controller| controller.has_pod(pod))
     }
 
-    /// The Ingress that a rule is of, by its owner: for a route, the first that stands for it.
+    /// Returns the Ingress that owns a rule; of a route, the first that represents it.
     pub fn ingress_of(&self, owner: &ObjectRef) -> Option<&Ingress> {
         match owner.kind {
             ObjectKind::Ingress => self.ingresses.get(&owner.namespaced_name()?),
@@ -111,61 +111,62 @@ impl Cluster {
         }
     }
 
-    /// What an Ingress's controller in the cluster is, if its pods serve the Ingress.
+    /// Returns the controller in the cluster whose pods serve an Ingress.
     pub fn controller_for(&self, ingress: &Ingress) -> Option<&IngressController> {
         let workload = ingress.controller.as_ref()?;
         self.controllers.iter().find(|controller| controller.workload == *workload)
     }
 
-    /// Whether a pod expects a PROXY header on one of its ports. Returns `None` if the pod is no
-    /// controller's or takes no requests there: nothing is known of it.
+    /// Returns whether a pod expects a PROXY header on one of its ports. Returns `None` if this is
+    /// not known: the pod is no controller's, or accepts no requests there.
     pub fn proxy_expectation(&self, pod: &Pod, port: u16) -> Option<&ProxyExpectation> {
         Some(&self.controller_of(pod)?.listener(port)?.proxy_header)
     }
 
-    /// Every slice of a Service.
+    /// Returns every slice of a Service.
     pub fn slices(&self, service: &NamespacedName) -> &[EndpointSlice] {
         self.endpoints.get(service).map_or(&[], Vec::as_slice)
     }
 
-    /// About how many rules lead to the endpoints of a Service, all nodes together.
+    /// Estimates the number of rules that lead to the endpoints of a Service, on all nodes
+    /// together.
     pub fn rules_to(&self, service: &NamespacedName) -> usize {
         let slices = self.slices(service).iter();
         let endpoints: usize = slices.map(|slice| slice.endpoints.len() * slice.ports.len()).sum();
         self.nodes.len().saturating_mul(endpoints)
     }
 
-    /// The same for all Services.
+    /// Estimates the number of rules that lead to the endpoints of all Services.
     pub fn rules_to_endpoints(&self) -> usize {
         let rules = self.endpoints.keys().map(|service| self.rules_to(service));
         rules.fold(0, usize::saturating_add)
     }
 
-    /// Every pod on a node.
+    /// Returns every pod on a node.
     pub fn pods_on<'a>(&'a self, node: &'a Name) -> impl Iterator<Item = &'a Pod> {
         self.pods.values().filter(move |pod| pod.node.as_ref() == Some(node))
     }
 }
 
-/// Which cloud a cluster is in: it decides how load balancers behave unless a more specific
-/// statement does.
+/// The cloud of a cluster. It determines how load balancers behave unless a more specific statement
+/// does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Provider {
-    /// This cloud, or this program in place of one.
+    /// A cloud, or a program in place of one.
     Cloud(Cloud),
-    /// Something in the cluster needs a load balancer, and nothing names a cloud.
+    /// Not known: something in the cluster needs a load balancer, and nothing names a cloud.
     Unknown,
     /// None: nothing makes load balancers, or nothing needs one.
     None,
 }
 
 impl Provider {
-    /// The cloud's name. Returns `None` if the cloud is not known or there is none.
+    /// Returns the cloud's name. Returns `None` if the cloud is not known or there is none.
     pub fn name(self) -> Option<&'static str> {
         self.cloud().map(Cloud::name)
     }
 
-    /// The cloud. Returns `None` if it is not known or there is none.
+    /// Returns the cloud. Returns `None` if it is not known or there is none.
     pub fn cloud(self) -> Option<Cloud> {
         match self {
             Self::Cloud(cloud) => Some(cloud),
@@ -195,34 +196,33 @@ pub struct NetworkPolicy {
     pub origin: Origin,
 }
 
-/// When objects were read.
+/// The time at which objects were read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadTime {
-    /// When the reading began, as RFC 3339.
+    /// The beginning, as RFC 3339.
     pub begun: Text,
-    /// When it ended.
+    /// The end, as RFC 3339.
     pub ended: Text,
 }
 
-/// Objects that an API server did not give: nothing is known of them, not even whether there are
-/// any.
+/// Objects that an API server did not return: it is not even known whether there are any.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Unread {
-    /// Which objects: `Pods`, `ConfigMap kube-system/coredns`.
+    /// The objects: `Pods`, `ConfigMap kube-system/coredns`.
     pub what: Text,
-    /// What is known of them nevertheless: `none`, `only those of namespace shop`.
+    /// The objects that are known nevertheless: `none`, `only those of namespace shop`.
     pub known: Text,
-    /// Why they could not be read, as the API server says it.
+    /// The reason why they could not be read, in the API server's words.
     pub why: Text,
 }
 
 impl Unread {
-    /// Whether the reader lacks the right, as API servers say it.
+    /// Returns whether the reader lacks the permission, by the API server's words.
     pub fn is_forbidden(&self) -> bool {
         self.why.contains(" is forbidden: ")
     }
 
-    /// The same, with kinds as one that the API server refuses alike.
+    /// Merges kinds that the API server forbids and of which the same is known.
     pub fn grouped(all: &[Self]) -> Vec<Self> {
         let is_refused = Self::is_forbidden;
         let mut groups: Vec<Vec<&Self>> = Vec::new();
@@ -249,7 +249,7 @@ impl Unread {
 }
 
 impl std::fmt::Display for Unread {
-    /// `Pods could not be read (none are known): pods is forbidden`
+    /// Formats the objects: `Pods could not be read (none are known): pods is forbidden`
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} could not be read ({}): {}", self.what, self.known, self.why)
     }
@@ -260,7 +260,7 @@ impl std::fmt::Display for Unread {
 pub struct Skipped {
     /// `apiVersion/kind`, or a description if it is not an object.
     pub kind: Text,
-    /// How many.
+    /// The number of such objects.
     pub count: usize,
     /// The files of documents that are not objects.
     pub files: Vec<Text>,

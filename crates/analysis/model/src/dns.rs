@@ -22,10 +22,10 @@ pub struct Dns {
     pub node_local: Option<Corefile>,
     /// The name servers that the kubelets' configuration gives to pods, if it is found.
     pub of_pods: Vec<IpAddr>,
-    /// Names outside the cluster with the addresses stated in Facts. One that begins with `*.`
-    /// stands for every name below it that has no address of its own.
+    /// Names outside the cluster with the addresses that Facts state. One that begins with `*.`
+    /// applies to every name below it that has no address of its own.
     pub outside: Vec<(Text, IpAddr)>,
-    /// The search domains of nodes, which pods have behind the cluster's, if stated in Facts.
+    /// The search domains of nodes, which pods have after the cluster's, if stated in Facts.
     pub node_searches: Vec<Text>,
     /// The names of load balancers whose status has no address, in lower case, each with its
     /// addresses.
@@ -33,8 +33,8 @@ pub struct Dns {
 }
 
 impl Dns {
-    /// The addresses that Facts state for a name outside the cluster, with the entry that applies: the
-    /// name itself, else the longest wildcard above it.
+    /// Returns the addresses that Facts state for a name outside the cluster, with the entry that
+    /// applies: the name itself, else the longest wildcard above it.
     pub fn stated_outside<'s>(&'s self, name: &'s str) -> Option<(&'s str, Vec<IpAddr>)> {
         let name = name.trim_end_matches('.');
         let of = |wanted: &str| -> Vec<IpAddr> {
@@ -53,13 +53,13 @@ impl Dns {
         })
     }
 
-    /// The addresses of the load balancer with this name.
+    /// Returns the addresses of the load balancer with this name.
     pub fn of_balancer(&self, host: &str) -> &[NamedAddress] {
         let host = host.trim_end_matches('.').to_ascii_lowercase();
         self.balancers.get(host.as_str()).map_or(&[], Vec::as_slice)
     }
 
-    /// The load balancer's name that leads to an address, with the zone that the address is of.
+    /// Returns the load balancer's name that resolves to an address, with the zone of the address.
     pub fn balancer_at(&self, address: IpAddr) -> Option<(&Text, &NamedAddress)> {
         self.balancers.iter().find_map(|(host, addresses)| {
             let own = addresses.iter().find(|named| named.address == address)?;
@@ -67,7 +67,7 @@ impl Dns {
         })
     }
 
-    /// The cluster's domain, without a trailing dot.
+    /// Returns the cluster's domain, without a trailing dot.
     pub fn domain(&self) -> &str {
         self.domain.as_deref().unwrap_or("cluster.local").trim_end_matches('.')
     }

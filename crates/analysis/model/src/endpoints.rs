@@ -47,9 +47,9 @@ pub struct Endpoint {
     pub terminating: bool,
     /// `hostname`: its DNS name below a headless Service.
     pub hostname: Option<Text>,
-    /// The node that it is on.
+    /// The node on which it is.
     pub node: Option<Name>,
-    /// The zone that it is in.
+    /// The zone in which it is.
     pub zone: Option<Text>,
     /// `hints.forZones`.
     pub zone_hints: Vec<Text>,

@@ -1,4 +1,4 @@
-//! What a step of a route rests on, as a value that can be matched on.
+//! The evidence for a step of a route, as a value that can be matched on.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::{DerivedFrom, ObjectRef, Origin, ServiceProxy, Text};
 
-/// What a step rests on: a rule, an object, or what a kernel does without configuration.
+/// The evidence for a step: a rule, an object, or the kernel's behaviour without configuration.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Evidence {
     /// A rule of iptables.
@@ -46,21 +46,21 @@ pub enum Evidence {
         /// Where it is written.
         origin: Origin,
     },
-    /// A switch of a node's kernel.
+    /// A sysctl of a node.
     Sysctl {
         /// Its name: `net.ipv4.ip_forward`.
         name: Text,
         /// Its value.
         value: Text,
     },
-    /// What a kernel does without configuration.
+    /// A kernel's behaviour without configuration.
     Kernel {
-        /// What it does.
+        /// The behaviour.
         habit: Text,
     },
     /// A part of a node's state that its capture lacks.
     NotCaptured {
-        /// What it is.
+        /// The missing part.
         what: Text,
     },
     /// An object.
@@ -72,7 +72,7 @@ pub enum Evidence {
     },
     /// The security groups of an interface.
     SecurityGroups {
-        /// Their names, as they are asked.
+        /// Their names, in the order in which they are evaluated.
         names: Arc<[Text]>,
         /// The rule that decides, or the last group if none does.
         origin: Origin,
@@ -93,7 +93,7 @@ pub enum Evidence {
         /// Where that is written.
         origin: Origin,
     },
-    /// What serves Services in place of kube-proxy.
+    /// The program that serves Services in place of kube-proxy.
     ServiceProxy {
         /// The program.
         proxy: ServiceProxy,
@@ -101,12 +101,12 @@ pub enum Evidence {
         at_connect: bool,
         /// The Service.
         service: Arc<ObjectRef>,
-        /// Where that is written.
+        /// Where the Service is written.
         origin: Origin,
     },
     /// A DNS server's configuration, or a plugin in it.
     Corefile {
-        /// The plugin and its line, or what the configuration is called.
+        /// The plugin and its line, or the name of the configuration.
         plugin: Text,
         /// Where it is written.
         origin: Origin,
@@ -120,7 +120,7 @@ pub enum Evidence {
         /// Where the pod is written.
         origin: Origin,
     },
-    /// A name that Facts give an address to.
+    /// A name for which Facts state an address.
     StatedName {
         /// The name.
         name: Text,
@@ -136,22 +136,22 @@ pub enum Evidence {
     Fabric {
         /// The part of it that decides.
         part: FabricPart,
-        /// The object that says so; none if no object does.
+        /// The object that states it; `None` if no object does.
         origin: Option<Origin>,
     },
     /// The world outside the cluster.
     Outside {
-        /// What of it.
+        /// The part of it.
         what: Text,
     },
-    /// What is assumed.
+    /// An assumption.
     Supposed {
-        /// What it is.
+        /// What is assumed.
         what: Text,
     },
 }
 
-/// What decides in the network between the nodes.
+/// A part of the network between the nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FabricPart {
     /// The VPC's routes.
@@ -163,32 +163,32 @@ pub enum FabricPart {
 }
 
 impl Evidence {
-    /// What a kernel does without configuration.
+    /// Makes evidence of a kernel's behaviour without configuration.
     pub fn kernel(habit: impl Into<Text>) -> Self {
         Self::Kernel { habit: habit.into() }
     }
 
-    /// The value of a switch of a node's kernel.
+    /// Makes evidence of the value of a sysctl.
     pub fn sysctl(name: impl Into<Text>, value: impl Into<Text>) -> Self {
         Self::Sysctl { name: name.into(), value: value.into() }
     }
 
-    /// A part of a node's state that its capture lacks.
+    /// Makes evidence of a part of a node's state that its capture lacks.
     pub fn not_captured(what: impl Into<Text>) -> Self {
         Self::NotCaptured { what: what.into() }
     }
 
-    /// An object and where it is written.
+    /// Makes evidence of an object and where it is written.
     pub fn object(object: ObjectRef, origin: Origin) -> Self {
         Self::Object { object: Arc::new(object), origin }
     }
 
-    /// A part of the network between the nodes that no object describes.
+    /// Makes evidence of a part of the network between the nodes that no object describes.
     pub fn fabric(part: FabricPart) -> Self {
         Self::Fabric { part, origin: None }
     }
 
-    /// The rule as written, or what it is called.
+    /// Returns the rule as written, or a name of the evidence.
     pub fn rule(&self) -> Text {
         match self {
             Self::Iptables { rule, .. } | Self::Nftables { rule, .. } => rule.clone(),
@@ -220,7 +220,7 @@ impl Evidence {
         }
     }
 
-    /// Where it is written, or what it follows from.
+    /// Returns where the evidence is written, or what it is derived from.
     pub fn origin(&self) -> Cow<'_, Origin> {
         let derived = |from| Cow::Owned(Origin::Derived(from));
         match self {
@@ -249,7 +249,7 @@ impl Evidence {
         }
     }
 
-    /// Leaves out the line where it is in rules that uturn wrote.
+    /// Removes the line number of rules that uturn wrote.
     pub fn clear_generated_line(&mut self) {
         if let Self::Iptables { origin, .. }
         | Self::IptablesPolicy { origin, .. }

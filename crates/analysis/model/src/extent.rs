@@ -1,4 +1,4 @@
-//! Which parts of a cluster are given completely: only there, an object that is not given does
+//! The parts of a cluster that are given completely: only there, an object that is not given does
 //! not exist.
 
 /// The kinds of objects that are given completely.
@@ -13,13 +13,13 @@ pub struct Extent {
     pub services: bool,
     /// The endpoints of all Services that have any.
     pub endpoints: bool,
-    /// All ports that programs listen on: containers declare all of theirs. Declaring a port is
+    /// All ports on which programs listen: containers declare all of theirs. Declaring a port is
     /// voluntary, so only a Scenario or Facts state this.
     pub listeners: bool,
 }
 
 impl Extent {
-    /// All objects are given.
+    /// The extent if all objects are given.
     pub const OBJECTS: Self =
         Self { pods: true, services: true, endpoints: true, listeners: false };
 }

@@ -1,4 +1,4 @@
-//! Flows: who calls what, as text and as types.
+//! Flows from a client to a destination, as text and as types.
 
 mod destination;
 
@@ -23,7 +23,8 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// As arguments of a command: `--from pod/shop/web-0 --to svc/shop/dns --proto udp`.
+    /// Returns the flow as arguments of a command: `--from pod/shop/web-0 --to svc/shop/dns --proto
+    /// udp`.
     pub fn arguments(&self) -> Command {
         let Self { from, to, protocol } = self;
         let command = Command::new("--from").value(from).words("--to").value(to);
@@ -94,7 +95,7 @@ impl FromStr for Client {
     }
 }
 
-/// The text is not a client or destination.
+/// The error that a text is not a client or destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidFlow(String);
 

@@ -1,5 +1,5 @@
-//! Routes of the Gateway API that are attached to a Gateway. An [`Ingress`](crate::Ingress) represents
-//! each of them.
+//! Routes of the Gateway API that are attached to a Gateway. An [`Ingress`](crate::Ingress)
+//! represents each of them.
 
 use crate::{NamespacedName, ObjectRef, Port, Text};
 
@@ -10,14 +10,14 @@ pub struct AttachedRoute {
     pub object: ObjectRef,
     /// The Gateway.
     pub gateway: ObjectRef,
-    /// The listeners that it is attached to.
+    /// The listeners to which it is attached.
     pub listeners: Vec<RouteListener>,
-    /// Why it is not known where it leads.
+    /// The reason why its destination is not known.
     pub doubt: Option<Text>,
 }
 
 impl AttachedRoute {
-    /// Whether it leads connections on, whatever is spoken on them, and reads no requests.
+    /// Returns whether it forwards connections of any protocol, and reads no requests.
     pub fn is_of_connections(&self) -> bool {
         self.object.kind.is_route_of_connections()
     }
@@ -43,7 +43,7 @@ pub struct RouteBackend {
     pub port: Port,
     /// Its weight among the backends of the rule.
     pub weight: u32,
-    /// Whether the route may refer to it: a Service of another namespace needs a ReferenceGrant.
+    /// Whether the route may refer to the Service: one in another namespace needs a ReferenceGrant.
     /// `None` if that is not known.
     pub is_granted: Option<bool>,
 }
@@ -57,6 +57,6 @@ pub struct RouteRedirect {
     pub tls: Option<bool>,
     /// The host.
     pub host: Option<Text>,
-    /// The port: without one, that of the scheme, or of the listener where there is no scheme.
+    /// The port. `None` means that of the scheme, or of the listener if there is no scheme.
     pub port: Option<Port>,
 }

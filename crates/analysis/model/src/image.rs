@@ -1,22 +1,22 @@
 //! The parts of a container's image: `registry:5000/system/kube-proxy:v1.34.1@sha256:…`.
 
-/// Its repository, without tag and digest.
+/// Returns its repository, without tag and digest.
 pub fn repository(image: &str) -> &str {
     parts(image).0
 }
 
-/// The last part of its repository: `kube-proxy`.
+/// Returns the last part of its repository: `kube-proxy`.
 pub fn name(image: &str) -> &str {
     let repository = repository(image);
     repository.rsplit_once('/').map_or(repository, |(_, name)| name)
 }
 
-/// Its tag.
+/// Returns its tag.
 pub fn tag(image: &str) -> Option<&str> {
     parts(image).1
 }
 
-/// The repository and the tag. A colon before a slash belongs to a port.
+/// Returns the repository and the tag. A colon before a slash belongs to a port.
 fn parts(image: &str) -> (&str, Option<&str>) {
     let image = image.split_once('@').map_or(image, |(image, _)| image);
     match image.rsplit_once(':') {

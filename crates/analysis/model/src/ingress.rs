@@ -11,8 +11,8 @@ pub struct Ingress {
     pub name: NamespacedName,
     /// Its annotations, including the cloud's parameters.
     pub annotations: Labels,
-    /// What the parameters of its class set, by the annotation that each stands for: it wins over
-    /// annotations.
+    /// The settings of its class's parameters, by the annotation that each corresponds to. They
+    /// take precedence over annotations.
     pub class_settings: Labels,
     /// `spec.ingressClassName`, else the deprecated annotation.
     pub class: Option<Text>,
@@ -26,21 +26,21 @@ pub struct Ingress {
     pub load_balancer: Vec<LbIngress>,
     /// The workload of the controller in the cluster whose pods serve it, if it is known.
     pub controller: Option<ObjectRef>,
-    /// Workloads of controllers in the cluster of which it is not known whether their pods serve it.
+    /// Workloads of controllers in the cluster whose pods may or may not serve it.
     pub possible_controllers: Vec<ObjectRef>,
-    /// The kind of load balancer that a cloud's controller makes for it, by the name of the product,
-    /// where that is described.
+    /// The kind of load balancer that a cloud's controller makes for it, by the name of the
+    /// product, if that is described.
     pub product: Option<Text>,
-    /// The route of the Gateway API that it stands for.
+    /// The route of the Gateway API that it represents.
     pub route: Option<AttachedRoute>,
-    /// Why its flows cannot be judged.
+    /// The reasons why its flows cannot be judged.
     pub unjudged: Vec<Unknown>,
     /// Where it was written.
     pub origin: Origin,
 }
 
 impl Ingress {
-    /// A reference to it.
+    /// Returns a reference to the Ingress, or to the route that it represents.
     pub fn object(&self) -> ObjectRef {
         match &self.route {
             Some(route) => route.object.clone(),
@@ -48,8 +48,8 @@ impl Ingress {
         }
     }
 
-    /// The rule that a call is about. Without a host that is the rule for every host, if that has
-    /// the path; else the first that has it.
+    /// Returns the rule for a call. Without a host, this is the rule for every host, if it has the
+    /// path; else the first rule that has it.
     pub fn rule_for(&self, host: Option<&Text>, path: Option<&Text>) -> Option<&IngressRule> {
         let has_path = |rule: &&IngressRule| {
             path.is_none_or(|path| rule.paths.iter().any(|own| own.path == *path))
@@ -64,8 +64,8 @@ impl Ingress {
         }
     }
 
-    /// Whether calls through its load balancer are not judged, or its address is not known to lead
-    /// to its controller.
+    /// Returns whether calls through its load balancer are not judged, or its address is not known
+    /// to lead to its controller.
     pub fn is_open(&self) -> bool {
         self.unjudged.iter().any(Unknown::is_of_balancer)
     }
@@ -76,7 +76,7 @@ impl Ingress {
 pub struct Tls {
     /// The hosts of the certificate.
     pub hosts: Vec<Text>,
-    /// The Secret it is in; its content is never read.
+    /// The Secret that contains it, whose content is never read.
     pub secret: Option<Text>,
 }
 
@@ -94,7 +94,7 @@ pub struct IngressRule {
 pub struct IngressPath {
     /// The path.
     pub path: Text,
-    /// How it is matched.
+    /// The way in which the path is matched.
     pub kind: PathKind,
     /// Its backend.
     pub backend: Backend,
@@ -129,18 +129,18 @@ pub enum Backend {
     Redirect(RouteRedirect),
 }
 
-/// Which port of the Service.
+/// The port of the Service behind a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum BackendPort {
-    /// By number.
+    /// A port number.
     Number(Port),
-    /// By name.
+    /// A port name.
     Name(Text),
 }
 
 impl Backend {
-    /// Whether it refers to an action in an annotation rather than a Service, which the port's
-    /// name tells the controllers that support it.
+    /// Returns whether the backend refers to an action in an annotation rather than to a Service.
+    /// The port's name tells this to controllers that support it.
     pub fn is_action(&self) -> bool {
         let Self::Service { port: BackendPort::Name(port), .. } = self else { return false };
         &**port == "use-annotation"

@@ -18,29 +18,29 @@ pub struct Known<T> {
 pub enum Basis {
     /// Stated in the input.
     Stated(Origin),
-    /// Derived from the input; the text says from what.
+    /// Derived from the input; the text states from what.
     Derived(Text),
-    /// Not stated: the usual value for such clusters; the text says why.
+    /// Not stated: the usual value for such clusters; the text states why.
     Supposed(Text),
 }
 
 impl<T> Known<T> {
-    /// A value stated at `origin`.
+    /// Makes a value that is stated at `origin`.
     pub fn stated(value: T, origin: Origin) -> Self {
         Self { value, basis: Basis::Stated(origin) }
     }
 
-    /// A value derived from the input.
+    /// Makes a value that is derived from the input.
     pub fn derived(value: T, from: impl Into<Text>) -> Self {
         Self { value, basis: Basis::Derived(from.into()) }
     }
 
-    /// A supposed value.
+    /// Makes an assumed value.
     pub fn supposed(value: T, because: impl Into<Text>) -> Self {
         Self { value, basis: Basis::Supposed(because.into()) }
     }
 
-    /// Whether the value is not stated.
+    /// Returns whether the value is assumed rather than stated.
     pub fn is_supposed(&self) -> bool {
         matches!(self.basis, Basis::Supposed(_))
     }
@@ -65,26 +65,26 @@ pub struct Assumption {
     pub assumed: Text,
     /// The reason for the assumption.
     pub because: Text,
-    /// How to replace it by a fact: `state spec.kubeProxy.mode in Facts`.
+    /// The way to replace it by a fact: `state spec.kubeProxy.mode in Facts`.
     pub settle: Text,
 }
 
-/// What an assumption is about. Findings may depend on those that have a variant of their own.
+/// The subject of an assumption. Findings may depend on those that have a variant of their own.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AssumptionSubject {
     /// A part of the cluster: `kube-proxy mode`.
     Named(Text),
-    /// How the load balancers of this profile behave.
+    /// The behaviour of load balancers of this profile.
     BalancerBehaviour(Text),
     /// Whether the pods of a Service expect a PROXY header; `None` for a Service that is not named.
     ProxyHeader {
         /// The Service.
         service: Option<NamespacedName>,
-        /// Whether they are taken to expect one.
+        /// Whether they are assumed to expect one.
         is_expected: bool,
     },
-    /// Which target a client gets from the load balancers of this profile, if they pick by a hash of
-    /// its address.
+    /// The target that a client gets from the load balancers of this profile, if they pick by a
+    /// hash of its address.
     PickByHash(Text),
     /// A rule that is not modelled: it is walked both ways, half and half.
     RuleWalkedBothWays,

@@ -11,42 +11,42 @@ use crate::Text;
 pub struct Labels(Option<Arc<BTreeMap<Text, Text>>>);
 
 impl Labels {
-    /// No labels.
+    /// Makes an empty set of labels.
     pub const fn new() -> Self {
         Self(None)
     }
 
-    /// The value of `key`.
+    /// Returns the value of `key`.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.all()?.get(key).map(|value| &**value)
     }
 
-    /// Whether `key` has exactly this value.
+    /// Returns whether `key` has exactly this value.
     pub fn is(&self, key: &str, value: &str) -> bool {
         self.get(key) == Some(value)
     }
 
-    /// The first key with this prefix.
+    /// Returns the first key with this prefix.
     pub fn key_from(&self, begins: &str) -> Option<&str> {
         self.all()?.keys().map(|key| &**key).find(|key| key.starts_with(begins))
     }
 
-    /// All labels, sorted by key.
+    /// Returns all labels, sorted by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.all().into_iter().flatten().map(|(key, value)| (&**key, &**value))
     }
 
-    /// The number of labels.
+    /// Returns the number of labels.
     pub fn len(&self) -> usize {
         self.all().map_or(0, BTreeMap::len)
     }
 
-    /// Whether there are no labels.
+    /// Returns whether there are no labels.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether all of `wanted` are present.
+    /// Returns whether all of `wanted` are present.
     pub fn contains_all(&self, wanted: &Self) -> bool {
         wanted.iter().all(|(key, value)| self.is(key, value))
     }
@@ -84,12 +84,12 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// A selector that requires these labels.
+    /// Makes a selector that requires these labels.
     pub fn labels(labels: Labels) -> Self {
         Self { labels, expressions: Vec::new() }
     }
 
-    /// Whether an object with these labels is selected.
+    /// Returns whether an object with these labels is selected.
     pub fn matches(&self, labels: &Labels) -> bool {
         labels.contains_all(&self.labels)
             && self.expressions.iter().all(|requirement| requirement.holds(labels))

@@ -1,5 +1,5 @@
-//! What a load balancer is: its addresses, listeners, rules and targets. How it behaves is data, its
-//! [`Profile`]; its decisions are in `uturn-lb`.
+//! Load balancers: addresses, listeners, rules and targets. Their behaviour is data, the
+//! [`Profile`]; their decisions are in `uturn-lb`.
 
 mod health_check;
 mod overrides;
@@ -27,30 +27,30 @@ use crate::{Name, NamespacedName, ObjectRef, Port, Text};
 /// A load balancer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadBalancer {
-    /// Its name for people: its id, or a name derived from its owner.
+    /// Its display name: its id, or a name derived from its owner.
     pub name: Text,
     /// Its address.
     pub vip: IpAddr,
-    /// Whether it is reachable from the VPC only, or from the internet.
+    /// Whether it is reachable from the VPC only or from the internet.
     pub scope: Scope,
-    /// The zone whose targets it serves at this address; all targets without one.
+    /// The zone whose targets it serves at this address; `None` if it serves all targets.
     pub zone: Option<Text>,
-    /// Its security groups; without any, all traffic may enter.
+    /// Its security groups. Without any, all traffic may enter.
     pub security_groups: Vec<Text>,
     /// Its listeners.
     pub listeners: Vec<Listener>,
 }
 
-/// An address of a load balancer that is known by its name.
+/// An address of a load balancer whose name is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedAddress {
-    /// The address, or one that stands for it where it is not given.
+    /// The address, or a placeholder if it is not given.
     pub address: IpAddr,
-    /// The zone that it is in, where the name has an address for each zone.
+    /// The zone of the address, if the name has an address for each zone.
     pub zone: Option<Text>,
 }
 
-/// Which clients can reach a load balancer.
+/// The clients that can reach a load balancer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// Clients within the VPC.
@@ -82,8 +82,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Whether it terminates connections and opens its own to targets: on layer 7, to terminate TLS,
-    /// to send a PROXY header, and where its profile says so.
+    /// Returns whether it terminates connections and opens its own to targets: on layer 7, to
+    /// terminate TLS, to send a PROXY header, and if its profile says so.
     pub fn makes_connections(&self) -> bool {
         match self.protocol {
             ListenerProtocol::Tcp => {
@@ -111,7 +111,7 @@ pub enum ListenerProtocol {
 }
 
 impl ListenerProtocol {
-    /// The layer that it works on.
+    /// Returns the layer on which it works.
     pub fn layer(self) -> Layer {
         match self {
             Self::Tcp | Self::Udp | Self::TcpSsl => Layer::L4,
@@ -119,7 +119,7 @@ impl ListenerProtocol {
         }
     }
 
-    /// The transport protocol.
+    /// Returns the transport protocol.
     pub fn transport(self) -> crate::Protocol {
         match self {
             Self::Udp => crate::Protocol::Udp,
@@ -127,7 +127,7 @@ impl ListenerProtocol {
         }
     }
 
-    /// Whether it terminates TLS.
+    /// Returns whether it terminates TLS.
     pub fn ends_tls(self) -> bool {
         matches!(self, Self::TcpSsl | Self::Https)
     }
@@ -145,7 +145,8 @@ impl fmt::Display for ListenerProtocol {
     }
 }
 
-/// Layer 4 forwards packets; layer 7 terminates connections and opens new ones.
+/// The layer on which a listener works: layer 4 forwards packets, layer 7 terminates connections
+/// and opens new ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Layer {
     /// Packets.
@@ -161,10 +162,10 @@ pub struct Rule {
     pub host: Option<Text>,
     /// The path; `None` for all paths.
     pub path: Option<(Text, crate::ingress::PathKind)>,
-    /// The Service that it forwards to. For a load balancer that no Service owns, a name that no
+    /// The Service to which it forwards. For a load balancer that no Service owns, a name that no
     /// Service has ([`LoadBalancerFact::no_service`]).
     pub service: NamespacedName,
-    /// The Service or Ingress that it was derived from.
+    /// The Service or Ingress from which it was derived.
     pub owner: ObjectRef,
     /// Its targets.
     pub targets: Vec<Target>,
@@ -175,15 +176,15 @@ pub struct Rule {
 /// One target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The address that packets are sent to.
+    /// The address to which packets are sent.
     pub address: SocketAddr,
     /// Its weight relative to the other targets; 0 receives no traffic.
     pub weight: u32,
-    /// What it is.
+    /// The kind of target.
     pub kind: TargetKind,
 }
 
-/// What a target is.
+/// The kind of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetKind {
     /// A NodePort of a node.
@@ -198,7 +199,7 @@ pub enum TargetKind {
 }
 
 impl TargetKind {
-    /// The node that receives packets to it.
+    /// Returns the node that receives packets for the target.
     pub fn node(&self) -> Option<&Name> {
         match self {
             Self::NodePort(node) => Some(node),

@@ -1,13 +1,12 @@
-//! What a cluster is, as types that all other crates share.
+//! The types that describe a cluster, which all other crates share.
 //!
-//! **Owns** [`Cluster`] and all that is in it (nodes, pods, Services, endpoints, Ingresses, load balancers, the VPC, names,
-//! kube-proxy settings, captures), and the results about it ([`Flow`], [`Route`],
-//! [`Outcome`], [`Mechanism`], [`Verdict`]).
+//! **Owns** [`Cluster`] and everything in it (nodes, pods, Services, endpoints, Ingresses, load
+//! balancers, the VPC, names, kube-proxy settings, captures), and the results about it ([`Flow`],
+//! [`Route`], [`Outcome`], [`Mechanism`], [`Verdict`]).
 //!
-//! **Out of scope:** I/O, Kubernetes wire types, serialisation and policy. A value of these
-//! types is already valid: a [`Port`] is not zero, a [`Name`] is a name, a
-//! [`Verdict`]'s shares add up. What could not be known is expressed with [`Known`] and
-//! [`Assumption`] instead of being left out.
+//! **Out of scope:** I/O, Kubernetes wire types, serialisation and policy. A value of these types
+//! is already valid: a [`Port`] is not zero, a [`Name`] is a valid name, a [`Verdict`]'s shares add
+//! up. Unknown facts are expressed with [`Known`] and [`Assumption`] instead of being left out.
 //!
 //! **Start reading** at [`cluster`], then [`service`] and [`lb`]; flows and
 //! their results are in [`flow`] and [`route`].

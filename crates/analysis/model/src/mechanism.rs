@@ -1,9 +1,9 @@
-//! Why a flow fails, is slow, or bypasses the load balancer.
+//! The reasons why a flow fails, is slow, or bypasses the load balancer.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Why a route fails, is slow, or bypasses the load balancer.
+/// A reason why a route fails, is slow, or bypasses the load balancer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mechanism {
     /// The reply goes directly to the client and bypasses the load balancer.
@@ -35,11 +35,12 @@ pub enum Mechanism {
     /// The server expects the PROXY header of a load balancer that is bypassed, or gets one that
     /// it does not expect.
     ProxyHeader,
-    /// A load balancer hands on packets with its own address, and no rule on the node has it.
+    /// A load balancer hands on packets with its own address as the destination, and no rule on the
+    /// node has that address.
     VipUnknown,
     /// A node's firewall drops or rejects the packet.
     Firewall,
-    /// A bridge does not send a frame back by the link that it came by.
+    /// A bridge does not send a frame back by the link by which it came.
     HairpinOff,
     /// There is no route to the destination.
     NoRoute,
@@ -77,7 +78,7 @@ impl Mechanism {
         Self::NotGiven,
     ];
 
-    /// Its name.
+    /// Returns its name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::AsymmetricReturn => "asymmetric-return",
@@ -119,7 +120,7 @@ impl FromStr for Mechanism {
     }
 }
 
-/// The text is not a mechanism.
+/// The error that a text is not a mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownMechanism;
 

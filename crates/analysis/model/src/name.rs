@@ -13,7 +13,7 @@ impl Name {
     /// Checks a name.
     ///
     /// # Errors
-    /// If the text is not a Kubernetes object name.
+    /// Returns an error if the text is not a Kubernetes object name.
     pub fn new(text: impl Into<Text>) -> Result<Self, InvalidName> {
         let text = text.into();
         // Colons occur in names of RBAC objects, which uturn does not read.
@@ -31,7 +31,7 @@ impl Name {
         }
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -63,7 +63,7 @@ impl std::borrow::Borrow<str> for Name {
     }
 }
 
-/// The text is not a Kubernetes name.
+/// The error that a text is not a Kubernetes name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidName;
 
@@ -91,7 +91,7 @@ impl NamespacedName {
     /// Checks both parts.
     ///
     /// # Errors
-    /// If one of them is not a Kubernetes object name.
+    /// Returns an error if one of them is not a Kubernetes object name.
     pub fn new(namespace: &str, name: &str) -> Result<Self, InvalidName> {
         Ok(Self { namespace: Name::new(namespace)?, name: Name::new(name)? })
     }
@@ -141,7 +141,7 @@ pub enum ObjectKind {
     TcpRoute,
     TlsRoute,
     ConfigMap,
-    /// An object of a cloud's own, as the cloud spells its kind.
+    /// An object of a cloud, by the cloud's spelling of its kind.
     CloudObject(&'static str),
     NetworkPolicy,
     Facts,
@@ -166,17 +166,17 @@ impl ObjectKind {
         })
     }
 
-    /// Whether it is a route of the Gateway API.
+    /// Returns whether it is a route of the Gateway API.
     pub fn is_route(self) -> bool {
         matches!(self, Self::HttpRoute | Self::GrpcRoute) || self.is_route_of_connections()
     }
 
-    /// Whether it is a route of the Gateway API that leads connections on, whatever is spoken on them.
+    /// Returns whether it is a route of the Gateway API that forwards connections of any protocol.
     pub fn is_route_of_connections(self) -> bool {
         matches!(self, Self::TcpRoute | Self::TlsRoute)
     }
 
-    /// The value of `kind:`.
+    /// Returns the value of `kind:`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Node => "Node",
@@ -230,23 +230,23 @@ pub struct ObjectRef {
 }
 
 impl ObjectRef {
-    /// A reference to a namespaced object.
+    /// Makes a reference to a namespaced object.
     pub fn namespaced(kind: ObjectKind, name: &NamespacedName) -> Self {
         Self { kind, namespace: Some(name.namespace.clone()), name: name.name.as_str().into() }
     }
 
-    /// A reference to a cluster-scoped object.
+    /// Makes a reference to a cluster-scoped object.
     pub fn global(kind: ObjectKind, name: impl Into<Text>) -> Self {
         Self { kind, namespace: None, name: name.into() }
     }
 
-    /// The namespaced name; `None` for a cluster-scoped object.
+    /// Returns the namespaced name; `None` for a cluster-scoped object.
     pub fn namespaced_name(&self) -> Option<NamespacedName> {
         let name = Name::new(&*self.name).ok()?;
         Some(NamespacedName { namespace: self.namespace.clone()?, name })
     }
 
-    /// The form used on the command line: `svc/shop/front`.
+    /// Returns the form used on the command line: `svc/shop/front`.
     pub fn short(&self) -> String {
         let word = match self.kind {
             ObjectKind::Service => "svc",
@@ -265,7 +265,7 @@ impl ObjectRef {
 }
 
 impl fmt::Display for ObjectRef {
-    /// `Service shop/front`, `Node n1`.
+    /// Formats the reference: `Service shop/front`, `Node n1`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.namespace {
             Some(namespace) => write!(f, "{} {namespace}/{}", self.kind, self.name),

@@ -6,16 +6,16 @@ use ipnet::IpNet;
 
 use crate::{Family, Known, Origin, Protocol, Text};
 
-/// How pods get addresses, and how packets reach other nodes' pods.
+/// The network of pods: how they get addresses, and how packets reach other nodes' pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Network {
     /// The network plugin.
     pub plugin: Known<Plugin>,
-    /// How pods are connected to their node.
+    /// The connection of pods to their node.
     pub mode: Known<NetworkMode>,
-    /// How packets reach other nodes' pods.
+    /// The transport of packets to other nodes' pods.
     pub transport: Known<Transport>,
-    /// The same for IPv6, where it is another.
+    /// The transport of IPv6 packets, if it differs.
     pub transport_v6: Option<Known<Transport>>,
     /// Whether packets from pods to addresses outside `non_masquerade_cidrs` are masqueraded.
     pub masquerades: Known<bool>,
@@ -30,18 +30,18 @@ pub struct Network {
 }
 
 impl Network {
-    /// How packets of a family reach other nodes' pods.
+    /// Returns the transport of a family's packets to other nodes' pods.
     pub fn transport_of(&self, family: Family) -> &Known<Transport> {
         let other = self.transport_v6.as_ref().filter(|_| family == Family::V6);
         other.unwrap_or(&self.transport)
     }
 
-    /// Whether packets of a family are encapsulated on their way to another node's pods.
+    /// Returns whether packets of a family are encapsulated on their way to another node's pods.
     pub fn is_encapsulated(&self, family: Family) -> bool {
         self.transport_of(family).value == Transport::Tunnel
     }
 
-    /// Whether packets of any family are encapsulated on their way to another node's pods.
+    /// Returns whether packets of any family are encapsulated on their way to another node's pods.
     pub fn has_tunnels(&self) -> bool {
         Family::BOTH.iter().any(|family| self.is_encapsulated(*family))
     }
@@ -51,7 +51,7 @@ impl Network {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "each is the plugin of that name")]
 pub enum Plugin {
-    /// A cloud's own.
+    /// The plugin of a cloud.
     OfCloud(CloudNetwork),
     Calico,
     Canal,
@@ -73,7 +73,7 @@ pub enum Plugin {
 }
 
 impl Plugin {
-    /// All but [`Self::OfCloud`], with the word of Facts and JSON and the usual name.
+    /// All plugins but [`Self::OfCloud`], with the word of Facts and JSON and the usual name.
     pub const ALL: [(Self, &'static str, &'static str); 16] = [
         (Self::Calico, "calico", "Calico"),
         (Self::Canal, "canal", "Canal"),
@@ -101,12 +101,12 @@ impl Plugin {
         row.expect("all other plugins are listed")
     }
 
-    /// The word in Facts and JSON: `aws-vpc-cni`.
+    /// Returns the word in Facts and JSON: `aws-vpc-cni`.
     pub fn word(self) -> &'static str {
         self.row().1
     }
 
-    /// How pods are usually connected to their node.
+    /// Returns how pods are usually connected to their node.
     pub fn usual_mode(self) -> NetworkMode {
         match self {
             Self::OfCloud(network) => network.mode,
@@ -127,7 +127,7 @@ impl Plugin {
         }
     }
 
-    /// How packets usually reach other nodes' pods.
+    /// Returns how packets usually reach other nodes' pods.
     pub fn usual_transport(self) -> Transport {
         match self {
             Self::Calico
@@ -150,7 +150,7 @@ impl Plugin {
         }
     }
 
-    /// Whether traffic from pods to other than pod addresses is usually masqueraded.
+    /// Returns whether traffic from pods to other than pod addresses is usually masqueraded.
     pub fn usually_masquerades(self) -> bool {
         match self {
             Self::Calico
@@ -176,22 +176,22 @@ impl std::fmt::Display for Plugin {
     }
 }
 
-/// A pod network that a cloud brings: its row in that cloud's folder.
+/// The pod network of a cloud: its row in that cloud's folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CloudNetwork {
     /// The word of Facts and JSON.
     pub word: &'static str,
-    /// The name that people know.
+    /// The usual name.
     pub name: &'static str,
-    /// How pods hang off their node.
+    /// The connection of pods to their node.
     pub mode: NetworkMode,
-    /// How packets get to another node's pods.
+    /// The transport of packets to another node's pods.
     pub transport: Transport,
-    /// Whether what pods send to addresses that are no pods' gets their node's address.
+    /// Whether traffic from pods to other than pod addresses is masqueraded.
     pub masquerades: bool,
 }
 
-/// How pods hang off their node.
+/// The connection of pods to their node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NetworkMode {
     /// By a bridge (`cbr0`) with the node's pod range.
@@ -203,7 +203,7 @@ pub enum NetworkMode {
     Routed,
 }
 
-/// How packets get to another node's pods.
+/// The transport of packets to another node's pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Transport {
     /// Unencapsulated: the network around the nodes has routes to pods.
@@ -231,13 +231,13 @@ impl std::fmt::Display for NetworkMode {
     }
 }
 
-/// For each family, the smallest range that contains these.
+/// Returns the smallest range of each family that contains these.
 pub fn covering_each(nets: &[IpNet]) -> Vec<IpNet> {
     let of = |family| nets.iter().copied().filter(move |net| Family::of(net.addr()) == family);
     Family::BOTH.into_iter().filter_map(|family| covering(of(family))).collect()
 }
 
-/// The smallest range that contains these.
+/// Returns the smallest range that contains these.
 fn covering(mut nets: impl Iterator<Item = IpNet>) -> Option<IpNet> {
     let mut all = nets.next()?;
     for net in nets {
@@ -265,7 +265,7 @@ pub struct SecurityGroup {
 /// A rule of a security group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecurityRule {
-    /// Accept or drop.
+    /// Whether it accepts rather than drops.
     pub accept: bool,
     /// The protocol; `None` for all.
     pub protocol: Option<Protocol>,
@@ -278,7 +278,7 @@ pub struct SecurityRule {
 }
 
 impl SecurityRule {
-    /// Whether the rule matches a packet; `None` stands for a protocol without ports.
+    /// Returns whether the rule matches a packet; `None` stands for a protocol without ports.
     pub fn matches(&self, peer: IpAddr, protocol: Option<Protocol>, port: u16) -> bool {
         let ports = |(first, last)| protocol.is_some() && (first..=last).contains(&port);
         self.protocol.is_none_or(|wanted| Some(wanted) == protocol)
@@ -287,7 +287,7 @@ impl SecurityRule {
     }
 }
 
-/// The first address of a range that a host can have: a bridge between its pods takes it.
+/// Returns the first address of a range that a host can have: a bridge between its pods has it.
 pub fn first_host(range: &IpNet) -> Option<IpAddr> {
     range.hosts().find(|ip| *ip != range.network() || range.prefix_len() == range.max_prefix_len())
 }

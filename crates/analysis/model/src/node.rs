@@ -28,13 +28,13 @@ pub struct Node {
     pub tunnel_ips: Vec<IpAddr>,
     /// `spec.providerID`: `aws:///…`, `azure:///…`.
     pub provider_id: Option<Text>,
-    /// The Ready condition is True (or there is no status to say otherwise).
+    /// Whether the condition Ready is True, or there is no status.
     pub ready: bool,
     /// `spec.unschedulable`: cordoned.
     pub unschedulable: bool,
     /// The taints that keep pods away.
     pub taints: Vec<Taint>,
-    /// `status.nodeInfo.kubeProxyVersion`, where it reads as a version.
+    /// `status.nodeInfo.kubeProxyVersion`, if it can be parsed as a version.
     pub kube_proxy_version: Option<Version>,
     /// Whether it runs Windows: the label `kubernetes.io/os`, or `status.nodeInfo.operatingSystem`.
     pub is_windows: bool,
@@ -52,23 +52,22 @@ pub struct Node {
     pub bridge_rules: Option<bool>,
     /// Whether the VPC has routes to the node's pod ranges, if stated in Facts.
     pub routed: Option<bool>,
-    /// Further addresses that it holds itself, if stated in Facts: packets to them that are on the
-    /// node stay there. Another node may hold the same ones.
+    /// Further addresses that it holds itself, if stated in Facts: the node delivers packets for
+    /// them locally. Another node may hold the same ones.
     pub local_addresses: Vec<IpAddr>,
-    /// The name that its kube-proxy takes for the node's, where that is another.
+    /// The name that its kube-proxy takes for the node's, if it differs.
     pub proxy_name: Option<Name>,
-    /// The name that its host seems to have, where that is another and nothing tells its kube-proxy
-    /// a name.
+    /// The name that its host seems to have, if it differs and nothing tells its kube-proxy a name.
     pub host_name: Option<Name>,
-    /// Whether its bridge sends frames back by the link of a pod that they came by (hairpin mode),
+    /// Whether its bridge sends frames back by the pod's link from which they came (hairpin mode),
     /// if Facts or the configuration of its network plugin state it.
     pub hairpin: Option<bool>,
-    /// Where that is stated.
+    /// Where the hairpin mode is stated.
     pub hairpin_origin: Option<Origin>,
     /// Rules besides kube-proxy's, if stated in Facts.
     pub firewall: Option<Firewall>,
-    /// Whether the program that announces addresses from nodes does not run on it, although it is
-    /// known where that runs.
+    /// Whether the program that announces addresses from nodes does not run on it, although the
+    /// nodes on which the program runs are known.
     pub lacks_announcer: bool,
     /// Services that kube-proxy has not programmed on this node, if stated in Facts.
     pub unprogrammed: Vec<NamespacedName>,
@@ -80,12 +79,12 @@ pub struct Node {
 }
 
 impl Node {
-    /// Itself, to be named.
+    /// Returns a reference to the node.
     pub fn object(&self) -> ObjectRef {
         ObjectRef::global(ObjectKind::Node, self.name.as_str())
     }
 
-    /// A node of which nothing but the name is known.
+    /// Makes a node of which only the name is known.
     pub fn new(name: Name, origin: Origin) -> Self {
         Self {
             name,
@@ -121,14 +120,14 @@ impl Node {
         }
     }
 
-    /// The name that its kube-proxy takes for the node's: endpoints on the node with that name are
-    /// local for it.
+    /// Returns the name that its kube-proxy takes for the node's: endpoints on the node with that
+    /// name are local for the kube-proxy.
     pub fn name_for_proxy(&self) -> &Name {
         self.proxy_name.as_ref().unwrap_or(&self.name)
     }
 
-    /// The node as its kube-proxy knows it. Under another name, it has the labels of the node that
-    /// has that name, and none if there is no such node.
+    /// Returns the node as its kube-proxy knows it. Under another name, it has the labels of the
+    /// node with that name, and none if there is no such node.
     pub fn as_known_to_proxy(&self, all: &BTreeMap<Name, Self>) -> Cow<'_, Self> {
         let Some(name) = &self.proxy_name else { return Cow::Borrowed(self) };
         let other = all.get(name);
@@ -136,34 +135,35 @@ impl Node {
         Cow::Owned(Self { name: name.clone(), labels, ..self.clone() })
     }
 
-    /// Its first InternalIP of a family, which NodePorts and probes use.
+    /// Returns its first InternalIP of a family, which NodePorts and probes use.
     pub fn address(&self, family: Family) -> Option<IpAddr> {
         self.internal_ips.iter().copied().find(|ip| Family::of(*ip) == family)
     }
 
-    /// Whether the address belongs to the node.
+    /// Returns whether the address belongs to the node.
     pub fn has_address(&self, address: IpAddr) -> bool {
         self.internal_ips.contains(&address) || self.external_ips.contains(&address)
     }
 
-    /// The first two numbers of its kernel's version: 5 and 4 for `5.4.119-19.0009`.
+    /// Returns the first two numbers of its kernel's version: 5 and 4 for `5.4.119-19.0009`.
     pub fn kernel_version(&self) -> Option<(u16, u16)> {
         let text = self.kernel.as_deref()?;
         let mut numbers = text.split(|letter: char| !letter.is_ascii_digit());
         Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
     }
 
-    /// Whether its labels are known: its object has the one that kubelets write on every node.
+    /// Returns whether its labels are known: its object has the one that kubelets write on every
+    /// node.
     pub fn has_all_labels(&self) -> bool {
         !self.supposed && self.labels.get("kubernetes.io/hostname").is_some()
     }
 
-    /// Its zone, from the well-known label.
+    /// Returns its zone, from the well-known label.
     pub fn zone(&self) -> Option<&str> {
         self.labels.get("topology.kubernetes.io/zone")
     }
 
-    /// Whether a label excludes it from load balancers.
+    /// Returns whether a label excludes it from load balancers.
     pub fn excluded_from_load_balancers(&self) -> bool {
         self.labels.get(EXCLUDE_FROM_LOAD_BALANCERS).is_some()
     }

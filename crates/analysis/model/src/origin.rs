@@ -1,34 +1,34 @@
-//! The place where something was written, so that evidence can be checked by hand.
+//! The places where things are written, so that evidence can be checked by hand.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::{Name, ObjectRef, Text};
 
-/// Where something comes from. Lines and columns count from 1; 0 means all of it.
+/// The place where something is written. Lines and columns count from 1; 0 means all of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Origin {
-    /// It is written in a file.
+    /// A place in a file.
     File {
-        /// As the user named it; `-` is standard input.
+        /// The path as the user named it; `-` is standard input.
         path: Text,
         /// The line; 0 means the whole file.
         line: u32,
         /// The column; 0 means the whole line.
         column: u32,
     },
-    /// It is in the rules that uturn wrote for a node: `uturn rules --node NODE` prints them.
+    /// A place in the rules that uturn wrote for a node: `uturn rules --node NODE` prints them.
     Generated {
         /// The node.
         node: Name,
-        /// Which of its texts.
+        /// The part of the rules.
         part: RulesPart,
         /// The line; 0 means the whole text.
         line: u32,
         /// The column; 0 means the whole line.
         column: u32,
     },
-    /// It is in rules of iptables that are a field of a document.
+    /// A place in iptables rules that are a field of a document.
     Embedded {
         /// The field.
         field: Arc<Origin>,
@@ -37,21 +37,21 @@ pub enum Origin {
         /// The column; 0 means the whole line.
         column: u32,
     },
-    /// Nothing says it: it is what such clusters usually have, or a line of such a text.
+    /// An assumption: what such clusters usually have, or a line of such a text.
     Supposed {
         /// The line; 0 means no text or all of it.
         line: u32,
         /// The column; 0 means the whole line.
         column: u32,
     },
-    /// It is an object that an API server returned.
+    /// An object that an API server returned.
     Live {
         /// The object's `metadata.resourceVersion`.
         resource_version: Text,
     },
-    /// A kernel does so without any configuration.
+    /// A kernel's behaviour without any configuration.
     Kernel,
-    /// It follows from something that has no place of its own.
+    /// Something that follows from a source without a place of its own.
     Derived(DerivedFrom),
 }
 
@@ -70,10 +70,10 @@ pub enum RulesPart {
     PodNetwork,
 }
 
-/// What something follows from that was not read from a text.
+/// A source that was not read from a text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DerivedFrom {
-    /// A switch of a node's kernel.
+    /// A sysctl of a node.
     Sysctl,
     /// The addresses of a node's interfaces.
     Addresses,
@@ -99,7 +99,7 @@ pub enum DerivedFrom {
     Statement,
 }
 
-/// What a text is called that lines are counted in.
+/// The name of a text whose lines are counted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SourceName {
     /// A file, as the user named it; `-` is standard input.
@@ -111,7 +111,7 @@ pub enum SourceName {
 }
 
 impl Origin {
-    /// A place in a text.
+    /// Makes a place in a text.
     pub fn at(source: impl Into<SourceName>, line: u32, column: u32) -> Self {
         match source.into() {
             SourceName::File(path) => Self::File { path, line, column },
@@ -120,25 +120,25 @@ impl Origin {
         }
     }
 
-    /// A whole line.
+    /// Makes the place of a whole line.
     pub fn line_of(source: impl Into<SourceName>, line: u32) -> Self {
         Self::at(source, line, 0)
     }
 
-    /// A whole file.
+    /// Makes the place of a whole file.
     pub fn file(path: impl Into<Text>) -> Self {
         Self::File { path: path.into(), line: 0, column: 0 }
     }
 
-    /// What nothing says.
+    /// The place of an assumption without a text.
     pub const SUPPOSED: Self = Self::Supposed { line: 0, column: 0 };
 
-    /// An object that was not read from a text.
+    /// Makes the place of an object that was not read from a text.
     pub fn object(object: ObjectRef) -> Self {
         Self::Derived(DerivedFrom::Object(Arc::new(object)))
     }
 
-    /// The path of a file.
+    /// Returns the path of a file.
     ///
     /// Returns `None` if it is not in a file.
     pub fn path(&self) -> Option<&str> {
@@ -148,12 +148,12 @@ impl Origin {
         }
     }
 
-    /// The line; 0 where there is none.
+    /// Returns the line; 0 if there is none.
     pub fn line(&self) -> u32 {
         self.position().0
     }
 
-    /// The column; 0 where there is none.
+    /// Returns the column; 0 if there is none.
     pub fn column(&self) -> u32 {
         self.position().1
     }
@@ -168,15 +168,15 @@ impl Origin {
         }
     }
 
-    /// Leaves out line and column where it is in rules that uturn wrote.
+    /// Removes line and column from a place in rules that uturn wrote.
     pub fn clear_generated_line(&mut self) {
         if let Self::Generated { line, column, .. } = self {
             (*line, *column) = (0, 0);
         }
     }
 
-    /// The place of a line and column of a text that begins here. Lines of a block scalar are
-    /// lines of the file that it is in; the lines of all other texts are in one place.
+    /// Returns the place of a line and column of a text that begins here. Lines of a block scalar
+    /// are lines of its file; the lines of all other texts share one place.
     #[must_use]
     pub fn within(&self, line: u32, column: u32) -> Self {
         match self {

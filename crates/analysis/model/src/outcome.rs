@@ -1,14 +1,14 @@
-//! How a flow ends, as its client sees it.
+//! The outcome of a flow for its client.
 
 use std::fmt;
 use std::time::Duration;
 
-/// The outcome of a flow, as its client sees it.
+/// The outcome of a flow for its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
-    /// A successful answer after this time (zero: at once).
+    /// A successful answer.
     Answered {
-        /// The time spent waiting for other targets to fail.
+        /// The time spent waiting for other targets to fail; zero: at once.
         after: Duration,
     },
     /// An HTTP error status.
@@ -40,27 +40,27 @@ impl Outcome {
     /// A successful answer at once.
     pub const AT_ONCE: Self = Self::Answered { after: Duration::ZERO };
 
-    /// Whether the client gets a successful answer, at whatever time.
+    /// Returns whether the client gets a successful answer, at whatever time.
     pub fn is_answered(&self) -> bool {
         matches!(self, Self::Answered { .. })
     }
 
-    /// Whether the outcome is a successful answer at once.
+    /// Returns whether the outcome is a successful answer at once.
     pub fn is_fine(&self) -> bool {
         *self == Self::AT_ONCE
     }
 
-    /// Whether the outcome is unknown.
+    /// Returns whether the outcome is unknown.
     pub fn is_unknown(&self) -> bool {
         *self == Self::Unknown
     }
 
-    /// Whether the outcome is known, and not a successful answer at once.
+    /// Returns whether the outcome is known, and not a successful answer at once.
     pub fn is_bad(&self) -> bool {
         !self.is_fine() && !self.is_unknown()
     }
 
-    /// The time until the answer; `None` if there is none.
+    /// Returns the time until the answer; `None` if there is none.
     pub fn after(&self) -> Option<Duration> {
         match self {
             Self::Answered { after } | Self::Status { after, .. } => Some(*after),
@@ -74,7 +74,7 @@ impl Outcome {
         }
     }
 
-    /// The outcome after an additional wait.
+    /// Returns the outcome after an additional wait.
     #[must_use]
     pub fn later(self, waited: Duration) -> Self {
         match self {
@@ -84,7 +84,7 @@ impl Outcome {
         }
     }
 
-    /// The word in JSON output.
+    /// Returns the word in JSON output.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Answered { .. } => "answered",
@@ -102,7 +102,7 @@ impl Outcome {
 }
 
 impl fmt::Display for Outcome {
-    /// `answered at once`, `answered after 4 s`, `504 after 4 s`, `hangs`.
+    /// Formats the outcome: `answered at once`, `answered after 4 s`, `504 after 4 s`, `hangs`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Answered { after } => write!(f, "answered {}", When(*after)),

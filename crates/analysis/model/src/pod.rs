@@ -12,7 +12,7 @@ use crate::{
 pub struct Pod {
     /// Its name.
     pub name: NamespacedName,
-    /// The part that comes from its template; pods that are made up share it.
+    /// The part that comes from its template. Pods that are derived from one workload share it.
     pub spec: Arc<PodSpec>,
     /// The node that it runs on; `None` while it is pending.
     pub node: Option<Name>,
@@ -23,35 +23,35 @@ pub struct Pod {
     /// Its Ready condition.
     pub ready: bool,
     /// The readiness gates that decide whether it is ready: those that are closed, or all if none
-    /// is. Empty if its containers are not ready, which decides it first.
+    /// is. Empty if its containers are not ready, which decides first.
     pub deciding_gates: Vec<Text>,
     /// Whether it has a `deletionTimestamp`.
     pub terminating: bool,
     /// The top-level workload that owns it, if known.
     pub owner: Option<ObjectRef>,
-    /// Whether there is no Pod object: it stands for a pod that its workload will create.
+    /// Whether there is no Pod object: it represents a pod that its workload will create.
     pub supposed: bool,
     /// Where it was written.
     pub origin: Origin,
 }
 
 impl Pod {
-    /// Itself, to be named.
+    /// Returns a reference to the pod.
     pub fn object(&self) -> ObjectRef {
         ObjectRef::namespaced(ObjectKind::Pod, &self.name)
     }
 
-    /// Its first address of a family.
+    /// Returns its first address of a family.
     pub fn address(&self, family: Family) -> Option<IpAddr> {
         self.ips.iter().copied().find(|ip| Family::of(*ip) == family)
     }
 
-    /// Whether a readiness gate decides whether it is ready.
+    /// Returns whether a readiness gate decides whether the pod is ready.
     pub fn is_decided_by(&self, gate: &str) -> bool {
         self.deciding_gates.iter().any(|deciding| **deciding == *gate)
     }
 
-    /// Whether it is scheduled and has not ended.
+    /// Returns whether the pod is scheduled and has not ended.
     pub fn is_alive(&self) -> bool {
         self.node.is_some() && matches!(self.phase, Phase::Running | Phase::Pending)
     }
@@ -79,7 +79,7 @@ pub struct PodSpec {
     pub host_network: bool,
     /// Long-running containers (including sidecars), in order.
     pub containers: Vec<Container>,
-    /// How it resolves names.
+    /// The DNS policy.
     pub dns_policy: DnsPolicy,
     /// `dnsConfig.nameservers`.
     pub dns_nameservers: Vec<IpAddr>,
@@ -87,42 +87,42 @@ pub struct PodSpec {
     pub dns_searches: Vec<Text>,
     /// `dnsConfig.options` `ndots`.
     pub dns_ndots: Option<u8>,
-    /// `hostname`, where it is not the pod's name.
+    /// `hostname`, if it is not the pod's name.
     pub hostname: Option<Text>,
     /// `subdomain`: the headless Service below which it has a name.
     pub subdomain: Option<Text>,
     /// `hostAliases`.
     pub host_aliases: Vec<(Text, IpAddr)>,
-    /// Which nodes it may run on.
+    /// The rules for the nodes on which it may run.
     pub placement: crate::scheduling::Placement,
     /// Pods with which it must not share a node (`requiredDuringScheduling…`, by hostname).
     pub anti_affinity: Vec<crate::Selector>,
-    /// Files from ConfigMaps in its nginx containers: that program's configuration. Other mounts
-    /// are ignored.
+    /// Files from ConfigMaps in its nginx containers: nginx's configuration. Other mounts are
+    /// ignored.
     pub files: Vec<ConfigFile>,
 }
 
 impl PodSpec {
-    /// The port that a Service's named `targetPort` refers to in this pod.
+    /// Returns the port that a Service's named `targetPort` refers to in this pod.
     pub fn named_port(&self, name: &str, protocol: Protocol) -> Option<Port> {
         self.ports()
             .find(|port| port.protocol == protocol && port.name.as_deref() == Some(name))
             .map(|port| port.port)
     }
 
-    /// Whether the kubelet probes a TCP port of one of its containers.
+    /// Returns whether the kubelet probes a TCP port of one of its containers.
     pub fn is_probed(&self, port: Port) -> bool {
         self.containers.iter().any(|container| container.probed.contains(&port))
     }
 
-    /// All ports that its containers declare.
+    /// Returns all ports that its containers declare.
     pub fn ports(&self) -> impl Iterator<Item = &ContainerPort> {
         self.containers.iter().flat_map(|container| &container.ports)
     }
 }
 
-/// The variables of a container's environment that are read: those of Ingress controllers and load
-/// balancers that have their settings there. Values of others may be secrets.
+/// The environment variables of containers that are read: those with settings of Ingress
+/// controllers and load balancers. Values of others may be secrets.
 pub const READ_VARIABLES: [&str; 6] = [
     "CONTROLLER_INGRESS_CLASS",
     "CONTROLLER_PUBLISH_SERVICE",
@@ -141,7 +141,7 @@ pub struct Container {
     pub image: Text,
     /// `command` and `args` in sequence (which contain kube-proxy's settings).
     pub arguments: Vec<Text>,
-    /// The few variables of its environment that are read ([`READ_VARIABLES`]), as they are written.
+    /// The environment variables that are read ([`READ_VARIABLES`]), as they are written.
     pub environment: Labels,
     /// The ports that it declares.
     pub ports: Vec<ContainerPort>,
@@ -152,19 +152,19 @@ pub struct Container {
 }
 
 impl Container {
-    /// Whether its command line or its environment has the number of a port.
+    /// Returns whether its command line or its environment contains the number of a port.
     pub fn mentions(&self, port: Port) -> bool {
         let mut words = self.arguments.iter().flat_map(|word| numbers(word));
         self.configured.contains(&port) || words.any(|number| number == port)
     }
 
-    /// The name of its image without registry and tag.
+    /// Returns the name of its image without registry and tag.
     pub fn program(&self) -> &str {
         crate::image::name(&self.image)
     }
 }
 
-/// The numbers in a text that may be ports: `8080` of `--listen=0.0.0.0:8080`.
+/// Returns the numbers in a text that may be ports: `8080` of `--listen=0.0.0.0:8080`.
 pub fn numbers(text: &str) -> impl Iterator<Item = Port> {
     let words = text.split(|letter: char| !letter.is_ascii_alphanumeric());
     words.filter_map(|word| word.parse().ok())
@@ -194,9 +194,9 @@ pub struct ContainerPort {
     pub port: Port,
     /// Its protocol.
     pub protocol: Protocol,
-    /// The node's port that is forwarded to it.
+    /// The node's port that is forwarded to the container's.
     pub host_port: Option<Port>,
-    /// The node's address at which that port is forwarded; every one of its addresses if `None`.
+    /// The node's address at which that port is forwarded; `None` for all of its addresses.
     pub host_ip: Option<IpAddr>,
 }
 

@@ -15,15 +15,15 @@ pub struct ProxySettings {
     pub served_by: Known<ServiceProxy>,
     /// The version of the program that replaces kube-proxy, if it is known.
     pub replacement_version: Option<Version>,
-    /// iptables, ipvs or nftables.
+    /// The mode: iptables, ipvs or nftables.
     pub mode: Known<ProxyMode>,
     /// Its version.
     pub version: Known<Version>,
-    /// Upstream's or a cloud's build.
+    /// The build: upstream's or a cloud's.
     pub variant: Known<Variant>,
-    /// Which load-balancer addresses this variant binds on its node in IPVS mode.
+    /// The load-balancer addresses that this build binds on its node in IPVS mode.
     pub address_binding: AddressBinding,
-    /// How it tells traffic from pods of its own node or cluster.
+    /// The way in which it recognises traffic from pods of its own node or cluster.
     pub detector: Known<LocalDetector>,
     /// `masqueradeAll`.
     pub masquerade_all: bool,
@@ -37,23 +37,24 @@ pub struct ProxySettings {
     pub ipvs_scheduler: Text,
     /// `ipvs.strictARP`.
     pub strict_arp: bool,
-    /// The ranges around nodes in which they are known to answer ARP requests for every address that
-    /// IPVS mode binds: its configuration is given and does not ask for strictARP.
+    /// The ranges around nodes in which the nodes are known to answer ARP requests for every
+    /// address that IPVS mode binds: kube-proxy's configuration is given and does not ask for
+    /// strictARP.
     pub arp_ranges: Vec<IpNet>,
     /// `conntrack.tcpBeLiberal`.
     pub conntrack_tcp_be_liberal: bool,
     /// The feature gate `LoadBalancerIPMode`, if it is set.
     pub ip_mode_gate: Option<bool>,
-    /// A program beside kube-proxy that takes over calls of pods to addresses of load balancers, if it
+    /// A program beside kube-proxy that handles calls of pods to addresses of load balancers, if it
     /// may serve those under policy Local from the pod's own node alone.
     pub beside: Option<ServiceProxy>,
-    /// Whether the program that replaces kube-proxy keeps the source of calls that it hands to other
-    /// nodes, which then answer the client themselves.
+    /// Whether the program that replaces kube-proxy keeps the source of calls that it hands to
+    /// other nodes, which then answer the client themselves.
     pub replacement_keeps_source: bool,
 }
 
 impl ProxySettings {
-    /// The defaults of kube-proxy for this version and mode.
+    /// Makes the default settings of kube-proxy for this version and mode.
     pub fn new(mode: Known<ProxyMode>, version: Known<Version>) -> Self {
         Self {
             served_by: Known::derived(ServiceProxy::KubeProxy, "nothing replaces it"),
@@ -77,16 +78,16 @@ impl ProxySettings {
         }
     }
 
-    /// The program that replaces kube-proxy, if any.
+    /// Returns the program that replaces kube-proxy, if any.
     pub fn replaced_by(&self) -> Option<ServiceProxy> {
         Some(self.served_by.value).filter(|proxy| *proxy != ServiceProxy::KubeProxy)
     }
 
-    /// Whether the program that replaces kube-proxy leaves addresses of load balancers alone that
-    /// have `ipMode: Proxy`. Returns `None` if that is not known.
+    /// Returns whether the program that replaces kube-proxy does not translate addresses of load
+    /// balancers with `ipMode: Proxy`. Returns `None` if that is not known.
     pub fn replacement_reads_ip_mode(&self) -> Option<bool> {
         match self.served_by.value {
-            // Since v1.17; v1.18.0 forgot it, and v1.18.1 reads it again.
+            // Since v1.17, except v1.18.0.
             ServiceProxy::Cilium => self.replacement_version.map(|version| {
                 version >= Version::new(1, 17, 0) && version != Version::new(1, 18, 0)
             }),
@@ -94,12 +95,12 @@ impl ProxySettings {
         }
     }
 
-    /// Whether the program that takes calls over may serve those of a load balancer's address under
-    /// policy Local from the client's own node alone.
+    /// Returns whether the program that handles calls may serve those of a load balancer's address
+    /// under policy Local from the client's own node alone.
     pub fn may_stay_on_node(&self) -> bool {
         match self.served_by.value {
-            // v1.19 does so, as users reported and its developers saw; nothing says since when it
-            // does not.
+            // v1.19 does so, as users reported and its developers confirmed. It is not documented
+            // since when it does not.
             ServiceProxy::Cilium => {
                 self.replacement_version.is_some_and(|version| version >= Version::new(1, 19, 0))
             }
@@ -107,7 +108,7 @@ impl ProxySettings {
         }
     }
 
-    /// The mark that requests masquerading: `0x4000` for bit 14.
+    /// Returns the mark that requests masquerading: `0x4000` for bit 14.
     pub fn masquerade_mark(&self) -> u32 {
         1 << self.masquerade_bit
     }
@@ -125,7 +126,7 @@ pub enum ServiceProxy {
     Antrea,
 }
 
-/// Which Service addresses a program translates to an endpoint on the client's node, before any
+/// The Service addresses that a program translates to an endpoint on the client's node, before any
 /// rule or route sees the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Translates {
@@ -139,7 +140,7 @@ pub enum Translates {
 }
 
 impl ServiceProxy {
-    /// All of them, with their word in Facts and their name for people.
+    /// All programs, with their word in Facts and their usual name.
     pub const ALL: [(Self, &'static str, &'static str); 6] = [
         (Self::KubeProxy, "none", "kube-proxy"),
         (Self::Cilium, "cilium", "Cilium"),
@@ -149,7 +150,7 @@ impl ServiceProxy {
         (Self::Antrea, "antrea", "AntreaProxy"),
     ];
 
-    /// How it treats calls from the cluster's own pods and nodes.
+    /// Returns the addresses that it translates for the cluster's own pods and nodes.
     pub fn translates(self) -> Translates {
         match self {
             Self::Cilium => Translates::AtConnect,
@@ -179,7 +180,7 @@ impl ProxyMode {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Iptables, Self::Ipvs, Self::Nftables];
 
-    /// The name that kube-proxy uses.
+    /// Returns the name that kube-proxy uses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Iptables => "iptables",
@@ -220,12 +221,12 @@ impl std::error::Error for UnknownProxyMode {}
 pub enum Variant {
     /// The Kubernetes release.
     Upstream,
-    /// As this cloud builds it.
+    /// The build of a cloud.
     Cloud(Cloud),
 }
 
 impl Variant {
-    /// The word of Facts and JSON.
+    /// Returns the word of Facts and JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::Upstream => "upstream",
@@ -240,25 +241,25 @@ impl fmt::Display for Variant {
     }
 }
 
-/// Which load-balancer addresses kube-proxy binds on its node in IPVS mode. A bound address is
+/// The load-balancer addresses that kube-proxy binds on its node in IPVS mode. A bound address is
 /// local to the node, so packets to it never leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AddressBinding {
-    /// All of them, as upstream does.
+    /// All addresses, as upstream does.
     All,
-    /// None, whatever a Service asks for.
+    /// No address, whatever a Service asks for.
     None,
-    /// Those of Services that have this annotation with the value `true`.
+    /// The addresses of Services that have this annotation with the value `true`.
     OnRequest(&'static str),
 }
 
 impl AddressBinding {
-    /// Whether a Service that asks for it has its addresses bound.
+    /// Returns whether the addresses of a Service that asks for it are bound.
     pub fn honours_request(self) -> bool {
         self != Self::None
     }
 
-    /// Whether the addresses of a Service with these annotations are bound.
+    /// Returns whether the addresses of a Service with these annotations are bound.
     pub fn binds(self, annotations: &Labels) -> bool {
         match self {
             Self::All => true,

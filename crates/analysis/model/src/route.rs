@@ -13,19 +13,19 @@ use crate::{Assumption, Evidence, Mechanism, Name, NamespacedName, Outcome, Shar
 /// One route that a flow can take.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Route {
-    /// Its odds, more than 0 and at most 1.
+    /// Its probability, more than 0 and at most 1.
     pub share: Share,
-    /// How it ends.
+    /// Its outcome.
     pub outcome: Outcome,
     /// The delay of the retransmission that arrived, if the outcome does not include it.
     pub late: Duration,
-    /// Why it fails or is slow; empty if nothing is wrong.
+    /// The reasons why it fails or is slow; empty if nothing is wrong.
     pub mechanisms: Vec<Mechanism>,
     /// Whether its probability is due to random rules rather than a scheduler's rotation.
     pub chance: bool,
-    /// Whether it stands for others that end alike: its hops are those of one of them.
+    /// Whether it represents others that end alike: its hops are those of one of them.
     pub has_others: bool,
-    /// Where packets are stopped on this route and on the others that it stands for.
+    /// Where packets are stopped on this route and on the others that it represents.
     pub failures: Vec<FailurePoint>,
     /// The hops, forth and back, in order.
     pub hops: Vec<Hop>,
@@ -38,7 +38,7 @@ pub struct Hop {
     pub place: Place,
     /// Whether it is on the way to the target or back.
     pub direction: Direction,
-    /// What happened there, in order; at least one step.
+    /// The events there, in order; at least one step.
     pub steps: Vec<Step>,
 }
 
@@ -97,16 +97,16 @@ pub struct Step {
     pub kind: StepKind,
     /// The reason, in words.
     pub why: Text,
-    /// What it rests on.
+    /// The evidence for the step.
     pub by: Evidence,
-    /// The packet before it, where the step changed it.
+    /// The packet before the step, if the step changed it.
     pub before: Option<Leg>,
     /// The packet after the step, if it still exists.
     pub after: Option<Leg>,
 }
 
 impl Step {
-    /// A step that leaves the packet as it is.
+    /// Makes a step that does not change the packet.
     pub fn new(kind: StepKind, why: impl Into<Text>, by: Evidence) -> Self {
         Self { kind, why: why.into(), by, before: None, after: None }
     }
@@ -132,13 +132,13 @@ impl Step {
 pub enum StepKind {
     /// A name became an address.
     Resolve,
-    /// It was sent.
+    /// The packet was sent.
     Send,
     /// A route was looked up.
     Route,
-    /// A filter let it through.
+    /// A filter let the packet through.
     Filter,
-    /// A mark was set on it.
+    /// A mark was set on the packet.
     Mark,
     /// An address or port was changed.
     Translate,
@@ -148,27 +148,27 @@ pub enum StepKind {
     Balance,
     /// A target did not answer in time.
     Timeout,
-    /// It was delivered to a process.
+    /// The packet was delivered to a process.
     Deliver,
     /// A process answered.
     Answer,
-    /// It was dropped.
+    /// The packet was dropped.
     Drop,
-    /// It was rejected.
+    /// The packet was rejected.
     Reject,
-    /// It returned to the node that it came from (hairpin).
+    /// The packet returned to the node that it came from (hairpin).
     Turn,
-    /// It is unknown what happens: all possibilities are followed.
+    /// It is not known what happens: all possibilities are followed.
     Unknown,
 }
 
 impl StepKind {
-    /// Whether a packet ends with such a step.
+    /// Returns whether a packet ends with such a step.
     pub fn stops_packet(self) -> bool {
         matches!(self, Self::Drop | Self::Reject)
     }
 
-    /// The word in JSON output.
+    /// Returns the word in JSON output.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Resolve => "resolve",
@@ -218,9 +218,9 @@ pub struct Verdict {
     pub conditions: Vec<Text>,
     /// Each outcome with its share, the likeliest first; the shares add up to 1.
     pub outcomes: Vec<(Outcome, Share)>,
-    /// Why some of it is not fine.
+    /// The reasons why some routes are not fine.
     pub mechanisms: Vec<Mechanism>,
-    /// The assumptions that it rests on.
+    /// The assumptions on which it rests.
     pub supposed: Vec<Assumption>,
     /// The possible routes.
     pub routes: Vec<Route>,
@@ -255,7 +255,7 @@ impl Verdict {
         Self { conditions, outcomes, mechanisms, supposed, routes }
     }
 
-    /// The share of all that is known and not answered at once.
+    /// Returns the share of all that is known and not answered at once.
     pub fn share_failing(&self) -> Share {
         let good: Share = self
             .outcomes
@@ -267,22 +267,22 @@ impl Verdict {
         if good.is_all() { Share::NONE } else { good.complement() }
     }
 
-    /// Whether a part of it is unknown.
+    /// Returns whether a part of the outcome is unknown.
     pub fn is_open(&self) -> bool {
         self.outcomes.iter().any(|(outcome, _)| outcome.is_unknown())
     }
 
-    /// Whether outcomes are random, so that shares hold on average only.
+    /// Returns whether outcomes are random, so that shares hold on average only.
     pub fn is_by_chance(&self) -> bool {
         self.outcomes.len() > 1 && self.routes.iter().any(|route| route.chance)
     }
 
-    /// Whether every route is answered at once.
+    /// Returns whether every route is answered at once.
     pub fn is_fine(&self) -> bool {
         !self.can_fail() && !self.is_open()
     }
 
-    /// Whether a route is known not to be answered at once.
+    /// Returns whether a route is known not to be answered at once.
     pub fn can_fail(&self) -> bool {
         !self.share_failing().is_none()
     }

@@ -1,4 +1,4 @@
-//! What decides which nodes a pod may run on.
+//! The conditions for the nodes on which a pod may run.
 
 use crate::pod::PodSpec;
 use crate::{Labels, Node, Selector, Text};
@@ -25,20 +25,21 @@ pub struct Toleration {
     pub effect: Option<Text>,
 }
 
-/// Which nodes a pod may run on, by its specification.
+/// The conditions for the nodes on which a pod may run, by its specification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
     /// `nodeSelector`.
     pub node_selector: Labels,
-    /// The terms of the required `nodeAffinity`, of which one has to match; without any, every node
-    /// does.
+    /// The terms of the required `nodeAffinity`, one of which has to match. Without any, every node
+    /// matches.
     pub node_terms: Vec<Selector>,
     /// `tolerations`.
     pub tolerations: Vec<Toleration>,
 }
 
 impl Taint {
-    /// Whether it says that a node has trouble now, and not what the node is for.
+    /// Returns whether the taint marks a node with temporary trouble, rather than the node's
+    /// purpose.
     fn is_passing(&self) -> bool {
         self.key.starts_with("node.kubernetes.io/")
             || self.key.starts_with("node.cloudprovider.kubernetes.io/")
@@ -56,8 +57,8 @@ impl Toleration {
 }
 
 impl PodSpec {
-    /// Whether the scheduler may put it on a node, as far as the node's labels and taints tell. A
-    /// supposed node may have any labels, and has no taints.
+    /// Returns whether the scheduler may put the pod on a node, as far as the node's labels and
+    /// taints show. A supposed node may have any labels, and has no taints.
     pub fn may_run_on(&self, node: &Node) -> bool {
         let Placement { node_selector, node_terms, tolerations } = &self.placement;
         let has_labels = || {

@@ -53,16 +53,16 @@ pub struct Service {
     pub families: Vec<Family>,
     /// `status.loadBalancer.ingress`.
     pub load_balancer: Vec<LbIngress>,
-    /// The node that announces the addresses of its load balancer, where that is known.
+    /// The node that announces the addresses of its load balancer, if known.
     pub holder: Option<Name>,
-    /// Why its flows cannot be judged.
+    /// The reasons why its flows cannot be judged.
     pub unjudged: Vec<Unknown>,
     /// Where it was written.
     pub origin: Origin,
 }
 
 impl Service {
-    /// A Service of which nothing but the name is written, with the defaults of Kubernetes.
+    /// Makes a Service of which only the name is written, with the defaults of Kubernetes.
     pub fn new(name: NamespacedName, origin: Origin) -> Self {
         Self {
             name,
@@ -91,7 +91,7 @@ impl Service {
         }
     }
 
-    /// The port that a backend names.
+    /// Returns the port that a backend names.
     pub fn port_named(&self, wanted: &BackendPort) -> Option<&ServicePort> {
         self.ports.iter().find(|port| match wanted {
             BackendPort::Number(number) => port.port == *number,
@@ -99,24 +99,25 @@ impl Service {
         })
     }
 
-    /// A reference to it.
+    /// Returns a reference to the Service.
     pub fn object(&self) -> ObjectRef {
         ObjectRef::namespaced(ObjectKind::Service, &self.name)
     }
 
-    /// Its cluster IP of a family.
+    /// Returns its cluster IP of a family.
     pub fn cluster_ip(&self, family: Family) -> Option<IpAddr> {
         self.cluster_ips.iter().copied().find(|ip| Family::of(*ip) == family)
     }
 
-    /// Whether the address is one of its cluster IPs, external IPs or load balancer addresses.
+    /// Returns whether the address is one of its cluster IPs, external IPs or load balancer
+    /// addresses.
     pub fn has_address(&self, address: IpAddr) -> bool {
         self.cluster_ips.contains(&address)
             || self.external_ips.contains(&address)
             || self.load_balancer.iter().any(|ingress| ingress.ip == Some(address))
     }
 
-    /// The load balancer addresses of a family that kube-proxy programs: `ipMode` VIP.
+    /// Returns the load balancer addresses of a family that kube-proxy programs: `ipMode` VIP.
     pub fn vips(&self, family: Family) -> impl Iterator<Item = IpAddr> {
         self.load_balancer
             .iter()
@@ -125,7 +126,7 @@ impl Service {
             .filter(move |ip| Family::of(*ip) == family)
     }
 
-    /// Whether kube-proxy makes it reachable from outside the cluster.
+    /// Returns whether kube-proxy makes it reachable from outside the cluster.
     pub fn is_externally_accessible(&self) -> bool {
         matches!(self.kind, ServiceKind::NodePort | ServiceKind::LoadBalancer)
             || !self.external_ips.is_empty()
@@ -190,7 +191,7 @@ impl std::fmt::Display for TargetPort {
     }
 }
 
-/// One of `status.loadBalancer.ingress`.
+/// An entry of `status.loadBalancer.ingress`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LbIngress {
     /// Its address.
@@ -209,7 +210,7 @@ pub enum IpMode {
     Vip,
     /// Traffic arrives as sent by the load balancer: kube-proxy does not handle the address.
     Proxy,
-    /// The same, though the status does not say so: the cloud's own kube-proxy leaves the address
-    /// to the load balancer, because of an annotation or a policy.
+    /// Like `Proxy`, though the status does not say so: the cloud's own kube-proxy leaves the
+    /// address to the load balancer, because of an annotation or a policy.
     LeftToBalancer,
 }

@@ -9,89 +9,89 @@ use std::ops::{Add, AddAssign, Mul, MulAssign};
 ///
 /// `*` is the share of a share, `+` adds shares that exclude each other.
 ///
-/// Shares are products and sums of fractions such as thirds, so two that mean the same differ
-/// in their last digits: [`Share::is_about`] and its like allow for [`Share::EPSILON`], while
+/// Shares are products and sums of fractions such as thirds, so two equal shares may differ in
+/// their last digits: [`Share::is_about`] and similar methods allow for [`Share::EPSILON`], while
 /// `==` and `<` compare all digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 #[repr(transparent)]
 pub struct Share(f64);
 
 impl Share {
-    /// What two shares that mean the same differ by at most. One in a million is less than
-    /// anything that is reported, and more than what rounding and leaving out rare ways add up
-    /// to.
+    /// The largest difference of two shares that count as equal. One in a million is less than
+    /// anything that is reported, and more than rounding and leaving out rare ways add up to.
     pub const EPSILON: f64 = 1e-6;
-    /// What two shares that are computed in the same way differ by at most, because rules print
+    /// The largest difference of two equal shares that are computed in the same way: rules print
     /// probabilities with few digits. One in a thousand and one in a thousand and one differ by
     /// less than [`Share::EPSILON`], and by more than this.
     pub const ROUNDING: f64 = 1e-9;
-    /// Ways with a share less than this are left out. It is so much less than
-    /// [`Share::EPSILON`] because millions of ways can be left out.
+    /// The share below which ways are left out. It is much less than [`Share::EPSILON`] because
+    /// millions of ways can be left out.
     pub const NEGLIGIBLE: f64 = 1e-14;
-    /// None of it.
+    /// Nothing.
     pub const NONE: Self = Self(0.0);
-    /// Half of it.
+    /// A half.
     pub const HALF: Self = Self(0.5);
-    /// All of it.
+    /// The whole.
     pub const ALL: Self = Self(1.0);
 
-    /// A share from a number. What rounding put outside of 0 to 1 is moved to the nearer end.
+    /// Makes a share of a number. A number that rounding put outside of 0 to 1 is moved to the
+    /// nearer end.
     #[inline]
     pub fn new(number: f64) -> Self {
         Self(number.clamp(0.0, 1.0))
     }
 
-    /// So many of so many; none of nothing.
+    /// Returns the share of `part` in `whole`; 0 if both are 0.
     pub fn of(part: usize, whole: usize) -> Self {
         Self::ratio(part as f64, whole.max(1) as f64)
     }
 
-    /// This weight out of the sum of all weights.
+    /// Returns a weight's share of the sum of all weights.
     #[inline]
     pub fn ratio(weight: f64, all: f64) -> Self {
         Self::new(weight / all)
     }
 
-    /// The number.
+    /// Returns the number.
     #[inline]
     pub fn get(self) -> f64 {
         self.0
     }
 
-    /// The share of all the rest.
+    /// Returns the share of the rest.
     #[must_use]
     pub fn complement(self) -> Self {
         Self::new(1.0 - self.0)
     }
 
-    /// What each of so many gets of this share if all get the same.
+    /// Returns the part of each if `count` get equal parts of the share.
     #[inline]
     #[must_use]
     pub fn split(self, count: usize) -> Self {
         Self(self.0 / count.max(1) as f64)
     }
 
-    /// This share times a factor.
+    /// Returns the share times a factor.
     #[inline]
     #[must_use]
     pub fn scaled(self, factor: f64) -> Self {
         Self::new(self.0 * factor)
     }
 
-    /// The share of a share of a share, and so on: this share so many times.
+    /// Returns the share multiplied by itself, `times` factors in all.
     #[inline]
     #[must_use]
     pub fn power(self, times: u64) -> Self {
         Self(self.0.powf(times as f64))
     }
 
-    /// How many of so many that is; a share of a few need not be a whole number.
+    /// Returns how many of a number the share is. A share of a few need not be a whole number.
     #[inline]
     pub fn count(self, of: u64) -> f64 {
         self.0 * of as f64
     }
 
-    /// Whether it is a whole number of so many, but for rounding.
+    /// Returns whether the share of a number is a whole number, except for rounding.
     pub fn is_whole_number_of(self, of: u64) -> bool {
         let count = self.count(of);
         (count - count.round()).abs() < Self::EPSILON
@@ -106,78 +106,77 @@ impl Share {
         }
     }
 
-    /// Whether shares that exclude each other add up to 1, but for rounding: whether none is
-    /// missing or there twice.
+    /// Returns whether shares that exclude each other add up to 1, except for rounding: whether
+    /// none is missing or occurs twice.
     pub fn add_up_to_all(shares: impl IntoIterator<Item = Self>) -> bool {
         let total: f64 = shares.into_iter().map(Self::get).sum();
         (total - 1.0).abs() < Self::EPSILON
     }
 
-    /// The larger of two.
+    /// Returns the larger of two shares.
     #[must_use]
     pub fn larger(self, other: Self) -> Self {
         if other.0 > self.0 { other } else { self }
     }
 
-    /// Whether it is too little to go on with.
+    /// Returns whether the share is too small to follow.
     #[inline]
     pub fn is_negligible(self) -> bool {
         self.0 < Self::NEGLIGIBLE
     }
 
-    /// Whether it is too little of another to go on with.
+    /// Returns whether the share is too small a part of another to follow.
     #[inline]
     pub fn is_negligible_in(self, whole: Self) -> bool {
         self.0 < whole.0 * Self::NEGLIGIBLE
     }
 
-    /// Whether it is 0, but for rounding.
+    /// Returns whether the share is 0, except for rounding.
     #[inline]
     pub fn is_none(self) -> bool {
         self.is_about(Self::NONE)
     }
 
-    /// Whether it is 1, but for rounding.
+    /// Returns whether the share is 1, except for rounding.
     #[inline]
     pub fn is_all(self) -> bool {
         self.is_about(Self::ALL)
     }
 
-    /// Whether it is the same as another, but for rounding.
+    /// Returns whether two shares are equal, except for rounding.
     #[inline]
     pub fn is_about(self, other: Self) -> bool {
         (self.0 - other.0).abs() < Self::EPSILON
     }
 
-    /// Whether it is the same as another, but for the rounding of rules' probabilities.
+    /// Returns whether two shares are equal, except for rounding of rules' probabilities.
     #[inline]
     pub fn is_rounded_from(self, other: Self) -> bool {
         (self.0 - other.0).abs() < Self::ROUNDING
     }
 
-    /// Whether it is neither 0 nor 1, and not by rounding: whether chance decides.
+    /// Returns whether the share is neither 0 nor 1, even after rounding: whether chance decides.
     pub fn is_partial(self) -> bool {
         !self.is_none() && !self.is_all()
     }
 
-    /// Whether it is more than another, and not by rounding.
+    /// Returns whether the share is more than another, even after rounding.
     pub fn is_more_than(self, other: Self) -> bool {
         self.0 - other.0 >= Self::EPSILON
     }
 
-    /// Compares the numbers as they are, with all their digits.
+    /// Compares the numbers with all their digits.
     pub fn exact_cmp(&self, other: &Self) -> Ordering {
         self.0.total_cmp(&other.0)
     }
 
-    /// In units of [`Share::EPSILON`], rounded: equal for shares that are the same, but for
-    /// those on an edge.
+    /// Returns the share in units of [`Share::EPSILON`], rounded: equal for equal shares, except
+    /// for those on an edge.
     pub fn rounded(self) -> u64 {
         (self.0 / Self::EPSILON).round() as u64
     }
 
-    /// Compares what is left of the numbers after rounding, as a sort needs it: unlike
-    /// [`Share::is_about`], this is transitive.
+    /// Compares the rounded numbers, for sorting: unlike [`Share::is_about`], this is transitive.
     pub fn rounded_cmp(&self, other: &Self) -> Ordering {
         self.rounded().cmp(&other.rounded())
     }

@@ -1,7 +1,8 @@
 //! Commands that a person may paste into a shell.
 //!
-//! A [`Command`] is made of words of the program's own and of values, and each value is quoted, whatever it
-//! holds. [`Advice`] is what a person is told to do: a text of the program's own, or one with such commands.
+//! A [`Command`] consists of words of the program's own and of values; each value is quoted,
+//! whatever it contains. [`Advice`] is what a person is told to do: a text of the program's own, or
+//! one with such commands.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,16 +12,16 @@ use std::path::Path;
 use crate::Name;
 use crate::visible::{self, is_hidden};
 
-/// A command as it is typed.
+/// A shell command in the form that is typed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Command {
     text: String,
-    /// Whether a value cannot be typed in any way.
+    /// Whether the command contains a value that cannot be typed in any way.
     is_untypable: bool,
 }
 
 impl Command {
-    /// A command that begins with these words, which are typed as they are.
+    /// Makes a command that begins with these words, which are typed as they are.
     pub fn new(words: &'static str) -> Self {
         Self { text: words.to_owned(), is_untypable: false }
     }
@@ -41,7 +42,7 @@ impl Command {
         self
     }
 
-    /// Adds a path as one word, which no program takes for an option.
+    /// Adds a path as one word that no program takes for an option.
     #[must_use]
     pub fn path(mut self, path: &Path) -> Self {
         self.space();
@@ -53,7 +54,7 @@ impl Command {
         self
     }
 
-    /// Adds a value behind what the last word has already: `--name=` and the name.
+    /// Appends a value to the last word: the name to `--name=`.
     #[must_use]
     pub fn joined(mut self, value: impl fmt::Display) -> Self {
         self.append(value.to_string().as_bytes());
@@ -71,7 +72,7 @@ impl Command {
         self
     }
 
-    /// Whether it has no words.
+    /// Returns whether the command has no words.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
@@ -102,10 +103,11 @@ impl fmt::Display for Command {
     }
 }
 
-/// A word as every POSIX shell reads it: as it is, in quotes, or, if it has characters that a terminal must
-/// not get, as what `printf` makes of their bytes.
+/// Quotes a word for every POSIX shell: as it is, in quotes, or, if it has characters that must not
+/// reach a terminal, as a `printf` of its bytes.
 ///
-/// Returns `None` for a text that no shell passes on in that way: with a NUL, or with a line break at its end.
+/// Returns `None` for a text that no shell passes on in this way: with a NUL, or with a line break
+/// at its end.
 pub fn quoted(word: &[u8]) -> Option<Cow<'_, str>> {
     if word.contains(&0) || word.ends_with(b"\n") {
         return None;
@@ -123,14 +125,15 @@ pub fn quoted(word: &[u8]) -> Option<Cow<'_, str>> {
     if text.chars().any(is_hidden) {
         return Some(Cow::Owned(printed(word)));
     }
-    // A reader of this text who looks for this program's commands finds none within quotes.
+    // A reader who searches this text for this program's commands finds none within quotes.
     let text = text.replace('\'', r"'\''").replace("uturn ", "uturn'' ");
     Some(Cow::Owned(format!("'{text}'")))
 }
 
-/// `"$(printf 'a\033b')"`: every byte that is no letter, digit or simple sign as an octal number.
+/// Formats a word as `"$(printf 'a\033b')"`, with every byte that is no letter, digit or simple
+/// sign as an octal number.
 fn printed(word: &[u8]) -> String {
-    // A format that begins with `-` would be an option.
+    // A format that begins with `-` would be taken for an option.
     let options = if word.starts_with(b"-") { "-- " } else { "" };
     let mut text = format!("\"$(printf {options}'");
     for &byte in word {
@@ -144,22 +147,22 @@ fn printed(word: &[u8]) -> String {
     text
 }
 
-/// What a person is told to do: a text of the program's own, a command, or both.
+/// Advice to a person: a text of the program's own, a command, or both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advice(String);
 
 impl Advice {
-    /// A command that is typed on a node.
+    /// Advises to type a command on a node.
     pub fn on(node: impl fmt::Display, command: &Command) -> Self {
         Self(format!("on {node}: {command}"))
     }
 
-    /// A sentence with names in it, and without a command.
+    /// Makes a sentence with names in it, and without a command.
     pub fn sentence(text: &str) -> Self {
         Self(visible::line(text).into_owned())
     }
 
-    /// A text of the program's own with the name of an object in place of `{}`.
+    /// Makes a text of the program's own with the name of an object in place of `{}`.
     pub fn naming(text: &'static str, name: &Name) -> Self {
         Self(text.replace("{}", name.as_str()))
     }
@@ -178,7 +181,7 @@ impl Advice {
         self
     }
 
-    /// The same with its commands changed.
+    /// Changes the commands.
     #[must_use]
     pub fn map(self, change: impl FnOnce(&str) -> String) -> Self {
         Self(change(&self.0))

@@ -9,22 +9,22 @@ use crate::{Mechanism, ObjectRef, Text};
 /// The outcome of a flow that depends on one of them is [`crate::Outcome::Unknown`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unjudged {
-    /// What is missing.
+    /// The missing information.
     pub subject: Unknown,
-    /// The objects that it concerns, sorted.
+    /// The objects concerned, sorted.
     pub objects: Vec<ObjectRef>,
-    /// Why it cannot be judged.
+    /// The reason why their flows cannot be judged.
     pub because: Text,
     /// How to fix it: `give the EndpointSlices`; empty if there is no way yet.
     pub settle: Text,
 }
 
-/// What is missing.
+/// Information that is missing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Unknown {
     /// The behaviour of load balancers of this kind: `AWS`, `F5`, or [`UNKNOWN_CLOUD`].
     LoadBalancers(Text),
-    /// How a controller in the cluster implements Ingresses: `ingress-nginx`.
+    /// The rules of a controller in the cluster for Ingresses: `ingress-nginx`.
     Controller(Text),
     /// The endpoints of Services.
     Endpoints,
@@ -32,13 +32,13 @@ pub enum Unknown {
     Backends,
     /// The program that replaces kube-proxy: `Cilium`.
     ServiceProxy(Text),
-    /// What the listeners of load balancers are set to: the objects that say it were not read.
+    /// The settings of load balancers' listeners: the objects that contain them were not read.
     Listeners,
-    /// Which of several different versions of an object applies.
+    /// The version of an object that applies, if there are several different ones.
     Versions,
-    /// What nodes do that run Windows.
+    /// The behaviour of nodes that run Windows.
     Windows,
-    /// What happens to some calls on their way.
+    /// The treatment of some calls on their way.
     Calls,
 }
 
@@ -46,12 +46,13 @@ pub enum Unknown {
 pub const UNKNOWN_CLOUD: &str = "an unknown cloud";
 
 impl Unknown {
-    /// Whether it concerns the behaviour of a load balancer or of the controller at its address.
+    /// Returns whether it concerns the behaviour of a load balancer or of the controller at its
+    /// address.
     pub fn is_of_balancer(&self) -> bool {
         matches!(self, Self::LoadBalancers(_) | Self::Controller(_) | Self::Listeners)
     }
 
-    /// The mechanism of a flow that depends on it.
+    /// Returns the mechanism of a flow that depends on it.
     pub fn mechanism(&self) -> Mechanism {
         match self {
             Self::LoadBalancers(_)
@@ -65,14 +66,16 @@ impl Unknown {
         }
     }
 
-    /// Whether it concerns all calls to an object, not only those through its load balancer.
+    /// Returns whether it concerns all calls to an object, not only those through its load
+    /// balancer.
     pub fn is_of_every_call(&self) -> bool {
         matches!(self, Self::Endpoints | Self::ServiceProxy(_) | Self::Versions)
     }
 }
 
 impl fmt::Display for Unjudged {
-    /// `3 load balancers of AWS`, `2 Ingresses that Traefik serves`, `endpoints of 1 Service`.
+    /// Formats the objects: `3 load balancers of AWS`, `2 Ingresses that Traefik serves`,
+    /// `endpoints of 1 Service`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.objects.len();
         let plural = if count == 1 { "" } else { "s" };

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// `v1.34.4`, or a vendor's build of it such as `v1.34.4-vendor.2`.
+/// A version: `v1.34.4`, or a vendor's build of it such as `v1.34.4-vendor.2`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
     /// Always 1 so far.
@@ -12,14 +12,14 @@ pub struct Version {
     pub minor: u16,
     /// The patch: 5.
     pub patch: u16,
-    /// A vendor's own build of it, where the version names one.
+    /// The vendor's build, if the version names one.
     pub vendor_build: Option<VendorBuild>,
 }
 
 /// A vendor's build of an upstream version: `-vendor.13`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VendorBuild {
-    /// Whose build it is.
+    /// The vendor.
     pub vendor: Vendor,
     /// Its number: 13.
     pub number: u32,
@@ -32,7 +32,8 @@ pub struct Vendor([u8; Self::LONGEST]);
 impl Vendor {
     const LONGEST: usize = 12;
 
-    /// A vendor's word. Returns `None` if it is empty, too long, or not of small letters only.
+    /// Makes a vendor's word. Returns `None` if it is empty, too long, or not of small letters
+    /// only.
     pub const fn new(word: &str) -> Option<Self> {
         let word = word.as_bytes();
         if word.is_empty() || word.len() > Self::LONGEST {
@@ -50,7 +51,7 @@ impl Vendor {
         Some(Self(letters))
     }
 
-    /// The word.
+    /// Returns the word.
     pub fn as_str(&self) -> &str {
         let end = self.0.iter().position(|letter| *letter == 0).unwrap_or(Self::LONGEST);
         std::str::from_utf8(&self.0[..end]).expect("small letters only")
@@ -70,7 +71,7 @@ impl fmt::Debug for Vendor {
 }
 
 impl Version {
-    /// An upstream version.
+    /// Makes an upstream version.
     pub const fn new(major: u16, minor: u16, patch: u16) -> Self {
         Self { major, minor, patch, vendor_build: None }
     }
@@ -111,7 +112,7 @@ impl FromStr for Version {
     }
 }
 
-/// The build that a suffix such as `-vendor.13` names.
+/// Returns the build that a suffix such as `-vendor.13` names.
 fn vendor_build(suffix: &str) -> Result<Option<VendorBuild>, InvalidVersion> {
     let parts = suffix.strip_prefix('-').and_then(|rest| rest.split_once('.'));
     let Some((word, number)) = parts else { return Ok(None) };
@@ -123,7 +124,7 @@ fn vendor_build(suffix: &str) -> Result<Option<VendorBuild>, InvalidVersion> {
     Ok(number[..digits].parse().ok().map(|number| VendorBuild { vendor, number }))
 }
 
-/// The text is no version.
+/// The error that a text is not a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidVersion;
 

@@ -1,14 +1,14 @@
-//! Text from outside, as it may be shown on a terminal.
+//! Escapes text from outside, so that it may be shown on a terminal.
 //!
-//! Names, paths, comments and file names can hold characters that a terminal obeys (ESC, the controls of C1)
-//! and characters that change what a reader sees without being seen (marks of writing direction, characters
-//! of no width). Each of them is shown as an escape: `\x1b`, `\u{202e}`.
+//! Names, paths, comments and file names can contain characters that control a terminal (ESC, the
+//! controls of C1) and invisible characters that change what a reader sees (marks of writing
+//! direction, characters of no width). Each of them is shown as an escape: `\x1b`, `\u{202e}`.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// The characters that are hidden beside the controls: format characters (Unicode's category Cf), line and
-/// paragraph separators, fillers, and selectors of variants.
+/// The hidden characters other than controls: format characters (Unicode's category Cf), line and
+/// paragraph separators, fillers, and variation selectors.
 const HIDDEN: [(u32, u32); 23] = [
     (0x00ad, 0x00ad),
     (0x034f, 0x034f),
@@ -35,7 +35,8 @@ const HIDDEN: [(u32, u32); 23] = [
     (0xf_fffe, 0x10_ffff),
 ];
 
-/// Whether a terminal obeys a character, or a reader cannot see it. Line breaks and tabs count.
+/// Returns whether a character controls a terminal, or a reader cannot see it. Line breaks and tabs
+/// count.
 pub fn is_hidden(c: char) -> bool {
     let number = u32::from(c);
     if number < 0xad {
@@ -45,23 +46,23 @@ pub fn is_hidden(c: char) -> bool {
     HIDDEN.get(at).is_some_and(|(first, _)| *first <= number)
 }
 
-/// A text of several lines: what is hidden is escaped, but for the line breaks.
+/// Escapes the hidden characters of a text of several lines, except for line breaks.
 pub fn lines(text: &str) -> Cow<'_, str> {
     replaced(text, |c| c != '\n' && is_hidden(c), escape)
 }
 
-/// The same with tabs left as they are, for what programs read.
+/// Escapes the same characters except for tabs, for text that programs read.
 pub fn lines_and_tabs(text: &str) -> Cow<'_, str> {
     replaced(text, |c| !matches!(c, '\n' | '\t') && is_hidden(c), escape)
 }
 
-/// A text on one line: what is hidden is escaped, line breaks and tabs too.
+/// Escapes the hidden characters of a text on one line, line breaks and tabs too.
 pub fn line(text: &str) -> Cow<'_, str> {
     replaced(text, is_hidden, escape)
 }
 
-/// A JSON document of the same value in which nothing is hidden. Such characters stand only in the texts of
-/// a document, and JSON has an escape for each.
+/// Escapes the hidden characters of a JSON document, whose value stays the same. Such characters
+/// only occur in the strings of a document, and JSON has an escape for each.
 pub fn json(document: &str) -> Cow<'_, str> {
     replaced(
         document,

@@ -2,12 +2,12 @@
 
 use std::fmt::Display;
 
-/// `1 pod`, `3 pods`.
+/// Formats a number with its unit: `1 pod`, `3 pods`.
 pub fn count(number: usize, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
-/// The first of many: `a, b, c and 4 more`.
+/// Lists the first of many: `a, b, c and 4 more`.
 pub fn some_of<T: Display>(all: &[T]) -> String {
     const SHOWN: usize = 3;
     let shown: Vec<String> = all.iter().take(SHOWN).map(ToString::to_string).collect();

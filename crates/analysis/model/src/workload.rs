@@ -16,7 +16,7 @@ pub struct Workload {
     pub name: NamespacedName,
     /// The desired number of pods; a DaemonSet has one per node.
     pub replicas: u32,
-    /// Selects its pods.
+    /// The selector of its pods.
     pub selector: Selector,
     /// The template of its pods.
     pub template: Arc<PodSpec>,
@@ -25,7 +25,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// A reference to it.
+    /// Returns a reference to the workload.
     pub fn object(&self) -> ObjectRef {
         ObjectRef::namespaced(self.kind.into(), &self.name)
     }
@@ -42,11 +42,11 @@ pub enum WorkloadKind {
     Job,
     CronJob,
     ReplicationController,
-    /// Of OpenShift.
+    /// OpenShift's.
     DeploymentConfig,
-    /// Of Argo.
+    /// Argo's.
     Rollout,
-    /// Of OpenKruise.
+    /// OpenKruise's.
     CloneSet,
     /// Any other.
     Other,
@@ -68,12 +68,12 @@ impl WorkloadKind {
         Self::Other,
     ];
 
-    /// Whether its pods run to completion.
+    /// Returns whether its pods run to completion.
     pub fn ends(self) -> bool {
         matches!(self, Self::Job | Self::CronJob)
     }
 
-    /// The short form on the command line: `deploy`.
+    /// Returns the short form on the command line: `deploy`.
     pub fn short(self) -> &'static str {
         match self {
             Self::Deployment => "deploy",

@@ -1,8 +1,8 @@
-//! Lists in which everything is listed once.
+//! Lists without duplicates.
 
-/// Adds what is not in the list yet.
+/// Adds the elements that the list lacks.
 pub fn add_missing<T: PartialEq>(known: &mut Vec<T>, more: impl IntoIterator<Item = T>) {
-    // Lists of what packets came by mostly begin alike.
+    // Lists of what packets passed mostly begin alike.
     let mut begins_alike = true;
     for (at, new) in more.into_iter().enumerate() {
         begins_alike &= known.get(at) == Some(&new);

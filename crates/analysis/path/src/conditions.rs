@@ -6,8 +6,8 @@ use crate::exchange::proxy_header::{supposed_of_servers, without_service};
 use crate::exchange::uncertain_behaviour::{is_pick_by_hash, supposed_of_balancer};
 use crate::journey::is_both_ways;
 
-/// Whether an assumption is about a load balancer, a server or a rule that a flow passes: findings about
-/// the flow then depend on it, or their shares mean something else.
+/// Returns whether an assumption is about a load balancer, a server or a rule that a flow passes:
+/// findings about the flow then depend on it, or their shares mean something else.
 pub fn is_condition(supposed: &Assumption) -> bool {
     supposed_of_balancer(supposed).is_some()
         || supposed_of_servers(supposed).is_some()
@@ -15,8 +15,8 @@ pub fn is_condition(supposed: &Assumption) -> bool {
         || is_both_ways(supposed)
 }
 
-/// Leaves out which Service or rule such an assumption is about: several targets and nodes may have
-/// one verdict.
+/// Removes the Service or rule from such an assumption: several targets and nodes may share a
+/// verdict.
 pub fn without_names(supposed: &mut Assumption) {
     without_service(supposed);
     if is_both_ways(supposed) {

@@ -1,4 +1,4 @@
-//! A cluster made ready for walking: what all walks through it share.
+//! A cluster made ready for walking, with the state that all walks through it share.
 
 pub(crate) mod cluster_index;
 pub(crate) mod header_servers;
@@ -39,10 +39,10 @@ use ready_nodes::{ReadyNode, ReadyNodes};
 use walk::{ProbeCache, Walk};
 use work::SharedWork;
 
-/// A cluster made ready for walking. Compiles what a node's kernel knows when a
-/// packet first reaches the node, and keeps it while there is room.
+/// A cluster made ready for walking. A node's kernel is compiled when a packet first reaches the
+/// node, and is kept while there is room.
 ///
-/// It can be shared between threads: the state of a walk is in [`Walk`].
+/// The engine can be shared between threads: the state of a walk is in [`Walk`].
 pub struct Engine<'a> {
     pub(crate) cluster: &'a Cluster,
     options: Options,
@@ -51,18 +51,18 @@ pub struct Engine<'a> {
     on_nodes: OnceLock<Vec<OnNodes<'a>>>,
     header_servers: OnceLock<HeaderServers>,
     nodes: ReadyNodes<'a>,
-    /// Where nodes get the rules of those Services only that packets meet.
+    /// The Services that packets have met, if nodes get the rules of only those.
     met: Option<MetServices<'a>>,
     names: OnceLock<Names<'a>>,
     controller_rules: OnceLock<Vec<ControllerRules>>,
     /// The listeners of each Ingress that was called.
     ingress_ports: FastMap<&'a NamespacedName, OnceLock<IngressPorts>>,
     supposed: Vec<Assumption>,
-    /// Whether some bridge shows its frames to no rule.
+    /// Whether the frames of some bridge bypass all rules.
     pub(crate) blind_bridges: OnceLock<bool>,
-    /// What probes found on walks that assume nothing.
+    /// The results of probes on walks that assume nothing.
     probes: ProbeCache,
-    /// What walks may still do together.
+    /// The budget that all walks share.
     pub(crate) work: SharedWork,
 }
 
@@ -81,8 +81,8 @@ impl<'a> Engine<'a> {
         Ok(engine)
     }
 
-    /// Makes a reduced cluster ready, of which nothing has to be checked or supposed: the whole
-    /// one was.
+    /// Makes a reduced cluster ready. It is not checked and adds no assumptions: the whole cluster
+    /// was checked and has them.
     pub fn reduced(cluster: &'a Cluster, population: &dyn Population) -> Self {
         let mut balancers = controller::load_balancers(cluster);
         let listeners = balancers.iter_mut().flat_map(|balancer| &mut balancer.listeners);
@@ -115,8 +115,8 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Reads the rules that are given, and tries kube-proxy's settings. Rules of a firewall are read
-    /// once, however many nodes have them.
+    /// Compiles the given rules, and tries kube-proxy's settings. A firewall's rules are read once,
+    /// however many nodes have them.
     fn check(&self) -> Result<(), Vec<WalkError>> {
         let cluster = self.cluster;
         let mut faults = Vec::new();
@@ -130,7 +130,7 @@ impl<'a> Engine<'a> {
             } else {
                 read.push(firewall);
                 match firewall {
-                    // Its rules may be of any Service's chains.
+                    // The firewall may refer to chains of any Service.
                     Some(_) => NodeRuntime::new(cluster, node).map(drop),
                     None => NodeRuntime::new(&outline_with(cluster, node), node).map(drop),
                 }
@@ -141,33 +141,33 @@ impl<'a> Engine<'a> {
         if faults.is_empty() { Ok(()) } else { Err(faults) }
     }
 
-    /// The same engine, giving every single way instead of merging those that end alike.
+    /// Makes walks return every single way instead of merging those that end alike.
     #[must_use]
     pub fn with_every_way(self) -> Self {
         let options = Options { every_way: true, ..self.options };
         self.with_options(options)
     }
 
-    /// The same engine for load balancers that have uturn's own hash of clients' addresses.
+    /// Makes walks assume that load balancers hash clients' addresses as uturn does.
     #[must_use]
     pub fn with_known_hash(self) -> Self {
         let options = Options { knows_hash: true, ..self.options };
         self.with_options(options)
     }
 
-    /// The same engine with other options.
+    /// Replaces the options.
     #[must_use]
     pub fn with_options(self, options: Options) -> Self {
         Self { options, ..self }
     }
 
-    /// The same engine for the calls to some of all targets of a scan: it may take a part of the work.
+    /// Gives the engine the share of a scan's work that calls to `some` of `all` targets may take.
     #[must_use]
     pub fn for_targets(self, some: usize, all: usize) -> Self {
         Self { work: SharedWork::of_targets(self.cluster, some, all), ..self }
     }
 
-    /// How much its walks tell.
+    /// Returns the options of the engine's walks.
     pub fn options(&self) -> Options {
         self.options
     }
@@ -182,9 +182,10 @@ impl<'a> Engine<'a> {
         self.walk(self.options, &Individuals)
     }
 
-    /// The same cluster for a few calls: nodes get the rules of those Services only that packets of these calls
-    /// meet, which takes a small part of the time and memory. Calls end as they do with all rules. The lines
-    /// that steps name are not those of all rules.
+    /// Makes an engine of the same cluster for a few calls: nodes get only the rules of Services
+    /// that packets of these calls meet, which takes a small part of the time and memory. Calls end
+    /// as they do with all rules, but the rule lines that steps name are not those of the full
+    /// rules.
     #[must_use]
     pub fn with_met_services(&self) -> Self {
         let engine = Self {
@@ -201,24 +202,24 @@ impl<'a> Engine<'a> {
         engine
     }
 
-    /// Whether rules of a node are given: they may be of any Service's chains.
+    /// Returns whether the node's rules are given. Such rules may refer to chains of any Service.
     fn has_given_rules(&self, node: &Name) -> bool {
         self.cluster.captures.contains_key(node) || self.cluster.nodes[node].firewall.is_some()
     }
 
-    /// Whether nodes get the rules of those Services only that packets meet.
+    /// Returns whether nodes get only the rules of Services that packets meet.
     pub(crate) fn has_met_services(&self) -> bool {
         self.met.is_some()
     }
 
-    /// The same engine with another limit of how many entries the kernels have together that it keeps.
+    /// Limits the number of entries of all kernels that the engine keeps together.
     #[must_use]
     pub fn limited_to(self, entries: usize) -> Self {
         Self { nodes: ReadyNodes::limited_to(entries, entries / 4), ..self }
     }
 
-    /// What a node's kernel knows. Of kube-proxy's rules, those of Services that no packet has met may be
-    /// missing: see [`Self::with_met_services`].
+    /// Returns the compiled kernel of a node. If [`Self::with_met_services`] made the engine, it
+    /// may lack kube-proxy's rules for Services that no packet has met.
     ///
     /// # Errors
     /// Returns an error if the node's rules cannot be compiled or read.
@@ -226,7 +227,7 @@ impl<'a> Engine<'a> {
         self.ready(node, 0)
     }
 
-    /// What a node's kernel knows, with all rules that a packet can match there.
+    /// Returns the compiled kernel of a node, with all rules that the packet can match there.
     ///
     /// # Errors
     /// Returns an error if the node's rules cannot be compiled or read.
@@ -239,7 +240,8 @@ impl<'a> Engine<'a> {
         self.ready(node, services)
     }
 
-    /// A node with the rules of at least so many of the Services that were met.
+    /// Returns a node's kernel with the rules of at least the first `services` Services that were
+    /// met.
     fn ready(&self, name: &Name, services: usize) -> Result<Arc<NodeRuntime>, WalkError> {
         if let Some(ready) = self.nodes.get(name).filter(|ready| ready.services >= services) {
             return ready.found;
@@ -256,7 +258,7 @@ impl<'a> Engine<'a> {
         ready.found
     }
 
-    /// Keeps a node with the rules of all Services.
+    /// Keeps a node's kernel that has the rules of all Services.
     fn keep(&self, name: &'a Name, found: Result<Arc<NodeRuntime>, WalkError>) {
         self.nodes.keep(name, ReadyNode { found, services: usize::MAX });
     }
@@ -269,38 +271,38 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// The nodes whose kernels are kept, with these.
+    /// Returns the nodes whose kernels are kept, with these kernels.
     pub fn runtimes(&self) -> Vec<(&'a Name, Arc<NodeRuntime>)> {
         self.nodes.all()
     }
 
-    /// Forgets the kernels of nodes whose rules are not given. A node that a later packet reaches is compiled
-    /// again.
+    /// Forgets the kernels of nodes whose rules are not given. A node that a later packet reaches
+    /// is compiled again.
     pub fn forget_kernels(&self) {
         self.nodes.forget_except(|name| self.has_given_rules(name));
     }
 
-    /// The work of all walks so far: rules that were evaluated, or what takes as long.
+    /// Returns the work of all walks so far, in evaluated rules or what takes as long.
     pub fn work_done(&self) -> u64 {
         self.work.done()
     }
 
-    /// How many kernels are kept, and how many were compiled.
+    /// Returns how many kernels are kept, and how many were compiled.
     pub fn kernels(&self) -> KernelCounts {
         self.nodes.counts()
     }
 
-    /// What probes found so far.
+    /// Returns the results of probes so far.
     pub fn probes(&self) -> ProbeCache {
         self.probes.clone()
     }
 
-    /// Shares what probes find with another engine, in whose cluster they find the same.
+    /// Takes over the cache of another engine, in whose cluster probes find the same.
     pub fn adopt_probes(&mut self, probes: &ProbeCache) {
         self.probes = probes.clone();
     }
 
-    /// The release of CoreDNS that does not start with its Corefile, and why.
+    /// Returns the release of CoreDNS that refuses to start with the Corefile, and why.
     pub fn refused_corefile(&self) -> Option<(Version, &Origin, &str)> {
         let (release, fault) = self.names().refusal()?;
         Some((release, &fault.origin, &fault.message))
@@ -310,7 +312,7 @@ impl<'a> Engine<'a> {
         self.names.get_or_init(|| Names::new(self.cluster))
     }
 
-    /// The rules of a controller in the cluster, by its place.
+    /// Returns the rules of a controller in the cluster, by the controller's place.
     pub(crate) fn controller_rules(&self, place: usize) -> &ControllerRules {
         let cluster = self.cluster;
         let of = |controller| ControllerRules::new(cluster, controller);
@@ -331,34 +333,34 @@ impl<'a> Engine<'a> {
         controller::ingress_call_at(self.cluster, ingress, host, path, ports)
     }
 
-    /// The cluster that is walked.
+    /// Returns the cluster that is walked.
     pub fn cluster(&self) -> &'a Cluster {
         self.cluster
     }
 
-    /// The load balancers that the cluster has.
+    /// Returns the load balancers of the cluster.
     pub fn balancers(&self) -> &[LoadBalancer] {
         self.balancers.get_or_init(|| controller::load_balancers(self.cluster))
     }
 
-    /// The load balancers that are pods on nodes.
+    /// Returns the load balancers that are pods on nodes.
     pub(crate) fn on_nodes(&self) -> &[OnNodes<'a>] {
         self.on_nodes.get_or_init(|| on_nodes::all(self.cluster))
     }
 
-    /// The servers behind load balancers that send a PROXY header.
+    /// Returns the servers behind load balancers that send a PROXY header.
     pub(crate) fn header_servers(&self) -> &HeaderServers {
         self.header_servers.get_or_init(|| HeaderServers::new(self.cluster, self.balancers()))
     }
 
-    /// What is taken for true: where the cluster was made, and by this engine, which does not
-    /// judge everything.
+    /// Returns the assumptions: those made when the cluster was built, and those of this engine,
+    /// which does not judge everything.
     pub fn supposed(&self) -> &[Assumption] {
         &self.supposed
     }
 
-    /// The load balancer's rule that a call by this protocol leads to, if the destination is the
-    /// address of a load balancer that listens there.
+    /// Returns the first rule of the load balancer that a call by this protocol reaches, if the
+    /// destination is the address of a load balancer that listens there.
     pub fn balancer_behind(
         &self,
         to: &Destination,
@@ -377,7 +379,7 @@ impl<'a> Engine<'a> {
         self.listener(SocketAddr::new(address, port), protocol.into())?.rules.first()
     }
 
-    /// The listener at an address, where a load balancer has it.
+    /// Returns the listener at an address of a load balancer.
     pub fn listener(
         &self,
         at: SocketAddr,
@@ -387,37 +389,37 @@ impl<'a> Engine<'a> {
         find_listener(balancer, at.port(), protocol)
     }
 
-    /// The pod outside its node's network that has this address.
+    /// Returns the pod outside its node's network that has this address.
     pub(crate) fn pod_at(&self, address: IpAddr) -> Option<&'a Pod> {
         self.index.pod_at(address)
     }
 
-    /// The hostNetwork pod on a node that listens on a port.
+    /// Returns the hostNetwork pod on a node that listens on a port.
     pub(crate) fn host_pod_on(&self, node: &'a Node, port: u16) -> Option<&'a Pod> {
         self.index.host_pod_on(node, port)
     }
 
-    /// The node that has this address.
+    /// Returns the node that has this address.
     pub(crate) fn node_at(&self, address: IpAddr) -> Option<&'a Node> {
         self.index.node_at(address)
     }
 
-    /// The only node that is stated to hold this address beside its own.
+    /// Returns the only node that is stated to hold this address beside its own.
     pub(crate) fn holder_of(&self, address: IpAddr) -> Option<&'a Node> {
         self.index.holder_of(address)
     }
 
-    /// Endpoints of Services at addresses of nodes.
+    /// Returns the endpoints of Services at addresses of nodes.
     pub(crate) fn node_endpoints(&self) -> &FastSet<(IpAddr, u16)> {
         self.index.node_endpoints()
     }
 
-    /// Whether a Service leads to this address and port.
+    /// Returns whether the address and port are an endpoint of a Service.
     pub(crate) fn is_service_endpoint(&self, to: SocketAddr) -> bool {
         self.index.is_endpoint(to.ip(), to.port())
     }
 
-    /// Where the object was written that asked for a load balancer.
+    /// Returns the origin of the object that asked for a load balancer.
     pub(crate) fn balancer_origin(&self, balancer: usize) -> Origin {
         let listeners = &self.balancers()[balancer].listeners;
         let owner = listeners.iter().flat_map(|listener| &listener.rules).map(|rule| &rule.owner);
@@ -427,7 +429,7 @@ impl<'a> Engine<'a> {
             .map_or_else(|| Origin::Derived(DerivedFrom::Cloud), |owner| self.origin_of(owner))
     }
 
-    /// Where an object was written.
+    /// Returns the origin of an object.
     pub fn origin_of(&self, object: &ObjectRef) -> Origin {
         let cluster = self.cluster;
         let mut stated = cluster.load_balancers.iter();
@@ -450,7 +452,7 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// The listener of a load balancer on a port, by the transport below it.
+/// Returns the listener of a load balancer on a port, by the transport protocol.
 pub(crate) fn find_listener(
     balancer: &LoadBalancer,
     port: u16,

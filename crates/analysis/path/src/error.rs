@@ -1,4 +1,4 @@
-//! Why a flow cannot be walked.
+//! The reasons why a flow cannot be walked.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use thiserror::Error;
 use uturn_kubeproxy::Unsupported;
 use uturn_model::{Family, Name, NamespacedName};
 
-/// Why a flow cannot be walked.
+/// A reason why a flow cannot be walked.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum WalkError {
     /// A node's rules cannot be compiled.
@@ -15,7 +15,7 @@ pub enum WalkError {
     /// A node's rules cannot be read.
     #[error("{}", .0.join("\n"))]
     Read(Vec<String>),
-    /// There is no such object.
+    /// The object does not exist.
     #[error("there is no {0} in this cluster")]
     Unknown(String),
     /// The workload has no pods.
@@ -27,7 +27,7 @@ pub enum WalkError {
     /// The client has no address of the target's family.
     #[error("{0} has no {1} address")]
     NoAddress(String, Family),
-    /// Something is missing that uturn would need.
+    /// A fact that uturn needs is missing.
     #[error("{0}")]
     Later(String),
     /// The flow depends on more than a reduced [`Population`](crate::Population) knows: the whole
@@ -41,7 +41,7 @@ impl WalkError {
         Self::Unknown(what.to_string())
     }
 
-    /// Whether both have the same cause, even if on different nodes.
+    /// Returns whether both errors have the same cause, even if on different nodes.
     pub(crate) fn has_same_cause(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Compile(_, a), Self::Compile(_, b)) => a == b,

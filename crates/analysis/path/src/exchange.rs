@@ -1,4 +1,4 @@
-//! A request and its reply: what the client gets to see of it.
+//! A request and its reply, up to the outcome for the client.
 
 pub(crate) mod at_connect;
 pub(crate) mod balance;
@@ -81,7 +81,7 @@ impl<'a> Walk<'_, 'a> {
         Ok(self.merged(exchanges))
     }
 
-    /// A process got the request: it answers, or the kernel refuses for it.
+    /// Serves a request that a process received: the process answers, or the kernel refuses for it.
     fn serve(
         &self,
         from: Peer<'a>,
@@ -175,7 +175,7 @@ impl<'a> Walk<'_, 'a> {
         self.return_reply(at, from, asked, answer, outcome, mechanism)
     }
 
-    /// Returns a refusal to the client: the packet that says so passes rules like any other.
+    /// Sends a refusal back to the client. Its packet passes rules like any other.
     fn return_refusal(
         &self,
         from: Peer<'a>,
@@ -189,14 +189,14 @@ impl<'a> Walk<'_, 'a> {
         let Some(notice) = notice else { return at_once(state) };
         let exchanges =
             self.return_reply(by, from, asked, state.refusal(notice), outcome, Some(why))?;
-        // The way of a refusal by the client's own node is recorded only if something stops it.
+        // A refusal by the client's own node is recorded hop by hop only if something stops it.
         match is_on(from, by) && exchanges.iter().all(|exchange| exchange.outcome == outcome) {
             true => at_once(state),
             false => Ok(exchanges),
         }
     }
 
-    /// Takes the answer to `asked` back to the caller. It counts only if it arrives with
+    /// Sends the answer to `asked` back to the caller. The answer counts only if it arrives with
     /// the addresses that the caller expects.
     pub(crate) fn return_reply(
         &self,
@@ -208,7 +208,7 @@ impl<'a> Walk<'_, 'a> {
         mechanism: Option<Mechanism>,
     ) -> Result<Vec<Exchange>, WalkError> {
         let expected = Leg { src: asked.dst, dst: asked.src };
-        // A load balancer that keeps its address as the destination has answers go past it.
+        // Answers bypass a load balancer that keeps its address as the destination.
         let may_pass = match home {
             Peer::Balancer(balancer) => self.engine.balancers()[balancer].vip == asked.dst.ip(),
             _ => false,
@@ -248,8 +248,8 @@ impl<'a> Walk<'_, 'a> {
         Ok(exchanges)
     }
 
-    /// Adds an exchange that ends alike. Its hops replace those of the known one if only they have the
-    /// point of failure that is to be shown.
+    /// Adds an exchange that ends alike. Its hops replace the known ones if only they contain the
+    /// failure point that is to be shown.
     pub(crate) fn join(&self, known: &mut Exchange, other: Exchange) {
         known.join(&other);
         if self.prefers(&other.hops, &known.hops) {
@@ -257,7 +257,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// Ways that end alike are one way, unless every way is wanted.
+    /// Merges ways that end alike, unless every way is wanted.
     pub(crate) fn merged(&self, exchanges: Vec<Exchange>) -> Vec<Exchange> {
         if self.options.every_way {
             return exchanges;
@@ -304,7 +304,7 @@ impl<'a> Walk<'_, 'a> {
 }
 
 impl<'a> Engine<'a> {
-    /// The turn: an answer reached a peer that never asked with these addresses.
+    /// Notes the U-turn: an answer reached a peer that never asked with these addresses.
     fn note_stray_reply(&self, state: &mut PacketState, party: Peer<'a>, home: Peer<'a>) {
         let leg = state.packet.leg();
         let wanted = match home {
@@ -331,8 +331,8 @@ impl<'a> Engine<'a> {
         state.note(self.place(party), step.seeing(leg));
     }
 
-    /// Whether the called server does not speak TLS: its port says so, or TLS is terminated by a
-    /// load balancer that this connection bypassed.
+    /// Returns whether the called server does not use TLS: its port says so, or the load balancer
+    /// that terminates TLS was bypassed by this connection.
     fn is_plain(&self, at: Peer<'a>, called: SocketAddr, leg: Leg, protocol: IpProtocol) -> bool {
         match self.expects_tls(at, leg.dst.port()) {
             Tls::Spoken => false,
@@ -341,12 +341,12 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Whether a load balancer ends TLS at the address that was called.
+    /// Returns whether a load balancer terminates TLS at the address that was called.
     pub(crate) fn ends_tls(&self, called: SocketAddr, protocol: IpProtocol) -> bool {
         self.listener(called, protocol).is_some_and(|listener| listener.protocol.ends_tls())
     }
 
-    /// Where a party is.
+    /// Returns the place of a peer.
     pub(crate) fn place(&self, party: Peer<'_>) -> Place {
         match party {
             Peer::Pod(pod) | Peer::Host(_, Some(pod)) => Place::Pod(pod.name.clone()),
@@ -357,7 +357,7 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// Whether a party is on the node that another is.
+/// Returns whether a peer is on the node that the other peer is.
 fn is_on(party: Peer<'_>, node: Peer<'_>) -> bool {
     let Peer::Host(node, _) = node else { return false };
     match party {

@@ -1,4 +1,4 @@
-//! A packet from place to place, until a process or a load balancer gets it, or it is lost.
+//! Follows a packet from place to place, until a process or a load balancer gets it, or it is lost.
 
 pub(crate) mod bridge;
 pub(crate) mod drop_cause;
@@ -26,10 +26,11 @@ use crate::packet::{Arrival, NodeVisit, PacketState, Peer, Refused, Stop, arrive
 use crate::population::KnownDestination;
 use crate::unjudged::UnjudgedReason;
 
-/// More nodes than any real way passes: a packet that goes round is lost.
+/// The largest number of nodes that a packet passes, more than on any real way: a packet that
+/// passes more is in a loop and lost.
 const MAX_NODES: usize = 16;
 
-/// To look through so many entries of lists takes as long as evaluating a rule.
+/// The number of list entries that take as long to look through as a rule to evaluate.
 const ENTRIES_PER_RULE: usize = 16;
 
 impl<'a> Walk<'_, 'a> {
@@ -66,7 +67,7 @@ impl<'a> Walk<'_, 'a> {
                 state.note_unless_brief(place, step);
                 self.at_node(node, &Entry::Local, state)
             }
-            // What a load balancer does is noted where it decides.
+            // A load balancer's actions are noted where it decides.
             Peer::Balancer(_) => self.at_fabric(None, state),
             Peer::Outside => {
                 if direction == Direction::Out {
@@ -127,7 +128,8 @@ impl<'a> Walk<'_, 'a> {
         }
         self.weigh(leg, &mut ends)?;
         if state.direction == Direction::Out {
-            // Also where only the port was changed: a node's address may be that of an endpoint.
+            // Ends are also checked if only the port was changed: a node's address may be that of
+            // an endpoint.
             for to in ends.iter().map(|end| end.packet.leg().dst).filter(|to| *to != leg.dst) {
                 self.check_endpoint(to.ip())?;
             }
@@ -141,7 +143,7 @@ impl<'a> Walk<'_, 'a> {
         self.after_random_choice(&visit, ends, &state)
     }
 
-    /// The ends of a packet under a node's rules, as far as the work of the call allows.
+    /// Returns the ends of a packet under a node's rules, as far as the work of the call allows.
     pub(crate) fn walk_rules(
         &self,
         kernel: &Kernel,
@@ -153,7 +155,7 @@ impl<'a> Walk<'_, 'a> {
         let budget = self.work.budget(shared);
         let before = budget.left();
         let ends = kernel.walk_within(packet, entry, known, &self.assumed, &budget);
-        // Each is looked through after the walk.
+        // Each open question and unknown rule is looked through after the walk.
         let unknown: usize =
             ends.iter().map(|end| end.open_questions.len() + end.unknown.len()).sum();
         let work = before - budget.left() + (unknown / ENTRIES_PER_RULE) as u64;
@@ -161,7 +163,7 @@ impl<'a> Walk<'_, 'a> {
         ends
     }
 
-    /// Fails if a packet reached something that the population lacks.
+    /// Fails if a packet reached an object that the population lacks.
     pub(crate) fn check_destination(&self, to: SocketAddr) -> Result<(), WalkError> {
         if self.population.is_whole() {
             return Ok(());
@@ -174,8 +176,8 @@ impl<'a> Walk<'_, 'a> {
         whole_unless(!self.population.lacks_destination(to, known))
     }
 
-    /// Fails if rules sent a packet to an endpoint that the population lacks: whether it is the
-    /// client itself is not known.
+    /// Fails if rules sent a packet to an endpoint that the population lacks: it is not known
+    /// whether the endpoint is the client itself.
     pub(crate) fn check_endpoint(&self, ip: IpAddr) -> Result<(), WalkError> {
         whole_unless(self.population.is_whole() || !self.population.lacks_endpoint(ip))
     }
@@ -186,8 +188,8 @@ impl<'a> Walk<'_, 'a> {
         whole_unless(is_known || !self.population.lacks_process(&node.name, port))
     }
 
-    /// Where endpoints represent many, rules pick each as often as all that it represents.
-    /// Rules pick any endpoint as likely as any other.
+    /// Weighs ends whose endpoints represent many by the number that they represent. Rules pick any
+    /// endpoint with equal probability.
     fn weigh(&self, before: Leg, ends: &mut [End]) -> Result<(), WalkError> {
         let weight = |end: &End| match end.packet.leg().dst {
             to if to == before.dst => None,
@@ -211,7 +213,8 @@ impl<'a> Walk<'_, 'a> {
         Ok(())
     }
 
-    /// A rule that is not modelled: both ways were followed, half and half.
+    /// Returns the assumption for a rule that is not modelled: both ways were followed, half and
+    /// half.
     fn both_ways(&self, node: &Node, by: &Evidence) -> Assumption {
         let mut known = self.both_ways.borrow_mut();
         let new = || Assumption {
@@ -223,7 +226,7 @@ impl<'a> Walk<'_, 'a> {
         known.entry((node.name.clone(), by.clone())).or_insert_with(new).clone()
     }
 
-    /// Goes on where a node let a packet go.
+    /// Follows a packet after a node's rules.
     pub(crate) fn after_node(
         &self,
         visit: &NodeVisit<'a>,
@@ -237,7 +240,7 @@ impl<'a> Walk<'_, 'a> {
         let is_for_node = end.is_for_node;
         let tells = |with| end.packet.refusal(with, is_for_node);
         add_missing(&mut state.supposed, end.supposed);
-        // The rule at which a walk was given up was not followed in any way.
+        // The rule at which a walk was given up was followed in neither way.
         let gave_up =
             end.steps.last().filter(|_| end.kind == EndKind::Unsettled).map(|step| &step.by);
         // No rule is in the list twice, so only what was supposed before is looked through.
@@ -286,7 +289,7 @@ impl<'a> Walk<'_, 'a> {
                 Some(pod) if pod.node.as_ref() == Some(&node.name) => arrive(pod, state),
                 _ => self.leave_for_pods(node, state)?,
             },
-            // Its last step says why, and names the rule.
+            // The last step gives the reason and names the rule.
             EndKind::Unsettled => {
                 vec![Arrival { state, stop: Stop::Unknown(Mechanism::NotModelled) }]
             }
@@ -331,7 +334,7 @@ impl<'a> Walk<'_, 'a> {
 }
 
 impl<'a> Engine<'a> {
-    /// The evidence for what a peer does by itself.
+    /// Returns the evidence for a peer's own actions.
     pub(crate) fn by(&self, party: Peer<'_>) -> Evidence {
         match party {
             Peer::Pod(pod) | Peer::Host(_, Some(pod)) => {
@@ -351,7 +354,7 @@ fn whole_unless(is_settled: bool) -> Result<(), WalkError> {
     if is_settled { Ok(()) } else { Err(WalkError::NeedsWhole) }
 }
 
-/// Whether a verdict rests on a rule that was walked both ways.
+/// Returns whether an assumption is that a rule was walked both ways.
 pub fn is_both_ways(assumption: &Assumption) -> bool {
     assumption.subject == AssumptionSubject::RuleWalkedBothWays
 }

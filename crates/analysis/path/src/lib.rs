@@ -1,9 +1,8 @@
 //! Walks a flow from its client to its target and back, in every way it can go.
 //!
-//! **Owns** the journey: [`Engine::verdicts`] resolves the name, sends the first packet,
-//! lets each node's kernel (`uturn-netfilter`), the fabric and the load balancers
-//! (`uturn-lb`) do to it what they do, brings the reply home the same way, and adds the
-//! ways up to a [`Verdict`](uturn_model::Verdict).
+//! **Owns** the journey: [`Engine::verdicts`] resolves the name, sends the first packet, passes it
+//! through each node's kernel (`uturn-netfilter`), the fabric and the load balancers (`uturn-lb`),
+//! returns the reply the same way, and adds the ways up to a [`Verdict`](uturn_model::Verdict).
 //!
 //! **Out of scope:** what other crates decide. A node's rules come from its capture or from
 //! `uturn-kubeproxy`; `uturn_lb::decide` picks a load balancer's target; `uturn-dns` answers for
@@ -14,20 +13,20 @@
 //! **Start reading** at `engine` (a cluster made ready, which walks share, and `walk`, the state
 //! of one) and `verdict` (from a flow to its verdict). Then, in the order of a packet:
 //!
-//! - `resolve`: clients and destinations as peers and addresses; `names` answers for hosts.
-//! - `exchange`: a request and its reply. `listening` says what listens at the end, `balance` is
+//! - `resolve`: clients and destinations as peers and addresses; `names` resolves hosts.
+//! - `exchange`: a request and its reply. `listening` decides what listens at the end, `balance` is
 //!   the load balancer's part, with `failover` from target to target, `redirect` and `health`
 //!   (probes); `at_connect` is for calls where another program serves Services in place of
 //!   kube-proxy.
-//! - `journey`: a packet from place to place. `node` has each node's kernel, `journey::fabric` is
-//!   what is between nodes, `bridge` what is special about pods on one, `drop_cause` why a node
-//!   stopped a packet, `retransmission` a first packet that is sent again.
+//! - `journey`: a packet from place to place. `node` has each node's kernel, `journey::fabric` the
+//!   network between nodes, `bridge` the special cases of pods on one bridge, `drop_cause` the
+//!   reasons why a node stopped a packet, `retransmission` first packets that are sent again.
 //! - `packet`: the types of all of these.
 //!
-//! What is not known becomes cases in `what_if` where each can be walked. What cannot be walked
-//! ends in `Outcome::Unknown`: `unjudged` has what is not given or not modelled, `unmodelled` the
-//! load balancers among it. `engine::uncaptured` says what is supposed where a capture lacks a
-//! file.
+//! Unknown facts become cases in `what_if` if each case can be walked. Flows that cannot be walked
+//! end in `Outcome::Unknown`: `unjudged` handles what is not given or not modelled, `unmodelled`
+//! load balancers that are not modelled. `engine::uncaptured` lists the assumptions where a capture
+//! lacks a file.
 //!
 //! ```text
 //!  Flow ─ resolve ─▶ exchange ─▶ journey: pod ─ node ─ fabric ─ node ─ pod
@@ -39,10 +38,10 @@
 //! - The shares of a verdict's routes add up to 1.
 //! - A flow counts as answered only if the reply reaches the client with the addresses
 //!   that the client expects.
-//! - What keeps a flow from being walked is a [`WalkError`], each time it is walked.
+//! - What keeps a flow from being walked is a [`WalkError`], the same one each time.
 //!
 //! # Assumptions
-//! - Nothing moves while a flow is walked: rules, endpoints and targets stand still.
+//! - The state does not change while a flow is walked: rules, endpoints and targets stay the same.
 
 mod add_missing;
 mod conditions;

@@ -1,9 +1,9 @@
-//! From a host to addresses, as the client resolves it: its own hosts file, then the name
-//! servers of its `resolv.conf`, which in a pod are mostly CoreDNS.
+//! Resolves a host to addresses as the client does: by its own hosts file, then by the name servers
+//! of its `resolv.conf`, which in a pod are mostly CoreDNS.
 //!
-//! `uturn-dns` knows how CoreDNS answers and how libraries ask. This module knows which server answers at which
-//! address: CoreDNS, the cache on the node, or the world outside, of which only Facts and
-//! the hosts of Ingresses are known.
+//! `uturn-dns` models how CoreDNS answers and how libraries ask. This module decides which server
+//! answers at an address: CoreDNS, the cache on the node, or a server outside, of whose answers
+//! only Facts and the hosts of Ingresses are known.
 
 mod outside;
 mod own;
@@ -34,33 +34,33 @@ pub(crate) enum DnsClient<'a> {
 /// The result of resolving a name.
 #[derive(Clone, Debug)]
 pub(crate) struct Resolution {
-    /// The addresses that the client uses, any of them alike; none when there is none.
+    /// The addresses that the client uses, equally likely; none if the name does not resolve.
     pub(crate) addresses: Vec<IpAddr>,
-    /// What led there.
+    /// The steps of the resolution.
     pub(crate) steps: Vec<Step>,
-    /// The assumptions that it rests on.
+    /// The assumptions that the result rests on.
     pub(crate) supposed: Vec<Assumption>,
-    /// The address of the cluster's DNS Service that had to answer, where it did.
+    /// The address of the cluster's DNS Service, if it had to answer.
     pub(crate) through: Option<IpAddr>,
-    /// Why it is not known what it leads to.
+    /// The reason why the result is not known.
     pub(crate) doubt: Option<UnresolvedReason>,
-    /// Where it leads to a load balancer whose addresses are not known: its name, or one that
-    /// it serves.
+    /// The name of a load balancer whose addresses are not known, or a name that it serves, if the
+    /// host leads to one.
     pub(crate) balancer: Option<String>,
 }
 
-/// Why it is not known what a name leads to.
+/// The reason why the result of a name is not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum UnresolvedReason {
     /// A Corefile cannot be read.
     Unread,
-    /// The world outside answers for this name, and nothing says what.
+    /// Servers outside answer for this name, and their answer is not known.
     Outside(String),
-    /// CoreDNS does something that is not modelled.
+    /// CoreDNS uses a feature that is not modelled.
     Unmodelled(String),
 }
 
-/// Everything that answers names in a cluster.
+/// All name servers of a cluster.
 pub(crate) struct Names<'a> {
     cluster: &'a Cluster,
     servers: Servers<'a>,
@@ -79,7 +79,7 @@ impl<'a> Names<'a> {
         Self { cluster, servers: Servers::new(cluster) }
     }
 
-    /// The release of CoreDNS that does not start with its Corefile, and why.
+    /// Returns the release of CoreDNS that refuses to start with its Corefile, and why.
     pub(crate) fn refusal(&self) -> Option<(Version, &Fault)> {
         self.servers.refusal()
     }
@@ -136,7 +136,7 @@ impl<'a> Names<'a> {
                 let decided =
                     order.iter().filter_map(|question| Some((question, asked.get(question)?)));
                 for (question, result) in decided.filter(|(_, result)| has_records(result)) {
-                    // Both families take the same way: show the steps of one.
+                    // Both families are resolved the same way: the steps of one are shown.
                     if found.steps.is_empty() || question.kind == RecordType::A {
                         found.steps.clone_from(&result.steps);
                     }
@@ -184,8 +184,8 @@ impl<'a> Names<'a> {
         found.usable_by(dns_client)
     }
 
-    /// An address that a host leads to, for any client: as servers outside resolve it,
-    /// else as a pod does.
+    /// Returns an address of a host for any client: as servers outside resolve it, else as a pod
+    /// does.
     pub(crate) fn address_for_any_client(&self, host: &str) -> Option<IpAddr> {
         let outside = self.resolve(DnsClient::Elsewhere, host).addresses;
         let pod = || {
@@ -225,8 +225,8 @@ impl<'a> Names<'a> {
 }
 
 impl Resolution {
-    /// Only those that the client can use, where there are any: of both families, glibc
-    /// takes IPv6 first.
+    /// Keeps the addresses that the client can use, if there are any: of both families, glibc takes
+    /// IPv6 first.
     fn usable_by(mut self, dns_client: DnsClient<'_>) -> Self {
         let has = |family: Family| match dns_client {
             DnsClient::Pod(pod) => pod.address(family).is_some(),
@@ -270,8 +270,8 @@ fn one_family(taken: Family) -> Assumption {
     }
 }
 
-/// A whole name that is tried below a search domain outside the cluster is supposed not to be there,
-/// unless Facts state a wildcard of that domain. A name of one label may well be meant there.
+/// Assumes that a qualified name does not exist below a search domain outside the cluster, unless
+/// Facts state a wildcard of that domain. A name of one label may well be meant there.
 fn suppose_no_wildcard(
     host: &str,
     searches: &[String],
@@ -305,7 +305,8 @@ fn nothing(host: &str, why: &str) -> Step {
     Step::new(StepKind::Resolve, format!("{host} has no address: {why}"), by)
 }
 
-/// Most images have glibc; where musl would end elsewhere, a step notes it.
+/// Returns the assumption of glibc, which most images have, if musl would resolve a host
+/// differently.
 fn libraries_differ(host: &str, glibc: &LookupResult, musl: &LookupResult) -> Vec<Assumption> {
     let same = match (glibc, musl) {
         (LookupResult::Addresses(own), LookupResult::Addresses(other)) => {

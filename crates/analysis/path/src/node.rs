@@ -1,4 +1,4 @@
-//! What a node's kernel knows: from its capture where there is one, else worked out.
+//! The kernel of a node: read from the node's capture if there is one, else derived.
 
 mod interfaces;
 pub(crate) mod refusal;
@@ -23,25 +23,25 @@ use crate::error::WalkError;
 use crate::node::switches::{BRIDGE_RULES, shows_rules};
 use interfaces::{MAIN, POD_CARD, UPLINK, bind, interfaces, own_addresses, usual_rules};
 
-/// The switches that make a node forward.
+/// The sysctls that make a node forward.
 const FORWARDING: [&str; 2] = ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"];
 
-/// One node: its kernel, and which of its interfaces lead where.
+/// A node's kernel, and where the node's interfaces lead.
 pub struct NodeRuntime {
-    /// Its kernel.
+    /// The kernel.
     pub kernel: Kernel,
     /// The interface that leads to the fabric.
     pub uplink: Text,
     /// The interface that leads to the fabric for pods, if it is not the node's.
     pub card: Option<Text>,
-    /// Whether its links and routes are those of a capture.
+    /// Whether the links and routes come from a capture.
     pub has_captured_links: bool,
-    /// The one that wraps packets to other nodes' pods, where no capture says which.
+    /// The interface that encapsulates packets to other nodes' pods, if no capture names it.
     tunnel: Option<Text>,
     /// The interface of each pod; none means [`NodeRuntime::usual_link`].
     links: HashMap<IpAddr, Text>,
     usual_link: Text,
-    /// The same node, forwarding, where it does not.
+    /// The kernel with forwarding turned on, if the node does not forward.
     forwarding: OnceLock<Option<Kernel>>,
 }
 
@@ -55,7 +55,7 @@ impl NodeRuntime {
         Self::of(cluster, cluster, node, cluster.captures.get(&node.name))
     }
 
-    /// Derives a node from the cluster, with rules for what another one has.
+    /// Derives a node from the cluster, with kube-proxy's rules for another cluster.
     ///
     /// # Errors
     /// Returns an error if the node's rules cannot be compiled.
@@ -75,14 +75,14 @@ impl NodeRuntime {
         Self::of(cluster, cluster, node, None)
     }
 
-    /// Whether nodes without captures get the same rules in two clusters that have the same
+    /// Returns whether nodes without captures get the same rules in two clusters that have the same
     /// settings.
     pub fn have_same_rules(cluster: &Cluster, other: &Cluster) -> bool {
         cluster.services == other.services && cluster.endpoints == other.endpoints
     }
 
-    /// Whether a node has the same addresses, forwarded ports and links to its pods in two clusters that
-    /// have the same settings: with the same rules, its kernel is the same in both.
+    /// Returns whether a node has the same addresses, forwarded ports and links to its pods in two
+    /// clusters that have the same settings: with the same rules, its kernel is the same in both.
     pub fn has_same_links(name: &Name, cluster: &Cluster, other: &Cluster) -> bool {
         let is_one_bridge = cluster.network.mode.value == NetworkMode::GlobalRouter;
         let own = |cluster: &Cluster| {
@@ -94,7 +94,7 @@ impl NodeRuntime {
             && (is_one_bridge || own_addresses(cluster, name) == own_addresses(other, name))
     }
 
-    /// Rules of kube-proxy are those for `served`, which is the cluster or a part of it.
+    /// Compiles a node with kube-proxy's rules for `served`, which is the cluster or a part of it.
     fn of(
         served: &Cluster,
         cluster: &Cluster,
@@ -158,7 +158,7 @@ impl NodeRuntime {
             state.iptables = iptables::parse_fragment(base, source, &own.text, Family::V4)
                 .map_err(|faults| unreadable(&faults))?;
         }
-        // Two names of one switch.
+        // Both names are of one sysctl.
         if let Some(all) = state.sysctls.get("net.ipv4.conf.all.forwarding").map(str::to_owned) {
             sysctls.retain(|(key, _)| **key != *FORWARDING[0] || all == "1");
         }
@@ -182,7 +182,7 @@ impl NodeRuntime {
             (NetworkMode::VpcCni, false) => Some(POD_CARD.into()),
         };
         let usual_link = pod_network::link(cluster);
-        // What else is missing is worked out above, and `uncaptured` says so.
+        // The code above derives what else is missing, and `uncaptured` reports it.
         if let Some(capture) = capture {
             state.gaps = CaptureGap::all_of(capture, &state);
             state.gaps.retain(|gap| match gap {
@@ -199,20 +199,20 @@ impl NodeRuntime {
         Ok(Self { kernel, uplink, card, has_captured_links, tunnel, links, usual_link, forwarding })
     }
 
-    /// The number of entries that its kernel has.
+    /// Returns the number of entries of the kernel.
     pub(crate) fn entries(&self) -> usize {
         let state = self.kernel.state();
-        // Where it does not forward, there is a second kernel for what bridges pass.
+        // A node that does not forward has a second kernel for bridged frames.
         let forwards = Family::BOTH.iter().all(|family| state.sysctls.ip_forward(*family));
         if forwards { state.entries() } else { 2 * state.entries() }
     }
 
-    /// Whether an interface leads to the fabric.
+    /// Returns whether an interface leads to the fabric.
     pub fn leads_to_fabric(&self, out: Option<&str>) -> bool {
         out.is_some_and(|out| *out == *self.uplink || self.card.as_deref() == Some(out))
     }
 
-    /// The interface that receives the encapsulated packets of another node, for any source
+    /// Returns the interface that receives encapsulated packets of another node, for any source
     /// address: the interface that leads to that node's pods.
     pub(crate) fn tunnel_from(&self, cluster: &Cluster, peer: &Node, src: IpAddr) -> Text {
         if let Some(tunnel) = &self.tunnel {
@@ -233,7 +233,7 @@ impl NodeRuntime {
         links.find(|link| *link != self.uplink).unwrap_or_else(|| self.uplink.clone())
     }
 
-    /// The interface that packets from the fabric for an address come in through.
+    /// Returns the interface by which packets for an address come in from the fabric.
     pub(crate) fn card_for(&self, address: IpAddr) -> Text {
         let is_own = || {
             let all = &self.kernel.state().interfaces;
@@ -243,8 +243,8 @@ impl NodeRuntime {
         card.unwrap_or(&self.uplink).clone()
     }
 
-    /// The kernel as frames meet it that the bridge passes from pod to pod: rules see them as
-    /// forwarded, whether the node forwards or not.
+    /// Returns the kernel that evaluates frames which the bridge passes from pod to pod: rules see
+    /// them as forwarded, whether the node forwards or not.
     pub(crate) fn bridging(&self) -> &Kernel {
         let forwarding = self.forwarding.get_or_init(|| {
             let mut state = self.kernel.state().clone();
@@ -259,13 +259,13 @@ impl NodeRuntime {
         forwarding.as_ref().unwrap_or(&self.kernel)
     }
 
-    /// Whether rules see what a bridge passes (br_netfilter), as Kubernetes wants it:
-    /// it is stated where they do not.
+    /// Returns whether rules see bridged frames (br_netfilter), as Kubernetes requires. Without a
+    /// stated value, they do.
     pub fn bridge_shows_rules(&self, family: Family) -> bool {
         self.kernel.state().sysctls.get(shows_rules(family)) != Some("0")
     }
 
-    /// Whether a pod shares this interface with others: it hangs off a bridge.
+    /// Returns whether a pod's interface is a bridge, which other pods share.
     pub fn is_bridge(&self, link: &Text, pod: IpAddr) -> bool {
         let is_own = |net: &IpNet| net.prefix_len() == net.max_prefix_len();
         self.kernel.state().routes.iter().any(|route| {
@@ -278,13 +278,13 @@ impl NodeRuntime {
         })
     }
 
-    /// The interface that a pod of this node sends through.
+    /// Returns the interface through which a pod of this node sends.
     pub fn pod_link(&self, pod: IpAddr) -> Text {
         self.links.get(&pod).unwrap_or(&self.usual_link).clone()
     }
 }
 
-/// What is known of a node's switches without a capture.
+/// Returns the sysctls that are known of a node without a capture.
 fn sysctls(node: &Node) -> Vec<(Text, Text)> {
     let forwards = if node.forwards == Some(false) { "0" } else { "1" };
     let mut sysctls: Vec<(Text, Text)> =
@@ -304,7 +304,7 @@ fn sysctls(node: &Node) -> Vec<(Text, Text)> {
     sysctls
 }
 
-/// In a capture, the interface of the best default route.
+/// Returns the interface of the best default route in a capture.
 fn uplink(state: &NodeState) -> Text {
     let default = state
         .routes
@@ -314,7 +314,7 @@ fn uplink(state: &NodeState) -> Text {
     default.and_then(|route| route.dev.clone()).unwrap_or_else(|| UPLINK.into())
 }
 
-/// In a capture, another interface with a default route: the one that pods use.
+/// Returns another interface with a default route in a capture: the one that pods use.
 fn card(state: &NodeState, uplink: &Text) -> Option<Text> {
     let mut all = state.routes.iter();
     let is_other = |dev: &Text| dev != uplink;
@@ -326,7 +326,7 @@ fn card(state: &NodeState, uplink: &Text) -> Option<Text> {
     default.and_then(|route| route.dev.clone())
 }
 
-/// In a capture, the interface that each pod of the node is reached through.
+/// Returns the interface by which each pod of the node is reached, in a capture.
 fn links(cluster: &Cluster, node: &Node, state: &NodeState) -> HashMap<IpAddr, Text> {
     let towards = |ip: &IpAddr| {
         state
@@ -341,7 +341,7 @@ fn links(cluster: &Cluster, node: &Node, state: &NodeState) -> HashMap<IpAddr, T
     own.flat_map(|pod| &pod.ips).filter_map(towards).collect()
 }
 
-/// Reads what kube-proxy programs, as the kernel would load it.
+/// Parses kube-proxy's program as the kernel would load it.
 ///
 /// `rules/n1:212` is line 212 of what `uturn rules --node n1` prints.
 fn load(
@@ -362,7 +362,7 @@ fn load(
     Ok(())
 }
 
-/// Of the same, the sets and the servers that a capture lacks; what it has stays.
+/// Adds the sets and the IPVS servers of the program that a capture lacks; those it has stay.
 fn load_servers(
     state: &mut NodeState,
     node: &Node,

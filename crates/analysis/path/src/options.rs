@@ -1,26 +1,26 @@
-//! How much detail a walk records.
+//! The options of a walk.
 
-/// How much detail a walk records.
+/// The options of a walk: how much detail it records, and what it knows of load balancers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Whether ways that end alike stay apart.
+    /// Whether ways that end alike are reported separately.
     pub every_way: bool,
-    /// Which routes are recorded hop by hop.
+    /// The routes that are recorded hop by hop.
     pub detail: Detail,
-    /// Whether load balancers that pick by a hash of the client's address have uturn's own hash, as in
-    /// the lab. How a cloud computes its hash is not known.
+    /// Whether load balancers that pick by a hash of the client's address use uturn's own hash, as
+    /// in the lab. How a cloud computes its hash is not known.
     pub knows_hash: bool,
 }
 
-/// Which routes are recorded hop by hop.
+/// The routes that are recorded hop by hop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
-    /// All.
+    /// All routes.
     #[default]
     Full,
-    /// Of a load balancer's many ways, only the likeliest that fail.
+    /// Of a load balancer's many ways, only the likeliest failing ones.
     Worst,
-    /// None: only how each way ends.
+    /// No routes: only how each way ends.
     Brief,
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use uturn_model::dns::Dns;
 use uturn_model::{Cluster, Node};
 
-/// A cluster with all its settings, and without objects.
+/// Returns a cluster with all its settings, and without objects.
 pub fn outline(cluster: &Cluster) -> Cluster {
     Cluster {
         provider: cluster.provider.clone(),
@@ -47,14 +47,14 @@ pub fn outline(cluster: &Cluster) -> Cluster {
     }
 }
 
-/// An outline of a cluster with one of its nodes.
+/// Returns an outline of a cluster with one of its nodes.
 pub fn outline_with(cluster: &Cluster, node: &Node) -> Cluster {
     let mut outline = outline(cluster);
     outline.nodes.insert(node.name.clone(), node.clone());
     outline
 }
 
-/// An outline of a cluster with everything that load balancers listen for.
+/// Returns an outline of a cluster with all objects for which load balancers listen.
 pub fn outline_of_listeners(cluster: &Cluster) -> Cluster {
     let mut outline = outline(cluster);
     outline.services = cluster.services.clone();

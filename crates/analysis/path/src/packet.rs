@@ -45,7 +45,7 @@ impl PartialEq for Peer<'_> {
 
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
-/// A packet on its way, with what it has seen and what it left behind.
+/// A packet on its way, with the route so far and the connection state it created.
 #[derive(Clone, Debug)]
 pub(crate) struct PacketState {
     pub(crate) share: Share,
@@ -54,29 +54,29 @@ pub(crate) struct PacketState {
     pub(crate) hops: Vec<Hop>,
     /// Whether only the last step is kept.
     pub(crate) is_brief: bool,
-    /// How many nodes this packet has passed.
+    /// The number of nodes that this packet has passed.
     pub(crate) passed: usize,
     /// Whether a rule chose at random on the way.
     pub(crate) chance: bool,
-    /// What had to be taken for true.
+    /// The assumptions that the route rests on.
     pub(crate) supposed: Vec<Assumption>,
-    /// Where it, or another packet of the same request, was stopped; not recorded if brief.
+    /// Where this packet, or another of the same request, was stopped. Not recorded if brief.
     pub(crate) failures: Vec<FailurePoint>,
-    /// How often it was sent.
+    /// The transmissions of the packet so far.
     pub(crate) tries: Tries,
-    /// What each node's connection tracking remembers of this flow.
+    /// The conntrack entries of this flow on each node.
     pub(crate) nodes: Vec<(Name, Connection)>,
-    /// What the fabric translated (a node's private address to its public one).
+    /// The translations by the fabric (of a node's private address to its public one).
     pub(crate) fabric: Vec<Connection>,
-    /// What load balancers sent out, with the sender.
+    /// The legs that load balancers sent, with the sender.
     pub(crate) legs: Vec<(usize, Leg)>,
-    /// The node that a load balancer hands it to, whatever its destination.
+    /// The node to which a load balancer hands the packet, whatever its destination.
     pub(crate) handed_to: Option<Name>,
-    /// The node that its sender, a load balancer, hands every packet of the connection to.
+    /// The node to which the sender, a load balancer, hands every packet of the connection.
     pub(crate) first_handed_to: Option<Name>,
-    /// Whether it is a first packet that was sent before.
+    /// Whether this is a retransmission of a first packet.
     pub(crate) is_resent: bool,
-    /// The address of the client outside the cluster that asked, wherever that lies.
+    /// The address of the calling client outside the cluster, wherever that client is.
     pub(crate) outside: Option<IpAddr>,
 }
 
@@ -103,39 +103,39 @@ impl PacketState {
         }
     }
 
-    /// One that begins nowhere: it is not known where it would go.
+    /// Makes a packet without a sender or destination: its route is not known.
     pub(crate) fn nowhere(protocol: Protocol) -> Self {
         Self::new(Packet::new(protocol, NOWHERE, NOWHERE))
     }
 
-    /// Whether no packet was sent: there is no address to show.
+    /// Returns whether no packet was sent, so that there is no address to show.
     pub(crate) fn is_nowhere(&self) -> bool {
         self.packet.leg() == Leg { src: NOWHERE, dst: NOWHERE }
     }
 
-    /// The same, keeping only its last step if it is brief.
+    /// Sets whether only the last step is kept.
     pub(crate) fn briefly(mut self, is_brief: bool) -> Self {
         self.is_brief = is_brief;
         self
     }
 
-    /// The same, sent again at this pace until it is answered.
+    /// Makes the packet its first transmission, resent at this pace until it is answered.
     pub(crate) fn paced(mut self, pace: Pace) -> Self {
         self.tries = Tries::first(pace);
         self
     }
 
-    /// The answer to what just arrived, about to leave.
+    /// Returns the answer to the packet that just arrived, before it leaves.
     pub(crate) fn answer(&self) -> Self {
         Self { packet: self.packet.reply(), direction: Direction::Back, passed: 0, ..self.clone() }
     }
 
-    /// What tells the sender that it was refused, about to leave.
+    /// Returns the packet that tells the sender of the refusal, before it leaves.
     pub(crate) fn refusal(&self, packet: Packet) -> Self {
         Self { packet, ..self.answer() }
     }
 
-    /// Another packet in the same world, with the same memory and no hops yet.
+    /// Returns another packet of the same flow: it keeps the connection state and has no hops yet.
     pub(crate) fn another(&self, packet: Packet, direction: Direction) -> Self {
         Self {
             packet,
@@ -150,7 +150,7 @@ impl PacketState {
         }
     }
 
-    /// The same, where the hops before this packet are recorded already.
+    /// Forgets the retransmissions, where the hops before this packet are recorded already.
     pub(crate) fn on_time(mut self) -> Self {
         self.tries = self.tries.forgotten();
         self
@@ -162,7 +162,7 @@ impl PacketState {
         self
     }
 
-    /// Adds a step at a place; goes on in the last hop where it is the same stay.
+    /// Adds a step at a place. Extends the last hop if its place and direction are the same.
     pub(crate) fn note(&mut self, place: Place, step: Step) {
         if self.is_brief {
             self.hops.clear();
@@ -175,7 +175,7 @@ impl PacketState {
         }
     }
 
-    /// Adds a step that decides nothing: not even made if only the last step is kept.
+    /// Adds a step that decides nothing. The step is not even made if only the last one is kept.
     pub(crate) fn note_unless_brief(
         &mut self,
         place: impl FnOnce() -> Place,
@@ -187,7 +187,7 @@ impl PacketState {
         }
     }
 
-    /// Notes where the last packet was stopped, and why.
+    /// Records where the last packet was stopped, and why.
     pub(crate) fn note_failure(&mut self, why: Mechanism) {
         if !self.is_brief {
             let point = FailurePoint::last_of(&self.hops, why);
@@ -195,7 +195,7 @@ impl PacketState {
         }
     }
 
-    /// A packet from the answering side is on a node: its connections there have an answer.
+    /// Marks the node's connections of which this packet is a reply as answered.
     pub(crate) fn note_reply_seen(&mut self, node: &Name) {
         let leg = self.packet.leg();
         for (name, connection) in &mut self.nodes {
@@ -214,51 +214,51 @@ impl PacketState {
     }
 }
 
-/// A packet on one node.
+/// The visit of a packet to one node.
 pub(crate) struct NodeVisit<'a> {
     pub(crate) node: &'a Node,
-    /// Whether it answers something that this node never saw.
+    /// Whether the packet answers a connection that this node never saw.
     pub(crate) astray: bool,
-    /// Whether a process of this node sent it.
+    /// Whether a process of this node sent the packet.
     pub(crate) sent_here: bool,
-    /// Through what it came, and with which addresses.
+    /// The entry point of the packet and the addresses with which it came.
     pub(crate) came: (Entry, Leg),
 }
 
-/// Where a packet ended.
+/// The end of a packet: its state and where it stopped.
 #[derive(Debug)]
 pub(crate) struct Arrival<'a> {
     pub(crate) state: PacketState,
     pub(crate) stop: Stop<'a>,
 }
 
-/// How a packet ended.
+/// The end of a packet.
 #[derive(Debug)]
 pub(crate) enum Stop<'a> {
-    /// A peer has it.
+    /// A peer received the packet.
     At(Peer<'a>),
-    /// It is lost: no answer will come.
+    /// The packet is lost: no answer will come.
     Lost(Mechanism),
-    /// It was refused on the way, and the sender sees this outcome if it learns of it.
+    /// The packet was refused on the way; the sender sees this outcome if it learns of the refusal.
     Refused(Refused<'a>),
-    /// Where it ends cannot be judged.
+    /// The end of the packet cannot be judged.
     Unknown(Mechanism),
 }
 
 /// A packet that was refused.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refused<'a> {
-    /// Why.
+    /// The reason for the refusal.
     pub(crate) why: Mechanism,
-    /// Where.
+    /// The peer that refused the packet.
     pub(crate) by: Peer<'a>,
-    /// What its sender sees.
+    /// The outcome for the sender.
     pub(crate) outcome: Outcome,
-    /// What is sent to the sender; `None` if the sender learns of it without a packet that rules see.
+    /// The packet that tells the sender; `None` if no rule sees how the sender learns of it.
     pub(crate) notice: Option<Packet>,
 }
 
-/// A packet reaches a pod, whose own kernel takes none that claims to come from itself.
+/// Delivers a packet to a pod. The pod's kernel drops one whose source is the pod's own address.
 pub(crate) fn arrive<'a>(pod: &'a Pod, mut state: PacketState) -> Vec<Arrival<'a>> {
     let leg = state.packet.leg();
     if !pod.ips.contains(&leg.src.ip()) {
@@ -270,7 +270,7 @@ pub(crate) fn arrive<'a>(pod: &'a Pod, mut state: PacketState) -> Vec<Arrival<'a
     vec![lost(state, Mechanism::LocalSourceDrop)]
 }
 
-/// The end of a packet that is lost.
+/// Returns the end of a lost packet.
 pub(crate) fn lost<'a>(state: PacketState, mechanism: Mechanism) -> Arrival<'a> {
     Arrival { state, stop: Stop::Lost(mechanism) }
 }

@@ -4,24 +4,24 @@ use std::time::Duration;
 
 use uturn_model::Mechanism;
 
-/// Where the seconds begin, and the most that there is room for.
+/// The lowest bit of the seconds, and their largest value.
 const LATE: u32 = 24;
 const LATEST: u64 = 255;
 const MECHANISMS: u32 = (1 << LATE) - 1;
 const _: () = assert!(Mechanism::ALL.len() <= LATE as usize, "each mechanism has a bit");
 
-/// Mechanisms, a bit for each, and above them how many seconds targets took that did not time
-/// out.
+/// A set of mechanisms, one bit each, and above them the number of seconds that targets took which
+/// did not time out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ReasonSet(u32);
 
 impl ReasonSet {
-    /// These mechanisms, and no delay.
+    /// Makes a set of mechanisms without a delay.
     pub fn of(mechanisms: &[Mechanism]) -> Self {
         Self(mechanisms.iter().fold(0, |all, mechanism| all | 1 << *mechanism as u32))
     }
 
-    /// The reasons of both, and the sum of both delays.
+    /// Returns the reasons of both sets, and the sum of both delays.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         let mechanisms = (self.0 | other.0) & MECHANISMS;
@@ -29,24 +29,24 @@ impl ReasonSet {
         Self(mechanisms | late.min(LATEST as u32) << LATE)
     }
 
-    /// The same reasons of a target that took so long to answer or to refuse.
+    /// Returns the same reasons with the time that a target took to answer or to refuse.
     #[must_use]
     pub fn after(self, late: Duration) -> Self {
         Self(self.0 & MECHANISMS | (late.as_secs().min(LATEST) as u32) << LATE)
     }
 
-    /// How long targets took that did not time out.
+    /// Returns the time that targets took which did not time out.
     pub fn late(self) -> Duration {
         Duration::from_secs((self.0 >> LATE).into())
     }
 
-    /// The same reasons without the delay.
+    /// Returns the same reasons without the delay.
     #[must_use]
     pub fn on_time(self) -> Self {
         Self(self.0 & MECHANISMS)
     }
 
-    /// The mechanisms, in their order.
+    /// Returns the mechanisms, in their order.
     pub fn mechanisms(self) -> Vec<Mechanism> {
         if self.on_time() == Self::default() {
             return Vec::new();

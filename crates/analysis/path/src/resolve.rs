@@ -1,4 +1,4 @@
-//! A flow's client and destination as peers and addresses.
+//! Resolves a flow's client and destination to peers and addresses.
 
 mod protocol;
 pub(crate) mod question;
@@ -19,36 +19,36 @@ use crate::packet::{Peer, Request};
 use protocol::ports_named;
 pub use protocol::usual_protocol;
 
-/// The port that clients connect from: any port that nothing else uses.
+/// The source port of clients. Nothing else uses it.
 pub(crate) const CLIENT_PORT: u16 = 40_000;
 
-/// Where a destination leads.
+/// A resolved destination: its addresses and the request.
 pub struct ResolvedTarget {
-    /// Any of them alike; none where a name leads nowhere.
+    /// The addresses, equally likely; none if a name does not resolve.
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) request: Request,
     pub(crate) resolved: Option<Resolution>,
 }
 
 impl ResolvedTarget {
-    /// An address, with what is asked there.
+    /// Makes a target of an address and the request that is sent to it.
     pub fn at(address: SocketAddr, request: Request) -> Self {
         Self { addresses: vec![address], request, resolved: None }
     }
 
-    /// Its addresses, any of them as likely as another; none where a name leads nowhere.
+    /// Returns the addresses, which are equally likely; none if a name does not resolve.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// What is asked there, beyond the packet.
+    /// Returns the request, beyond the packet.
     pub fn request(&self) -> &Request {
         &self.request
     }
 }
 
 impl<'a> Engine<'a> {
-    /// The concrete clients that a client of a flow means.
+    /// Returns the peers that a client of a flow stands for.
     pub(crate) fn clients(&self, client: &Client) -> Result<Vec<Peer<'a>>, WalkError> {
         let cluster = self.cluster;
         match client {
@@ -81,7 +81,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// A pod as a peer that sends and gets packets.
+    /// Returns a pod as a peer that sends and receives packets.
     pub(crate) fn party(&self, pod: &'a Pod) -> Result<Peer<'a>, WalkError> {
         let node = pod
             .node
@@ -91,8 +91,8 @@ impl<'a> Engine<'a> {
         Ok(if pod.spec.host_network { Peer::Host(node, Some(pod)) } else { Peer::Pod(pod) })
     }
 
-    /// The address that a client sends from. On a node the kernel picks it, by the way the
-    /// packet takes: for an address of the node's own, that is the very address it calls.
+    /// Returns the source address of a client. On a node, the kernel chooses it by the packet's
+    /// route: for a call to one of the node's own addresses, it is that address.
     pub(crate) fn source(
         &self,
         client: Peer<'_>,
@@ -117,19 +117,19 @@ impl<'a> Engine<'a> {
                 let ends = runtime.kernel.walk(&packet, &Entry::Local, &[]);
                 let tracked =
                     ends.iter().find_map(|end| Some(end.connection.as_ref()?.original.src.ip()));
-                // A packet that a rule drops has a source already.
+                // The source of a packet is chosen before a rule drops it.
                 let picked = tracked
                     .or_else(|| ends.first().map(|end| end.packet.leg().src.ip()))
                     .filter(|ip| !ip.is_unspecified());
                 picked.or_else(|| node.address(family))
             }
-            // Documentation addresses: nothing inside has them.
+            // A documentation address, which nothing inside has.
             Peer::Balancer(_) | Peer::Outside => Some(any_client(family)),
         };
         Ok(ip.map(|ip| SocketAddr::new(ip, CLIENT_PORT)))
     }
 
-    /// Where a destination leads for a client outside the cluster.
+    /// Resolves a destination for a client outside the cluster.
     ///
     /// # Errors
     /// Returns an error if there is no such destination, or if it has no address.
@@ -138,7 +138,7 @@ impl<'a> Engine<'a> {
         self.aim(Peer::Outside, &flow, to)
     }
 
-    /// Where a flow leads its client: the first pod, for a workload.
+    /// Resolves the destination of a flow for its client; of a workload, for its first pod.
     ///
     /// # Errors
     /// Returns an error if there is no such client or destination, or if it has no address.
@@ -148,7 +148,7 @@ impl<'a> Engine<'a> {
         self.aim_of(*client, flow)
     }
 
-    /// Where the destination of a flow leads, for this client of it.
+    /// Resolves the destination of a flow for one of its clients.
     pub(crate) fn aim_of(
         &self,
         client: Peer<'a>,
@@ -165,7 +165,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// The first of the addresses whose family the client of a flow has, else the first.
+    /// Returns the first address of a family that the client of a flow has, else the first address.
     fn usable(
         &self,
         client: Peer<'a>,
@@ -187,7 +187,7 @@ impl<'a> Engine<'a> {
         Ok(addresses.first().copied())
     }
 
-    /// Where a destination leads, for this client of a flow.
+    /// Resolves a destination for one of a flow's clients.
     fn aim(
         &self,
         client: Peer<'a>,
@@ -295,7 +295,7 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// The address of a client outside the cluster that states none: one that documentation may use freely,
+/// Returns the address of a client outside the cluster that states none: a documentation address,
 /// which nothing inside has.
 pub fn any_client(family: Family) -> IpAddr {
     match family {

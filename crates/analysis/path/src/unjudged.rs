@@ -16,7 +16,7 @@ use uturn_model::{
 use crate::engine::Engine;
 use crate::packet::{Arrival, Exchange, PacketState, Peer, Stop, ended};
 
-/// Why a flow cannot be judged, and the object that is the reason.
+/// The reason why a flow cannot be judged, and the object that is the reason.
 pub(crate) struct UnjudgedReason {
     by: Evidence,
     why: String,
@@ -55,22 +55,23 @@ impl UnjudgedReason {
         Self { by, why, mechanism: unknown.mechanism() }
     }
 
-    /// A Service that is not among what is given, and what leads to it.
+    /// Makes the reason that a Service is not given, with the evidence for what leads to it.
     fn of_missing(service: &NamespacedName, by: Evidence) -> Self {
         Self::not_given(format!("Service {service} is not among what is given"), by)
     }
 
-    /// Something else that is not modelled.
+    /// Makes the reason that something else is not modelled.
     pub(crate) fn not_modelled(why: String, by: Evidence) -> Self {
         Self { by, why, mechanism: Mechanism::NotModelled }
     }
 
-    /// Something else that is not given.
+    /// Makes the reason that something else is not given.
     pub(crate) fn not_given(why: String, by: Evidence) -> Self {
         Self { by, why, mechanism: Mechanism::NotGiven }
     }
 
-    /// A call that splits into more ways than are followed, at the latest step of this one.
+    /// Makes the reason that a call splits into more ways than are followed. The evidence is that
+    /// of the way's last step.
     pub(crate) fn of_too_many_ways(node: &Name, state: &PacketState) -> Self {
         let last = state.hops.last().and_then(|hop| hop.steps.last());
         let by =
@@ -83,7 +84,7 @@ impl UnjudgedReason {
         Step::new(StepKind::Unknown, self.why.clone(), self.by.clone())
     }
 
-    /// The end of a flow that cannot be judged.
+    /// Returns the end of a flow that cannot be judged.
     pub(crate) fn exchange(&self, place: Place, mut state: PacketState) -> Exchange {
         let step = match state.is_nowhere() {
             true => self.step(),
@@ -93,12 +94,12 @@ impl UnjudgedReason {
         ended(state, uturn_model::Outcome::Unknown, Some(self.mechanism))
     }
 
-    /// The end of a packet whose further way cannot be judged.
+    /// Returns the end of a packet whose further way cannot be judged.
     pub(crate) fn arrival<'a>(&self, state: PacketState) -> Arrival<'a> {
         self.arrival_at(Place::Fabric, state)
     }
 
-    /// The same, where the ways before it take too much room: of this one, the last hop is kept.
+    /// Returns the same end where the ways before it take too much room: only the last hop is kept.
     pub(crate) fn stopped<'a>(&self, mut state: PacketState) -> Arrival<'a> {
         let last = state.hops.pop();
         state.hops = Vec::from_iter(last);
@@ -106,7 +107,7 @@ impl UnjudgedReason {
         self.arrival_at(place, state)
     }
 
-    /// The same, at another place than the fabric.
+    /// Returns the same end at another place than the fabric.
     pub(crate) fn arrival_at<'a>(&self, place: Place, mut state: PacketState) -> Arrival<'a> {
         let leg = state.packet.leg();
         state.note(place, self.step().seeing(leg));
@@ -115,7 +116,7 @@ impl UnjudgedReason {
 }
 
 impl Engine<'_> {
-    /// What keeps every call of an address from being judged, from any client.
+    /// Returns why no call of an address can be judged, from any client.
     pub(crate) fn unjudged_at(
         &self,
         client: Peer<'_>,
@@ -131,7 +132,7 @@ impl Engine<'_> {
             let mut ports = service.ports.iter().filter(|port| port.protocol == protocol);
             let is_asked = ports.any(|port| {
                 let at_node = is_node && port.node_port.is_some_and(|at| at.number() == to.port());
-                // A status may have addresses of nodes.
+                // The status of a Service may list addresses of nodes.
                 let is_inner = is_outside && service.cluster_ips.contains(&to.ip());
                 let at_own = service.has_address(to.ip()) && port.port.number() == to.port();
                 at_node || at_own && !is_inner
@@ -140,14 +141,14 @@ impl Engine<'_> {
         })
     }
 
-    /// Why calls of a Service cannot be judged, for any client.
+    /// Returns why calls of a Service cannot be judged, for any client.
     pub(crate) fn unjudged_service(&self, service: &NamespacedName) -> Option<UnjudgedReason> {
         self.cluster.services.get(service).and_then(unjudged_endpoints)
     }
 
-    /// What keeps calls that a load balancer's rule serves from being judged.
+    /// Returns why calls that a load balancer's rule serves cannot be judged.
     pub(crate) fn unjudged_behind(&self, rule: &Rule) -> Option<UnjudgedReason> {
-        // A load balancer that no Service owns is described completely by Facts.
+        // Facts describe a load balancer without an owning Service completely.
         if rule.redirect.is_some() || rule.owner.kind == ObjectKind::LoadBalancer {
             return None;
         }
@@ -174,19 +175,19 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether it can be judged what a load balancer's rule leads to.
+    /// Returns whether calls that a load balancer's rule serves can be judged.
     pub fn is_judged(&self, rule: &Rule) -> bool {
         self.unjudged_behind(rule).is_none()
     }
 
-    /// The Ingress that asked for a load balancer's rule.
+    /// Returns the Ingress that asked for a load balancer's rule.
     fn ingress_of(&self, rule: &Rule) -> Option<&Ingress> {
         self.cluster.ingress_of(&rule.owner)
     }
 
-    /// Why a call cannot be judged whose name has no address: the name belongs to a Service that
-    /// may exist elsewhere, or whose endpoints may. A name that may also exist outside the cluster
-    /// counts as a Service's if its namespace is known.
+    /// Returns why a call of a name without an address cannot be judged: the name belongs to a
+    /// Service that may exist elsewhere, or whose endpoints may. A name that may also exist outside
+    /// the cluster counts as a Service's if its namespace is known.
     pub(crate) fn unjudged_lost_name(
         &self,
         client: Peer<'_>,
@@ -207,7 +208,7 @@ impl Engine<'_> {
             let pods = self.cluster.pods.keys().map(|object| &object.namespace);
             services.chain(pods).any(|namespace| *namespace == name.namespace)
         };
-        // No name outside has the label svc.
+        // No outside name has the label svc.
         let is_sure = host.split('.').any(|label| label.eq_ignore_ascii_case("svc"));
         if may_be_outside && !is_sure && !has_namespace() {
             return None;
@@ -224,7 +225,8 @@ impl Engine<'_> {
     }
 }
 
-/// Whether an Ingress names an action where a rule of it leads, which an annotation describes.
+/// Returns whether the backend of a rule is an action of the Ingress, which an annotation
+/// describes.
 fn is_action(ingress: &Ingress, rule: &Rule) -> bool {
     let paths = ingress.rules.iter().flat_map(|rule| &rule.paths).map(|path| &path.backend);
     let mut actions = paths.chain(&ingress.default_backend).filter(|backend| backend.is_action());
@@ -238,8 +240,8 @@ fn unjudged_endpoints(service: &Service) -> Option<UnjudgedReason> {
     Some(UnjudgedReason::of(&service.object(), &service.origin, unknown))
 }
 
-/// The Service that a pod of a namespace means by a name: `web`, `web.shop`, `web.shop.svc`,
-/// `web-0.web.shop.svc`, with or without the cluster's domain.
+/// Returns the Service that a name means in a pod of a namespace: `web`, `web.shop`,
+/// `web.shop.svc`, `web-0.web.shop.svc`, with or without the cluster's domain.
 fn service_named(host: &str, domain: &str, own: &Name) -> Option<NamespacedName> {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     let inner = host.strip_suffix(&domain.to_ascii_lowercase());

@@ -14,18 +14,19 @@ pub(crate) struct Unmodelled<'a> {
     ingress: Option<&'a Ingress>,
 }
 
-/// Where the controller that writes names into the world's DNS reads them.
+/// The annotation that external-dns reads names from.
 pub(crate) const EXTERNAL_DNS: &str = "external-dns.alpha.kubernetes.io/hostname";
 
 impl Unmodelled<'_> {
-    /// Whether this is a name of the load balancer itself.
+    /// Returns whether this is a name of the load balancer itself.
     pub(crate) fn is_called(&self, host: &str) -> bool {
         let host = host.trim_end_matches('.');
         let is_it = |name: &str| name.trim_end_matches('.').eq_ignore_ascii_case(host);
         self.entries.iter().any(|entry| entry.hostname.as_deref().is_some_and(is_it))
     }
 
-    /// Whether this host leads to it, by its name: no address of it is known.
+    /// Returns whether this host leads to the load balancer by name, because no address of it is
+    /// known.
     pub(crate) fn serves_by_name(&self, host: &str) -> bool {
         let is_named = |entry: &LbIngress| entry.ip.is_none() && entry.hostname.is_some();
         if self.entries.is_empty() || !self.entries.iter().all(is_named) {
@@ -39,7 +40,7 @@ impl Unmodelled<'_> {
     }
 }
 
-/// Everything whose load balancer is not modelled.
+/// Returns all objects whose load balancer is not modelled.
 pub(crate) fn unmodelled(cluster: &Cluster) -> impl Iterator<Item = Unmodelled<'_>> {
     let services = cluster.services.values().filter_map(|service| {
         let unknown = service.unjudged.iter().find(|unknown| unknown.is_of_balancer())?;

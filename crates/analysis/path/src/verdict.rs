@@ -1,4 +1,4 @@
-//! From a flow to its verdict: the clients, the name, the ways, added up.
+//! Computes the verdict of a flow: resolves clients and name, walks all ways, and adds them up.
 
 use std::net::SocketAddr;
 
@@ -18,7 +18,7 @@ use crate::resolve::{CLIENT_PORT, ResolvedTarget};
 use crate::unjudged::UnjudgedReason;
 
 impl Engine<'_> {
-    /// How a flow ends: one verdict, under the assumptions that are made about what is not known.
+    /// Returns the verdict of a flow under the assumptions about what is not known.
     ///
     /// # Errors
     /// Returns an error if the flow cannot be walked.
@@ -26,7 +26,7 @@ impl Engine<'_> {
         self.verdicts_showing(flow, None)
     }
 
-    /// The same. Of ways that end alike, one that fails at this point is shown.
+    /// Returns the same verdict. Of ways with the same end, one that fails at this point is shown.
     ///
     /// # Errors
     /// Returns an error if the flow cannot be walked.
@@ -38,12 +38,12 @@ impl Engine<'_> {
         Ok(vec![self.walk_whole().showing(point).verdict(flow)?])
     }
 
-    /// The load balancer that a name leads to, where its addresses are not known.
+    /// Returns why a name that leads to a load balancer without known addresses cannot be judged.
     fn unjudged_resolution(&self, resolution: &Resolution) -> Option<UnjudgedReason> {
         resolution.balancer.as_deref().and_then(|name| self.unjudged_host(name))
     }
 
-    /// The end of a flow that cannot be judged any more once its name is resolved.
+    /// Returns the end of a flow that cannot be judged, as shown once its name is resolved.
     fn ended_at_name(
         &self,
         client: Peer<'_>,
@@ -60,7 +60,7 @@ impl Engine<'_> {
 }
 
 impl<'a> Walk<'_, 'a> {
-    /// What becomes of a flow.
+    /// Returns the verdict of a flow.
     pub(crate) fn verdict(&self, flow: &Flow) -> Result<Verdict, WalkError> {
         let clients = self.engine.clients(&flow.from)?;
         let mut by_client = Vec::with_capacity(clients.len());
@@ -89,7 +89,7 @@ impl<'a> Walk<'_, 'a> {
         Ok(self.added_up(exchanges))
     }
 
-    /// What becomes of a flow whose destination is resolved already.
+    /// Returns the verdict of a flow whose destination is resolved already.
     ///
     /// # Errors
     /// Returns an error if the flow cannot be walked, and [`WalkError::NeedsWhole`] if the
@@ -190,7 +190,7 @@ impl<'a> Walk<'_, 'a> {
     }
 }
 
-/// The host name of a destination.
+/// Returns the host name of a destination.
 fn named(to: &Destination) -> Option<&str> {
     match to {
         Destination::Url { host, .. } | Destination::Host(host, _) => Some(host),

@@ -1,4 +1,4 @@
-//! What is not known and matters: a verdict for each case, merged where they come out equal.
+//! Cases of what is not known and matters: a verdict for each case, merged where they are equal.
 //!
 //! Two things are often missing and decide a lot: how kube-proxy runs (its mode, whether it is
 //! the cloud's own build, and whether it knows the pods' ranges, without which it keeps pods
@@ -38,8 +38,8 @@ impl Engine<'_> {
         }
     }
 
-    /// A verdict for each case of how kube-proxy runs and where pods will run, and the rules that
-    /// packets reached and that are not modelled.
+    /// Returns a verdict for each case of how kube-proxy runs and where pods will run, and the open
+    /// questions: rules that packets reached and that are not modelled.
     fn by_cluster(
         &self,
         flow: &Flow,
@@ -78,8 +78,8 @@ impl Engine<'_> {
         Ok((table.merged(), open))
     }
 
-    /// The verdict under assumptions about rules that are not modelled, and the rules that packets
-    /// reached about which nothing is assumed.
+    /// Returns the verdict under assumptions about rules that are not modelled, and the rules that
+    /// packets reached without an assumption.
     fn assuming(
         &self,
         flow: &Flow,

@@ -1,4 +1,5 @@
-//! Any text in names, labels and reasons: every form of output stays well-formed, and nothing in it is hidden.
+//! Tests with any text in names, labels and reasons: every form of output stays well-formed, and
+//! hides no character.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,8 @@
-//! What was known before: a list of findings that do not count again.
+//! Baselines: lists of known findings that do not count again.
 //!
-//! Two findings are the same one if code, object, mechanism and outcome are the same. Order,
-//! shares, clients and lines of files do not matter, so that a cluster that grows or a
-//! manifest that is sorted anew has no new findings. One more target, or a graver severity,
-//! is new.
+//! Two findings are equal if code, object, mechanism and outcome are equal. Order, shares, clients
+//! and lines of files do not matter, so that a cluster that grows or a manifest that is sorted anew
+//! has no new findings. One more target, or a higher severity, is new.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,8 +14,7 @@ use uturn_model::Outcome;
 
 use crate::schema::baseline::{BaselineFile, KnownFinding};
 
-/// What makes two findings the same one. Fingerprints are made of it: names and order of the
-/// fields must stay.
+/// The identity of a finding. Fingerprints are made of it: names and order of the fields must stay.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Identity {
     code: String,
@@ -28,7 +26,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Of a finding.
+    /// Returns the identity of a finding.
     pub fn of(finding: &Finding) -> Self {
         let outcome = match finding.outcome {
             Outcome::Status { code, .. } => format!("status {code}"),
@@ -45,7 +43,8 @@ impl Identity {
     }
 }
 
-/// The same finding has the same fingerprint in every run, and no other finding has it.
+/// Returns the fingerprints of findings. The same finding has the same fingerprint in every run,
+/// and no other finding has it.
 pub fn fingerprints<'f>(findings: impl Iterator<Item = &'f Finding>) -> Vec<String> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let fingerprint = |finding: &Finding| {
@@ -64,22 +63,22 @@ pub fn fingerprints<'f>(findings: impl Iterator<Item = &'f Finding>) -> Vec<Stri
     findings.map(fingerprint).collect()
 }
 
-/// Findings that are known.
+/// The known findings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Baseline(BTreeMap<Identity, Known>);
 
-/// How bad it is known to be, and where.
+/// The known severity and targets of a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Known {
     severity: Severity,
     targets: BTreeSet<String>,
 }
 
-/// The version of the form.
+/// The version of the file format.
 const VERSION: u64 = 1;
 
 impl Baseline {
-    /// All of these.
+    /// Makes a baseline of these findings.
     pub fn of<'f>(findings: impl Iterator<Item = &'f Finding>) -> Self {
         let mut all = BTreeMap::new();
         for finding in findings {
@@ -92,17 +91,17 @@ impl Baseline {
         Self(all)
     }
 
-    /// How many there are.
+    /// Returns the number of findings.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether there is nothing new in a finding.
+    /// Returns whether nothing in a finding is new.
     pub fn knows(&self, finding: &Finding) -> bool {
         self.0.get(&Identity::of(finding)).is_some_and(|known| {
             finding.severity <= known.severity
@@ -110,22 +109,22 @@ impl Baseline {
         })
     }
 
-    /// How many of its findings are not among these.
+    /// Returns the number of the baseline's findings that are not among these.
     pub fn gone<'f>(&self, findings: impl Iterator<Item = &'f Finding>) -> usize {
         let here: BTreeSet<Identity> = findings.map(Identity::of).collect();
         self.0.keys().filter(|identity| !here.contains(identity)).count()
     }
 
-    /// As it is written to a file.
+    /// Returns the text of a baseline file.
     pub fn text(&self) -> String {
         let findings = self.0.iter().map(|(identity, known)| known.entry(identity.clone()));
         crate::json::document(&BaselineFile { version: VERSION, findings: findings.collect() })
     }
 
-    /// Reads what [`text`](Self::text) wrote.
+    /// Parses the text that [`text`](Self::text) wrote.
     ///
     /// # Errors
-    /// Returns what is wrong with the text, with its place in the file.
+    /// Returns a description of the fault, with its place in the file.
     pub fn parse(text: &str, file: &str) -> Result<Self, String> {
         let invalid = |why: serde_json::Error| {
             format!("{file}:{}:{}: no baseline: {why}", why.line(), why.column())

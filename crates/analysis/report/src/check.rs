@@ -1,11 +1,11 @@
-//! Checklists as text: a line for each check, with what it rests on and what to check next.
+//! Formats checklists as text: a line for each check, with its evidence and what to check next.
 
 use uturn_diagnose::check::{Check, Checklist, State};
 
 use crate::lines::Lines as _;
 use crate::style::Style;
 
-/// All checklists, and how many checks are ok, failed and unknown.
+/// Formats all checklists, and the numbers of checks that are ok, failed and unknown.
 pub fn text(lists: &[Checklist], style: Style) -> String {
     let mut text = String::new();
     for list in lists {

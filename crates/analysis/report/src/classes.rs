@@ -1,4 +1,4 @@
-//! `uturn scan --explain-classes`: which pods share a class of clients, and why.
+//! Formats `uturn scan --explain-classes`: which pods share a class of clients, and why.
 
 use uturn_model::Verdict;
 use uturn_model::node::RpFilter;
@@ -6,7 +6,7 @@ use uturn_scan::{ClassExplanation, ClassTrait, Closeness, TargetExplanation};
 
 use crate::Style;
 
-/// As text: a block for each target, a paragraph for each class.
+/// Formats the explanations as text: a block for each target, a paragraph for each class.
 pub fn text(targets: &[TargetExplanation], _style: Style) -> String {
     let mut text = String::new();
     for target in targets {
@@ -65,7 +65,7 @@ fn list(title: &str, traits: &[ClassTrait]) -> String {
     format!("    {title}: {}\n", words.join("; "))
 }
 
-/// What a trait is called, and its value.
+/// Returns the name of a trait, and its value.
 pub(crate) fn parts(of: &ClassTrait) -> (&'static str, Option<String>) {
     let joined = |words: Vec<String>| Some(words.join(", "));
     match of {

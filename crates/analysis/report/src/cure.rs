@@ -1,4 +1,5 @@
-//! Cures: what works, with what it needs, costs and changes; then what does not, and why.
+//! Formats cures: those that work, with what they need, cost and change; then those that do not,
+//! and why.
 
 use uturn_diagnose::cure::{Answer, CaseState, Cure};
 use uturn_model::ObjectRef;
@@ -8,18 +9,18 @@ use crate::lines::Lines as _;
 use crate::style::{Style, in_a_line};
 use crate::words;
 
-/// What is cured, and how.
+/// The cures of a case.
 #[derive(Clone, Debug)]
 pub struct CureReport {
-    /// What is wrong, by code; empty if nothing is.
+    /// The codes of the case's findings; empty if there are none.
     pub codes: Vec<String>,
-    /// Its state before any edit.
+    /// The state of the case before any edit.
     pub now: CaseState,
-    /// All cures that are known for it, those that work first.
+    /// All cures that are known for the case, those that work first.
     pub cures: Vec<Cure>,
 }
 
-/// Each case: how it comes out now, the cures that work, and why others do not.
+/// Formats each case: its present state, the cures that work, and why others do not.
 pub fn text(reports: &[CureReport], style: Style) -> String {
     let all: Vec<String> = reports.iter().map(|report| case(report, style)).collect();
     all.join("\n")
@@ -58,7 +59,7 @@ fn case(report: &CureReport, style: Style) -> String {
     text
 }
 
-/// Why a cure is not offered, below a heading that says whether it was tried.
+/// Returns why a cure is not offered, below a heading that states whether it was tried.
 pub(crate) fn reason(cure: &Cure) -> &str {
     let why = cure.refused.as_deref().unwrap_or_default();
     why.strip_prefix("not tried: ").unwrap_or(why)
@@ -109,7 +110,7 @@ fn offer(number: usize, cure: &Cure, style: Style) -> String {
     text
 }
 
-/// Words in lines that fit, the first after a heading and the others below it.
+/// Wraps words into lines that fit, the first after a heading and the others below it.
 fn wrapped(heading: &str, words: &str, style: Style) -> String {
     let (indent, mut text, mut line) = (heading.chars().count(), String::new(), heading.to_owned());
     let mut is_empty = true;
@@ -142,7 +143,7 @@ fn subject(now: &CaseState) -> String {
     }
 }
 
-/// A case's state in words: `1 in 3 answered after 4 s, 2 in 3 answered at once`.
+/// Describes a case's state: `1 in 3 answered after 4 s, 2 in 3 answered at once`.
 pub fn case_state(state: &CaseState) -> String {
     match state {
         CaseState::Flow { outcomes, mechanisms, conditions, .. } => {
@@ -168,7 +169,8 @@ pub fn case_state(state: &CaseState) -> String {
     }
 }
 
-/// Objects as manifests to apply, one document each, and whether an API server gave some of them.
+/// Formats objects as manifests to apply, one document each. Also returns whether an API server
+/// returned some of them.
 pub fn manifests<'o>(objects: impl Iterator<Item = &'o (ObjectRef, Tree)>) -> (String, bool) {
     let mut is_given = false;
     let document = |(_, tree): &(ObjectRef, Tree)| match tree.without_server_fields() {

@@ -1,10 +1,10 @@
-//! Text in lines of a limited width.
+//! Folds text into lines of a limited width.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::style::in_a_line;
 
-/// A text in lines no wider than this, with at least one line.
+/// Folds a text into lines no wider than `width`. Returns at least one line.
 pub fn fold(text: &str, width: usize) -> Vec<&str> {
     let mut lines = Vec::new();
     let mut rest = text;
@@ -19,7 +19,7 @@ pub fn fold(text: &str, width: usize) -> Vec<&str> {
     lines
 }
 
-/// Where to end the first line: before the last blank that fits, else in a name.
+/// Returns the end of the first line: before the last blank that fits, else within a word.
 fn break_at(text: &str, width: usize) -> usize {
     let mut used = 0;
     let fits = |(_, c): &(usize, char)| {
@@ -38,7 +38,7 @@ fn break_at(text: &str, width: usize) -> usize {
     blank.or_else(in_name).unwrap_or(end)
 }
 
-/// Columns that a text takes on the screen; its colours take none.
+/// Returns the number of columns that a text takes on the screen; colours take none.
 pub fn length(text: &str) -> usize {
     match text.contains('\x1b') {
         true => anstream::adapter::strip_str(text).map(UnicodeWidthStr::width).sum(),
@@ -46,7 +46,7 @@ pub fn length(text: &str) -> usize {
     }
 }
 
-/// A label with its text beside it; further lines start below the text.
+/// Formats a label with its text beside it; further lines start below the text.
 pub fn beside(label: &str, text: &str, width: usize) -> String {
     let (indent, text) = (length(label), in_a_line(text));
     let lines = fold(&text, width.saturating_sub(indent).max(1));

@@ -1,9 +1,9 @@
 //! `scan -o html`: one page that needs no network and no other file.
 //!
 //! Findings are grouped by cause. A table names every cause; below it each group shows its worst
-//! finding in full (evidence, route as a picture, cures with their diffs) and folds the others.
-//! The picture of the first finding is open. Everything can be read without scripts: they only
-//! filter. What would make the page too large is left out and counted (`room`).
+//! finding in full (evidence, route as a picture, cures with their diffs) and folds the others. The
+//! picture of the first finding is open. Everything can be read without scripts, which only filter.
+//! Whatever would make the page too large is omitted and counted (`room`).
 //!
 //! The templates are in `templates/`; this module and its children prepare what they print.
 

@@ -1,5 +1,5 @@
-//! `scan -o junit`: a test case for each finding, and for each code one that passes where
-//! nothing of it was found.
+//! Formats a scan for `scan -o junit`: a failing test case for each finding, and a passing one for
+//! each code without findings.
 
 use uturn_diagnose::{Code, Finding, Observation};
 
@@ -7,7 +7,7 @@ use crate::scan::{self, ScanReport};
 use crate::words;
 use crate::xml::escape;
 
-/// The whole document.
+/// Returns the whole document.
 pub fn scan(report: &ScanReport) -> String {
     let mut cases = String::new();
     let mut counts = Counts::default();
@@ -78,7 +78,7 @@ fn failure(report: &ScanReport, at: usize, finding: &Finding) -> String {
     )
 }
 
-/// Where it is written, what it rests on, what helps.
+/// Describes a finding: its origin, its evidence and its cures.
 fn details(report: &ScanReport, at: usize, finding: &Finding) -> String {
     let mut text = format!("{}\n", scan::sentence(finding));
     if let Some(origin) = report.origins.get(at) {

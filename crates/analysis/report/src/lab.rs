@@ -1,4 +1,4 @@
-//! What the lab measured, beside what was expected and predicted.
+//! The results of the lab's measurements, beside expectations and predictions.
 
 use std::net::SocketAddr;
 
@@ -15,17 +15,17 @@ pub struct CaseReport {
     pub scenario: String,
     /// The case: `3 nodes`.
     pub case: String,
-    /// Its flows; empty when it did not run.
+    /// Its flows; empty if it did not run.
     pub flows: Vec<FlowReport>,
-    /// What health checks found where the scenario expects something of them.
+    /// The results of health checks, if the scenario expects something of them.
     pub probes: Vec<ProbeReport>,
-    /// How long it took.
+    /// The duration of the case in seconds.
     pub seconds: f64,
-    /// Where it ran: `kernel 6.18 here`.
+    /// The place where it ran: `kernel 6.18 here`.
     pub place: Option<String>,
-    /// What did not agree at a first try; everything else is of the second, then.
+    /// The differences of a first try. Everything else is of the second try then.
     pub first_try: Vec<String>,
-    /// Why it did not run.
+    /// The reason why it did not run.
     pub not_run: Option<String>,
 }
 
@@ -34,40 +34,41 @@ pub struct CaseReport {
 pub struct FlowReport {
     /// The flow.
     pub flow: Flow,
-    /// What the scenario says.
+    /// The outcomes that the scenario states.
     pub expected: Vec<(Outcome, Share)>,
-    /// What the engine says, where it was asked.
+    /// The engine's prediction, if it was asked.
     pub predicted: Option<Predicted>,
-    /// What the kernel did.
+    /// The measured outcomes with their counts.
     pub measured: Vec<(Outcome, u64)>,
-    /// What does not agree.
+    /// The differences.
     pub differences: Vec<String>,
 }
 
-/// What health checks found of one listener's targets.
+/// The results of health checks of one listener's targets.
 #[derive(Clone, Debug)]
 pub struct ProbeReport {
     /// The load balancer's address and port.
     pub listener: SocketAddr,
-    /// Each target, and whether the engine says that it is alive; where it was asked.
+    /// Each target, and whether the engine predicts that it is alive. `None` if the engine was not
+    /// asked.
     pub predicted: Option<Vec<(SocketAddr, bool)>>,
     /// Each target, and whether it was found alive.
     pub measured: Vec<(SocketAddr, bool)>,
-    /// What does not agree.
+    /// The differences.
     pub differences: Vec<String>,
 }
 
-/// What the engine says of a flow.
+/// The engine's prediction for a flow.
 #[derive(Clone, Debug)]
 pub struct Predicted {
-    /// Outcomes with their shares.
+    /// The outcomes with their shares.
     pub outcomes: Vec<(Outcome, Share)>,
-    /// Why.
+    /// The reasons.
     pub mechanisms: Vec<Mechanism>,
 }
 
 impl CaseReport {
-    /// Whether everything in it agrees.
+    /// Returns whether everything in the case agrees.
     pub fn agrees(&self) -> bool {
         self.flows.iter().all(|flow| flow.differences.is_empty())
             && self.probes.iter().all(|probe| probe.differences.is_empty())
@@ -75,7 +76,7 @@ impl CaseReport {
 }
 
 impl CaseReport {
-    /// What does not agree, each with where.
+    /// Returns the differences, each with its place.
     pub fn differences(&self) -> Vec<String> {
         let flows = self.flows.iter().flat_map(|flow| {
             let place = format!("{} → {}", flow.flow.from, flow.flow.to);
@@ -89,7 +90,7 @@ impl CaseReport {
     }
 }
 
-/// The table.
+/// Formats the cases as a table.
 pub fn text(cases: &[CaseReport], style: Style) -> String {
     let verifies = cases.iter().flat_map(|case| &case.flows).any(|flow| flow.predicted.is_some());
     let mut places: Vec<&str> = cases.iter().filter_map(|case| case.place.as_deref()).collect();
@@ -175,7 +176,7 @@ pub fn text(cases: &[CaseReport], style: Style) -> String {
     text
 }
 
-/// Flows to one target that came out alike are one row: the first, and how many more.
+/// Merges flows to one target with equal results: returns the first of each, and how many more.
 fn alike(flows: &[FlowReport]) -> Vec<(&FlowReport, usize)> {
     let mut rows: Vec<(&FlowReport, usize)> = Vec::new();
     for flow in flows {
@@ -212,7 +213,7 @@ fn counts(measured: &[(Outcome, u64)]) -> String {
     parts.join(", ")
 }
 
-/// `none of 2 alive`.
+/// Formats the number of alive targets: `none of 2 alive`.
 fn alive(targets: &[(SocketAddr, bool)]) -> String {
     let alive = targets.iter().filter(|(_, alive)| *alive).count();
     match alive {

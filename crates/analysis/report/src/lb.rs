@@ -1,4 +1,4 @@
-//! What a data plane serves, as a table: `uturn lb check`.
+//! The table of what a data plane serves: `uturn lb check`.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,10 +13,10 @@ use crate::style::Style;
 use crate::table;
 use crate::words::{count, seconds};
 
-/// How many targets of a rule are named.
+/// The number of a rule's targets that are named.
 const MAX_TARGETS: usize = 2;
 
-/// A line for each rule, and what is served beside.
+/// Formats a line for each rule, and then what else is served.
 pub fn text(config: &Config, style: Style) -> String {
     let heading = ["LISTENER", "PROTOCOL", "RULE", "TARGETS", "SOURCE", "HEALTH CHECK"];
     let rows: Vec<Vec<String>> =
@@ -67,7 +67,7 @@ fn protocol(protocol: ListenerProtocol, settings: &ListenerSettings) -> String {
     }
 }
 
-/// The requests that a rule serves.
+/// Describes the requests that a rule serves.
 fn requests(rule: &Rule) -> String {
     let host = rule.host.as_deref().unwrap_or_default();
     match &rule.path {
@@ -131,7 +131,7 @@ fn health_check(vip: IpAddr, listener: &Listener, rule: &Rule, settings: &RuleSe
     format!("{what}, every {} from {from}", seconds(check.interval))
 }
 
-/// What a line of the table does not say of a load balancer.
+/// Describes what the table does not show of a load balancer.
 fn about(served: &BalancerConfig) -> String {
     let balancer = &served.load_balancer;
     let rules: Vec<&Rule> =

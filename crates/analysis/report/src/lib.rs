@@ -1,13 +1,14 @@
-//! How results look: text, pictures and pages for people, JSON and the like for programs.
+//! The output formats of results: text, pictures and pages for people, JSON and others for
+//! programs.
 //!
-//! **Owns** every form that a result can take. Text ([`scan`], [`trace`], [`lab`]) fits the
-//! width it is given and carries colour only where it is asked to; JSON ([`json`]) follows
-//! the contract ([`schema`]), and YAML ([`yaml`]) is the same tree written otherwise. CI reads
-//! [`sarif`] and [`junit`], and what it knew before is a [`baseline`]; [`svg`] draws
-//! a flow's way, and [`html`] has it all on one page.
+//! **Owns** every form that a result can take. Text ([`scan`], [`trace`], [`lab`]) fits the given
+//! width and is coloured only if that is requested; JSON ([`json`]) follows the contract
+//! ([`schema`]), and YAML ([`yaml`]) has the same content. CI reads [`sarif`] and [`junit`], and
+//! its known findings are a [`baseline`]; [`svg`] draws a flow's route, and [`html`] shows
+//! everything on one page.
 //!
-//! **Out of scope:** printing: it makes strings, and the binary decides where they go. What is a
-//! finding was decided by `uturn-diagnose`.
+//! **Out of scope:** printing. This crate makes strings, and the binary decides where they go.
+//! `uturn-diagnose` decides what is a finding.
 //!
 //! **Start reading** at [`style`] and [`words`], which the others share.
 

@@ -1,10 +1,10 @@
-//! Text that is made line by line.
+//! Builds text line by line.
 
 use crate::style::in_a_line;
 
-/// A text that lines are added to.
+/// A text to which lines are added.
 pub(crate) trait Lines {
-    /// Adds a line, whatever is in it: a line break that a name brings along is escaped.
+    /// Adds a line, whatever its content: a line break in a name is escaped.
     fn line(&mut self, line: &str);
 
     /// Adds an empty line, and this line.

@@ -8,7 +8,7 @@ use askama::filters::HtmlSafe;
 
 use crate::xml::shown;
 
-/// HTML or SVG that a template or a renderer has made. Templates insert it as it is and escape
+/// HTML or SVG that a template or a renderer has made. Templates insert it unchanged and escape
 /// every other text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Markup(Cow<'static, str>);
@@ -24,12 +24,12 @@ impl Markup {
         Self(text.into())
     }
 
-    /// A part of the program itself: a style sheet, a script.
+    /// Makes markup of a part of the program itself: a style sheet, a script.
     pub(crate) const fn own(text: &'static str) -> Self {
         Self(Cow::Borrowed(text))
     }
 
-    /// Takes over what a renderer has escaped already.
+    /// Makes markup of text that a renderer has escaped already.
     pub(crate) fn escaped(text: String) -> Self {
         Self(text.into())
     }
@@ -51,7 +51,7 @@ impl fmt::Display for Markup {
 
 impl HtmlSafe for Markup {}
 
-/// Shows what HTML and XML cannot hold, and what a reader cannot see.
+/// A writer that replaces characters that HTML and XML cannot contain or a reader cannot see.
 struct Representable<'a>(&'a mut String);
 
 impl fmt::Write for Representable<'_> {

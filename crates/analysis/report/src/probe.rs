@@ -1,4 +1,4 @@
-//! Real calls beside what was predicted of them.
+//! The results of real calls beside their predictions.
 
 use std::time::Duration;
 
@@ -9,57 +9,57 @@ use crate::lines::Lines as _;
 use crate::style::Style;
 use crate::{table, words};
 
-/// What was measured of a flow.
+/// The measurement of a flow.
 #[derive(Clone, Debug)]
 pub struct ProbeReport {
-    /// The flow, with the pod that has made the calls as its client.
+    /// The flow, with the pod that made the calls as its client.
     pub flow: Flow,
-    /// That pod.
+    /// The pod that made the calls.
     pub pod: NamespacedName,
     /// The container, if it is not the pod's default one.
     pub container: Option<String>,
-    /// What was called.
+    /// The called URL, or host and port; with the address, if it was called by that.
     pub called: String,
     /// Whether requests were sent.
     pub sends_requests: bool,
     /// The program that made the calls.
     pub tool: Tool,
-    /// What it shows of a call.
+    /// The part of a call that the program shows.
     pub shows: &'static str,
-    /// How many calls were to be made.
+    /// The number of calls that were to be made.
     pub wanted: u32,
     /// The calls.
     pub measurement: Measurement,
-    /// The predictions, each with how the calls fit it.
+    /// The predictions, each with the judgement of the calls.
     pub cases: Vec<ProbeCase>,
-    /// What the calls have shown of what was not known.
+    /// The facts, unknown before, that the calls have shown.
     pub learned: Vec<Learned>,
-    /// What would have to be so for the calls to fit, where they fit no case.
+    /// The facts under which the calls would fit, if they fit no case.
     pub would_fit: Vec<Learned>,
 }
 
-/// A prediction, and how the calls fit it.
+/// A prediction, and the judgement whether the calls fit it.
 #[derive(Clone, Debug)]
 pub struct ProbeCase {
     /// The prediction.
     pub verdict: Verdict,
-    /// The codes of what goes wrong by it.
+    /// The codes of the findings in the prediction.
     pub codes: Vec<String>,
-    /// How the calls fit it.
+    /// The judgement whether the calls fit the prediction.
     pub judgement: Judgement,
 }
 
-/// Something that was not known.
+/// A fact that was not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Learned {
-    /// What is so.
+    /// The fact.
     pub what: String,
     /// The `spec` of Facts that states it, on one line.
     pub facts: Option<String>,
 }
 
 impl ProbeReport {
-    /// Whether the calls fit a case. `None` if nothing was measured or predicted.
+    /// Returns whether the calls fit a case. Returns `None` if nothing was measured or predicted.
     pub fn agrees(&self) -> Option<bool> {
         let fits = || self.cases.iter().map(|case| &case.judgement.fit);
         match fits().any(Fit::agrees) {
@@ -69,7 +69,7 @@ impl ProbeReport {
         }
     }
 
-    /// The case by which calls are shown: the first that they fit best.
+    /// Returns the case by which calls are shown: the first that they fit best.
     pub fn shown_case(&self) -> Option<&ProbeCase> {
         let fits = |case: &&ProbeCase| case.judgement.fit.agrees();
         let stands = |case: &&ProbeCase| !case.judgement.fit.is_contradiction();
@@ -77,7 +77,7 @@ impl ProbeReport {
         cases().find(fits).or_else(|| cases().find(stands)).or_else(|| cases().next())
     }
 
-    /// Why the end of some calls is not known.
+    /// Returns why the end of some calls is not known.
     pub fn failed(&self) -> Vec<&str> {
         let calls = self.measurement.calls.iter();
         let failed = calls.filter_map(|call| match &call.end {
@@ -87,13 +87,13 @@ impl ProbeReport {
         failed.collect()
     }
 
-    /// Whether a call was not answered at once.
+    /// Returns whether a call was not answered at once.
     pub fn has_bad_calls(&self) -> bool {
         let rows = self.shown_case().into_iter().flat_map(|case| &case.judgement.rows);
         rows.into_iter().any(|row| row.count > 0 && row.outcome.is_bad())
     }
 
-    /// The codes of what goes wrong, in the cases that the calls do not contradict.
+    /// Returns the codes of the findings in the cases that the calls do not contradict.
     pub fn findings(&self) -> Vec<&str> {
         let stand = self.cases.iter().filter(|case| !case.judgement.fit.is_contradiction());
         let mut codes: Vec<&str> =
@@ -104,7 +104,7 @@ impl ProbeReport {
     }
 }
 
-/// The result.
+/// Formats the report.
 pub fn text(report: &ProbeReport, style: Style) -> String {
     let mut text = heading(report);
     if let Some(case) = report.shown_case() {
@@ -144,7 +144,8 @@ pub fn text(report: &ProbeReport, style: Style) -> String {
     text
 }
 
-/// `6 of 12 calls from pod/shop/web-0 to http://10.0.0.100/ by curl, in 8.1 s; stopped`.
+/// Formats the heading: `6 of 12 calls from pod/shop/web-0 to http://10.0.0.100/ by curl, in 8.1 s;
+/// stopped`.
 fn heading(report: &ProbeReport) -> String {
     let made = report.measurement.calls.len();
     let calls = match made == report.wanted as usize {
@@ -196,7 +197,7 @@ fn share(share: Share) -> String {
     words::share(share)
 }
 
-/// `4.01 s`, `0.01 to 0.03 s`.
+/// Formats the waiting times of a row: `4.01 s`, `0.01 to 0.03 s`.
 fn times(row: &Row) -> String {
     match row.waited {
         None => String::new(),
@@ -211,7 +212,7 @@ fn seconds(time: Duration) -> String {
     format!("{:.2}", time.as_secs_f64())
 }
 
-/// How calls fit the only prediction.
+/// Describes how calls fit the only prediction.
 fn only_fit(case: &ProbeCase, style: Style) -> String {
     let mut text = case_fit(case, "measurement and prediction differ", style);
     let mut reasons = case.codes.clone();
@@ -222,7 +223,7 @@ fn only_fit(case: &ProbeCase, style: Style) -> String {
     text
 }
 
-/// `contradicted` is what is printed where they do not fit.
+/// Describes how calls fit a case. `contradicted` is printed if they do not.
 fn case_fit(case: &ProbeCase, contradicted: &str, style: Style) -> String {
     match &case.judgement.fit {
         Fit::NothingMeasured => style.yellow("nothing was measured"),
@@ -248,7 +249,8 @@ fn unpredicted(outcome: Outcome, count: u64) -> String {
     format!("{} {outcome}", words::count(count as usize, "call"))
 }
 
-/// `such counts come by chance in 1 of 130 probes`.
+/// Describes how often counts come by chance: `counts as far off come by chance in 1 of 130
+/// probes`.
 fn odds(chance: f64) -> String {
     match chance {
         chance if chance > 0.5 => "the counts are about as predicted".to_owned(),
@@ -260,7 +262,7 @@ fn odds(chance: f64) -> String {
     }
 }
 
-/// What is worth knowing of calls that fit a prediction or not.
+/// Returns notes on calls that fit a prediction or not.
 fn notes(report: &ProbeReport, case: &ProbeCase) -> String {
     let mut text = String::new();
     let rows = &case.judgement.rows;
@@ -298,7 +300,7 @@ fn facts(learned: &Learned) -> String {
     }
 }
 
-/// Where measurement and prediction differ, one of these may be wrong.
+/// Lists the assumptions, one of which may be wrong if measurement and prediction differ.
 fn supposed(report: &ProbeReport) -> String {
     let all = report.cases.iter().flat_map(|case| &case.verdict.supposed);
     let all: Vec<String> = all.map(ToString::to_string).collect();

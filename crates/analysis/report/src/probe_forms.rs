@@ -1,4 +1,4 @@
-//! A probe as text and as JSON.
+//! Tests of a probe as text and as JSON.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ fn verdict(condition: &[&str], outcomes: &[(Outcome, Share)]) -> Verdict {
     Verdict::of(routes, conditions, vec![supposed])
 }
 
-/// A probe whose calls took so many milliseconds.
+/// Makes a probe whose calls took these numbers of milliseconds.
 fn probe(verdicts: Vec<Verdict>, took: &[u64]) -> ProbeReport {
     let calls: Vec<MeasuredCall> = took
         .iter()

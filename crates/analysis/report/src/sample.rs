@@ -15,7 +15,7 @@ use uturn_model::{
 
 use crate::ScanReport;
 
-/// A loop at an Ingress of that name.
+/// Makes the finding of a loop at an Ingress of that name.
 pub(crate) fn finding(name: &str, targets: &[&str]) -> Finding {
     Finding {
         code: Code::IngressLoopback,
@@ -43,7 +43,7 @@ fn call(text: &str) -> CureTitle {
     CureTitle { name: "call-service", text: text.to_owned() }
 }
 
-/// A report whose every text is this one.
+/// Makes a report in which every text is this one.
 pub(crate) fn report(text: &str) -> ScanReport {
     let mut finding = finding(text, &[text, "other"]);
     finding.cures = vec![call(text)];
@@ -75,7 +75,7 @@ pub(crate) fn report(text: &str) -> ScanReport {
     report
 }
 
-/// A cure whose every text is this one.
+/// Makes a cure in which every text is this one.
 pub(crate) fn cure(text: &str) -> Cure {
     let state = CaseState::Flow {
         flow: flow(),
@@ -101,12 +101,12 @@ pub(crate) fn cure(text: &str) -> Cure {
     }
 }
 
-/// A cure that does not work, for this reason.
+/// Makes a cure that does not work, for this reason.
 pub(crate) fn refused_cure(text: &str) -> Cure {
     Cure { refused: Some(text.to_owned()), ..cure(text) }
 }
 
-/// Markup, quotes, control characters and any other text.
+/// Generates markup, quotes, control characters and any other text.
 pub(crate) fn any_text() -> impl Strategy<Value = String> {
     let nasty = "(<script>alert\\(1\\)</script>|</style>|<!--|-->|\\]\\]>|&amp;|&#0;|\"|'|=|\\\\|`|\u{0}|\u{1b}|\u{fffe}|\u{85}|\r|\n|a|shop)";
     prop_oneof![
@@ -115,7 +115,7 @@ pub(crate) fn any_text() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A call from outside.
+/// Makes a flow from outside.
 pub(crate) fn flow() -> Flow {
     Flow {
         from: Client::Outside(None),
@@ -124,7 +124,7 @@ pub(crate) fn flow() -> Flow {
     }
 }
 
-/// A verdict with a route of every kind of step, whose every text is this one.
+/// Makes a verdict with a route of every kind of step, in which every text is this one.
 pub(crate) fn verdicts(text: &str) -> Vec<Verdict> {
     let at = |text: &str| text.parse::<SocketAddr>().unwrap();
     let leg = Leg { src: at("10.1.1.10:40000"), dst: at("10.0.0.1:80") };

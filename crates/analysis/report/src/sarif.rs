@@ -1,6 +1,8 @@
-//! `scan -o sarif`: findings where a pull request shows them, on the lines of the manifests.
+//! Formats a scan for `scan -o sarif`, so that a pull request shows findings on the lines of the
+//! manifests.
 //!
-//! Version 2.1.0. What is known or ignored is there as well, suppressed with its reason.
+//! The format is version 2.1.0. Known and ignored findings are included, suppressed with their
+//! reason.
 
 use uturn_diagnose::{Code, Observation, Severity};
 use uturn_model::Origin;
@@ -17,7 +19,7 @@ use uturn_diagnose::analysis;
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
-/// The whole document.
+/// Returns the whole document.
 pub fn scan(report: &ScanReport) -> String {
     let findings = || report.findings.iter().chain(report.aside.iter().map(|aside| &aside.finding));
     let mut codes: Vec<Code> = findings().map(|finding| finding.code).collect();
@@ -60,13 +62,13 @@ pub fn scan(report: &ScanReport) -> String {
     crate::json::document(&Log { schema: SCHEMA, version: "2.1.0", runs: [run] })
 }
 
-/// A finding with the places that it is shown at.
+/// A finding with the places where it is shown.
 struct Placed<'a> {
     finding: &'a uturn_diagnose::Finding,
-    /// Where its object is written.
+    /// The origin of its object.
     origin: Option<&'a Origin>,
     evidence: &'a [Observation],
-    /// Why it does not count; `None` if it does.
+    /// The reason why it does not count; `None` if it counts.
     aside: Option<&'a analysis::Suppression>,
 }
 
@@ -153,7 +155,8 @@ fn message(finding: &uturn_diagnose::Finding) -> String {
     text
 }
 
-/// Where the object is written, else the first line of a file that the finding rests on.
+/// Returns the origin of the object, else the first line of a file that is evidence for the
+/// finding.
 fn location<'a>(placed: &Placed<'a>) -> Location<'a> {
     let from_evidence =
         || placed.evidence.iter().find_map(|evidence| physical(&evidence.by.origin()));
@@ -177,8 +180,8 @@ fn related(evidence: &Observation) -> Option<RelatedLocation> {
     Some(RelatedLocation { physical_location: place, message: Message { text } })
 }
 
-/// A place in a file that a person wrote. Returns `None` for standard input and for rules that
-/// uturn compiled: neither can be opened.
+/// Returns a place in a file that a person wrote. Returns `None` for standard input and for rules
+/// that uturn compiled: neither can be opened.
 fn physical(origin: &Origin) -> Option<PhysicalLocation> {
     let (path, line, column) = match origin {
         Origin::File { path, line, column } => (path, *line, *column),
@@ -207,7 +210,7 @@ fn physical(origin: &Origin) -> Option<PhysicalLocation> {
     Some(PhysicalLocation { artifact_location, region })
 }
 
-/// A path as part of a URI.
+/// Encodes a path as part of a URI.
 fn encoded(path: &str) -> String {
     let mut uri = String::with_capacity(path.len());
     for byte in path.bytes() {

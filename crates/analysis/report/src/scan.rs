@@ -1,4 +1,4 @@
-//! What a scan found, as a table.
+//! The report of a scan, as a table.
 
 use std::collections::BTreeMap;
 
@@ -27,46 +27,46 @@ pub(crate) use summary::left_out;
 /// The result of a scan.
 #[derive(Clone, Debug)]
 pub struct ScanReport {
-    /// What was found.
+    /// The findings.
     pub findings: Vec<Finding>,
     /// The findings grouped by cause, the worst group first.
     pub groups: Vec<Group>,
     /// The evidence for each of them, in the same order; empty if it was not asked for.
     pub evidence: Vec<Vec<Observation>>,
-    /// Where the object of each is written, in the same order; empty if it was not asked for.
+    /// The origin of the object of each, in the same order; empty if it was not asked for.
     pub origins: Vec<Origin>,
     /// The findings that do not count.
     pub aside: Vec<Suppressed>,
-    /// How many findings of the baseline are gone.
+    /// The number of findings of the baseline that are gone.
     pub gone: usize,
     /// The options that name the input on a command line, with a space before each.
     pub input: Command,
     /// The least severity that makes the scan fail; `None` if nothing does.
     pub fails_from: Option<Severity>,
-    /// How many flows were looked at. Pods of one node that are treated alike are one client.
+    /// The number of flows that were examined. Equivalent pods of one node are one client.
     pub flows: usize,
-    /// How many of them are fine.
+    /// The number of these that are fine.
     pub fine: usize,
-    /// How many of them cannot be judged.
+    /// The number of these that cannot be judged.
     pub open: usize,
     /// Pods on nodes that have no address yet: their calls are not judged.
     pub without_address: Vec<NamespacedName>,
     /// The pod network as it was recognised.
     pub network: Option<Network>,
-    /// What keeps flows from being judged.
+    /// The reasons why flows cannot be judged.
     pub unjudged: Vec<Unjudged>,
     /// The assumptions that were made.
     pub supposed: Vec<Assumption>,
     /// Kinds of objects that were read and not needed.
     pub skipped: Vec<Skipped>,
-    /// What an API server did not give.
+    /// The objects that an API server did not return.
     pub unread: Vec<Unread>,
-    /// How many objects of each kind were read.
+    /// The number of objects of each kind that were read.
     pub seen: BTreeMap<Text, usize>,
 }
 
 impl ScanReport {
-    /// A report with nothing but findings.
+    /// Makes a report with nothing but findings.
     pub fn new(findings: Vec<Finding>) -> Self {
         Self {
             groups: group(&findings),
@@ -90,7 +90,7 @@ impl ScanReport {
         }
     }
 
-    /// The report of an analysis of what was loaded. No finding of a baseline is gone.
+    /// Makes the report of an analysis of loaded input. No finding of a baseline is gone.
     pub fn of(analysis: Analysis, loaded: Loaded) -> Self {
         let FlowCounts { all, fine, open } = analysis.flows;
         let cluster = loaded.cluster;
@@ -116,13 +116,13 @@ impl ScanReport {
         }
     }
 
-    /// Whether a finding is bad enough to fail.
+    /// Returns whether a finding is severe enough to fail the scan.
     pub fn fails(&self, finding: &Finding) -> bool {
         self.fails_from.is_some_and(|from| finding.severity >= from)
     }
 }
 
-/// A finding in a sentence.
+/// Describes a finding in a sentence.
 pub fn sentence(finding: &Finding) -> String {
     let what = format!("{} {}", finding.subject, targets(finding));
     let why = because(finding);
@@ -142,7 +142,7 @@ pub fn sentence(finding: &Finding) -> String {
     }
 }
 
-/// How findings are listed.
+/// The listing of findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listing {
     /// One line each; long lists grouped by cause.
@@ -151,7 +151,7 @@ pub enum Listing {
     Every,
 }
 
-/// The findings, and a summary below them.
+/// Formats the findings with a summary below.
 pub fn text(report: &ScanReport, listing: Listing, style: Style) -> String {
     let mut text = String::new();
     let is_grouped = listing == Listing::Short && !style.wide && groups::are_worth_it(report);
@@ -189,7 +189,8 @@ fn rows(report: &ScanReport, style: Style) -> String {
     table::render(&["FAILING", "WHO", "CANNOT REACH", "BECAUSE", "CODE", "CURE"], &rows, style)
 }
 
-/// The first cure, and how many more there are; else whether some were not tried.
+/// Returns the first cure with the number of further ones; without cures, whether some were not
+/// tried.
 pub(crate) fn cures(finding: &Finding) -> String {
     match &finding.untried {
         Some(untried) if finding.cures.is_empty() => match untried.cures.is_empty() {
@@ -200,7 +201,7 @@ pub(crate) fn cures(finding: &Finding) -> String {
     }
 }
 
-/// How often calls fail, and how those that fail end: `1 in 3 after 4 s`.
+/// Describes how often calls fail, and how the failing ones end: `1 in 3 after 4 s`.
 fn failing(finding: &Finding) -> String {
     let share = finding.share_failing;
     if share.is_none() {
@@ -208,7 +209,7 @@ fn failing(finding: &Finding) -> String {
     }
     let often = format!("{} {}", words::share(share), words::ending(finding.outcome));
     match finding.severity {
-        // Such calls fail, and nobody has to make them.
+        // Such calls fail, but nobody has to make them.
         Severity::Info => format!("info: {often}"),
         Severity::Warning | Severity::Error => often,
     }
@@ -221,7 +222,7 @@ fn paint(severity: Severity) -> Paint {
     }
 }
 
-/// The first target, and how many more there are.
+/// Returns the first target with the number of further ones.
 pub(crate) fn targets(finding: &Finding) -> String {
     let first = finding.targets.first().map_or("", String::as_str);
     match finding.targets.len() {
@@ -230,7 +231,7 @@ pub(crate) fn targets(finding: &Finding) -> String {
     }
 }
 
-/// The mechanism, else what the code is called.
+/// Returns the mechanism, else the title of the code.
 pub(crate) fn because(finding: &Finding) -> String {
     let why = match finding.mechanism {
         Some(mechanism) => mechanism.to_string(),

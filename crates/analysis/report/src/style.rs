@@ -1,4 +1,4 @@
-//! Width and colour.
+//! The width and colours of text.
 
 use std::borrow::Cow;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -10,7 +10,7 @@ use uturn_model::visible;
 /// A colour or an effect.
 pub type Paint = anstyle::Style;
 
-/// How text may look where it goes.
+/// The permitted appearance of text at its destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     /// Columns in which sentences are wrapped.
@@ -20,7 +20,7 @@ pub struct Style {
     pub line_limit: Option<usize>,
     /// Whether colours are wanted.
     pub color: bool,
-    /// Whether everything is wanted, however wide.
+    /// Whether everything is wanted, however wide it is.
     pub wide: bool,
 }
 
@@ -28,28 +28,28 @@ impl Style {
     /// Plain text of the usual width.
     pub const PLAIN: Self = Self { width: 100, line_limit: None, color: false, wide: false };
 
-    /// What fails.
+    /// The colour of failures.
     pub const RED: Paint = AnsiColor::Red.on_default();
-    /// What needs attention.
+    /// The colour of what needs attention.
     pub const YELLOW: Paint = AnsiColor::Yellow.on_default();
-    /// What works.
+    /// The colour of what works.
     pub const GREEN: Paint = AnsiColor::Green.on_default();
-    /// Headings.
+    /// The effect of headings.
     pub const BOLD: Paint = Paint::new().effects(Effects::BOLD);
-    /// What matters less.
+    /// The effect of less important text.
     pub const DIMMED: Paint = Paint::new().effects(Effects::DIMMED);
 
-    /// Paints what fails.
+    /// Paints a failure.
     pub fn red(self, text: &str) -> String {
         self.paint(Self::RED, text)
     }
 
-    /// Paints what needs attention.
+    /// Paints text that needs attention.
     pub fn yellow(self, text: &str) -> String {
         self.paint(Self::YELLOW, text)
     }
 
-    /// Paints what works.
+    /// Paints text about what works.
     pub fn green(self, text: &str) -> String {
         self.paint(Self::GREEN, text)
     }
@@ -59,12 +59,12 @@ impl Style {
         self.paint(Self::BOLD, text)
     }
 
-    /// Paints what matters less.
+    /// Paints less important text.
     pub fn dim(self, text: &str) -> String {
         self.paint(Self::DIMMED, text)
     }
 
-    /// Paints a text if colours are wanted. [`on_terminal`] makes colours of what is painted.
+    /// Paints a text if colours are wanted. [`on_terminal`] turns the marks into colours.
     pub fn paint(self, paint: Paint, text: &str) -> String {
         match self.color && !text.is_empty() && paint != Paint::new() {
             true => format!("{}{text}{}", mark(&paint.to_string()), mark("\x1b[0m")),
@@ -73,35 +73,36 @@ impl Style {
     }
 }
 
-/// How a mark of this process begins: with a number that is drawn anew in each, so that no text from outside
-/// can hold a mark. To a terminal it is a sequence for colours like any other.
+/// Returns the beginning of this process's marks. It contains a number that is drawn anew in each
+/// process, so that no text from outside can contain a mark. A terminal reads it as any colour
+/// sequence.
 fn opening() -> &'static str {
     static OPENING: OnceLock<String> = OnceLock::new();
     OPENING.get_or_init(|| format!("{CSI}{};", RandomState::new().build_hasher().finish()))
 }
 
-/// How sequences for colours begin and end.
+/// The beginning and end of colour sequences.
 const CSI: &str = "\x1b[";
 const END: char = 'm';
 
-/// The mark for these sequences.
+/// Returns the mark for these sequences.
 fn mark(sequences: &str) -> String {
     let sequences = sequences.split(END).filter_map(|sequence| sequence.strip_prefix(CSI));
     sequences.map(|numbers| format!("{}{numbers}{END}", opening())).collect()
 }
 
-/// A text as a terminal may get it: what [`Style`] painted has its colours, and every other character that a
-/// terminal obeys or a reader cannot see is escaped, but for the line breaks.
+/// Makes a text safe for a terminal: text that [`Style`] painted gets its colours, and every other
+/// character that controls a terminal or is invisible is escaped, except for line breaks.
 pub fn on_terminal(text: &str) -> Cow<'_, str> {
     by_marks(text, visible::lines, CSI)
 }
 
-/// A text that has to stay on one line: what is hidden is escaped, and line breaks are. What was painted stays so.
+/// Keeps a text on one line: hidden characters and line breaks are escaped. Marks stay.
 pub fn in_a_line(text: &str) -> Cow<'_, str> {
     by_marks(text, visible::line, opening())
 }
 
-/// Changes what is between marks, which get another beginning.
+/// Changes the text between marks, and gives marks another beginning.
 fn by_marks<'t>(
     text: &'t str,
     between: impl for<'s> Fn(&'s str) -> Cow<'s, str>,

@@ -1,10 +1,9 @@
 //! `trace -o svg`: the route of a packet as a sequence diagram.
 //!
-//! Places stand side by side, time runs down. The way out is a solid line and the way back a
-//! dashed one, each with the packet's addresses; what is translated, picked or dropped is
-//! a note below its place, with the rule that decided. Routes that end alike are one sequence:
-//! the likeliest of them. `sequence` decides what is shown, `layout` where it stands, and the
-//! template `picture.svg` writes it.
+//! Places are side by side, time runs down. The way out is a solid line and the way back a dashed
+//! one, each with the packet's addresses; a translation, pick or drop is a note below its place,
+//! with the rule that decided. Routes that end alike are one sequence: the likeliest of them.
+//! `sequence` decides what is shown, `layout` places it, and the template `picture.svg` writes it.
 
 mod fit;
 mod layout;
@@ -23,16 +22,16 @@ use layout::Canvas;
 use sequence::Sequence;
 use shape::{Arrow, Shape};
 
-/// A picture draws at most this many sequences; in a page, fewer.
+/// The largest number of sequences in a picture: of a document, and of a page.
 const MAX_SEQUENCES: usize = 12;
 const MAX_IN_PAGE: usize = 4;
-/// At most this many endings are named in the heading; retries can have very many.
+/// The largest number of outcomes in the heading. Retries can have very many.
 const MAX_ENDS: usize = 6;
 
 #[derive(Template)]
 #[template(path = "picture.svg")]
 struct Picture<'a> {
-    /// The prefix of all ids.
+    /// The prefix of all ids in the picture.
     name: &'a str,
     title: String,
     /// The picture in words, for readers who do not see it.

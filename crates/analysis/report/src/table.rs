@@ -1,7 +1,7 @@
 //! Tables: columns as wide as their widest cell, with two blanks between.
 //!
-//! Where lines have a limit ([`Style::line_limit`]), cells that do not fit are folded: between
-//! words as long as that is enough, else within long names, after `/`, `-` and the like.
+//! If lines have a limit ([`Style::line_limit`]), cells that do not fit are folded: between words
+//! if that is enough, else within long names, after `/`, `-` and similar characters.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::style::{Paint, Style, in_a_line};
 
 /// Blanks between two columns.
 const GAP: usize = 2;
-/// Names are cut only as far as this, even if the table is then too wide.
+/// The least width to which names are cut, even if the table is then too wide.
 const MIN: usize = 8;
 
 /// One cell: its text, and its colour.
@@ -22,8 +22,8 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A cell that is painted, on each of its lines, if colours are wanted. A line break within a text is
-    /// no line of the cell: it is escaped.
+    /// Makes a cell that is painted, on each of its lines, if colours are wanted. A line break
+    /// within a text does not begin a new line of the cell: it is escaped.
     pub fn painted(text: impl Into<String>, paint: Paint) -> Self {
         let text: String = text.into();
         let text = match in_a_line(&text) {
@@ -40,7 +40,7 @@ impl From<String> for Cell {
     }
 }
 
-/// Rows under a heading. The last column is not padded.
+/// Formats rows under a heading. The last column is not padded.
 pub fn render<C: Clone + Into<Cell>>(heading: &[&str], rows: &[Vec<C>], style: Style) -> String {
     let heading: Vec<Cell> = heading.iter().map(|text| Cell::painted(*text, Style::BOLD)).collect();
     let rows = rows.iter().map(|row| row.iter().cloned().map(Into::into).collect());
@@ -49,7 +49,7 @@ pub fn render<C: Clone + Into<Cell>>(heading: &[&str], rows: &[Vec<C>], style: S
     rows.iter().map(|row| folded_row(row, &widths, style)).collect()
 }
 
-/// How wide each column is.
+/// Returns the width of each column.
 fn widths(rows: &[Vec<Cell>], limit: Option<usize>) -> Vec<usize> {
     let most = |column: usize, of: &dyn Fn(&str) -> usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
@@ -78,7 +78,7 @@ fn fit(natural: &[usize], least: &[usize], limit: usize) -> Vec<usize> {
     let widest = natural.iter().copied().max().unwrap_or(0);
     let fits = |level: &usize| at(*level).iter().sum::<usize>() <= limit;
     let mut widths = at((0..=widest).rev().find(fits).unwrap_or(0));
-    // What is left over, a character each.
+    // Distribute the remaining characters, one to each column.
     let mut left = limit.saturating_sub(widths.iter().sum());
     for (width, most) in widths.iter_mut().zip(natural) {
         if left > 0 && width < &mut most.clone() {
@@ -89,7 +89,7 @@ fn fit(natural: &[usize], least: &[usize], limit: usize) -> Vec<usize> {
     widths
 }
 
-/// One row, of as many lines as its tallest cell.
+/// Formats one row, with as many lines as its tallest cell.
 fn folded_row(row: &[Cell], widths: &[usize], style: Style) -> String {
     let cells: Vec<Vec<&str>> =
         row.iter().zip(widths).map(|(cell, width)| fold(&cell.text, *width)).collect();

@@ -1,4 +1,4 @@
-//! One flow, hop by hop, out and back.
+//! The trace of one flow, hop by hop, out and back.
 
 use std::net::SocketAddr;
 
@@ -9,15 +9,15 @@ use crate::lines::Lines as _;
 use crate::style::{Style, in_a_line};
 use crate::{table, words};
 
-/// The columns of a place: its kind, its name, and the way.
+/// The columns of a place: its kind, its name, and the direction.
 const PLACE: usize = 28;
-/// The columns of a name in it, unless a name of the route is longer.
+/// The columns of a place's name, unless a name of the route is longer.
 const NAME: usize = 14;
-/// The columns that names may take.
+/// The largest number of columns that names may take.
 const LONGEST_NAME: usize = 48;
 
-/// The verdict first, then each way with what decided every step. Of several verdicts all
-/// are printed before the ways of any.
+/// Formats the verdict, then each way with what decided every step. Several verdicts are all
+/// printed before their ways.
 pub fn text(
     flow: &Flow,
     verdicts: &[Verdict],
@@ -34,7 +34,7 @@ pub fn text(
             text.paragraph(&style.bold(&condition(verdict)));
         }
         let mut routes: Vec<&Route> = verdict.routes.iter().collect();
-        // What goes wrong is what people came for.
+        // The failing routes come first.
         routes.sort_by_key(|route| route.outcome.is_fine());
         for (i, route) in routes.iter().enumerate() {
             text.push_str(&way(i + 1, routes.len(), route, style));
@@ -42,7 +42,7 @@ pub fn text(
     }
     let mut supposed: Vec<&Assumption> = Vec::new();
     for assumption in verdicts.iter().flat_map(|verdict| &verdict.supposed) {
-        // What differs only from case to case is printed once.
+        // Assumptions that differ only from case to case are printed once.
         let is_same = |known: &&Assumption| {
             known.subject == assumption.subject
                 && known.settle == assumption.settle
@@ -61,10 +61,10 @@ pub fn text(
     text
 }
 
-/// At most this many endings are named in the line; all are in JSON.
+/// The largest number of outcomes in the heading; all are in JSON.
 const MAX_ENDS: usize = 12;
 
-/// How a flow ends, in one line.
+/// Describes the outcomes of a flow in one line.
 fn heading(verdict: &Verdict, codes: Vec<String>, style: Style) -> String {
     let summary = words::verdict(verdict, MAX_ENDS);
     let summary = match (verdict.can_fail(), verdict.is_open()) {
@@ -105,7 +105,7 @@ fn way(number: usize, of: usize, route: &Route, style: Style) -> String {
     text
 }
 
-/// What a place is, and its name.
+/// Returns the kind of a place and its name.
 fn place(hop: &Hop) -> (&'static str, String) {
     match &hop.place {
         Place::Dns => ("name", String::new()),
@@ -130,8 +130,8 @@ fn stay(hop: &Hop, width: usize, style: Style) -> String {
     text
 }
 
-/// The steps worth a line: all of them when everything is wanted, else those that decide.
-/// Where none of them is there, the last step.
+/// Returns the steps that are shown: all if everything is wanted, else those that decide; if there
+/// are none, the last step.
 fn shown_steps(hop: &Hop, style: Style) -> Vec<&Step> {
     let at_node = matches!(hop.place, Place::Node(_));
     let decides = |step: &&Step| match step.kind {
@@ -149,12 +149,12 @@ fn shown_steps(hop: &Hop, style: Style) -> Vec<&Step> {
     steps
 }
 
-/// A step takes one line where it fits, and a second one for what it rests on where not.
+/// Formats a step in one line, or in two if its evidence does not fit into the first.
 pub(crate) fn line(place: &str, step: &Step, style: Style) -> String {
     line_of(place, PLACE, step, style)
 }
 
-/// The same, behind a place of this many columns.
+/// Formats a step behind a place of this many columns.
 fn line_of(place: &str, width: usize, step: &Step, style: Style) -> String {
     let indent = 2 + width;
     let addresses = addresses(step);
@@ -174,7 +174,7 @@ fn line_of(place: &str, width: usize, step: &Step, style: Style) -> String {
     };
     let rule = if style.wide { step.by.rule() } else { words::short_rule(&step.by) };
     let source = step.by.origin().to_string();
-    // That a pod sends and answers needs no proof.
+    // A pod's sending and answering need no evidence.
     let plain = matches!(step.kind, StepKind::Send | StepKind::Deliver);
     let by = match plain && !style.wide {
         true => String::new(),
@@ -202,7 +202,7 @@ fn pad(text: &str, width: usize) -> String {
     }
 }
 
-/// An address and a port, where there is one.
+/// Formats an address, with the port if there is one.
 pub(crate) fn end(of: SocketAddr) -> String {
     match of.port() {
         0 => of.ip().to_string(),
@@ -210,7 +210,7 @@ pub(crate) fn end(of: SocketAddr) -> String {
     }
 }
 
-/// What a step shows of the packet: what changed, or what there is.
+/// Formats the addresses of the packet in a step: the changed ones, or all if none changed.
 fn addresses(step: &Step) -> Option<String> {
     let after = step.after?;
     let Some(before) = step.before.filter(|before| *before != after) else {

@@ -1,4 +1,4 @@
-//! Cures that were not tried are said to be so, in every form of a scan.
+//! Tests that every form of a scan marks untried cures as such.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::{ScanReport, html, junit, sarif};
 
 const POLICY: &str = "externalTrafficPolicy Cluster";
 
-/// So many findings with a cause in common and no cure that works.
+/// Makes findings with a common cause and no cure that works.
 fn findings(count: usize, untried: &Option<Untried>) -> Vec<Finding> {
     let finding = |at| Finding {
         example: Example::Flow(flow()),
@@ -24,7 +24,7 @@ fn findings(count: usize, untried: &Option<Untried>) -> Vec<Finding> {
     (0..count).map(finding).collect()
 }
 
-/// The report in all its forms, each with its name.
+/// Returns the report in all its forms, each with its name.
 fn forms(findings: Vec<Finding>) -> Vec<(&'static str, String)> {
     let report = ScanReport::new(findings);
     let wide = Style { wide: true, ..Style::PLAIN };
@@ -74,7 +74,7 @@ fn cures_that_were_not_tried_are_named() {
     }
 }
 
-/// What was tried on all findings without success is not said to be untried.
+/// If everything was tried without success, no form says that something was untried.
 #[test]
 fn none_is_known_where_all_were_tried() {
     for (form, said) in forms(findings(30, &None)) {
@@ -84,7 +84,7 @@ fn none_is_known_where_all_were_tried() {
     }
 }
 
-/// The worst finding of a cause has a cure; on the others none was tried.
+/// The worst finding of a cause has a cure; for the others none was tried.
 #[test]
 fn a_cure_of_the_worst_is_none_of_all() {
     let untried = Some(Untried { cures: Vec::new(), why: WhyUntried::ManyFindings });
@@ -96,8 +96,7 @@ fn a_cure_of_the_worst_is_none_of_all() {
     }
 }
 
-/// In the list of a finding's cures on a page, those that were not tried are not among those that do
-/// not work.
+/// A page lists the cures of a finding that were not tried apart from those that do not work.
 #[test]
 fn a_page_lists_untried_cures_apart() {
     let why = "the trials before it took all that trials may";

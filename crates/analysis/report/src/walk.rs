@@ -1,4 +1,4 @@
-//! One packet through one node: every way that the walk can end.
+//! The ends of one packet's walk through one node.
 
 mod cases;
 
@@ -17,37 +17,37 @@ use crate::{trace, words};
 pub struct WalkEnd {
     /// The share of packets with this end: more than 0 and at most 1.
     pub share: Share,
-    /// The word of the contract: `local`, `forward`, `drop`, `reject`, `unsettled`.
+    /// The kind of end, as in JSON: `local`, `forward`, `drop`, `reject`, `unsettled`.
     pub end: &'static str,
-    /// What kind of drop or rejection it is.
+    /// The kind of drop or rejection.
     pub reason: Option<String>,
-    /// The interface the packet came in by.
+    /// The interface by which the packet came in.
     pub came_in: Option<String>,
-    /// The interface it leaves by.
+    /// The interface by which it leaves.
     pub leaves_by: Option<String>,
     /// The packet as it leaves, or as it was last seen.
     pub leg: Leg,
-    /// What happened, in order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
     /// Rules that are not modelled.
     pub unknown: Vec<String>,
-    /// The cases that lead here, each with the answers that it needs; a single case without
-    /// answers where no question is open.
+    /// The cases that lead here, each with the answers that it needs. A single case without answers
+    /// if no question is open.
     pub cases: Vec<Vec<Case>>,
-    /// What was supposed because nothing stated it.
+    /// The assumptions about what is not stated.
     pub supposed: Vec<Assumption>,
 }
 
-/// Something that holds in a case, or does not.
+/// The answer to a question in a case.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Case {
-    /// The rule that asked for it.
+    /// The rule that asks the question.
     pub rule: String,
-    /// What is asked, in words.
+    /// The question in words.
     pub question: String,
-    /// Whether it holds.
+    /// Whether the answer is yes.
     pub holds: bool,
-    /// The answer, in words.
+    /// The answer in words.
     pub words: String,
 }
 
@@ -87,13 +87,13 @@ pub fn merged(ends: Vec<WalkEnd>) -> Vec<WalkEnd> {
     merged
 }
 
-/// The rules that decided how it ends.
+/// Returns the rules that decided the end.
 fn rules(end: &WalkEnd) -> Vec<String> {
     let known = end.steps.iter().filter(|step| step.kind != StepKind::Unknown);
     known.map(|step| step.by.to_string()).collect()
 }
 
-/// The rules that ask what the cases answer.
+/// Returns the rules that ask the questions which the cases answer.
 fn rules_of(cases: &[Vec<Case>]) -> HashSet<String> {
     cases.iter().flatten().map(|case| case.rule.clone()).collect()
 }
@@ -123,7 +123,7 @@ fn join(end: &mut WalkEnd, unknown: &mut HashSet<String>, other: WalkEnd) {
     end.cases.extend(other.cases);
 }
 
-/// The cases that lead to an end, each in words; none where all do.
+/// Returns the cases that lead to an end, each in words. Returns none if all cases lead there.
 pub(crate) fn cases(end: &WalkEnd) -> Vec<String> {
     let words = |case: &Vec<Case>| {
         case.iter().map(|answer| answer.words.clone()).collect::<Vec<_>>().join(", and ")
@@ -134,7 +134,7 @@ pub(crate) fn cases(end: &WalkEnd) -> Vec<String> {
     }
 }
 
-/// Each end with its steps.
+/// Formats each end with its steps.
 pub fn text(ends: &[WalkEnd], style: Style) -> String {
     let mut text = String::new();
     for (i, end) in ends.iter().enumerate() {

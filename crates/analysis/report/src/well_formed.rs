@@ -1,14 +1,14 @@
-//! Whether a document is well-formed XML, as far as the program's own documents go.
+//! Checks whether a document is well-formed XML, as far as the program's own documents need it.
 
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
-/// Checks that tags close, that attributes are quoted and stand once, that entities are known,
-/// and that there are no control characters. The inside of scripts and styles is not checked.
+/// Checks that tags close, that attributes are quoted and occur once, that entities are known, and
+/// that there are no control characters. The content of scripts and styles is not checked.
 ///
 /// # Errors
 ///
-/// Names the first fault and what follows it.
+/// Returns the first fault and the text that follows it.
 pub(crate) fn well_formed(text: &str) -> Result<(), TestCaseError> {
     let fault = |what: &str, rest: &str| {
         let near: String = rest.chars().take(60).collect();

@@ -1,4 +1,4 @@
-//! Numbers and outcomes as people say them.
+//! Numbers and outcomes in words.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use uturn_diagnose::{Clients, Observation};
 pub use uturn_model::wording::{count, some_of};
 use uturn_model::{Evidence, NamespacedName, Outcome, Share, Text, Verdict};
 
-/// `always`, `1 in 3`, `2 in 3`, `17 %`.
+/// Formats a share: `always`, `1 in 3`, `2 in 3`, `17 %`.
 pub fn share(share: Share) -> String {
     if share.is_all() {
         return "always".to_owned();
@@ -24,25 +24,26 @@ pub fn share(share: Share) -> String {
     }
 }
 
-/// More names than these are not given.
+/// The largest number of names of a finding.
 const MAX_NAMES: usize = 1000;
-/// Nor are they of many findings together, but for some of each.
+/// The largest number of names of all findings together, except for `SOME` of each.
 const MAX_OF_ALL: usize = 100_000;
 const SOME: usize = 20;
 
-/// At most this many pods and nodes of each finding are named, where there are so many findings.
+/// Returns the largest number of pods and nodes of each finding that are named, for this many
+/// findings.
 pub fn most_names(findings: usize) -> usize {
     (MAX_OF_ALL / findings.max(1)).clamp(SOME, MAX_NAMES)
 }
 
-/// Pods by name: all of them, or some of very many.
+/// Returns the pods by name: all of them, or some of very many.
 pub fn pods(clients: &Clients, most: usize) -> Vec<&NamespacedName> {
     let mut names: Vec<&NamespacedName> = clients.iter().take(most).collect();
     names.sort_unstable();
     names
 }
 
-/// `9 pods on 3 nodes, outside`.
+/// Describes clients: `9 pods on 3 nodes, outside`.
 pub fn who(clients: &Clients) -> String {
     let mut parts = Vec::new();
     if clients.pod_count() > 0 {
@@ -53,7 +54,7 @@ pub fn who(clients: &Clients) -> String {
     if parts.is_empty() { "no client".to_owned() } else { parts.join(", ") }
 }
 
-/// How a failing call ends, after its share: `after 4 s`, `504 after 4 s`, `hangs`.
+/// Describes the end of a failing call, after its share: `after 4 s`, `504 after 4 s`, `hangs`.
 pub fn ending(outcome: Outcome) -> String {
     match outcome {
         Outcome::Answered { after } => format!("after {}", seconds(after)),
@@ -61,12 +62,12 @@ pub fn ending(outcome: Outcome) -> String {
     }
 }
 
-/// `4 s`, `0.5 s`.
+/// Formats a time in seconds: `4 s`, `0.5 s`.
 pub fn seconds(time: Duration) -> String {
     format!("{} s", time.as_secs_f64())
 }
 
-/// A verdict in a line: `1 in 3 answered after 4 s, 2 in 3 answered at once`; endings
+/// Formats a verdict as a line: `1 in 3 answered after 4 s, 2 in 3 answered at once`. Outcomes
 /// beyond the first few are counted.
 pub fn verdict(verdict: &Verdict, most: usize) -> String {
     let shown = verdict.outcomes.iter().take(most);
@@ -83,7 +84,7 @@ pub fn verdict(verdict: &Verdict, most: usize) -> String {
     parts.join(", ")
 }
 
-/// `139 510 081`, with spaces at which nothing is broken.
+/// Formats a number with non-breaking spaces: `139 510 081`.
 pub fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -96,7 +97,8 @@ pub fn grouped(number: usize) -> String {
     text
 }
 
-/// `call svc/shop/front:80, or 3 more`.
+/// Formats the first of several with the number of further ones: `call svc/shop/front:80, or 3
+/// more`.
 pub fn first_of(all: &[impl std::fmt::Display]) -> String {
     match all {
         [] => String::new(),
@@ -105,12 +107,12 @@ pub fn first_of(all: &[impl std::fmt::Display]) -> String {
     }
 }
 
-/// Where something was observed: `node/n1`, or nothing for what is written.
+/// Returns the place of an observation: `node/n1`; empty for an observation of something written.
 pub fn place(observation: &Observation) -> String {
     observation.place.as_ref().map_or_else(String::new, ToString::to_string)
 }
 
-/// What a step rests on, in short: of a rule of iptables, its chain and its target.
+/// Returns the evidence of a step in short: of an iptables rule, its chain and target.
 pub fn short_rule(by: &Evidence) -> Text {
     let Evidence::Iptables { chain, rule, .. } = by else { return by.rule() };
     let words: Vec<&str> = rule.split_whitespace().collect();

@@ -1,10 +1,10 @@
-//! Text inside XML and HTML. What manifests say is never markup.
+//! Escapes text for XML and HTML. Text of manifests never becomes markup.
 
 use std::borrow::Cow;
 
 use uturn_model::visible;
 
-/// As it may stand between tags and inside quoted attributes, in XML and in HTML.
+/// Escapes text for use between tags and inside quoted attributes, in XML and in HTML.
 pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
@@ -23,13 +23,13 @@ pub fn escape(text: &str) -> String {
     }
 }
 
-/// A text, also one with tags, in which every character that XML cannot hold or a reader cannot see is an
-/// escape: `\x1b`, `\u{202e}`.
+/// Replaces every character of a text that XML cannot contain or a reader cannot see by an escape
+/// such as `\x1b` or `\u{202e}`. The text may have tags.
 pub(crate) fn shown(text: &str) -> Cow<'_, str> {
     visible::lines_and_tabs(text)
 }
 
-/// A text of at most so many characters, with `…` where some are missing.
+/// Cuts a text to at most `most` characters, with `…` if some are missing.
 pub fn cut(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();

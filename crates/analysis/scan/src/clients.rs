@@ -21,7 +21,7 @@ pub struct Pods {
 #[derive(Debug)]
 pub(crate) struct ClientNames {
     pods: Vec<NamespacedName>,
-    /// Pods of one node that stand together: where, and on which.
+    /// Ranges of adjacent pods on one node, each with the node.
     runs: Vec<(Range<u32>, u32)>,
     nodes: Vec<Name>,
 }
@@ -31,11 +31,11 @@ pub(crate) struct ClientNames {
 pub struct ClientClass {
     /// The pod that was walked for all of them.
     pub first: NamespacedName,
-    /// Its place among all clients.
+    /// The place of that pod among all clients.
     pub(crate) at: usize,
     /// All of them.
     pub pods: Pods,
-    /// How many nodes they are on.
+    /// The number of nodes they are on.
     pub nodes: usize,
     /// Whether they share their node's network.
     pub host_network: bool,
@@ -50,12 +50,13 @@ pub struct ScanResult {
     pub clients: ClientClass,
     /// The target.
     pub target: Arc<ScanTarget>,
-    /// The verdict. Its routes have no hops: [`Scanner::explain`](crate::Scanner::explain) returns them.
+    /// The verdicts. Their routes have no hops: [`Scanner::explain`](crate::Scanner::explain)
+    /// returns them.
     pub verdicts: Arc<[Verdict]>,
 }
 
 impl ScanResult {
-    /// The flow that was walked for all of the class.
+    /// Returns the flow that was walked for the class.
     pub fn flow(&self) -> Flow {
         Flow {
             from: Client::Pod(self.clients.first.clone()),
@@ -64,8 +65,8 @@ impl ScanResult {
         }
     }
 
-    /// How many flows it represents. The pods of one node count as one unless they are endpoints
-    /// themselves.
+    /// Returns the number of flows that the result represents. The pods of one node count as one
+    /// unless they are endpoints themselves.
     pub fn flows(&self) -> usize {
         if self.clients.itself { self.clients.pods.len() } else { self.clients.nodes }
     }
@@ -76,27 +77,27 @@ impl Pods {
         Self { places, names: Arc::clone(names) }
     }
 
-    /// How many there are.
+    /// Returns the number of pods.
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// Their names.
+    /// Returns the names of the pods.
     pub fn iter(&self) -> impl Iterator<Item = &NamespacedName> {
         self.places.iter().map(|at| &self.names.pods[at])
     }
 
-    /// Their places among all clients.
+    /// Returns the places of the pods among all clients.
     pub(crate) fn places(&self) -> impl Iterator<Item = usize> {
         self.places.iter()
     }
 
-    /// The nodes that they are on.
+    /// Returns the nodes of the pods.
     pub fn nodes(&self) -> Vec<&Name> {
         let mut on = vec![false; self.names.nodes.len()];
         for range in self.places.ranges() {
@@ -110,13 +111,13 @@ impl Pods {
         names.filter_map(|(name, is_on)| is_on.then_some(name)).collect()
     }
 
-    /// The pods of both, which are of the same scan.
+    /// Returns the pods of both sets, which belong to the same scan.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         Self { places: self.places.and(&other.places), names: Arc::clone(&self.names) }
     }
 
-    /// Whether the pod that was walked for a class is among them.
+    /// Returns whether the pod that was walked for a class is in the set.
     pub fn has(&self, class: &ClientClass) -> bool {
         self.places.contains(class.at)
     }
@@ -138,8 +139,8 @@ impl ClientNames {
     }
 }
 
-/// Leaves out of a verdict what differs between clients whose calls end alike: the hops, names, and
-/// assumptions that no finding depends on.
+/// Removes from a verdict what differs between clients whose calls end alike: the hops, names, and
+/// assumptions on which no finding depends.
 pub(crate) fn without_details(verdict: &mut Verdict) {
     verdict.supposed.retain(is_condition);
     verdict.supposed.iter_mut().for_each(without_names);

@@ -1,4 +1,4 @@
-//! What the cluster's rules can tell apart: addresses, ports, nodes.
+//! The means by which the cluster's rules distinguish addresses, ports and nodes.
 
 pub(crate) mod captured;
 pub(crate) mod captured_nodes;

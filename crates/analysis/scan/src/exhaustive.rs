@@ -1,5 +1,5 @@
-//! Every client against every target, each flow walked in the whole cluster: slow, and without
-//! any class. What a scan by classes says can be compared with it.
+//! Walks every client against every target, each flow in the whole cluster: slow, without classes,
+//! and for comparison with the results of a scan by classes.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::partition::scope::Scope;
 use crate::prepared::PreparedScan;
 use crate::targets::ScanTarget;
 
-/// Clients of a target, by their places, whose calls end alike.
+/// Clients of a target whose calls end alike, by their places.
 struct Group {
     places: Vec<u32>,
     is_host: bool,
@@ -22,11 +22,11 @@ struct Group {
     verdict: Verdict,
 }
 
-/// Walks every client against every target. Clients are together in a result if their calls end
-/// alike, and nothing else is the reason.
+/// Walks every client against every target. Clients share a result if their calls end alike for the
+/// same reasons.
 ///
 /// # Errors
-/// A target does not exist, or a flow towards it cannot be walked.
+/// Returns an error if a target does not exist, or a flow towards it cannot be walked.
 pub(crate) fn walk_all<'a>(
     engine: &Engine<'a>,
     prepared: &PreparedScan<'a>,
@@ -64,7 +64,7 @@ pub(crate) fn walk_all<'a>(
     Ok(results)
 }
 
-/// The clients of a target, in groups whose calls end alike.
+/// Returns the clients of a target, in groups whose calls end alike.
 fn walk_target<'a>(
     engine: &Engine<'a>,
     inventory: &Inventory<'a>,
@@ -82,7 +82,7 @@ fn walk_target<'a>(
             protocol: target.protocol,
         };
         let mut verdict = match walk.verdict_at(&flow, &asked) {
-            // It cannot call the target.
+            // The client cannot call the target.
             Err(WalkError::NoAddress(..)) => continue,
             verdict => verdict?,
         };
@@ -99,7 +99,8 @@ fn walk_target<'a>(
     Ok(groups)
 }
 
-/// Whether a pod is an endpoint of a Service whose rules packets towards the target can meet.
+/// Returns whether a pod is an endpoint of a Service whose rules packets towards the target can
+/// meet.
 fn is_endpoint(scope: &Scope<'_>, inventory: &Inventory<'_>, pod: &Pod) -> bool {
     let slices = scope.services.iter().flat_map(|service| inventory.cluster.slices(&service.name));
     let mut endpoints = slices.flat_map(|slice| &slice.endpoints);

@@ -1,5 +1,5 @@
-//! Why clients share a class: what all clients of a class have in common, and what distinguishes it from
-//! the next.
+//! Explains why clients share a class: what all clients of a class have in common, and what
+//! distinguishes them from the next class.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -23,13 +23,13 @@ use crate::targets::ScanTarget;
 pub struct TargetExplanation {
     /// The target.
     pub target: Arc<ScanTarget>,
-    /// How finely its clients are divided into classes.
+    /// The granularity of the target's classes of clients.
     pub closeness: Closeness,
-    /// Its classes of clients, in the order of the scan.
+    /// The target's classes of clients, in the order of the scan.
     pub classes: Vec<ClassExplanation>,
 }
 
-/// How finely the clients of a target are divided into classes.
+/// The granularity of a target's classes of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closeness {
     /// Equivalent nodes and pods are one class.
@@ -40,20 +40,20 @@ pub enum Closeness {
     EveryPod,
 }
 
-/// Why clients share a class.
+/// The explanation of a class: why its clients share it.
 #[derive(Clone, Debug)]
 pub struct ClassExplanation {
-    /// The clients, and what became of their calls.
+    /// The clients, and the verdicts of their calls.
     pub result: ScanResult,
-    /// What all of them have in common.
+    /// The traits that all of them have in common.
     pub common: Vec<ClassTrait>,
-    /// What distinguishes them from the next class of the target: what only they have, and what only
-    /// that class has. Both are empty if only the order differs in which the load balancer tries
-    /// its targets, and for the last class.
+    /// The traits that distinguish them from the next class of the target: those that only they
+    /// have, and those that only that class has. Both are empty for the last class, and if the
+    /// classes differ only in the order in which the load balancer tries its targets.
     pub unlike_next: [Vec<ClassTrait>; 2],
 }
 
-/// Something that clients of a class have in common.
+/// A trait that clients of a class have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClassTrait {
     /// They share their node's network.
@@ -62,7 +62,7 @@ pub enum ClassTrait {
     EndpointOf(Vec<NamespacedName>),
     /// Their addresses are in these ranges that the cluster's rules name.
     AddressIn(Vec<IpNet>),
-    /// So many endpoints of a Service are on their node.
+    /// This many endpoints of a Service are on their node.
     EndpointsOnNode(NamespacedName, usize),
     /// A pod in their node's network listens on this port.
     ListenerOnNode(u16),
@@ -76,7 +76,7 @@ pub enum ClassTrait {
     Zone(Text),
     /// Their node has this kernel.
     Kernel(Text),
-    /// Their node validates sources so.
+    /// Their node validates sources in this mode.
     NodeRpFilter(RpFilter),
     /// Their node is in these security groups.
     SecurityGroups(Vec<Text>),
@@ -90,13 +90,13 @@ pub enum ClassTrait {
     ExcludedNode,
 }
 
-/// Reads what a target can tell of its clients.
+/// Reads the traits of clients that matter for a target.
 struct TraitReader<'r, 'a> {
     inventory: &'r Inventory<'a>,
     discriminators: &'r Discriminators,
     scope: &'r Scope<'a>,
-    /// Whether endpoints of a Service in scope have hints for zones, or the load balancer serves
-    /// one zone at the address asked.
+    /// Whether zones matter: endpoints of a Service in scope have hints for zones, or the load
+    /// balancer serves one zone at the address asked.
     heeds_zones: bool,
 }
 
@@ -114,7 +114,7 @@ impl<'r, 'a> TraitReader<'r, 'a> {
         Self { inventory, discriminators, scope, heeds_zones }
     }
 
-    /// What all clients of a class have.
+    /// Returns the traits that all clients of a class have.
     fn common(&self, class: &ScanResult) -> Vec<ClassTrait> {
         let mut places = class.clients.pods.places();
         let mut common = places.next().map(|at| self.traits(at)).unwrap_or_default();
@@ -125,7 +125,7 @@ impl<'r, 'a> TraitReader<'r, 'a> {
         common
     }
 
-    /// What a client has, by its place.
+    /// Returns the traits of a client, by its place.
     fn traits(&self, at: usize) -> Vec<ClassTrait> {
         let pod = self.inventory.clients[at];
         let place = self.inventory.homes[at];
@@ -154,7 +154,7 @@ impl<'r, 'a> TraitReader<'r, 'a> {
         traits
     }
 
-    /// Adds what else is on a node.
+    /// Adds the endpoints and listeners on a node.
     fn add_neighbours(&self, place: u32, traits: &mut Vec<ClassTrait>) {
         let here =
             self.endpoints().filter(|(_, ip)| self.inventory.node_towards(*ip) == Some(place));
@@ -203,7 +203,7 @@ impl<'r, 'a> TraitReader<'r, 'a> {
         }
     }
 
-    /// The endpoints of the Services in scope, with their addresses.
+    /// Returns the endpoints of the Services in scope, with their addresses.
     fn endpoints(&self) -> impl Iterator<Item = (&'r NamespacedName, IpAddr)> {
         let cluster = self.inventory.cluster;
         self.scope.services.iter().flat_map(move |service| {
@@ -213,7 +213,7 @@ impl<'r, 'a> TraitReader<'r, 'a> {
         })
     }
 
-    /// The ranges that rules name and that addresses are in.
+    /// Returns the ranges that rules name and that contain one of the addresses.
     fn ranges(&self, addresses: &[IpAddr]) -> Vec<IpNet> {
         let all = addresses.iter().flat_map(|ip| self.discriminators.ranges_with(*ip));
         let mut ranges: Vec<IpNet> = all.collect();
@@ -226,7 +226,7 @@ impl<'r, 'a> TraitReader<'r, 'a> {
 /// Explains the classes of one target.
 ///
 /// # Errors
-/// The target does not exist.
+/// Returns an error if the target does not exist.
 pub(crate) fn target<'a>(
     engine: &Engine<'a>,
     prepared: &PreparedScan<'a>,
@@ -253,7 +253,7 @@ pub(crate) fn target<'a>(
     Ok(TargetExplanation { target, closeness, classes: explained.collect() })
 }
 
-/// What only one of two lists has, and what only the other has.
+/// Returns the traits that only `own` has, and those that only `other` has.
 fn differences(own: &[ClassTrait], other: &[ClassTrait]) -> [Vec<ClassTrait>; 2] {
     let only = |these: &[ClassTrait], those: &[ClassTrait]| {
         these.iter().filter(|known| !those.contains(known)).cloned().collect()

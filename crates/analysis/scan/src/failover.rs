@@ -1,4 +1,5 @@
-//! One target after the other, as arithmetic: how often requests end how.
+//! Failover by arithmetic: the probabilities with which requests end, where a load balancer tries
+//! one target after the other.
 
 pub(crate) mod failover_probability;
 pub(crate) mod outcome_reuse;

@@ -1,9 +1,9 @@
-//! What becomes of the calls of a class of clients, hop by hop. A scan keeps only how calls end,
-//! so the client of the class is walked again, in a reduced cluster that has this client.
+//! Walks the calls of a class of clients hop by hop. A scan keeps only how calls end, so the client
+//! of the class is walked again, in a reduced cluster that contains this client.
 //!
 //! Results whose targets lead to the same Services are walked one after the other: their reduced
 //! clusters often have the same rules and the same targets of load balancers, and then they share
-//! the kernels of nodes and what probes find.
+//! the kernels of nodes and the results of probes.
 
 use std::net::IpAddr;
 use std::ptr;
@@ -22,15 +22,15 @@ use crate::prepared::PreparedScan;
 use crate::reduced::reduced_cluster::reduced_cluster;
 use crate::reduced::representatives::Representatives;
 
-/// So many classes of clients are made ready before they are walked.
+/// The number of classes of clients that are prepared before they are walked.
 const READY: usize = 1024;
 
-/// A result to be explained.
+/// A result that has to be explained.
 #[derive(Clone, Copy, Debug)]
 pub struct ToExplain<'r> {
     /// The result.
     pub result: &'r ScanResult,
-    /// Of ways that end alike, one that fails at this point is shown.
+    /// The failure point by which one of several ways with the same end is chosen for display.
     pub shown: Option<&'r FailurePoint>,
 }
 
@@ -40,20 +40,20 @@ impl<'r> From<&'r ScanResult> for ToExplain<'r> {
     }
 }
 
-/// A client and its target in outline, ready to be walked in a reduced cluster.
+/// A client and its target's classes, ready to be walked in a reduced cluster.
 pub(crate) struct HopJob<'a> {
     flow: Flow,
     /// The place of the client among all clients.
     client: u32,
     target_classes: TargetClasses<'a>,
     granularity: Granularity,
-    /// Of ways that end alike, one that fails at this point is shown.
+    /// The failure point by which one of several ways with the same end is chosen for display.
     shown: Option<FailurePoint>,
 }
 
 impl<'a> HopJob<'a> {
-    /// Classifies for the client of a result. Returns `None` if the whole cluster has to be
-    /// walked.
+    /// Classifies a target for the client of a result. Returns `None` if the whole cluster has to
+    /// be walked.
     pub(crate) fn new(
         prepared: &mut PreparedScan<'a>,
         scope: Scope<'a>,
@@ -75,15 +75,15 @@ pub(crate) struct HopWalker<'e, 'a> {
     engine: &'e Engine<'a>,
     inventory: &'e Inventory<'a>,
     options: Options,
-    /// How many clients are walked in all.
+    /// The number of clients that are walked in all.
     among: usize,
     last: Option<LastWalk>,
 }
 
-/// What the last walk leaves to the next.
+/// The state of the last walk that the next may reuse.
 struct LastWalk {
     cluster: Cluster,
-    /// How many endpoints each endpoint of the cluster represents.
+    /// The number of endpoints that each endpoint of the cluster represents.
     endpoints: Option<FastMap<IpAddr, f64>>,
     runtimes: Vec<(Name, Arc<NodeRuntime>)>,
     probers: Vec<LoadBalancer>,
@@ -101,7 +101,7 @@ impl<'e, 'a> HopWalker<'e, 'a> {
         Self { engine, inventory, options, among, last: None }
     }
 
-    /// What becomes of the calls of a client.
+    /// Returns the verdict of a client's calls.
     ///
     /// # Errors
     /// Returns an error if the flow cannot be walked, [`WalkError::NeedsWhole`] if the reduced
@@ -139,7 +139,7 @@ impl<'e, 'a> HopWalker<'e, 'a> {
         verdict.supposed.splice(0..0, self.engine.supposed().iter().cloned());
         let hops = verdict.routes.iter_mut().flat_map(|route| &mut route.hops);
         for step in hops.flat_map(|hop| &mut hop.steps) {
-            // Which line it is depends on all the rules.
+            // The line of a generated rule depends on all the rules.
             step.by.clear_generated_line();
         }
         Ok(verdict)
@@ -147,8 +147,8 @@ impl<'e, 'a> HopWalker<'e, 'a> {
 }
 
 impl LastWalk {
-    /// Gives an engine of another reduced cluster the kernels that are the same in both, and what
-    /// probes found if they find the same in both.
+    /// Gives an engine of another reduced cluster the kernels that are the same in both, and the
+    /// results of probes if they are the same in both.
     fn leave_to(&self, engine: &mut Engine<'_>, endpoints: Option<&FastMap<IpAddr, f64>>) {
         let (known, new) = (&self.cluster, engine.cluster());
         if !NodeRuntime::have_same_rules(known, new) {
@@ -159,14 +159,14 @@ impl LastWalk {
                 engine.adopt(name, runtime);
             }
         }
-        // Clients, and nodes without endpoints, have no part in how another node answers probes.
+        // Clients, and nodes without endpoints, do not affect how another node answers probes.
         if self.endpoints.as_ref() == endpoints && self.probers == probers(engine) {
             engine.adopt_probes(&self.probes);
         }
     }
 }
 
-/// The load balancers of an engine as far as their probes depend on them: without rules.
+/// Returns the load balancers of an engine without rules, on which their probes do not depend.
 fn probers(engine: &Engine<'_>) -> Vec<LoadBalancer> {
     let mut balancers = engine.balancers().to_vec();
     let listeners = balancers.iter_mut().flat_map(|balancer| &mut balancer.listeners);
@@ -174,8 +174,8 @@ fn probers(engine: &Engine<'_>) -> Vec<LoadBalancer> {
     balancers
 }
 
-/// Walks the clients of all results on all processors. Returns what `of` makes of the verdicts of
-/// each result, in the order of the results.
+/// Walks the clients of all results on all processors. Returns the value of `of` for the verdicts
+/// of each result, in the order of the results.
 pub(crate) fn walk_all<'a, T: Send>(
     engine: &Engine<'a>,
     prepared: &mut PreparedScan<'a>,
@@ -231,11 +231,11 @@ pub(crate) fn walk_all<'a, T: Send>(
     walked.collect()
 }
 
-/// What the targets of results can meet.
+/// The scopes of results' targets.
 struct Scopes<'a> {
     scopes: Vec<Result<Scope<'a>, WalkError>>,
-    /// Results whose targets can meet the same Services are in one list: the number of the scope
-    /// and the place of each, those of one scope together.
+    /// Lists of results whose targets can meet the same Services: the number of the scope and the
+    /// place of each result, those of one scope together.
     lists: Vec<Vec<(usize, usize)>>,
 }
 
@@ -273,7 +273,8 @@ mod tests {
     use super::*;
     use crate::Scanner;
 
-    /// So many nodes, each with a pod of one Service, which an Ingress leads to.
+    /// Makes a cluster of this many nodes, each with a pod of one Service, which an Ingress leads
+    /// to.
     fn cluster(nodes: usize) -> Cluster {
         let mut text = "apiVersion: uturn.dev/v1alpha1
 kind: Facts
@@ -304,7 +305,7 @@ status: {loadBalancer: {ingress: [{ip: 10.0.0.100}]}}
         read(vec![source]).expect("manifests").cluster
     }
 
-    /// Reduced clusters of clients on different nodes have different endpoints: what one leaves
+    /// Reduced clusters of clients on different nodes have different endpoints: the results of one
     /// must not be used in the other.
     #[test]
     fn each_client_of_a_class_is_explained_as_if_it_were_alone() {

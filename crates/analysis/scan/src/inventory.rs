@@ -1,5 +1,5 @@
-//! An index of the cluster that is computed once: nodes and pods in classes that no rule of the cluster
-//! can distinguish, and look-ups of them by address and port.
+//! An index of the cluster that is computed once: nodes and pods in classes that no rule of the
+//! cluster can distinguish, and look-ups of them by address and port.
 //!
 //! Rules distinguish addresses by ranges (security groups, `loadBalancerSourceRanges`,
 //! detectors, a node's own rules): two addresses within the same ranges are equivalent. A
@@ -60,25 +60,25 @@ pub(crate) struct Inventory<'a> {
     residents: PodAddresses<'a>,
     nodes_at: FastMap<IpAddr, Vec<u32>>,
     ranges: Ranges,
-    /// By port: each node with a hostNetwork pod that listens there, and the pod.
+    /// Each node with a hostNetwork pod that listens on a port, and the pod, by port.
     pub(crate) host_ports: FastMap<u16, Vec<(u32, &'a Pod)>>,
     pub(crate) services_at: FastMap<IpAddr, Vec<&'a Service>>,
     pub(crate) services_on: FastMap<u16, Vec<&'a Service>>,
-    /// By endpoints at addresses of nodes; see [`Inventory::services_behind`].
+    /// The Services by endpoints at addresses of nodes; see [`Inventory::services_behind`].
     node_endpoints: OnceLock<FastMap<SocketAddr, Vec<&'a Service>>>,
     pub(crate) ingresses_at: FastMap<IpAddr, Vec<&'a Ingress>>,
     /// The ports of endpoints at addresses of nodes; empty if no node is captured.
     pub(crate) host_endpoints: FastSet<u16>,
     /// The pods to which nodes forward a port (`hostPort`), by port.
     pub(crate) forwarded: FastMap<u16, Vec<&'a Pod>>,
-    /// The addresses that nodes are stated to hold beside their own, and those held for load balancers
-    /// that packets may have for their source.
+    /// The addresses that nodes are stated to hold beside their own, and those held for load
+    /// balancers that may be the source of packets.
     pub(crate) held: FastSet<IpAddr>,
     /// The Ingresses that represent each route of the Gateway API.
     pub(crate) routes: FastMap<&'a ObjectRef, Vec<&'a Ingress>>,
     /// Services with an address that a node or a pod has too.
     pub(crate) everywhere: Vec<&'a Service>,
-    /// Ingresses whose load balancer has such an address.
+    /// Ingresses whose load balancer has an address that a node or a pod has too.
     pub(crate) ingresses_everywhere: Vec<&'a Ingress>,
     /// Nodes whose kube-proxy has not programmed some Service.
     pub(crate) behind: Vec<u32>,
@@ -89,15 +89,15 @@ pub(crate) struct Inventory<'a> {
 /// A node with its classes. A redundant capture is ignored.
 pub(crate) struct Counted<'a> {
     pub(crate) node: Cow<'a, Node>,
-    /// Its class: first regardless of zones, then by zone too.
+    /// The class: first regardless of zones, then by zone too.
     pub(crate) class: [u32; 2],
-    /// Its pods: each kind with the range of their indices among the clients.
+    /// The pods: each kind with the range of their indices among the clients.
     pub(crate) kinds: Vec<(u32, Range<u32>)>,
 }
 
 impl<'a> Inventory<'a> {
-    /// An inventory of a cluster. `captured` are the nodes whose captures are walked as they are, `plain`
-    /// those whose captures are redundant.
+    /// Makes an inventory of a cluster. `captured` are the nodes whose captures are walked as they
+    /// are, `plain` those whose captures are redundant.
     pub(crate) fn new(
         cluster: &'a Cluster,
         captured: Vec<(&'a Name, Arc<NodeRuntime>)>,
@@ -129,7 +129,7 @@ impl<'a> Inventory<'a> {
                 routes.entry(&route.object).or_default().push(ingress);
             }
         }
-        // Only behind a bridge all of a node's range is on that node.
+        // Only behind a bridge is all of a node's range on that node.
         let is_ranged = cluster.network.mode.value != NetworkMode::Routed;
         let (ranges, mut odd) = Ranges::new(if is_ranged { &nodes } else { &[] });
         for (ip, places) in &nodes_at {
@@ -141,20 +141,21 @@ impl<'a> Inventory<'a> {
                 odd.extend(places);
             }
         }
-        // A kube-proxy that takes itself for another node's has that one's endpoints for local.
+        // A kube-proxy that takes another node's name for its own treats that node's endpoints as
+        // local.
         for (place, node) in (0..).zip(&nodes) {
             let other = node.proxy_name.as_ref().and_then(|name| node_places.get(name));
             odd.extend(other.into_iter().flat_map(|other| [place, *other]));
         }
-        // One node alone gets what is sent to an address that it announces.
+        // Only one node receives packets for an address that it announces.
         let announced = cluster.services.values().filter_map(|service| service.holder.as_ref());
         odd.extend(announced.filter_map(|holder| node_places.get(holder)));
-        // Where only one node holds a further address, packets to it are delivered there.
+        // If only one node holds a further address, packets for it are delivered there.
         let stated = local_addresses::stated(cluster);
         let mut nodes_held: FastSet<IpAddr> = stated.keys().copied().collect();
         if cluster.network.mode.value == NetworkMode::VpcCni {
-            // Pods leave by an interface without addresses, so what is masqueraded there gets the
-            // first address of any other: one that the node holds on `lo`.
+            // Pods leave by an interface without addresses, so packets masqueraded there get the
+            // first address of any other interface: one that the node holds on `lo`.
             nodes_held.extend(local_addresses::by_any(cluster));
         }
         for (ip, node) in stated.into_iter().filter_map(|(ip, node)| Some((ip, node?))) {
@@ -251,17 +252,18 @@ impl<'a> Inventory<'a> {
         inventory
     }
 
-    /// Whether some node has additional rules, which may treat each Service differently.
+    /// Returns whether some node has additional rules, which may treat each Service differently.
     pub(crate) fn has_captures(&self) -> bool {
         !self.captured.is_empty()
     }
 
-    /// The index of a node.
+    /// Returns the index of a node.
     pub(crate) fn place_of(&self, node: &Name) -> Option<u32> {
         self.node_places.get(node).copied()
     }
 
-    /// The end of the range of a node's clients that are equivalent to the one at this index.
+    /// Returns the end of the range of a node's clients that are equivalent to the one at this
+    /// index.
     pub(crate) fn run_at(&self, place: u32, at: u32) -> u32 {
         let kinds = &self.nodes[place as usize].kinds;
         kinds.iter().find(|(_, range)| range.contains(&at)).map_or(at + 1, |(_, range)| range.end)

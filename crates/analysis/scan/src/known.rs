@@ -1,10 +1,10 @@
 //! A cache of the results of walks, kept from scan to scan.
 //!
-//! A walk of a target depends on the reduced cluster that is walked, on how many objects each of
-//! it represents, on the line of targets that a load balancer tries, on what is asked, and on the
-//! clients that are walked: all of this is the key (`known::inputs`), as it is and not as a digest.
-//! A result is used again if everything that it depended on is equal, so it is the result of a new
-//! walk whatever changed in the cluster. No entry is ever invalidated.
+//! The key of a result is everything that a walk of a target depends on (`known::inputs`), in full
+//! and not as a digest: the reduced cluster, the number of objects that each of its objects
+//! represents, the order in which a load balancer tries targets, the request, and the clients that
+//! are walked. A result is reused if its key is equal, so it equals the result of a new walk
+//! whatever changed in the cluster. No entry is ever invalidated.
 
 pub(crate) mod found;
 pub(crate) mod inputs;
@@ -20,7 +20,7 @@ use uturn_netfilter::hash::FastMap;
 use found::FoundForClient;
 use inputs::{Standing, WalkInputs};
 
-/// What walks of former scans found. Several threads share it.
+/// The cached results of walks of former scans. Several threads share it.
 #[derive(Default)]
 pub struct KnownWalks {
     kept: Mutex<Kept>,
@@ -34,29 +34,29 @@ struct Kept {
     targets: HashMap<(Destination, Protocol), Vec<Arc<KnownTarget>>>,
 }
 
-/// How much was walked, and how much was known from before.
+/// Numbers of walked and of reused results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WalkCounts {
-    /// How many clients of targets were walked.
+    /// The number of clients of targets that were walked.
     pub walked: usize,
-    /// For how many it was known what a walk finds.
+    /// The number of clients for which a cached result was used.
     pub reused: usize,
-    /// How many targets are kept, each once for every form in which it was walked.
+    /// The number of targets that are kept, each once for every form in which it was walked.
     pub kept: usize,
 }
 
-/// What walking the clients of a target found.
+/// The results of walking the clients of a target.
 pub(crate) struct KnownTarget {
     inputs: WalkInputs,
     pub(crate) clients: Vec<FoundForClient>,
-    /// The verdicts on clients of a class that meet targets in another order than the client that
-    /// was walked, by the number of the class.
+    /// The verdicts of clients of a class that try targets in another order than the walked client,
+    /// by the number of the class.
     parts: Mutex<PartVerdicts>,
-    /// The last round in which it was used.
+    /// The last round that used the results.
     round: AtomicU64,
 }
 
-/// Verdicts by the number of a class and where a client of it stands.
+/// Verdicts by the number of a class and the standing of one of its clients.
 type PartVerdicts = FastMap<(usize, Standing), Arc<[Verdict]>>;
 
 impl std::fmt::Debug for KnownWalks {
@@ -66,8 +66,8 @@ impl std::fmt::Debug for KnownWalks {
 }
 
 impl KnownWalks {
-    /// Ends a round of scans: drops what was not used in it. Returns how much of it was walked and
-    /// how much was known.
+    /// Ends a round of scans: drops the results that it did not use. Returns how many were walked
+    /// and how many were reused.
     pub fn end_round(&self) -> WalkCounts {
         let mut kept = self.lock();
         let round = kept.round;
@@ -85,7 +85,7 @@ impl KnownWalks {
         }
     }
 
-    /// What is known of a target if it is walked with these inputs.
+    /// Returns the results for a target if they are known for these inputs.
     pub(crate) fn find(
         &self,
         target: &(Destination, Protocol),
@@ -100,7 +100,7 @@ impl KnownWalks {
         Some(found)
     }
 
-    /// Keeps what was found.
+    /// Keeps the results for a target.
     pub(crate) fn keep(
         &self,
         target: (Destination, Protocol),
@@ -128,7 +128,7 @@ impl KnownWalks {
 }
 
 impl KnownTarget {
-    /// The verdicts on a part of a class of clients.
+    /// Returns the verdicts of a part of a class of clients.
     pub(crate) fn part(&self, class: usize, standing: Standing) -> Option<Arc<[Verdict]>> {
         self.lock_parts().get(&(class, standing)).cloned()
     }

@@ -16,27 +16,28 @@
 //! target after the other, as arithmetic).
 //!
 //! # How it works
-//! A scan of 5,000 nodes, 150,000 pods and 10,000 targets walks a few thousand packets.
-//! `inventory` counts nodes and pods that no rule of the cluster can tell apart, once. For each
-//! target `partition::scope` finds the Services whose rules its packets can meet, and
+//! A scan of 5,000 nodes, 150,000 pods and 10,000 targets walks a few thousand packets. `inventory`
+//! counts nodes and pods that no rule of the cluster can tell apart, once. For each target,
+//! `partition::scope` finds the Services whose rules its packets can meet, and
 //! `partition::target_classes` puts nodes, endpoints and clients into classes and picks a
-//! representative of each. Targets with equal signatures (`partition::signature`) share their verdicts;
-//! for the others `reduced` makes a small cluster in which each object represents many, and the
-//! engine walks that, one client of each class (`schedule::target_walk`). Numbers enter as shares,
-//! where rules or load balancers pick one of many. Where a load balancer asks one target after the
-//! other, the results of a few are put in line for all (`failover::retry_ring`), and arithmetic
-//! adds them up (`failover::failover_probability`); where they are certain, they are used again for
-//! other lines (`failover::outcome_reuse`). Classes are made one target after the other, walks are
-//! shared between processors, and the result does not depend on how many there are.
-//! `tests/classes.rs` compares all this with brute force. If a cluster is scanned repeatedly,
-//! [`KnownWalks`] caches the results of walks by all that they depend on.
+//! representative of each. Targets with equal signatures (`partition::signature`) share their
+//! verdicts. For the others, `reduced` makes a small cluster in which each object represents many,
+//! and the engine walks one client of each class in it (`schedule::target_walk`). Numbers of
+//! objects enter as shares, where rules or load balancers pick one of many. Where a load balancer
+//! tries one target after the other, the results of a few targets are arranged as those of all
+//! (`failover::retry_ring`), and added up by arithmetic (`failover::failover_probability`). Certain
+//! results are reused for other lists of targets (`failover::outcome_reuse`). Targets are
+//! classified one after the other, walks are distributed to the processors, and the result does not
+//! depend on the number of processors. `tests/classes.rs` compares all this with brute force. If a
+//! cluster is scanned repeatedly, [`KnownWalks`] caches the results of walks by all that they
+//! depend on.
 //!
 //! A healthy captured node has what would be derived without the capture, and some additional
-//! rules: `distinguish::redundant_capture` compares the two, and if they do the same the node is
-//! like others of its class. Any other captured node is a class by itself, and its rules may treat
-//! each Service differently: beside such nodes each target is walked for itself,
-//! with all its endpoints, through the captured kernels as they are. Where a packet reaches an
-//! object that the reduced cluster omits, the whole cluster is walked.
+//! rules: `distinguish::redundant_capture` compares the two, and if they do the same, the node
+//! belongs to the class of its equals. Any other captured node is a class of its own, and its rules
+//! may treat each Service differently: with such nodes, each target is walked by itself, with all
+//! its endpoints, through the captured kernels as they are. Where a packet reaches an object that
+//! the reduced cluster omits, the whole cluster is walked.
 
 mod addresses;
 mod clients;

@@ -8,12 +8,12 @@ use std::sync::mpsc::{self, Receiver};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// More helpers than these would wait for one another.
+/// The largest number of helper threads. More would wait for one another.
 const MAX: usize = 7;
-/// Packets' ways nest deeply.
+/// The stack size of threads. The ways of packets nest deeply.
 const STACK: usize = 8 << 20;
 
-/// Works on all items that are enqueued.
+/// Works on all items that are enqueued. Returns the results in the order of the items.
 pub(crate) fn side_by_side<Piece: Send, Done: Send>(
     hand_out: impl FnOnce(&mut dyn FnMut(Piece)),
     work: impl Fn(Piece) -> Done + Sync,

@@ -1,4 +1,5 @@
-//! Which clients, nodes and endpoints are alike for a target, and which targets are alike.
+//! Classes of clients, nodes and endpoints that are equivalent for a target, and shapes of
+//! equivalent targets.
 
 pub(crate) mod located;
 pub(crate) mod node_classes;
@@ -6,5 +7,5 @@ pub(crate) mod scope;
 pub(crate) mod signature;
 pub(crate) mod target_classes;
 
-/// Parts of a shape begin with this.
+/// The first number of each part of a shape.
 const PART: u64 = u64::MAX;

@@ -1,4 +1,4 @@
-//! What is computed once for all targets of a scan.
+//! State that is computed once for all targets of a scan.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,20 +17,20 @@ use crate::partition::scope::{KnownMet, Listeners, Scope, TargetRequest};
 use crate::partition::target_classes::{Classifier, Granularity};
 use crate::targets::ScanTarget;
 
-/// What is computed once for all targets of a scan.
+/// State that is computed once for all targets of a scan.
 pub(crate) struct PreparedScan<'a> {
     pub(crate) classifier: Classifier<'a>,
     listeners: Listeners,
-    /// What packets towards targets can meet, as far as several have it in common.
+    /// The Services that packets towards targets can meet, cached for targets that share them.
     met: KnownMet<'a>,
     pub(crate) client_names: Arc<ClientNames>,
 }
 
 impl<'a> PreparedScan<'a> {
-    /// For an engine's cluster.
+    /// Prepares a scan of an engine's cluster.
     ///
     /// # Errors
-    /// The rules of a captured node cannot be read.
+    /// Returns an error if the rules of a captured node cannot be read.
     pub(crate) fn new(engine: &Engine<'a>) -> Result<Self, WalkError> {
         let cluster = engine.cluster();
         let CapturedNodes { unlike, plain } = CapturedNodes::of(engine)?;
@@ -50,10 +50,10 @@ impl<'a> PreparedScan<'a> {
         Ok(Self { classifier, listeners, met: KnownMet::default(), client_names })
     }
 
-    /// What packets towards a target can meet.
+    /// Returns the scope of a target: what packets towards it can meet.
     ///
     /// # Errors
-    /// The target does not exist or has no address.
+    /// Returns an error if the target does not exist or has no address.
     pub(crate) fn scope(
         &self,
         engine: &Engine<'a>,
@@ -68,13 +68,13 @@ impl<'a> PreparedScan<'a> {
         Ok(Scope::new(&self.classifier.inventory, &self.listeners, &self.met, asked))
     }
 
-    /// Forgets what targets had in common, except what distinguishes each of them.
+    /// Drops the caches that targets share, except what distinguishes each target.
     pub(crate) fn forget(&mut self) {
         self.classifier.forget();
         self.met.forget();
     }
 
-    /// How finely clients of a target have to be divided, as far as that is known beforehand.
+    /// Returns the granularity that a target needs, as far as that is known beforehand.
     pub(crate) fn granularity(&self, scope: &Scope<'a>) -> Granularity {
         let (inventory, discriminators) =
             (&self.classifier.inventory, &self.classifier.discriminators);
@@ -89,12 +89,12 @@ impl<'a> PreparedScan<'a> {
             || discriminators.are_uneven
             || !is_even
             || self.takes_any_source(scope.asked.to.ip());
-        // A pod that a port of its node leads to is like no other on the node.
+        // A pod to which a port of its node leads is not equal to any other on the node.
         let forwarded = &inventory.forwarded;
         let is_forwarded = scope.ports.iter().any(|port| forwarded.contains_key(port));
         if is_forwarded || (are_distinguished && inventory.has_captures()) {
-            // Captured rules may lead to endpoints of any Service: which pods are endpoints is
-            // not known.
+            // Captured rules may lead to endpoints of any Service: which pods are endpoints is not
+            // known.
             Granularity::EveryPod
         } else if are_distinguished {
             Granularity::EveryNode
@@ -103,16 +103,16 @@ impl<'a> PreparedScan<'a> {
         }
     }
 
-    /// Whether the whole cluster has to be walked, and not a reduced one.
+    /// Returns whether the whole cluster has to be walked instead of a reduced one.
     pub(crate) fn walks_whole(&self, scope: &Scope<'a>, granularity: Granularity) -> bool {
         let are_distinguished = granularity != Granularity::Classes;
         (are_distinguished && self.classifier.inventory.has_captures())
             || self.takes_any_source(scope.asked.to.ip())
     }
 
-    /// Whether packets that a node sends under its own address may get that of any Service:
-    /// where the card they leave by has none, IPv6 takes the one nearest to where they go,
-    /// and IPVS binds all Services' addresses.
+    /// Returns whether packets that a node sends under its own address may get that of any Service:
+    /// if the interface by which they leave has no address, IPv6 uses the one nearest to the
+    /// destination, and IPVS binds all Services' addresses.
     fn takes_any_source(&self, to: IpAddr) -> bool {
         let cluster = self.classifier.inventory.cluster;
         to.is_ipv6()

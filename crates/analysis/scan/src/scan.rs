@@ -1,4 +1,4 @@
-//! Scans a cluster: every class of clients against every target.
+//! Scans of a cluster: every class of clients against every target.
 
 use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
@@ -17,36 +17,36 @@ use crate::schedule;
 use crate::targets::{self, ScanTarget};
 use crate::unmodelled_rules;
 
-/// Scans a cluster, and remembers what several targets have in common.
+/// A scanner of a cluster. It caches what several targets share.
 pub struct Scanner<'e, 'a> {
     engine: &'e Engine<'a>,
     prepared: OnceCell<RefCell<PreparedScan<'a>>>,
     known: Option<Arc<KnownWalks>>,
 }
 
-/// Nodes times Services and their endpoints: up to so many, every node's rules are written in full to
-/// explain a flow, so that evidence can name lines.
+/// The product of nodes and Services with their endpoints up to which every node's rules are
+/// written in full to explain a flow, so that evidence can name lines.
 const SMALL: usize = 20_000;
 
 impl<'e, 'a> Scanner<'e, 'a> {
-    /// Of an engine's cluster. What clients and rules there are is worked out when it is needed
-    /// first.
+    /// Makes a scanner of an engine's cluster. Clients and rules are examined when they are first
+    /// needed.
     pub fn new(engine: &'e Engine<'a>) -> Self {
         Self { engine, prepared: OnceCell::new(), known: None }
     }
 
-    /// The same, with what walks of former scans found. Results are those of a scan without it.
+    /// Uses the results of walks of former scans. The results are those of a scan without them.
     #[must_use]
     pub fn knowing(self, known: Option<&Arc<KnownWalks>>) -> Self {
         Self { known: known.cloned(), ..self }
     }
 
-    /// The engine whose cluster is scanned.
+    /// Returns the engine whose cluster is scanned.
     pub fn engine(&self) -> &'e Engine<'a> {
         self.engine
     }
 
-    /// All that clients of the cluster can call.
+    /// Returns everything that clients of the cluster can call.
     pub fn targets(&self) -> Vec<ScanTarget> {
         targets::of(self.engine.cluster())
     }
@@ -55,7 +55,7 @@ impl<'e, 'a> Scanner<'e, 'a> {
     /// target's family cannot call it: they are in no result.
     ///
     /// # Errors
-    /// A target does not exist, or a flow towards it cannot be walked.
+    /// Returns an error if a target does not exist, or a flow towards it cannot be walked.
     pub fn scan(&self, targets: &[ScanTarget]) -> Result<Vec<ScanResult>, WalkError> {
         let mut prepared = self.prepared()?.borrow_mut();
         let targets: Vec<Arc<ScanTarget>> = targets.iter().cloned().map(Arc::new).collect();
@@ -87,10 +87,10 @@ impl<'e, 'a> Scanner<'e, 'a> {
     }
 
     /// Walks every client against every target, without classes: for small clusters, and to
-    /// compare. Clients are together in a result if their calls end alike.
+    /// compare. Clients share a result if their calls end alike.
     ///
     /// # Errors
-    /// A target does not exist, or a flow towards it cannot be walked.
+    /// Returns an error if a target does not exist, or a flow towards it cannot be walked.
     pub fn scan_exhaustively(&self, targets: &[ScanTarget]) -> Result<Vec<ScanResult>, WalkError> {
         let prepared = self.prepared()?.borrow();
         let mut results = exhaustive::walk_all(self.engine, &prepared, targets)?;
@@ -98,11 +98,11 @@ impl<'e, 'a> Scanner<'e, 'a> {
         Ok(results)
     }
 
-    /// Why clients share a class: what the clients of each class of a scan have in common, and
-    /// what distinguishes them from the next class of the same target.
+    /// Explains why clients share a class: what the clients of each class of a scan have in common,
+    /// and what distinguishes them from the next class of the same target.
     ///
     /// # Errors
-    /// A target does not exist.
+    /// Returns an error if a target does not exist.
     pub fn explain_classes(
         &self,
         results: &[ScanResult],
@@ -113,18 +113,19 @@ impl<'e, 'a> Scanner<'e, 'a> {
         targets.map(|classes| explain::target(self.engine, &prepared, classes)).collect()
     }
 
-    /// How many flows there are at most from all clients to so many targets.
+    /// Returns the largest possible number of flows from all clients to this many targets.
     pub fn flows(&self, targets: usize) -> usize {
         let pods = self.running().filter(|pod| !lacks_address(pod));
         pods.count() * targets
     }
 
-    /// The pods on nodes of the cluster that are no clients, since they have no address yet.
+    /// Returns the pods on nodes of the cluster that are not clients because they have no address
+    /// yet.
     pub fn without_address(&self) -> impl Iterator<Item = &'a Pod> {
         self.running().filter(|pod| lacks_address(pod))
     }
 
-    /// The pods that are on a node of the cluster and have not ended.
+    /// Returns the pods that are on a node of the cluster and have not ended.
     fn running(&self) -> impl Iterator<Item = &'a Pod> {
         let cluster = self.engine.cluster();
         let is_placed =
@@ -132,19 +133,19 @@ impl<'e, 'a> Scanner<'e, 'a> {
         cluster.pods.values().filter(|pod| pod.is_alive()).filter(is_placed)
     }
 
-    /// What became of a class of clients, hop by hop.
+    /// Returns the verdicts of a class of clients, hop by hop.
     ///
     /// # Errors
-    /// The flow cannot be walked.
+    /// Returns an error if the flow cannot be walked.
     pub fn explain<'r>(&self, result: impl Into<ToExplain<'r>>) -> Result<Vec<Verdict>, WalkError> {
         self.explained(result.into(), Detail::Full)
     }
 
-    /// The same where only the likeliest ways that fail are asked for: of many ways, the
-    /// others are not recorded step by step.
+    /// Returns the same verdicts, with steps of only the likeliest ways that fail: of many ways,
+    /// the others are not recorded step by step.
     ///
     /// # Errors
-    /// The flow cannot be walked.
+    /// Returns an error if the flow cannot be walked.
     pub fn explain_worst<'r>(
         &self,
         result: impl Into<ToExplain<'r>>,
@@ -152,8 +153,8 @@ impl<'e, 'a> Scanner<'e, 'a> {
         self.explained(result.into(), Detail::Worst)
     }
 
-    /// The same for many results of a large cluster, on all processors. Returns what `of` makes of
-    /// the place and the verdicts of each result, in the order of the results.
+    /// Explains many results of a large cluster in this way, on all processors. Returns the value
+    /// of `of` for the place and the verdicts of each result, in the order of the results.
     ///
     /// # Errors
     /// Returns an error in place of each result whose flow cannot be walked.
@@ -185,11 +186,11 @@ impl<'e, 'a> Scanner<'e, 'a> {
         }
     }
 
-    /// Whether the rules of its nodes are too much to be written in full for a single flow.
+    /// Returns whether the rules of the nodes are too many to be written in full for a single flow.
     pub fn is_large(&self) -> bool {
         let cluster = self.engine.cluster();
         let services = cluster.nodes.len() * cluster.services.len();
-        // Endpoints are counted only where Services do not decide: each finding asks this.
+        // Endpoints are counted only if Services do not decide, because each finding asks this.
         services > SMALL || services.saturating_add(cluster.rules_to_endpoints()) > SMALL
     }
 

@@ -1,8 +1,8 @@
-//! All targets of a scan: classified one after the other, walked side by side.
+//! Classifies all targets of a scan one after the other, and walks them in parallel.
 //!
-//! The first target of each shape is walked as soon as it is classified. The result
-//! also holds for the others of that shape, as far as it does not depend on how many nodes and
-//! pods are alike; for the rest, targets of the same sizes are walked once.
+//! The first target of each shape is walked as soon as it is classified. Its result also holds for
+//! the others of that shape, as far as it does not depend on how many nodes and pods are equal. For
+//! the rest, targets of the same sizes are walked once.
 
 mod batches;
 pub(crate) mod target_walk;
@@ -23,42 +23,42 @@ use crate::schedule::target_walk::{
 };
 use crate::targets::ScanTarget;
 
-/// What came of a job, by its place among the targets.
+/// The result of a job.
 type Answer<'a> = Result<Answered<'a>, WalkError>;
 
 /// A job and its place among the targets.
 type Placed<'a> = (usize, TargetJob<'a>);
 
-/// The first job of a shape, and the number of the shape; none for a job that is like no other.
+/// The first job of a shape, and the number of the shape; `None` for a job without equals.
 type First<'a> = (Option<usize>, Placed<'a>);
 
-/// What came of walking a job; nothing where classes do not settle it.
+/// The result of walking a job; `None` if classes do not settle it.
 type Found<'a> = Result<Option<Walked<'a>>, WalkError>;
 
-/// What came of all targets so far.
+/// The results of all targets so far.
 struct TargetJobs<'a> {
     answers: Vec<Option<Answer<'a>>>,
     alike: Vec<AlikeTargets<'a>>,
-    /// Those that classes do not settle.
+    /// The jobs that classes do not settle.
     unsettled: Vec<Placed<'a>>,
 }
 
-/// Targets of one shape, the first being on its way.
+/// Targets of one shape, the first of which is being walked.
 #[derive(Default)]
 struct AlikeTargets<'a> {
     others: Vec<Placed<'a>>,
     /// The sizes of the first.
     sizes: Vec<u64>,
     sure: KnownAnswers,
-    /// The verdicts of each class of the first, if all of the same sizes have them.
+    /// The verdicts of each class of the first, if all targets of the same sizes have them.
     common: Option<Vec<Arc<[Verdict]>>>,
     needs_all: bool,
 }
 
-/// Each class of clients with what becomes of its calls to each target.
+/// Returns the classes of clients of each target, with their verdicts.
 ///
 /// # Errors
-/// A target does not exist, or a flow towards it cannot be walked.
+/// Returns an error if a target does not exist, or a flow towards it cannot be walked.
 pub(crate) fn walk_all<'a>(
     engine: &Engine<'a>,
     prepared: &mut PreparedScan<'a>,
@@ -80,7 +80,7 @@ pub(crate) fn walk_all<'a>(
     jobs.walk_others(&walker);
     jobs.walk_unsettled(engine, prepared, &walker);
     prepared.forget();
-    // Behind the first that cannot be walked, nothing is.
+    // The targets after the first that cannot be walked are not walked.
     jobs.answers.into_iter().flatten().collect()
 }
 
@@ -106,8 +106,7 @@ fn walk_whole<'a>(
 }
 
 impl<'a> TargetJobs<'a> {
-    /// Classifies all targets; the first of each shape, and those that are like no other, are
-    /// walked meanwhile.
+    /// Classifies all targets. Meanwhile, walks the first of each shape and those without equals.
     fn walk_firsts(
         &mut self,
         engine: &Engine<'a>,
@@ -166,7 +165,7 @@ impl<'a> TargetJobs<'a> {
         }
     }
 
-    /// Answers the other jobs of each shape with what is known, and walks the rest.
+    /// Answers the other jobs of each shape with known results, and walks the rest.
     fn walk_others(&mut self, walker: &Walker<'a>) {
         let mut batches: Vec<(usize, Vec<Placed<'a>>)> = Vec::new();
         for (number, shape) in self.alike.iter_mut().enumerate() {
@@ -203,7 +202,7 @@ impl<'a> TargetJobs<'a> {
         }
     }
 
-    /// Where classes do not settle it, every node is taken by itself.
+    /// Walks targets that classes do not settle, with every node by itself.
     fn walk_unsettled(
         &mut self,
         engine: &Engine<'a>,
@@ -235,14 +234,14 @@ impl<'a> TargetJobs<'a> {
 }
 
 impl<'a> AlikeTargets<'a> {
-    /// What the first says of all others.
+    /// Learns from the walk of the first target what holds for all others.
     fn learn(&mut self, first: &Walked<'a>) {
         let all = || first.answered.iter().map(|(_, verdict)| Arc::clone(verdict)).collect();
         self.common = first.is_common.then(all);
         self.sure.clone_from(&first.sure);
     }
 
-    /// The verdicts of another's classes, where they are known without walking it.
+    /// Returns the verdicts of another target's classes, if they are known without a walk.
     fn known(&self, other: &TargetJob<'a>) -> Option<Vec<Arc<[Verdict]>>> {
         let of_first =
             self.common.as_ref().filter(|_| other.target_classes.partition.sizes == self.sizes);

@@ -1,4 +1,4 @@
-//! The targets of a scan: what clients of a cluster call.
+//! The targets of a scan: everything that clients of a cluster call.
 
 use std::cell::LazyCell;
 use std::net::SocketAddr;
@@ -10,22 +10,22 @@ use uturn_model::lb::{ListenerProtocol, NamedAddress};
 use uturn_model::service::ServiceKind;
 use uturn_model::{Cluster, Destination, Ingress, ObjectRef, Port, Protocol, Text};
 
-/// Something that clients of the cluster call.
+/// A destination that clients of the cluster call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScanTarget {
-    /// The object it belongs to.
+    /// The object to which the target belongs.
     pub object: ObjectRef,
-    /// How it is called.
+    /// The destination of a call.
     pub to: Destination,
-    /// By which protocol.
+    /// The protocol of a call.
     pub protocol: Protocol,
-    /// For a reader: `:80`, `:80 shop.example.com/`.
+    /// The label for display: `:80`, `:80 shop.example.com/`.
     pub label: String,
-    /// Whether that is a Service's own address in the cluster.
+    /// Whether the destination is a Service's own address in the cluster.
     pub is_cluster_ip: bool,
 }
 
-/// All that clients of a cluster can call.
+/// Returns everything that clients of a cluster can call.
 pub(crate) fn of(cluster: &Cluster) -> Vec<ScanTarget> {
     let mut targets = Vec::new();
     for service in cluster.services.values() {
@@ -57,8 +57,8 @@ pub(crate) fn of(cluster: &Cluster) -> Vec<ScanTarget> {
                         let to = Destination::Address((at.address, port.port.number()).into());
                         push(to, port.protocol, name_label(named, at, port.port));
                     }
-                    // Programs on a developer's machine write a loopback address, which is that
-                    // of whoever calls it.
+                    // Programs on a developer's machine write a loopback address, which belongs to
+                    // every caller.
                     if let Some(vip) = entry.ip.filter(|vip| !vip.is_loopback()) {
                         let at = SocketAddr::new(vip, port.port.number());
                         push(Destination::Address(at), port.protocol, at.to_string());
@@ -128,7 +128,8 @@ pub(crate) fn of(cluster: &Cluster) -> Vec<ScanTarget> {
     targets
 }
 
-/// A route of connections: each port of its Gateway, and each name that clients ask for there.
+/// Returns the targets of a route for connections: each port of its Gateway, with each name that
+/// clients ask for there.
 fn of_connections<'i>(
     ingress: &'i Ingress,
     route: &'i AttachedRoute,
@@ -153,7 +154,7 @@ fn of_connections<'i>(
     })
 }
 
-/// An address and port for a reader: by the load balancer's name where clients call it by that.
+/// Formats an address and port: with the load balancer's name if clients call it by that.
 pub fn address_label(cluster: &Cluster, at: SocketAddr) -> String {
     match (cluster.dns.balancer_at(at.ip()), Port::new(at.port())) {
         (Some((host, named)), Some(port)) => name_label(Some(host), named, port),
@@ -161,7 +162,7 @@ pub fn address_label(cluster: &Cluster, at: SocketAddr) -> String {
     }
 }
 
-/// A load balancer's name and a port, with the zone where it has an address for each.
+/// Formats a load balancer's name and a port, with the zone if it has an address in each.
 fn name_label(host: Option<&str>, at: &NamedAddress, port: Port) -> String {
     let host = host.unwrap_or_default();
     match &at.zone {

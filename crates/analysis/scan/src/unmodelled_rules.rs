@@ -1,5 +1,5 @@
-//! Results that rest on rules which are not modelled: a walk goes both ways at such a rule, each with
-//! half the share, and how often it goes which way is not known.
+//! Results that rest on rules which are not modelled: a walk takes both ways at such a rule, each
+//! with half the share, and the actual shares are not known.
 
 use uturn_model::route::Route;
 use uturn_model::{Assumption, AssumptionSubject, Mechanism, Outcome, Share, Verdict};
@@ -7,14 +7,15 @@ use uturn_path::{Engine, WalkError, is_both_ways};
 
 use crate::clients::{ScanResult, without_details};
 
-/// The rule that an open verdict depends on.
+/// Returns the rule on which an open verdict depends.
 pub fn open_rule(verdict: &Verdict) -> Option<&Assumption> {
     let mut supposed = verdict.supposed.iter().filter(|_| verdict.is_open());
     supposed.find(|assumption| assumption.subject == AssumptionSubject::RuleThatDecides)
 }
 
-/// Settles the verdicts of results, so that none has a share that nothing states. Where the answer
-/// matters, the verdict is that it is not known. Of a large cluster flows are not walked again.
+/// Settles the verdicts of results, so that none has a share that nothing states. If such a rule
+/// matters, the verdict is that the outcome is not known. Flows of a large cluster are not walked
+/// again.
 pub(crate) fn settle(
     engine: &Engine<'_>,
     results: &mut [ScanResult],
@@ -36,13 +37,13 @@ pub(crate) fn settle(
     Ok(())
 }
 
-/// Whether calls end alike whatever such a rule does.
+/// Returns whether calls end alike whatever such a rule does.
 fn is_alike(verdict: &Verdict) -> bool {
     verdict.outcomes.len() < 2
 }
 
-/// The verdict of all cases: one of them if they come out alike, and if each can fail, the one with
-/// the smallest share that fails.
+/// Returns the verdict of all cases: one of them if all are equal, or, if each can fail, the one
+/// with the smallest failing share.
 fn of_cases(cases: &[Verdict]) -> Verdict {
     let are_settled =
         cases.iter().all(|case| is_alike(case) || !case.supposed.iter().any(is_both_ways));
@@ -58,7 +59,7 @@ fn of_cases(cases: &[Verdict]) -> Verdict {
     }
 }
 
-/// Says which rule it depends on.
+/// Returns the verdict that the outcome is not known, with the rule on which it depends.
 fn unknown(cases: &[Verdict]) -> Verdict {
     let condition = cases.iter().find_map(|case| case.conditions.first());
     let because = condition.map(|condition| format!("it is not known whether {condition}"));

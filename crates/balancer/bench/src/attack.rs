@@ -1,8 +1,7 @@
-//! Clients that want to hurt a load balancer: many kinds at once ([`Kind`]), each at a rate that
-//! costs this machine little, from several addresses.
+//! Clients that attack a load balancer: many kinds at once ([`Kind`]), each at a rate that costs
+//! this machine little, from several addresses.
 //!
-//! They go on until their input ends. What they did and what they met is printed as JSON then
-//! ([`Report`]).
+//! The clients go on until standard input ends. Then a [`Report`] is printed as JSON.
 
 mod dripping;
 mod ending;
@@ -33,26 +32,26 @@ use crate::failure::Failure;
 use crate::socket::connect;
 use kind::{KINDS, Kind};
 
-/// What all of them did and met.
+/// The results of all hostile clients.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Report {
-    /// By kind.
+    /// The results by kind.
     pub(crate) kinds: BTreeMap<String, Tally>,
-    /// What they took of their core.
+    /// The CPU time of the hostile clients.
     pub(crate) cost: Cost,
 }
 
-/// What clients of one kind did and met.
+/// The results of the clients of one kind.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Tally {
-    /// How often they began.
+    /// The number of attempts.
     pub(crate) attempts: u64,
-    /// How that ended, and how often it ended so.
+    /// The endings of the attempts, each with its number of occurrences.
     pub(crate) met: BTreeMap<String, u64>,
 }
 
 impl Tally {
-    /// Adds another's.
+    /// Adds the counts of another tally.
     pub(crate) fn add(&mut self, other: &Self) {
         self.attempts += other.attempts;
         for (met, count) in &other.met {
@@ -61,18 +60,18 @@ impl Tally {
     }
 }
 
-/// Those who attack.
+/// The state that all hostile clients share.
 struct Attackers {
     vips: Vec<IpAddr>,
-    /// Addresses of those who hold connections, and of the others: what a client may hold would keep
-    /// the others from trying anything.
+    /// The addresses of clients that hold connections, and of the others. They are separate because
+    /// the limit of connections per client would otherwise keep the others from trying anything.
     holding: Addresses,
     passing: Addresses,
     refused: IpAddr,
     tallies: RefCell<BTreeMap<String, Tally>>,
 }
 
-/// Addresses that take turns.
+/// Addresses that are used in turn.
 struct Addresses {
     all: Vec<IpAddr>,
     turn: Cell<usize>,
@@ -93,7 +92,8 @@ impl Addresses {
 /// Attacks until standard input ends.
 ///
 /// # Errors
-/// When the runtime cannot be started, or the report not be written.
+/// When the runtime cannot be started, its CPU time cannot be read, or the report cannot be
+/// written.
 pub(crate) fn run(arguments: &AttackArguments) -> Result<(), Failure> {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     let runtime = runtime.map_err(Failure::of("start the runtime"))?;
@@ -136,14 +136,14 @@ async fn attack(arguments: &AttackArguments, stopped: &watch::Receiver<bool>) ->
     Report { kinds, cost: Cost::default() }
 }
 
-/// A client that tries again and again.
+/// Runs a client that attempts its attack again and again.
 async fn persist(
     attackers: Rc<Attackers>,
     kind: &'static Kind,
     number: usize,
     stopped: watch::Receiver<bool>,
 ) {
-    // Not all of them at once.
+    // The clients of a kind do not all begin at once.
     let mut pause = kind.pause.mul_f64(number as f64 / kind.clients as f64);
     while until_stopped(&stopped, sleep(pause)).await.is_some() {
         let attempt = kind.attempt.make(&attackers, number);
@@ -157,7 +157,7 @@ async fn persist(
     }
 }
 
-/// What a future comes to, unless the attack ends first.
+/// Returns the output of a future, or `None` if the attack ends first.
 async fn until_stopped<F: Future>(stopped: &watch::Receiver<bool>, future: F) -> Option<F::Output> {
     let mut stopped = stopped.clone();
     let mut end = pin!(stopped.wait_for(|is_over| *is_over));
@@ -177,12 +177,13 @@ impl Attackers {
         *tally.met.entry(met).or_default() += 1;
     }
 
-    /// A connection that is given back soon, from the next address.
+    /// Opens a short connection, from the next address of those that hold none.
     async fn pass(&self, port: u16) -> std::io::Result<TcpStream> {
         self.connect(self.passing.next(), port, None).await
     }
 
-    /// A connection that is held, with little room for what is not read if that is given.
+    /// Opens a connection to be held, from the next address. A `window` limits the bytes that the
+    /// kernel keeps unread.
     async fn hold(&self, port: u16, window: Option<usize>) -> std::io::Result<TcpStream> {
         self.connect(self.holding.next(), port, window).await
     }
@@ -196,7 +197,7 @@ impl Attackers {
         connect(Some(from), SocketAddr::new(self.vip_for(from), port), window).await
     }
 
-    /// The load balancer's address of the same family.
+    /// Returns the load balancer's address of the same family.
     fn vip_for(&self, from: IpAddr) -> IpAddr {
         let same = self.vips.iter().find(|vip| vip.is_ipv4() == from.is_ipv4());
         *same.unwrap_or(&self.vips[0])

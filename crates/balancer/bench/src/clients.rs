@@ -1,4 +1,4 @@
-//! A process that makes load, as the comparison starts it.
+//! A client process that the comparison starts to make load.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -6,17 +6,17 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use crate::failure::Failure;
 use crate::load::Measured;
 
-/// The process. When this is dropped it ends.
+/// The client process. It is killed when this is dropped.
 pub(crate) struct Clients {
     child: Child,
     output: BufReader<ChildStdout>,
 }
 
 impl Clients {
-    /// Starts it and waits until its connections are open.
+    /// Starts the process and waits until its connections are open.
     ///
     /// # Errors
-    /// When they cannot be opened.
+    /// When the connections cannot be opened.
     pub(crate) fn start(command: &mut Command) -> Result<Self, Failure> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(Failure::of("start clients"))?;
@@ -34,7 +34,7 @@ impl Clients {
         }
     }
 
-    /// Sends requests until the time is over.
+    /// Lets the clients send requests until their time is over, and returns what they measured.
     ///
     /// # Errors
     /// When the process ends early.

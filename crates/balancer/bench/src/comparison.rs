@@ -1,5 +1,5 @@
-//! The comparison: contestants are measured in turns, so that whatever else the machine does meets
-//! all of them ([`stage`](crate::stage)).
+//! The comparison: contestants are measured in turns, so that other work on the machine affects all
+//! of them ([`stage`](crate::stage)).
 
 use std::fs;
 use std::process::Command;
@@ -18,7 +18,7 @@ use crate::signals::until_stopped;
 use crate::stage::Stage;
 use crate::table;
 
-/// Compares in every row that was asked for, and prints a table for each.
+/// Measures every row that was asked for, and prints a table for each.
 ///
 /// # Errors
 /// When a program cannot be started, or a load balancer does not serve.
@@ -75,9 +75,10 @@ fn compare(arguments: &LbArguments, stopped: &AtomicBool) -> Result<(), Failure>
     }
 }
 
-/// Many connections need many descriptors. Programs that are started take the limit over.
+/// Raises the limit of open files, as many connections need many descriptors. Programs that are
+/// started inherit the limit.
 fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
-    // Where it stays lower, connections fail, which is reported.
+    // If the limit stays lower, connections fail, which is reported.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }

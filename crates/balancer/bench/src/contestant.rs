@@ -1,6 +1,6 @@
-//! The load balancers that are compared, each configured as its documentation says for a proxy of
-//! high throughput: connections to targets are kept open, and nothing is logged. All tell targets
-//! the same of the client.
+//! The load balancers that are compared, each configured as its documentation advises for a proxy
+//! of high throughput: connections to targets are kept open, and nothing is logged. All of them
+//! forward the same headers about the client.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -17,7 +17,7 @@ use crate::row::Row;
 /// The targets' ports.
 pub(crate) const TARGET_PORTS: [u16; 2] = [8101, 8102];
 
-/// A load balancer, or what does its work.
+/// A load balancer, or plain routing in place of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum Contestant {
     #[serde(rename = "uturn")]
@@ -26,18 +26,18 @@ pub(crate) enum Contestant {
     Nginx,
     #[serde(rename = "HAProxy")]
     HaProxy,
-    /// The kernel forwards packets from clients that call a target itself.
+    /// The kernel forwards packets from clients that call a target directly.
     #[serde(rename = "plain routing")]
     Routing,
 }
 
-/// What a contestant is to serve.
+/// The surroundings and the task of a contestant.
 #[derive(Debug)]
 pub(crate) struct Setting<'a> {
     pub(crate) row: Row,
     pub(crate) vip: IpAddr,
     pub(crate) target: IpAddr,
-    /// The load balancer's address towards targets on layer 4.
+    /// The load balancer's address towards targets, on layer 4.
     pub(crate) gateway: IpAddr,
     pub(crate) place: Place<'a>,
     /// A folder for configurations and logs.
@@ -55,7 +55,7 @@ impl Contestant {
         }
     }
 
-    /// Where clients call it.
+    /// Returns the address that clients call.
     pub(crate) fn address(self, vip: IpAddr, target: IpAddr) -> SocketAddr {
         match self {
             Self::Uturn => SocketAddr::new(vip, 9001),
@@ -65,10 +65,10 @@ impl Contestant {
         }
     }
 
-    /// Starts its process, if it has one.
+    /// Starts the contestant's process, if it has one.
     ///
     /// # Errors
-    /// When its configuration cannot be written, or its program not be started.
+    /// When the configuration cannot be written, or the program cannot be started.
     pub(crate) fn start(self, setting: &Setting<'_>) -> Result<Option<Running>, Failure> {
         let text = match self {
             Self::Uturn => self.uturn(setting),
@@ -145,12 +145,12 @@ impl Contestant {
         };
         let ssl = if row.is_tls() { " ssl" } else { "" };
         let servers = TARGET_PORTS.map(|port| format!("server {target}:{port};")).join(" ");
-        // nginx does not know kept connections by the client that they were bound for.
+        // nginx does not keep idle connections apart by the client address that they are bound to.
         let (keepalive, bind) = match row.keeps_source() {
             false => ("keepalive 512; keepalive_requests 100000000;", ""),
             true => ("", "proxy_bind $remote_addr transparent;"),
         };
-        // As it advises for large answers: memory enough that none goes to a file.
+        // nginx advises for large answers enough memory that none goes to a file.
         let buffers = match row {
             Row::Large => {
                 "proxy_buffer_size 64k; proxy_buffers 16 64k; proxy_busy_buffers_size 256k;\n\
@@ -186,7 +186,7 @@ impl Contestant {
             }
             false => (String::new(), "http"),
         };
-        // As it advises for large answers: larger buffers, and splicing.
+        // HAProxy advises for large answers larger buffers, and splicing.
         let (size, splice) = match row {
             Row::Large => ("tune.bufsize 65536\n", "option splice-auto\n"),
             _ => ("", ""),
@@ -211,8 +211,8 @@ impl Contestant {
         text
     }
 
-    /// HAProxy as it advises for TCP: packets that only acknowledge are saved, and streams go
-    /// through pipes of the kernel.
+    /// Returns HAProxy's configuration for TCP, as its documentation advises: it saves pure
+    /// acknowledgements, and splices streams through kernel pipes.
     fn haproxy_tcp(self, setting: &Setting<'_>) -> String {
         let Setting { row, target, .. } = setting;
         let splice = match row {
@@ -235,7 +235,7 @@ impl Contestant {
     }
 }
 
-/// What every configuration of nginx begins with.
+/// Returns the first lines of every nginx configuration.
 pub(crate) fn nginx_head(folder: &Path, name: &str) -> String {
     format!(
         "worker_processes 1; daemon off; user root; worker_rlimit_nofile 20000;\n\

@@ -1,4 +1,4 @@
-//! What the kernel says programs cost: time on a core, and memory that is not theirs.
+//! CPU time and kernel memory of programs, as the kernel reports them.
 
 use std::fs;
 use std::ops::{Add, Sub};
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
-/// Time on a core. The kernel counts the whole exactly, and samples how it divides.
+/// CPU time. The kernel measures the total exactly, and its division by sampling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Cost {
     pub(crate) nanos: u64,
-    /// Samples that met the program itself.
+    /// The number of samples in user mode.
     pub(crate) user_ticks: u64,
-    /// Samples that met the kernel at work for it.
+    /// The number of samples in kernel mode.
     pub(crate) system_ticks: u64,
 }
 
@@ -23,7 +23,7 @@ impl Cost {
         Duration::from_nanos(self.nanos)
     }
 
-    /// The part of the kernel.
+    /// Returns the time in kernel mode.
     pub(crate) fn system(self) -> Duration {
         let ticks = self.user_ticks + self.system_ticks;
         match ticks {
@@ -32,7 +32,7 @@ impl Cost {
         }
     }
 
-    /// The part of the program itself.
+    /// Returns the time in user mode.
     pub(crate) fn user(self) -> Duration {
         self.total().saturating_sub(self.system())
     }
@@ -50,7 +50,8 @@ impl Add for Cost {
     }
 }
 
-/// Threads may end meanwhile, and what they took with them.
+/// Subtracts an earlier reading. Counts that fell become 0, since threads that ended meanwhile no
+/// longer count.
 impl Sub for Cost {
     type Output = Self;
 
@@ -63,7 +64,7 @@ impl Sub for Cost {
     }
 }
 
-/// What a process took until now.
+/// Returns the CPU time of a process until now.
 ///
 /// # Errors
 /// When there is no such process.
@@ -75,23 +76,24 @@ pub(crate) fn cost_of(process: u32) -> Result<Cost, Failure> {
         ticks(&text).ok_or_else(|| Failure(format!("{stat} is not understood: {text}")))?;
     let tasks = fs::read_dir(format!("/proc/{process}/task")).map_err(doing())?;
     let nanos = tasks.flatten().map(|task| {
-        // A thread may have ended meanwhile.
+        // The thread may have ended meanwhile.
         let text = fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
         text.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(0)
     });
     Ok(Cost { nanos: nanos.sum(), user_ticks, system_ticks })
 }
 
-/// The ticks of a process in user and in system mode: the 14th and 15th fields of its `stat`. The
-/// second is its name in brackets, which may have spaces and brackets in it.
+/// Returns the ticks of a process in user and in system mode: the 14th and 15th fields of its
+/// `stat`. The second field is the program's name in brackets, which may contain spaces and
+/// brackets.
 fn ticks(stat: &str) -> Option<(u64, u64)> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace().skip(11);
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
-/// The thread in which the kernel handles a core's packets when there are too many of them to be
-/// handled at once. Returns `None` if it cannot be seen from here.
+/// Finds the thread in which the kernel handles a core's packets when there are too many to handle
+/// at once. Returns `None` if the thread is not visible from here.
 pub(crate) fn packet_thread(core: u32) -> Option<u32> {
     let name = format!("ksoftirqd/{core}");
     let processes = fs::read_dir("/proc").ok()?.flatten();
@@ -101,12 +103,12 @@ pub(crate) fn packet_thread(core: u32) -> Option<u32> {
     })
 }
 
-/// What the kernel keeps for each connection, whoever its ends are: sockets, their files, and
-/// entries of those who wait for them.
+/// The slab caches that the kernel uses for each connection, whichever processes its ends belong
+/// to: sockets, their files, and entries of epoll.
 const CACHES: [&str; 6] =
     ["TCP", "TCPv6", "sock_inode_cache", "filp", "eventpoll_epi", "eventpoll_pwq"];
 
-/// The kernel's memory for connections, in kB. Returns `None` if it does not tell.
+/// Returns the kernel's memory for connections, in kB, or `None` if the kernel does not report it.
 pub(crate) fn kernel_memory() -> Option<u64> {
     slab_bytes(&fs::read_to_string("/proc/slabinfo").ok()?).map(|bytes| bytes / 1024)
 }

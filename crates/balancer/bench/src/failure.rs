@@ -1,14 +1,14 @@
-//! Why a comparison could not be made.
+//! The error of this program.
 
 use std::fmt;
 use std::io;
 
-/// What went wrong, in words.
+/// A failure, in words.
 #[derive(Debug)]
 pub(crate) struct Failure(pub(crate) String);
 
 impl Failure {
-    /// Names what an error prevented.
+    /// Returns a conversion from an I/O error that names the action that failed.
     pub(crate) fn of(doing: impl fmt::Display) -> impl FnOnce(io::Error) -> Self {
         move |error| Self(format!("cannot {doing}: {error}"))
     }

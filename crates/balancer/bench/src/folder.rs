@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::failure::Failure;
 
-/// A folder that is there until this is dropped.
+/// A folder that is removed when this is dropped.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {

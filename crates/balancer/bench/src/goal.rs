@@ -1,4 +1,4 @@
-//! What is to be reached, and whether it was.
+//! The goals of the comparison, and whether each was reached.
 
 use serde::Serialize;
 
@@ -7,38 +7,38 @@ use crate::result::{ContestantResult, Figure, RowResult, Sample};
 use crate::row::{Measure, Row};
 use crate::statistics::Summary;
 
-/// On layer 7 uturn is to be as good as the better peer.
+/// The goal on layer 7: uturn is as good as the better peer.
 const LAYER_7: f64 = 1.0;
 
-/// On layer 4 it is to be nearly as good as plain routing.
+/// The goal on layer 4: uturn is nearly as good as plain routing.
 const LAYER_4: f64 = 0.95;
 
-/// A figure that is to be as good as a peer's.
+/// A goal for one figure, relative to a peer's.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Goal {
     pub(crate) row: Row,
     pub(crate) figure: Figure,
-    /// Against whom: on layer 7 the better peer, on layer 4 plain routing.
+    /// The peer that sets the goal: on layer 7 the better one, on layer 4 plain routing.
     pub(crate) peer: Contestant,
-    /// The ratio that is to be reached; above 1 uturn is better.
+    /// The ratio that is the goal; above 1 uturn is better.
     pub(crate) least: f64,
-    /// The ratio that was.
+    /// The ratio that was measured.
     pub(crate) ratio: Summary,
     pub(crate) outcome: Outcome,
 }
 
-/// Whether a goal was reached.
+/// The outcome of a goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Outcome {
     Reached,
     Missed,
-    /// Rounds disagree: some are above the goal and some below.
+    /// The rounds disagree: some are above the goal and some below.
     Unclear,
 }
 
 impl Goal {
-    /// Those of a row. A p99.9 of too few answers is none.
+    /// Returns the goals of a row. There is none for a p99.9 of too few answers.
     pub(crate) fn of_row(result: &RowResult) -> Vec<Self> {
         type Samples = fn(&ContestantResult) -> &[Sample];
         let full: Samples = |result| &result.full;
@@ -78,7 +78,7 @@ impl Goal {
         Self::against_best(result.row, Figure::Memory, ratios)
     }
 
-    /// Against the peer to which uturn compares worst.
+    /// Returns the goal against the peer to which uturn compares worst.
     fn against_best(
         row: Row,
         figure: Figure,
@@ -92,7 +92,7 @@ impl Goal {
 
 impl Outcome {
     fn of(ratio: Summary, goal: f64) -> Self {
-        // Two digits are printed, and two count.
+        // Ratios are compared as they are printed, with two digits.
         let is_reached = |ratio: f64| (ratio * 100.0).round() / 100.0 >= goal;
         match (is_reached(ratio.least), is_reached(ratio.most)) {
             (false, true) => Self::Unclear,
@@ -102,7 +102,7 @@ impl Outcome {
     }
 }
 
-/// Whether a row's goal is set by this peer.
+/// Returns whether a row's goal may be set by this peer.
 fn is_measure(row: Row, peer: Contestant) -> bool {
     !row.is_layer_4() || peer == Contestant::Routing
 }

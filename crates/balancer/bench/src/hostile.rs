@@ -1,7 +1,7 @@
-//! What hostile clients do to honest ones: `uturn lb run` serves honest clients at a constant rate,
-//! in turns alone and beside [hostile ones](crate::attack), and each turn is measured in the same
-//! way ([`turn`]). At the end hostile clients leave, and what they had taken has to come back
-//! ([`verdict`]).
+//! Measures how hostile clients affect honest ones: `uturn lb run` serves honest clients at a
+//! constant rate, in turns alone and beside [hostile ones](crate::attack), and each turn is
+//! measured in the same way ([`turn`]). At the end hostile clients leave, and the load balancer has
+//! to give back what they had taken ([`verdict`]).
 
 mod honest;
 mod metrics;
@@ -22,10 +22,10 @@ use site::Site;
 use turn::{Company, Turn};
 use verdict::{Left, Verdict};
 
-/// How long the load balancer may take to give back what hostile clients had taken.
+/// The longest time until the load balancer has given back what hostile clients had taken.
 const LEAVING: Duration = Duration::from_secs(300);
 
-/// How long turns last, in seconds.
+/// The durations of turns, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Plan {
     rounds: u32,
@@ -34,7 +34,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// Rounds of about ten minutes, a seventh of each alone.
+    /// Plans rounds of about ten minutes each, of which honest clients are alone for a seventh.
     fn new(arguments: &HostileArguments) -> Self {
         if arguments.quick {
             return Self { rounds: 1, alone: 5, beside: 20 };
@@ -46,10 +46,10 @@ impl Plan {
     }
 }
 
-/// Runs it and prints what it shows.
+/// Runs the measurement and prints its results.
 ///
 /// # Errors
-/// When it cannot be run, or shows a fault.
+/// When the measurement cannot be run, or finds a fault.
 pub(crate) fn run(arguments: &HostileArguments) -> Result<(), Failure> {
     until_stopped(|stopped| attack(arguments, stopped))
 }
@@ -80,7 +80,8 @@ fn attack(arguments: &HostileArguments, stopped: &AtomicBool) -> Result<(), Fail
     }
 }
 
-/// Waits until the load balancer holds no more than when honest clients were alone.
+/// Waits until the load balancer holds no more than when honest clients were alone, for `LEAVING`
+/// at most.
 fn leave(site: &Site, first: &Turn, stopped: &AtomicBool) -> Result<Left, Failure> {
     let begin = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! A target of layer 7: it reads each request to its end, then answers with a small body, or with a
+//! A layer 7 target: it reads each request to its end, then answers with a small body, or with a
 //! large one at `/large`.
 
 use std::convert::Infallible;
@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::target::listen;
 use crate::wire::{MEBIBYTE, SMALL};
 
-/// The two answers.
+/// The bodies of the two answers.
 #[derive(Clone)]
 struct Answers {
     small: Bytes,
@@ -30,7 +30,7 @@ struct Answers {
 /// Serves until the process is ended.
 ///
 /// # Errors
-/// When an address cannot be listened on.
+/// When the program cannot listen on an address.
 pub(crate) fn run(arguments: &TargetArguments) -> Result<(), Failure> {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     let runtime = runtime.map_err(Failure::of("start the runtime"))?;
@@ -48,12 +48,12 @@ pub(crate) fn run(arguments: &TargetArguments) -> Result<(), Failure> {
 
 async fn accept(listener: TcpListener, answers: Answers) {
     loop {
-        // What fails is a connection that its client gave up.
+        // An error here is that of a connection that its client gave up.
         let Ok((stream, _)) = listener.accept().await else { continue };
         let answers = answers.clone();
         spawn_local(async move {
             let service = service_fn(|request| answer(&answers, request));
-            // A client that breaks off is not this program's concern.
+            // A connection that the client breaks off is no error of the target.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
     }

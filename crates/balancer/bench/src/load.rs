@@ -5,8 +5,8 @@
 //! and each of them counts (the correction for coordinated omission). A request that had no answer
 //! when the client stopped waiting counts as one that took as long as the client waited.
 //!
-//! It opens its connections, prints a line, waits for a line, sends requests for as long as it is
-//! to, and prints what it measured as JSON.
+//! The client opens its connections, prints a line, waits for a line on standard input, sends
+//! requests until its time is over, and prints what it measured as JSON.
 
 mod connection;
 mod http2;
@@ -31,13 +31,13 @@ use crate::arguments::LoadArguments;
 use crate::cost::{Cost, cost_of};
 use crate::failure::Failure;
 
-/// How long answers are waited for after the last request was due.
+/// The time for which the client waits for answers after the last request was due.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How many kinds of errors are told apart.
+/// The number of different errors that are counted separately. Further ones are counted as one.
 const KINDS: usize = 16;
 
-/// What was measured.
+/// The measurements of a client.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Measured {
     /// Requests that were answered as they should be.
@@ -46,26 +46,26 @@ pub(crate) struct Measured {
     pub(crate) failed: u64,
     /// Requests that had no answer when the client stopped to wait.
     pub(crate) unanswered: u64,
-    /// From the first request to the last answer.
+    /// The seconds from the first request to the last answer.
     pub(crate) seconds: f64,
-    /// The times of answers, in microseconds.
+    /// The quantiles of the times of answers, in microseconds.
     pub(crate) p50: f64,
     pub(crate) p99: f64,
     pub(crate) p999: f64,
-    /// What the clients took of their core.
+    /// The CPU time of the client process.
     pub(crate) cost: Cost,
-    /// The errors of those that failed, and how often each was met.
+    /// The errors of failed requests, each with its number of occurrences.
     pub(crate) errors: BTreeMap<String, u64>,
 }
 
 impl Measured {
-    /// An error of those that failed.
+    /// Returns one of the errors of failed requests.
     pub(crate) fn error(&self) -> Option<&str> {
         self.errors.keys().next().map(String::as_str)
     }
 }
 
-/// What all connections share.
+/// The state that all connections share.
 struct Load {
     server: Server,
     is_new: bool,
@@ -130,7 +130,7 @@ async fn measure(arguments: &LoadArguments) -> Result<Measured, Failure> {
     Ok(load.measured(begin, cost))
 }
 
-/// A connection, which had an answer already unless it is to be silent.
+/// Opens a connection and sends a first request over it, unless the connection is to be silent.
 async fn opened(load: &Load, number: usize, is_silent: bool) -> Result<Connection, Failure> {
     let doing = || Failure::of(format!("ask {}", load.server.address));
     let mut connection = load.server.connect(number).await.map_err(doing())?;
@@ -173,7 +173,7 @@ async fn request(
 }
 
 impl Load {
-    /// Counts an error, with others once there are many of different kinds.
+    /// Counts an error. Beyond `KINDS` different errors, new ones are counted together as others.
     fn note(&self, error: &std::io::Error) {
         let mut errors = self.errors.borrow_mut();
         let text = error.to_string();
@@ -205,7 +205,7 @@ impl Load {
     }
 }
 
-/// What had no answer took longer than could be waited for.
+/// Records requests without an answer as answers that took as long as the client waited.
 fn record_unanswered(times: &mut Histogram<u64>, count: u64) {
     times.saturating_record_n(u64::try_from(GRACE.as_nanos()).unwrap_or(u64::MAX), count);
 }

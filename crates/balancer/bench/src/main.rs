@@ -1,15 +1,15 @@
 //! Measures the load balancer beside others, and under attack: `cargo xtask bench lb` and
 //! `cargo xtask bench hostile`.
 //!
-//! **Owns** the comparison of `uturn lb run` with nginx, HAProxy and plain routing: it starts all of
-//! them on the same cores of the same machine ([`contestant`]), loads them in turns
-//! ([`comparison`], [`stage`]), and prints what each could do and what it cost ([`table`]) and which goals were
-//! reached ([`goal`]); the client that makes the load ([`load`]) and the target of layer 4
-//! ([`target`]), which run as processes of their own; and the run in which honest clients are
-//! served beside hostile ones ([`hostile`], [`attack`]).
+//! **Owns** the comparison of `uturn lb run` with nginx, HAProxy and plain routing, which starts
+//! all of them on the same cores of the same machine ([`contestant`]), loads them in turns
+//! ([`comparison`], [`stage`]), and prints the speed and the CPU time of each ([`table`]) and the
+//! goals that were reached ([`goal`]); the client that makes the load ([`load`]) and the layer 4
+//! target ([`target`]), which run as processes of their own; and the run in which honest clients
+//! are served beside hostile ones ([`hostile`], [`attack`]).
 //!
-//! **Out of scope:** it is not shipped, knows none of uturn's own types, and sends no packet that
-//! leaves the network namespaces that it makes ([`network`]).
+//! **Out of scope:** the program is not shipped, knows none of uturn's own types, and sends no
+//! packet that leaves the network namespaces that it makes ([`network`]).
 //!
 //! **Start reading** at [`comparison`], then [`row`]; for attacks at [`hostile`].
 

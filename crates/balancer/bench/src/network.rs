@@ -1,6 +1,6 @@
-//! The network that packets stay in: clients, targets and what is in the middle between them, each
-//! in a network namespace that a process holds. It is gone with that process, which ends with this
-//! one, however that ends.
+//! The network of the measurements: clients, targets and the middles between them, each in a
+//! network namespace that a process holds. A namespace is gone with its process, which ends with
+//! this program, however that ends.
 //!
 //! Every [`Middle`] has links of its own to the same clients and the same targets, and both route
 //! through it in both directions, so that the way is equally long whatever the middle does:
@@ -10,7 +10,8 @@
 //!         ─ 10.253.3.0/24 ─ middle 1 ─ 10.253.4.0/24 ─
 //! ```
 //!
-//! Where layer 7 replaces the source, everything runs in a middle, on its loopback interface.
+//! On layer 7, unless a row keeps the source, everything runs in one middle, on its loopback
+//! interface.
 
 use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr};
@@ -21,27 +22,27 @@ use crate::contestant::Contestant;
 use crate::failure::Failure;
 use crate::process::run;
 
-/// How many addresses clients have: ports of one are used up by many new connections.
+/// The number of clients' addresses. Many new connections would use up the ports of a single one.
 const CLIENTS: u8 = 16;
 
-/// The load balancer's address on its loopback interface.
+/// The load balancer's address on the loopback interface of its namespace.
 const LOCAL_VIP: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 /// The targets' address there.
 const LOCAL_TARGET: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// A network namespace that is there until this is dropped.
+/// A network namespace. It is gone when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Space {
     holder: Child,
 }
 
-/// What a middle does with packets.
+/// How a middle handles packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Forwarding {
     /// The kernel forwards them.
     Routes,
-    /// It takes for itself what comes from the targets: answers to connections that a process
-    /// opened with the clients' addresses.
+    /// The middle keeps packets from the targets: they answer connections that a process in the
+    /// middle opened with the clients' addresses.
     Takes,
 }
 
@@ -49,11 +50,12 @@ pub(crate) enum Forwarding {
 #[derive(Debug)]
 pub(crate) struct Middle {
     pub(crate) space: Space,
-    /// Its addresses towards clients and targets are the first of two networks; this is its number.
+    /// The number of the middle. Its addresses towards clients and targets are the first of two
+    /// networks, which follow from the number.
     number: u8,
 }
 
-/// The addresses of one way from clients to targets.
+/// The addresses on one path from clients to targets.
 #[derive(Clone, Debug)]
 pub(crate) struct Addresses {
     pub(crate) clients: Vec<IpAddr>,
@@ -61,7 +63,8 @@ pub(crate) struct Addresses {
     pub(crate) target: IpAddr,
 }
 
-/// Clients, targets, and a middle for layer 7 and for each contestant on layer 4.
+/// The namespaces of clients and targets, a middle for layer 7, and a middle for each contestant on
+/// layer 4.
 #[derive(Debug)]
 pub(crate) struct Network {
     pub(crate) clients: Space,
@@ -95,12 +98,13 @@ impl Space {
         }
     }
 
-    /// The file that stands for it.
+    /// Returns the path of the namespace's file.
     pub(crate) fn path(&self) -> String {
         format!("/proc/{}/ns/net", self.holder.id())
     }
 
-    /// A command that runs there. It ends with this process, whatever ends this process.
+    /// Returns a command that runs in the namespace. The program ends with this process, however
+    /// this process ends.
     pub(crate) fn command(&self, niceness: i32) -> Command {
         let mut command = Command::new("nsenter");
         command
@@ -111,7 +115,7 @@ impl Space {
         command
     }
 
-    /// Runs a program there to its end.
+    /// Runs a program in the namespace to its end.
     pub(crate) fn run(&self, words: &[&str]) -> Result<(), Failure> {
         let net = format!("--net={}", self.path());
         run(&[&["nsenter", net.as_str()], words].concat())
@@ -121,7 +125,7 @@ impl Space {
         self.run(&[&["sysctl", "-qw"], settings].concat())
     }
 
-    /// Links it to another by a pair of devices with these addresses.
+    /// Links the namespace to another by a pair of devices with these addresses.
     fn link(
         &self,
         (device, addresses): (&str, &[IpAddr]),
@@ -161,7 +165,7 @@ impl Middle {
         let space = &middle.space;
         let Addresses { clients: of_clients, vip, target } = middle.addresses();
         let gateway = middle.gateway();
-        // What a device is told counts only where "all" does not say more.
+        // The setting of a device counts only where that of `all` is not higher.
         space.set(&["net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.default.rp_filter=0"])?;
         let (to_clients, to_targets) = (format!("c{number}"), format!("t{number}"));
         clients.link((&to_clients, &of_clients), space, ("clients", &[vip]))?;
@@ -180,7 +184,7 @@ impl Middle {
         Ok(middle)
     }
 
-    /// The addresses of the way through it.
+    /// Returns the addresses on the path through the middle.
     pub(crate) fn addresses(&self) -> Addresses {
         Addresses {
             clients: (2..2 + CLIENTS).map(|last| self.address(1, last)).collect(),
@@ -189,7 +193,7 @@ impl Middle {
         }
     }
 
-    /// Its address towards targets.
+    /// Returns the middle's address towards targets.
     pub(crate) fn gateway(&self) -> IpAddr {
         self.address(2, 1)
     }
@@ -199,7 +203,7 @@ impl Middle {
     }
 }
 
-/// The network of 256 addresses that this one is in.
+/// Returns the network of 256 addresses that the address is in.
 fn network_of(address: IpAddr) -> String {
     let text = address.to_string();
     let net = text.rsplit_once('.').map_or(text.as_str(), |(net, _)| net);
@@ -207,7 +211,7 @@ fn network_of(address: IpAddr) -> String {
 }
 
 impl Addresses {
-    /// The addresses on the loopback interface.
+    /// Returns the addresses on the loopback interface.
     pub(crate) fn local() -> Self {
         Self {
             clients: (1..=CLIENTS).map(|last| [127, 0, 1, last].into()).collect(),
@@ -218,10 +222,10 @@ impl Addresses {
 }
 
 impl Network {
-    /// Makes and links all.
+    /// Makes and links all namespaces.
     ///
     /// # Errors
-    /// When `ip` fails, which it does for those who are not root.
+    /// When `ip` fails, which it does without root privileges.
     pub(crate) fn make() -> Result<Self, Failure> {
         let (clients, targets) = (Space::make()?, Space::make()?);
         // Clients that open many connections need many ports.
@@ -238,7 +242,7 @@ impl Network {
         Ok(Self { clients, targets, layer_7, layer_4 })
     }
 
-    /// A contestant's middle on layer 4.
+    /// Returns a contestant's middle on layer 4.
     pub(crate) fn layer_4(&self, contestant: Contestant) -> &Middle {
         let own = self.layer_4.iter().find(|(other, _)| *other == contestant);
         own.map_or(&self.layer_7, |(_, middle)| middle)

@@ -1,4 +1,4 @@
-//! Programs that the comparison starts: where they run, and what they cost.
+//! Programs that the comparison starts: the place that they run in, and their CPU time and memory.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,26 +12,27 @@ use crate::cost::{Cost, cost_of};
 use crate::failure::Failure;
 use crate::network::Space;
 
-/// How long a program may take to end after it was asked to.
+/// The longest time from SIGTERM to a program's end. After it the program is killed.
 const END: Duration = Duration::from_secs(5);
 
-/// Where a program runs.
+/// The namespace and the core that a program runs in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {
     pub(crate) space: &'a Space,
     pub(crate) core: u32,
 }
 
-/// A program that runs until this is dropped.
+/// A running program. It is ended when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) child: Child,
 }
 
 impl Place<'_> {
-    /// A command that runs there. It ends with this process, whatever ends this process.
+    /// Returns a command that runs there. The program ends with this process, however this process
+    /// ends.
     pub(crate) fn command(self, program: impl AsRef<OsStr>) -> Command {
-        // Others may be at work on the machine; what is compared comes first.
+        // Other programs may be at work on the machine; contestants, clients and targets go first.
         let mut command = self.space.command(-5);
         command.args(["taskset", "-c", &self.core.to_string()]).arg(program);
         command
@@ -39,14 +40,14 @@ impl Place<'_> {
 }
 
 impl Running {
-    /// Starts a program. What it writes goes to `log`.
+    /// Starts a program. Its output goes to `log`.
     pub(crate) fn start(command: &mut Command, log: &Path) -> Result<Self, Failure> {
         let doing = || format!("start {command:?}");
         let file = || fs::File::options().create(true).append(true).open(log);
         let stdout = file().map_err(Failure::of(doing()))?;
         let stderr = file().map_err(Failure::of(doing()))?;
         let doing = doing();
-        // A Ctrl-C is for this process, which ends programs in order.
+        // A Ctrl-C is meant for this process, which ends programs in order.
         let child = command
             .process_group(0)
             .stdout(stdout)
@@ -56,7 +57,7 @@ impl Running {
         Ok(Self { child })
     }
 
-    /// The time for which the program and its children were on a core.
+    /// Returns the CPU time of the program and its children.
     pub(crate) fn cost(&self) -> Result<Cost, Failure> {
         let mut sum = Cost::default();
         for process in self.processes() {
@@ -65,7 +66,8 @@ impl Running {
         Ok(sum)
     }
 
-    /// The memory of the program and its children, in kB; what several share counts once.
+    /// Returns the memory of the program and its children, in kB. Memory that several share counts
+    /// once.
     pub(crate) fn memory(&self) -> Result<u64, Failure> {
         let mut sum = 0;
         for process in self.processes() {
@@ -78,7 +80,7 @@ impl Running {
         Ok(sum)
     }
 
-    /// The memory of the program itself, in kB, as the kernel counts it.
+    /// Returns the resident memory of the program without its children, in kB.
     pub(crate) fn resident(&self) -> Result<u64, Failure> {
         let file = format!("/proc/{}/status", self.child.id());
         let text = fs::read_to_string(&file).map_err(Failure::of(format!("read {file}")))?;
@@ -87,7 +89,7 @@ impl Running {
         kilobytes.ok_or_else(|| Failure(format!("{file} has no VmRSS: the program has ended")))
     }
 
-    /// How many descriptors the program has open.
+    /// Returns the number of descriptors that the program has open.
     pub(crate) fn descriptors(&self) -> Result<usize, Failure> {
         let folder = format!("/proc/{}/fd", self.child.id());
         let all = fs::read_dir(&folder).map_err(Failure::of(format!("read {folder}")))?;

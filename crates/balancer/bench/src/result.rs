@@ -1,4 +1,4 @@
-//! What was measured: every round of every contestant, as `--output json` prints it.
+//! The results of a comparison: every round of every contestant, as `--output json` prints them.
 
 use std::fs;
 use std::process::Command;
@@ -13,7 +13,7 @@ use crate::load::Measured;
 use crate::row::Row;
 use crate::statistics::{ENOUGH, Summary};
 
-/// A run.
+/// The results of a whole run.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Comparison {
     pub(crate) machine: Machine,
@@ -23,68 +23,68 @@ pub(crate) struct Comparison {
     pub(crate) goals: Vec<Goal>,
 }
 
-/// What it ran on.
+/// The machine and the programs of the comparison.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Machine {
     pub(crate) kernel: String,
     pub(crate) processor: String,
     pub(crate) cores: usize,
-    /// How many processes wanted a core when the run began, on average over a minute.
+    /// The load average of the last minute when the run began.
     pub(crate) load: String,
     /// The versions of the programs.
     pub(crate) programs: Vec<String>,
 }
 
-/// A row's figures.
+/// The results of a row.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct RowResult {
     pub(crate) row: Row,
     pub(crate) title: &'static str,
-    /// What is counted.
+    /// The name of the unit that is counted.
     pub(crate) unit: &'static str,
     pub(crate) connections: usize,
-    /// How long a round at full speed lasted.
+    /// The duration of a round at full speed, in seconds.
     pub(crate) full_seconds: u32,
-    /// The constant rate, and how long a round at it lasted.
+    /// The constant rate; the next field is the duration of a round at that rate, in seconds.
     pub(crate) rate: Option<u32>,
     pub(crate) rate_seconds: Option<u32>,
-    /// uturn is the first.
+    /// The contestants; uturn is the first.
     pub(crate) contestants: Vec<ContestantResult>,
 }
 
-/// A contestant's figures, in the order of rounds.
+/// A contestant's samples, in the order of the rounds.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct ContestantResult {
     pub(crate) contestant: Contestant,
-    /// As fast as answers came.
+    /// The rounds in which clients sent the next request as soon as an answer came.
     pub(crate) full: Vec<Sample>,
-    /// At the constant rate.
+    /// The rounds at the constant rate.
     pub(crate) constant: Vec<Sample>,
     pub(crate) memory: Option<Memory>,
 }
 
-/// One round.
+/// The measurements of one round.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Sample {
     #[serde(flatten)]
     pub(crate) measured: Measured,
     pub(crate) per_second: f64,
-    /// Microseconds on a core for each answer: the load balancer's, on layer 4 those of everything
-    /// that took part.
+    /// The CPU time per answer in microseconds: the load balancer's; on layer 4, that of clients,
+    /// load balancer and targets together.
     pub(crate) cpu: f64,
     pub(crate) cpu_user: f64,
     pub(crate) cpu_system: f64,
-    /// The same of everything on the core of clients and targets.
+    /// The CPU time per answer of everything on the core of clients and targets, in microseconds.
     pub(crate) cpu_others: f64,
 }
 
 /// The memory of idle connections, in kB.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Memory {
-    /// Of the load balancer's processes: the proportional set size.
+    /// The proportional set size of the load balancer's processes, before and with the connections.
     pub(crate) before: u64,
     pub(crate) after: u64,
-    /// Of the kernel for connections of all processes, both ends of each.
+    /// The kernel's memory for the connections of all processes, which includes both ends of each.
     pub(crate) kernel_before: Option<u64>,
     pub(crate) kernel_after: Option<u64>,
 }
@@ -106,10 +106,10 @@ pub(crate) enum Figure {
     User,
     #[serde(rename = "CPU, system")]
     System,
-    /// How much of the load balancer's core was used.
+    /// The part of the load balancer's core that was used, in percent.
     #[serde(rename = "busy")]
     Busy,
-    /// How much of the core of clients and targets was used.
+    /// The part of the core of clients and targets that was used, in percent.
     #[serde(rename = "others busy")]
     OthersBusy,
     #[serde(rename = "memory")]
@@ -132,7 +132,7 @@ impl Machine {
     }
 }
 
-/// The first line that a program prints of its version.
+/// Returns the first line that a program prints about its version.
 pub(crate) fn version(command: &mut Command) -> Option<String> {
     let output = command.output().ok().filter(|output| output.status.success())?;
     let text = [output.stdout, output.stderr].concat();
@@ -175,7 +175,7 @@ impl Figure {
         }
     }
 
-    /// How text calls it.
+    /// Returns the name of the figure in tables.
     pub(crate) fn name(self, unit: &str) -> String {
         match self {
             Self::PerSecond => format!("{unit}/s"),
@@ -192,7 +192,7 @@ impl Figure {
     }
 }
 
-/// Every round's figure.
+/// Returns a figure of every sample.
 pub(crate) fn figures(samples: &[Sample], figure: Figure) -> Vec<f64> {
     samples.iter().map(|sample| figure.of(sample)).collect()
 }
@@ -204,23 +204,23 @@ impl ContestantResult {
 }
 
 impl RowResult {
-    /// Those with which uturn, the first, is compared.
+    /// Returns the contestants that uturn, the first, is compared with.
     pub(crate) fn peers(&self) -> &[ContestantResult] {
         self.contestants.get(1..).unwrap_or_default()
     }
 
-    /// The fewest answers that a round at the constant rate had.
+    /// Returns the number of answers of the round with the fewest, of those at the constant rate.
     pub(crate) fn fewest_answers(&self) -> Option<u64> {
         let samples = self.contestants.iter().flat_map(|result| &result.constant);
         samples.map(|sample| sample.measured.answered).min()
     }
 
-    /// Whether one answer in a thousand is more than a few.
+    /// Returns whether every round at the constant rate has enough answers for a p99.9.
     pub(crate) fn has_enough_answers(&self) -> bool {
         self.fewest_answers().is_some_and(|fewest| fewest >= ENOUGH)
     }
 
-    /// How uturn compares with a peer, round by round; above 1 it is better.
+    /// Compares uturn with a peer, round by round; in ratios above 1 uturn is better.
     pub(crate) fn ratio(
         &self,
         peer: &ContestantResult,
@@ -233,12 +233,12 @@ impl RowResult {
 }
 
 impl Memory {
-    /// kB of the load balancer for each connection.
+    /// Returns the load balancer's memory per connection, in kB.
     pub(crate) fn each(&self, connections: usize) -> f64 {
         self.after.saturating_sub(self.before) as f64 / connections as f64
     }
 
-    /// kB of the kernel for each connection.
+    /// Returns the kernel's memory per connection, in kB.
     pub(crate) fn kernel_each(&self, connections: usize) -> Option<f64> {
         let more = self.kernel_after?.saturating_sub(self.kernel_before?);
         Some(more as f64 / connections as f64)
@@ -249,7 +249,7 @@ impl Memory {
 pub(crate) mod tests {
     use super::*;
 
-    /// A sample with so many answers in a second.
+    /// Returns a one-second sample with this many answers.
     pub(crate) fn sample(answered: u64, p50: f64) -> Sample {
         let measured = Measured {
             answered,
@@ -266,7 +266,7 @@ pub(crate) mod tests {
         Sample::new(measured, taken, Cost { nanos: 700_000_000, ..taken })
     }
 
-    /// A row with these answers a second in each round of each contestant.
+    /// Returns a row with these answers per second in each round of each contestant.
     pub(crate) fn row_result(row: Row, answers: &[&[u64]]) -> RowResult {
         let contestants = row.contestants().iter().zip(answers).map(|(contestant, answers)| {
             let samples: Vec<Sample> =

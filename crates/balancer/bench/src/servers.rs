@@ -1,4 +1,4 @@
-//! What answers behind the load balancers, and what they serve with.
+//! Starts the targets behind the load balancers, and makes the certificate.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -9,11 +9,11 @@ use crate::failure::Failure;
 use crate::process::{Place, Running, run};
 use crate::row::Row;
 
-/// Starts what answers at every address of its namespace: another nginx, from memory; on layer 4
-/// this program.
+/// Starts the targets at every address of their namespace: an nginx that answers from memory; on
+/// layer 4 this program.
 ///
 /// # Errors
-/// When it cannot be started.
+/// When the program cannot be started.
 pub(crate) fn start_targets(row: Row, place: Place<'_>, folder: &Path) -> Result<Running, Failure> {
     let log = folder.join("targets.log");
     let everywhere = TARGET_PORTS.map(|port| SocketAddr::from(([0, 0, 0, 0], port)));
@@ -44,10 +44,10 @@ pub(crate) fn start_targets(row: Row, place: Place<'_>, folder: &Path) -> Result
     Running::start(&mut nginx_command(place, &file), &log)
 }
 
-/// Makes the certificate of nginx and HAProxy, of the kind that uturn makes for itself.
+/// Makes the certificate of nginx and HAProxy, of the same kind as the one that uturn makes.
 ///
 /// # Errors
-/// When it cannot be made.
+/// When the certificate cannot be made.
 pub(crate) fn make_certificate(folder: &Path) -> Result<(), Failure> {
     let (certificate, key) = (folder.join("certificate.pem"), folder.join("key.pem"));
     let path = |path: &PathBuf| path.display().to_string();

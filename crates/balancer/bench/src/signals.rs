@@ -1,4 +1,4 @@
-//! Signals that end a run in order.
+//! Handles signals, so that a run ends in order.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,10 +7,10 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::failure::Failure;
 
-/// Does what is set to `true` by a signal that asks to stop.
+/// Runs a function with a flag that becomes `true` when a signal asks to stop.
 ///
 /// # Errors
-/// Those of what is done, or that it was stopped.
+/// When the function fails, or a signal stopped it.
 pub(crate) fn until_stopped(
     run: impl FnOnce(&AtomicBool) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
@@ -20,7 +20,7 @@ pub(crate) fn until_stopped(
             .map_err(Failure::of("listen for signals"))?;
     }
     let ended = run(&stopped);
-    // Programs that were ended with this one are a consequence of that.
+    // After a stop, errors are ignored: programs that ended with this one cause some.
     match stopped.load(Ordering::Relaxed) {
         true => Err(Failure("stopped".to_owned())),
         false => ended,

@@ -1,4 +1,4 @@
-//! Connections from an address of one's choice.
+//! Opens connections from a given address.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -8,11 +8,10 @@ use nix::sys::socket::sockopt::IpBindAddressNoPort;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// Opens a connection. The kernel keeps at most about `window` bytes that were not read, if that is
-/// given.
+/// Opens a connection. A `window` limits the unread bytes that the kernel keeps to about that many.
 ///
 /// # Errors
-/// When the server takes none.
+/// When the server does not accept the connection.
 pub(crate) async fn connect(
     from: Option<IpAddr>,
     to: SocketAddr,
@@ -24,7 +23,7 @@ pub(crate) async fn connect(
         socket.set_recv_buffer_size(window)?;
     }
     if let Some(from) = from {
-        // A port is picked with the server's address known, so that there are enough of them.
+        // The port is picked when the server's address is known, so that there are enough ports.
         setsockopt(&socket, IpBindAddressNoPort, &true)?;
         socket.bind(&SocketAddr::new(from, 0).into())?;
     }

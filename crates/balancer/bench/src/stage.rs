@@ -1,9 +1,9 @@
-//! A row's measurement: contestants and targets are started, and clients load each contestant in
+//! Measures a row: starts the contestants and the targets, and lets clients load each contestant in
 //! turns.
 //!
-//! On layer 7 load balancers have a core and all else another. On layer 4 the kernel forwards
-//! packets on the core of whoever sends them, so there everything shares one core, and what a
-//! request costs in all is what is compared.
+//! On layer 7, load balancers have one core, and everything else has another. On layer 4 the kernel
+//! forwards packets on the core of their sender, so everything shares one core, and the total CPU
+//! time per request is compared.
 
 use std::fs;
 use std::path::Path;
@@ -24,10 +24,10 @@ use crate::row::{Measure, Row};
 use crate::servers::start_targets;
 use crate::statistics::{Summary, constant_rate, constant_seconds, full_seconds};
 
-/// How long a load balancer may take to serve.
+/// The longest time until a load balancer serves.
 const START: Duration = Duration::from_secs(20);
 
-/// Where and by what is measured.
+/// The surroundings of all measurements of a run.
 pub(crate) struct Stage<'a> {
     pub(crate) arguments: &'a LbArguments,
     pub(crate) folder: &'a Path,
@@ -37,22 +37,22 @@ pub(crate) struct Stage<'a> {
     pub(crate) has_haproxy: bool,
 }
 
-/// Those who are compared in a row, and the targets behind them.
+/// The contestants of a row, and the targets behind them.
 struct Started<'a> {
     stage: &'a Stage<'a>,
     row: Row,
     starters: Vec<Starter<'a>>,
     targets: Running,
-    /// The kernel's thread for packets, on the core of clients and targets.
+    /// The kernel's thread for packets on the core of clients and targets.
     packets: Option<u32>,
 }
 
-/// A contestant that serves.
+/// A contestant that was started.
 struct Starter<'a> {
     contestant: Contestant,
     addresses: Addresses,
     clients: Place<'a>,
-    /// Plain routing has no process.
+    /// The contestant's process. Plain routing has none.
     running: Option<Running>,
 }
 
@@ -130,7 +130,7 @@ impl Stage<'_> {
 
     fn start(&self, row: Row) -> Result<Started<'_>, Failure> {
         let Self { arguments, folder, network, .. } = self;
-        // Where everything shares a core, that is the load balancers'.
+        // On layer 4 everything shares the load balancers' core.
         let other_core = if row.is_layer_4() { arguments.core } else { arguments.other_core };
         let (clients, targets) = match row.is_through_namespaces() {
             true => (&network.clients, &network.targets),
@@ -196,7 +196,7 @@ impl Started<'_> {
         }
     }
 
-    /// Measures each contestant in each round, each time in another order.
+    /// Measures each contestant in each round. The order changes from round to round.
     fn in_turns(
         &self,
         mut measure: impl FnMut(usize) -> Result<(), Failure>,
@@ -211,7 +211,7 @@ impl Started<'_> {
         Ok(())
     }
 
-    /// Loads one of them, and returns what clients measured and what it took.
+    /// Loads a contestant, and returns the clients' measurements and the CPU time that was used.
     fn load(
         &self,
         number: usize,
@@ -237,19 +237,19 @@ impl Started<'_> {
         }
     }
 
-    /// What a contestant took until now.
+    /// Returns the CPU time of a contestant's process until now.
     fn cost(&self, number: usize) -> Result<Cost, Failure> {
         let own = self.starters[number].running.as_ref().map(Running::cost).transpose()?;
         Ok(own.unwrap_or_default())
     }
 
-    /// What targets and the kernel's thread took until now.
+    /// Returns the CPU time of the targets and of the kernel's thread until now.
     fn cost_of_others(&self) -> Result<Cost, Failure> {
         let packets = self.packets.map(cost_of).transpose()?.unwrap_or_default();
         Ok(self.targets.cost()? + packets)
     }
 
-    /// Clients whose connections are open.
+    /// Starts clients, and returns when their connections are open.
     fn clients(
         &self,
         number: usize,
@@ -271,11 +271,11 @@ impl Started<'_> {
         if let Some(rate) = rate {
             command.args(["--rate", &rate.to_string()]);
         }
-        // What has no time to send anything only has to reach the server.
+        // Clients without time to send anything only have to reach the server.
         if self.row.is_new() && seconds > 0 {
             command.arg("--new");
         }
-        // One connection is there to see whether the server answers.
+        // A single connection checks whether the server answers.
         if self.row.is_silent() && connections > 1 {
             command.arg("--silent");
         }

@@ -1,17 +1,17 @@
-//! What the figures of several rounds amount to, and how long and how fast rounds are.
+//! Summaries of the figures of several rounds, and the rate and duration of rounds.
 
 use serde::Serialize;
 
-/// The constant rate, as a part of what the slowest can do.
+/// The constant rate, as a part of the speed of the slowest contestant.
 pub(crate) const PART: f64 = 0.5;
 
-/// How many answers a round needs for its p99.9 to be more than a few of the slowest.
+/// The number of answers that a round needs for its p99.9 to rest on more than a few answers.
 pub(crate) const ENOUGH: u64 = 10_000;
 
-/// How many times as long as asked for a round at a constant rate lasts to have enough answers.
+/// The largest factor by which a round at a constant rate is lengthened to have enough answers.
 const LONGEST: u32 = 2;
 
-/// The figures of several rounds.
+/// The median and the range of a figure over several rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Summary {
     pub(crate) median: f64,
@@ -20,7 +20,7 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// Returns `None` if there are no figures.
+    /// Summarises figures. Returns `None` if there are none.
     pub(crate) fn of(figures: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut figures: Vec<f64> = figures.into_iter().collect();
         figures.sort_by(f64::total_cmp);
@@ -33,26 +33,27 @@ impl Summary {
         Some(Self { median, least, most })
     }
 
-    /// How `ours` compare with `theirs`, round by round; above 1 they are better. Returns `None`
-    /// if there is no round that has both.
+    /// Compares figures round by round; in ratios above 1 `ours` are better. Returns `None` if no
+    /// round has both figures.
     pub(crate) fn ratio(ours: &[f64], theirs: &[f64], more_is_better: bool) -> Option<Self> {
         let rounds = ours.iter().zip(theirs);
         Self::of(rounds.map(|(our, their)| if more_is_better { our / their } else { their / our }))
     }
 }
 
-/// The rate at which times are measured, in requests a second, from the speed of the slowest.
+/// Returns the constant rate, in requests per second, at which times are measured, from the speed
+/// of the slowest contestant.
 pub(crate) fn constant_rate(slowest: f64) -> u32 {
     ((slowest * PART) as u32).max(10)
 }
 
-/// How many seconds a round at full speed lasts.
+/// Returns the duration of a round at full speed, in seconds.
 pub(crate) fn full_seconds(asked: u32) -> u32 {
     asked.div_ceil(2)
 }
 
-/// How many seconds a round at this rate lasts: longer than was asked for if it has enough answers
-/// then, but not much longer.
+/// Returns the duration of a round at this rate, in seconds. It exceeds `asked` if the round then
+/// has enough answers, but is at most `LONGEST` times as long.
 pub(crate) fn constant_seconds(rate: u32, asked: u32) -> u32 {
     match seconds_for_enough(rate) {
         enough if enough <= asked.saturating_mul(LONGEST) => enough.max(asked),
@@ -60,9 +61,9 @@ pub(crate) fn constant_seconds(rate: u32, asked: u32) -> u32 {
     }
 }
 
-/// How many seconds enough answers take.
+/// Returns the seconds that enough answers take at this rate.
 pub(crate) fn seconds_for_enough(rate: u32) -> u32 {
-    // A few more, for those that fail.
+    // A few more answers are counted on, as some requests fail.
     let answers = ENOUGH + ENOUGH / 50;
     u32::try_from(answers.div_ceil(u64::from(rate.max(1)))).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! What was measured, for people.
+//! Prints the results as text.
 
 use std::fmt::Write as _;
 
@@ -7,18 +7,18 @@ use crate::result::{Comparison, ContestantResult, Figure, RowResult, Sample, fig
 use crate::row::Measure;
 use crate::statistics::{ENOUGH, PART, Summary, seconds_for_enough};
 
-/// How wide the names of figures, figures and ratios are.
+/// The widths of the columns: names of figures, figures and ratios.
 const NAME: usize = 14;
 const FIGURE: usize = 26;
 const RATIO: usize = 22;
 
-/// How much of a core is used at least where that core is the limit, in percent.
+/// The use of a core, in percent, from which on that core counts as the limit of the speed.
 const BUSY: f64 = 85.0;
 
-/// How many rounds show something of the spread.
+/// The number of rounds from which on the spread means something.
 const ROUNDS: u32 = 3;
 
-/// What stands above all rows.
+/// Returns the lines above all rows.
 pub(crate) fn head(comparison: &Comparison) -> String {
     let Comparison { machine, rounds, .. } = comparison;
     let mut text = format!(
@@ -40,7 +40,7 @@ pub(crate) fn head(comparison: &Comparison) -> String {
     text
 }
 
-/// A row's table.
+/// Returns a row's table.
 pub(crate) fn row(result: &RowResult) -> String {
     let RowResult { row, title, connections, .. } = result;
     let mut text = format!("\n{} ({title}): {connections} connections\n", row.name());
@@ -98,7 +98,7 @@ fn speed(result: &RowResult, text: &mut String) {
     failures(result, text);
 }
 
-/// Says of whom a speed is not the one that it could have: neither core was busy with it.
+/// Marks contestants whose speed was not CPU-bound: neither core was busy.
 fn idle_cores(result: &RowResult, text: &mut String) {
     for ContestantResult { contestant, full, .. } in &result.contestants {
         let used = [Figure::Busy, Figure::OthersBusy]
@@ -138,7 +138,7 @@ fn line(
         let summary = Summary::of(figures(of(contestant), figure));
         let _ = write!(text, "{:>FIGURE$}", summary.map_or("-".to_owned(), figure_text));
     }
-    // These are parts of what is compared already, or nothing that is good or bad.
+    // These figures are parts of one that is compared already, or are neither good nor bad.
     let is_compared =
         !matches!(figure, Figure::User | Figure::System | Figure::Busy | Figure::OthersBusy);
     for peer in result.peers().iter().filter(|_| is_compared) {
@@ -189,7 +189,7 @@ fn memory(result: &RowResult, text: &mut String) {
     line("kernel, each", &|result| result.memory?.kernel_each(connections), false);
 }
 
-/// The goals, and which were reached.
+/// Returns the table of goals, and how many were reached.
 pub(crate) fn goals(goals: &[Goal]) -> String {
     let mut text = format!(
         "\nGoals: on layer 7 as good as the better peer, on layer 4 0.95 × plain routing\n\

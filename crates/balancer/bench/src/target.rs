@@ -1,5 +1,5 @@
-//! A target of layer 4: it answers each request with as many bytes as the request asks for, over
-//! TCP and UDP at the same ports.
+//! A layer 4 target: it answers each request with as many bytes as the request asks for, over TCP
+//! and UDP at the same ports.
 
 use std::future::pending;
 use std::io;
@@ -15,16 +15,16 @@ use crate::arguments::TargetArguments;
 use crate::failure::Failure;
 use crate::wire::{ENDLESS, REQUEST, Request};
 
-/// How much of an answer is written at a time.
+/// The largest number of bytes of an answer that are written at a time.
 const PART: usize = 128 * 1024;
 
-/// The longest answer in a datagram, which no network of Ethernet splits.
+/// The longest answer in a datagram, which fits into an Ethernet frame without fragmentation.
 const DATAGRAM: usize = 1400;
 
 /// Serves until the process is ended.
 ///
 /// # Errors
-/// When an address cannot be listened on.
+/// When the program cannot listen on an address.
 pub(crate) fn run(arguments: &TargetArguments) -> Result<(), Failure> {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     let runtime = runtime.map_err(Failure::of("start the runtime"))?;
@@ -40,10 +40,10 @@ pub(crate) fn run(arguments: &TargetArguments) -> Result<(), Failure> {
     })
 }
 
-/// A socket that many connections may wait at.
+/// Returns a listener with a long backlog.
 ///
 /// # Errors
-/// When the address cannot be listened on.
+/// When the program cannot listen on the address.
 pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
@@ -55,14 +55,14 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 
 async fn accept(listener: TcpListener) {
     loop {
-        // What fails is a connection that its client gave up.
+        // An error here is that of a connection that its client gave up.
         if let Ok((stream, _)) = listener.accept().await {
             spawn_local(serve(stream));
         }
     }
 }
 
-/// Answers requests until one asks to close, or the client does.
+/// Answers requests until one asks to close, or the client closes.
 async fn serve(mut stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut bytes = [0; REQUEST];
@@ -89,7 +89,7 @@ async fn answer_datagrams(socket: UdpSocket) {
     let mut bytes = [0; REQUEST + 1];
     let answer = [b'.'; DATAGRAM];
     loop {
-        // What fails is an earlier answer to a client that is gone.
+        // An error here is that of an earlier answer to a client that is gone.
         let Ok((length, client)) = socket.recv_from(&mut bytes).await else { continue };
         if let Some(request) = Request::from_bytes(&bytes[..length]) {
             let _ = socket.send_to(&answer[..DATAGRAM.min(request.length as usize)], client).await;

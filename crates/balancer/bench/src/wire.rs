@@ -1,5 +1,5 @@
-//! What clients and targets of layer 4 say to each other: a request of a fixed length states how
-//! long its answer is to be, so that neither side spends much time on what it reads.
+//! The protocol between clients and layer 4 targets: a request of a fixed length states the length
+//! of its answer, so that neither side spends much time on what it reads.
 
 /// The length of a request.
 pub(crate) const REQUEST: usize = 64;
@@ -10,15 +10,15 @@ pub(crate) const ENDLESS: u32 = u32::MAX;
 /// The length of a small answer.
 pub(crate) const SMALL: u32 = 100;
 
-/// How much of an endless answer counts as one.
+/// The part of an endless answer that counts as one answer.
 pub(crate) const MEBIBYTE: usize = 1024 * 1024;
 
-/// What a target is asked for.
+/// A request to a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
-    /// How many bytes are to be answered.
+    /// The length of the answer, in bytes.
     pub(crate) length: u32,
-    /// Whether the target is to close the connection then.
+    /// Whether the target closes the connection after the answer.
     pub(crate) closes: bool,
 }
 
@@ -30,7 +30,7 @@ impl Request {
         bytes
     }
 
-    /// Returns `None` if the bytes are not a whole request.
+    /// Reads a request. Returns `None` if the bytes are not a whole request.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         match bytes {
             [a, b, c, d, closes, ..] if bytes.len() == REQUEST => {

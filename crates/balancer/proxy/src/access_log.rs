@@ -1,7 +1,7 @@
 //! The access log: a line of JSON for each request, and for each connection on layer 4.
 //!
-//! A worker never waits for it. Entries go through a queue of bounded length to a thread that
-//! writes them; those that find no room are counted, and the log says how many there were.
+//! A worker never waits for the log. Entries go through a queue of bounded length to a thread that
+//! writes them. Entries that find no room are counted, and the log says how many there were.
 
 mod entry;
 mod output;
@@ -20,45 +20,45 @@ pub(crate) use output::Output;
 use crate::error::StartError;
 use crate::lock::locked;
 
-/// How many entries may wait to be written.
+/// The number of entries that may wait to be written. Further ones are dropped.
 const WAITING_AT_MOST: usize = 8192;
 
-/// How long the end of the process waits for the last entries.
+/// The longest time that the end of the process waits for the last entries.
 const LAST: Duration = Duration::from_secs(1);
 
-/// The access log.
+/// The handle of the access log.
 #[derive(Debug)]
 pub(crate) struct AccessLog {
     queue: SyncSender<Message>,
     shared: Arc<Shared>,
-    /// Disconnected when the thread has ended.
+    /// A channel that is disconnected when the thread has ended.
     ended: Mutex<Receiver<()>>,
 }
 
-/// What the queue carries.
+/// A message of the queue.
 #[derive(Debug)]
 enum Message {
     Entry(Box<Entry>),
-    /// Something else has changed.
+    /// The shared state has changed.
     Wake,
 }
 
-/// What workers, the thread that writes and the admin's page share.
+/// The state that workers, the writing thread and the admin address share.
 #[derive(Debug, Default)]
 struct Shared {
     is_on: AtomicBool,
     is_stopping: AtomicBool,
-    /// Where entries go from now on.
+    /// The next output of the log, if it is to change.
     next: Mutex<Option<Output>>,
     written: AtomicU64,
     dropped: AtomicU64,
 }
 
 impl AccessLog {
-    /// A log that goes nowhere yet.
+    /// Starts a log without an output.
     ///
     /// # Errors
-    /// When its thread cannot be started.
+    /// When the thread cannot be started.
     pub(crate) fn start() -> Result<Self, StartError> {
         Self::with_room(WAITING_AT_MOST)
     }
@@ -78,7 +78,7 @@ impl AccessLog {
         Ok(Self { queue, shared, ended: Mutex::new(ended) })
     }
 
-    /// Writes to something else from now on.
+    /// Switches to another output.
     pub(crate) fn switch(&self, output: Output) {
         let is_on = !matches!(output, Output::Off);
         *locked(&self.shared.next) = Some(output);
@@ -86,7 +86,7 @@ impl AccessLog {
         self.wake();
     }
 
-    /// Whether entries are wanted.
+    /// Returns whether entries are wanted.
     pub(crate) fn is_on(&self) -> bool {
         self.shared.is_on.load(Ordering::Acquire)
     }
@@ -98,33 +98,33 @@ impl AccessLog {
         }
     }
 
-    /// How many entries were written.
+    /// Returns the number of written entries.
     pub(crate) fn written(&self) -> u64 {
         self.shared.written.load(Ordering::Relaxed)
     }
 
-    /// How many entries were lost.
+    /// Returns the number of dropped entries.
     pub(crate) fn dropped(&self) -> u64 {
         self.shared.dropped.load(Ordering::Relaxed)
     }
 
-    /// Writes what is queued, and no more.
+    /// Writes the queued entries, accepts no more, and ends the thread.
     pub(crate) fn stop(&self) {
         self.shared.is_on.store(false, Ordering::Release);
         self.shared.is_stopping.store(true, Ordering::Release);
         self.wake();
         let ended = locked(&self.ended);
-        // An output that takes no more must not keep the process from ending.
+        // An output that blocks must not keep the process from ending.
         let _ = ended.recv_timeout(LAST);
     }
 
     fn wake(&self) {
-        // The thread does not sleep while the queue is full.
+        // A full queue needs no wake-up, as the thread does not sleep then.
         let _ = self.queue.try_send(Message::Wake);
     }
 }
 
-/// Opens what the configuration names.
+/// Opens the output that the configuration names.
 ///
 /// # Errors
 /// When the file cannot be opened.

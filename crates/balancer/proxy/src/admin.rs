@@ -1,10 +1,10 @@
-//! What the person who runs the load balancer can ask it: an HTTP server on a thread of its own.
+//! The admin address: an HTTP server for the administrator, on a thread of its own.
 //!
 //! - `/metrics`: counts, for Prometheus
-//! - `/targets`: what is known of each target, as JSON
+//! - `/targets`: the state of each target, as JSON
 //! - `/healthz`: 200 if every listener accepts connections, else 503
 //! - `/readyz`: 200 if moreover the first health checks of every target have decided
-//! - `/config` and `/reload`: what is served, and changes of it; only with a token
+//! - `/config` and `/reload`: the configuration, and changes of it; only with a token
 //! - `/certificates`: certificates with keys that `/config` may name; only with a token
 
 mod access;
@@ -43,7 +43,7 @@ use crate::process::Process;
 use crate::requests::Request;
 use crate::takeover::Inherited;
 
-/// The thread that answers.
+/// The handle of the thread that answers.
 #[derive(Debug)]
 pub(crate) struct Admin {
     commands: Option<mpsc::UnboundedSender<Command>>,
@@ -52,14 +52,14 @@ pub(crate) struct Admin {
     address: Option<SocketAddr>,
 }
 
-/// What the admin address needs to show the configuration and to have it changed.
+/// The means by which the admin address shows and changes the configuration.
 #[derive(Clone, Debug)]
 pub struct Control {
-    /// Takes requests for changes.
+    /// The channel for requests to change the configuration.
     pub requests: Sender<Request>,
     /// Writes a configuration as a file that can be read again.
     pub describe: fn(&Config, Form) -> String,
-    /// The folder that certificates are kept in that come over HTTP; `None` if none are taken.
+    /// The folder for certificates that are uploaded; `None` if uploads are not allowed.
     pub certificates: Option<PathBuf>,
 }
 
@@ -72,21 +72,21 @@ pub enum Form {
     Yaml,
 }
 
-/// What the answers are made of.
+/// The state that the answers are made from.
 #[derive(Debug)]
 struct Known {
     process: Arc<Process>,
     overview: ArcSwap<Overview>,
     started: SystemTime,
-    /// `None` where another program decides what is served.
+    /// The access to the configuration; `None` if another program decides what is served.
     control: Option<Control>,
-    /// What is served; `None` without `control`.
+    /// The configuration that is served; `None` without `control`.
     served: ArcSwapOption<ServedConfig>,
-    /// What reading and changing the configuration takes; `None` if neither is allowed.
+    /// The token for reading and changing the configuration; `None` if neither is allowed.
     token: ArcSwapOption<Token>,
-    /// By which names it may be called.
+    /// The host names that requests may use.
     names: ArcSwap<Names>,
-    /// Changes are made one after the other.
+    /// Serialises changes of the configuration.
     changing: Semaphore,
     /// Whether the health of every target has been decided once.
     was_decided: AtomicBool,
@@ -94,7 +94,7 @@ struct Known {
     is_replaced: AtomicBool,
 }
 
-/// A configuration that is served.
+/// The configuration that is served.
 #[derive(Debug)]
 struct ServedConfig {
     config: Config,
@@ -102,34 +102,34 @@ struct ServedConfig {
     since: SystemTime,
 }
 
-/// What a change needs, before anything has changed.
+/// The results of preparing a change that can fail.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     to: Move,
     token: Option<Token>,
 }
 
-/// What the thread is told to do.
+/// A command to the thread.
 #[derive(Debug)]
 enum Command {
-    /// Answer what comes in here, and nowhere else.
+    /// Answer connections at this socket, and nowhere else.
     Listen(TcpListener),
     /// Give a duplicate of the socket to another process, which answers there as well.
     Share(Sender<io::Result<OwnedFd>>),
-    /// Answer what has come in already, and no more.
+    /// Answer what has come in already, and accept no more.
     Close,
-    /// Do the same, and end the thread when that is done or this time is over.
+    /// Close, and end the thread when all is answered or this time is over.
     End(Duration),
 }
 
-/// A change of the address, for which everything is ready.
+/// A change of the address that cannot fail any more.
 #[derive(Debug)]
 enum Move {
     /// The address stays.
     Stay,
-    /// It is another one, or the first.
+    /// The address is another one, or the first.
     Open(SocketAddr, TcpListener),
-    /// There is none any more.
+    /// There is no address any more.
     Close,
 }
 
@@ -137,7 +137,7 @@ impl Admin {
     /// Starts the thread. It does not listen yet.
     ///
     /// # Errors
-    /// When there is no thread to be had.
+    /// When the thread cannot be started.
     pub(crate) fn start(
         process: Arc<Process>,
         control: Option<Control>,
@@ -165,12 +165,12 @@ impl Admin {
         Ok(Self { commands, handle: Some(handle), known, address: None })
     }
 
-    /// Prepares to answer as these settings say. A process that takes over uses a socket of the
-    /// process before.
+    /// Prepares to answer as the settings say. A process that takes over uses the socket of the
+    /// previous process.
     ///
     /// # Errors
-    /// When the address cannot be listened at, or there is no token in its file; then nothing has
-    /// changed.
+    /// When the process cannot listen at the address, or the token's file has no token; then
+    /// nothing has changed.
     pub(crate) fn prepare(
         &self,
         settings: &ProcessSettings,
@@ -204,9 +204,10 @@ impl Admin {
         }
     }
 
-    /// Answers as was prepared, and shows this from now on.
+    /// Answers as was prepared, and shows this state from now on.
     pub(crate) fn change(&mut self, prepared: Prepared, overview: Overview, config: &Config) {
-        // What has been decided before stays so, whatever targets there are now.
+        // This call records a decision about all previous targets, which stays whatever targets
+        // there are now.
         self.known.undecided();
         self.known.overview.store(Arc::new(overview));
         self.known.served.store(self.known.serves(config));
@@ -234,7 +235,7 @@ impl Admin {
         self.tell(Command::Close);
     }
 
-    /// Ends what has come in already within this time, and the thread.
+    /// Gives what has come in already this long to end, and then ends the thread.
     pub(crate) fn end(&self, limit: Duration) {
         self.tell(Command::End(limit));
     }
@@ -246,7 +247,7 @@ impl Admin {
         }
     }
 
-    /// The version of the configuration that is served; `None` where nothing can write it.
+    /// Returns the version of the configuration that is served; `None` without a [`Control`].
     pub(crate) fn version(&self) -> Option<String> {
         self.known.served.load().as_ref().map(|served| served.version.to_string())
     }
@@ -262,7 +263,7 @@ impl Known {
         Some(Arc::new(ServedConfig { config, version, since }))
     }
 
-    /// The targets whose health is not decided, if that has not been the case for all before.
+    /// Lists the targets whose health is undecided. The list is empty once all have been decided.
     fn undecided(&self) -> Vec<String> {
         if self.was_decided.load(Ordering::Relaxed) {
             return Vec::new();
@@ -274,7 +275,7 @@ impl Known {
             .flat_map(|listener| listener.undecided().map(|name| (listener.address, name)))
             .map(|(address, name)| format!("{address}: target {name} has not been checked\n"))
             .collect();
-        // Before the first configuration there is nothing to decide.
+        // Before the first configuration there are no targets to decide about.
         if undecided.is_empty() && !overview.listeners.is_empty() {
             self.was_decided.store(true, Ordering::Relaxed);
         }

@@ -1,4 +1,4 @@
-//! Connections that the kernel has completed, and that nobody has accepted yet.
+//! Connections that the kernel has completed, but that were not accepted yet.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use tokio::net::{TcpListener, TcpStream};
 
-/// Accepts one of them, if there is one now.
+/// Accepts such a connection, if there is one now.
 pub(crate) async fn accept_waiting(socket: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
     poll_fn(|cx| match socket.poll_accept(cx) {
         Poll::Ready(Ok(accepted)) => Poll::Ready(Some(accepted)),

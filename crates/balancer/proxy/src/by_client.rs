@@ -1,4 +1,4 @@
-//! How many connections each client has.
+//! The number of connections of each client.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use uturn_model::client_network;
 
 use crate::lock::locked;
 
-/// Counts connections by client.
+/// The number of connections, by client.
 #[derive(Debug, Default)]
 pub(crate) struct ByClient(Mutex<HashMap<IpAddr, usize>>);
 
@@ -20,7 +20,7 @@ pub(crate) struct Counted {
 }
 
 impl ByClient {
-    /// Counts another connection of a client. Returns `None` if it has as many as it may have.
+    /// Counts another connection of a client. Returns `None` if the client already has `most`.
     pub(crate) fn count(self: &Arc<Self>, client: IpAddr, most: usize) -> Option<Counted> {
         let client = client_network(client);
         let mut counts = locked(&self.0);
@@ -34,7 +34,7 @@ impl ByClient {
 }
 
 impl Counted {
-    /// Whether another address is the same client's.
+    /// Returns whether an address belongs to the same client.
     pub(crate) fn is_of(&self, client: IpAddr) -> bool {
         self.client == client_network(client)
     }

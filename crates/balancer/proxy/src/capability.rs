@@ -1,4 +1,4 @@
-//! The capabilities of the process, and messages that name one that is missing.
+//! The capabilities of the process, and messages that name a missing one.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,20 +11,20 @@ use rustix::thread::{
 const PRIVILEGED: u16 = 1024;
 
 /// Takes the capabilities that this thread may have, and lets the programs that it starts have
-/// `CAP_NET_ADMIN`, which nft needs. A process has them at once if a service manager or root started
-/// it, and not if they come from its file (setcap, as in a container that is not root's).
+/// `CAP_NET_ADMIN`, which nft needs. A process already has them if a service manager or root
+/// started it, but not if they come from its file (setcap, as in a container without root).
 pub fn take_capabilities() {
     let Ok(mut sets) = capabilities(None) else { return };
     sets.effective = sets.permitted;
     sets.inheritable |= sets.permitted & CapabilitySet::NET_ADMIN;
-    // What is refused here is reported where it is missing.
+    // A refusal here is reported later, where the capability is missing.
     let taken = set_capabilities(None, sets);
     if taken.is_ok() && sets.permitted.contains(CapabilitySet::NET_ADMIN) {
         let _ = configure_capability_in_ambient_set(CapabilitySet::NET_ADMIN, true);
     }
 }
 
-/// Adds what an operation needs to the error of a refused one.
+/// Adds the missing requirement to an error, if it is a refusal.
 pub(crate) fn needs(error: io::Error, what: &str) -> io::Error {
     match error.kind() {
         kind @ io::ErrorKind::PermissionDenied => io::Error::new(kind, format!("{error}: {what}")),
@@ -32,7 +32,7 @@ pub(crate) fn needs(error: io::Error, what: &str) -> io::Error {
     }
 }
 
-/// Adds what listening at an address needs to the error of a refusal.
+/// Adds the requirement for listening at an address to an error, if it is a refusal.
 pub(crate) fn needs_to_listen(error: io::Error, address: SocketAddr) -> io::Error {
     match address.port() {
         0..PRIVILEGED => needs(error, "ports below 1024 need the capability CAP_NET_BIND_SERVICE"),

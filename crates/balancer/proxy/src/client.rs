@@ -11,5 +11,6 @@ mod watched;
 
 pub(crate) use accept::Accepted;
 
-/// Room for the first bytes of a connection: most requests and TLS greetings arrive in one read.
+/// The size of the buffer for a connection's first bytes. Most requests and TLS greetings arrive in
+/// one read.
 const FIRST_READ: usize = 4096;

@@ -1,8 +1,8 @@
 //! Time limits of connections, cheap enough to be set with every request.
 //!
 //! A timer of the runtime costs a lock and an entry in its wheel each time it is set. Here a
-//! deadline is a number that one sweep per tick compares with the clock, so setting and clearing
-//! it is a store. The price is precision: a deadline is noticed up to two [`TICK`]s late.
+//! deadline is a number that one sweep per tick compares with the clock, so that setting and
+//! clearing it is a store. The price is precision: a deadline is noticed up to two [`TICK`]s late.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -44,7 +44,7 @@ pub(crate) struct Deadline {
 pub(crate) struct Exceeded;
 
 impl Deadlines {
-    /// A deadline that is not set.
+    /// Adds a deadline that is not set.
     pub(crate) fn add(self: &Rc<Self>) -> Deadline {
         let state = Rc::new(State { due: Cell::new(NEVER), waker: RefCell::new(None) });
         let mut all = self.all.borrow_mut();
@@ -61,7 +61,7 @@ impl Deadlines {
         Deadline { state, place, deadlines: Rc::clone(self) }
     }
 
-    /// The time, in ticks.
+    /// Returns the time, in ticks.
     pub(crate) fn now(&self) -> u64 {
         self.now.get()
     }
@@ -86,7 +86,7 @@ impl Deadlines {
         }
     }
 
-    /// Notes the time, in ticks, and wakes those whose deadline is due.
+    /// Sets the time, in ticks, and wakes the tasks whose deadline is due.
     pub(crate) fn sweep(&self, now: u64) {
         self.now.set(now);
         for state in self.all.borrow().iter().flatten() {
@@ -111,17 +111,17 @@ impl Deadline {
         self.state.due.set(NEVER);
     }
 
-    /// Whether there is a limit.
+    /// Returns whether there is a limit.
     pub(crate) fn is_set(&self) -> bool {
         self.state.due.get() != NEVER
     }
 
-    /// Whether there is a limit and it is exceeded.
+    /// Returns whether there is a limit and it is exceeded.
     pub(crate) fn is_exceeded(&self) -> bool {
         self.state.due.get() <= self.deadlines.now.get()
     }
 
-    /// Ready once the limit is exceeded.
+    /// Returns ready once the limit is exceeded.
     pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<Exceeded> {
         if self.is_exceeded() {
             return Poll::Ready(Exceeded);
@@ -133,7 +133,7 @@ impl Deadline {
         Poll::Pending
     }
 
-    /// Waits for something no longer than the limit that is set, or is set meanwhile.
+    /// Waits for a future no longer than the limit that is set now, or during the wait.
     ///
     /// # Errors
     /// When the limit is exceeded first.
@@ -146,11 +146,11 @@ impl Deadline {
         .await
     }
 
-    /// Waits for something that makes progress, each time within `idle`. What is there when the
-    /// limit is exceeded counts as progress, so that a worker that was late ends nothing.
+    /// Waits for a future that makes progress, each time within `idle`. Progress that is found when
+    /// the limit is exceeded counts, so that a late worker ends nothing.
     ///
     /// # Errors
-    /// When it makes no progress for longer.
+    /// When the future makes no progress for longer.
     pub(crate) async fn limit_idle<F: Future>(
         &self,
         idle: Duration,

@@ -1,36 +1,36 @@
-//! Descriptors are kept back: what clients do leaves some for targets, for the admin address and
-//! for health checks.
+//! Keeps descriptors back, so that clients leave some for targets, for the admin address and for
+//! health checks.
 //!
-//! The kernel gives a new descriptor the lowest number that is free, and refuses one whose number
-//! reaches the limit of open files. So the number of a new socket says how many are in use, and
-//! nothing has to be counted.
+//! The kernel gives a new descriptor the lowest free number, and refuses one whose number reaches
+//! the limit of open files. So the number of a new socket shows how many are in use, and nothing
+//! has to be counted.
 
 use std::fs;
 use std::os::fd::{AsRawFd, RawFd};
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-/// The most connections from clients at a time where the configuration states no number.
+/// The most connections from clients at a time, unless the configuration states a number.
 const CONNECTIONS: usize = 20_000;
 
-/// The limit of open files where it cannot be read.
+/// The limit of open files that is assumed if it cannot be read.
 const ASSUMED: u64 = 1024;
 
-/// The bounds of what is kept back for each purpose.
+/// The bounds of the number that is kept back for each purpose.
 const KEPT: std::ops::RangeInclusive<u64> = 8..=256;
 
-/// What a socket is for. Each may use up what those before it have to leave.
+/// The purpose of a socket. Each may use descriptors that the previous ones have to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// A client's connection.
     Client,
     /// A connection to a target for a client that was taken in.
     Target,
-    /// The administrator's.
+    /// A connection of the administrator.
     Admin,
 }
 
-/// How many descriptors the process may have, and how many are kept back for each purpose.
+/// The limit of the process's descriptors, and the number that is kept back for each purpose.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Descriptors {
     limit: u64,
@@ -38,7 +38,7 @@ pub(crate) struct Descriptors {
 }
 
 impl Descriptors {
-    /// Those of this process.
+    /// Returns the descriptors of this process.
     pub(crate) fn of_process() -> Self {
         Self::within(file_limits().map_or(ASSUMED, |limits| limits.current.unwrap_or(u64::MAX)))
     }
@@ -47,7 +47,7 @@ impl Descriptors {
         Self { limit, kept: (limit / 16).clamp(*KEPT.start(), *KEPT.end()) }
     }
 
-    /// Whether a socket that was just opened leaves what is kept back for other purposes.
+    /// Returns whether a socket that was just opened leaves enough descriptors for other purposes.
     pub(crate) fn allow(self, socket: &impl AsRawFd, purpose: Purpose) -> bool {
         self.allows(socket.as_raw_fd(), purpose)
     }
@@ -61,32 +61,33 @@ impl Descriptors {
         u64::try_from(number).is_ok_and(|number| number < self.limit.saturating_sub(kept))
     }
 
-    /// The most connections from clients at a time where the configuration states no number: each
-    /// may need one to a target.
+    /// Returns the most connections from clients at a time, unless the configuration states a
+    /// number. Each may need a connection to a target.
     pub(crate) fn connections(self) -> usize {
         self.pairs().clamp(1, CONNECTIONS)
     }
 
-    /// How many connections from clients there can be that have one to a target each.
+    /// Returns for how many clients' connections, each with one to a target, the descriptors
+    /// suffice.
     pub(crate) fn pairs(self) -> usize {
         let pairs = self.limit.saturating_sub(3 * self.kept) / 2;
         usize::try_from(pairs).unwrap_or(usize::MAX)
     }
 }
 
-/// Raises the limit of open files of this process as far as it may. Service managers start
-/// processes with a low one, because old programs cannot have more.
+/// Raises the limit of open files of this process as far as permitted. Service managers start
+/// processes with a low limit, because old programs cannot handle a higher one.
 pub fn raise_file_limit() {
     if let Some(Rlimit { current, maximum }) = file_limits()
         && current != maximum
     {
-        // Without it, there are fewer connections.
+        // If this fails, fewer connections are possible.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     }
 }
 
-/// The limits of open files. The system call for them is one that a service manager may forbid
-/// (systemd's `@resources`), as packaging/systemd does.
+/// Returns the limits of open files. They are read from a file, as a service manager may forbid the
+/// system call (systemd's `@resources`), and packaging/systemd does.
 fn file_limits() -> Option<Rlimit> {
     read_limits(&fs::read_to_string("/proc/self/limits").ok()?)
 }

@@ -8,10 +8,10 @@ use tokio::net::TcpStream;
 
 use crate::local_error::SocketError;
 
-/// A TCP socket that does not block, for a connection to a target.
+/// Returns a non-blocking TCP socket for a connection to a target.
 ///
 /// # Errors
-/// When this machine has none to give.
+/// When this machine cannot open a socket.
 pub(crate) fn socket(target: SocketAddr) -> Result<Socket, SocketError> {
     let kind = Type::STREAM.nonblocking();
     Socket::new(Domain::for_address(target), kind, Some(Protocol::TCP))
@@ -21,7 +21,7 @@ pub(crate) fn socket(target: SocketAddr) -> Result<Socket, SocketError> {
 /// Connects a socket to a target.
 ///
 /// # Errors
-/// When this machine or the target refuses it; the error says which of the two.
+/// When this machine or the target refuses the connection; the error says which of the two.
 pub(crate) async fn connect(socket: Socket, target: SocketAddr) -> Result<TcpStream, SocketError> {
     if let Err(error) = socket.connect(&target.into())
         && Errno::from_io_error(&error) != Some(Errno::INPROGRESS)

@@ -1,10 +1,10 @@
-//! Why the load balancer does not serve.
+//! The error of starting or changing the load balancer.
 
 use std::io;
 
 use thiserror::Error;
 
-/// Why the load balancer does not serve.
+/// The reason why the load balancer does not serve.
 #[derive(Debug, Error)]
 #[error("cannot {doing}: {source}")]
 pub struct StartError {

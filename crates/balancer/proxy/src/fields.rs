@@ -1,12 +1,12 @@
-//! Header fields that say where a message ends, whom it is for, who sent it, or how it is read.
+//! Header fields that decide where a message ends, where it goes, who sent it, or how it is read.
 //!
-//! A trailer comes when the request has been judged by its header: none of these may stand in one
-//! (RFC 9110, section 6.5.1).
+//! A trailer comes after the request was judged by its header, so none of these fields may be a
+//! trailer (RFC 9110, section 6.5.1).
 
 use http::{HeaderMap, HeaderName};
 
-/// Fields on which a message's end, way or origin depends. Those that begin as
-/// [`FORWARDED`] are meant as well.
+/// Fields that decide a message's end, destination or origin. Fields that begin with [`FORWARDED`]
+/// do so too.
 const DECISIVE: [&str; 18] = [
     "authorization",
     "connection",
@@ -28,7 +28,7 @@ const DECISIVE: [&str; 18] = [
     "x-real-ip",
 ];
 
-/// How the names of fields begin that proxies add.
+/// The prefix of fields that proxies add.
 const FORWARDED: &str = "x-forwarded-";
 
 /// Fields by which frameworks replace the path, the host or the method of a request.
@@ -42,8 +42,8 @@ const REPLACING: [&str; 7] = [
     "x-rewrite-url",
 ];
 
-/// Other fields that no trailer may be: modifiers of requests, control data of answers, what a body
-/// is, and credentials.
+/// Other fields that may not be trailers: request modifiers, control data of answers, descriptions
+/// of a body, and credentials.
 const NO_TRAILER: [&str; 26] = [
     "age",
     "cache-control",
@@ -73,18 +73,18 @@ const NO_TRAILER: [&str; 26] = [
     "www-authenticate",
 ];
 
-/// Whether a message's end, way or origin depends on a field.
+/// Returns whether the field decides a message's end, destination or origin.
 pub(crate) fn is_decisive(name: &str) -> bool {
     DECISIVE.contains(&name) || name.starts_with(FORWARDED)
 }
 
-/// Whether a target that reads underscores as dashes, as CGI does, would take a field for one on which
-/// a message's end, way or origin depends.
+/// Returns whether a target that reads underscores as dashes, as CGI does, would take the field for
+/// one that decides a message's end, destination or origin.
 pub(crate) fn is_look_alike(name: &str) -> bool {
     name.contains('_') && is_decisive(&name.replace('_', "-"))
 }
 
-/// Whether frameworks replace the path, the host or the method of a request by a field.
+/// Returns whether frameworks replace the path, the host or the method of a request by the field.
 pub(crate) fn is_replacing(name: &str) -> bool {
     let is_known = |name: &str| REPLACING.contains(&name);
     match name.starts_with('x') {
@@ -94,7 +94,7 @@ pub(crate) fn is_replacing(name: &str) -> bool {
     }
 }
 
-/// Removes the trailers that no trailers may be. `nominated` are the fields that `Connection` names.
+/// Removes fields that may not be trailers. `nominated` are the fields that `Connection` names.
 pub(crate) fn remove_no_trailers(trailers: &mut HeaderMap, nominated: &[HeaderName]) {
     let is_removed = |name: &&HeaderName| {
         let plain = name.as_str().replace('_', "-");

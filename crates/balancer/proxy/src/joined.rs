@@ -1,4 +1,4 @@
-//! Short pieces become one.
+//! Joins short pieces into one.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -7,10 +7,10 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use tokio::io::AsyncWrite;
 
-/// Pieces that are not longer than this together are written as one.
+/// The total length up to which pieces are written as one.
 const SHORT: usize = 2048;
 
-/// Writes pieces. One piece costs the kernel less than a list of pieces, even than a list of one.
+/// Writes pieces. One piece costs the kernel less than a list of pieces, even a list of one.
 pub(crate) fn poll_write<S: AsyncWrite + Unpin>(
     stream: &mut S,
     cx: &mut Context<'_>,
@@ -32,8 +32,7 @@ pub(crate) fn poll_write<S: AsyncWrite + Unpin>(
     Pin::new(stream).poll_write(cx, &whole[..end])
 }
 
-/// One piece that begins with the first and ends with the second, which seldom has anything. An
-/// empty one keeps no memory.
+/// Joins two pieces, of which the second is usually empty. An empty result keeps no memory.
 pub(crate) fn join(first: Bytes, second: &[u8]) -> Bytes {
     match (&*first, second) {
         ([], []) => Bytes::new(),

@@ -1,8 +1,8 @@
 //! Layer 4: TCP and UDP listeners that the kernel forwards.
 //!
-//! A thread programs the table of [`uturn_lb::nft`]: when the configuration changes, when health
+//! A thread programs the table of [`uturn_lb::nft`] when the configuration changes, when health
 //! checks decide something, and when the process stops. Connections keep their targets meanwhile,
-//! since conntrack has them.
+//! since conntrack remembers them.
 
 mod claim;
 mod conntrack;
@@ -26,7 +26,8 @@ use self::forwarder::Forwarder;
 use crate::error::StartError;
 use crate::process::Process;
 
-/// The thread that programs the kernel. When this is dropped, it deletes the table.
+/// The handle of the thread that programs the kernel. When it is dropped, the thread deletes the
+/// table.
 #[derive(Debug)]
 pub(crate) struct Layer4 {
     commands: Sender<Command>,
@@ -43,27 +44,27 @@ struct Endpoint {
 
 #[derive(Debug)]
 enum Command {
-    /// Serve these listeners, and end connections to targets that are no more after this time.
+    /// Serve these listeners, and end connections to removed targets after this time.
     Load(Vec<Forwarded>, Duration, SyncSender<Result<(), StartError>>),
-    /// A target is alive or dead.
+    /// Note that a target is alive or dead.
     Health(Endpoint, bool),
-    /// Let nothing new in, and delete the table when what is open has ended or this time is over.
-    /// The second shortens the time of the first.
+    /// Admit nothing new, and delete the table when open connections have ended or this time is
+    /// over. A second such command shortens the time.
     Stop(Duration),
-    /// Leave the table as it is, to the process that has replaced it.
+    /// Leave the table as it is to the process that has replaced it.
     Leave,
 }
 
-/// Takes the results of health checks.
+/// The receiver of decisions of health checks.
 #[derive(Clone, Debug)]
 pub(crate) struct HealthReports(Sender<Command>);
 
-/// Ends the time that open connections have.
+/// Ends the drain of a thread that stops.
 #[derive(Clone, Debug)]
 pub(crate) struct Stopper(Sender<Command>);
 
 impl Stopper {
-    /// Stops at once.
+    /// Ends the drain at once.
     pub(crate) fn stop(&self) {
         // The thread may have ended already.
         let _ = self.0.send(Command::Stop(Duration::ZERO));
@@ -74,7 +75,7 @@ impl Layer4 {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When there is no thread to be had.
+    /// When the thread cannot be started.
     pub(crate) fn start(process: Arc<Process>, takes_over: bool) -> Result<Self, StartError> {
         let (commands, receiver) = channel();
         let handle = thread::Builder::new()
@@ -84,10 +85,10 @@ impl Layer4 {
         Ok(Self { commands, handle: Some(handle) })
     }
 
-    /// Serves these listeners, and no others. What is known of the health of targets stays.
+    /// Serves these listeners, and no others. The known health of targets stays.
     ///
     /// # Errors
-    /// When the kernel does not take them; then nothing changes.
+    /// When the kernel refuses them; then nothing changes.
     pub(crate) fn load(
         &self,
         listeners: Vec<Forwarded>,
@@ -102,30 +103,30 @@ impl Layer4 {
         answers.recv().map_err(|_| gone(()))?
     }
 
-    /// Waits for the end, after [`Layer4::stop`].
+    /// Waits for the end of the thread, after [`Layer4::stop`].
     pub(crate) fn join(mut self) {
         if let Some(handle) = self.handle.take() {
             let _ = handle.join();
         }
     }
 
-    /// What ends the time of a thread that stops.
+    /// Returns a handle that ends the drain of a thread that stops.
     pub(crate) fn stopper(&self) -> Stopper {
         Stopper(self.commands.clone())
     }
 
-    /// Where results of health checks go.
+    /// Returns the receiver of decisions of health checks.
     pub(crate) fn health_reports(&self) -> HealthReports {
         HealthReports(self.commands.clone())
     }
 
-    /// Leaves the table as it is, to another process.
+    /// Leaves the table as it is to another process.
     pub(crate) fn leave(&self) {
         // The thread is gone only if it was stopped already.
         let _ = self.commands.send(Command::Leave);
     }
 
-    /// Lets nothing new in. What is open may take this long to end; then the table is deleted.
+    /// Admits nothing new. Open connections have this long to end; then the table is deleted.
     pub(crate) fn stop(&self, drain: Duration) {
         // The thread is gone only if it was stopped already.
         let _ = self.commands.send(Command::Stop(drain));
@@ -156,7 +157,7 @@ impl HealthReports {
     }
 }
 
-/// The configuration without the listeners that the kernel forwards for.
+/// Returns the configuration without the listeners that the kernel forwards.
 pub(crate) fn without_forwarded(config: &Config) -> Config {
     let mut config = config.clone();
     for BalancerConfig { load_balancer, listeners, .. } in &mut config.load_balancers {
@@ -171,10 +172,10 @@ pub(crate) fn without_forwarded(config: &Config) -> Config {
     config
 }
 
-/// Whether packets of a listener are forwarded, instead of this process serving its connections. A
-/// PROXY header is data, which the kernel neither reads nor adds; and it cannot compare how many
-/// connections targets have. `is_ours` says whether this process programs the kernel: what
-/// something else forwards, it forwards by the fewest connections as well.
+/// Returns whether the kernel forwards a listener's packets, instead of this process serving its
+/// connections. A PROXY header is data, which the kernel neither reads nor adds. The kernel cannot
+/// compare the targets' numbers of connections either. `is_ours` tells whether this process
+/// programs the kernel; a different forwarder schedules by the fewest connections as well.
 pub(crate) fn is_in_kernel(
     listener: &Listener,
     settings: &ListenerSettings,

@@ -1,23 +1,23 @@
 //! The load balancer's data plane: listeners that terminate connections, and health checks.
 //!
-//! **Owns** what happens to real connections: layer 7 (HTTP/1.1 and HTTP/2, upgrades), TLS
+//! **Owns** the handling of real connections: layer 7 (HTTP/1.1 and HTTP/2, upgrades), TLS
 //! termination, connections to targets and which of them are kept, retries where they are safe,
-//! time limits, probes, reload and draining; the kernel, which forwards layer 4; and what is told of
-//! it all: metrics, the state of targets and the access log.
+//! time limits, probes, reload and draining; the programming of the kernel, which forwards layer 4;
+//! and the observation of all this: metrics, the state of targets and the access log.
 //!
-//! **Out of scope:** decisions. `uturn-lb` decides which target is picked, avoided and tried next, when
-//! a target is alive, and which rule serves a request; the prediction asks it too.
+//! **Out of scope:** decisions. `uturn-lb` decides which target is picked, avoided and tried next,
+//! when a target is alive, and which rule serves a request; the prediction uses the same code.
 //!
-//! **Start reading** at [`Server`], then `worker_thread` (a worker), `client` (a connection), `exchange` (a
-//! request) and `upstream` (connections to targets), and for layer 4 at `l4`.
+//! **Start reading** at [`Server`], then `worker_thread` (a worker), `client` (a connection),
+//! `exchange` (a request) and `upstream` (connections to targets), and for layer 4 at `l4`.
 //!
 //! # Caveats
-//! - VIPs, the addresses of replaced sources (`uturn_lb::source`) and those that probes come from
-//!   must be bound where it runs; for a kept source `uturn_lb::steer` has the settings that the
-//!   kernel needs.
+//! - VIPs, the addresses of replaced sources (`uturn_lb::source`) and the source addresses of
+//!   probes must be bound where the load balancer runs; for a kept source `uturn_lb::steer` has the
+//!   settings that the kernel needs.
 //! - TCP and UDP listeners need `nft`, the capability `CAP_NET_ADMIN` (ambient, so that `nft`
 //!   inherits it) and a kernel that forwards packets. One process in a network namespace serves
-//!   them. Where clients' addresses are kept, targets must answer through it.
+//!   them. Where clients' addresses are kept, targets must answer through the load balancer.
 #![cfg(target_os = "linux")]
 
 mod access_log;

@@ -10,7 +10,7 @@ use hyper::rt::Executor;
 
 use crate::deadline::Deadlines;
 
-/// Runs what HTTP/2 needs beside a connection.
+/// An executor for the tasks of an HTTP/2 connection to a target.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LocalTasks;
 
@@ -20,8 +20,8 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for LocalTasks {
     }
 }
 
-/// Runs the streams of an HTTP/2 connection, and drops those that nothing wakes for too long: their
-/// client has no room for the answer. That resets them.
+/// An executor for the streams of an HTTP/2 connection with a client. It drops streams that nothing
+/// wakes for too long, as their client has no room for the answer. That resets them.
 #[derive(Clone, Debug)]
 pub(crate) struct LimitedTasks {
     deadlines: Rc<Deadlines>,
@@ -45,7 +45,7 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for LimitedTasks {
                 }
                 let polled = task.as_mut().poll(cx);
                 deadline.set(limit);
-                // Registers to be woken; it is not due yet.
+                // This registers the task to be woken; the deadline is not due yet.
                 let _ = deadline.poll(cx);
                 polled
             })

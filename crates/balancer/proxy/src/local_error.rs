@@ -1,12 +1,12 @@
-//! Errors of this machine's own: they say nothing about the other end of a connection.
+//! Errors of this machine itself, which say nothing about the other end of a connection.
 //!
 //! A process without descriptors, a kernel without memory, a source address without a free port or
-//! a route that is missing make calls fail that no target has seen. Such an error decides nothing
-//! about a target: it is counted here, and neither health checks nor requests blame the target.
+//! a missing route make calls fail that no target has seen. Such an error decides nothing about a
+//! target: it is counted here, and neither health checks nor requests blame the target.
 //!
-//! Two things tell it apart: the error's number, and the moment. A call that fails before a packet
+//! Two things tell such an error apart: its number, and its time. A call that fails before a packet
 //! can have been answered was refused by this machine, whatever the number; only a target on this
-//! machine refuses at once, with `ECONNREFUSED`.
+//! machine refuses at once, with `ECONNREFUSED` or `ECONNRESET`.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,19 +14,19 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-/// How long `/healthz` shows a shortage after the latest error.
+/// The time for which `/healthz` shows a shortage after the latest error.
 const SHOWN: Duration = Duration::from_secs(10);
 
-/// What this machine lacks or forbids.
+/// The cause of an error of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// The process, or the machine, has as many open files as it may have.
     Descriptors,
-    /// The kernel has no memory for it.
+    /// The kernel lacks memory.
     Memory,
-    /// The source address has no free port, or is not this machine's.
+    /// The source address has no free port, or does not belong to this machine.
     Address,
-    /// A rule of this machine forbids it.
+    /// A rule of this machine forbids the call.
     Policy,
     /// This machine has no route, or one that leads nowhere.
     Route,
@@ -49,13 +49,13 @@ impl Cause {
         }
     }
 
-    /// Whether every other call of its kind fails for the same reason.
+    /// Returns whether every other operation of the same kind fails for the same reason.
     pub(crate) fn is_shortage(self) -> bool {
         matches!(self, Self::Descriptors | Self::Memory)
     }
 
-    /// The cause of an error that may have come at any time. Returns `None` if another machine can
-    /// have caused it.
+    /// Returns the cause of an error that may have come at any time. Returns `None` if another
+    /// machine can have caused the error.
     pub(crate) fn of(error: &io::Error) -> Option<Self> {
         match Errno::from_io_error(error)? {
             Errno::MFILE | Errno::NFILE => Some(Self::Descriptors),
@@ -74,13 +74,13 @@ impl Cause {
         }
     }
 
-    /// The cause of an error with which a call failed at once. Returns `None` if a target on this
-    /// machine can have caused it.
+    /// Returns the cause of an error with which a call failed at once. Returns `None` if a target
+    /// on this machine can have caused the error.
     fn at_once(error: &io::Error) -> Option<Self> {
         match Errno::from_io_error(error) {
             Some(Errno::CONNREFUSED | Errno::CONNRESET) => None,
             Some(Errno::NETUNREACH | Errno::HOSTUNREACH) => Some(Self::Route),
-            // What SELinux and routes of the type `prohibit` answer.
+            // SELinux and routes of the type `prohibit` cause this error.
             Some(Errno::ACCESS) => Some(Self::Policy),
             _ => Some(Self::of(error).unwrap_or(Self::Other)),
         }
@@ -90,18 +90,18 @@ impl Cause {
 /// An error of a socket towards another machine.
 #[derive(Debug)]
 pub(crate) struct SocketError {
-    /// `None` if the other end, or the network between, can have caused it.
+    /// The cause; `None` if the other end, or the network between, can have caused the error.
     pub(crate) cause: Option<Cause>,
     pub(crate) source: io::Error,
 }
 
 impl SocketError {
-    /// Of a call that failed before a packet can have been answered.
+    /// Returns the error of a call that failed before a packet can have been answered.
     pub(crate) fn at_once(source: io::Error) -> Self {
         Self { cause: Cause::at_once(&source), source }
     }
 
-    /// There are descriptors left, and they are kept for others.
+    /// Returns the error for a lack of descriptors: the free ones are kept for other purposes.
     pub(crate) fn no_descriptor() -> Self {
         Self::at_once(Errno::MFILE.into())
     }
@@ -119,14 +119,14 @@ impl From<tokio::time::error::Elapsed> for SocketError {
     }
 }
 
-/// What could not be done.
+/// An operation that an error of this machine can prevent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
-    /// Taking a client's connection in.
+    /// Accepting a client's connection.
     Accept,
     /// Connecting to a target for a client.
     Connect,
-    /// Asking a target for its health.
+    /// Probing a target's health.
     Probe,
 }
 
@@ -141,7 +141,7 @@ impl Operation {
         }
     }
 
-    /// The same in words.
+    /// Returns the operation in words that follow a shortage.
     pub(crate) fn what(self) -> &'static str {
         match self {
             Self::Accept => "for connections of clients",
@@ -151,7 +151,7 @@ impl Operation {
     }
 }
 
-/// The counts of a process's own errors.
+/// The counts of this machine's errors.
 #[derive(Debug)]
 pub(crate) struct LocalErrors {
     counts: [[AtomicU64; Cause::ALL.len()]; Operation::ALL.len()],
@@ -179,7 +179,7 @@ impl LocalErrors {
         }
     }
 
-    /// How often each operation failed for each cause.
+    /// Returns the number of errors for each operation and cause.
     pub(crate) fn counts(&self) -> impl Iterator<Item = (Operation, Cause, u64)> + '_ {
         Operation::ALL.into_iter().flat_map(move |operation| {
             Cause::ALL.into_iter().map(move |cause| {
@@ -189,7 +189,7 @@ impl LocalErrors {
         })
     }
 
-    /// The operations that failed lately for a lack of descriptors or memory.
+    /// Returns the operations that failed recently for a lack of descriptors or memory.
     pub(crate) fn short(&self, now: Instant) -> impl Iterator<Item = Operation> + '_ {
         let now = millis(now, self.began);
         Operation::ALL.into_iter().filter(move |operation| {
@@ -221,13 +221,13 @@ mod tests {
             (Errno::NETDOWN, Some(Other), Some(Other)),
             (Errno::AFNOSUPPORT, Some(Other), Some(Other)),
             (Errno::INVAL, Some(Other), Some(Other)),
-            // What a router may say, too.
+            // A router may report these, too.
             (Errno::ACCESS, Some(Policy), None),
             (Errno::NETUNREACH, Some(Route), None),
             (Errno::HOSTUNREACH, Some(Route), None),
             (Errno::AGAIN, Some(Other), None),
             (Errno::TIMEDOUT, Some(Other), None),
-            // What a target on this machine says at once.
+            // A target on this machine may cause these at once.
             (Errno::CONNREFUSED, None, None),
             (Errno::CONNRESET, None, None),
             (Errno::PIPE, Some(Other), None),

@@ -1,8 +1,8 @@
-//! What is counted; `admin::metrics` prints it.
+//! The counters of the data plane; `admin::metrics` prints them.
 //!
-//! **Counting takes no lock and no system call.** What every request counts is kept once for each
-//! worker ([`ListenerMetrics`]), so that no two threads write the same cache line, and added up
-//! when it is read. What belongs to a target stands beside the counter of its open requests,
+//! **Counting takes no lock and no system call.** Values that every request counts are kept once
+//! for each worker ([`ListenerMetrics`]), so that no two threads write the same cache line, and are
+//! added up when they are read. A target's counters are beside the counter of its open requests,
 //! which the request writes anyway.
 //!
 //! **The number of series is bounded** by the configuration: no label has a value that a client

@@ -8,11 +8,11 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::error::StartError;
 
-/// Moves the calling thread, and the threads it starts from now on, into a network namespace: a
-/// path, or a name as `ip netns` knows it.
+/// Moves the calling thread, and the threads that it starts from now on, into a network namespace.
+/// `namespace` is a path, or a name of `ip netns`.
 ///
 /// # Errors
-/// When there is no such namespace, or without the privilege to enter it.
+/// When there is no such namespace, or the privilege to enter it is missing.
 pub fn enter(namespace: &str) -> Result<(), StartError> {
     let path = if namespace.contains('/') {
         namespace.into()

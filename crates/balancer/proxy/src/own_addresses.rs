@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use nix::ifaddrs::getifaddrs;
 
-/// The addresses that the interfaces have now, in this network namespace. Empty where the kernel does
-/// not tell.
+/// Returns the current addresses of the interfaces in this network namespace. The list is empty if
+/// the kernel does not report them.
 pub fn own_addresses() -> Vec<IpAddr> {
     let Ok(interfaces) = getifaddrs() else { return Vec::new() };
     let address = |storage: nix::sys::socket::SockaddrStorage| -> Option<IpAddr> {

@@ -1,36 +1,37 @@
-//! How slowly a client may send a body.
+//! The lowest rate at which a client may send a body.
 
 use std::time::{Duration, Instant};
 
-/// The time for which a client may still be waited for. Waiting takes from it, and what then
-/// arrives adds to it, so that a client that sends a byte now and then runs out of it. Time in
-/// which a target takes nothing does not count.
+/// The time that is left to wait for a client. Waiting reduces it, and bytes that then arrive add
+/// to it, so that a client that sends only a byte now and then runs out of it. Time in which the
+/// target reads nothing does not count.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    /// The fewest bytes a second; 0 for any.
+    /// The lowest rate, in bytes per second; 0 for no limit.
     bytes_per_second: u64,
-    /// The most time that there can be left.
+    /// The most time that can be left.
     most: Duration,
     left: Duration,
-    /// Since when the client is waited for.
+    /// The time since which the client has been waited for.
     since: Option<Instant>,
 }
 
 impl Pace {
-    /// The pace of a body that is to come with so many bytes a second, and may be late by `most`.
+    /// Returns the pace of a body that has to come at `bytes_per_second`, and may be late by
+    /// `most`.
     pub(crate) fn new(bytes_per_second: u64, most: Duration) -> Self {
         Self { bytes_per_second, most, left: most, since: None }
     }
 
-    /// The client is waited for from now on. Returns how long.
+    /// Begins to wait for the client, and returns the longest time to wait.
     pub(crate) fn wait(&mut self, now: Instant) -> Duration {
         self.since = Some(now);
         if self.bytes_per_second == 0 { self.most } else { self.left }
     }
 
-    /// Bytes have come.
+    /// Notes that bytes have arrived.
     pub(crate) fn receive(&mut self, bytes: usize, now: impl FnOnce() -> Instant) {
-        // What was there already has cost no time.
+        // Bytes that had already arrived took no time.
         let Some(since) = self.since.take() else { return };
         let waited = now().saturating_duration_since(since);
         let gained = (bytes as u64).saturating_mul(1000).checked_div(self.bytes_per_second);
@@ -39,7 +40,7 @@ impl Pace {
             left.saturating_add(Duration::from_millis(gained.unwrap_or_default())).min(self.most);
     }
 
-    /// Whether what is left is less than it was at the beginning.
+    /// Returns whether less time is left than at the beginning.
     pub(crate) fn is_behind(&self) -> bool {
         self.bytes_per_second > 0 && self.left < self.most
     }
@@ -51,7 +52,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// For how many seconds a client lasts that sends so many bytes every few seconds.
+    /// Returns for how many seconds a client lasts that sends `bytes` once in `every` seconds.
     fn lasts(pace: &mut Pace, bytes: usize, every: u32) -> Option<u32> {
         let begin = Instant::now();
         (0..10_000).map(|turn| turn * every).find(|seconds| {

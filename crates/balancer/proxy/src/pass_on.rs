@@ -1,4 +1,4 @@
-//! What a stream around another one does not change.
+//! Forwards the methods of a wrapped stream that its wrapper does not change.
 
 /// Writes methods of [`AsyncWrite`](tokio::io::AsyncWrite) that only call the same method of the
 /// field `stream`.

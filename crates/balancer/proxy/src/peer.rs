@@ -1,4 +1,4 @@
-//! Whether the other end of a connection is still there.
+//! Detects whether the other end of a connection is still there.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -7,17 +7,17 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{SockRef, TcpKeepalive};
 
-/// How long a connection is silent before the kernel asks whether the other end is still there.
+/// The silence of a connection after which the kernel probes whether the other end is still there.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(60);
 
-/// The time from one such question to the next.
+/// The time from one such probe to the next.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
-/// How many of them stay without an answer before the connection ends.
+/// The number of probes without an answer after which the connection ends.
 const KEEPALIVE_RETRIES: u32 = 4;
 
-/// Lets the kernel end a connection whose other end is gone without a word: after two minutes.
-/// Connections that a listening socket accepts take it over.
+/// Lets the kernel end a connection whose other end disappeared without notice, after two minutes.
+/// Connections that a listening socket accepts inherit the setting.
 ///
 /// # Errors
 /// When the socket is no TCP socket, or is closed.
@@ -29,22 +29,22 @@ pub(crate) fn set_keepalive(socket: &impl AsFd) -> io::Result<()> {
     SockRef::from(socket).set_tcp_keepalive(&keepalive)
 }
 
-/// What the kernel knows of the other end of a connection.
+/// The state of the other end of a connection, as the kernel knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
-    /// It may send and receive.
+    /// The other end may send and receive.
     There,
-    /// It sends nothing more. Whether it still receives is not known.
+    /// The other end sends nothing more. Whether it still receives is not known.
     HasClosed,
-    /// It has reset the connection, or does not answer any more.
+    /// The other end has reset the connection, or does not answer any more.
     Gone,
 }
 
 impl Peer {
-    /// Asks about a connection of which this side is open.
+    /// Returns the state of a connection of which this side is open.
     pub(crate) fn of(socket: &impl AsFd) -> Self {
         let mut asked = [PollFd::new(socket, PollFlags::RDHUP)];
-        // The kernel fails at this only without memory; then there is another look later.
+        // The call fails only if the kernel lacks memory; the next check then decides.
         let known = poll(&mut asked, Some(&Timespec::default()));
         let seen = asked[0].revents();
         match known {

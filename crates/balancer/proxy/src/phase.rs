@@ -1,4 +1,4 @@
-//! What a client's connection is doing, and how long it may go on doing it.
+//! The phase that a client's connection is in, and the time limit of each phase.
 
 use std::cell::Cell;
 use std::io;
@@ -10,28 +10,29 @@ use uturn_lb::config::Timeouts;
 
 use crate::deadline::{Deadline, Exceeded};
 
-/// How often a connection whose requests are being answered is to look for its client.
+/// The time between two checks that the client of a connection whose requests are being answered is
+/// still there.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// For how long a busy connection keeps its buffers without a request.
+/// The time for which a busy connection keeps its buffers without a request.
 pub(crate) const BUSY: Duration = Duration::from_secs(1);
 
 /// The phase of a client's connection, with its time limit.
 #[derive(Debug)]
 pub(crate) struct Phase {
     now: Cell<Now>,
-    /// Whether the client has not taken yet all that was to be written to it.
+    /// Whether the client has not yet taken all bytes that were to be written.
     is_blocked: Cell<bool>,
-    /// Whether the last request had a body: some of it may not have been read.
+    /// Whether the last request had a body, of which a part may be unread.
     had_body: Cell<bool>,
     /// Whether the next request is likely to come soon.
     is_busy: Cell<bool>,
-    /// Requests under way; more than one with HTTP/2 only.
+    /// The number of requests under way; more than one only with HTTP/2.
     exchanges: Cell<u32>,
     /// Whether an answer was given before its request was read to the end.
     leaves_unread: Cell<bool>,
-    /// Whether bytes that arrive between requests begin the next one. With HTTP/2 they may be
-    /// frames of the connection's own.
+    /// Whether bytes that arrive between requests begin the next request. With HTTP/2 they may be
+    /// frames of the connection itself.
     is_http1: Cell<bool>,
     timeouts: Timeouts,
     deadline: Deadline,
@@ -39,18 +40,19 @@ pub(crate) struct Phase {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Now {
-    /// No request has begun.
+    /// No request is under way.
     Idle,
     /// A request has begun, and its headers are not complete.
     Headers,
-    /// Requests are being answered. The deadline is the next look for the client.
+    /// Requests are being answered. The deadline is the time of the next check of the client.
     Exchange,
-    /// The client does not take what is written to it.
+    /// The client does not read what is written to it.
     Blocked,
 }
 
 impl Phase {
-    /// The phase of a new connection: it has to send its first request's headers in time.
+    /// Returns the phase of a new connection, which has to send its first request's headers in
+    /// time.
     pub(crate) fn new(timeouts: &Timeouts, deadline: Deadline) -> Self {
         deadline.set(timeouts.header);
         Self {
@@ -66,15 +68,15 @@ impl Phase {
         }
     }
 
-    /// The client speaks HTTP/1.
+    /// Notes that the client speaks HTTP/1.
     pub(crate) fn set_http1(&self) {
         self.is_http1.set(true);
     }
 
-    /// Waits for something that the client has to do in time.
+    /// Waits for a future that the client has to complete in time.
     ///
     /// # Errors
-    /// When it does not.
+    /// When the client does not.
     pub(crate) async fn limit<F: Future>(&self, future: F) -> io::Result<F::Output> {
         let slow = |_| io::Error::new(io::ErrorKind::TimedOut, "the client is too slow");
         self.deadline.limit(future).await.map_err(slow)
@@ -89,12 +91,12 @@ impl Phase {
         ExchangeGuard(Rc::clone(self))
     }
 
-    /// How many requests are under way.
+    /// Returns the number of requests under way.
     pub(crate) fn exchanges(&self) -> u32 {
         self.exchanges.get()
     }
 
-    /// Bytes have arrived.
+    /// Notes that bytes have arrived.
     pub(crate) fn read(&self) {
         if self.is_http1.get() && self.now.get() == Now::Idle {
             self.now.set(Now::Headers);
@@ -102,7 +104,7 @@ impl Phase {
         }
     }
 
-    /// The client took bytes, or has no room for more.
+    /// Notes that the client took bytes, or has no room for more.
     pub(crate) fn wrote(&self, is_blocked: bool) {
         self.is_blocked.set(is_blocked);
         match (self.now.get(), is_blocked) {
@@ -118,23 +120,24 @@ impl Phase {
         }
     }
 
-    /// Whether it is time to look for the client: one that only waits for its answer is not
-    /// noticed otherwise when it goes away.
+    /// Returns whether the client is due to be checked. A client that only waits for its answer
+    /// would otherwise go away unnoticed.
     pub(crate) fn is_look_due(&self) -> bool {
         self.now.get() == Now::Exchange && self.deadline.is_exceeded()
     }
 
-    /// A request is not read to its end.
+    /// Notes that a request is not read to its end.
     pub(crate) fn leave_unread(&self) {
         self.leaves_unread.set(true);
     }
 
-    /// Whether the client may still be sending what is not read any more.
+    /// Returns whether the client may still be sending bytes that are not read any more.
     pub(crate) fn leaves_unread(&self) -> bool {
         self.leaves_unread.get()
     }
 
-    /// Ready once the phase has lasted too long. Wakes the connection when a look is due.
+    /// Returns ready when the phase has lasted too long. Wakes the connection when a check of the
+    /// client is due.
     pub(crate) fn poll_exceeded(&self, cx: &Context<'_>) -> Poll<Exceeded> {
         if self.is_look_due() {
             self.deadline.set(LOOK);
@@ -142,18 +145,19 @@ impl Phase {
         self.deadline.poll(cx)
     }
 
-    /// Whether the next request is likely to come within [`BUSY`].
+    /// Sets whether the next request is likely to come within [`BUSY`].
     pub(crate) fn set_busy(&self, is_busy: bool) {
         self.is_busy.set(is_busy);
     }
 
-    /// Whether what serves requests is needed no more for now: everything that was read is
+    /// Returns whether the buffers for requests may be freed for now: everything that was read is
     /// answered, every answer is written, and the next request is not likely to come soon.
     pub(crate) fn may_rest(&self) -> bool {
         self.is_idle() && !self.is_busy.get()
     }
 
-    /// Ends a busy time, if that is all that was exceeded. A request may still come.
+    /// Ends the busy time, if only that was exceeded, and returns whether it did. A request may
+    /// still come.
     pub(crate) fn end_busy(&self) -> bool {
         let rest = self.timeouts.idle.saturating_sub(BUSY);
         let is_over = self.now.get() == Now::Idle && self.is_busy.replace(false);
@@ -168,7 +172,7 @@ impl Phase {
         self.now.get() == Now::Idle && !self.is_blocked.get() && !self.had_body.get()
     }
 
-    /// Whether the client has begun a request without completing its headers.
+    /// Returns whether the client has begun a request without completing its headers.
     pub(crate) fn is_in_headers(&self) -> bool {
         self.now.get() == Now::Headers
     }

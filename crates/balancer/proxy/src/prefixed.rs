@@ -1,4 +1,4 @@
-//! A stream of which some bytes were read already.
+//! A stream from which some bytes were already read.
 
 use std::io;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::pass_on::pass_on;
 
-/// A stream whose first bytes are at hand.
+/// A stream with bytes that come before it.
 #[derive(Debug)]
 pub(crate) struct Prefixed<S> {
     prefix: Bytes,
@@ -25,7 +25,7 @@ impl<S> Prefixed<S> {
         &self.stream
     }
 
-    /// The bytes that are at hand still, and the stream.
+    /// Returns the bytes that are left of the prefix, and the stream.
     pub(crate) fn into_parts(self) -> (Bytes, S) {
         (self.prefix, self.stream)
     }
@@ -44,7 +44,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Prefixed<S> {
         buffer.put_slice(&self.prefix[..count]);
         self.prefix.advance(count);
         if self.prefix.is_empty() {
-            // Its memory is not needed any more.
+            // The memory of the prefix is not needed any more.
             self.prefix = Bytes::new();
         }
         Poll::Ready(Ok(()))

@@ -1,10 +1,11 @@
-//! Health checks: every target of every listener is asked for real, on both layers.
+//! Health checks: every target of every listener is probed, on both layers.
 //!
-//! Until a target's state is decided one probe follows the other, since a load balancer without an
-//! opinion sends clients to dead targets; from then on they come at the interval that was asked
-//! for. A probe that this machine cannot send says nothing of its target: it is counted as an error
-//! of the machine, and what was decided stays. Probes of a target go on through changes of the configuration that do not concern it:
-//! otherwise changes that come often would keep a target that hangs from ever being decided.
+//! Until a target's state is decided, one probe follows the other without a pause, since a load
+//! balancer that knows nothing sends clients to dead targets. From then on probes come at the
+//! configured interval. A probe that this machine cannot send says nothing about its target: it is
+//! counted as an error of the machine, and the earlier decision stays. Probes of a target continue
+//! through configuration changes that do not concern it; otherwise frequent changes would keep a
+//! hanging target undecided for ever.
 
 mod ask;
 mod http;
@@ -37,22 +38,22 @@ use crate::metrics::ProbeRecord;
 use crate::process::Process;
 use crate::state::Slot;
 
-/// How long a probe that this machine could not send waits at most before it is tried again.
+/// The longest pause until a probe that this machine could not send is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// The thread that probes.
+/// The handle of the thread that probes.
 #[derive(Debug)]
 pub(crate) struct Prober {
     work: Option<mpsc::UnboundedSender<Work>>,
     handle: Option<thread::JoinHandle<io::Result<()>>>,
 }
 
-/// What is probed from now on.
+/// The listeners whose targets are probed from now on.
 #[derive(Debug)]
 struct Work {
-    /// Listeners that are as they were.
+    /// The listeners that have not changed.
     kept: Vec<Arc<ShownListener>>,
-    /// All others.
+    /// All other listeners.
     probed: Vec<Probed>,
 }
 
@@ -62,11 +63,12 @@ pub(crate) struct Probed {
     pub(crate) address: SocketAddr,
     pub(crate) listener: Listener,
     pub(crate) settings: ListenerSettings,
-    /// What is known of each target: of the first rule's, of the second's, and so on.
+    /// The records of the targets: first those of the first rule, then those of the second, and so
+    /// on.
     pub(crate) records: Vec<Arc<ProbeRecord>>,
-    /// Where decisions are kept; `None` for listeners that the kernel serves.
+    /// The slot that keeps decisions; `None` for listeners that the kernel serves.
     pub(crate) slot: Option<Arc<Slot>>,
-    /// Where the results go of listeners that the kernel serves.
+    /// The receiver of decisions on the targets of a listener that the kernel serves.
     pub(crate) layer_4: Option<HealthReports>,
 }
 
@@ -76,13 +78,13 @@ struct Target {
     process: Arc<Process>,
     record: Arc<ProbeRecord>,
     question: Question,
-    /// It changes while the target is probed.
+    /// The target's place, which may change while the target is probed.
     place: RefCell<Place>,
-    /// What its probes have decided.
+    /// The latest decision; `None` while undecided.
     decided: Cell<Option<bool>>,
 }
 
-/// How a target is asked.
+/// The way in which a target is probed.
 #[derive(Debug, PartialEq)]
 struct Question {
     listener: SocketAddr,
@@ -93,7 +95,7 @@ struct Question {
     source: IpAddr,
 }
 
-/// Where a target is in its listener, and where its health is kept.
+/// The position of a target in its listener, and the receivers of decisions.
 #[derive(Debug)]
 struct Place {
     rule: usize,
@@ -113,7 +115,7 @@ impl Prober {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When there is no thread to be had.
+    /// When the thread cannot be started.
     pub(crate) fn start(process: Arc<Process>) -> Result<Self, StartError> {
         let (work, receiver) = mpsc::unbounded_channel();
         let handle = thread::Builder::new()
@@ -123,8 +125,8 @@ impl Prober {
         Ok(Self { work: Some(work), handle: Some(handle) })
     }
 
-    /// Probes the targets of these listeners from now on, and no others. Those of listeners that
-    /// are `kept` are probed already.
+    /// Probes the targets of these listeners from now on, and no others. Targets of `kept`
+    /// listeners are probed already.
     pub(crate) fn probe(&self, kept: Vec<Arc<ShownListener>>, probed: Vec<Probed>) {
         if let Some(work) = &self.work {
             // The thread is gone only if its runtime could not be set up.
@@ -184,7 +186,7 @@ impl Drop for Probing {
     }
 }
 
-/// Fails if probes cannot be sent from where a listener's health check sends them from.
+/// Fails if probes cannot be sent from the source address of the listener's health check.
 pub(crate) fn check_source(address: SocketAddr, listener: &Listener) -> Result<(), StartError> {
     let Some(check) = &listener.profile.health_check else { return Ok(()) };
     if listener.rules.iter().all(|rule| rule.targets.is_empty()) {
@@ -230,7 +232,7 @@ fn targets(process: &Arc<Process>, probed: &Probed) -> Vec<Target> {
 }
 
 impl Target {
-    /// Asks again and again.
+    /// Probes the target again and again.
     async fn run(&self) {
         let check = &self.question.check;
         let mut health = Health::new(check);
@@ -290,8 +292,8 @@ impl Target {
         });
     }
 
-    /// Has another place from now on. What was decided while it was on its way there is kept there
-    /// too.
+    /// Moves the target to another place. A decision that was made before the move is recorded
+    /// there too.
     fn move_to(&self, place: Place) {
         if let Some(alive) = self.decided.get() {
             place.keep(&self.question, alive);
@@ -301,10 +303,10 @@ impl Target {
 }
 
 impl Place {
-    /// Keeps what was decided about the target.
+    /// Records a decision about the target.
     fn keep(&self, question: &Question, alive: bool) {
         if let Some(slot) = &self.slot {
-            // After a reload, other rules may stand there until the probes are replaced too.
+            // After a reload, the slot may have other rules until the probes are replaced too.
             let listener = slot.current();
             if let Some(rule) = listener.rules.get(self.rule)
                 && listener.profile.health_check.is_some()

@@ -1,4 +1,4 @@
-//! What all threads of the process share.
+//! The state that all threads of the process share.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -12,64 +12,65 @@ use crate::by_client::{ByClient, Counted};
 use crate::descriptors::Descriptors;
 use crate::local_error::LocalErrors;
 
-/// Takes events, from many threads.
+/// A function that receives events, from many threads.
 pub type Observer = Arc<dyn Fn(&Event) + Send + Sync>;
 
-/// Which events an observer takes.
+/// The events that an observer receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// What changes: it serves, a target is alive or dead, a target is left alone.
+    /// Changes: the load balancer serves, a target is alive or dead, a target rests.
     Changes,
     /// Every step of every connection as well.
     Connections,
 }
 
-/// What a client may have of connections, of which so many are free of so many: [`SHARE`] for each
-/// that is free, but none of the last quarter if it has [`FEW`].
+/// Returns how many connections a client may have when `free` of `all` connections are free:
+/// [`SHARE`] for each free one, without counting the last quarter, but always [`FEW`].
 ///
-/// So nobody who takes all that can be had keeps out those who have few. The first rule divides what
-/// there is among those who want much (switches divide their memory so; the literature calls it dynamic
-/// thresholds), and the second holds while what was taken first has not ended yet.
+/// So a client that takes all it can get does not keep out clients with few connections. The first
+/// rule divides the connections among clients that want many (switches divide their memory so; the
+/// literature calls it dynamic thresholds). The second rule holds while connections that were taken
+/// earlier have not ended yet.
 fn share_of(free: usize, all: usize) -> usize {
     let reserve = all / 4;
     let few = (reserve / 8).clamp(1, FEW);
     (SHARE * free.saturating_sub(reserve)).max(few)
 }
 
-/// How many connections a client may have for each that is free.
+/// The number of connections that a client may have for each free one.
 const SHARE: usize = 2;
 
-/// How many connections are few, where there are hundreds.
+/// The number of connections that a client may always have, if there are hundreds in all.
 const FEW: usize = 8;
 
-/// The process.
+/// The state of the process.
 pub(crate) struct Process {
     observer: Observer,
     detail: Detail,
-    /// Counts connections from clients.
+    /// The number of connections from clients so far.
     connections: AtomicU64,
-    /// The connections from clients that are open.
+    /// The number of open connections from clients.
     open: AtomicUsize,
-    /// The most that may be.
+    /// The most connections from clients that may be open.
     most: usize,
-    /// Requests that share a connection with one that is under way already: each may need a
+    /// The number of requests that share a connection with another one under way. Each may need a
     /// connection to a target of its own.
     streams: AtomicUsize,
     /// The most connections and such requests that descriptors suffice for.
     pairs: usize,
-    /// What each client has of connections, and of such requests.
+    /// The connections of each client, and below the requests that share a connection.
     by_client: Arc<ByClient>,
     streams_by_client: Arc<ByClient>,
     pub(crate) access_log: AccessLog,
-    /// How many descriptors there are, and for what.
+    /// The limit of descriptors, and what is kept back for each purpose.
     pub(crate) descriptors: Descriptors,
-    /// What this machine failed at.
+    /// The errors of this machine's own.
     pub(crate) local_errors: LocalErrors,
-    /// Whether it accepts nothing more and ends what is open.
+    /// Whether the process accepts no more connections and lets open ones end.
     pub(crate) is_draining: AtomicBool,
-    /// Changes of the configuration that succeeded, and that failed.
+    /// The number of configuration changes that succeeded, and of those that failed.
     pub(crate) reloads: [AtomicU64; 2],
-    /// Whether the latest change failed.
+    /// Whether the latest change of the configuration failed.
     pub(crate) has_failed_reload: AtomicBool,
 }
 
@@ -85,8 +86,8 @@ impl Process {
         Self::with_room(observer, detail, most, descriptors.pairs().max(most), access_log)
     }
 
-    /// One with room for so many connections from clients, and for so many requests that each may
-    /// need a connection to a target.
+    /// Returns the state of a process with room for `most` connections from clients, and for
+    /// `pairs` connections and requests that may each need a connection to a target.
     fn with_room(
         observer: Observer,
         detail: Detail,
@@ -124,31 +125,31 @@ impl Process {
         (self.observer)(event);
     }
 
-    /// Reports a step of a connection, if the observer takes those.
+    /// Reports a step of a connection, if the observer wants those.
     pub(crate) fn report(&self, event: impl FnOnce() -> Event) {
         if self.detail == Detail::Connections {
             (self.observer)(&event());
         }
     }
 
-    /// Takes a connection of a client in. Returns `None` if there are as many as there may be, or if
-    /// the client has its share.
+    /// Admits a client's connection. Returns `None` if the process has as many as it may have, or
+    /// if the client has its share.
     pub(crate) fn admit(self: &Arc<Self>, client: IpAddr) -> Option<(Admission, Counted)> {
         let open = self.open.fetch_add(1, Ordering::Relaxed);
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
-        // Dropped at once if it is one too many.
+        // Dropping it undoes the count if there is no room.
         let admission = Admission { process: Arc::clone(self), number };
         let share = self.share(client)?;
         (open < self.most).then_some((admission, share))
     }
 
-    /// Takes in a request of a client whose connection has others under way. Returns `None` if the
-    /// client has its share.
+    /// Admits a request of a client whose connection has other requests under way. Returns `None`
+    /// if the client has its share.
     pub(crate) fn admit_stream(self: &Arc<Self>, client: IpAddr) -> Option<Stream> {
         self.streams.fetch_add(1, Ordering::Relaxed);
-        // Dropped at once if it is one too many.
+        // Dropping it undoes the count if there is no room.
         let mut stream = Stream { process: Arc::clone(self), share: None };
-        // Such requests leave half of all to connections.
+        // Such requests leave half of the pairs to connections.
         let used = self.streams.load(Ordering::Relaxed);
         let free = (self.pairs / 2).saturating_sub(used).min(self.free_pairs());
         if free == 0 {
@@ -159,15 +160,15 @@ impl Process {
         Some(stream)
     }
 
-    /// Counts a connection that was taken in as a client's. Returns `None` if the client has its
-    /// share already.
+    /// Counts an admitted connection as the client's. Returns `None` if the client already has its
+    /// share.
     pub(crate) fn share(&self, client: IpAddr) -> Option<Counted> {
         let open = self.open.load(Ordering::Relaxed);
         let free = self.most.saturating_sub(open).min(self.free_pairs());
         self.by_client.count(client, share_of(free, self.most))
     }
 
-    /// For how many more connections and requests descriptors suffice.
+    /// Returns for how many more connections and requests the descriptors suffice.
     fn free_pairs(&self) -> usize {
         let used = self.open.load(Ordering::Relaxed) + self.streams.load(Ordering::Relaxed);
         self.pairs.saturating_sub(used)
@@ -184,7 +185,7 @@ impl fmt::Debug for Process {
 #[derive(Debug)]
 pub(crate) struct Admission {
     process: Arc<Process>,
-    /// Counts the connections of the process.
+    /// The number of the connection within the process.
     pub(crate) number: u64,
 }
 
@@ -246,7 +247,7 @@ mod tests {
         let counts: Vec<_> = held.iter().map(Vec::len).collect();
         assert!(counts[0].abs_diff(210) <= 2, "two thirds of three quarters: {counts:?}");
         assert!(counts.iter().all(|count| *count >= FEW), "{counts:?}");
-        // Those who came first leave, and take part as others do.
+        // Once these clients have left, another one gets as large a share as the first had.
         drop(held);
         assert!(take(20).len().abs_diff(210) <= 2);
     }

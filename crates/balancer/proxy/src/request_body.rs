@@ -17,92 +17,95 @@ use crate::fields::remove_no_trailers;
 use crate::pace::Pace;
 use crate::phase::Phase;
 
-/// How many bytes of a body are kept so that the request can be sent again.
+/// The bytes of a body that are kept so that the request can be sent again. A longer body cannot be
+/// sent again.
 const KEPT_AT_MOST: usize = 64 * 1024;
 
-/// Why a body ended early.
+/// The reason why a body ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum BodyError {
-    /// The side that sends it closed its connection or broke its protocol.
+    /// The sender closed its connection or broke its protocol.
     #[error("the body ended early")]
     Broken,
-    /// The side that sends it was silent for too long.
+    /// The sender was silent for too long.
     #[error("the body's next part did not come in time")]
     Silent,
-    /// The client sends it more slowly than the listener takes it.
+    /// The client sends the body more slowly than the listener allows.
     #[error("the body comes too slowly")]
     Slow,
-    /// It is larger than the listener takes.
+    /// The body is larger than the listener allows.
     #[error("the body is too large")]
     TooLarge,
 }
 
-/// The body of a request. Cheap to give to one target after another.
+/// The body of a request. It is cheap to give to one target after another.
 #[derive(Debug)]
 pub(crate) struct RequestBody {
-    /// `None` for a request without a body.
+    /// The source of the body; `None` for a request without a body.
     source: Option<Rc<RefCell<Source>>>,
-    /// How many of the kept parts were sent.
+    /// The number of kept parts that were sent.
     parts: usize,
-    /// How many bytes were sent.
+    /// The number of bytes that were sent.
     sent: u64,
-    /// Whether its trailers were sent.
+    /// Whether the trailers were sent.
     has_sent_trailers: bool,
 }
 
-/// Where a request's body comes from.
+/// The body as it comes from the client, shared by all attempts to send it.
 #[derive(Debug)]
 struct Source {
     incoming: Incoming,
-    /// The length that was announced.
+    /// The length that the client announced.
     length: Option<u64>,
     kept: Vec<Bytes>,
     kept_bytes: usize,
     trailers: Option<HeaderMap>,
-    /// Fields that are between the client and this process, and pass on as no trailers either.
+    /// The fields that `Connection` names. They are not forwarded as trailers either.
     nominated: Vec<HeaderName>,
     /// Whether parts that were read are kept.
     keeps: bool,
-    /// Whether a part was read that is not kept any more.
+    /// Whether a part was read that is no longer kept.
     is_lost: bool,
     received: Rc<Cell<u64>>,
-    /// Of the client's connection.
+    /// The phase of the client's connection.
     phase: Rc<Phase>,
     limit: u64,
-    /// For the answer; a part of the body postpones it.
+    /// The deadline for the answer. Each part of the body postpones it.
     deadline: Rc<Deadline>,
     silence: Duration,
     pace: Pace,
-    /// Whether the client is to send the next part.
+    /// Whether the next part is awaited from the client.
     waits_for_client: bool,
-    /// Whether all of it was read.
+    /// Whether the whole body was read.
     is_read: bool,
     failed: Option<BodyError>,
 }
 
-/// What the body of a request may take.
+/// The limits of a request's body, and what is told about its progress.
 #[derive(Debug)]
 pub(crate) struct BodyLimits {
     pub(crate) bytes: Option<u64>,
     pub(crate) silence: Duration,
-    /// The fewest bytes a second that it may come with, until its answer begins; 0 for any.
+    /// The lowest rate that the body may have until its answer begins, in bytes per second; 0 for
+    /// no limit.
     pub(crate) bytes_per_second: u64,
     pub(crate) deadline: Rc<Deadline>,
-    /// Counts its bytes.
+    /// The counter of the body's bytes.
     pub(crate) received: Rc<Cell<u64>>,
-    /// Learns if the body is not read to its end.
+    /// The phase of the client's connection, which is told if the body is not read to its end.
     pub(crate) phase: Rc<Phase>,
     /// The fields that `Connection` names.
     pub(crate) nominated: Vec<HeaderName>,
 }
 
 impl RequestBody {
-    /// No body.
+    /// Returns the body of a request that has none.
     pub(crate) fn none() -> Self {
         Self { source: None, parts: 0, sent: 0, has_sent_trailers: false }
     }
 
-    /// The body that a client sends. Its beginning is kept so that the request can be sent again.
+    /// Returns the body that a client sends. Its beginning is kept so that the request can be sent
+    /// again.
     pub(crate) fn new(incoming: Incoming, limits: BodyLimits) -> Self {
         let source = Source {
             length: incoming.size_hint().exact(),
@@ -126,27 +129,27 @@ impl RequestBody {
         Self { source: Some(Rc::new(RefCell::new(source))), ..Self::none() }
     }
 
-    /// Whether there is none.
+    /// Returns whether the request has no body.
     pub(crate) fn is_none(&self) -> bool {
         self.source.is_none()
     }
 
-    /// The same body for another attempt.
+    /// Returns the same body for another attempt.
     pub(crate) fn again(&self) -> Self {
         Self { source: self.source.clone(), ..Self::none() }
     }
 
-    /// Whether another attempt would send all of it.
+    /// Returns whether another attempt could send the whole body.
     pub(crate) fn is_whole(&self) -> bool {
         self.source.as_ref().is_none_or(|source| !source.borrow().is_lost)
     }
 
-    /// Why the client's side of it failed, if it did.
+    /// Returns why reading the body from the client failed, if it did.
     pub(crate) fn failure(&self) -> Option<BodyError> {
         self.source.as_ref().and_then(|source| source.borrow().failed)
     }
 
-    /// What the client did not do in time, if it is to send the next part.
+    /// Returns why the client is late, if the next part is awaited from the client.
     pub(crate) fn delay(&self) -> Option<BodyError> {
         let source = self.source.as_ref()?.borrow();
         let delay = if source.pace.is_behind() { BodyError::Slow } else { BodyError::Silent };

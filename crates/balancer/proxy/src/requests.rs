@@ -1,4 +1,4 @@
-//! What the person or program that runs the load balancer asks of it while it runs.
+//! Requests from administrators and programs to the running load balancer.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,40 +23,40 @@ pub enum Request {
     Changed(Changed),
     /// Accept nothing more, and stop when what is open has ended: SIGTERM or SIGINT.
     Drain,
-    /// Another process takes over. It asks for a step, and then for the next one.
+    /// Prepare a takeover by another process, which requests one step after the other.
     TakeOver(Step),
-    /// The process that takes over serves everything: stop, as for [`Request::Drain`].
+    /// The process that took over serves everything: stop, as for [`Request::Drain`].
     HandOver,
     /// Stop at once: a second SIGTERM or SIGINT, or the end of standard input.
     Stop,
 }
 
-/// What another process asks for that takes over.
+/// A step of a takeover by another process.
 #[derive(Debug)]
 pub enum Step {
-    /// Give it the listening sockets: all, or none.
+    /// Send all listening sockets to the other process, or none.
     Share(SyncSender<io::Result<Vec<OwnedFd>>>),
-    /// Leave the kernel's rules to it, and answer when they are left.
+    /// Leave the kernel's rules to the other process, and answer when they are left.
     Leave(SyncSender<()>),
-    /// Serve on as before: it has not taken over, for this reason.
+    /// Continue to serve as before: the takeover failed for this reason.
     Fail(io::Error),
 }
 
-/// What has changed among the files that are watched.
+/// The kind of watched files that have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changed {
-    /// The configuration.
+    /// The configuration files.
     Config,
     /// Files that it names: certificates, keys, the admin token.
     Named,
 }
 
-/// How much of a configuration documents are.
+/// The part of the configuration that documents describe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// All that is served.
+    /// The whole configuration.
     Whole,
-    /// What changes.
+    /// Only the changes.
     Part,
 }
 
@@ -65,26 +65,26 @@ pub enum Scope {
 pub struct Replacement {
     /// The documents.
     pub text: String,
-    /// Whether they are all that is served, or a change of it.
+    /// Whether the documents are the whole configuration or only changes.
     pub scope: Scope,
-    /// The versions that it may replace; `None` for any.
+    /// The versions that may be replaced; `None` for any.
     pub replaces: Option<Vec<String>>,
-    /// Takes the outcome.
+    /// The receiver of the outcome.
     pub answer: Answer,
 }
 
-/// Takes the outcome of a change of the configuration.
+/// The receiver of the outcome of a configuration change.
 #[derive(Debug)]
 pub struct Answer(oneshot::Sender<Result<(), Refusal>>);
 
-/// Why the configuration has not changed.
+/// The reason why the configuration was not changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is wrong; a message for each fault.
+    /// The configuration is wrong; there is a message for each fault.
     Faults(Vec<String>),
-    /// It cannot be served here.
+    /// The configuration cannot be served here.
     NotServed(String),
-    /// Another version is served than the one that it was to replace.
+    /// The served version is not one of those that were to be replaced.
     Outdated,
 }
 
@@ -94,9 +94,9 @@ impl Answer {
         (Self(sender), receiver)
     }
 
-    /// Gives the outcome.
+    /// Sends the outcome.
     pub fn give(self, outcome: Result<(), Refusal>) {
-        // A client that is gone has no use for it.
+        // A client that is gone does not need the outcome.
         let _ = self.0.send(outcome);
     }
 }
@@ -112,12 +112,12 @@ impl Requests {
     /// Waits for the next request.
     ///
     /// # Errors
-    /// Never while this is there, because it could send one itself.
+    /// Never while this exists, because it holds a sender itself.
     pub fn recv(&self) -> Result<Request, RecvError> {
         self.receiver.recv()
     }
 
-    /// Waits for the next request, and no longer than this.
+    /// Waits for the next request, at most this long.
     ///
     /// # Errors
     /// When none comes in time.
@@ -125,14 +125,14 @@ impl Requests {
         self.receiver.recv_timeout(limit)
     }
 
-    /// What other sources of requests send theirs with.
+    /// Returns a sender for other sources of requests.
     pub fn sender(&self) -> Sender<Request> {
         self.sender.clone()
     }
 }
 
-/// Listens for requests. With `until_stdin_closes`, the end of standard input is one: the process
-/// that started this one is gone.
+/// Listens for requests. With `until_stdin_closes`, the end of standard input is a request to stop,
+/// as the process that started this one is then gone.
 ///
 /// # Errors
 /// When signals cannot be listened for.

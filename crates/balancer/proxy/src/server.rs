@@ -26,24 +26,24 @@ use crate::state::Slot;
 use crate::takeover::{Inherited, Predecessor};
 use crate::worker_thread::{self, Command};
 
-/// Connections that the kernel completes before they are accepted.
+/// The number of connections that the kernel completes before the process accepts them.
 const BACKLOG: i32 = 4096;
 
-/// How long workers may take to accept the first connections.
+/// The longest time to wait for workers to accept the first connections.
 const START: Duration = Duration::from_secs(5);
 
-/// How long answers at the admin address may take when everything else has ended.
+/// The time for the last answers of the admin address after everything else has ended.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
-/// How a load balancer is run.
+/// The options of a load balancer that do not belong to its configuration.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Which events its observer takes.
+    /// The events that the observer receives.
     pub detail: Detail,
-    /// Whether it programs the kernel with TCP and UDP listeners. Without that, their targets are
-    /// probed, and no more.
+    /// Whether the kernel is programmed with TCP and UDP listeners. Without that, their targets are
+    /// only probed.
     pub layer_4: bool,
-    /// What the admin address needs to show the configuration and to have it changed.
+    /// The access that the admin address has to the configuration.
     pub control: Option<Control>,
 }
 
@@ -53,27 +53,27 @@ impl Options {
     }
 }
 
-/// A load balancer that serves.
+/// A running load balancer.
 #[derive(Debug)]
 pub struct Server {
     workers: Vec<Thread>,
     prober: Prober,
     listeners: HashMap<SocketAddr, Arc<Slot>>,
-    /// What is served, as it was configured.
+    /// The listeners that are served, as they were configured.
     loaded: Loaded,
-    /// How many listeners the latest change was about.
+    /// The number of listeners that the latest change concerned.
     changed: usize,
     process: Arc<Process>,
     admin: Admin,
-    /// `None` where something else forwards layer 4.
+    /// Layer 4; `None` if something else forwards it.
     layer_4: Option<Layer4>,
-    /// Whether another process may have layer 4 now, that was this one's.
+    /// Whether this process has left layer 4, so that another process may have it now.
     has_left_layer_4: bool,
-    /// Sockets of the process that this one takes over from, until it has.
+    /// The sockets of the process that this one takes over from, until the takeover is complete.
     inherited: Inherited,
 }
 
-/// Ends the time that open connections have while a [`Server`] stops.
+/// Ends the drain of a [`Server`] that stops.
 #[derive(Clone, Debug)]
 pub struct Stopper {
     workers: Vec<mpsc::UnboundedSender<Command>>,
@@ -81,10 +81,10 @@ pub struct Stopper {
 }
 
 impl Stopper {
-    /// Cuts what is open.
+    /// Cuts the open connections.
     pub fn stop(&self) {
         for worker in &self.workers {
-            // A worker that is gone has nothing open.
+            // A worker that is gone has no open connections.
             let _ = worker.send(Command::Stop(Duration::ZERO));
         }
         if let Some(layer_4) = &self.layer_4 {
@@ -100,7 +100,7 @@ struct Thread {
 }
 
 impl Server {
-    /// Starts to serve. `observer` takes events as detailed as it wants them.
+    /// Starts to serve. `observer` receives events as detailed as `detail` says.
     ///
     /// # Errors
     /// When a listener cannot listen, or probes cannot be sent; then nothing is served.
@@ -108,8 +108,8 @@ impl Server {
         Self::start_with(config, observer, Options::new(detail, true))
     }
 
-    /// The same, but for what the kernel forwards: the targets of TCP and UDP listeners are probed,
-    /// and no more.
+    /// Starts to serve without programming the kernel: the targets of TCP and UDP listeners are
+    /// only probed.
     ///
     /// # Errors
     /// As [`Server::start`].
@@ -133,12 +133,11 @@ impl Server {
         Self::start_from(None, config, observer, options)
     }
 
-    /// Starts to serve in the place of another process, which then stops. No connection is lost,
-    /// and it serves on if this one fails.
+    /// Starts to serve in place of another process, which then stops. No connection is lost, and
+    /// the other process continues to serve if this one fails.
     ///
     /// # Errors
-    /// As [`Server::start`], and when there is no such process, or it does not let this one take
-    /// over.
+    /// As [`Server::start`], and when there is no such process, or it does not permit the takeover.
     pub fn take_over(
         process: u32,
         config: &Config,
@@ -147,8 +146,9 @@ impl Server {
     ) -> Result<Self, StartError> {
         let predecessor = Predecessor::find(process)?;
         let inherited = predecessor.sockets()?;
-        // The kernel's rules are the other process's until it leaves them. The admin address is
-        // answered here last, when nothing can fail any more: `/healthz` is right all the time.
+        // The kernel's rules belong to the other process until it leaves them. The admin address is
+        // taken over last, when nothing can fail any more, so that `/healthz` is right all the
+        // time.
         let mut first = l4::without_forwarded(config);
         first.process.admin = None;
         let mut server = Self::start_from(Some(inherited), &first, observer, options)?;
@@ -159,7 +159,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Starts to serve with sockets of a process before.
+    /// Starts to serve with the sockets of a previous process.
     fn start_from(
         inherited: Option<Inherited>,
         config: &Config,
@@ -191,13 +191,13 @@ impl Server {
         }
         server.serve(config, Renewal::All)?;
         process.report_change(&Event::Ready { listeners: listening(config, with_layer_4) });
-        // From here on `/healthz` finds every listener accepting. A worker that is late says so there.
+        // `/healthz` then finds every listener accepting. It reports a worker that is late.
         server.is_responsive(START);
         Ok(server)
     }
 
-    /// Serves as another configuration says. Connections stay open, whatever changes; those of
-    /// listeners that are no more are served to their end.
+    /// Serves another configuration. Connections stay open, whatever changes; those of removed
+    /// listeners are served to their end.
     ///
     /// # Errors
     /// When a new listener cannot listen, or probes cannot be sent; then nothing changes.
@@ -205,8 +205,8 @@ impl Server {
         self.reload_with(config, Renewal::All)
     }
 
-    /// The same, but listeners that are as they were stay as they are: files that they name are
-    /// not read again.
+    /// Serves another configuration as [`Server::reload`] does, but leaves unchanged listeners as
+    /// they are: files that they name are not read again.
     ///
     /// # Errors
     /// As [`Server::reload`].
@@ -220,7 +220,7 @@ impl Server {
         served
     }
 
-    /// How many listeners the latest reload made anew, or removed.
+    /// Returns the number of listeners that the latest reload made anew or removed.
     pub fn changed_listeners(&self) -> usize {
         self.changed
     }
@@ -230,12 +230,12 @@ impl Server {
         self.process.count_reload(false);
     }
 
-    /// The version of the configuration that is served; `None` without a [`Control`].
+    /// Returns the version of the configuration that is served; `None` without a [`Control`].
     pub fn version(&self) -> Option<String> {
         self.admin.version()
     }
 
-    /// Whether every worker follows commands within this time.
+    /// Returns whether every worker answers a command within this time.
     pub fn is_responsive(&self, limit: Duration) -> bool {
         let (answer, answers) = std::sync::mpsc::channel();
         for worker in &self.workers {
@@ -246,17 +246,17 @@ impl Server {
         self.workers.iter().map(wait).all(|answer| answer.is_ok())
     }
 
-    /// Duplicates of all listening sockets, for a process that takes over.
+    /// Returns duplicates of all listening sockets, for a process that takes over.
     ///
     /// # Errors
-    /// When this process may not have so many descriptors.
+    /// When the duplicates would exceed this process's limit of descriptors.
     pub fn sockets(&self) -> io::Result<Vec<OwnedFd>> {
         let (taker, taken) = std::sync::mpsc::channel();
         for worker in &self.workers {
             worker.tell(Command::Share(taker.clone()));
         }
         self.admin.share(taker);
-        // It ends when all have given theirs, or are gone.
+        // The iteration ends when all have sent their sockets, or are gone.
         taken.into_iter().collect()
     }
 
@@ -268,8 +268,8 @@ impl Server {
         }
     }
 
-    /// Serves what it has served before, also what the kernel forwards: the other process has not
-    /// taken over.
+    /// Continues to serve after another process failed to take over, including the listeners that
+    /// the kernel forwards.
     ///
     /// # Errors
     /// As [`Server::reload`].
@@ -285,13 +285,13 @@ impl Server {
         Ok(())
     }
 
-    /// Stops as [`Server::stop`] does, when another process serves everything.
+    /// Stops as [`Server::stop`] does, after another process has taken over.
     pub fn hand_over(mut self, drain: Duration) {
         self.admin.leave();
         self.end(drain, LAST_ANSWERS);
     }
 
-    /// Stops: nothing is accepted any more, and what is open may take this long to end.
+    /// Stops: accepts no more connections, and gives open ones this long to end.
     pub fn stop(self, drain: Duration) {
         self.end(drain, drain.min(LAST_ANSWERS));
     }
@@ -314,7 +314,7 @@ impl Server {
         self.admin.end(last_answers);
     }
 
-    /// What makes [`Server::stop`] end at once.
+    /// Returns a handle that makes [`Server::stop`] end at once.
     pub fn stopper(&self) -> Stopper {
         Stopper {
             workers: self.workers.iter().map(|worker| worker.commands.clone()).collect(),
@@ -334,7 +334,7 @@ impl Thread {
     }
 
     fn tell(&self, command: Command) {
-        // A worker that is gone has no need of commands.
+        // A worker that is gone needs no commands.
         let _ = self.commands.send(command);
     }
 
@@ -349,7 +349,7 @@ fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The addresses that the process listens on.
+/// Returns the addresses that the process listens on.
 fn listening(config: &Config, with_layer_4: bool) -> Vec<SocketAddr> {
     let mut addresses = Vec::new();
     for BalancerConfig { load_balancer, listeners, derived: _ } in &config.load_balancers {

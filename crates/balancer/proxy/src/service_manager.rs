@@ -1,4 +1,4 @@
-//! Tells systemd how the process is: the protocol of sd_notify(3), which is text in a datagram.
+//! Reports the state of the process to systemd by the protocol of sd_notify(3): text in a datagram.
 
 use std::env;
 use std::ffi::OsStr;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The service manager that started this process, if one did that wants to be told.
+/// The service manager that started this process, if there is one that wants reports.
 #[derive(Debug, Default)]
 pub struct ServiceManager {
     socket: Option<(UnixDatagram, SocketAddr)>,
@@ -21,28 +21,30 @@ impl ServiceManager {
     /// Reads `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID`.
     ///
     /// # Errors
-    /// When there is a socket that cannot be used.
+    /// When the socket of the service manager cannot be used.
     pub fn from_environment() -> io::Result<Self> {
         let Some(path) = env::var_os("NOTIFY_SOCKET").filter(|path| !path.is_empty()) else {
             return Ok(Self::default());
         };
         let socket = UnixDatagram::unbound()?;
-        // A manager that does not read must not hold up the load balancer.
+        // A manager that does not read must not delay the load balancer.
         socket.set_nonblocking(true)?;
         Ok(Self { socket: Some((socket, address(&path)?)), watchdog: watchdog() })
     }
 
-    /// How often it wants to hear that the process is alive; `None` if it does not.
+    /// Returns the time within which the manager wants reports that the process is alive; `None` if
+    /// it wants none.
     pub fn watchdog(&self) -> Option<Duration> {
         self.watchdog
     }
 
-    /// Everything is served.
+    /// Reports that everything is served.
     pub fn ready(&self, status: &str) {
         self.send(&format!("READY=1\nSTATUS={status}"));
     }
 
-    /// The configuration is being changed. [`ServiceManager::ready`] ends that, whatever came of it.
+    /// Reports that the configuration is being changed. [`ServiceManager::ready`] ends that,
+    /// whatever the outcome.
     pub fn reloading(&self) {
         let now = clock_gettime(ClockId::Monotonic);
         let seconds = u128::try_from(now.tv_sec).unwrap_or_default();
@@ -51,27 +53,27 @@ impl ServiceManager {
         self.send(&format!("RELOADING=1\nMONOTONIC_USEC={microseconds}"));
     }
 
-    /// The process begins to end, for which it may need this long.
+    /// Reports that the process begins to stop, for which it may need `drain`.
     pub fn stopping(&self, drain: Duration) {
         let limit = drain + Duration::from_secs(10);
         let microseconds = limit.as_micros();
         self.send(&format!("STOPPING=1\nEXTEND_TIMEOUT_USEC={microseconds}\nSTATUS=draining"));
     }
 
-    /// The process is alive.
+    /// Reports that the process is alive.
     pub fn alive(&self) {
         self.send("WATCHDOG=1");
     }
 
     fn send(&self, message: &str) {
         if let Some((socket, address)) = &self.socket {
-            // A manager that does not listen misses it.
+            // A manager that does not listen misses the message.
             let _ = socket.send_to_addr(message.as_bytes(), address);
         }
     }
 }
 
-/// A path, or after `@` a name that is in no file system.
+/// Returns the address of a path or, after `@`, of an abstract name.
 fn address(path: &OsStr) -> io::Result<SocketAddr> {
     match path.as_bytes().strip_prefix(b"@") {
         Some(name) => SocketAddr::from_abstract_name(name),
@@ -79,7 +81,7 @@ fn address(path: &OsStr) -> io::Result<SocketAddr> {
     }
 }
 
-/// The time within which the manager wants to hear from this process.
+/// Reads the time within which the manager wants reports from this process.
 fn watchdog() -> Option<Duration> {
     let number = |name| env::var(name).ok()?.parse::<u64>().ok();
     let is_meant = number("WATCHDOG_PID").is_none_or(|id| id == u64::from(std::process::id()));

@@ -1,4 +1,4 @@
-//! What workers share: listeners, their rules, and what is known of each target.
+//! The state that workers share: listeners, their rules, and the targets.
 
 mod gate;
 mod listener;

@@ -1,15 +1,15 @@
-//! One process takes over from another of the same program, and no client notices.
+//! Takeover: one process takes over from another of the same program, without clients noticing.
 //!
-//! Both listen at the same sockets for a while: the kernel resets connections that wait at a socket
-//! when it is closed, so no socket is. The process that serves offers itself at a Unix socket that
-//! only its user may reach ([`offer`]); the one that takes over ([`Predecessor`]) asks there,
-//! in this order:
+//! Both processes listen at the same sockets for a while. The kernel resets connections that wait
+//! at a socket when the socket is closed, so no socket is closed. The serving process offers a Unix
+//! socket that only its user may reach ([`offer`]). The process that takes over ([`Predecessor`])
+//! makes three requests there, in this order:
 //!
-//! 1. for duplicates of its listening sockets. Both accept connections from here on.
-//! 2. to leave the kernel's rules, which stay until the other one has replaced them.
-//! 3. to stop: everything is served.
+//! 1. Send duplicates of the listening sockets. Both processes accept connections from then on.
+//! 2. Leave the kernel's rules, which stay until the other process has replaced them.
+//! 3. Stop: the other process serves everything.
 //!
-//! If the process that takes over ends before that, the first one serves on as before.
+//! If the process that takes over ends before that, the first one continues to serve.
 
 mod offer;
 mod place;
@@ -22,17 +22,17 @@ pub(crate) use sockets::Inherited;
 
 use std::time::Duration;
 
-/// Asks for the listening sockets.
+/// The request for the listening sockets.
 const SHARE: u8 = b'S';
 
-/// Asks to leave the kernel's rules, and says that they are left.
+/// The request to leave the kernel's rules, and the answer that they are left.
 const LEAVE: u8 = b'L';
 
-/// Says that everything is served.
+/// The message that everything is served.
 const DONE: u8 = b'D';
 
-/// How long the process that serves may take for a step.
+/// The longest time that the serving process may take for a step.
 const STEP: Duration = Duration::from_secs(5);
 
-/// How long the process that takes over may take between two.
+/// The longest time that the process that takes over may take between two steps.
 const BETWEEN_STEPS: Duration = Duration::from_secs(60);

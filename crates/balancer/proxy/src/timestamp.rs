@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Two clocks at one moment: reads the time of day from a point of the monotonic clock.
+/// A pair of clock readings, which converts a point of the monotonic clock to the time of day.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     wall: SystemTime,
@@ -10,12 +10,12 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Both clocks now.
+    /// Reads both clocks.
     pub(crate) fn now() -> Self {
         Self { wall: SystemTime::now(), monotonic: Instant::now() }
     }
 
-    /// The time of day at a moment, as RFC 3339 has it, in UTC and with milliseconds.
+    /// Writes the time of day at a moment as RFC 3339 requires, in UTC and with milliseconds.
     pub(crate) fn text(&self, moment: Instant) -> String {
         let ahead = moment.saturating_duration_since(self.monotonic);
         let behind = self.monotonic.saturating_duration_since(moment);
@@ -23,8 +23,8 @@ impl Clock {
     }
 }
 
-/// A point in time as RFC 3339 has it, in UTC and with milliseconds. A time before 1970 is that
-/// of its end.
+/// Writes a point in time as RFC 3339 requires, in UTC and with milliseconds. A time before 1970 is
+/// written as the beginning of 1970.
 pub(crate) fn rfc3339(time: SystemTime) -> String {
     let since: Duration = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (seconds, millis) = (since.as_secs(), since.subsec_millis());
@@ -33,7 +33,7 @@ pub(crate) fn rfc3339(time: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
 }
 
-/// Year, month and day of a day, counted from the first of January 1970.
+/// Returns year, month and day of a day that is counted from the first of January 1970.
 fn date(days: u64) -> (u64, u64, u64) {
     // Years begin in March here, so that a leap day is the last of its year; after 400 years, an
     // era, everything repeats.

@@ -1,4 +1,4 @@
-//! What TLS is terminated with: certificates from files, chosen by the name that a client asks for.
+//! The server side of TLS: certificates from files, chosen by the name that a client asks for.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,13 +16,13 @@ use rustls::{RootCertStore, ServerConfig};
 use uturn_lb::config::{CertificateFiles, ClientCertificates};
 use webpki::EndEntityCert;
 
-/// Certificates by the names that they are for.
+/// Certificates by the names that they are valid for.
 struct ByName {
-    /// In lower case.
+    /// Certificates of whole names, in lower case.
     exact: HashMap<String, Arc<CertifiedKey>>,
-    /// What follows `*.`, in lower case.
+    /// Certificates of wildcard names, by what follows `*.`, in lower case.
     wildcard: HashMap<String, Arc<CertifiedKey>>,
-    /// For clients that ask for no name, or for one of none of them.
+    /// The certificate for clients that ask for no name, or for an unknown one.
     default: Arc<CertifiedKey>,
 }
 
@@ -48,11 +48,12 @@ impl fmt::Debug for ByName {
     }
 }
 
-/// The configuration of a listener. Without certificates one is made when the process starts and
-/// signed by itself: it shows that TLS ends here, and proves nothing.
+/// Returns the TLS configuration of a listener. Without certificates, a self-signed one is made: it
+/// shows that TLS ends here, and proves nothing.
 ///
 /// # Errors
-/// When a file cannot be read, has no certificate or key, or its key is another certificate's.
+/// When a file cannot be read, has no certificate or key, or its key belongs to another
+/// certificate.
 pub(crate) fn server(
     certificates: &[CertificateFiles],
     clients: Option<&ClientCertificates>,
@@ -66,7 +67,7 @@ pub(crate) fn server(
         ByName { exact: HashMap::new(), wildcard: HashMap::new(), default: Arc::clone(&keys[0]) };
     for key in &keys {
         for name in names(key)? {
-            // The first that is for a name wins.
+            // The first certificate for a name wins.
             match name.strip_prefix("*.") {
                 Some(suffix) => by_name.wildcard.entry(suffix.to_owned()),
                 None => by_name.exact.entry(name),
@@ -89,7 +90,7 @@ pub(crate) fn server(
     Ok(Arc::new(config))
 }
 
-/// What checks the certificates of clients.
+/// Returns the verifier of clients' certificates.
 fn verifier(clients: &ClientCertificates) -> io::Result<Arc<dyn ClientCertVerifier>> {
     let roots = Arc::new(authorities(&clients.authorities)?);
     let provider = Arc::new(ring::default_provider());
@@ -101,10 +102,10 @@ fn verifier(clients: &ClientCertificates) -> io::Result<Arc<dyn ClientCertVerifi
     builder.build().map_err(|error| of_file(&clients.authorities, &error))
 }
 
-/// The authorities of a file, which has no private key.
+/// Reads certificate authorities from a file, which must not have a private key.
 ///
 /// # Errors
-/// When the file cannot be read, or has something else.
+/// When the file cannot be read, or contains something else.
 pub(crate) fn authorities(file: &Path) -> io::Result<RootCertStore> {
     if PrivateKeyDer::from_pem_file(file).is_ok() {
         return Err(of_file(file, &"authorities have no private key"));
@@ -151,7 +152,7 @@ fn certified(
     CertifiedKey::from_der(chain, key, &ring::default_provider()).map(Arc::new)
 }
 
-/// The names that a certificate is for, in lower case.
+/// Returns the names that a certificate is valid for, in lower case.
 fn names(key: &CertifiedKey) -> io::Result<Vec<String>> {
     let certificate = EndEntityCert::try_from(&key.cert[0]).map_err(invalid)?;
     Ok(certificate.valid_dns_names().map(str::to_ascii_lowercase).collect())
@@ -178,7 +179,7 @@ mod tests {
             Self(path)
         }
 
-        /// A certificate for these names, in files.
+        /// Writes a certificate for these names into files.
         fn certificate(&self, file: &str, names: &[&str]) -> CertificateFiles {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
             let made = rcgen::generate_simple_self_signed(names).unwrap();

@@ -20,16 +20,16 @@ use crate::request_body::RequestBody;
 /// The body of a target's answer.
 #[derive(Debug)]
 pub(crate) enum Received {
-    /// It is complete.
+    /// The whole body.
     Whole(Bytes),
-    /// It arrives while the connection is polled.
+    /// A body that arrives while the connection is polled.
     Incoming(Incoming),
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug)]
 pub(crate) struct SendError {
-    /// Whether not a byte of the request was sent.
+    /// Whether no byte of the request was sent.
     pub(crate) is_unsent: bool,
     pub(crate) why: String,
 }
@@ -40,7 +40,7 @@ impl SendError {
     }
 }
 
-/// A request for hyper, which does not give it back. The original stays for another attempt.
+/// Copies a request for hyper, which does not give it back. The original stays for another attempt.
 fn copy_of(request: &Request<RequestBody>) -> Request<RequestBody> {
     let mut copy = Request::new(request.body().again());
     copy.method_mut().clone_from(request.method());

@@ -1,9 +1,8 @@
-//! Watches the file of the configuration, or the folder, and the files that it names.
+//! Watches the file or the folder of the configuration, and the files that it names.
 //!
-//! The folders in which the files stand are watched, with those of every link on the way: a file
-//! that is replaced by a rename, or by a link that leads elsewhere, is another file of that name.
-//! What the files hold decides whether something has changed. Changes that come one after the other
-//! are reported once, when they pause.
+//! The folders that contain the files are watched, and those of every link on the way, because a
+//! file may be replaced by a rename, or by a link to another place. The files' contents decide
+//! whether something has changed. Changes in quick succession are reported once, when they pause.
 
 mod files;
 mod notices;
@@ -22,15 +21,15 @@ use crate::error::StartError;
 use crate::lock::locked;
 use crate::requests::{Changed, Request};
 
-/// What is watched: the configuration, and the files that it names, each as it was read.
+/// The watched files as they were read: those of the configuration, and those that it names.
 type Watched = (Seen, Seen);
 
-/// The thread that watches.
+/// The handle of the thread that watches files.
 #[derive(Debug)]
 pub struct Watch {
-    /// What is to be watched from now on.
+    /// The files that are to be watched from now on, until the thread takes them.
     next: Arc<Mutex<Option<Watched>>>,
-    /// Wakes the thread; when it is closed, the thread ends.
+    /// The stream that wakes the thread. When it is closed, the thread ends.
     wake: Option<UnixStream>,
     handle: Option<JoinHandle<()>>,
 }
@@ -39,7 +38,7 @@ impl Watch {
     /// Starts the thread. It watches nothing yet.
     ///
     /// # Errors
-    /// When the kernel has no room for another watcher.
+    /// When the kernel cannot make another watcher.
     pub fn start(requests: Sender<Request>) -> Result<Self, StartError> {
         let failed = |source| StartError { doing: "watch files".into(), source };
         let (wake, woken) = UnixStream::pair().map_err(failed)?;
@@ -59,7 +58,7 @@ impl Watch {
     pub fn watch(&self, config: Seen, named: Seen) {
         *locked(&self.next) = Some((config, named));
         if let Some(mut wake) = self.wake.as_ref() {
-            // If there is no room, the thread is to be woken already.
+            // If there is no room, the thread has been woken already.
             let _ = wake.write(&[0]);
         }
     }
@@ -81,7 +80,7 @@ fn run(mut notices: Notices, next: &Mutex<Option<Watched>>, requests: &Sender<Re
             watched = Some(next);
         }
         if let Some((config, named)) = &mut watched {
-            // First the watch, then the look: nothing can change in between unseen.
+            // The watch begins before the files are read, so that no change in between is missed.
             let paths: Vec<PathBuf> = [config.paths(), named.paths()].concat();
             notices.watch(&paths);
             let changed = match (config.look_again(), named.look_again()) {
@@ -101,7 +100,7 @@ fn run(mut notices: Notices, next: &Mutex<Option<Watched>>, requests: &Sender<Re
     }
 }
 
-/// Empties a stream. Returns whether something was in it; `None` if its other end is closed.
+/// Empties a stream. Returns whether something was in it, or `None` if its other end is closed.
 fn drain(mut stream: &UnixStream) -> Option<bool> {
     let (mut bytes, mut had_some) = ([0; 64], false);
     loop {

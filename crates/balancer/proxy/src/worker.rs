@@ -1,4 +1,4 @@
-//! What the tasks of a worker share with each other, and with no other worker.
+//! The state that the tasks of a worker share with each other, and with no other worker.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -10,10 +10,10 @@ use crate::deadline::Deadlines;
 use crate::process::Process;
 use crate::upstream::Pool;
 
-/// What the tasks of a worker share.
+/// The shared state of a worker's tasks.
 #[derive(Debug)]
 pub(crate) struct Worker {
-    /// Which of the process's workers it is.
+    /// The number of the worker within the process.
     pub(crate) number: usize,
     pub(crate) process: Arc<Process>,
     pub(crate) pool: Pool,
@@ -36,13 +36,13 @@ impl Worker {
         }
     }
 
-    /// Whether connections are to end after the request that they are at. When that changes, the
-    /// tasks of all connections are woken that wait for one of [`Self::deadlines`].
+    /// Returns whether connections are to end after their current request. When that changes, all
+    /// tasks that wait for one of [`Self::deadlines`] are woken.
     pub(crate) fn is_draining(&self) -> bool {
         self.is_draining.get()
     }
 
-    /// Lets connections end after the request that they are at, and waits until all have.
+    /// Lets connections end after their current request, and waits until all have ended.
     pub(crate) async fn end_connections(&self) {
         self.is_draining.set(true);
         self.deadlines.wake_all();
@@ -63,7 +63,7 @@ impl Worker {
     }
 }
 
-/// A client's connection that is open.
+/// A client's open connection.
 #[derive(Debug)]
 pub(crate) struct OpenConnection(Rc<Worker>);
 

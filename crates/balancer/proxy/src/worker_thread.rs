@@ -1,7 +1,7 @@
-//! A thread that serves connections, with everything that it shares with no other.
+//! A thread that serves connections, with state of its own.
 //!
-//! Each worker has sockets of its own for each listener; the kernel spreads clients over them. A
-//! connection stays with the worker that accepted it, and so do the connections to targets, so
+//! Each worker has sockets of its own for each listener, and the kernel spreads clients over them.
+//! A connection stays with the worker that accepted it, and so do the connections to targets, so
 //! serving takes no lock.
 
 use std::collections::HashMap;
@@ -32,30 +32,30 @@ use crate::process::Process;
 use crate::state::Slot;
 use crate::worker::Worker;
 
-/// How long to wait when the process has no descriptor left.
+/// The pause when the process has no descriptor left.
 const EXHAUSTED: Duration = Duration::from_millis(10);
 
-/// How long clients may take to send a first request when the process stops.
+/// The longest time until a client's first request when the process stops.
 const FIRST_REQUEST: Duration = Duration::from_millis(250);
 
-/// What a worker is told to do.
+/// A command to a worker.
 #[derive(Debug)]
 pub(crate) enum Command {
     /// Serve a listener, at these sockets.
     Listen(Vec<StdListener>, Arc<Slot>),
-    /// Give duplicates of all listening sockets to another process, which accepts there as well.
+    /// Send duplicates of all listening sockets to another process, which accepts there as well.
     Share(Sender<io::Result<OwnedFd>>),
-    /// Accept no more connections of the listener at this address, and answer when its socket is
+    /// Accept no more connections of the listener at this address, and answer when its sockets are
     /// closed.
     Close(SocketAddr, Sender<()>),
     /// Answer, to show that commands are followed.
     Answer(Sender<()>),
-    /// Accept no more connections, and end those that are open within this time. The second ends
-    /// them at once.
+    /// Accept no more connections, and end the open ones within this time. A second such command
+    /// ends them at once.
     Stop(Duration),
 }
 
-/// Serves until it is told to stop, or until no commands can come any more.
+/// Serves until a command says to stop, or the sender of commands is gone.
 ///
 /// # Errors
 /// When the runtime cannot be set up.
@@ -83,7 +83,7 @@ pub(crate) fn run(
                 }
                 Command::Share(taker) => {
                     for socket in listeners.values().flat_map(|listener| &listener.sockets) {
-                        // It waits until all of these are dropped.
+                        // The receiver waits until all senders are dropped.
                         let _ = taker.send(socket.as_fd().try_clone_to_owned());
                     }
                 }
@@ -91,11 +91,11 @@ pub(crate) fn run(
                     if let Some(accepting) = listeners.remove(&address) {
                         accepting.stop(&worker).await;
                     }
-                    // The server has waited long enough if it does not listen any more.
+                    // The receiver is gone if the server does not wait any more.
                     let _ = answer.send(());
                 }
                 Command::Answer(answer) => {
-                    // The server has waited long enough if it does not listen any more.
+                    // The receiver is gone if the server does not wait any more.
                     let _ = answer.send(());
                 }
                 Command::Stop(limit) => {
@@ -113,7 +113,7 @@ pub(crate) fn run(
             let _ = timeout(FIRST_REQUEST.min(drain), worker.all_closed()).await;
             worker.end_connections().await;
         });
-        // Whatever is still open after that is cut with the runtime.
+        // Connections that are open after that are cut with the runtime.
         let mut stopped = pin!(another_stop(&mut commands));
         let either = poll_fn(|cx| match ended.as_mut().poll(cx) {
             Poll::Ready(()) => Poll::Ready(()),
@@ -124,19 +124,19 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Ready when a worker that stops is told to stop at once.
+/// Completes when a worker that stops gets another command to stop.
 async fn another_stop(commands: &mut mpsc::UnboundedReceiver<Command>) {
     while let Some(command) = commands.recv().await {
         if matches!(command, Command::Stop(_)) {
             return;
         }
     }
-    // No command can come any more.
+    // The sender of commands is gone.
     pending::<()>().await;
 }
 
-/// A worker's sockets of a listener, and the tasks that accept their connections. It has more than
-/// one where the process before had more workers.
+/// A worker's sockets of a listener, and the tasks that accept their connections. There is more
+/// than one socket if the previous process had more workers.
 struct Accepting {
     sockets: Vec<Rc<TcpListener>>,
     slot: Arc<Slot>,
@@ -156,7 +156,7 @@ impl Accepting {
         Ok(Self { sockets, slot, tasks })
     }
 
-    /// Takes in the connections that the kernel has completed already, and closes the sockets.
+    /// Accepts the connections that the kernel has completed already, and closes the sockets.
     async fn stop(self, worker: &Rc<Worker>) {
         for task in self.tasks {
             task.abort();
@@ -176,7 +176,7 @@ async fn accept(worker: &Rc<Worker>, socket: &TcpListener, slot: &Arc<Slot>) {
         match socket.accept().await {
             Ok((stream, address)) => serve(worker, slot, stream, address),
             Err(error) => {
-                // Else the client is gone already.
+                // Errors without a local cause concern a client that is gone already.
                 if let Some(cause) = Cause::of(&error) {
                     worker.process.local_errors.count(Operation::Accept, cause);
                     worker.pool.close_idle();
@@ -189,7 +189,7 @@ async fn accept(worker: &Rc<Worker>, socket: &TcpListener, slot: &Arc<Slot>) {
     }
 }
 
-/// Serves a connection in a task of its own. A connection too many is closed.
+/// Serves a connection in a task of its own, or closes it if a limit is reached.
 fn serve(worker: &Rc<Worker>, slot: &Arc<Slot>, stream: TcpStream, address: SocketAddr) {
     let metrics = slot.metrics.of_worker(worker.number);
     metrics.accept();

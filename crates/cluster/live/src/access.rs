@@ -1,4 +1,4 @@
-//! The cluster that is read, and as whom: as kubectl finds both.
+//! The cluster to read and the credentials for it, found as kubectl finds both.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -12,20 +12,20 @@ use crate::kubeconfig::{ACCOUNT, Found, Named, context, in_pod, read, usual};
 use crate::proxy::proxy_before;
 use crate::server::{PATIENCE, Server};
 
-/// Which cluster is read, and as whom. What is named by an empty text counts as not named.
+/// The cluster to read, and the credentials for it. Empty texts count as not given.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
-    /// The only kubeconfig that counts. Without one, those of the variable `KUBECONFIG` count, or
-    /// that of the home folder, or the account of the pod that this runs in.
+    /// The only kubeconfig to use. Without one, those of the variable `KUBECONFIG` are used, or
+    /// that of the home folder, or the account of the pod that this process runs in.
     pub kubeconfig: Option<PathBuf>,
     /// The context, instead of the current one.
     pub context: Option<String>,
-    /// How long the API server may be silent.
+    /// The longest silence of the API server.
     pub request_timeout: Option<Duration>,
 }
 
 impl Access {
-    /// The names of the contexts of the kubeconfig. Returns none if it cannot be read.
+    /// Returns the names of the kubeconfig's contexts. The list is empty if it cannot be read.
     pub fn contexts(&self) -> Vec<String> {
         let found = match self.named_kubeconfig() {
             Some(path) => read(path).ok(),
@@ -35,8 +35,8 @@ impl Access {
         contexts.into_iter().map(|known| known.name).collect()
     }
 
-    /// What the user has to know of it before it is used: that credentials are not sent, since the
-    /// server has no TLS. Asks nobody.
+    /// Returns a warning for the user before the cluster is used: that credentials are not sent,
+    /// since the server has no TLS. Sends no request.
     pub fn remark(&self) -> Option<String> {
         let found = self.found().ok().filter(|found| found.is_unsent)?;
         let url = found.config.cluster_url.to_string();
@@ -47,12 +47,12 @@ impl Access {
         ))
     }
 
-    /// Makes a client. Runs the program that gives credentials if the kubeconfig names one.
+    /// Makes a client. Runs the program that provides credentials if the kubeconfig names one.
     pub(crate) async fn connect(&self) -> Result<Server, LiveError> {
         self.connect_to(self.found()?).await
     }
 
-    /// The same, but that program may not ask the user for anything, or print.
+    /// Makes a client, but forbids that program to ask the user for anything, or to print.
     pub(crate) async fn connect_quietly(&self) -> Result<Server, LiveError> {
         let mut found = self.found()?;
         if let Source::Program(program) = &mut found.source {
@@ -70,7 +70,7 @@ impl Access {
         config.read_timeout = Some(patience);
         config.write_timeout = Some(patience);
         config.reset_reader_on_write = true;
-        // Which refusals are tried again, the lists decide.
+        // `list` decides which refused requests are tried again.
         config.default_retry = false;
         let url = config.cluster_url.to_string().trim_end_matches('/').to_owned();
         let proxy = config.proxy_url.clone();
@@ -87,7 +87,7 @@ impl Access {
         Ok(server.patient_for(patience).behind(proxy.as_ref()))
     }
 
-    /// What the kubeconfig says, or the account of a pod.
+    /// Reads the kubeconfig, or the account of a pod.
     fn found(&self) -> Result<Found, LiveError> {
         let (kubeconfig, looked_at) = match self.named_kubeconfig() {
             Some(path) => (Some(read(path)?), path.display().to_string()),
@@ -114,7 +114,7 @@ impl Access {
     }
 }
 
-/// A client cannot be made of what the kubeconfig says: nothing was sent yet.
+/// Returns the error for a client that cannot be made from the kubeconfig; nothing was sent yet.
 fn unusable(named: &Named, why: &kube::Error) -> LiveError {
     let is_cluster = match why {
         kube::Error::RustlsTls(why) => matches!(

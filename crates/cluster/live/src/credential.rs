@@ -1,14 +1,14 @@
-//! What is sent with a request: a token, or a client certificate.
+//! The credentials of a request: a token, or a client certificate.
 
 use http::HeaderValue;
 use jiff::Timestamp;
 
-/// What is sent with a request.
+/// The credentials that are sent with a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Credential {
     pub(crate) header: Option<HeaderValue>,
     pub(crate) identity: Option<Identity>,
-    /// When they have to be had anew.
+    /// The time when the credentials have to be renewed.
     pub(crate) until: Option<Timestamp>,
 }
 
@@ -19,7 +19,7 @@ pub(crate) struct Identity {
     pub(crate) key: String,
 }
 
-/// The header of a token. A line's end behind it does not count.
+/// Returns the header of a token, without the line end that may follow the token.
 pub(crate) fn bearer(token: &str) -> Result<HeaderValue, String> {
     let token = token.trim();
     if token.is_empty() {

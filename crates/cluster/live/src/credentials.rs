@@ -1,5 +1,5 @@
-//! As whom requests are made: what a kubeconfig's user has, which is sent with each request and kept
-//! fresh.
+//! The credentials of requests: those of a kubeconfig's user, which are sent with each request and
+//! renewed in time.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,42 +23,42 @@ use crate::program::Program;
 #[cfg(test)]
 mod tests;
 
-/// How long a token of a file counts before the file is read again.
+/// The time for which a token of a file is used before the file is read again.
 const FILE: SignedDuration = SignedDuration::from_secs(60);
-/// How long what a program gave counts at least: it is not run for each request. If the server
-/// refuses it before, the program is run again.
+/// The shortest time for which a program's credentials are used, so that the program is not run for
+/// each request. If the server refuses them before, the program is run again.
 const SHORTEST: SignedDuration = SignedDuration::from_secs(10);
-/// How long after credentials were renewed because they were refused they are not so again.
+/// The time after a renewal because of a refusal within which another refusal causes none.
 const REFUSED: Duration = Duration::from_secs(30);
 
-/// Where credentials come from.
+/// The source of credentials.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
-    /// Nowhere, or the configuration of the client has them.
+    /// No source, or the client's configuration has the credentials.
     Nothing,
     /// The kubeconfig.
     Token(HeaderValue),
-    /// A file that may change, and what counts where it cannot be read.
+    /// A file that may change, and the token that is used if the file cannot be read.
     File(PathBuf, Option<HeaderValue>),
     /// A program.
     Program(Box<Program>),
 }
 
-/// Why there are no credentials.
+/// The reason why there are no credentials.
 #[derive(Clone, Debug, Error)]
 #[error("{0}")]
 pub(crate) struct NoCredentials(pub(crate) String);
 
-/// Why a client cannot be made.
+/// The reason why a client cannot be made.
 #[derive(Debug)]
 pub(crate) enum NoClient {
     Credentials(NoCredentials),
-    /// Something that the configuration has cannot be used.
+    /// Something in the configuration cannot be used.
     Config(kube::Error),
 }
 
 impl Source {
-    /// Asks for credentials.
+    /// Gets credentials from the source.
     async fn get(&self) -> Result<Credential, NoCredentials> {
         match self {
             Self::Nothing => Ok(Credential { header: None, identity: None, until: None }),
@@ -89,7 +89,8 @@ impl Source {
         }
     }
 
-    /// What it gave to another client of this process, if that still counts.
+    /// Returns the credentials that the program gave to another client of this process, if they are
+    /// still valid.
     fn given(&self) -> Option<Credential> {
         let Self::Program(program) = self else { return None };
         let credential = given().get(&program.name())?.clone();
@@ -97,20 +98,20 @@ impl Source {
         Some(credential).filter(|credential| !credential.until.is_some_and(is_over))
     }
 
-    /// Whether it may give other credentials another time.
+    /// Returns whether the source may give other credentials another time.
     fn can_change(&self) -> bool {
         matches!(self, Self::File(..) | Self::Program(_))
     }
 }
 
-/// What programs gave to this process: a command that reads the cluster and then runs something in
-/// it has two clients, and the user is asked once.
+/// Locks the credentials that programs gave to this process. A command that reads the cluster and
+/// then runs something in it has two clients, and the user is asked only once.
 fn given() -> MutexGuard<'static, BTreeMap<String, Credential>> {
     static GIVEN: SharedMutex<BTreeMap<String, Credential>> = SharedMutex::new(BTreeMap::new());
     GIVEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes a client that sends the credentials of a source. `config` has all else.
+/// Makes a client that sends the credentials of a source. `config` has all other settings.
 pub(crate) async fn client(config: Config, source: Source) -> Result<Client, NoClient> {
     let namespace = config.default_namespace.clone();
     let credential = match source.given() {
@@ -128,7 +129,7 @@ pub(crate) async fn client(config: Config, source: Source) -> Result<Client, NoC
     Ok(Client::new(service, namespace))
 }
 
-/// The client that makes connections: with a certificate that a program gave, if there is one.
+/// Makes the client that opens connections, with the certificate of a program, if there is one.
 fn inner(config: &Config, identity: Option<&Identity>) -> Result<Client, NoClient> {
     let mut config = config.clone();
     if let Some(Identity { certificate, key }) = identity {
@@ -150,7 +151,7 @@ fn base64(text: &str) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Sends requests with credentials that are kept fresh.
+/// Sends requests with credentials that are renewed in time.
 struct Sender {
     config: Config,
     source: Source,
@@ -159,7 +160,7 @@ struct Sender {
 
 struct State {
     now: Used,
-    /// When they were renewed because the server refused them.
+    /// The time of the last renewal because the server refused the credentials.
     renewed_at: Option<Instant>,
 }
 
@@ -168,7 +169,7 @@ struct State {
 struct Used {
     client: Client,
     credential: Credential,
-    /// How often they were renewed.
+    /// The number of renewals so far.
     number: usize,
 }
 
@@ -182,8 +183,8 @@ impl Used {
 }
 
 impl Sender {
-    /// Sends a request. Where the server refuses the credentials, they are renewed and sent once
-    /// more.
+    /// Sends a request. If the server refuses the credentials, they are renewed and the request is
+    /// sent once more.
     async fn send(&self, request: Request<Body>) -> Result<Response<Body>, BoxError> {
         let again = copy(&request);
         let used = self.current().await?;
@@ -197,7 +198,7 @@ impl Sender {
         }
     }
 
-    /// The credentials that count now.
+    /// Returns the current credentials, after renewing expired ones.
     async fn current(&self) -> Result<Used, BoxError> {
         let mut state = self.state.lock().await;
         let until = state.now.credential.until;
@@ -207,7 +208,7 @@ impl Sender {
         Ok(state.now.clone())
     }
 
-    /// Other credentials than those that the server refused. Returns `None` if there are none.
+    /// Returns other credentials than those that the server refused, or `None` if there are none.
     async fn renewed(&self, refused: usize) -> Result<Option<Used>, BoxError> {
         let mut state = self.state.lock().await;
         if state.now.number == refused {
@@ -224,7 +225,7 @@ impl Sender {
     async fn renew(&self, state: &mut State) -> Result<(), BoxError> {
         let credential = match (self.source.get().await, &self.source) {
             (Ok(credential), _) => credential,
-            // Some give the file away once it was read: its last token counts on.
+            // The file may be gone after it was read: its last token stays in use.
             (Err(_), Source::File(..)) => {
                 state.now.credential.until = Some(Timestamp::now() + FILE);
                 return Ok(());
@@ -244,7 +245,7 @@ impl Sender {
     }
 }
 
-/// The same request, if it can be sent twice.
+/// Copies a request, if it can be sent twice.
 fn copy(request: &Request<Body>) -> Option<Request<Body>> {
     let mut copy = Request::new(request.body().try_clone()?);
     *copy.method_mut() = request.method().clone();

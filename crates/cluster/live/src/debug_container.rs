@@ -1,4 +1,4 @@
-//! A container that is added to a running pod (an ephemeral one), as `kubectl debug` does.
+//! Adds an ephemeral container to a running pod, as `kubectl debug` does.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use crate::exec::{ExecError, refused};
 use crate::server::Server;
 
-/// How long to wait between two looks at the pod.
+/// The pause between two checks of the pod.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How its name begins.
+/// The prefix of the container's name.
 const NAME: &str = "uturn-probe";
-/// Why a container does not run that will not run without help.
+/// The reasons for waiting of a container that will not run without help.
 const HOPELESS: [&str; 6] = [
     "ErrImageNeverPull",
     "ErrImagePull",
@@ -23,18 +23,19 @@ const HOPELESS: [&str; 6] = [
     "CreateContainerError",
 ];
 
-/// A container to add to a pod: it sleeps for a while, so that commands can be run in it.
+/// An ephemeral container to add to a pod. It sleeps for a while, so that commands can be run in
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DebugContainer {
     /// The pod's namespace.
     pub namespace: String,
     /// The pod.
     pub pod: String,
-    /// Its image, which needs a program `sleep`.
+    /// The image, which needs a program `sleep`.
     pub image: String,
-    /// How long it sleeps. Then it ends.
+    /// The time for which the container sleeps before it ends.
     pub lifetime: Duration,
-    /// How long it may take until it runs.
+    /// The longest time until the container runs.
     pub limit: Duration,
 }
 
@@ -53,7 +54,7 @@ pub(crate) async fn add(server: &Server, wanted: &DebugContainer) -> Result<Stri
     Ok(name)
 }
 
-/// A name that no container of a pod has.
+/// Returns a name that no container of the pod has.
 fn free_name(pod: &Pod) -> String {
     let spec = pod.spec.as_ref();
     let ephemeral = spec.and_then(|spec| spec.ephemeral_containers.as_ref()).into_iter().flatten();
@@ -73,7 +74,7 @@ fn patch(name: &str, wanted: &DebugContainer) -> Value {
         "command": ["sleep", wanted.lifetime.as_secs().to_string()],
         "imagePullPolicy": "IfNotPresent",
         "terminationMessagePolicy": "File",
-        // It has to open connections, and nothing else.
+        // The container only has to open connections.
         "securityContext": {
             "allowPrivilegeEscalation": false,
             "capabilities": {"drop": ["ALL"]},

@@ -1,14 +1,14 @@
-//! Why a cluster cannot be read at all. What is only refused is part of a reading.
+//! Errors that prevent reading a cluster. Refusals of single kinds are part of a reading instead.
 
 use std::error::Error;
 use std::io;
 
 use thiserror::Error;
 
-/// Why a cluster cannot be read.
+/// The reason why a cluster cannot be read.
 #[derive(Debug, Error)]
 pub enum LiveError {
-    /// Nothing says which cluster.
+    /// No cluster is named.
     #[error(
         "no cluster: {0}; name a kubeconfig with --kubeconfig or KUBECONFIG, or manifests with -f \
          PATH or --bundle PATH"
@@ -22,43 +22,43 @@ pub enum LiveError {
     Credentials {
         /// The URL of the API server.
         server: String,
-        /// What is wrong with them.
+        /// The problem with the credentials.
         why: String,
     },
-    /// The API server does not know who asks.
+    /// The API server does not accept the credentials.
     #[error("{server} does not accept the credentials of {user}: {why}")]
     Unauthenticated {
-        /// Its URL.
+        /// The URL of the API server.
         server: String,
-        /// Whose credentials they are.
+        /// The user that the credentials belong to.
         user: String,
-        /// What it says.
+        /// The server's message.
         why: String,
     },
     /// The API server does not answer.
     #[error("{server} cannot be reached: {why}")]
     Unreachable {
-        /// Its URL.
+        /// The URL of the API server.
         server: String,
-        /// What came instead of an answer.
+        /// The error that came instead of an answer.
         why: String,
     },
-    /// The API server answered before, and does no more.
+    /// The API server answered before, but does not any more.
     #[error("{server} does not answer any more while {during}: {why}")]
     Lost {
-        /// Its URL.
+        /// The URL of the API server.
         server: String,
-        /// What was being read.
+        /// The activity at that time, such as `reading pods`.
         during: String,
-        /// What came instead of an answer.
+        /// The error that came instead of an answer.
         why: String,
     },
-    /// This process cannot wait for anything.
+    /// The asynchronous runtime cannot be started.
     #[error("cannot wait for answers: {0}")]
     Runtime(io::Error),
 }
 
-/// An error with its causes, each once.
+/// Writes an error with its causes, each once.
 pub(crate) fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
@@ -70,7 +70,7 @@ pub(crate) fn with_causes(error: &dyn Error) -> String {
         }
         next = cause.source();
     }
-    // Names of layers tell a user nothing.
+    // The names of software layers tell a user nothing.
     let layers = ["ServiceError: ", "HyperError: ", "client error (Connect): "];
     while let Some(rest) = layers.iter().find_map(|layer| text.strip_prefix(layer)) {
         text = rest.to_owned();

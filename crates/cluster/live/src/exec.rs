@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use crate::error::with_causes;
 use crate::server::Server;
 
-/// How much a command may print on each of its outputs.
+/// The most bytes that a command may print on each of its outputs.
 pub const MAX_OUTPUT: usize = 256 << 20;
 
 /// A container of a pod.
@@ -23,41 +23,42 @@ pub struct Container {
     pub namespace: String,
     /// The pod.
     pub pod: String,
-    /// The container. Without one, the one that the API server takes: the pod's first, or that of
-    /// its annotation `kubectl.kubernetes.io/default-container`.
+    /// The name of the container. Without one, the API server picks the pod's first, or that of its
+    /// annotation `kubectl.kubernetes.io/default-container`.
     pub container: Option<String>,
 }
 
-/// What a command printed, and how it ended.
+/// The output of a command, and how it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Executed {
-    /// What it printed on its output.
+    /// The command's standard output.
     pub stdout: Vec<u8>,
-    /// What it printed on its error output.
+    /// The command's error output.
     pub stderr: Vec<u8>,
-    /// Its exit code. A shell answers 126 and 127 for a program that it cannot run.
+    /// The exit code. A shell returns 126 and 127 for a program that it cannot run.
     pub exit: i32,
 }
 
-/// Why a command did not run to its end.
+/// The reason why a command did not run to its end.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ExecError {
     /// A right is missing: create and get of `pods/exec`.
     #[error("{0}")]
     Forbidden(String),
-    /// The pod or the container is not there, or does not run.
+    /// The pod or the container does not exist, or does not run.
     #[error("{0}")]
     NoContainer(String),
     /// The container has no such program.
     #[error("{0}")]
     NoProgram(String),
-    /// It did not end in time. It may still run in the container: the API has no way to end it.
+    /// The command did not end in time. It may still run in the container, as the API has no way to
+    /// end it.
     #[error("did not end within {} s", .0.as_secs_f32())]
     TimedOut(Duration),
     /// The connection broke before the command ended.
     #[error("the connection was lost: {0}")]
     Lost(String),
-    /// It printed more than [`MAX_OUTPUT`].
+    /// The command printed more than [`MAX_OUTPUT`].
     #[error("printed more than {} MiB", .0 >> 20)]
     TooMuch(usize),
     /// The API server or the kubelet refuses for another reason.
@@ -65,11 +66,11 @@ pub enum ExecError {
     Failed(String),
 }
 
-/// How much may wait to be read.
+/// The number of bytes that may wait to be read.
 const BUFFER: usize = 64 << 10;
 
-/// Runs a command in a container. `limit` is the time that it may take, with the connection; the
-/// API server may not be silent for longer than for other requests either.
+/// Runs a command in a container. `limit` includes the time to connect. The API server may not be
+/// silent for longer than for other requests either.
 ///
 /// An exit code other than 0 is no error.
 ///
@@ -115,7 +116,7 @@ async fn run(
     }
 }
 
-/// Reads what a command prints, to its end.
+/// Reads the whole output of a command.
 async fn read(output: Option<impl AsyncRead + Unpin>) -> Result<Vec<u8>, Option<ExecError>> {
     let Some(output) = output else { return Ok(Vec::new()) };
     let mut bytes = Vec::new();
@@ -127,7 +128,7 @@ async fn read(output: Option<impl AsyncRead + Unpin>) -> Result<Vec<u8>, Option<
     }
 }
 
-/// How the command ended. Fails without an error if the connection ended before.
+/// Waits for the end of the command. Fails without an error if the connection ended before.
 async fn end(
     status: Option<impl Future<Output = Option<Status>>>,
 ) -> Result<Status, Option<ExecError>> {
@@ -143,7 +144,7 @@ async fn lost(process: AttachedProcess) -> ExecError {
     ExecError::Lost(why.unwrap_or_else(|| "it was closed before the command ended".to_owned()))
 }
 
-/// Why the API server does not let the command begin.
+/// Converts the API server's error for a command that did not begin.
 pub(crate) fn refused(error: &kube::Error) -> ExecError {
     match error {
         kube::Error::Api(status) => {
@@ -162,7 +163,7 @@ pub(crate) fn refused(error: &kube::Error) -> ExecError {
     }
 }
 
-/// The exit code of a command that was started.
+/// Returns the exit code of a command that was started.
 fn exit_code(status: &Status) -> Result<i32, ExecError> {
     if status.status.as_deref() == Some("Success") {
         return Ok(0);
@@ -173,7 +174,8 @@ fn exit_code(status: &Status) -> Result<i32, ExecError> {
     code.ok_or_else(|| failed(status.message.clone().unwrap_or_default()))
 }
 
-/// What the kubelet and the container's runtime say of a command that was not started.
+/// Sorts the message of the kubelet and the container's runtime about a command that was not
+/// started.
 fn failed(why: String) -> ExecError {
     if lacks_program(&why) {
         ExecError::NoProgram(why)
@@ -184,7 +186,8 @@ fn failed(why: String) -> ExecError {
     }
 }
 
-/// Whether a runtime says that there is no such program: each has words of its own.
+/// Returns whether a runtime reports that the program does not exist. Each runtime words that
+/// differently.
 fn lacks_program(why: &str) -> bool {
     let why = why.to_lowercase();
     let is_missing = why.contains("not found") || why.contains("no such file or directory");
@@ -203,13 +206,13 @@ fn is_no_container(why: &str) -> bool {
     .any(|known| why.contains(known))
 }
 
-/// Whether what was printed is the runtime's, which some print as if the command had.
+/// Returns whether the output is the runtime's. Some runtimes print errors as if the command had.
 fn is_of_runtime(executed: &Executed) -> bool {
     let text = first_line(executed);
     text.contains("OCI runtime") && lacks_program(&text)
 }
 
-/// The first line on the error output, or else on the output.
+/// Returns the first line of the error output, or else of the output.
 fn first_line(executed: &Executed) -> String {
     let lines = [&executed.stderr, &executed.stdout].map(|bytes| {
         let start = &bytes[..bytes.len().min(4096)];

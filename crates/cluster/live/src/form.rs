@@ -1,12 +1,12 @@
-//! What of an object is kept, and as which text.
+//! Decides what is kept of an object, and as which text.
 
 use serde_json::{Map, Value};
 use uturn_snapshot::LAST_APPLIED;
 use uturn_snapshot::edit::Tree;
 
-/// Kinds that people write, whose texts cures edit.
+/// Kinds that people write, and whose texts cures edit.
 const WRITTEN: [&str; 3] = ["Service", "Ingress", "ConfigMap"];
-/// Kinds that people write too, with values of environments in them.
+/// Kinds that people write too, but that contain values of environment variables.
 const WORKLOADS: [&str; 4] = ["Deployment", "StatefulSet", "DaemonSet", "CronJob"];
 /// Kinds that cures do not edit.
 const COMPACT: [&str; 24] = [
@@ -36,26 +36,26 @@ const COMPACT: [&str; 24] = [
     "ScaledObject",
 ];
 
-/// What objects are read for.
+/// The purpose that objects are read for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// To be analysed at once: workloads are kept whole, so that an edited one can be applied.
+    /// For an immediate analysis: workloads are kept whole, so that an edited one can be applied.
     Analysis,
-    /// To be kept: no value of an environment is in it.
+    /// For a bundle that is stored: no value of an environment variable is kept.
     Bundle,
 }
 
-/// How the objects of a kind are kept.
+/// The form in which the objects of a kind are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Each as YAML, as it is, so that an edited one can be applied.
+    /// Each object as complete YAML, so that an edited one can be applied.
     Whole,
-    /// Each on a line, with the fields that are read.
+    /// Each object on a line, with only the fields that are read.
     Compact,
 }
 
 impl Form {
-    /// How objects of a kind are kept. Kinds of clouds are written by people.
+    /// Returns the form of a kind's objects. Kinds of cloud providers count as written by people.
     pub(crate) fn of(kind: &str, purpose: Purpose) -> Self {
         match purpose {
             Purpose::Analysis if WORKLOADS.contains(&kind) => Self::Whole,
@@ -67,15 +67,16 @@ impl Form {
     }
 }
 
-/// An object as it is kept.
+/// An object in the form in which it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Kept {
-    /// `shop/front`, or the name alone.
+    /// The name of the object: `shop/front`, or the name alone.
     pub(crate) name: String,
     pub(crate) text: String,
 }
 
-/// The text of an object, of which a list does not repeat the kind.
+/// Converts an object to the text that is kept. A list does not repeat the kind of its objects, so
+/// it is given here.
 pub(crate) fn keep(object: Value, api_version: &str, kind: &str, form: Form) -> Kept {
     let mut fields = Map::new();
     fields.insert("apiVersion".to_owned(), api_version.into());
@@ -99,7 +100,7 @@ pub(crate) fn keep(object: Value, api_version: &str, kind: &str, form: Form) -> 
     Kept { name, text }
 }
 
-/// `shop/front`, or the name alone.
+/// Returns the name of an object: `shop/front`, or the name alone.
 pub(crate) fn name_of(object: &Value) -> String {
     let meta = |key: &str| object["metadata"][key].as_str().filter(|text| !text.is_empty());
     match (meta("namespace"), meta("name").unwrap_or_default()) {
@@ -108,7 +109,7 @@ pub(crate) fn name_of(object: &Value) -> String {
     }
 }
 
-/// Leaves out what only the API server writes and no decoder reads.
+/// Removes fields that only the API server writes and no decoder reads.
 fn leave_noise_out(object: &mut Value) {
     let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     for field in ["managedFields", "selfLink", "uid", "creationTimestamp", "generation"] {
@@ -133,7 +134,7 @@ fn tree(value: Value) -> Tree {
     }
 }
 
-/// Compact objects as a List, in parts.
+/// Joins compact objects into a List, returned in parts.
 pub(crate) fn list_of<'k>(objects: impl IntoIterator<Item = &'k str>) -> Vec<&'k str> {
     let mut parts = vec![r#"{"apiVersion":"v1","kind":"List","items":["#];
     for (at, object) in objects.into_iter().enumerate() {
@@ -144,7 +145,7 @@ pub(crate) fn list_of<'k>(objects: impl IntoIterator<Item = &'k str>) -> Vec<&'k
     parts
 }
 
-/// Whole objects as documents of YAML, in parts.
+/// Joins whole objects into YAML documents, returned in parts.
 pub(crate) fn documents_of<'k>(objects: impl IntoIterator<Item = &'k str>) -> Vec<&'k str> {
     let mut parts = Vec::new();
     for (at, object) in objects.into_iter().enumerate() {

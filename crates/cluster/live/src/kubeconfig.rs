@@ -1,4 +1,4 @@
-//! Finds the kubeconfig, and reads what a context of it says.
+//! Finds the kubeconfig, and reads a context of it.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
@@ -18,24 +18,24 @@ use crate::program::Program;
 #[cfg(test)]
 mod tests;
 
-/// Where a pod has what it needs to reach the API server.
+/// The folder in which a pod finds the credentials for the API server.
 pub(crate) const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// What a context of a kubeconfig says, or the account of a pod.
+/// The settings of a kubeconfig's context, or of a pod's account.
 pub(crate) struct Found {
     pub(crate) config: Config,
     pub(crate) source: Source,
-    /// Whose credentials they are.
+    /// The user or account that the credentials belong to.
     pub(crate) user: String,
-    /// The proxy that is stated.
+    /// The proxy that the kubeconfig states.
     pub(crate) proxy: Option<String>,
-    /// What is called by name where credentials, or else what leads to the server, cannot be used.
+    /// The names for errors in the credentials, and in what leads to the server.
     pub(crate) named: Named,
     /// Whether credentials are left out, since the server has no TLS.
     pub(crate) is_unsent: bool,
 }
 
-/// What is called by name where something in it is wrong.
+/// The names that errors use for the parts of a kubeconfig.
 #[derive(Clone, Debug)]
 pub(crate) struct Named {
     pub(crate) files: String,
@@ -53,7 +53,7 @@ impl Named {
     }
 }
 
-/// What a context says: the current one, unless one is named.
+/// Reads a context: the current one, unless one is named.
 pub(crate) fn context(
     mut kubeconfig: Kubeconfig,
     files: &str,
@@ -110,7 +110,7 @@ pub(crate) fn context(
     Ok(Found { config, source, user, proxy, named, is_unsent })
 }
 
-/// Fields that are empty count as not given.
+/// Removes empty fields, which count as not given.
 fn drop_empty(cluster: &mut Cluster) {
     let Cluster { certificate_authority, certificate_authority_data, tls_server_name, .. } =
         cluster;
@@ -119,7 +119,7 @@ fn drop_empty(cluster: &mut Cluster) {
     }
 }
 
-/// kube makes a request of what is no whole URL, which it cannot send.
+/// Checks the server's URL. kube would turn an incomplete URL into requests that it cannot send.
 fn check_server(cluster: &Cluster) -> Result<(), String> {
     let Some(server) = &cluster.server else { return Err("it has no server".to_owned()) };
     let wrong = |why: &str| {
@@ -133,7 +133,7 @@ fn check_server(cluster: &Cluster) -> Result<(), String> {
     }
 }
 
-/// Leaves out what may only be sent by TLS, as kubectl does. Returns whether there was something.
+/// Removes what may only be sent over TLS, as kubectl does. Returns whether there was something.
 fn leave_out(user: &mut AuthInfo) -> bool {
     let AuthInfo {
         impersonate, impersonate_uid, impersonate_groups, impersonate_user_extra, ..
@@ -155,13 +155,13 @@ fn leave_out(user: &mut AuthInfo) -> bool {
         || exec.is_some()
 }
 
-/// Where the credentials come from that are sent in a header, which `user` has no more then.
+/// Takes the source of the credentials that are sent in a header out of `user`.
 fn source(user: &mut AuthInfo) -> Result<Source, String> {
     let fields = serde_json::to_value(&*user).unwrap_or_default();
     let stated = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
     let (token, file) = (stated(&fields["token"]), stated(&fields["tokenFile"]));
     (user.token, user.token_file) = (None, None);
-    // Fields that are empty count as not given.
+    // Empty fields count as not given.
     for field in
         [&mut user.client_certificate, &mut user.client_certificate_data, &mut user.client_key]
     {
@@ -182,7 +182,7 @@ fn source(user: &mut AuthInfo) -> Result<Source, String> {
     }
     let token = token.map(|token| bearer(&token).map_err(|why| format!("its token {why}")));
     let token = token.transpose()?;
-    // A file that can be read counts before a token, as with kubectl.
+    // A file that can be read takes precedence over a token, as with kubectl.
     match (file, token, exec) {
         (Some(file), token, _) => Ok(Source::File(PathBuf::from(file), token)),
         (None, Some(token), _) => Ok(Source::Token(token)),
@@ -191,7 +191,7 @@ fn source(user: &mut AuthInfo) -> Result<Source, String> {
     }
 }
 
-/// Looks whether somebody is named, where groups and the like of somebody are.
+/// Fails if groups and other attributes to impersonate are given without a user.
 fn check_impersonation(user: &AuthInfo) -> Result<(), String> {
     let AuthInfo { impersonate_uid, impersonate_groups, impersonate_user_extra, .. } = user;
     let has_groups = impersonate_groups.as_ref().is_some_and(|groups| !groups.is_empty());
@@ -203,7 +203,7 @@ fn check_impersonation(user: &AuthInfo) -> Result<(), String> {
     }
 }
 
-/// Looks whether there is a client certificate and its key, or neither.
+/// Fails if there is a client certificate without its key, or a key without its certificate.
 fn check_identity(user: &AuthInfo) -> Result<(), String> {
     let fields = serde_json::to_value(user).unwrap_or_default();
     let certificate = pem(&fields, "client-certificate", "CERTIFICATE-----", "certificate")?;
@@ -215,7 +215,7 @@ fn check_identity(user: &AuthInfo) -> Result<(), String> {
     }
 }
 
-/// Whether a field has something in PEM, as base64 or as the name of a file.
+/// Returns whether a field has a value in PEM, as base64 or as the name of a file.
 fn pem(fields: &Value, name: &str, mark: &str, what: &str) -> Result<bool, String> {
     let stated = |name: &str| fields[name].as_str().filter(|text| !text.is_empty());
     let data = format!("{name}-data");
@@ -236,8 +236,8 @@ fn pem(fields: &Value, name: &str, mark: &str, what: &str) -> Result<bool, Strin
     }
 }
 
-/// The account of the pod that this runs in. Returns `None` if this is no pod, and a reason if the
-/// pod lacks something.
+/// Returns the account of the pod that this process runs in. Returns `None` if this is no pod, and
+/// a reason if the pod lacks something.
 pub(crate) fn in_pod(
     variable: &dyn Fn(&str) -> Option<String>,
     folder: &Path,
@@ -259,7 +259,7 @@ fn account(host: &str, port: &str, folder: &Path) -> Result<Found, String> {
         fs::File::open(file).map_err(lacks)?;
     }
     let mut config = Config::new(url);
-    // Those of the system are not asked for then: a pod may have none.
+    // The system's certificates are not asked for then, as a pod may have none.
     config.root_cert = Some(Vec::new());
     config.root_cert_file = Some(ca);
     if let Some(namespace) = whole_file::text_of(&namespace, whole_file::SETTINGS)
@@ -278,7 +278,7 @@ fn account(host: &str, port: &str, folder: &Path) -> Result<Found, String> {
     Ok(Found { config, source, user, proxy: None, named, is_unsent: false })
 }
 
-/// How large a kubeconfig may be.
+/// The size limit of a kubeconfig. A larger one is refused.
 const MAX_BYTES: u64 = 16 << 20;
 
 /// Reads a kubeconfig.
@@ -289,7 +289,7 @@ pub(crate) fn read(path: &Path) -> Result<Kubeconfig, LiveError> {
     }
     let read = Kubeconfig::read_from(path).map_err(|error| {
         wrong(match &error {
-            // Its own message names the file once more.
+            // The error's own message names the file once more.
             KubeconfigError::ReadConfig(why, _) => why.to_string(),
             other => with_causes(other),
         })
@@ -300,7 +300,7 @@ pub(crate) fn read(path: &Path) -> Result<Kubeconfig, LiveError> {
     }
 }
 
-/// The kubeconfig that is found without being named, and where it was looked for.
+/// Returns the kubeconfig that is used if none is named, and where it was searched.
 pub(crate) fn usual() -> Result<(Option<Kubeconfig>, String), LiveError> {
     let stated = env::var_os("KUBECONFIG").unwrap_or_default();
     let stated: Vec<PathBuf> =
@@ -312,9 +312,9 @@ pub(crate) fn usual() -> Result<(Option<Kubeconfig>, String), LiveError> {
     Ok((merged(&paths)?, shown(&paths)))
 }
 
-/// Several kubeconfigs as one: what the first states counts. Files that are not there are left
-/// out, as kubectl does; one of which that cannot be known is not. Returns `None` if nothing is
-/// left.
+/// Merges several kubeconfigs, of which the first that states something takes precedence. Files
+/// that do not exist are left out, as kubectl does; a file whose existence cannot be determined is
+/// an error. Returns `None` if nothing is left.
 fn merged(paths: &[PathBuf]) -> Result<Option<Kubeconfig>, LiveError> {
     let mut all: Option<Kubeconfig> = None;
     for path in paths {

@@ -7,17 +7,17 @@
 //! ```
 //!
 //! **Owns** the kubeconfig as kubectl reads it ([`Access`]); which kinds are listed, in which
-//! version, and what a list that is refused leaves open ([`read`]); pages, and what of an object is
-//! kept; the rights that all this needs ([`rbac`]); what is read, kept up to date ([`watch()`]);
-//! commands in containers ([`PodSession`], [`exec`]).
+//! version, and what a refused list leaves open ([`read`]); pages, and the form in which objects
+//! are kept; the rights that all this needs ([`rbac`]); keeping what was read up to date
+//! ([`watch()`]); commands in containers ([`PodSession`], [`exec`]).
 //!
-//! It captures nodes with such commands ([`Session::capture`]).
+//! Nodes are captured with such commands ([`Session::capture`]).
 //!
-//! **Out of scope:** what objects mean: `uturn-snapshot` says which kinds and fields are needed.
-//! It changes nothing while it reads, and reads no Secret. To read, it only lists and watches, and
-//! gets a few ConfigMaps by name. Pods are made only where an image for them is named.
+//! **Out of scope:** the meaning of objects: `uturn-snapshot` says which kinds and fields are
+//! needed. Reading changes nothing, and reads no Secret: it only lists and watches, and gets a few
+//! ConfigMaps by name. Pods are made only if an image for them is named.
 //!
-//! **Start reading** at [`read`]; a server that refuses something is met in `server` and `list`.
+//! **Start reading** at [`read`]; refusals of a server are handled in `server` and `list`.
 
 mod access;
 mod credential;

@@ -1,4 +1,4 @@
-//! All objects of a kind, page by page.
+//! Lists all objects of a kind, page by page.
 
 use std::sync::Arc;
 
@@ -10,36 +10,37 @@ use crate::form::{Form, Kept};
 use crate::page;
 use crate::server::{Answer, Refusal, Server};
 
-/// How often a list is begun anew that the API server did not keep long enough.
+/// The number of times that a list is begun, if the API server does not keep it long enough.
 const MAX_STARTS: usize = 4;
 
-/// What is listed.
+/// The objects to list.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted<'w> {
     pub(crate) path: &'w str,
     pub(crate) api_version: &'static str,
     pub(crate) kind: &'static str,
-    /// What several are called.
+    /// The plural of the kind, for messages.
     pub(crate) called: &'w str,
     pub(crate) form: Form,
-    /// How many a page may have.
+    /// The most objects on a page.
     pub(crate) page: usize,
 }
 
-/// How a list ends.
+/// The result of a list.
 #[derive(Debug)]
 pub(crate) enum Listed {
-    /// All of it.
+    /// All objects.
     All { objects: Vec<Arc<Kept>>, resource_version: Option<String> },
-    /// The server has no such kind in this version.
+    /// The server does not have the kind in this version.
     Missing,
-    /// The server refuses it.
+    /// The server refuses the list.
     Refused(Refusal),
 }
 
-/// Lists objects. `progress` hears how many there are so far, and in all where the server says it.
+/// Lists objects. `progress` is called with the number of objects so far, and the total if the
+/// server reports it.
 ///
-/// While a page is read, the next one is on its way already.
+/// While a page is parsed, the next one is already requested.
 pub(crate) async fn list(
     server: &Server,
     wanted: &Wanted<'_>,
@@ -60,8 +61,8 @@ pub(crate) async fn list(
             Answer::Text(text) => text,
             Answer::Missing => return Ok(Listed::Missing),
             Answer::Refused(refusal) => return Ok(Listed::Refused(refusal)),
-            // The rest is as the objects are now: the order is that of names, so that no object
-            // comes twice.
+            // The rest shows the objects as they are now. The order is that of names, so that no
+            // object comes twice.
             Answer::Expired(Some(next)) if token.as_ref().is_some_and(|token| next != *token) => {
                 token = Some(next);
                 answer = ask(token.as_deref()).await?;
@@ -109,8 +110,8 @@ pub(crate) async fn list(
     }
 }
 
-/// The URL of a page of the objects, or of those that a field selector picks: of the first page
-/// without a token.
+/// Returns the URL of a page of the objects, or of those that a field selector picks. Without a
+/// token it is the first page.
 pub(crate) fn url(
     path: &str,
     page: usize,

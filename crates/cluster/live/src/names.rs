@@ -1,5 +1,5 @@
-//! Names of objects, for the completion of a command line: one page of metadata, at once or not at
-//! all.
+//! Names of objects for the completion of a command line: a single page of metadata, at once or not
+//! at all.
 
 use std::sync::mpsc;
 use std::thread;
@@ -14,36 +14,37 @@ use crate::list::url;
 use crate::plan::ListedKind;
 use crate::server::{Answer, Server};
 
-/// How many names are asked for.
+/// The number of names that are requested.
 const MAX: usize = 500;
-/// How long names may take: the user waits for them with a half-typed line.
+/// The time limit for names, as the user waits for them with a half-typed line.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Asks for metadata only. A server that cannot do that gives whole objects.
+/// The media type for metadata only. A server that does not support it returns whole objects.
 const METADATA: &str =
     "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json";
 const JSON: &str = "application/json";
 
-/// Objects of a kind.
+/// Names of objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
-    /// Namespace and name, in order.
+    /// The namespaces and names, in order.
     pub names: Vec<(Option<String>, String)>,
     /// Whether there are more.
     pub has_more: bool,
 }
 
-/// What is named.
+/// The objects whose names are requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Named {
     /// Namespaces.
     Namespaces,
-    /// Objects of a kind, in a namespace or in all of them. Where the server refuses to list all,
+    /// Objects of a kind, in a namespace or in all of them. If the server refuses to list all,
     /// those of the context's namespace.
     Objects(&'static str, Option<String>),
 }
 
-/// The first names that an API server gives. Returns nothing if it gives none, whatever the reason,
-/// or not soon. No program that gives credentials may ask the user for anything.
+/// Returns the first names that an API server lists. The result is empty if the server returns none
+/// for any reason, or not soon. Programs that provide credentials may not ask the user for
+/// anything.
 pub fn names(access: &Access, named: Named) -> Names {
     let access = access.clone();
     soon(async move {
@@ -69,8 +70,8 @@ pub fn names(access: &Access, named: Named) -> Names {
     .unwrap_or_default()
 }
 
-/// One object, found by a list, so that the right to list is enough. Returns `None` if the API
-/// server does not give it, or not soon.
+/// Returns an object, found by a list, so that the right to list is enough. Returns `None` if the
+/// API server does not return it, or not soon.
 pub fn object(access: &Access, kind: &str, namespace: &str, name: &str) -> Option<Value> {
     let kind = versions(kind);
     let (access, namespace, name) = (access.clone(), namespace.to_owned(), name.to_owned());
@@ -88,7 +89,7 @@ pub fn object(access: &Access, kind: &str, namespace: &str, name: &str) -> Optio
     })
 }
 
-/// In which versions a kind is listed.
+/// Returns the versions in which a kind is listed.
 fn versions(kind: &str) -> Vec<(ListedKind, &'static str)> {
     let all = uturn_snapshot::kinds().into_iter().filter(|known| known.kind == kind);
     all.flat_map(|ReadKind { kind, api_versions }| {
@@ -97,7 +98,7 @@ fn versions(kind: &str) -> Vec<(ListedKind, &'static str)> {
     .collect()
 }
 
-/// Waits for something, but not long: credentials may come from a program that takes its time.
+/// Waits for a future, but not long: credentials may come from a slow program.
 fn soon<T: Send + 'static>(future: impl Future<Output = Option<T>> + Send + 'static) -> Option<T> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {

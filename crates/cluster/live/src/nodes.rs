@@ -26,32 +26,32 @@ pub use choose::{NodeChoice, NodePlan};
 pub use short_lived::POD_NAMESPACE;
 use short_lived::ShortLived;
 
-/// How many nodes are captured at once.
+/// The number of nodes that are captured at once.
 const PARALLEL: usize = 4;
 
-/// How many times the limit of a tool a node may take: it is asked for some two dozen things.
+/// The time limit of a node, in limits of a tool. A capture runs some two dozen tools.
 const TOOLS: u32 = 10;
 
-/// How nodes are captured.
+/// The settings for capturing nodes.
 #[derive(Clone, Debug)]
 pub struct CaptureSettings {
-    /// What is captured.
+    /// The parts that are captured.
     pub options: Options,
-    /// How long each tool may take. A node may take ten times as long.
+    /// The longest time of each tool. A node may take ten times as long.
     pub limit: Duration,
-    /// The image of short-lived pods, for nodes that cannot be captured without one. `None` makes
-    /// no pods.
+    /// The image of short-lived pods, for nodes that cannot be captured without one. With `None`,
+    /// no pods are made.
     pub image: Option<String>,
 }
 
-/// What became of a node.
+/// The result for a node.
 #[derive(Clone, Debug)]
 pub struct NodeCapture {
     /// The node.
     pub name: Name,
-    /// The pod in which its tools were run: `kube-system/kube-proxy-x2x4x`.
+    /// The pod in which the tools were run: `kube-system/kube-proxy-x2x4x`.
     pub pod: Option<String>,
-    /// The capture, or why there is none.
+    /// The capture, or the reason why there is none.
     pub captured: Result<Captured, String>,
 }
 
@@ -75,7 +75,7 @@ pub(crate) async fn capture(
     let worked = match select(pin!(all.catch_unwind()), pin!(signalled())).await {
         Either::Left((worked, _)) => worked,
         Either::Right(((), all)) => {
-            // There is a receiver: this function has it.
+            // This function holds a receiver, so this cannot fail.
             let _ = stopper.send(true);
             all.await
         }
@@ -94,7 +94,8 @@ struct Work<'w> {
 }
 
 impl Work<'_> {
-    /// Captures a node in kube-proxy's pod, and if that lacks something in a short-lived one.
+    /// Captures a node in kube-proxy's pod, and in a short-lived one if that capture lacks
+    /// something.
     async fn node(&self, plan: NodePlan, notes: &dyn Fn(&str)) -> NodeCapture {
         let NodePlan { name, proxy } = plan;
         let pod = proxy.as_ref().map(|proxy| format!("{}/{}", proxy.namespace, proxy.pod));
@@ -117,7 +118,7 @@ impl Work<'_> {
         self.better(found, notes).await
     }
 
-    /// Captures a node in a short-lived pod. Returns what has more of the node.
+    /// Captures a node in a short-lived pod. Returns the more complete of the two captures.
     async fn better(&self, found: NodeCapture, notes: &dyn Fn(&str)) -> NodeCapture {
         let made = self.pods.create(&found.name).await;
         let (pod, captured) = match made {
@@ -153,7 +154,7 @@ impl Work<'_> {
         let (name, options) = (node.clone(), self.settings.options);
         let mut works = spawn_blocking(move || {
             match machine.execute(&["sh", "-c", "exit 0"]) {
-                // One without a shell may have the tools.
+                // An image without a shell may have the tools.
                 Ok(_) | Err(ExecError::NoProgram(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -167,7 +168,7 @@ impl Work<'_> {
             _ = all_stop.wait_for(|is_over| *is_over) => None,
         };
         let Some(ended) = ended else {
-            // The tools that run end at once, and others are not begun.
+            // Running tools end at once, and no others are begun.
             let _ = stopper.send(true);
             let _ = works.await;
             return Err(format!("in pod {pod}: not done after {} s", limit.as_secs()));

@@ -11,14 +11,14 @@ use serde_json::Value;
 use crate::form::{Form, Kept, keep};
 use crate::server::said;
 
-/// What a page has.
+/// The contents of a page.
 #[derive(Debug)]
 pub(crate) struct Read {
     pub(crate) objects: Vec<Kept>,
-    /// The way to the next page. Empty if this is the last.
+    /// The token for the next page. Empty if this is the last.
     pub(crate) next: String,
     pub(crate) resource_version: Option<String>,
-    /// How many objects are on the pages that follow, where the server says it.
+    /// The number of objects on the following pages, if the server reports it.
     pub(crate) left: Option<usize>,
 }
 
@@ -27,7 +27,7 @@ struct Page {
     kind: String,
     #[serde(default)]
     metadata: OfMap<PageMeta>,
-    /// They may be null, but not be left out: an answer without them is no list.
+    /// Items may be null, but not left out: an answer without them is no list.
     #[serde(deserialize_with = "Option::deserialize")]
     items: Option<Vec<Value>>,
 }
@@ -40,8 +40,8 @@ struct PageMeta {
     remaining_item_count: Option<usize>,
 }
 
-/// A value that is written as a map. serde takes a structure from a list of its fields too, so that
-/// `[]` would be a page without objects.
+/// A value that is written as a map. serde would read a structure from a list of its fields too, so
+/// that `[]` would be a page without objects.
 #[derive(Default)]
 struct OfMap<T>(T);
 
@@ -68,7 +68,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for MapVisitor<T> {
 /// Reads a page.
 ///
 /// # Errors
-/// If it is no list.
+/// If the text is no list.
 pub(crate) fn read(text: &str, api_version: &str, kind: &str, form: Form) -> Result<Read, String> {
     let no_list =
         |why: &str| format!("the server answered with {}, which is no list{why}", said(text));
@@ -84,11 +84,11 @@ pub(crate) fn read(text: &str, api_version: &str, kind: &str, form: Form) -> Res
     Ok(Read { objects, next, resource_version, left })
 }
 
-/// The way to the next page, of which all is known that stands before the items. Returns `None` if
-/// nothing about it does: then it is known once the page is read.
+/// Returns the token for the next page, if it comes before the items. Returns `None` if nothing
+/// about it does: it is then known once the page is read.
 pub(crate) fn next(text: &str) -> Option<String> {
     let mut found = None;
-    // It ends with an error at the first item, so as not to read them.
+    // This ends with an error at the first item, so that the items are not read.
     let _ = serde_json::Deserializer::from_str(text).deserialize_map(BeforeItems(&mut found));
     found
 }
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(next(first).as_deref(), Some("t"));
         let last = r#"{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":[]}"#;
         assert_eq!(next(last).as_deref(), Some(""));
-        // Of kinds that the API server does not know itself, fields are in the order of their names.
+        // For kinds that the API server does not know itself, fields are sorted by name.
         let custom =
             r#"{"items":[{"metadata":{"name":"a"}}],"kind":"PodList","metadata":{"continue":"t"}}"#;
         assert_eq!(next(custom), None);

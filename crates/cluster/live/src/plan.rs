@@ -1,4 +1,4 @@
-//! Which kinds are listed, and where they are.
+//! The kinds that are listed, and their paths.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use uturn_snapshot::ReadKind;
 const GLOBAL: [&str; 5] =
     ["Node", "IngressClass", "IngressClassParams", "GatewayClass", "FelixConfiguration"];
 
-/// Kinds whose names are those of several.
+/// Kinds whose names are plurals already.
 const PLURAL: [&str; 2] = ["Endpoints", "IngressClassParams"];
 
-/// The group in which clusters had kinds before they got groups of their own.
+/// The group that kinds belonged to before they had groups of their own.
 pub(crate) const OLD_GROUP: &str = "extensions";
 
 /// A kind and how it is listed.
@@ -22,9 +22,9 @@ pub(crate) struct ListedKind {
     pub(crate) api_versions: &'static [&'static str],
 }
 
-/// Every kind that is listed. ConfigMaps are not: a few are read by their names. Nor are Leases, which
-/// all change every few seconds, and ScaledObjects, where the pods themselves are there: both are read
-/// of files.
+/// Returns every kind that is listed. ConfigMaps are not listed: a few are read by name. Nor are
+/// Leases, which all change every few seconds, and ScaledObjects, which add nothing where the pods
+/// are read: both are read from files only.
 pub(crate) fn listed_kinds() -> Vec<ListedKind> {
     let is_listed =
         |known: &ReadKind| !matches!(known.kind, "ConfigMap" | "Lease" | "ScaledObject");
@@ -37,17 +37,17 @@ impl ListedKind {
         has_namespaces(self.kind)
     }
 
-    /// Its name in URLs and in rights.
+    /// Returns the plural of the kind in URLs and rights.
     pub(crate) fn plural(self) -> String {
         plural(self.kind).to_lowercase()
     }
 
-    /// What several of them are called.
+    /// Returns the plural of the kind for messages.
     pub(crate) fn called(self) -> String {
         plural(self.kind)
     }
 
-    /// The path of all of them, or of those of a namespace.
+    /// Returns the path of all objects, or of those of a namespace.
     pub(crate) fn path(self, api_version: &str, namespace: Option<&str>) -> String {
         let root = if api_version.contains('/') { "apis" } else { "api" };
         let plural = self.plural();
@@ -58,7 +58,7 @@ impl ListedKind {
     }
 }
 
-/// Whether objects of a kind are in namespaces.
+/// Returns whether objects of the kind are in namespaces.
 pub(crate) fn has_namespaces(kind: &str) -> bool {
     !GLOBAL.contains(&kind)
 }
@@ -97,7 +97,8 @@ struct GroupVersion {
 }
 
 impl Groups {
-    /// Those that an `APIGroupList` names. Of an answer that is none, no group is known to be missing.
+    /// Reads the versions that an `APIGroupList` names. If the answer is not such a list, no group
+    /// is known to be missing.
     pub(crate) fn read(text: &str) -> Self {
         let list: Option<GroupList> = serde_json::from_str(text).ok();
         Self(list.filter(|list| list.kind == "APIGroupList").map(|list| {
@@ -106,7 +107,7 @@ impl Groups {
         }))
     }
 
-    /// The versions of a kind that the server may have, the preferred first.
+    /// Returns the versions of a kind that the server may have, the preferred first.
     pub(crate) fn versions_of(&self, kind: ListedKind) -> Vec<&'static str> {
         let is_there = |version: &&&str| {
             let known = self.0.as_ref();

@@ -1,4 +1,4 @@
-//! A node as a container of one of its pods sees it: one with the node's network, such as
+//! Captures a node from within a container of one of its pods that has the node's network, such as
 //! kube-proxy's.
 
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use uturn_node::{Machine, ToolFailure};
 use crate::exec::{Container, ExecError, Executed, exec};
 use crate::server::Server;
 
-/// A container in which tools are run. Its calls block: they are for threads of their own, while
-/// the runtime is driven by another.
+/// A container in which tools are run. Its methods block: they must be called from other threads
+/// than the one that drives the runtime.
 #[derive(Clone, Debug)]
 pub struct PodMachine {
     server: Arc<Server>,
@@ -23,7 +23,7 @@ pub struct PodMachine {
 }
 
 impl PodMachine {
-    /// A container of this server. Each tool may take `limit`; all end once `stop` is true.
+    /// Returns a container of this server. Each tool may take `limit`; all end once `stop` is true.
     pub fn new(
         server: Arc<Server>,
         container: Container,
@@ -52,7 +52,7 @@ impl PodMachine {
         })
     }
 
-    /// What a command printed, if it did not fail.
+    /// Returns the output of a command, if it did not fail.
     fn printed(&self, command: &[&str]) -> Result<String, ToolFailure> {
         let executed = self.execute(command).map_err(|error| match error {
             ExecError::NoProgram(_) => ToolFailure::Missing,
@@ -68,7 +68,8 @@ impl PodMachine {
         Err(ToolFailure::Failed(reason.map_or(code, str::to_owned)))
     }
 
-    /// Runs a script with the container's shell. Images of kube-proxy have one, and little beside.
+    /// Runs a script with the container's shell. Images of kube-proxy have a shell, and little
+    /// else.
     fn script(&self, script: &str, arguments: &[&str]) -> Result<String, ToolFailure> {
         let printed = self.printed(&[&["sh", "-c", script, "sh"], arguments].concat());
         printed.map_err(|why| match why {
@@ -78,9 +79,9 @@ impl PodMachine {
     }
 }
 
-/// Prints a file. One that is not there is no failure of the script, so that it is told apart from
-/// one of the container. A shell's own `read` takes a byte at a time, of which most files of
-/// `/proc/sys` give only the first.
+/// Prints a file. A file that does not exist is no failure of the script, so that it is told apart
+/// from a failure of the container. The shell's own `read` would read a byte at a time, and most
+/// files of `/proc/sys` return only the first one then.
 const READ: &str = r#"if [ ! -e "$1" ]; then echo missing; exit; fi
 echo there
 exec cat "$1""#;
@@ -89,7 +90,7 @@ exec cat "$1""#;
 const LIST: &str = r#"for path in "$1"/*; do [ -e "$path" ] && printf '%s\n' "${path##*/}"; done
 exit 0"#;
 
-/// Prints files of one line, which patterns name that the shell expands.
+/// Prints files of one line, which the shell finds by patterns.
 const VALUES: &str = r#"if ! command -v cat > /dev/null; then echo 'cat is not there' >&2; exit 1; fi
 for pattern in "$@"; do for path in $pattern; do
 if [ -f "$path" ] && line=$(cat "$path"); then printf '%s\t%s\n' "$path" "$line"; fi

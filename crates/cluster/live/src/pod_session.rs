@@ -1,4 +1,4 @@
-//! Commands in containers of a cluster, one after the other, until the user stops them.
+//! Runs commands in containers of a cluster, one after the other, until the user stops them.
 
 use std::future::Future;
 use std::io;
@@ -11,8 +11,8 @@ use crate::debug_container::{self, DebugContainer};
 use crate::exec::{Container, ExecError, Executed, exec};
 use crate::session::Session;
 
-/// A connection with a cluster on which commands are run. Ctrl-C ends what it waits for, and does
-/// not end this process.
+/// A connection to a cluster on which commands are run. Ctrl-C ends the command that is waited for,
+/// but not this process.
 pub struct PodSession {
     session: Session,
     stop: Pin<Box<dyn Future<Output = io::Result<()>>>>,
@@ -25,19 +25,19 @@ impl std::fmt::Debug for PodSession {
     }
 }
 
-/// Why something was not done.
+/// The reason why something was not done.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SessionError {
-    /// The user has stopped it.
+    /// The user stopped it.
     #[error("stopped")]
     Stopped,
-    /// It cannot be done.
+    /// It failed.
     #[error(transparent)]
     Exec(#[from] ExecError),
 }
 
 impl PodSession {
-    /// Takes a connection for commands.
+    /// Uses a connection for commands.
     pub fn new(session: Session) -> Self {
         Self { session, stop: Box::pin(tokio::signal::ctrl_c()), is_stopped: false }
     }
@@ -57,11 +57,11 @@ impl PodSession {
         runtime.block_on(executed)
     }
 
-    /// Adds a container to a pod, and waits until it runs. Returns its name. It cannot be removed
-    /// from the pod again; it ends by itself.
+    /// Adds a container to a pod, waits until it runs, and returns its name. The container cannot
+    /// be removed from the pod again; it ends by itself.
     ///
     /// # Errors
-    /// If the user stops it, a right is missing, the pod is not there, or the container does not
+    /// If the user stops it, a right is missing, the pod does not exist, or the container does not
     /// run in time.
     pub fn add_container(&mut self, wanted: &DebugContainer) -> Result<String, SessionError> {
         let Self { session: Session { runtime, server }, stop, is_stopped } = self;

@@ -1,4 +1,4 @@
-//! Programs that give credentials: the `exec` of a kubeconfig's user.
+//! Programs that provide credentials: the `exec` of a kubeconfig's user.
 
 use std::io::{IsTerminal as _, stdin};
 use std::process::{Command, ExitStatus, Output, Stdio};
@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 
 use crate::credential::{Credential, Identity, bearer};
 
-/// A program that gives credentials.
+/// A program that provides credentials.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     pub(crate) exec: ExecConfig,
-    /// Whether it may ask the user for something, and print.
+    /// Whether the program may ask the user for something, and print.
     pub(crate) may_talk: bool,
 }
 
@@ -29,12 +29,12 @@ struct Given {
 }
 
 impl Program {
-    /// What tells it from other programs: all that it is started with.
+    /// Returns a text that tells the program from others: all that it is started with.
     pub(crate) fn name(&self) -> String {
         format!("{:?}", self.exec)
     }
 
-    /// Runs it. Returns what it gives, or why that is nothing.
+    /// Runs the program. Returns its credentials, or why there are none.
     pub(crate) fn run(&self) -> Result<Credential, String> {
         let command = self.exec.command.as_deref().filter(|command| !command.is_empty());
         let name = command.ok_or("exec names no command")?;
@@ -76,7 +76,7 @@ impl Program {
         })
     }
 
-    /// What the program is told.
+    /// Returns the information that the program gets in its environment.
     fn info(&self, can_ask: bool) -> String {
         let mut spec = json!({"interactive": can_ask});
         if let Some(cluster) = self.exec.cluster.as_ref().filter(|_| self.exec.provide_cluster_info)
@@ -87,11 +87,11 @@ impl Program {
         json!({"apiVersion": version, "kind": "ExecCredential", "spec": spec}).to_string()
     }
 
-    /// What it printed, as JSON or YAML.
+    /// Parses the program's output, which is JSON or YAML.
     fn given(&self, printed: &[u8]) -> Result<Given, String> {
         let text = String::from_utf8_lossy(printed);
         let none = |why: String| format!("printed no ExecCredential{why}");
-        // A kubeconfig keeps fields that it does not know: so its reader reads any mapping.
+        // A kubeconfig keeps fields that it does not know, so its parser reads any mapping.
         let read = Kubeconfig::from_yaml(&text).map_err(|_| none(String::new()))?;
         match read.kind.as_deref() {
             Some("ExecCredential") => {}

@@ -1,4 +1,4 @@
-//! Through which proxy the API server is reached, by the rules of kubectl.
+//! Finds the proxy to the API server, by the rules of kubectl.
 
 use std::net::IpAddr;
 
@@ -7,8 +7,8 @@ use uturn_model::IpNet;
 
 use crate::error::LiveError;
 
-/// The proxy before a server: the one that the kubeconfig states, whatever the environment says;
-/// else that of `HTTPS_PROXY`, unless the server is this machine or `NO_PROXY` names it.
+/// Returns the proxy to a server: the one that the kubeconfig states, whatever the environment
+/// says; else that of `HTTPS_PROXY`, unless the server is this machine or `NO_PROXY` names it.
 pub(crate) fn proxy_before(
     server: &Uri,
     stated: Option<&str>,
@@ -22,7 +22,7 @@ pub(crate) fn proxy_before(
     if let Some(stated) = stated.filter(|stated| !stated.is_empty()) {
         return parsed("proxy-url", stated).map(Some);
     }
-    // The first that is set to something counts, as Go has it.
+    // The first variable that is set to something counts, as in Go.
     let first = |names: [&'static str; 2]| {
         names.into_iter().find_map(|name| {
             let value = variable(name).filter(|value| !value.is_empty())?;
@@ -41,7 +41,7 @@ pub(crate) fn proxy_before(
     parsed(name, &proxy).map(Some)
 }
 
-/// Whether a server is reached without a proxy.
+/// Returns whether a server is reached without a proxy.
 fn is_direct(server: &Uri, exempt: &str) -> bool {
     let host = server.host().unwrap_or_default().trim_end_matches('.').to_lowercase();
     let host = host.trim_start_matches('[').trim_end_matches(']');
@@ -70,8 +70,8 @@ fn is_direct(server: &Uri, exempt: &str) -> bool {
             (Some(_), Err(_)) | (None, Ok(_)) => return false,
             (None, Err(_)) => {}
         }
-        // `example.com` stands for itself and all below it, `.example.com` and `*.example.com` for
-        // what is below it.
+        // `example.com` stands for itself and all names below it, `.example.com` and
+        // `*.example.com` only for the names below it.
         let below = name.strip_prefix('*').unwrap_or(name);
         match below.strip_prefix('.') {
             Some(_) => host.ends_with(below),
@@ -82,13 +82,13 @@ fn is_direct(server: &Uri, exempt: &str) -> bool {
     })
 }
 
-/// The name or address of an entry, and its port.
+/// Returns the name or address of an entry, and its port.
 fn name_and_port(entry: &str) -> (&str, Option<u16>) {
     if let Some((address, rest)) = entry.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         return (address, rest.strip_prefix(':').and_then(|port| port.parse().ok()));
     }
     match entry.split_once(':') {
-        // Several colons are an IPv6 address.
+        // Several colons make an IPv6 address.
         Some((name, port)) if !port.contains(':') => (name, Some(port.parse().unwrap_or(0))),
         _ => (entry, None),
     }
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(proxy(SERVER, None, &all).unwrap(), "http://s:1/");
         assert_eq!(proxy("http://api.example.com", None, &all).unwrap(), "socks5://p:2/");
         assert_eq!(proxy(SERVER, None, &[("https_proxy", "s:1")]).unwrap(), "http://s:1/");
-        // An empty one counts as none.
+        // An empty variable counts as not set.
         let second = [("HTTPS_PROXY", ""), ("https_proxy", "s:1")];
         assert_eq!(proxy(SERVER, None, &second).unwrap(), "http://s:1/");
     }

@@ -1,12 +1,12 @@
-//! The rights that reading a cluster needs, and what goes beyond reading.
+//! The rights to read a cluster, and those for more than reading.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::nodes::POD_NAMESPACE;
 use crate::plan::{OLD_GROUP, listed_kinds};
 
-/// The rights as manifests: a ClusterRole, an account, and the binding of both. To watch a cluster
-/// takes more than to read it once.
+/// Returns the rights as manifests: a ClusterRole, an account, and their binding. Watching a
+/// cluster needs more rights than reading it once.
 pub fn rbac(watch: bool) -> String {
     let (list, get) = match watch {
         true => ("[\"list\", \"watch\"]", "[\"get\", \"watch\"]"),
@@ -18,7 +18,7 @@ pub fn rbac(watch: bool) -> String {
         let of_version =
             |version: &&'static str| version.rsplit_once('/').map_or("", |(group, _)| group);
         for group in kind.api_versions.iter().map(of_version) {
-            // Clusters that have nothing newer are older than these rights.
+            // Clusters with nothing newer than this group are older than these rights.
             if group != OLD_GROUP {
                 groups.entry(group).or_default().insert(kind.plural());
             }
@@ -50,8 +50,8 @@ pub fn rbac(watch: bool) -> String {
     )
 }
 
-/// The rights beside these that captures of nodes need, as manifests. `makes_pods` says that
-/// short-lived pods are made too.
+/// Returns the additional rights that captures of nodes need, as manifests. `makes_pods` includes
+/// the rights for short-lived pods.
 pub fn rbac_of_nodes(makes_pods: bool) -> String {
     let pods = match makes_pods {
         true => {
@@ -74,7 +74,7 @@ pub fn rbac_of_nodes(makes_pods: bool) -> String {
     )
 }
 
-/// The rights beside these that making calls in pods needs, as manifests.
+/// Returns the additional rights that calls in pods need, as manifests.
 pub fn rbac_of_probes() -> String {
     format!(
         "---\n\
@@ -93,7 +93,7 @@ pub fn rbac_of_probes() -> String {
     )
 }
 
-/// The binding of a role to the account: of a Role of this namespace, or of a ClusterRole.
+/// Returns the binding of a role to the account: of a Role of this namespace, or of a ClusterRole.
 fn binding(role: &str, namespace: Option<&str>) -> String {
     let (kind, place) = match namespace {
         Some(namespace) => ("Role", format!("  namespace: {namespace}\n")),
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(verbs, BTreeSet::from(["[\"get\"]", "[\"list\"]"]));
         assert_eq!(text.matches("[\"get\"]").count(), 1);
         assert!(text.contains("  resourceNames:\n  - cilium-config\n  - coredns\n"), "{text}");
-        // What watching takes is the same and one verb more.
+        // Watching needs the same rights and one verb more.
         let watched = rbac(true).replace(", \"watch\"]", "]").replace(" and to watch it", "");
         assert_eq!(watched, text);
     }

@@ -1,4 +1,4 @@
-//! Reads a cluster: all kinds, several at a time, and what is refused noted.
+//! Reads a cluster: all kinds, several at a time, and notes what is refused.
 
 use std::sync::Arc;
 
@@ -15,33 +15,33 @@ use crate::plan::{Groups, ListedKind, listed_kinds};
 use crate::reading::{Kind, KindExtent, Reading, RefusedMaps, now};
 use crate::server::{Answer, Refusal, Server, said};
 
-/// How a cluster is read.
+/// The settings for reading a cluster.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How many objects a page of a list may have.
+    /// The most objects on a page of a list.
     pub page: usize,
-    /// How many requests may be under way at once.
+    /// The most requests under way at once.
     pub parallel: usize,
-    /// What is read where the whole cluster may not be. Without one, the namespace of the
+    /// The namespace that is read if the whole cluster may not be. Without one, that of the
     /// kubeconfig's context.
     pub namespace: Option<String>,
-    /// What the objects are read for.
+    /// The purpose of the reading.
     pub purpose: Purpose,
 }
 
 impl Settings {
-    /// The usual ones.
+    /// Returns the usual settings.
     pub fn new(purpose: Purpose) -> Self {
         Self { page: 500, parallel: 4, namespace: None, purpose }
     }
 }
 
-/// Reads a cluster. `progress` hears what is being read, such as `Pods` or `1200 Pods`, and how many
-/// of these are there so far.
+/// Reads a cluster. `progress` is called with what is being read, such as `Pods` or `1200 Pods`,
+/// and the number of these objects so far.
 ///
 /// # Errors
-/// If no cluster is named, or its API server cannot be reached, or does not know who asks. A right
-/// that is missing is no error.
+/// If no cluster is named, or its API server cannot be reached, or does not accept the credentials.
+/// A missing right is no error.
 pub fn read(
     access: &Access,
     settings: &Settings,
@@ -58,7 +58,7 @@ pub fn read(
 /// Reads the cluster of a server.
 ///
 /// # Errors
-/// If it cannot be reached or does not know who asks.
+/// If the server cannot be reached, or does not accept the credentials.
 pub async fn read_from(
     server: &Server,
     settings: &Settings,
@@ -87,7 +87,7 @@ pub async fn read_from(
     Ok(Reading::new(kinds, refused, version, begun))
 }
 
-/// The versions of groups that a server has.
+/// Reads the versions of API groups that a server has.
 pub(crate) async fn groups(server: &Server) -> Result<Groups, LiveError> {
     Ok(match server.ask("/apis", "reading which kinds there are").await? {
         Answer::Text(text) => Groups::read(&text),
@@ -95,14 +95,14 @@ pub(crate) async fn groups(server: &Server) -> Result<Groups, LiveError> {
     })
 }
 
-/// The server's version, where it says it.
+/// Reads the server's version, if the server reports it.
 pub(crate) async fn version(server: &Server) -> Result<Option<String>, LiveError> {
     let Answer::Text(text) = server.ask_first("/version").await? else { return Ok(None) };
     let version: Option<Value> = serde_json::from_str(&text).ok();
     Ok(version.and_then(|version| version["gitVersion"].as_str().map(str::to_owned)))
 }
 
-/// Reads kinds of objects.
+/// Reads objects, kind by kind.
 pub(crate) struct Reader<'r> {
     pub(crate) server: &'r Server,
     pub(crate) settings: &'r Settings,
@@ -110,7 +110,7 @@ pub(crate) struct Reader<'r> {
     pub(crate) progress: &'r dyn Fn(&str, usize),
 }
 
-/// What reading a ConfigMap gives.
+/// The result of reading a ConfigMap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ConfigMapRead {
     Object(Arc<Kept>),
@@ -148,7 +148,7 @@ impl Reader<'_> {
         Ok(kind)
     }
 
-    /// Lists what is in one namespace, where only the right to the rest is missing.
+    /// Lists the objects of one namespace, if only the right to the others is missing.
     async fn namespace_of(
         &self,
         kind: &mut Kind,
@@ -191,7 +191,7 @@ impl Reader<'_> {
         list(self.server, &wanted, &progress).await
     }
 
-    /// The ConfigMaps that are read, and which of them the server refuses.
+    /// Reads the ConfigMaps, and returns those that the server refuses too.
     async fn config_maps(&self) -> Result<(Kind, Option<RefusedMaps>), LiveError> {
         let answers = uturn_snapshot::config_maps().map(|(namespace, name)| async move {
             (format!("{namespace}/{name}"), self.config_map(namespace, name).await)
@@ -204,7 +204,7 @@ impl Reader<'_> {
         Ok(config_maps(self.settings.purpose, all))
     }
 
-    /// One ConfigMap.
+    /// Reads a single ConfigMap.
     pub(crate) async fn config_map(
         &self,
         namespace: &str,
@@ -229,7 +229,7 @@ impl Reader<'_> {
     }
 }
 
-/// The object of an answer: that of this kind and name, and no other.
+/// Parses the object in an answer, which must have this kind and name.
 fn object_in(text: &str, kind: &str, name: &str) -> Result<Value, String> {
     let object: Value = serde_json::from_str(text).unwrap_or_default();
     match object["kind"] == kind && object["metadata"]["name"] == name {
@@ -238,7 +238,7 @@ fn object_in(text: &str, kind: &str, name: &str) -> Result<Value, String> {
     }
 }
 
-/// The ConfigMaps that were read, and those that the server refuses.
+/// Sorts ConfigMaps into those that were read and those that the server refuses.
 pub(crate) fn config_maps(
     purpose: Purpose,
     all: impl IntoIterator<Item = (String, ConfigMapRead)>,

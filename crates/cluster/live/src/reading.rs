@@ -1,4 +1,4 @@
-//! What an API server gave, as manifests and as files of a bundle.
+//! The objects that an API server returned, as manifests and as files of a bundle.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::form::{Form, Kept, documents_of, list_of};
 use crate::plan::has_namespaces;
 use crate::server::Refusal;
 
-/// How many compact objects are one text.
+/// The number of compact objects in one text.
 const SOME: usize = 500;
 
-/// What an API server gave.
+/// The objects that an API server returned, and what could not be read.
 #[derive(Clone, Debug)]
 pub struct Reading {
     kinds: Vec<Kind>,
@@ -26,7 +26,7 @@ pub struct Reading {
     lacks_rights: bool,
 }
 
-/// ConfigMaps that are refused.
+/// The ConfigMaps that the server refuses to return.
 #[derive(Clone, Debug)]
 pub(crate) struct RefusedMaps {
     pub(crate) unread: Unread,
@@ -46,19 +46,19 @@ pub(crate) struct Kind {
     pub(crate) extent: KindExtent,
 }
 
-/// How much of a kind was read.
+/// The part of a kind that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum KindExtent {
-    /// All there is; nothing, if the server does not have the kind.
+    /// All objects; none, if the server does not have the kind.
     All,
-    /// One namespace, since the server refuses the rest.
+    /// The objects of one namespace, since the server refuses the rest.
     Namespace(String, Refusal),
-    /// Nothing, since the server refuses it.
+    /// No object, since the server refuses the kind.
     Nothing(Refusal),
 }
 
 impl KindExtent {
-    /// Whether a right is missing.
+    /// Returns whether a right is missing.
     fn is_forbidden(&self) -> bool {
         match self {
             Self::All => false,
@@ -67,11 +67,11 @@ impl KindExtent {
     }
 }
 
-/// So many kinds are named that cannot be read for one reason, and so many reasons.
+/// The number of kinds that are named for one reason, and the number of reasons.
 const NAMED: usize = 3;
 
-/// The first reasons why kinds could not be read, each once. What the API server says of a missing
-/// right names the kind, so that these are one reason.
+/// Returns the first reasons why kinds could not be read, each once. Missing rights count as one
+/// reason, although the server's messages name the kind.
 fn reasons(unread: &[Unread]) -> String {
     let mut groups: Vec<(Vec<&str>, &Unread)> = Vec::new();
     for one in unread {
@@ -97,7 +97,7 @@ fn reasons(unread: &[Unread]) -> String {
 }
 
 impl Kind {
-    /// Whether these are all slices of the cluster: then Endpoints say nothing more.
+    /// Returns whether these are all slices of the cluster. Endpoints then add nothing.
     pub(crate) fn is_all_slices(&self) -> bool {
         self.kind == "EndpointSlice" && self.extent == KindExtent::All && self.api_version.is_some()
     }
@@ -130,7 +130,8 @@ impl Kind {
 }
 
 impl Reading {
-    /// Kinds that were read, the ConfigMaps last, and which of these are refused.
+    /// Returns the reading of these kinds, the ConfigMaps last. `refused` are the ConfigMaps that
+    /// the server refused.
     pub(crate) fn new(
         kinds: Vec<Kind>,
         refused: Option<RefusedMaps>,
@@ -144,19 +145,19 @@ impl Reading {
         Self { kinds, server, begun, ended: now(), unread, lacks_rights }
     }
 
-    /// Whether something could not be read because a right is missing.
+    /// Returns whether something could not be read because a right is missing.
     pub fn lacks_rights(&self) -> bool {
         self.lacks_rights
     }
 
-    /// Whether the right is missing to list something in all namespaces, while one of them may be
-    /// readable.
+    /// Returns whether the right to list some kind in all namespaces is missing, while a single
+    /// namespace may be readable.
     pub fn lacks_namespaces(&self) -> bool {
         let mut kinds = self.kinds.iter();
         kinds.any(|kind| has_namespaces(kind.kind) && kind.extent.is_forbidden())
     }
 
-    /// Why nothing could be read, if no list of any kind could.
+    /// Returns why nothing could be read, if no kind could be listed.
     pub fn nothing_read(&self) -> Option<String> {
         let mut listed = self.kinds.iter().filter(|kind| kind.kind != "ConfigMap");
         let is_read = |kind: &Kind| {
@@ -172,29 +173,29 @@ impl Reading {
         })
     }
 
-    /// What could not be read.
+    /// Returns the objects that could not be read.
     pub fn unread(&self) -> &[Unread] {
         &self.unread
     }
 
-    /// How many objects were read.
+    /// Returns the number of objects that were read.
     pub fn len(&self) -> usize {
         self.kinds.iter().map(|kind| kind.objects.len()).sum()
     }
 
-    /// The objects of a kind, as they are kept.
+    /// Returns the texts of a kind's objects, as they are kept.
     pub(crate) fn texts(&self, kind: &str) -> impl Iterator<Item = &str> {
         let kinds = self.kinds.iter().filter(move |own| own.kind == kind);
         kinds.flat_map(|own| own.objects.iter().map(|kept| &*kept.text))
     }
 
-    /// Whether no object was read.
+    /// Returns whether no object was read.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Which kinds were read in full, as far as conclusions rest on it. A kind that could not be
-    /// read may have objects with any address.
+    /// Returns which kinds were read in full, as far as conclusions depend on it. Objects of a kind
+    /// that could not be read may have any address.
     fn extent(&self) -> Extent {
         let all = |name: &str| {
             let mut kinds = self.kinds.iter().filter(|kind| kind.kind == name);
@@ -208,7 +209,7 @@ impl Reading {
         }
     }
 
-    /// The objects as texts that can be edited and read again, beside `others`.
+    /// Returns the objects as texts that can be edited and read again, together with `others`.
     pub fn manifests(self, others: Manifests) -> Manifests {
         let read_at = ReadTime { begun: (&*self.begun).into(), ended: (&*self.ended).into() };
         let listing = Listing::new(self.extent(), self.unread, read_at);
@@ -218,7 +219,8 @@ impl Reading {
                 Form::Compact => {
                     let name: Text = kind.called.to_lowercase().into();
                     let mut objects = kind.objects.into_iter();
-                    // Not one text of all, which would have to be in memory beside them.
+                    // Several texts are made, as a single one would have to be in memory beside the
+                    // objects.
                     while !objects.as_slice().is_empty() {
                         let some: Vec<Arc<Kept>> = objects.by_ref().take(SOME).collect();
                         let text = list_of(some.iter().map(|kept| &*kept.text)).concat();
@@ -234,7 +236,7 @@ impl Reading {
         others.with_live(sources, listing)
     }
 
-    /// Writes the objects into a bundle. Returns what its manifest says of them.
+    /// Writes the objects into a bundle. Returns the part of the bundle's manifest about them.
     ///
     /// # Errors
     /// If a file cannot be written.

@@ -1,4 +1,4 @@
-//! Single requests to an API server, and what it answers with.
+//! Single requests to an API server, and its answers.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -18,15 +18,15 @@ use crate::access::Access;
 use crate::credentials::NoCredentials;
 use crate::error::{LiveError, with_causes};
 
-/// How often a request is repeated that the API server puts off, or that has no answer.
+/// The number of times that a request is sent that the API server puts off, or that has no answer.
 const MAX_TRIES: u32 = 5;
 /// The pause before the second try. Each further one is twice as long.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// How many bytes an answer may have. A page has 500 objects.
+/// The most bytes of an answer. A page has 500 objects.
 pub(crate) const MAX_ANSWER: usize = 256 << 20;
 
-/// How long an API server may be silent unless something else is asked for.
+/// The longest silence of an API server, unless another limit is set.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An API server.
@@ -35,11 +35,11 @@ pub struct Server {
     url: String,
     user: String,
     namespace: String,
-    /// How long the server may be silent.
+    /// The longest silence of the server.
     patience: Duration,
-    /// The proxy before it: scheme, host and port.
+    /// The proxy in front of the server: scheme, host and port.
     proxy: Option<String>,
-    /// How many bytes an answer may have.
+    /// The most bytes of an answer.
     most: usize,
 }
 
@@ -49,20 +49,20 @@ impl std::fmt::Debug for Server {
     }
 }
 
-/// What an API server answers with.
+/// The answer of an API server.
 pub(crate) enum Answer {
-    /// What was asked for, as JSON.
+    /// The requested text, which is JSON.
     Text(String),
-    /// It does not have that.
+    /// The server does not have the requested object.
     Missing,
-    /// The list that was begun is not kept any more. It can be continued with a token that sees
-    /// the objects as they are now.
+    /// The server does not keep the begun list any more. The list can be continued with a token
+    /// that shows the objects as they are now.
     Expired(Option<String>),
-    /// It refuses, or cannot say it.
+    /// The server refuses the request, or cannot answer it.
     Refused(Refusal),
 }
 
-/// Why a server does not give something.
+/// The reason why a server does not return something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     /// Whether a right is missing (403).
@@ -71,34 +71,34 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    /// One that no right would lift.
+    /// Returns a refusal that no right would lift.
     pub(crate) fn other(why: impl Into<String>) -> Self {
         Self { is_forbidden: false, why: why.into() }
     }
 }
 
 impl Server {
-    /// A server behind a client. `url` and `user` are only shown; `namespace` is read where the
-    /// whole cluster may not be.
+    /// Returns a server behind a client. `url` and `user` are only shown; `namespace` is read if
+    /// the whole cluster may not be.
     pub fn new(client: Client, url: String, user: String, namespace: String) -> Self {
         Self { client, url, user, namespace, patience: PATIENCE, proxy: None, most: MAX_ANSWER }
     }
 
-    /// The same, where the server may be silent for so long.
+    /// Sets the longest silence of the server.
     #[must_use]
     pub fn patient_for(self, patience: Duration) -> Self {
         Self { patience, ..self }
     }
 
-    /// The same, where an answer may have so many bytes.
+    /// Sets the most bytes of an answer.
     #[must_use]
     pub fn with_answers_of(self, most: usize) -> Self {
         Self { most, ..self }
     }
 
-    /// The same, behind a proxy, which errors name.
+    /// Sets the proxy, which errors name.
     pub(crate) fn behind(self, proxy: Option<&Uri>) -> Self {
-        // What is before the host are credentials.
+        // The part before the host contains credentials, and is left out.
         let shown = |proxy: &Uri| {
             let scheme = proxy.scheme_str().unwrap_or("http");
             let port = proxy.port().map(|port| format!(":{port}")).unwrap_or_default();
@@ -110,22 +110,22 @@ impl Server {
     /// Finds the server that a kubeconfig names.
     ///
     /// # Errors
-    /// If no cluster is named, or credentials cannot be had.
+    /// If no cluster is named, or credentials cannot be obtained.
     pub async fn find(access: &Access) -> Result<Self, LiveError> {
         access.connect().await
     }
 
-    /// The client, for what is more than an answer.
+    /// Returns the client, for requests that are more than a single answer.
     pub(crate) fn client(&self) -> &Client {
         &self.client
     }
 
-    /// The namespace of the kubeconfig's context.
+    /// Returns the namespace of the kubeconfig's context.
     pub(crate) fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// Asks for the first time. No answer means that the server cannot be reached.
+    /// Sends the first request. No answer means that the server cannot be reached.
     pub(crate) async fn ask_first(&self, path: &str) -> Result<Answer, LiveError> {
         self.ask(path, "").await.map_err(|error| match error {
             LiveError::Lost { server, why, .. } => LiveError::Unreachable { server, why },
@@ -133,14 +133,14 @@ impl Server {
         })
     }
 
-    /// Asks for something. `during` says what for: "reading pods".
+    /// Sends a request. `during` names its purpose in errors: "reading pods".
     pub(crate) async fn ask(&self, path: &str, during: &str) -> Result<Answer, LiveError> {
         let mut pause = PAUSE;
         for _ in 1..MAX_TRIES {
             match self.ask_once(path).await {
                 Once::Answer(answer) => return Ok(answer),
                 Once::Failed(error) => return Err(error),
-                // One try more; a server that is gone is not waited for.
+                // One more try follows; a server that is gone is not waited for.
                 Once::Silent(_) => break,
                 Once::Later(_) => tokio::time::sleep(pause).await,
             }
@@ -157,7 +157,8 @@ impl Server {
         }
     }
 
-    /// Asks once, for a form that is accepted. Returns `None` if the server has no answer now.
+    /// Sends a request once, for a form that is accepted. Returns `None` if the server has no
+    /// answer now.
     pub(crate) async fn ask_at_once(&self, path: &str, accept: &str) -> Option<Answer> {
         match self.ask_for(path, accept).await {
             Once::Answer(answer) => Some(answer),
@@ -186,7 +187,7 @@ impl Server {
         }
     }
 
-    /// Why there is no answer, which may be the fault of the proxy.
+    /// Returns why there is no answer, which may be the fault of the proxy.
     fn why_silent(&self, error: &kube::Error) -> String {
         let why = with_causes(error);
         match &self.proxy {
@@ -195,8 +196,8 @@ impl Server {
         }
     }
 
-    /// The text of an answer. A redirection is refused: it leads to a page where a person signs in,
-    /// or to a server that the kubeconfig does not name.
+    /// Returns the text of an answer. A redirection is refused, as it leads to a page where a
+    /// person signs in, or to a server that the kubeconfig does not name.
     async fn text(&self, request: Request<Vec<u8>>) -> Result<String, kube::Error> {
         let answer = self.client.send(request.map(Body::from)).await?;
         let status = answer.status();
@@ -227,7 +228,7 @@ impl Server {
         Err(kube::Error::Api(status.boxed()))
     }
 
-    /// All bytes of an answer, which has no more than it may have.
+    /// Returns all bytes of an answer, unless there are more than allowed.
     async fn whole(&self, body: Body) -> Result<Bytes, kube::Error> {
         let read = Limited::new(body, self.most).collect().await;
         read.map(Collected::to_bytes).map_err(|why| match why.downcast::<kube::Error>() {
@@ -240,8 +241,9 @@ impl Server {
         })
     }
 
-    /// Watches what is at a path from a version on, or from now on if that is empty. The server
-    /// ends the watch before its silence would be taken for an end. `fields` selects objects.
+    /// Watches the objects at a path from a version on, or from now on if the version is empty. The
+    /// server ends the watch before its silence would count as a lost connection. `fields` selects
+    /// objects.
     pub(crate) async fn watch(
         &self,
         path: &str,
@@ -291,10 +293,10 @@ impl Server {
     }
 }
 
-/// How much of an answer is repeated that is not what was asked for, in letters.
+/// The number of characters of an unexpected answer that are repeated in errors.
 const SAID: usize = 120;
 
-/// An answer that is not what was asked for, in short: `Status (Unauthorized)`, or how it begins.
+/// Describes an unexpected answer briefly: `Status (Unauthorized)`, or its beginning.
 pub(crate) fn said(text: &str) -> String {
     let value: Value = serde_json::from_str(text).unwrap_or_default();
     let field = |name: &str| value[name].as_str().filter(|text| !text.trim().is_empty());
@@ -313,29 +315,29 @@ pub(crate) fn said(text: &str) -> String {
     }
 }
 
-/// The longest watch, in seconds, that clients may ask for.
+/// The longest watch that clients may ask for, in seconds.
 const LONGEST_WATCH: u32 = 240;
 
-/// What happens to objects, as a server tells it.
+/// The events of a watch, as the server sends them.
 pub(crate) type Events = Pin<Box<dyn Stream<Item = kube::Result<WatchEvent<Value>>>>>;
 
-/// Why something is not watched.
+/// The reason why something is not watched.
 #[derive(Debug)]
 pub(crate) enum WatchRefusal {
-    /// The server does not have that.
+    /// The server does not have the objects.
     Missing,
-    /// The server does not know any more what happened since.
+    /// The server does not know any more what happened since the version.
     Expired,
-    /// The server refuses it.
+    /// The server refuses the watch.
     Refused(String),
-    /// There is no answer, or it asks to come again.
+    /// There is no answer, or the server asks to come again.
     Silent(String),
 }
 
-/// How a single request ends.
+/// The end of a single request.
 enum Once {
     Answer(Answer),
-    /// It asks to come again.
+    /// The server asks to come again.
     Later(String),
     /// There is no answer.
     Silent(String),

@@ -1,4 +1,4 @@
-//! A connection to a cluster for several things, one after the other.
+//! A connection to a cluster for several operations, one after the other.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use crate::read::{Settings, read_from};
 use crate::reading::Reading;
 use crate::server::Server;
 
-/// A server, and what waits for its answers. Programs that give credentials run once.
+/// A server, and the runtime that waits for its answers. Programs that provide credentials run
+/// once.
 #[derive(Debug)]
 pub struct Session {
     pub(crate) runtime: Runtime,
@@ -22,7 +23,7 @@ impl Session {
     /// Finds the server that a kubeconfig names.
     ///
     /// # Errors
-    /// If no cluster is named, or credentials cannot be had.
+    /// If no cluster is named, or credentials cannot be obtained.
     pub fn open(access: &Access) -> Result<Self, LiveError> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(LiveError::Runtime)?;
@@ -30,10 +31,11 @@ impl Session {
         Ok(Self { runtime, server: Arc::new(server) })
     }
 
-    /// Reads the cluster. `progress` hears what is being read, and how many objects there are of it.
+    /// Reads the cluster. `progress` is called with what is being read, and the number of these
+    /// objects so far.
     ///
     /// # Errors
-    /// If it cannot be reached or does not know who asks.
+    /// If the server cannot be reached, or does not accept the credentials.
     pub fn read(
         &self,
         settings: &Settings,
@@ -42,8 +44,8 @@ impl Session {
         self.runtime.block_on(read_from(&self.server, settings, progress))
     }
 
-    /// Captures nodes, several at once. Returns `None` if it is interrupted; whatever happens, no
-    /// pod that it made is left, or `notes` hears which.
+    /// Captures nodes, several at once. Returns `None` if it is interrupted. In any case the pods
+    /// that it made are removed, or `notes` is told which could not be.
     pub fn capture(
         &self,
         plans: Vec<NodePlan>,

@@ -1,9 +1,9 @@
-//! A cluster that is kept up to date.
+//! Keeps the known state of a cluster up to date.
 //!
-//! Every kind that [`read`](crate::read) lists is listed and then watched from there on, by itself
-//! (`watch::kind`); the few ConfigMaps are watched one by one, by their names (`watch::config_map`).
-//! All of it is in a [`WatchedCluster`], from which a [`Reading`](crate::Reading) is had whenever
-//! one is wanted: what reading the cluster anew would give, if nothing is not current.
+//! Every kind that [`read`](crate::read) lists is listed and then watched independently
+//! (`watch::kind`); the few ConfigMaps are watched one by one, by name (`watch::config_map`). The
+//! state is in a [`WatchedCluster`], which returns a [`Reading`](crate::Reading) at any time: the
+//! result of reading the cluster anew, as far as everything is current.
 
 mod config_map;
 mod kind;
@@ -28,24 +28,24 @@ use crate::server::Server;
 pub(crate) use signals::signalled;
 pub use state::{Moment, NotCurrent, WatchEnd, WatchedCluster, time};
 
-/// A cluster that a thread of its own keeps up to date.
+/// A cluster that a thread keeps up to date.
 #[derive(Debug)]
 pub struct Watching {
     cluster: Arc<WatchedCluster>,
 }
 
 impl Watching {
-    /// The cluster.
+    /// Returns the cluster.
     pub fn cluster(&self) -> &WatchedCluster {
         &self.cluster
     }
 }
 
-/// Watches a cluster, until this process is told to end (Ctrl-C). `progress` hears what is being
-/// read, and how many objects there are of it.
+/// Watches a cluster, until a signal tells this process to end (Ctrl-C). `progress` is called with
+/// what is being read, and the number of these objects so far.
 ///
 /// # Errors
-/// If this process cannot have another thread.
+/// If the thread cannot be started.
 pub fn watch(
     access: Access,
     settings: Settings,
@@ -78,8 +78,8 @@ pub fn watch(
     Ok(Watching { cluster })
 }
 
-/// Keeps a cluster up to date. Returns only if it cannot be read for the first time: the reason.
-/// What happens later is part of the cluster.
+/// Keeps a cluster up to date. Returns only if the cluster cannot be read for the first time, with
+/// the reason. Later errors are part of the cluster's state.
 pub async fn follow(
     server: &Server,
     settings: &Settings,
@@ -120,7 +120,7 @@ struct Follower<'f> {
     cluster: &'f WatchedCluster,
     /// The versions that the server had at first.
     groups: Groups,
-    /// How many lists may be under way at once.
+    /// Limits the number of lists under way.
     lists: Semaphore,
     progress: &'f dyn Fn(&str, usize),
 }

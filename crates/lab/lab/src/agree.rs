@@ -1,28 +1,28 @@
 //! Compares measured outcomes with predicted ones.
 //!
-//! Where a scheduler takes targets in turns and the connects are a whole number of turns, counts
-//! must be exact. Where chance decides, only predicted outcomes may occur, each about as often as
-//! its share predicts: the bounds reject a right prediction one time in a million.
+//! If a scheduler takes targets in turns and the connects are a whole number of turns, counts must
+//! be exact. If chance decides, only predicted outcomes may occur, each about as often as its share
+//! predicts: the bounds reject a right prediction one time in a million.
 
 use std::fmt;
 use std::time::Duration;
 
 use uturn_model::{Outcome, Route, Share, Verdict};
 
-/// How often a right prediction may be rejected.
+/// The probability that a right prediction is rejected.
 const ERROR_RATE: f64 = 1e-6;
 
-/// Whether they agree.
+/// The result of the comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Agreement {
-    /// They do.
+    /// Measured and predicted outcomes agree.
     Agrees,
-    /// They do not.
+    /// They differ.
     Differs(Vec<Difference>),
 }
 
 impl Agreement {
-    /// Whether they do.
+    /// Returns whether they agree.
     pub fn holds(&self) -> bool {
         *self == Self::Agrees
     }
@@ -35,9 +35,9 @@ pub struct Difference {
     pub outcome: Outcome,
     /// The predicted share; zero if the outcome was not predicted.
     pub predicted: Share,
-    /// How often it occurred.
+    /// The number of times that the outcome occurred.
     pub measured: u64,
-    /// Out of how many.
+    /// The number of all connects.
     pub of: u64,
 }
 
@@ -60,8 +60,8 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The outcomes of a verdict as a client sees them that gives up after `limit`, with their
-/// shares.
+/// Returns the outcomes of a verdict, with their shares, as seen by a client that gives up after
+/// `limit`.
 pub fn within(verdict: &Verdict, limit: Duration) -> Vec<(Outcome, Share)> {
     let all: f64 = verdict.routes.iter().map(|route| route.share.get()).sum();
     let share = |route: &Route| Share::ratio(route.share.get(), all);
@@ -69,7 +69,7 @@ pub fn within(verdict: &Verdict, limit: Duration) -> Vec<(Outcome, Share)> {
     seen(routes.map(|route| (route.outcome, route.late, share(route))), limit)
 }
 
-/// Like [`within`], for outcomes whose delay is part of the outcome.
+/// Returns outcomes as [`within`] does, for outcomes that include their delay.
 pub fn outcomes_within(outcomes: &[(Outcome, Share)], limit: Duration) -> Vec<(Outcome, Share)> {
     seen(outcomes.iter().map(|(outcome, share)| (*outcome, Duration::ZERO, *share)), limit)
 }
@@ -121,8 +121,8 @@ pub fn agrees(
     if differences.is_empty() { Agreement::Agrees } else { Agreement::Differs(differences) }
 }
 
-/// Whether `count` hits of `of` tries with probability `share` lie between the bounds that cut off
-/// half of `error` on each side.
+/// Returns whether `count` hits in `of` tries with probability `share` lie between the bounds that
+/// cut off half of `error` on each side.
 fn is_likely(count: u64, of: u64, share: Share, error: f64) -> bool {
     if share == Share::NONE {
         return count == 0;

@@ -1,16 +1,17 @@
-//! Selects what is loaded of a capture: `nft list ruleset` also lists the tables of iptables-nft.
+//! Selects the parts of a capture that are loaded: `nft list ruleset` also lists the tables of
+//! iptables-nft.
 
 use uturn_model::{Capture, CaptureFile};
 
 /// The tables of iptables-nft, which `iptables.save` contains as well.
 const TABLES: [&str; 5] = ["raw", "mangle", "nat", "filter", "security"];
 
-/// A captured file's text, if it was captured.
+/// Returns a captured file's text, or an empty text if it was not captured.
 pub(crate) fn text(capture: &Capture, file: CaptureFile) -> &str {
     capture.files.get(&file).map_or("", |captured| &captured.text)
 }
 
-/// The tables of `nft list ruleset` that no other file of the capture has.
+/// Returns the tables of `nft list ruleset` that no other file of the capture has.
 pub(crate) fn own_tables(capture: &Capture) -> String {
     let mut own = String::new();
     let mut is_own = true;
@@ -26,7 +27,7 @@ pub(crate) fn own_tables(capture: &Capture) -> String {
     own
 }
 
-/// Whether a table (`ip nat {`) is one of those that iptables keeps and another file shows.
+/// Returns whether a table (`ip nat {`) is one that iptables keeps and another file contains.
 fn is_of_iptables(capture: &Capture, table: &str) -> bool {
     let mut words = table.split_ascii_whitespace();
     let file = match words.next() {

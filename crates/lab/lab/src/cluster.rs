@@ -1,23 +1,23 @@
-//! What `uturn lab up` is asked for, and what it gives.
+//! The request of `uturn lab up`, and its result.
 
 use std::path::PathBuf;
 
 use uturn_model::ProxyMode;
 
-/// A cluster that is to be built: real control plane, nodes that are namespaces.
+/// A cluster that is to be built, with a real control plane and with namespaces as nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterRequest {
-    /// The program `uturn`, which is the cloud, its load balancers and the operator.
+    /// The program `uturn`, which serves as the cloud, its load balancers and the operator.
     pub program: PathBuf,
-    /// Names and texts of manifests: their objects are applied, their Nodes are built.
+    /// The names and texts of manifests. Their objects are applied, and their Nodes are built.
     pub manifests: Vec<(String, String)>,
     /// The mode of kube-proxy.
     pub mode: ProxyMode,
-    /// How many nodes to build; without it those of the manifests, or three.
+    /// The number of nodes to build. Without it, those of the manifests are built, or three.
     pub nodes: Option<usize>,
     /// The version of kube-proxy: `v1.34.4`.
     pub kube_proxy: Option<String>,
-    /// The folder that `cargo xtask box-parts` filled; without it the search path.
+    /// The folder that `cargo xtask box-parts` filled. Without it, the search path is used.
     pub parts: Option<PathBuf>,
     /// Whether this runs in a small machine, which is slow and has nothing but its kernel.
     pub in_machine: bool,
@@ -30,19 +30,19 @@ pub struct ClusterUp {
     pub kubeconfig: PathBuf,
     /// The names of the nodes.
     pub nodes: Vec<String>,
-    /// How many pods are ready.
+    /// The number of ready pods.
     pub pods: usize,
-    /// What was not applied, and what is not ready yet, each with its reason.
+    /// The objects that were not applied, and those that are not ready yet, each with the reason.
     pub notes: Vec<String>,
 }
 
-/// A cluster of this machine.
+/// A cluster on record on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StandingCluster {
-    /// Its kubeconfig.
+    /// The kubeconfig of the cluster.
     pub kubeconfig: PathBuf,
-    /// Whether the process that keeps it is alive. What a dead one left, `down` removes.
+    /// Whether the process that keeps the cluster is alive. `down` removes what a dead one left.
     pub is_alive: bool,
-    /// If it is in a small machine, the socket through which that is reached.
+    /// The socket for reaching the small machine that the cluster is in, if it is in one.
     pub machine: Option<PathBuf>,
 }

@@ -13,8 +13,8 @@ use crate::plan::LabError;
 use crate::plan::Unavailable;
 
 /// Builds a cluster with a real control plane, calls `on_ready` once it is up, and keeps it until
-/// SIGTERM or Ctrl-C. Everything is gone when this returns. Calls `progress` before each step; if
-/// that fails, the cluster is taken down.
+/// SIGTERM or Ctrl-C. Everything is removed when this returns. Calls `progress` before each step;
+/// if that fails, the cluster is taken down.
 ///
 /// # Errors
 /// If a cluster cannot be built here, if one is up already, if a program or an object of the
@@ -31,13 +31,13 @@ pub fn keep_cluster(
 /// Checks whether this kernel can carry a cluster whose kube-proxy is in this mode.
 ///
 /// # Errors
-/// What is missing.
+/// The first requirement that is missing.
 #[cfg(target_os = "linux")]
 pub fn can_keep_cluster(mode: ProxyMode) -> Result<(), LabError> {
     linux::cluster::can_keep(mode)
 }
 
-/// The cluster of this machine, if there is one.
+/// Returns the cluster of this machine, if there is one.
 ///
 /// # Errors
 /// If the record of clusters cannot be read.
@@ -47,7 +47,7 @@ pub fn standing_cluster() -> Result<Option<StandingCluster>, LabError> {
 }
 
 /// Takes the cluster of this machine down. Returns how many there were, and a line for each thing
-/// that one whose process had died left behind.
+/// that a cluster whose process had died left behind.
 ///
 /// # Errors
 /// If the record of clusters cannot be read, or if something cannot be removed.
@@ -56,8 +56,8 @@ pub fn take_cluster_down() -> Result<(usize, Vec<String>), LabError> {
     linux::cluster::down()
 }
 
-/// Replaces this process by a program that runs in a pod or on a node of the cluster that is up.
-/// Returns only if it cannot.
+/// Replaces this process by a program that runs in a pod or on a node of the running cluster.
+/// Returns only if that fails.
 #[cfg(target_os = "linux")]
 pub fn enter_cluster(place: &str, program: &str, arguments: &[String]) -> LabError {
     linux::cluster::enter(place, program, arguments)
@@ -78,7 +78,7 @@ pub fn give_cluster_up() {
     linux::cluster::give_up();
 }
 
-/// Sets `stop` at SIGINT, SIGTERM and SIGHUP, which no longer end this process.
+/// Makes SIGINT, SIGTERM and SIGHUP set `stop` instead of ending this process.
 ///
 /// # Errors
 /// If the system refuses to deliver the signals.
@@ -131,7 +131,7 @@ pub fn can_keep_cluster(_mode: ProxyMode) -> Result<(), LabError> {
     Err(Unavailable::NotLinux.into())
 }
 
-/// Finds none: this system is not Linux.
+/// Returns `None`: this system is not Linux.
 ///
 /// # Errors
 /// Never.

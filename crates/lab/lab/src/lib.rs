@@ -8,13 +8,13 @@
 //! connect, and counts the outcomes. It cleans up after an error, a panic and Ctrl-C; the next
 //! [`sweep`] cleans up after a run that was killed.
 //!
-//! **Out of scope:** the host's own network, which it does not touch: both ends of every link are
-//! made inside namespaces of the lab. It predicts nothing: rules come from `uturn-kubeproxy`, decisions from
-//! `uturn-lb`, and the caller supplies the expected outcomes, which [`agree`] compares with the
-//! measured ones.
+//! **Out of scope:** the host's own network, which the lab does not touch: both ends of every link
+//! are made inside namespaces of the lab. The lab predicts nothing: rules come from
+//! `uturn-kubeproxy`, decisions from `uturn-lb`, and the caller supplies the expected outcomes,
+//! which [`agree`] compares with the measured ones.
 //!
-//! Also owns the cluster in a box ([`keep_cluster`]): the same namespaces with a real control plane,
-//! real kube-proxies and a stand-in of the kubelet, for `kubectl`.
+//! The lab also owns the cluster in a box ([`keep_cluster`]): the same namespaces with a real
+//! control plane, real kube-proxies and a stand-in for the kubelet, for `kubectl`.
 //!
 //! **Start reading** at [`measure`], then `linux/measure.rs` and `linux/build.rs`.
 //!
@@ -56,14 +56,14 @@ pub use watch::{Explanation, LabNamespace, OnReady, Sighting, Subject, Watched, 
 /// Checks whether a lab can be built here.
 ///
 /// # Errors
-/// The first thing that is missing: Linux, root, a program, or a feature of the kernel.
+/// The first requirement that is missing: Linux, root, a program, or a feature of the kernel.
 #[cfg(target_os = "linux")]
 pub fn available() -> Result<(), Unavailable> {
     linux::available()
 }
 
 /// Removes what dead runs left: namespaces (with their links and rules), child processes, state.
-/// Returns one line for each thing removed. Leaves runs alone that are alive.
+/// Returns one line for each thing removed. Live runs are not touched.
 ///
 /// # Errors
 /// If the state of a dead run cannot be read or removed.
@@ -72,9 +72,9 @@ pub fn sweep() -> Result<Vec<String>, LabError> {
     linux::sweep()
 }
 
-/// Like [`measure`], but also writes captures and explains failures. If `standing` is given, it
-/// is called with the result and the lab's namespaces once everything is measured, and the lab
-/// stays up until the user presses Enter or Ctrl-C.
+/// Measures as [`measure`] does, but also writes captures and explains failures. If `standing` is
+/// given, it is called with the result and the lab's namespaces once everything is measured, and
+/// the lab stays up until the user presses Enter or Ctrl-C.
 ///
 /// # Errors
 /// Those of [`measure`], and if captures cannot be written or the kernel's tracing cannot be
@@ -93,8 +93,8 @@ pub fn watch(
 /// `progress` with a short sentence for each step.
 ///
 /// # Errors
-/// If a lab cannot be built here, if the plan contains what the lab cannot build, if a system
-/// call or a program fails, and if the user interrupts.
+/// If a lab cannot be built here, if the plan contains something that the lab cannot build, if a
+/// system call or a program fails, and if the user interrupts.
 #[cfg(target_os = "linux")]
 pub fn measure(
     plan: &Plan<'_>,

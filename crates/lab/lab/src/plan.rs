@@ -13,15 +13,15 @@ use uturn_model::{
 
 use crate::captured;
 
-/// What to build and what to measure.
+/// The cluster to build and the flows to measure.
 #[derive(Clone, Debug)]
 pub struct Plan<'a> {
     /// The cluster.
     pub cluster: &'a Cluster,
-    /// Its load balancers.
+    /// The load balancers of the cluster.
     pub load_balancers: &'a [LoadBalancer],
-    /// What to measure. A workload's flow is measured from each of its pods, and the results are
-    /// added up. If the cluster has a Corefile, its own DNS resolves names.
+    /// The flows to measure. A workload's flow is measured from each of its pods, and the results
+    /// are added up. If the cluster has a Corefile, its own DNS resolves names.
     pub flows: &'a [Flow],
     /// The minimum number of connects of a flow. Rounded up to a whole number of turns of the
     /// load balancer's scheduler, so that its picks can be compared with exact counts.
@@ -35,7 +35,7 @@ pub struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// What the plan needs of a kernel beyond what every lab needs.
+    /// Returns the kernel parts that the plan needs beyond what every lab needs.
     pub fn needs(&self) -> Vec<KernelPart> {
         let has_servers =
             |capture: &Capture| !captured::text(capture, CaptureFile::Ipvs).trim().is_empty();
@@ -72,10 +72,10 @@ pub enum KernelPart {
 }
 
 impl KernelPart {
-    /// All of them.
+    /// All kernel parts.
     pub const ALL: [Self; 3] = [Self::IpVs, Self::NfTables, Self::Vxlan];
 
-    /// What the missing feature is for, and where to find it.
+    /// Returns a message about the missing feature: what it is for, and where to find it.
     fn why_needed(self) -> &'static str {
         match self {
             Self::IpVs => {
@@ -102,29 +102,29 @@ pub struct MeasuredFlow {
     /// The outcomes of its connects with their counts, in the order of [`Outcome`]. Delays are
     /// rounded to whole seconds.
     pub counts: Vec<(Outcome, u64)>,
-    /// How long each connect was waited for. A later answer counts as [`Outcome::Hangs`].
+    /// The longest wait for each connect. A later answer counts as [`Outcome::Hangs`].
     pub limit: Duration,
     /// Other observations.
     pub evidence: Evidence,
 }
 
-/// What the load balancer and the servers saw of a flow. Each list is sorted.
+/// The observations of the load balancer and the servers for a flow. Each list is sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
-    /// How many packets that begin a connection reached the load balancer's address from the
-    /// client or, masqueraded, from its node. Zero means that the flow never left the node.
+    /// The number of packets that begin a connection and reached the load balancer's address from
+    /// the client or, masqueraded, from its node. Zero means that the flow never left the node.
     pub reached_load_balancer: u64,
-    /// Targets that the load balancer picked first, and how often.
+    /// The targets that the load balancer picked first, with counts.
     pub picked: Vec<(SocketAddr, u64)>,
-    /// Targets that did not answer the load balancer in time, and how often.
+    /// The targets that did not answer the load balancer in time, with counts.
     pub timed_out: Vec<(SocketAddr, u64)>,
     /// The health of the flow's targets when the flow begins. Empty if they are not probed.
     pub health: Vec<TargetHealth>,
-    /// The servers that answered (`pod shop/front-1`), and how often.
+    /// The servers that answered (`pod shop/front-1`), with counts.
     pub answered_by: Vec<(Text, u64)>,
-    /// The client addresses that the servers saw, and how often.
+    /// The client addresses that the servers saw, with counts.
     pub sources_seen: Vec<(IpAddr, u64)>,
-    /// The values of `X-Forwarded-For` that the servers saw, and how often.
+    /// The values of `X-Forwarded-For` that the servers saw, with counts.
     pub forwarded_for: Vec<(Text, u64)>,
 }
 
@@ -133,13 +133,13 @@ pub struct Evidence {
 pub struct TargetHealth {
     /// The target.
     pub target: SocketAddr,
-    /// Whether it counts as alive.
+    /// Whether the target counts as alive.
     pub alive: bool,
-    /// How the probe that decided this ended.
+    /// The end of the probe that decided this.
     pub latest: ProbeEnd,
 }
 
-/// How a probe ended.
+/// The end of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProbeEnd {
     /// The target answered.
@@ -152,7 +152,7 @@ pub enum ProbeEnd {
     Unreachable,
 }
 
-/// Why a lab cannot be built here.
+/// The reason why a lab cannot be built here.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Unavailable {
     /// Network namespaces need Linux.
@@ -161,7 +161,7 @@ pub enum Unavailable {
     /// Making network namespaces needs root.
     #[error("the lab needs root: it makes network namespaces")]
     NotRoot,
-    /// A program is not installed.
+    /// A program that is not installed.
     #[error("the lab needs {program}, which is not installed (Debian: apt-get install {package})")]
     Missing {
         /// The program.
@@ -176,29 +176,29 @@ pub enum Unavailable {
     /// The kernel lacks something.
     #[error("this kernel cannot carry a lab: {tried}: {reason}")]
     Kernel {
-        /// What was tried.
+        /// The action that failed.
         tried: String,
         /// The error.
         reason: String,
     },
 }
 
-/// Why a measurement failed.
+/// The reason why a measurement failed.
 #[derive(Debug, Error)]
 pub enum LabError {
     /// A lab cannot be built here.
     #[error("{0}")]
     Unavailable(#[from] Unavailable),
-    /// The plan contains what the lab cannot build.
+    /// The plan contains something that the lab cannot build.
     #[error("the lab cannot build this: {0}")]
     Plan(String),
-    /// A cluster in a box cannot be built or used like this.
+    /// A cluster in a box cannot be built or used in this way.
     #[error("{0}")]
     Cluster(String),
     /// The kernel refused.
     #[error("cannot {doing}: {source}")]
     System {
-        /// What was being done.
+        /// The action that failed.
         doing: String,
         /// The system's error.
         source: io::Error,
@@ -206,12 +206,12 @@ pub enum LabError {
     /// A program that was started failed.
     #[error("cannot {doing}: {}", reason.trim_end())]
     Program {
-        /// What was being done.
+        /// The action that failed.
         doing: String,
         /// The program's error output.
         reason: String,
     },
-    /// The user interrupted the run. Everything is taken down.
+    /// The user interrupted the run. The lab is taken down.
     #[error("interrupted; the lab is taken down")]
     Interrupted,
 }

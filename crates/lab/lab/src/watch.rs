@@ -1,5 +1,5 @@
-//! What can be observed of a running lab: captures of its links, the packets of one connection
-//! with the places where they were seen, and its namespaces.
+//! Observations of a running lab: captures of its links, the packets of one connection with the
+//! places where they were seen, and its namespaces.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use uturn_model::{Flow, Mechanism, Outcome, Protocol};
 
 use crate::MeasuredFlow;
 
-/// What is observed in addition to the measured outcomes.
+/// The observations to make in addition to the measured outcomes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Watching {
-    /// The folder that gets a capture of every link (pcap).
+    /// The folder for captures of every link (pcap).
     pub captures: Option<PathBuf>,
     /// Whether to follow one more connection of each failing flow, and one more health check of
     /// each dead target.
@@ -36,7 +36,7 @@ pub enum Subject {
     Flow {
         /// The flow. For a workload, the flow of one of its pods.
         flow: Flow,
-        /// Its index in the plan's flows.
+        /// The index of the flow in the plan's flows.
         of: usize,
     },
     /// A load balancer's health check.
@@ -55,49 +55,50 @@ pub enum Subject {
 pub struct Explanation {
     /// The connection.
     pub subject: Subject,
-    /// How the connection ended. `None` if no followed connection failed.
+    /// The outcome of the connection. `None` if no followed connection failed.
     pub outcome: Option<Outcome>,
-    /// How many connections it took until one failed.
+    /// The number of connections until one failed.
     pub connects: u64,
-    /// Its packets in the order they were seen in.
+    /// The packets in the order in which they were seen.
     pub sightings: Vec<Sighting>,
-    /// Why it failed, as far as that could be seen.
+    /// The reason for the failure, as far as it could be seen.
     pub mechanism: Option<Mechanism>,
     /// The evidence for the mechanism.
     pub because: String,
-    /// Other observations: counters that grew, what could not be observed.
+    /// Other observations: counters that grew, and what could not be observed.
     pub notes: Vec<String>,
 }
 
 /// A packet at one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sighting {
-    /// `pod shop/client-1`, `node n1`, `fabric`.
+    /// The place: `pod shop/client-1`, `node n1`, `fabric`.
     pub place: String,
     /// The link there.
     pub link: String,
-    /// Whether it left the place by that link; else it came in.
+    /// Whether the packet left the place by that link; otherwise it arrived.
     pub leaves: bool,
-    /// How long after the first packet.
+    /// The time since the first packet.
     pub after: Duration,
-    /// Addresses and flags.
+    /// The addresses and flags of the packet.
     pub packet: String,
-    /// How often the same packet was seen there: more than once if it was retransmitted.
+    /// The number of times that the packet was seen there: more than one if it was retransmitted.
     pub times: u64,
-    /// Where in the kernel it ended, and why, if it ended here.
+    /// The kernel function in which the packet was dropped, and the reason, if it was dropped here.
     pub dropped: Option<String>,
 }
 
 /// A namespace of a running lab.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabNamespace {
-    /// Its name, as `ip netns` knows it.
+    /// The name of the namespace in `ip netns`.
     pub namespace: String,
-    /// `fabric`, `node n1`, `pod shop/client-1`.
+    /// The role of the namespace: `fabric`, `node n1`, `pod shop/client-1`.
     pub what: String,
-    /// Listening sockets in it: `tcp 0.0.0.0:80`.
+    /// The listening sockets in it: `tcp 0.0.0.0:80`.
     pub listens: Vec<String>,
 }
 
-/// Called with the result and the namespaces of a lab that stays up, once everything is measured.
+/// A callback that receives the result and the namespaces of a lab that stays up, once everything
+/// is measured.
 pub type OnReady<'a> = &'a mut dyn FnMut(&Watched, &[LabNamespace]);

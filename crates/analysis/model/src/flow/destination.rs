@@ -35,14 +35,14 @@ pub enum Destination {
         host: Option<Text>,
         /// The path; by default, the rule's first.
         path: Option<Text>,
-        /// The port of a listener, where it has several for the same; by default, the first's.
+        /// The port of a listener, if several have the host and path; by default, the first's.
         port: Option<Port>,
     },
     /// A pod and a port.
     Pod(NamespacedName, Port),
 }
 
-/// How the names end that stand for routes among those of Ingresses, with the word for each.
+/// The suffixes of Ingress names that represent routes, with the kind of route.
 const ROUTES: [(&str, ObjectKind); 4] = [
     (".httproute", ObjectKind::HttpRoute),
     (".grpcroute", ObjectKind::GrpcRoute),
@@ -51,7 +51,7 @@ const ROUTES: [(&str, ObjectKind); 4] = [
 ];
 
 impl Destination {
-    /// The object that it refers to, if any.
+    /// Returns the object to which the destination refers, if any.
     pub fn object(&self) -> Option<ObjectRef> {
         match self {
             Self::Service(name, _) => Some(ObjectRef::namespaced(ObjectKind::Service, name)),
@@ -188,8 +188,8 @@ impl FromStr for Destination {
     }
 }
 
-/// Parses what follows `ingress/` or the word of a route. Returns the form that was expected if it does
-/// not have it.
+/// Parses the part after `ingress/` or the word of a route. Returns the expected form if the part
+/// does not have it.
 fn by_rules(kind: Option<ObjectKind>, rest: &str) -> Result<Destination, String> {
     let route = ROUTES.iter().find(|(_, known)| Some(*known) == kind);
     let form = || match kind {
@@ -218,7 +218,8 @@ fn by_rules(kind: Option<ObjectKind>, rest: &str) -> Result<Destination, String>
     }
 }
 
-/// Refuses what looks like an IPv4 address and is none, such as `10.0.0.300`: no name ends in a number.
+/// Refuses a host that looks like an IPv4 address and is none, such as `10.0.0.300`: no name ends
+/// in a number.
 fn check_host(host: &str) -> Result<(), String> {
     let is_number = |label: &str| !label.is_empty() && label.bytes().all(|b| b.is_ascii_digit());
     let ends_in_number = host.rsplit('.').next().is_some_and(is_number);
@@ -228,7 +229,7 @@ fn check_host(host: &str) -> Result<(), String> {
     }
 }
 
-/// Says how an IPv6 address is written, where brackets are missing or it has a zone.
+/// Explains how an IPv6 address is written, if brackets are missing or it has a zone.
 fn unbracketed(text: &str) -> Option<String> {
     if let Some(rest) = text.strip_prefix('[') {
         let (host, _) = rest.split_once(']')?;

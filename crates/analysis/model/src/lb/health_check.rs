@@ -1,4 +1,4 @@
-//! Active health checks: what a probe asks, and where it comes from.
+//! Active health checks: the question that a probe asks, and the probe's source.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -20,24 +20,24 @@ pub struct HealthCheck {
     pub rise: u32,
     /// The number of consecutive failures that make a target unhealthy.
     pub fall: u32,
-    /// What a probe asks.
+    /// The question that a probe asks.
     pub question: HealthQuestion,
-    /// Whether probes are addressed to the load balancer's own address, as requests are, and not to
+    /// Whether probes are addressed to the load balancer's own address, as requests are, instead of
     /// the target's.
     pub keeps_address: bool,
 }
 
-/// What a health check asks of a target.
+/// The question that a health check asks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum HealthQuestion {
-    /// Whether the target answers at the address and port that requests are sent to.
+    /// Whether the target answers at the address and port to which requests are sent.
     #[default]
     Target,
     /// Whether the node has a ready endpoint of the Service: kube-proxy answers that at the
     /// Service's `healthCheckNodePort`.
     LocalEndpoint,
-    /// The same, with a PROXY header before the request. kube-proxy does not expect one and answers
-    /// with an error, so no node passes.
+    /// Whether the node has a ready endpoint, asked with a PROXY header before the request.
+    /// kube-proxy does not expect one and answers with an error, so no node passes.
     LocalEndpointWithHeader,
     /// Whether the node's kube-proxy works, at its own health port.
     ServiceProxy,
@@ -60,7 +60,7 @@ pub enum ProbeSource {
 }
 
 impl ProbeSource {
-    /// The address that the probes of a load balancer come from.
+    /// Returns the source address of a load balancer's probes.
     pub fn address(self, vip: IpAddr) -> IpAddr {
         match self {
             Self::Vip => vip,
@@ -72,14 +72,14 @@ impl ProbeSource {
 /// The ranges that a cloud reserves for probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ProbeRanges {
-    /// For targets with an IPv4 address.
+    /// The range for targets with an IPv4 address.
     pub v4: Ipv4Net,
-    /// For targets with an IPv6 address.
+    /// The range for targets with an IPv6 address.
     pub v6: Ipv6Net,
 }
 
 impl ProbeRanges {
-    /// The address that probes come from: the first host address of the family's range.
+    /// Returns the source address of probes: the first host address of the family's range.
     pub fn prober(self, family: Family) -> IpAddr {
         let first = match family {
             Family::V4 => self.v4.hosts().next().map(IpAddr::V4),

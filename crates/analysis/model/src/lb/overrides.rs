@@ -1,4 +1,4 @@
-//! What users set on the listeners that a cloud's controller makes, as far as they set it.
+//! Properties that users set on the listeners that a cloud's controller makes.
 
 use super::{ListenerProtocol, ProbeRanges, ProbeSource, Scheduler};
 use crate::{NamespacedName, Origin, Port, Text};
@@ -9,7 +9,7 @@ use crate::{NamespacedName, Origin, Port, Text};
 pub struct ListenerOverrides {
     /// Its name.
     pub name: NamespacedName,
-    /// The listeners that it sets properties of.
+    /// The listeners whose properties it sets.
     pub listeners: Vec<ListenerOverride>,
     /// Where it was written.
     pub origin: Origin,
@@ -22,21 +22,21 @@ pub struct ListenerOverride {
     pub port: Port,
     /// Its protocol.
     pub protocol: ListenerProtocol,
-    /// Whether it keeps connections to targets open, and so replaces the source.
+    /// Whether it keeps connections to targets open, and so translates the source.
     pub keepalive: Option<bool>,
-    /// How it picks a target: on layer 7, of its first rule that names a scheduler.
+    /// The scheduler; on layer 7, that of its first rule that names one.
     pub scheduler: Option<Scheduler>,
     /// Whether it probes its targets.
     pub health_check: Option<bool>,
-    /// Where its probes come from.
+    /// The source address of its probes.
     pub probe_source: Option<StatedProbeSource>,
-    /// Whether it replaces the client's address.
+    /// Whether it translates the client's address (SNAT).
     pub snat: Option<bool>,
     /// Whether connections to a target that is unbound are reset; layer 4 only.
     pub resets_on_unbind: Option<bool>,
-    /// Seconds a client stays with its target, 0 for not at all; layer 4 only.
+    /// The seconds for which a client stays with its target, 0 for not at all; layer 4 only.
     pub session_seconds: Option<u32>,
-    /// How it probes its targets; layer 4 only.
+    /// The health check of its targets; layer 4 only.
     pub check: Option<StatedHealthCheck>,
     /// The domain that serves hosts without a rule; layer 7 only.
     pub default_domain: Option<Text>,
@@ -47,7 +47,7 @@ pub struct ListenerOverride {
 }
 
 impl ListenerOverride {
-    /// The first health check that is stated: its own, else that of a rule.
+    /// Returns the first health check that is stated: its own, else that of a rule.
     pub fn first_check(&self) -> Option<&StatedHealthCheck> {
         let of_rules = || {
             let mut rules = self.domains.iter().flat_map(|domain| &domain.rules);
@@ -75,30 +75,30 @@ pub struct RuleOverride {
     pub url: Text,
     /// The protocol towards targets: `HTTP`, `HTTPS` or `GRPC`.
     pub forward_type: Option<Text>,
-    /// Seconds a client stays with its target, 0 for not at all.
+    /// The seconds for which a client stays with its target, 0 for not at all.
     pub session_seconds: Option<u32>,
-    /// How it picks a target.
+    /// The scheduler.
     pub scheduler: Option<Scheduler>,
-    /// How it probes its targets.
+    /// The health check of its targets.
     pub check: Option<StatedHealthCheck>,
 }
 
-/// What users set on a health check. What is `None` they leave to the cloud.
+/// The properties that users set on a health check. Those that are `None` are left to the cloud.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatedHealthCheck {
     /// Whether targets are probed.
     pub enabled: Option<bool>,
-    /// Seconds between two probes.
+    /// The seconds between two probes.
     pub interval: Option<u16>,
-    /// Seconds that a probe may take.
+    /// The seconds that a probe may take.
     pub timeout: Option<u16>,
-    /// The successes in a row that make a target healthy.
+    /// The number of consecutive successes that make a target healthy.
     pub rise: Option<u8>,
-    /// The failures in a row that make a target unhealthy.
+    /// The number of consecutive failures that make a target unhealthy.
     pub fall: Option<u8>,
-    /// What is sent: `TCP`, `HTTP`, `HTTPS` or `GRPC`.
+    /// The protocol of a probe: `TCP`, `HTTP`, `HTTPS` or `GRPC`.
     pub protocol: Option<Text>,
-    /// The port that is probed, where it is not the target's.
+    /// The port that is probed, if it is not the target's.
     pub port: Option<Port>,
     /// The path of a request.
     pub path: Option<Text>,
@@ -108,12 +108,12 @@ pub struct StatedHealthCheck {
     pub method: Option<Text>,
     /// The classes of statuses that are successes, one bit each.
     pub codes: Option<u8>,
-    /// Where probes come from.
+    /// The source address of probes.
     pub source: Option<StatedProbeSource>,
 }
 
-/// The source address of health checks, as users choose it. Which range is reserved, the cloud
-/// says.
+/// The source address of health checks, as users choose it. The cloud determines the reserved
+/// range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StatedProbeSource {
     /// The load balancer's own address.
@@ -123,7 +123,7 @@ pub enum StatedProbeSource {
 }
 
 impl StatedProbeSource {
-    /// The source in a cloud that reserves these ranges.
+    /// Returns the source in a cloud that reserves these ranges.
     pub fn with_ranges(self, reserved: ProbeRanges) -> ProbeSource {
         match self {
             Self::Vip => ProbeSource::Vip,

@@ -1,4 +1,4 @@
-//! How a kind of load balancer behaves, as data.
+//! The behaviour of a kind of load balancer, as data.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,33 +8,34 @@ use ipnet::IpNet;
 use super::HealthCheck;
 use crate::Text;
 
-/// How a kind of load balancer behaves. It is data, so that another cloud needs no other code path.
+/// The behaviour of a kind of load balancer. It is data, so that another cloud needs no other code
+/// path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Profile {
     /// Its name, as reports print it.
     pub name: Text,
-    /// How packets get to a target, and answers back.
+    /// The delivery of packets to a target, and of answers back.
     pub delivery: Delivery,
     /// The source address that targets see.
     pub source: Source,
-    /// The range out of which the source is replaced if the client is its own target, so that its
+    /// The range from which the source is replaced if the client is its own target, so that the
     /// answers come back. `None` if such a connection is treated like any other.
     pub hairpin_source: Option<IpNet>,
-    /// The source address that targets of the other family than the client's see, where it has such
-    /// targets.
+    /// The range of source addresses that targets of the other family than the client's see, if the
+    /// load balancer has such targets.
     pub source_of_other_family: Option<IpNet>,
     /// The PROXY header that connections to targets begin with.
     pub proxy_header: Option<ProxyVersion>,
     /// Whether it avoids a target with the client's own address while there is another.
     pub avoids_client: bool,
-    /// Whether it terminates TCP connections on layer 4, and opens its own to targets. It does so in
-    /// any case on layer 7, where it terminates TLS, and where it sends a PROXY header.
+    /// Whether it terminates TCP connections on layer 4, and opens its own to targets. It always
+    /// does so on layer 7, to terminate TLS, and to send a PROXY header.
     pub ends_connections: bool,
-    /// The connect timeout to a target, where it makes connections itself.
+    /// The connect timeout to a target, if it makes connections itself.
     pub connect_timeout: Duration,
     /// Whether it tries another target if one does not answer; layer 7 only.
     pub next_target: bool,
-    /// How it selects a target.
+    /// The scheduler that selects a target.
     pub scheduler: Scheduler,
     /// The percentage of alive targets at or below which all count as alive: with 0, if none is
     /// alive. `None`: dead targets are never picked.
@@ -43,42 +44,42 @@ pub struct Profile {
     pub health_check: Option<HealthCheck>,
     /// Its passive health check; layer 7 only.
     pub passive_check: Option<PassiveCheck>,
-    /// What it does with paths of requests that have other forms than one; layer 7 only.
+    /// The treatment of request paths that are not in normal form; layer 7 only.
     pub path_normalization: PathNormalization,
-    /// The statuses that it answers itself; layer 7 only.
+    /// The statuses with which it answers itself; layer 7 only.
     pub statuses: Statuses,
-    /// The sources that it lets in, where it has a firewall of its own: it drops the packets of all
-    /// others. `None` lets everyone in.
+    /// The sources that it allows, if it has a firewall of its own: it drops the packets of all
+    /// others. `None` allows every source.
     pub allowed_sources: Option<Vec<IpNet>>,
-    /// The part of this that is not certain: a verdict that rests on it says so.
+    /// The part of the behaviour that is not certain: a verdict that rests on it says so.
     pub assumption: Option<BehaviourAssumption>,
 }
 
-/// The source address of what a load balancer sends to a target.
+/// The source address of packets from a load balancer to a target.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
     /// The client's own.
     Kept,
-    /// SNAT to an address of the load balancer out of this range; on layer 7, the client's
-    /// address is in `X-Forwarded-For`.
+    /// SNAT to an address of the load balancer in this range; on layer 7, the client's address is
+    /// in `X-Forwarded-For`.
     Replaced(IpNet),
 }
 
-/// How packets get from a load balancer to a target, and answers back to the client.
+/// The delivery of packets from a load balancer to a target, and of answers back to the client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Delivery {
-    /// They are sent to the target's own address and port. Answers come back through the load
+    /// Packets are sent to the target's own address and port. Answers come back through the load
     /// balancer.
     #[default]
     ToTarget,
-    /// They are handed to the target's node with the address and port that the client called, as
-    /// with floating IPs, direct server return and announced addresses. A rule or a process on
-    /// the node has to know that address. Answers go from there to the client.
+    /// Packets are handed to the target's node with the address and port that the client called, as
+    /// with floating IPs, direct server return and announced addresses. A rule or a process on the
+    /// node has to know that address. The node sends answers directly to the client.
     KeepsAddress,
 }
 
 impl Delivery {
-    /// The destination of packets to a target that clients called at another address.
+    /// Returns the destination of packets to a target that clients called at another address.
     pub fn destination(self, target: SocketAddr, called: SocketAddr) -> SocketAddr {
         match self {
             Self::ToTarget => target,
@@ -96,7 +97,7 @@ pub enum ProxyVersion {
     V2,
 }
 
-/// How a load balancer selects a target.
+/// A scheduler that selects a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheduler {
     /// Round robin by weight.
@@ -107,40 +108,40 @@ pub enum Scheduler {
     SourceHash,
 }
 
-/// What becomes of a request whose path could be written in another way, such as `//a` or `/%61`.
+/// The treatment of a request whose path is not in normal form, such as `//a` or `/%61`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PathNormalization {
-    /// It is compared with the rules, and forwarded, as it was sent.
+    /// The path is compared with the rules, and forwarded, as it was sent.
     #[default]
     Off,
-    /// It is compared and forwarded in its normal form. It is refused if a target could read it as a
-    /// path that another rule is for.
+    /// The path is compared and forwarded in its normal form. The request is refused if a target
+    /// could read the path as one that another rule is for.
     Merge,
-    /// It is refused if it is not in its normal form.
+    /// The request is refused.
     Reject,
 }
 
-/// A passive health check: a target is not used for a while after a number of consecutive requests to it
-/// have failed.
+/// A passive health check: a target is not used for a while after a number of consecutive requests
+/// to it have failed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PassiveCheck {
     /// The number of consecutive failures.
     pub failures: u32,
-    /// How long the target is not used.
+    /// The time for which the target is not used.
     pub rest: Duration,
 }
 
-/// The statuses that a load balancer on layer 7 answers without asking a target.
+/// The statuses with which a load balancer on layer 7 answers without asking a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Statuses {
-    /// If no rule matches the request.
+    /// The status if no rule matches the request.
     pub no_rule: u16,
-    /// If the rule has no eligible target.
+    /// The status if the rule has no eligible target.
     pub no_target: u16,
 }
 
 impl Statuses {
-    /// Those of most products.
+    /// The statuses of most products.
     pub const USUAL: Self = Self { no_rule: 404, no_target: 503 };
 }
 
@@ -156,15 +157,15 @@ pub struct BehaviourAssumption {
 }
 
 impl BehaviourAssumption {
-    /// An assumption that is inferred, or on which documents contradict each other: only a
-    /// measurement tells.
+    /// Makes an assumption that is inferred, or on which documents contradict each other: only a
+    /// measurement can settle it.
     pub fn new(assumed: impl Into<Text>, because: impl Into<Text>) -> Self {
         let settle = "measure it: uturn probe".into();
         Self { assumed: assumed.into(), because: because.into(), settle }
     }
 }
 
-/// An assumption on which no document says anything.
+/// Makes an assumption that no document mentions.
 impl From<&str> for BehaviourAssumption {
     fn from(assumed: &str) -> Self {
         Self::new(assumed, "no document says it")

@@ -18,7 +18,7 @@ pub struct Redirect {
 }
 
 impl Redirect {
-    /// The host and path that a request is redirected to. `host` may contain a port.
+    /// Returns the host and path to which a request is redirected. `host` may contain a port.
     pub fn aim<'s>(&'s self, host: &'s str, path: &'s str) -> (&'s str, &'s str) {
         let bare = match host.rsplit_once(':') {
             Some((name, port))
@@ -32,7 +32,7 @@ impl Redirect {
         (self.host.as_deref().unwrap_or(bare), self.path.as_deref().unwrap_or(path))
     }
 
-    /// The value of the `Location` header.
+    /// Returns the value of the `Location` header.
     pub fn location(&self, host: &str, path: &str) -> String {
         let (host, path) = self.aim(host, path);
         match (self.tls, self.port.number()) {

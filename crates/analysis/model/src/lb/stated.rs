@@ -1,5 +1,6 @@
-//! Load balancers that Facts state. For one that a Service or an Ingress owns, the statement overrides what
-//! was derived from that object; one without an owner exists only because Facts state it.
+//! Load balancers that Facts state. For one that a Service or an Ingress owns, the statement
+//! overrides what was derived from that object; one without an owner exists only because Facts
+//! state it.
 
 use std::net::IpAddr;
 
@@ -11,13 +12,13 @@ use crate::{Labels, Name, NamespacedName, Node, ObjectKind, ObjectRef, Origin, P
 pub struct LoadBalancerFact {
     /// Its address, which identifies it.
     pub vip: IpAddr,
-    /// Its name for people.
+    /// Its display name.
     pub name: Option<Text>,
     /// The host name that leads to it.
     pub hostname: Option<Text>,
     /// The zone whose targets it serves at this address.
     pub zone: Option<Text>,
-    /// The product that it is: how it behaves as far as nothing more is stated.
+    /// The product, whose behaviour is assumed where nothing more is stated.
     pub product: Option<Text>,
     /// Its scope.
     pub scope: Option<Scope>,
@@ -40,13 +41,13 @@ pub struct ListenerFact {
     pub protocol: Option<ListenerProtocol>,
     /// Whether it translates the source address (SNAT).
     pub snat: Option<bool>,
-    /// How packets get to a target.
+    /// The delivery of packets to a target.
     pub delivery: Option<Delivery>,
     /// Whether it probes its targets.
     pub health_check: Option<bool>,
     /// The PROXY header that it sends.
     pub proxy_header: Option<ProxyVersion>,
-    /// How it selects a target.
+    /// The scheduler that selects a target.
     pub scheduler: Option<Scheduler>,
     /// Its targets, if no Service owns it.
     pub targets: Option<StatedTargets>,
@@ -57,9 +58,9 @@ pub struct ListenerFact {
 /// The targets of a listener that no Service owns: a port of nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatedTargets {
-    /// Which nodes.
+    /// The nodes.
     pub nodes: TargetNodes,
-    /// The port that is called on them.
+    /// The port that is called on these nodes.
     pub port: Port,
 }
 
@@ -68,14 +69,14 @@ pub struct StatedTargets {
 pub enum TargetNodes {
     /// Every node.
     All,
-    /// Those with these names.
+    /// The nodes with these names.
     Named(Vec<Name>),
-    /// Those that have all of these labels.
+    /// The nodes that have all of these labels.
     Labelled(Labels),
 }
 
 impl TargetNodes {
-    /// Whether a node is one of them.
+    /// Returns whether a node is one of them.
     pub fn contains(&self, node: &Node) -> bool {
         match self {
             Self::All => true,
@@ -86,7 +87,7 @@ impl TargetNodes {
 }
 
 impl LoadBalancerFact {
-    /// A load balancer of which nothing but the address is stated.
+    /// Makes a load balancer of which only the address is stated.
     pub fn new(vip: IpAddr, origin: Origin) -> Self {
         Self {
             vip,
@@ -102,36 +103,37 @@ impl LoadBalancerFact {
         }
     }
 
-    /// What to call it: its name, else its host name, else its address.
+    /// Returns its display name: its name, else its host name, else its address.
     pub fn called(&self) -> Text {
         let named = self.name.as_ref().or(self.hostname.as_ref());
         named.cloned().unwrap_or_else(|| self.vip.to_string().into())
     }
 
-    /// A reference to it.
+    /// Returns a reference to the load balancer.
     pub fn object(&self) -> ObjectRef {
         ObjectRef::global(ObjectKind::LoadBalancer, self.called())
     }
 
-    /// Its listeners that no Service owns, with their targets.
+    /// Returns its listeners that no Service owns, with their targets.
     pub fn own_listeners(&self) -> impl Iterator<Item = (&ListenerFact, &StatedTargets)> {
         self.listeners.iter().filter_map(|listener| Some((listener, listener.targets.as_ref()?)))
     }
 
-    /// Whether a node is a target of a listener of its own.
+    /// Returns whether a node is a target of such a listener.
     pub fn has_target(&self, targets: &StatedTargets, node: &Node) -> bool {
         let is_of_zone = self.zone.is_none() || self.zone.as_deref() == node.zone();
         is_of_zone && targets.nodes.contains(node)
     }
 
-    /// What stands for a Service where none owns a listener. No namespace has a dot in its name.
+    /// Returns the name that replaces a Service's if none owns a listener. No namespace has a dot
+    /// in its name.
     pub fn no_service() -> NamespacedName {
         NamespacedName::new("no.service", "facts").expect("constant names")
     }
 }
 
 impl ListenerFact {
-    /// A listener of which nothing but the port is stated.
+    /// Makes a listener of which only the port is stated.
     pub fn new(port: Port, origin: Origin) -> Self {
         Self {
             port,

@@ -1,4 +1,4 @@
-//! Which object has which address in a cluster.
+//! An index of a cluster's objects by address.
 
 use std::net::IpAddr;
 use std::sync::OnceLock;
@@ -7,12 +7,12 @@ use uturn_clouds::local_addresses;
 use uturn_model::{Cluster, Name, NamespacedName, Node, Pod};
 use uturn_netfilter::hash::{FastMap, FastSet};
 
-/// Looks up objects by address.
+/// An index of a cluster's objects by address.
 pub(crate) struct ClusterIndex<'a> {
     cluster: &'a Cluster,
     pods: FastMap<IpAddr, &'a NamespacedName>,
     nodes: FastMap<IpAddr, &'a Node>,
-    /// Further addresses of one node only, as Facts state or captures show them.
+    /// Further addresses that only one node holds, as Facts state or captures show.
     held: FastMap<IpAddr, &'a Node>,
     /// The first pod in each node's network that listens on a port.
     host_pods: FastMap<(&'a Name, u16), &'a Pod>,
@@ -48,27 +48,27 @@ impl<'a> ClusterIndex<'a> {
         Self { cluster, pods, nodes, held, host_pods, node_endpoints, endpoints }
     }
 
-    /// The pod outside its node's network that has this address.
+    /// Returns the pod outside its node's network that has this address.
     pub(crate) fn pod_at(&self, address: IpAddr) -> Option<&'a Pod> {
         self.pods.get(&address).and_then(|name| self.cluster.pods.get(*name))
     }
 
-    /// The hostNetwork pod on a node that listens on a port.
+    /// Returns the hostNetwork pod on a node that listens on a port.
     pub(crate) fn host_pod_on(&self, node: &'a Node, port: u16) -> Option<&'a Pod> {
         self.host_pods.get(&(&node.name, port)).copied()
     }
 
-    /// The node that has this address.
+    /// Returns the node that has this address.
     pub(crate) fn node_at(&self, address: IpAddr) -> Option<&'a Node> {
         self.nodes.get(&address).copied()
     }
 
-    /// The only node that is stated to hold this address beside its own.
+    /// Returns the only node that is stated to hold this address beside its own.
     pub(crate) fn holder_of(&self, address: IpAddr) -> Option<&'a Node> {
         self.held.get(&address).copied()
     }
 
-    /// Endpoints of Services at addresses of nodes.
+    /// Returns the endpoints of Services at addresses of nodes.
     pub(crate) fn node_endpoints(&self) -> &FastSet<(IpAddr, u16)> {
         self.node_endpoints.get_or_init(|| {
             let slices = self.cluster.endpoints.values().flatten();
@@ -83,7 +83,7 @@ impl<'a> ClusterIndex<'a> {
         })
     }
 
-    /// Whether a Service leads there.
+    /// Returns whether the address and port are an endpoint of a Service.
     pub(crate) fn is_endpoint(&self, address: IpAddr, port: u16) -> bool {
         let all = self.endpoints.get_or_init(|| {
             let slices = self.cluster.endpoints.values().flatten();

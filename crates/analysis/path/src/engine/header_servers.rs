@@ -1,4 +1,4 @@
-//! The servers that get connections with a PROXY header.
+//! The servers that receive connections with a PROXY header.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +13,8 @@ use uturn_netfilter::hash::FastMap;
 pub struct HeaderServers(FastMap<SocketAddr, Arc<NamespacedName>>);
 
 impl HeaderServers {
-    /// Of a cluster's load balancers, in the order of their addresses. Their targets do not matter.
+    /// Finds the servers of a cluster's load balancers, which are in the order of their addresses.
+    /// Targets of the load balancers do not matter.
     pub fn new(cluster: &Cluster, balancers: &[LoadBalancer]) -> Self {
         let mut all = FastMap::default();
         for balancer in balancers {
@@ -31,18 +32,18 @@ impl HeaderServers {
         Self(all)
     }
 
-    /// The Service whose load balancer sends a header to this endpoint.
+    /// Returns the Service whose load balancer sends a header to this endpoint.
     pub fn service_of(&self, at: SocketAddr) -> Option<&NamespacedName> {
         self.0.get(&at).map(Arc::as_ref)
     }
 
-    /// All of them, each with the Service whose load balancer sends it a header.
+    /// Returns all of these servers, each with the Service whose load balancer sends it a header.
     pub fn iter(&self) -> impl Iterator<Item = (SocketAddr, &NamespacedName)> {
         self.0.iter().map(|(at, service)| (*at, &**service))
     }
 }
 
-/// The endpoints of a Service that a listener's connections end at.
+/// Returns the endpoints of a Service at which a listener's connections end.
 fn endpoints(
     cluster: &Cluster,
     name: &NamespacedName,

@@ -1,4 +1,4 @@
-//! What manifests leave open about Ingresses, and how it is read.
+//! Assumptions about Ingresses where manifests leave something open.
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashMap};
@@ -8,7 +8,7 @@ use uturn_clouds::{cloud, controller};
 use uturn_model::ingress::PathKind;
 use uturn_model::{Assumption, Cluster, Ingress, NamespacedName, Port, Text};
 
-/// What is taken for true about Ingresses.
+/// Returns the assumptions about Ingresses.
 pub(crate) fn of_ingresses(cluster: &Cluster) -> Vec<Assumption> {
     let mut by_class: BTreeMap<Option<&Text>, Vec<&Ingress>> = BTreeMap::new();
     let served = |ingress: &&Ingress| controller::is_served(cluster, ingress);
@@ -26,7 +26,7 @@ pub(crate) fn of_ingresses(cluster: &Cluster) -> Vec<Assumption> {
     unserved.into_iter().chain(contested(cluster)).chain(unread(cluster)).collect()
 }
 
-/// Annotations that say where rules stand and cannot be read.
+/// Returns an assumption for each annotation that contains rules and cannot be read.
 fn unread(cluster: &Cluster) -> Vec<Assumption> {
     let all = cluster.ingresses.values();
     let served = all.filter(|ingress| controller::is_served_by_cloud(cluster, ingress));
@@ -42,7 +42,7 @@ fn unread(cluster: &Cluster) -> Vec<Assumption> {
     .collect()
 }
 
-/// No known controller reads these Ingresses.
+/// Returns the assumption that no known controller reads these Ingresses.
 fn unserved(cluster: &Cluster, class: Option<&Text>, all: &[&Ingress]) -> Assumption {
     let first = all[0].object();
     let about = match all.len() {
@@ -62,20 +62,20 @@ fn unserved(cluster: &Cluster, class: Option<&Text>, all: &[&Ingress]) -> Assump
     }
 }
 
-/// The switch of ingress-nginx for redirects to HTTPS, on for hosts with TLS, and the one that
-/// redirects all others too.
+/// The annotation that turns redirects to HTTPS of ingress-nginx off, on by default for hosts with
+/// TLS, and the one that also turns them on for all other hosts.
 const REDIRECTS: &str = "nginx.ingress.kubernetes.io/ssl-redirect";
 const ALWAYS: &str = "nginx.ingress.kubernetes.io/force-ssl-redirect";
 
-/// An nginx of the cluster's own sends clients of these Ingresses from HTTP to HTTPS, and
-/// uturn does not follow them there.
+/// Returns the assumption that the cluster's own nginx redirects clients of these Ingresses from
+/// HTTP to HTTPS, which uturn does not follow.
 fn sealed(cluster: &Cluster, class: &Text, all: &[&Ingress]) -> Option<Assumption> {
     let known = cluster.ingress_classes.values().find(|known| known.name.as_str() == &**class);
     let is_nginx = match known {
         Some(known) => &*known.controller == "k8s.io/ingress-nginx",
         None => &**class == "nginx",
     };
-    // What one is known to serve is judged with its redirects.
+    // Ingresses with a known controller are judged with its redirects.
     let redirects = |ingress: &&&Ingress| {
         let usual = !ingress.tls.is_empty() && !ingress.annotations.is(REDIRECTS, "false");
         ingress.controller.is_none() && (usual || ingress.annotations.is(ALWAYS, "true"))
@@ -95,10 +95,10 @@ fn sealed(cluster: &Cluster, class: &Text, all: &[&Ingress]) -> Option<Assumptio
     })
 }
 
-/// An address and port, a host and a path, and whether it is exact.
+/// An address and port, a host and a path, and whether the path is exact.
 type RuleKey<'a> = (IpAddr, Port, Option<&'a Text>, &'a Text, bool);
 
-/// Rules for one host and path of one listener in two Ingresses.
+/// Returns an assumption for each host and path of one listener that two Ingresses have rules for.
 fn contested(cluster: &Cluster) -> Vec<Assumption> {
     let mut first: HashMap<RuleKey<'_>, &NamespacedName> = HashMap::new();
     let mut doubts = Vec::new();

@@ -1,9 +1,9 @@
 //! The Services whose rules matter for the packets of a few calls, found as the packets meet them.
 //!
-//! kube-proxy writes rules for every Service on every node, and a packet can match only those of a few:
-//! a rule asks for an address of its Service, for a port that the Service has on nodes, or, in IPVS
-//! mode, for a source that is one of its endpoints. What a rule makes of a packet is sent to an endpoint,
-//! which may be an address or a port of another Service.
+//! kube-proxy writes rules for every Service on every node, and a packet can match only those of a
+//! few: a rule matches an address of its Service, a port that the Service has on nodes, or, in IPVS
+//! mode, a source that is one of its endpoints. A translated packet is sent to an endpoint, which
+//! may be an address or a port of another Service.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -18,7 +18,7 @@ use super::ready_nodes::ReadyNode;
 use crate::node::NodeRuntime;
 use crate::outline::outline;
 
-/// Which Services were met so far, and what nodes are made of.
+/// The Services that were met so far, and the data from which nodes are compiled.
 pub(super) struct MetServices<'a> {
     owners: RuleOwners<'a>,
     pods: FastMap<&'a Name, Vec<&'a Pod>>,
@@ -27,17 +27,17 @@ pub(super) struct MetServices<'a> {
 
 /// The Services that were met.
 struct Met {
-    /// Each with how many were met before it, by its place in the cluster.
+    /// The number of Services that were met before each one, by its place in the cluster.
     turns: FastMap<usize, usize>,
-    /// What kube-proxies see: all nodes, and of Services those that were met.
+    /// The cluster as kube-proxies see it: all nodes, but only the Services that were met.
     programmed: Cluster,
-    /// The cluster without pods but those of a node that is made.
+    /// The cluster with only the pods of the node that is being compiled.
     rest: Cluster,
 }
 
 impl<'a> MetServices<'a> {
-    /// For a cluster. `None` where any Service may matter: if packets may get the address of one that
-    /// they do not ask for.
+    /// Makes the index of a cluster. Returns `None` if any Service may matter because packets may
+    /// get the address of one that they do not ask for.
     pub(super) fn of(cluster: &'a Cluster) -> Option<Self> {
         let is_ipvs = cluster.proxy.mode.value == ProxyMode::Ipvs;
         if is_ipvs && cluster.network.mode.value == NetworkMode::VpcCni {
@@ -59,7 +59,8 @@ impl<'a> MetServices<'a> {
         Some(Self { owners: RuleOwners::of(cluster), pods, met })
     }
 
-    /// Meets a packet. Returns how many Services have to be known to a node for it.
+    /// Adds the Services whose rules a packet can match. Returns how many of the met Services a
+    /// node needs for the packet.
     pub(super) fn meet(&self, cluster: &Cluster, packet: &Packet) -> usize {
         let mut found = Vec::new();
         self.owners.add_owners(packet, &mut found);
@@ -85,7 +86,7 @@ impl<'a> MetServices<'a> {
         needed
     }
 
-    /// Makes a node ready for the packets that were met.
+    /// Compiles a node for the packets that were met.
     pub(super) fn make(&self, node: &Node) -> ReadyNode {
         let met = &mut *self.lock();
         let own = self.pods.get(&node.name).into_iter().flatten();
@@ -100,12 +101,12 @@ impl<'a> MetServices<'a> {
     }
 }
 
-/// The Services, by what their rules ask for.
+/// The Services, by the addresses and ports that their rules match.
 struct RuleOwners<'a> {
     services: Vec<&'a Service>,
     at: FastMap<IpAddr, Vec<usize>>,
     on: FastMap<u16, Vec<usize>>,
-    /// By their endpoints, where rules ask for sources that are endpoints.
+    /// The Services by endpoint, if rules match sources that are endpoints.
     of_endpoint: FastMap<IpAddr, Vec<usize>>,
 }
 
@@ -135,7 +136,7 @@ impl<'a> RuleOwners<'a> {
         own
     }
 
-    /// Those whose rules a packet can match.
+    /// Adds the Services whose rules a packet can match.
     fn add_owners(&self, packet: &Packet, found: &mut Vec<usize>) {
         let (_, port) = packet.transport.ports();
         self.add_at(SocketAddr::new(packet.dst, port), found);
@@ -148,7 +149,8 @@ impl<'a> RuleOwners<'a> {
         found.extend(self.on.get(&to.port()).into_iter().flatten());
     }
 
-    /// Those whose rules a packet can match that the rules of a Service sent to an endpoint.
+    /// Returns the Services whose rules can match a packet that the rules of `service` sent to an
+    /// endpoint.
     fn behind(&self, cluster: &Cluster, service: &Service) -> Vec<usize> {
         let mut found = Vec::new();
         for to in endpoints(cluster, service) {
@@ -158,7 +160,7 @@ impl<'a> RuleOwners<'a> {
     }
 }
 
-/// The endpoints of a Service, with their ports.
+/// Returns the endpoints of a Service, with their ports.
 fn endpoints<'c>(
     cluster: &'c Cluster,
     service: &Service,

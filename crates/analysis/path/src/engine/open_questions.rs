@@ -3,7 +3,7 @@
 use uturn_netfilter::hash::FastSet;
 use uturn_netfilter::{Question, QuestionKey};
 
-/// Open questions, each once, in the order in which they came up.
+/// Open questions without duplicates, in the order in which they came up.
 #[derive(Debug, Default)]
 pub(crate) struct OpenQuestions {
     all: Vec<Question>,

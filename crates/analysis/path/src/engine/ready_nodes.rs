@@ -1,9 +1,9 @@
-//! The kernels of nodes that are ready: no more of them than there is room for.
+//! The compiled kernels of nodes, limited by their total size.
 //!
 //! A kernel takes memory for each of its rules, and the walks of one call may pass every node of a
-//! cluster, in turn. So the first kernels stay until their entries reach a limit, which spares walks
-//! that pass the same nodes again as many compilations as any other choice. Of the rest only the last few
-//! stay, since a packet and its answer meet a node several times.
+//! cluster, in turn. So the first kernels stay until their entries reach a limit, which spares
+//! walks that pass the same nodes again as many compilations as any other choice. Of the rest only
+//! the last few stay, since a packet and its answer meet a node several times.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,16 +15,17 @@ use uturn_netfilter::hash::FastMap;
 use crate::error::WalkError;
 use crate::node::NodeRuntime;
 
-/// The kernels that stay have at most this many entries together, of about 220 bytes each.
+/// The largest total number of entries of the kernels that stay, of about 220 bytes each.
 const MAX_FIRST: usize = 3_000_000;
 
-/// Those that came last have at most this many, unless fewer than [`MIN_LAST`] stay.
+/// The largest total number of entries of the last kernels, unless fewer than [`MIN_LAST`] stay.
 const MAX_LAST: usize = 300_000;
 
-/// So many of those that came last stay however large they are: a packet passes from one node to the next.
+/// The number of last kernels that stay however large they are: a packet passes from one node to
+/// the next.
 const MIN_LAST: usize = 2;
 
-/// A kernel, or why there is none, with the number of Services whose rules may be in it.
+/// A kernel, or the error of compiling it, with the number of Services whose rules may be in it.
 #[derive(Clone)]
 pub(super) struct ReadyNode {
     pub(super) found: Result<Arc<NodeRuntime>, WalkError>,
@@ -41,7 +42,7 @@ pub(super) struct ReadyNodes<'a> {
 
 #[derive(Default)]
 struct Kept<'a> {
-    /// Those of another engine, which keeps them too.
+    /// The kernels of another engine, which keeps them too.
     adopted: FastMap<&'a Name, ReadyNode>,
     first: FastMap<&'a Name, ReadyNode>,
     first_entries: usize,
@@ -49,14 +50,14 @@ struct Kept<'a> {
     last_entries: usize,
 }
 
-/// How many kernels an engine keeps.
+/// Numbers of kernels that an engine keeps and has compiled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelCounts {
-    /// The kernels that are kept, without those of other engines.
+    /// The number of kernels that are kept, without those of other engines.
     pub kept: usize,
-    /// The entries of these: rules, members of sets, routes and the like.
+    /// The number of their entries: rules, members of sets, routes and the like.
     pub entries: usize,
-    /// How many kernels were compiled so far.
+    /// The number of kernels that were compiled so far.
     pub made: usize,
 }
 
@@ -71,7 +72,7 @@ impl<'a> ReadyNodes<'a> {
         Self { kept: Mutex::default(), max_first, max_last, made: AtomicUsize::new(0) }
     }
 
-    /// A node that is ready.
+    /// Returns a node's kernel, if it is kept.
     pub(super) fn get(&self, name: &Name) -> Option<ReadyNode> {
         let kept = self.lock();
         let early = kept.adopted.get(name).or_else(|| kept.first.get(name));
@@ -79,7 +80,7 @@ impl<'a> ReadyNodes<'a> {
         early.or_else(late).cloned()
     }
 
-    /// Keeps a node that was made ready, in place of what is known of it.
+    /// Keeps a node's new kernel in place of the former one.
     pub(super) fn keep(&self, name: &'a Name, node: ReadyNode) {
         self.made.fetch_add(1, Ordering::Relaxed);
         let entries = node.entries();
@@ -102,7 +103,7 @@ impl<'a> ReadyNodes<'a> {
         }
     }
 
-    /// Takes a node that another engine made ready, unless it is ready already.
+    /// Keeps a kernel that another engine compiled, unless the node has one already.
     pub(super) fn adopt(&self, name: &'a Name, runtime: &Arc<NodeRuntime>) {
         if self.get(name).is_none() {
             let adopted = ReadyNode { found: Ok(Arc::clone(runtime)), services: usize::MAX };
@@ -110,7 +111,7 @@ impl<'a> ReadyNodes<'a> {
         }
     }
 
-    /// Forgets the kernels that this engine keeps, except those of some nodes.
+    /// Forgets the kernels that this engine keeps, except those of nodes for which `stays` holds.
     pub(super) fn forget_except(&self, stays: impl Fn(&Name) -> bool) {
         let kept = &mut *self.lock();
         kept.first.retain(|name, _| stays(name));
@@ -119,7 +120,7 @@ impl<'a> ReadyNodes<'a> {
         kept.last_entries = 0;
     }
 
-    /// All nodes that are ready now.
+    /// Returns all kernels that are kept.
     pub(super) fn all(&self) -> Vec<(&'a Name, Arc<NodeRuntime>)> {
         let kept = self.lock();
         let early = kept.adopted.iter().chain(&kept.first).map(|(name, node)| (*name, node));

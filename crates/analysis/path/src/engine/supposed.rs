@@ -1,4 +1,4 @@
-//! What the cluster supposes, and what uturn does not judge.
+//! The assumptions of a cluster, and what uturn does not judge.
 
 use uturn_clouds::controller;
 use uturn_model::{Assumption, Cluster, Text};
@@ -6,7 +6,7 @@ use uturn_model::{Assumption, Cluster, Text};
 use super::{ingress_assumptions, uncaptured};
 use crate::outline::outline_of_listeners;
 
-/// What is taken for true of a cluster, and what uturn does not judge.
+/// Returns the assumptions of a cluster, including one for everything that uturn does not judge.
 pub(super) fn of(cluster: &Cluster) -> Vec<Assumption> {
     // Only Facts give load balancers security groups.
     let has_groups = cluster.load_balancers.iter().any(|fact| fact.security_groups.is_some());

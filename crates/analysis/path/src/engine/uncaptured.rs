@@ -1,11 +1,10 @@
-//! What captures of nodes do not say, and what is supposed instead: a file that is not there
-//! says nothing of the node.
+//! Assumptions where captures of nodes lack files: a missing file says nothing about the node.
 
 use uturn_model::capture::CaptureFile;
 use uturn_model::wording::some_of;
 use uturn_model::{Assumption, Capture, Cluster, Family, Name, Node, ProxyMode};
 
-/// What is supposed of one kind of file.
+/// The assumption for one kind of missing file.
 struct Row {
     subject: &'static str,
     assumed: &'static str,
@@ -84,13 +83,13 @@ fn lacks_rules(node: &Node, capture: &Capture, family: Family) -> bool {
     node.address(family).is_some() && !capture.has_rules(family)
 }
 
-/// Whether rules were captured of the back end of iptables that kube-proxy does not use.
+/// Returns whether the capture has rules of the iptables back end that kube-proxy does not use.
 fn has_other(capture: &Capture) -> bool {
     let files = [CaptureFile::OtherIptables, CaptureFile::OtherIp6tables];
     files.iter().any(|file| !lacks(capture, *file))
 }
 
-/// One line for each kind of file that some captures lack.
+/// Returns one assumption for each kind of file that some captures lack.
 pub(crate) fn supposed(cluster: &Cluster) -> Vec<Assumption> {
     let captured = || {
         let pair = |(name, capture)| Some((cluster.nodes.get(name)?, capture));

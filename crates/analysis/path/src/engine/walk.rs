@@ -18,28 +18,28 @@ use super::work::CallWork;
 use crate::options::Options;
 use crate::population::Population;
 
-/// The state of one walk, or of several of one kind: the cluster, its population, what is assumed
-/// and what is found on the way.
+/// The state of one walk, or of several of one kind: the cluster, its population, the assumptions
+/// and the findings so far.
 pub struct Walk<'e, 'a> {
     pub(crate) engine: &'e Engine<'a>,
     pub(crate) cluster: &'a Cluster,
     pub(crate) options: Options,
     pub(crate) population: &'e dyn Population,
-    /// Of ways that end alike, one that fails at this point is shown.
+    /// The failure point by which one of several ways with the same end is chosen for display.
     pub(crate) shown: Option<&'e FailurePoint>,
     /// The assumptions about rules that are not modelled.
     pub(crate) assumed: Assumptions,
-    /// The rules among them that packets reached.
+    /// The rules that are not modelled and that packets reached.
     pub(crate) open: RefCell<OpenQuestions>,
     pub(crate) probes: ProbeCache,
     /// The work of the call that is walked.
     pub(crate) work: CallWork,
-    /// What following rules both ways supposes, by node and rule: many ways suppose the same.
+    /// Assumptions made by following rules both ways, by node and rule, which many ways share.
     pub(crate) both_ways: RefCell<FastMap<(Name, Evidence), Assumption>>,
 }
 
 impl<'e, 'a> Walk<'e, 'a> {
-    /// A walk that shares a cache of probe results with all other walks of its kind.
+    /// Begins a walk that shares a cache of probe results with all other walks of its kind.
     pub(super) fn new(
         engine: &'e Engine<'a>,
         options: Options,
@@ -59,48 +59,48 @@ impl<'e, 'a> Walk<'e, 'a> {
         }
     }
 
-    /// The same walk, which shows of ways that end alike one that fails at this point.
+    /// Sets the failure point by which one of several ways with the same end is chosen for display.
     #[must_use]
     pub fn showing(self, point: Option<&'e FailurePoint>) -> Self {
         Self { shown: point, ..self }
     }
 
-    /// Whether the second of two ways that end alike is shown, and not the first.
+    /// Returns whether the second of two ways that end alike is shown instead of the first.
     pub(crate) fn prefers(&self, second: &[Hop], first: &[Hop]) -> bool {
         self.is_shown(second) && !self.is_shown(first)
     }
 
-    /// Whether these hops have the point of failure that is to be shown.
+    /// Returns whether these hops contain the failure point that is to be shown.
     pub(crate) fn is_shown(&self, hops: &[Hop]) -> bool {
         self.shown.is_some_and(|point| point.hop_in(hops).is_some())
     }
 
-    /// The same walk where something is taken for true: what probes find depends on it.
+    /// Sets assumptions, and empties the probe cache: results of probes depend on assumptions.
     pub(crate) fn assuming(self, assumed: Assumptions) -> Self {
         Self { assumed, probes: ProbeCache::default(), ..self }
     }
 
-    /// Whether each target that was probed answers always or never.
+    /// Returns whether each target that was probed answers always or never.
     pub fn are_probes_certain(&self) -> bool {
         self.probes.lock().values().all(|found| !found.answered.is_partial())
     }
 }
 
-/// A health check: its source, its target, its protocol, what it asks, and how long it waits.
+/// A health check: its source, target, protocol, question and timeout.
 pub(crate) type Probed = (IpAddr, SocketAddr, Protocol, HealthQuestion, Duration);
 
-/// What a health check finds of a target.
+/// The result of a health check of a target.
 #[derive(Clone, Debug)]
 pub(crate) struct ProbeResult {
-    /// How often the target answers.
+    /// The share of probes that the target answers.
     pub(crate) answered: Share,
-    /// Why it does not, where it counts as dead.
+    /// The reasons why the target does not answer, if it counts as dead.
     pub(crate) mechanisms: Vec<Mechanism>,
-    /// Where its probes fail. `None` if that was not recorded.
+    /// Where the target's probes fail. `None` if that was not recorded.
     pub(crate) failures: Option<Vec<FailurePoint>>,
 }
 
-/// What probes found so far. Clones share it.
+/// The results of probes so far. Clones share them.
 #[derive(Clone, Default)]
 pub struct ProbeCache(Arc<Mutex<FastMap<Probed, ProbeResult>>>);
 

@@ -1,4 +1,4 @@
-//! How much work walking may take: one call, and all calls of an engine together.
+//! Limits on the work of walking: of one call, and of all calls of an engine together.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,46 +6,49 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use uturn_model::Cluster;
 use uturn_netfilter::Budget;
 
-/// Every call may have this many rules evaluated, however many others have.
+/// The number of rules that every call may have evaluated, however many the others have.
 const FREE: u64 = 200_000;
 
-/// Of very many calls, each has at least this many free.
+/// The least number of free rules for each call, even if there are very many calls.
 const LEAST_FREE: u64 = 20_000;
 
-/// The rules that are free for all calls of a scan together, unless that is less than the least for each.
+/// The number of free rules of all calls of a scan together, unless `LEAST_FREE` for each is more.
 const FREE_OF_ALL: u64 = 256_000_000;
 
-/// No call may have more rules evaluated than this.
+/// The largest number of rules that a call may have evaluated.
 const MAX_RULES: u64 = 16_000_000;
 
-/// The rules that all calls of an engine may have evaluated together, beyond those that are free.
+/// The number of rules that all calls of an engine may have evaluated together, beyond the free
+/// ones.
 const SHARED: u64 = 64_000_000;
 
-/// No call may pass nodes more often, in all of its ways together.
+/// The largest number of times that a call may pass nodes, in all of its ways together.
 const MAX_VISITS: u64 = 200_000;
 
-/// Every call may pass nodes this often, and so often more for each node and endpoint that there is.
+/// The number of times that every call may pass nodes, and the number added for each node and
+/// endpoint.
 const FREE_VISITS: u64 = 2_000;
 const FREE_VISITS_EACH: u64 = 8;
 
-/// All calls of an engine may pass nodes this often together, beyond what is free.
+/// The number of times that all calls of an engine may pass nodes together, beyond the free ones.
 const SHARED_VISITS: u64 = 50_000;
 
-/// Rules that are not modelled may split a call into this many ways, counted on each node anew. How it ends is
-/// hardly known then, and what is assumed of such rules settles it in fewer ways.
+/// The largest number of ways into which rules that are not modelled may split a call, counted on
+/// each node anew. How a call with more ways ends is hardly known, and assumptions about such rules
+/// settle it in fewer ways.
 const MAX_OPEN_WAYS: u64 = 1_000;
 
-/// A way that rests on many rules which are not modelled counts once more for each so many of them: each of its
-/// steps carries them on.
+/// The number of rules that are not modelled for which a way counts once more: each step of the way
+/// carries them on.
 const QUESTIONS_PER_WAY: usize = 16;
 
-/// The ways of a call may have this many steps together.
+/// The largest number of steps that the ways of a call may have together.
 const MAX_STEPS: u64 = 1_000_000;
 
-/// Passing a node takes about as long as evaluating so many rules.
+/// The number of rules whose evaluation takes about as long as passing a node.
 const RULES_PER_VISIT: u64 = 250;
 
-/// What calls may do: each has a part free, and they share the rest.
+/// An allowance of work: each call has a free part, and all calls share the rest.
 struct Allowance {
     free: u64,
     shared: AtomicU64,
@@ -56,12 +59,13 @@ impl Allowance {
         Self { free, shared: AtomicU64::new(shared) }
     }
 
-    /// What is left of the part that calls share.
+    /// Returns what is left of the shared part.
     fn left(&self) -> u64 {
         self.shared.load(Ordering::Relaxed)
     }
 
-    /// Takes from the shared part what a call did beyond its free one, that had done so much before.
+    /// Takes from the shared part the work of a call that is beyond its free part. The call had
+    /// done `before` already, and `after` in total.
     fn take(&self, before: u64, after: u64) {
         let more = after.saturating_sub(before.max(self.free));
         // The closure always returns a value.
@@ -71,22 +75,23 @@ impl Allowance {
     }
 }
 
-/// What the calls of an engine may do: rules that are evaluated, and nodes that are passed.
+/// The work that the calls of an engine may do: rules that are evaluated, and nodes that are
+/// passed.
 pub(crate) struct SharedWork {
     rules: Allowance,
     visits: Allowance,
-    /// What all calls have done so far, as so many rules.
+    /// The work of all calls so far, in evaluated rules.
     done: AtomicU64,
 }
 
 impl SharedWork {
-    /// The work that the calls to all targets of a cluster may take.
+    /// Returns the allowance for the calls to all targets of a cluster.
     pub(crate) fn of_cluster(cluster: &Cluster) -> Self {
         Self::of_targets(cluster, 1, 1)
     }
 
-    /// The work that the calls to some of all targets may take. What others use up is not taken from it, so
-    /// that it makes no difference which targets are walked first.
+    /// Returns the allowance for the calls to `some` of `all` targets. Calls to the other targets
+    /// do not use it up, so that it makes no difference which targets are walked first.
     pub(crate) fn of_targets(cluster: &Cluster, some: usize, all: usize) -> Self {
         let slices = cluster.endpoints.values().flatten();
         let endpoints: usize = slices.map(|slice| slice.endpoints.len()).sum();
@@ -104,12 +109,12 @@ impl SharedWork {
         }
     }
 
-    /// What all calls have done so far, as so many rules that were evaluated.
+    /// Returns the work of all calls so far, in evaluated rules.
     pub(crate) fn done(&self) -> u64 {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// Counts what was done for a call, as so many rules.
+    /// Counts work of a call, in evaluated rules.
     pub(crate) fn count_done(&self, rules: u64) {
         self.done.fetch_add(rules, Ordering::Relaxed);
     }
@@ -122,12 +127,12 @@ pub(crate) struct CallWork {
     visits: Cell<u64>,
     open_ways: Cell<u64>,
     steps: Cell<u64>,
-    /// Whether a way was not followed to its end, since the call has too many.
+    /// Whether a way was not followed to its end because the call has too many.
     is_cut: Cell<bool>,
 }
 
 impl CallWork {
-    /// Begins with another call.
+    /// Starts counting for another call.
     pub(crate) fn begin(&self) {
         self.rules.set(0);
         self.visits.set(0);
@@ -136,7 +141,7 @@ impl CallWork {
         self.is_cut.set(false);
     }
 
-    /// What a node may take of it next.
+    /// Returns the budget for evaluating the rules of one node.
     pub(crate) fn budget(&self, shared: &SharedWork) -> Budget {
         let used = self.rules.get();
         let free = shared.rules.free.saturating_sub(used);
@@ -144,7 +149,7 @@ impl CallWork {
         Budget::of_rules(free + more.min(shared.rules.left()))
     }
 
-    /// Counts what a node has taken of a budget that was so large.
+    /// Counts the rules that were evaluated on a node.
     pub(crate) fn count_rules(&self, rules: u64, shared: &SharedWork) {
         let before = self.rules.get();
         self.rules.set(before + rules);
@@ -152,8 +157,8 @@ impl CallWork {
         shared.count_done(rules);
     }
 
-    /// Counts that a packet passes a node. Returns whether it may: where a call has too many ways, the rest are
-    /// not followed.
+    /// Counts that a packet passes a node. Returns whether it may: the ways beyond the limits of a
+    /// call are not followed.
     pub(crate) fn may_visit(&self, shared: &SharedWork) -> bool {
         let before = self.visits.get();
         self.visits.set(before + 1);
@@ -168,23 +173,23 @@ impl CallWork {
         may
     }
 
-    /// Counts a way that rests on so many rules which are not modelled.
+    /// Counts a way that rests on this many rules which are not modelled.
     pub(crate) fn count_open_way(&self, questions: usize) {
         let ways = 1 + questions / QUESTIONS_PER_WAY;
         self.open_ways.set(self.open_ways.get() + ways as u64);
     }
 
-    /// The ways of the call that rest on rules which are not modelled.
+    /// Returns the number of the call's ways that rest on rules which are not modelled.
     pub(crate) fn open_ways(&self) -> u64 {
         self.open_ways.get()
     }
 
-    /// Counts the steps of a way that is recorded.
+    /// Counts the steps of a recorded way.
     pub(crate) fn count_steps(&self, steps: usize) {
         self.steps.set(self.steps.get() + steps as u64);
     }
 
-    /// Whether a part of the call was not followed for the work that it would take.
+    /// Returns whether a part of the call was not followed because of the limits.
     pub(crate) fn is_used_up(&self, shared: &SharedWork) -> bool {
         self.is_cut.get() || self.budget(shared).left() == 0
     }
@@ -228,7 +233,7 @@ mod tests {
         assert!(call.is_used_up(&shared));
     }
 
-    /// Of large clusters, each node and endpoint may be passed by every call.
+    /// In large clusters, each node and endpoint may be passed by every call.
     #[test]
     fn more_nodes_may_be_passed_more_often() {
         let (shared, call) = (SharedWork::of_places(5_000, 1, 1_000_000), CallWork::default());

@@ -1,8 +1,8 @@
 //! A call to a Service where another program serves Services in place of kube-proxy.
 //!
-//! A socket balancer replaces the address at `connect`, on the client's own node: the packet
-//! that is sent has an endpoint's address from the beginning, and no rule and no load balancer
-//! has a say. What such programs do with calls that come from outside is not modelled.
+//! A socket balancer replaces the address at `connect`, on the client's own node: the packet that
+//! is sent has an endpoint's address from the beginning, and neither rules nor load balancers see
+//! the Service's address. How such programs treat calls from outside is not modelled.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::error::WalkError;
 use crate::packet::{Exchange, PacketState, Peer, Request, ended};
 use crate::unjudged::UnjudgedReason;
 
-/// Which address of a Service is called.
+/// The kind of a Service's address that is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frontend {
     ClusterIp,
@@ -33,15 +33,16 @@ pub(super) enum Frontend {
     NodePort,
 }
 
-/// How an address is translated when a client connects to it.
+/// The translation of an address when a client connects to it.
 enum Connected<'a> {
-    /// It is called as it is.
+    /// The address is called unchanged.
     AsIs,
-    /// It is translated to one of these endpoints of a Service's port, each with its share.
+    /// The address is translated to one of these endpoints of a Service's port, each with its
+    /// share.
     Endpoints(&'a Service, &'a ServicePort, Vec<(Share, SocketAddr)>),
     /// The Service has no endpoint.
     NoEndpoint(&'a Service),
-    /// It is not known.
+    /// The translation is not known.
     Unknown(UnjudgedReason),
 }
 
@@ -110,9 +111,9 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// The source of a packet to an endpoint. The kernel looks for the route, and so for the source,
-    /// after the address was replaced: an address of the load balancer that the node holds is not
-    /// picked.
+    /// Returns the source address of a packet to an endpoint. The kernel selects the route, and
+    /// with it the source, after the address was replaced: an address of the load balancer that the
+    /// node holds is not picked.
     fn source_towards(
         &self,
         client: Peer<'a>,
@@ -125,8 +126,9 @@ impl<'a> Walk<'_, 'a> {
         Ok(source.map_or(before.src, |source| SocketAddr::new(source.ip(), before.src.port())))
     }
 
-    /// Whether it is not known that calls of a load balancer's address are served from other nodes too,
-    /// and there is no endpoint on the client's: policy Local is for calls from outside.
+    /// Returns whether it is not known that calls of a load balancer's address are also served by
+    /// other nodes, while the client's node has no endpoint: policy Local is for calls from
+    /// outside.
     fn is_unsure_beyond(
         &self,
         service: &Service,
@@ -142,7 +144,7 @@ impl<'a> Walk<'_, 'a> {
             })
     }
 
-    /// Why it is not known what becomes of a call of a pod that a program beside kube-proxy takes over.
+    /// Returns why a pod's call that a program beside kube-proxy handles cannot be judged.
     fn unjudged_beside(
         &self,
         client: Peer<'a>,
@@ -203,8 +205,8 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// The endpoints of a port, each with the share of connections that it gets: those that are
-    /// ready, else those that still serve while they end.
+    /// Returns the endpoints of a port, each with its share of connections: those that are ready,
+    /// else those that still serve while they terminate.
     pub(super) fn endpoints_for(
         &self,
         service: &Service,
@@ -242,7 +244,7 @@ impl<'a> Walk<'_, 'a> {
 }
 
 impl<'a> Engine<'a> {
-    /// Why a packet from the network to an address of a Service cannot be judged, if no
+    /// Returns why a packet from the network to an address of a Service cannot be judged, if no
     /// kube-proxy serves the Service.
     pub(crate) fn unjudged_by_proxy(
         &self,
@@ -292,7 +294,8 @@ fn by(service: &Service, proxy: ServiceProxy) -> Evidence {
     evidence(service, proxy, proxy.translates() == Translates::AtConnect)
 }
 
-/// What a proxy does for a Service, when a client connects or with a packet on its way.
+/// Returns the evidence for a proxy's handling of a Service, at connect time or for a packet on its
+/// way.
 pub(super) fn evidence(service: &Service, proxy: ServiceProxy, at_connect: bool) -> Evidence {
     let (service, origin) = (Arc::new(service.object()), service.origin.clone());
     Evidence::ServiceProxy { proxy, at_connect, service, origin }

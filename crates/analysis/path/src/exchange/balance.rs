@@ -1,8 +1,8 @@
 //! The load balancer's part: an exchange within the exchange.
 //!
-//! On layer 4 a connection is passed on once, and nothing is tried again. On layer 7 the
-//! load balancer answers the client itself, asks a target, and asks the next target if the
-//! first does not answer. `uturn_lb::decide` picks the targets, as on the wire.
+//! On layer 4 a connection is forwarded once, without retries. On layer 7 the load balancer answers
+//! the client itself, asks a target, and asks the next target if the first does not answer.
+//! `uturn_lb::decide` picks the targets, as in the lab's load balancer.
 
 mod allowed;
 mod layer_4;
@@ -27,7 +27,7 @@ use crate::error::WalkError;
 use crate::packet::{Exchange, Pace, PacketState, Peer, Request, ended};
 
 impl<'a> Walk<'_, 'a> {
-    /// A packet reached a load balancer.
+    /// Follows a packet that reached a load balancer.
     pub(crate) fn balance(
         &self,
         balancer: usize,
@@ -99,7 +99,7 @@ impl<'a> Walk<'_, 'a> {
         })
     }
 
-    /// The load balancer's own exchange with one target.
+    /// Returns the results of the load balancer's own exchange with one target.
     fn exchange_with_target(
         &self,
         balancer: usize,
@@ -153,7 +153,7 @@ impl<'a> Walk<'_, 'a> {
         Ok(self.merged(exchanges))
     }
 
-    /// Each target that can be picked first, with the share of connections that meet it.
+    /// Returns each target that can be picked first, with its share of connections.
     fn first_picks(&self, choice: &Choice<'_>) -> Vec<(usize, Share)> {
         match self.options.knows_hash {
             true => choice.shares(),
@@ -163,8 +163,8 @@ impl<'a> Walk<'_, 'a> {
 }
 
 impl<'a> Engine<'a> {
-    /// If nodes need internet bandwidth of their own, a public load balancer reaches only nodes that
-    /// have some.
+    /// Returns the loss of a public load balancer's packet to a node without internet bandwidth, if
+    /// nodes need such bandwidth of their own.
     fn lacks_bandwidth(
         &self,
         balancer: usize,
@@ -184,7 +184,8 @@ impl<'a> Engine<'a> {
         Some(ended(state, Outcome::Hangs, Some(Mechanism::NoBandwidth)))
     }
 
-    /// The evidence for what a load balancer does: the listener, and the object that asked for it.
+    /// Returns the evidence for a load balancer's actions: the listener, and the object that asked
+    /// for it.
     fn by_listener(&self, listener: &Listener, rule: &Rule) -> Evidence {
         let (profile, protocol) = (&listener.profile.name, listener.protocol);
         Evidence::Listener {
@@ -195,8 +196,8 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// The outcome if the client does not use the protocol of the listener. A listener on layer 4 without
-/// TLS forwards any protocol.
+/// Returns the outcome if the client does not use the protocol of the listener. A listener on layer
+/// 4 without TLS forwards any protocol.
 fn protocol_mismatch(listener: &Listener, request: &Request) -> Option<Outcome> {
     match (listener.protocol, request.tls?) {
         (ListenerProtocol::Http, true) => Some(Outcome::TlsError),
@@ -208,7 +209,7 @@ fn protocol_mismatch(listener: &Listener, request: &Request) -> Option<Outcome> 
     }
 }
 
-/// The host and path that a request asks for.
+/// Returns the host and path that a request asks for.
 fn host_and_path(request: &Request, seen: Leg) -> (String, String) {
     match &request.http {
         Some((host, path)) => (host.clone(), path.clone()),

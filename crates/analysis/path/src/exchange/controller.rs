@@ -1,8 +1,8 @@
 //! Requests through an ingress controller in the cluster: its pod accepts the request, and opens a
 //! connection of its own to an endpoint of the Service behind the rule.
 //!
-//! Endpoints at which connections end alike are counted together: each endpoint that was not tried yet is
-//! equally likely to be the next.
+//! Endpoints with equal results of connections are counted together: each endpoint that was not
+//! tried yet is equally likely to be the next.
 
 mod attempts;
 mod connections;
@@ -25,7 +25,7 @@ use attempts::{Alike, Tries};
 /// The source port of a controller's connections, which no client uses.
 pub(crate) const CONTROLLER_PORT: u16 = 41_000;
 
-/// A request through more controllers than these is in a loop.
+/// The largest number of controllers that forward a request. One that passes more is in a loop.
 const MAX_CONTROLLERS: u8 = 4;
 
 /// An ingress controller whose pod received a request.
@@ -34,23 +34,23 @@ pub(crate) struct AtController<'a> {
     pub(crate) controller: &'a IngressController,
     /// Its index among the cluster's controllers.
     place: usize,
-    /// The port that was called.
+    /// The listener of the called port.
     listener: &'a ControllerListener,
 }
 
-/// What a controller forwards by one of its rules.
+/// A request or connection that a controller forwards by one of its rules.
 struct Forwarded<'r> {
     rule: &'r ControllerRule,
-    /// The rule is for this, for a reader: `shop.example.com/`.
+    /// The rule's host and path, for display: `shop.example.com/`.
     label: String,
-    /// What is asked of an endpoint.
+    /// The request to an endpoint.
     onward: Request,
-    /// What the client of a connection sees that no endpoint takes. Requests have an answer of their own.
+    /// The outcome of a connection that no endpoint accepts. Requests have an answer of their own.
     closed: Option<Outcome>,
 }
 
 impl<'a> Engine<'a> {
-    /// The controller whose pod accepts requests on this port.
+    /// Returns the controller whose pod accepts requests on this port.
     pub(crate) fn controller_at(&self, at: Peer<'a>, port: u16) -> Option<AtController<'a>> {
         let (Peer::Pod(pod) | Peer::Host(_, Some(pod))) = at else { return None };
         let all = self.cluster.controllers.iter().enumerate();
@@ -61,7 +61,7 @@ impl<'a> Engine<'a> {
 }
 
 impl<'a> Walk<'_, 'a> {
-    /// A request reached a controller's pod.
+    /// Follows a request that reached a controller's pod.
     pub(crate) fn through_controller(
         &self,
         from: Peer<'a>,
@@ -83,7 +83,7 @@ impl<'a> Walk<'_, 'a> {
                 Ok(Some(rule)) => {
                     return self.pass_on((at, from, asked), here, rule, request, state);
                 }
-                // Requests of other names.
+                // A connection with any other name carries requests.
                 Ok(None) if here.listener.takes.has_requests() => {}
                 Ok(None) => return self.close((at, from, asked), here, request, state),
                 Err(why) => return Ok(vec![unknown(place, state, why, by)]),
@@ -156,7 +156,7 @@ impl<'a> Walk<'_, 'a> {
         )
     }
 
-    /// Forwards what a rule is for to its backends, by their weights.
+    /// Forwards a request or connection to the backends of its rule, by their weights.
     fn forward_by_rule(
         &self,
         parties: (Peer<'a>, Peer<'a>, Leg),
@@ -181,7 +181,7 @@ impl<'a> Walk<'_, 'a> {
         Ok(self.merged(exchanges))
     }
 
-    /// Forwards a part of what a rule is for to one of its backends.
+    /// Forwards a rule's share of requests to one of its backends.
     fn to_backend(
         &self,
         (at, from, asked): (Peer<'a>, Peer<'a>, Leg),
@@ -297,7 +297,7 @@ impl<'a> Walk<'_, 'a> {
         self.return_reply(at, from, asked, state.answer(), outcome, why)
     }
 
-    /// A controller's own exchange with one endpoint.
+    /// Returns the results of a controller's own exchange with one endpoint.
     fn dial(
         &self,
         at: Peer<'a>,
@@ -320,22 +320,22 @@ impl<'a> Walk<'_, 'a> {
         Ok(self.merged(self.exchange(at, &request, inner)?))
     }
 
-    /// The evidence for a rule: the object that contains it.
+    /// Returns the evidence for a rule: the object that contains it.
     fn by_rule(&self, rule: &ControllerRule) -> Evidence {
         Evidence::object(rule.owner.clone(), self.engine.origin_of(&rule.owner))
     }
 }
 
-/// The end of a request whose outcome is not known.
+/// Returns the end of a request whose outcome is not known.
 fn unknown(place: Place, mut state: PacketState, why: String, by: Evidence) -> Exchange {
     let leg = state.packet.leg();
     state.note(place, Step::new(StepKind::Unknown, why, by).seeing(leg));
     ended(state, Outcome::Unknown, Some(Mechanism::NotModelled))
 }
 
-/// The outcome if the client does not use the protocol of the controller's port.
+/// Returns the outcome if the client does not use the protocol of the controller's port.
 fn protocol_mismatch(here: AtController<'_>, request: &Request) -> Option<Outcome> {
-    // An entry point sees what each connection speaks, and has rules for both.
+    // An entry point detects the protocol of each connection, and has rules for both.
     if here.listener.entry_point.is_some() {
         return None;
     }
@@ -361,7 +361,7 @@ fn families_of(at: Peer<'_>) -> Vec<Family> {
     all
 }
 
-/// The node that a party is on.
+/// Returns the node of a peer.
 fn node_of<'p>(at: Peer<'p>) -> Option<&'p uturn_model::Name> {
     match at {
         Peer::Pod(pod) => pod.node.as_ref(),

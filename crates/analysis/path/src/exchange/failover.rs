@@ -1,7 +1,7 @@
-//! A request that is followed from one target to the next, until one answers or none is left.
+//! Failover of a request from one target to the next, until one answers or none is left.
 //!
-//! There are as many ways as ends of each attempt multiplied. Requests that waited equally long,
-//! for the same reasons, go on as one, unless every way is wanted.
+//! The number of ways is the product of the ends of each attempt. Requests that waited equally
+//! long, for the same reasons, continue as one, unless every way is wanted.
 
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ use crate::packet::{Exchange, Waiting};
 use crate::population::{Failover, FailoverRequest, Results, TriesTargets};
 use crate::reason_set::ReasonSet;
 
-/// After this many hops of a route, its end is computed and its hops are no longer recorded: in a
-/// whole cluster, and in a reduced one.
+/// The number of hops of a route that are recorded. The end of a longer route is still computed.
+/// The first limit is for a whole cluster, the second for a reduced one.
 pub(crate) const MAX_HOPS: usize = 240;
 pub(crate) const MAX_HOPS_REDUCED: usize = 24;
 
-/// A layer-7 request that a load balancer is busy with.
+/// A layer-7 request that a load balancer passes to its targets.
 pub(crate) struct Attempts<'e, 'a> {
     pub(crate) walk: &'e Walk<'e, 'a>,
     pub(crate) choice: Choice<'e>,
@@ -32,18 +32,17 @@ pub(crate) struct Attempts<'e, 'a> {
     pub(crate) seen: Leg,
     pub(crate) place: Place,
     pub(crate) by: Evidence,
-    /// How long the client had waited already.
+    /// The time for which the client had waited already.
     pub(crate) begun: Duration,
-    /// What asking each target gives, by its place in the rule; nothing for one that is not
-    /// asked.
+    /// The result of asking each target, by its place in the rule; empty for one that is not asked.
     pub(crate) results: Results,
-    /// After this many hops of a route, its hops are no longer recorded.
+    /// The number of hops of a route that are recorded.
     pub(crate) max_hops: usize,
     pub(crate) exchanges: Vec<Exchange>,
 }
 
 impl Attempts<'_, '_> {
-    /// Follows a request that begins at a target to all its ends.
+    /// Follows a request that begins at the target `first` to all its ends.
     pub(crate) fn follow(&mut self, first: usize, start: Exchange) {
         let mut tried = vec![first];
         if self.walk.options.every_way {
@@ -66,8 +65,7 @@ impl Attempts<'_, '_> {
         self.exchanges = self.walk.merged(exchanges);
     }
 
-    /// The same, each way by itself. `tried` holds the targets in order, the last one now being
-    /// asked.
+    /// Follows each way by itself. `tried` holds the targets in order; the last one is asked now.
     fn follow_each(&mut self, tried: &mut Vec<usize>, so_far: Waiting) {
         let Some(&target) = tried.last() else { return };
         let next = self.choice.next(tried);
@@ -88,7 +86,7 @@ impl Attempts<'_, '_> {
         }
     }
 
-    /// Leaves it to `failover` how the request ends after all its attempts.
+    /// Lets `failover` compute how the request ends after all its attempts.
     ///
     /// # Errors
     /// Returns [`WalkError::NeedsWhole`] if each target has to be asked.
@@ -162,7 +160,7 @@ impl TriesTargets for Attempts<'_, '_> {
                     }
                     continue;
                 }
-                // Ways are long: the last takes what the others copy.
+                // Hops are long lists: all results but the last get a copy.
                 let hops = std::mem::take(&mut request.exchange.hops);
                 let mechanisms = why.mechanisms();
                 let mut exchange =
@@ -192,12 +190,12 @@ impl TriesTargets for Attempts<'_, '_> {
 }
 
 impl Attempts<'_, '_> {
-    /// How long the client has waited by now.
+    /// Returns how long the client has waited so far.
     fn waited(&self, request: &Waiting) -> Duration {
         self.begun + self.listener.profile.connect_timeout * request.timeouts + request.late
     }
 
-    /// The hops of a request after a target was asked too.
+    /// Returns the hops of a request after another target was asked.
     fn asked(&self, mut hops: Vec<Hop>, target: usize, result: &Exchange) -> Vec<Hop> {
         if self.walk.options.is_brief() || hops.len() >= self.max_hops {
             return hops;
@@ -223,7 +221,7 @@ impl Attempts<'_, '_> {
     }
 }
 
-/// The step in which a target is picked.
+/// Returns the step in which a target is picked.
 pub(crate) fn pick_step(
     listener: &Listener,
     rule: &Rule,

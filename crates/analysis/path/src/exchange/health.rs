@@ -1,8 +1,7 @@
-//! Which targets a load balancer takes for alive: its probes travel like any packet.
+//! Health checks: which targets a load balancer considers alive. Probes travel like any packet.
 //!
-//! A probe by TCP is good if the connection is made. One by UDP cannot wait for an answer, as
-//! it is not known what the service says: it is good if the machine answers an echo request and
-//! has not refused the datagram.
+//! A TCP probe succeeds if the connection is made. For a UDP probe, the service's answer is not
+//! known: it succeeds if the machine answers an echo request and has not refused the datagram.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -19,30 +18,30 @@ use crate::engine::{Engine, find_listener};
 use crate::error::WalkError;
 use crate::packet::{Exchange, Pace, PacketState, Peer, Request};
 
-/// The port that probes come from: any.
+/// The source port of probes. Any port serves.
 const PROBE_PORT: u16 = 50_000;
 
-/// What health checks find of one target.
+/// The result of a target's health checks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Health {
     /// The target.
     pub target: SocketAddr,
-    /// The node that packets to it arrive at, where it is known.
+    /// The node at which packets to the target arrive, if it is known.
     pub node: Option<Name>,
-    /// Whether it answers.
+    /// Whether the target counts as alive.
     pub alive: bool,
-    /// How many of its probes it answers. If some but not all, chance decides after each
-    /// probe whether it counts as alive.
+    /// The share of probes that the target answers. If it is neither none nor all, chance decides
+    /// after each probe whether the target counts as alive.
     pub answered: Share,
-    /// Why it does not.
+    /// The reasons why the target does not answer.
     pub mechanisms: Vec<Mechanism>,
-    /// Where its probes fail.
+    /// Where the target's probes fail.
     pub failures: Vec<FailurePoint>,
 }
 
 impl Engine<'_> {
-    /// What the health checks of a listener find, target by target; `None` if no load balancer
-    /// listens there.
+    /// Returns the results of a listener's health checks, target by target. Returns `None` if no
+    /// load balancer listens there.
     ///
     /// # Errors
     /// Returns an error if a probe reaches a node whose rules cannot be walked.
@@ -68,7 +67,7 @@ impl<'a> Walk<'_, 'a> {
         let here = find_listener(&self.engine.balancers()[balancer], listener.port(), protocol);
         let Some(here) = here else { return Ok(None) };
         let mut all = Vec::new();
-        // What is redirected to another listener is served there.
+        // A request that is redirected to another listener is served there.
         let redirects = here.rules.iter().filter_map(|rule| rule.redirect.as_ref());
         let there =
             redirects.filter(|to| to.host.is_none() && to.port != here.port).filter_map(|to| {
@@ -88,8 +87,8 @@ impl<'a> Walk<'_, 'a> {
         Ok(Some(all))
     }
 
-    /// What the health checks find of each target. Probes travel like any packet. Each target of
-    /// each prober is asked once.
+    /// Returns the result of the health checks of each target. Probes travel like any packet. Each
+    /// prober asks each target once.
     pub(crate) fn health_of(
         &self,
         balancer: usize,
@@ -114,7 +113,7 @@ impl<'a> Walk<'_, 'a> {
             ProbeSource::Vip => vip,
             ProbeSource::Reserved(_) => check.source.address(target.address.ip()),
         };
-        // What serves node ports in place of kube-proxy is mostly not modelled.
+        // The proxies that serve node ports in place of kube-proxy are mostly not modelled.
         let is_unknown = |target: &Target| {
             let proxy = self.cluster.proxy.replaced_by();
             matches!(target.kind, TargetKind::NodePort(_))
@@ -143,15 +142,16 @@ impl<'a> Walk<'_, 'a> {
             let found = self.probe(balancer, listener, prober, target.address, (check, &pace))?;
             let ProbeResult { answered, mechanisms, failures } = found;
             let failures = failures.unwrap_or_default();
-            // Good and bad probes in a row decide; where chance has a say, the likelier wins.
+            // Consecutive good or bad probes decide. Where chance has a part, the likelier result
+            // wins.
             let alive = is_mostly(answered);
             Ok(Health { alive, answered, mechanisms, failures, ..healthy(target) })
         };
         rule.targets.iter().map(judge).collect()
     }
 
-    /// What a node's kube-proxy answers of itself or of a Service's endpoints. Returns `None` if
-    /// the target itself is asked.
+    /// Returns what a node's kube-proxy answers about itself or a Service's endpoints. Returns
+    /// `None` if the target itself is asked.
     fn answers_for_node(
         &self,
         question: HealthQuestion,
@@ -171,8 +171,9 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// The rules of a node that stop what asks for local endpoints, where that comes with the load
-    /// balancer's own address. No rule that was not meant for it can be said to.
+    /// Returns the rules of a node that stop probes for local endpoints, if these are sent to the
+    /// load balancer's own address. Returns `None` if a probe gets through, or if anything other
+    /// than a rule stops it: then the cause cannot be stated.
     fn stops_probes(
         &self,
         check: &HealthCheck,
@@ -209,7 +210,7 @@ impl<'a> Walk<'_, 'a> {
         Ok(Some(failures))
     }
 
-    /// How often a target answers, and if it counts as dead, why.
+    /// Returns the share of probes that a target answers, and why others fail if it counts as dead.
     fn probe(
         &self,
         balancer: usize,
@@ -231,8 +232,8 @@ impl<'a> Walk<'_, 'a> {
             self.exchange(Peer::Balancer(balancer), &asked_for(check.question, target), probe)
         };
         let asked = ask(Packet::new(protocol, SocketAddr::new(prober, PROBE_PORT), target))?;
-        // A probe that cannot be judged does not count as failed.
-        // A connection that is closed later was made.
+        // A probe that cannot be judged does not count as failed. A connection that is closed later
+        // was made.
         let is_answered = |exchange: &Exchange| {
             let is_made = matches!(exchange.outcome, Outcome::EmptyReply | Outcome::TlsError)
                 || exchange.mechanisms.contains(&Mechanism::ProxyHeader);
@@ -268,7 +269,7 @@ impl<'a> Walk<'_, 'a> {
         }
         let failures = (!is_brief).then_some(failures);
         let found = ProbeResult { answered, mechanisms, failures };
-        // What was not followed for its work says nothing of other calls.
+        // A probe that was cut short to limit the work says nothing about other calls.
         if !self.work.is_used_up(&self.engine.work) {
             self.probes.insert(key, found.clone());
         }
@@ -276,19 +277,19 @@ impl<'a> Walk<'_, 'a> {
     }
 }
 
-/// What a health check asks for, beyond the connection.
+/// Returns the request of a health check, beyond the connection.
 fn asked_for(question: HealthQuestion, target: SocketAddr) -> Request {
     let HealthQuestion::Page { path, tls } = question else { return Request::default() };
     let host = target.ip().to_string();
     Request { http: Some((host, path.to_owned())), tls: Some(tls), ..Request::default() }
 }
 
-/// Whether it is more than half. What rules' rounded probabilities add to a half does not count.
+/// Returns whether the share is more than a half. Rounding of rules' probabilities is ignored.
 fn is_mostly(share: Share) -> bool {
     share.is_more_than(Share::HALF)
 }
 
-/// The share of the ways of which something is true.
+/// Returns the total share of the exchanges for which `is_true` holds.
 fn total(exchanges: &[Exchange], is_true: impl Fn(&Exchange) -> bool) -> Share {
     exchanges.iter().filter(|exchange| is_true(exchange)).map(|exchange| exchange.share).sum()
 }

@@ -1,4 +1,4 @@
-//! What listens on a port, as far as the cluster states it.
+//! Decides whether a program listens on a port, as far as the cluster states it.
 //!
 //! Containers need not declare the ports on which they listen. A pod is therefore supposed to
 //! listen on any port at which it is called, unless the input states that containers listen only
@@ -21,12 +21,12 @@ use crate::packet::Peer;
 /// The ports that Kubernetes gives out for Services: no program listens there.
 const NODE_PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
 
-/// Whether a program listens.
+/// The answer to whether a program listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Listening {
-    /// A program does, or is assumed to.
+    /// A program listens, or is assumed to.
     Yes(&'static str),
-    /// None does.
+    /// No program listens.
     No,
     /// The cluster does not state it.
     Unknown,
@@ -43,7 +43,7 @@ pub enum Tls {
     Unknown,
 }
 
-/// What a port's name and number say of TLS.
+/// Decides by a port's name and number whether it speaks TLS.
 pub fn tls_of(name: Option<&str>, port: u16) -> Tls {
     let name = name.unwrap_or_default();
     if name.contains("https") || matches!(port, 443 | 6443 | 8443) {
@@ -56,7 +56,7 @@ pub fn tls_of(name: Option<&str>, port: u16) -> Tls {
 }
 
 impl<'a> Engine<'a> {
-    /// Whether a program listens there.
+    /// Returns whether a program listens at this address of the peer.
     pub(crate) fn listening(
         &self,
         at: Peer<'a>,
@@ -93,13 +93,15 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Whether Facts state that a load balancer calls a node at a port which is no Service's.
+    /// Returns whether facts state that a load balancer calls a node at a port that is no
+    /// Service's.
     fn is_stated_target(&self, node: &Node, port: u16) -> bool {
         !self.is_given_out(port) && stated::is_called(self.cluster, node, port)
     }
 
-    /// What listens where a load balancer is stated to send: the same program on all of its targets.
-    /// If that program is a pod's on other nodes, a node without such a pod lacks it.
+    /// Decides whether a program listens where a load balancer is stated to send. All of its
+    /// targets are assumed to run the same program: if that program is a pod's on other nodes, a
+    /// node without such a pod lacks it.
     fn listening_target(&self, node: &Node, port: u16) -> Listening {
         let mut others = self.cluster.nodes.values().filter(|other| other.name != node.name);
         let is_pods = |other: &'a Node| {
@@ -112,12 +114,12 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Whether a port of nodes is one that Services have, or may get.
+    /// Returns whether Services have, or may get, this port of nodes.
     fn is_given_out(&self, port: u16) -> bool {
         NODE_PORTS.contains(&port) || self.is_node_port(port)
     }
 
-    /// Whether a Service has this port on nodes.
+    /// Returns whether a Service has this node port.
     fn is_node_port(&self, port: u16) -> bool {
         let services = self.cluster.services.values();
         let mut ports =
@@ -125,15 +127,15 @@ impl<'a> Engine<'a> {
         ports.any(|node_port| node_port.number() == port)
     }
 
-    /// Whether the endpoint of a Service tells of a process of the node itself. An endpoint at the
-    /// node port of a Service does not: rules answer there.
+    /// Returns whether a Service's endpoint shows that a process of the node itself listens. An
+    /// endpoint at the node port of a Service does not: rules answer there.
     fn is_endpoint_on(&self, node: &Node, to: SocketAddr) -> bool {
         node.has_address(to.ip())
             && self.node_endpoints().contains(&(to.ip(), to.port()))
             && !self.is_node_port(to.port())
     }
 
-    /// Whether kube-proxy answers health checks of a Service at a port of nodes.
+    /// Returns whether kube-proxy answers health checks of a Service at this port of nodes.
     fn is_for_health_checks(&self, port: u16) -> bool {
         let mut services = self.cluster.services.values();
         services.any(|service| {
@@ -141,8 +143,8 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// Whether a node holds a load balancer's address of which it has no rule for this Service's
-    /// port.
+    /// Returns whether the node holds this address of a load balancer without a rule for this
+    /// Service's port.
     pub(crate) fn is_held_unknown(
         &self,
         node: &Node,
@@ -154,18 +156,17 @@ impl<'a> Engine<'a> {
             && local_addresses::on(self.cluster, node).contains(&to.ip())
     }
 
-    /// Whether a port of a node's own address is one where a program of the node's may listen:
-    /// the kubelet, sshd, a proxy that a rule of the node leads to. Programs may listen on the
-    /// loopback address only.
+    /// Returns whether a program of the node may listen at this port: the kubelet, sshd, or a proxy
+    /// that a rule of the node leads to. Programs may listen on the loopback address only.
     fn may_be_a_program(&self, node: &Node, to: SocketAddr) -> bool {
         let ip = to.ip();
         let is_own = node.has_address(ip) || ip.is_loopback() || node.tunnel_ips.contains(&ip);
         if self.is_given_out(to.port()) {
             return is_own && self.is_for_health_checks(to.port());
         }
-        // At a load balancer's address that a node holds, a Service's port is no program's.
+        // At a load balancer's address that a node holds, no program has a Service's port.
         let is_held = || local_addresses::on(self.cluster, node).contains(&ip);
-        // The address of its bridge, or of another interface.
+        // This may be the address of the node's bridge, or of another interface.
         let is_of_no_service =
             || !self.cluster.services.values().any(|service| service.has_address(ip));
         is_own
@@ -175,7 +176,7 @@ impl<'a> Engine<'a> {
             }
     }
 
-    /// Whether what listens there speaks TLS.
+    /// Returns whether the program that listens there speaks TLS.
     pub(crate) fn expects_tls(&self, at: Peer<'a>, port: u16) -> Tls {
         match at {
             Peer::Pod(pod) | Peer::Host(_, Some(pod)) => {

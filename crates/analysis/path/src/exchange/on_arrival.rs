@@ -1,7 +1,7 @@
 //! A call that arrives at a node where another program serves Services in place of kube-proxy.
 //!
-//! Cilium translates it before the node's own rules and routes see it. A call that it hands to another
-//! node gets this node's address as its source, unless the program is set to keep it.
+//! Cilium translates the call before the node's own rules and routes see it. A call that it hands
+//! to another node gets this node's address as its source, unless Cilium is set to keep the source.
 
 use std::net::SocketAddr;
 
@@ -17,11 +17,11 @@ use crate::error::WalkError;
 use crate::packet::{Arrival, PacketState, Stop};
 use crate::unjudged::UnjudgedReason;
 
-/// Where a call goes on.
+/// The translated destination of a call.
 enum ProxyTarget<'a> {
-    /// To one of these endpoints, each with its share.
+    /// One of these endpoints, each with its share.
     Endpoints(&'a Service, Vec<(Share, SocketAddr)>),
-    /// It is not known.
+    /// The destination is not known.
     Unknown(UnjudgedReason),
 }
 
@@ -57,7 +57,7 @@ impl<'a> Walk<'_, 'a> {
                     .changing(before, after)
             });
             self.check_endpoint(endpoint.ip())?;
-            // The node's kernel finds a connection that was translated so.
+            // The node's kernel keeps the translated connection.
             let reply = Leg { src: *endpoint, dst: src };
             let untranslated = Connection::untranslated(&state.packet);
             state.remember(&node.name, Connection { reply, ..untranslated });
@@ -91,8 +91,8 @@ impl<'a> Walk<'_, 'a> {
             self.engine.pod_at(endpoint.ip()).is_some()
                 || self.engine.node_at(endpoint.ip()).is_some()
         };
-        // What comes back to the node that sent it out is not modelled; nor are endpoints that stand
-        // for something else.
+        // Traffic that returns to the node that sent it out is not modelled, nor are endpoints that
+        // represent others.
         let is_known = is_modelled
             && !settings.replacement_keeps_source
             && service.source_ranges.is_empty()
@@ -105,7 +105,7 @@ impl<'a> Walk<'_, 'a> {
         })
     }
 
-    /// Whether an address is of the node itself or of one of its pods.
+    /// Returns whether an address belongs to the node itself or to one of its pods.
     fn is_here(&self, node: &Node, at: SocketAddr) -> bool {
         let is_own = |pod: &Pod| pod.node.as_ref() == Some(&node.name);
         node.has_address(at.ip())
@@ -114,8 +114,8 @@ impl<'a> Walk<'_, 'a> {
             || self.engine.pod_at(at.ip()).is_some_and(is_own)
     }
 
-    /// A packet that a load balancer handed to a node with its own address, which only the program in
-    /// place of kube-proxy can know.
+    /// Follows a packet that a load balancer handed to a node unchanged, with the load balancer's
+    /// own address, which only the program in place of kube-proxy can know.
     pub(crate) fn handed_over(
         &self,
         node: &'a Node,

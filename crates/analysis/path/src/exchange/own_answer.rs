@@ -1,5 +1,4 @@
-//! Answers that a load balancer or an ingress controller gives the client itself, over the client's own
-//! connection.
+//! Answers of a load balancer or an ingress controller itself, over the client's own connection.
 
 use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
 use uturn_model::{Evidence, Hop, Outcome, Share};
@@ -9,7 +8,8 @@ use crate::error::WalkError;
 use crate::packet::{Exchange, PacketState, Peer};
 
 impl<'a> Walk<'_, 'a> {
-    /// The ways in which an answer of `party` itself reaches the client: the same for every answer.
+    /// Returns the ways in which an answer of `party` itself reaches the client: the same for every
+    /// answer.
     pub(super) fn own_answer(
         &self,
         (party, client, asked): (Peer<'a>, Peer<'a>, Leg),
@@ -21,7 +21,8 @@ impl<'a> Walk<'_, 'a> {
         self.return_reply(party, client, asked, answer, Outcome::AT_ONCE, None)
     }
 
-    /// Each way in which a request ended, followed by each way in which its answer reaches the client.
+    /// Returns each way in which a request ended, followed by each way in which its answer reaches
+    /// the client.
     pub(super) fn with_own_answer(
         &self,
         ended: Vec<Exchange>,

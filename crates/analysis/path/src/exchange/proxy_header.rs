@@ -10,42 +10,42 @@ use uturn_model::{Assumption, AssumptionSubject, IpNet, NamespacedName, Outcome,
 use crate::engine::Engine;
 use crate::packet::{Peer, Request};
 
-/// What has to be so of servers, where an assumption is about the header that they expect.
+/// Describes whether servers expect a PROXY header, if the assumption is about that.
 pub fn supposed_of_servers(supposed: &Assumption) -> Option<Text> {
     let AssumptionSubject::ProxyHeader { is_expected, .. } = supposed.subject else { return None };
     let expected = if is_expected { "a" } else { "no" };
     Some(format!("its pods expect {expected} PROXY header").into())
 }
 
-/// Leaves the Service out of such an assumption.
+/// Removes the Service from such an assumption.
 pub(crate) fn without_service(supposed: &mut Assumption) {
     if let AssumptionSubject::ProxyHeader { service, .. } = &mut supposed.subject {
         *service = None;
     }
 }
 
-/// Controllers that look for a header without reading what is there: the kernel resets a connection
-/// that is closed while something is unread.
+/// Controllers that look for a header without reading the data: the kernel resets a connection that
+/// is closed while data is unread.
 const UNREAD: [&str; 2] = ["HAProxy", "HAProxy Ingress"];
 
-/// How a server treats a connection that lacks the PROXY header it expects, or has one
-/// that it does not expect.
+/// The reaction of a server to a connection that lacks the PROXY header it expects, or has one that
+/// it does not expect.
 pub(crate) struct Misread {
-    /// What it does, for a reader.
+    /// The server's reaction, in words.
     pub(crate) why: &'static str,
-    /// What the client gets.
+    /// The outcome for the client.
     pub(crate) outcome: Outcome,
-    /// What is taken for true of the server, where its settings do not say it.
+    /// The assumption about the server, if its settings do not state what it expects.
     pub(crate) supposed: Option<Assumption>,
 }
 
 impl<'a> Engine<'a> {
-    /// What a server makes of the beginning of a connection. Returns `None` where it is as the
-    /// server expects.
+    /// Returns the server's reaction to the beginning of a connection. Returns `None` if the
+    /// connection begins as the server expects.
     pub(crate) fn misread(&self, at: Peer<'a>, leg: Leg, request: &Request) -> Option<Misread> {
         let pod = pod_of(at);
         let stated = self.expected_at(at, leg);
-        // What is passed on as it came is read by the server behind it.
+        // Data that is forwarded unchanged is read by the server behind.
         let passes = pod.and_then(|pod| {
             let listener = self.cluster.controller_of(pod)?.listener(leg.dst.port())?;
             Some(listener.takes == Takes::Connections && !listener.tls)
@@ -70,8 +70,8 @@ impl<'a> Engine<'a> {
                 let supposed = service.map(|service| expects_none(service, what));
                 Some(header_unexpected(request, supposed))
             }
-            // From elsewhere it is read as the request. A server that merely accepts headers reads
-            // and ignores those of others.
+            // A header from any other source is read as the request. A server that merely accepts
+            // headers reads and ignores those of other sources.
             (Some(ProxyExpectation::Required(ranges)), true)
                 if !is_from(ranges) && !cloud::stands_for_balancer(leg.src.ip()) =>
             {
@@ -85,8 +85,8 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// What is supposed of a server that takes a connection without a header, where its load balancer
-    /// sends one.
+    /// Returns the assumption about a server that accepts a connection without a header, although
+    /// its load balancer sends one.
     pub(crate) fn supposed_plain(
         &self,
         at: Peer<'a>,
@@ -113,13 +113,13 @@ fn pod_of(at: Peer<'_>) -> Option<&Pod> {
     }
 }
 
-/// Whether a server looks for a header.
+/// Returns whether a server looks for a header.
 pub(super) fn is_read(expected: Option<&ProxyExpectation>) -> bool {
     !matches!(expected, Some(ProxyExpectation::NotExpected | ProxyExpectation::Unasked(_)))
 }
 
-/// A server that reads something else where a header should stand closes the connection: a client
-/// that speaks TLS sees its handshake fail.
+/// Returns the reaction of a server that reads other data in place of a header: it closes the
+/// connection. A client that uses TLS sees its handshake fail.
 fn header_missing(request: &Request, supposed: Option<Assumption>) -> Misread {
     let outcome = match request.tls {
         Some(true) => Outcome::TlsError,
@@ -129,7 +129,8 @@ fn header_missing(request: &Request, supposed: Option<Assumption>) -> Misread {
     Misread { why, outcome, supposed }
 }
 
-/// A server that takes a header for the beginning of a request refuses that.
+/// Returns the reaction of a server that reads a header as the beginning of a request: it refuses
+/// the request.
 fn header_unexpected(request: &Request, supposed: Option<Assumption>) -> Misread {
     let outcome = match request.tls {
         Some(true) => Outcome::TlsError,

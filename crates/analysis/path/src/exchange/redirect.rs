@@ -12,7 +12,7 @@ use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::packet::{Exchange, PacketState, Peer, Redirected, Request};
 
-/// Clients follow at most so many redirects: more are a loop.
+/// The number of redirects that clients follow. More are a loop.
 const MAX_REDIRECTS: u8 = 20;
 
 impl<'a> Walk<'_, 'a> {
@@ -75,7 +75,7 @@ impl<'a> Walk<'_, 'a> {
         Ok(self.merged(ends))
     }
 
-    /// The call that a client makes when it follows a redirect.
+    /// Returns the results of the call by which a client follows a redirect.
     fn follow_redirect(
         &self,
         client: Peer<'a>,

@@ -1,5 +1,5 @@
-//! The part of a load balancer that is pods of the cluster: the pod on a node passes what comes on to
-//! the Service, with its own address as the source.
+//! Load balancers that consist of pods in the cluster: the pod on a node forwards packets to the
+//! Service, with its own address as the source.
 
 use std::net::SocketAddr;
 
@@ -15,16 +15,16 @@ use crate::error::WalkError;
 use crate::packet::{Exchange, PacketState, Peer, Request, ended};
 use crate::unjudged::UnjudgedReason;
 
-/// What takes connections at a port of a Service on a node.
+/// The receiver of connections at a port of a Service on a node.
 pub(crate) enum Relay<'a> {
     /// A pod of its load balancer.
     By(&'a Pod, &'a Service, &'a ServicePort),
-    /// Which pods run is not given.
+    /// The running pods are not given.
     Unknown(UnjudgedReason),
 }
 
 impl<'a> Engine<'a> {
-    /// What takes a packet that reached a node, or a pod of a load balancer itself.
+    /// Returns the receiver of a packet that reached a node, or a load balancer's pod itself.
     pub(crate) fn relay_at(
         &self,
         at: Peer<'a>,
@@ -60,7 +60,7 @@ fn pods_not_given(balancer: &OnNodes<'_>) -> UnjudgedReason {
 }
 
 impl<'a> Walk<'_, 'a> {
-    /// Passes a request on to the Service: under policy Local to the node port of the pod's own
+    /// Forwards a request to the Service: under policy Local to the node port of the pod's own
     /// node, else to its address.
     pub(crate) fn relay(
         &self,
@@ -109,7 +109,7 @@ impl<'a> Walk<'_, 'a> {
         Ok(self.merged(exchanges))
     }
 
-    /// With which addresses a pod passes a packet on.
+    /// Returns the addresses with which a pod forwards a packet.
     fn onward(&self, pod: &Pod, service: &Service, port: &ServicePort, leg: Leg) -> Option<Leg> {
         let family = Family::of(leg.dst.ip());
         let dst = match service.external_policy {

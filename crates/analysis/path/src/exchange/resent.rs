@@ -1,9 +1,9 @@
-//! A first packet that gets no answer is sent again, and nodes on its way remember the one before.
+//! Retransmissions of an unanswered first packet, for which nodes on the way keep a connection.
 //!
-//! Where a node's rules translated the first packet, connection tracking translates the next one the
-//! same way and does not ask the table `nat` again. No rule marks it then, and until an answer was
-//! seen its connection is still NEW: what let the first packet pass because of its mark, as
-//! kube-proxy's chain KUBE-FORWARD does, does not let this one pass. A rule after that may refuse it.
+//! If a node's rules translated the first packet, conntrack translates the next one the same way
+//! and does not evaluate the table `nat` again. So no rule marks it, and until an answer was seen
+//! its connection is still NEW: a rule that let the first packet pass because of its mark, as in
+//! kube-proxy's chain KUBE-FORWARD, does not match this one. A later rule may refuse it.
 
 use uturn_model::route::{Direction, Leg, Step, StepKind};
 use uturn_model::{Evidence, Mechanism, Outcome, Protocol, Text};
@@ -14,8 +14,8 @@ use crate::error::WalkError;
 use crate::packet::{Exchange, PacketState, Peer, Stop, ended};
 
 impl<'a> Walk<'_, 'a> {
-    /// The end of a request that gets no answer for this reason: its sender waits, unless it is
-    /// refused when it sends again.
+    /// Returns the end of a request that gets no answer for this reason: its sender waits, unless
+    /// it is refused when it sends again.
     pub(super) fn without_answer(
         &self,
         from: Peer<'a>,
@@ -32,7 +32,7 @@ impl<'a> Walk<'_, 'a> {
         Ok(vec![ended(state, Outcome::Hangs, Some(why))])
     }
 
-    /// The outcomes of the packet that is sent again after a lost one, if all of them are refusals.
+    /// Returns the outcomes of the retransmission after a lost packet, if all of them are refusals.
     fn refused_when_resent(
         &self,
         from: Peer<'a>,
@@ -67,7 +67,7 @@ impl<'a> Walk<'_, 'a> {
     }
 }
 
-/// Whether nodes may treat the next packet of a connection otherwise than its first.
+/// Returns whether nodes may treat the next packet of a connection differently from its first.
 fn is_met_otherwise(state: &PacketState) -> bool {
     let is_translated = |connection: &Connection| {
         connection.source_translated()

@@ -1,4 +1,4 @@
-//! What is taken for true of a load balancer on the way of a flow.
+//! Assumptions about a load balancer that a flow passes.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,8 @@ use uturn_model::{Assumption, AssumptionSubject, Text};
 
 use crate::engine::Engine;
 
-/// What has to be so of a load balancer, where an assumption is about one.
+/// Describes the behaviour of a load balancer that an assumption is about. Returns `None` if the
+/// assumption is about something else.
 pub fn supposed_of_balancer(supposed: &Assumption) -> Option<Text> {
     let AssumptionSubject::BalancerBehaviour(profile) = &supposed.subject else { return None };
     Some(match supposed.assumed.strip_prefix("it ") {
@@ -18,7 +19,7 @@ pub fn supposed_of_balancer(supposed: &Assumption) -> Option<Text> {
 }
 
 impl Engine<'_> {
-    /// What is taken for true where a load balancer sends to a target what comes from a client.
+    /// Returns the assumptions made where a load balancer sends a client's request to a target.
     pub(super) fn behaviour_assumptions(
         &self,
         balancer: usize,
@@ -46,7 +47,7 @@ impl Engine<'_> {
         all
     }
 
-    /// Whether a target is a node with this public address, or on one.
+    /// Returns whether a target is a node with this public address, or on one.
     fn is_public_address_of(&self, target: &Target, address: IpAddr) -> bool {
         let node = target.kind.node().and_then(|name| self.cluster().nodes.get(name));
         node.is_some_and(|node| {
@@ -54,14 +55,14 @@ impl Engine<'_> {
         })
     }
 
-    /// The page that health checks of a listener ask for, where the Service does not name it.
+    /// Returns the page that health checks of a listener ask for, if the Service does not name it.
     pub fn page_check(&self, listener: &Listener) -> Option<PageCheck> {
         let (product, service) = cloud::product_of(self.cluster(), listener)?;
         let port = service.ports.iter().find(|port| port.port == listener.port)?;
         product.page_check(service, port)
     }
 
-    /// That targets have the page which health checks ask them for.
+    /// Returns the assumption that targets have the page for which health checks ask.
     fn page_is_there(&self, listener: &Listener) -> Option<Assumption> {
         let check = self.page_check(listener)?;
         let owner = &listener.rules.first()?.owner;
@@ -74,7 +75,7 @@ impl Engine<'_> {
         })
     }
 
-    /// That health checks ask for a page, which targets are known not to have.
+    /// Returns the assumption that health checks ask for a page that targets are known to lack.
     pub(super) fn page_is_missing(&self, listener: &Listener) -> Option<Assumption> {
         let check = self.page_check(listener)?;
         let (key, path) = check.cure;
@@ -87,12 +88,12 @@ impl Engine<'_> {
     }
 }
 
-/// Whether an assumption is about which target a client gets.
+/// Returns whether an assumption is about which target a client gets.
 pub(crate) fn is_pick_by_hash(supposed: &Assumption) -> bool {
     matches!(supposed.subject, AssumptionSubject::PickByHash(_))
 }
 
-/// A client whose target a hash of its address decides.
+/// Returns the assumption about a client whose target is chosen by a hash of its address.
 fn any_target(profile: &str) -> Assumption {
     Assumption {
         subject: AssumptionSubject::PickByHash(profile.into()),
@@ -102,7 +103,7 @@ fn any_target(profile: &str) -> Assumption {
     }
 }
 
-/// What of a load balancer's behaviour is taken for true without being certain.
+/// Returns the assumption about a load balancer's behaviour that is not certain.
 pub(super) fn assumed_behaviour(profile: &str, doubt: &BehaviourAssumption) -> Assumption {
     Assumption {
         subject: AssumptionSubject::BalancerBehaviour(profile.into()),
@@ -112,7 +113,7 @@ pub(super) fn assumed_behaviour(profile: &str, doubt: &BehaviourAssumption) -> A
     }
 }
 
-/// A target that is given itself, with the public address that it called with.
+/// Returns the assumption about a target that is sent its own call, from its public address.
 fn to_itself(profile: &str, client: IpAddr) -> Assumption {
     let of_target = BehaviourAssumption::new(
         "it is answered",

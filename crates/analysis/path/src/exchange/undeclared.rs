@@ -1,8 +1,9 @@
 //! Ports of pods that no container declares.
 //!
-//! To declare a port is voluntary: a program may listen there all the same. Two things say more than
-//! that: a Service that leads to the port, and a headless Service that has it as its own and leads to
-//! another. Nothing translates a call of a headless Service, so its port has to be the pods'.
+//! Declaring a port is voluntary: a program may listen at any other port. Two objects show more
+//! than the pod: a Service that leads to the port, and a headless Service that has the port as its
+//! own and leads to another. A call of a headless Service is not translated, so its port has to be
+//! the pods'.
 
 use std::net::SocketAddr;
 
@@ -14,14 +15,14 @@ use uturn_netfilter::IpProtocol;
 use crate::engine::Engine;
 use crate::packet::Peer;
 
-/// What the object of a pod says of one of its ports.
+/// The information of a pod's object about one of its ports.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Declared {
-    /// A container declares it, or the kubelet asks there how the container is.
+    /// A container declares the port, or the kubelet probes it.
     Yes,
-    /// The pod declares others.
+    /// The pod declares only other ports.
     Others,
-    /// The pod declares none at all.
+    /// The pod declares no ports.
     Nothing,
 }
 
@@ -30,7 +31,7 @@ pub(crate) fn declared(pod: &Pod, to: SocketAddr, protocol: IpProtocol) -> Decla
     let same = |port: &ContainerPort| {
         port.port.number() == to.port() && IpProtocol::from(port.protocol) == protocol
     };
-    // What answers the kubelet there listens there.
+    // A program that answers the kubelet's probes listens.
     let is_probed = pod.ready
         && protocol == IpProtocol::TCP
         && Port::new(to.port()).is_some_and(|port| pod.spec.is_probed(port));
@@ -43,8 +44,8 @@ pub(crate) fn declared(pod: &Pod, to: SocketAddr, protocol: IpProtocol) -> Decla
 }
 
 impl<'a> Engine<'a> {
-    /// The ports of a headless Service at which its pods are called in vain, each with the port where
-    /// they listen.
+    /// Returns the ports of a headless Service at which no pod listens, each with the port where
+    /// its pods listen.
     pub fn dead_ports(&self, service: &'a Service) -> Vec<(&'a ServicePort, Port)> {
         let slices = self.cluster.endpoints.get(&service.name).map_or(&[][..], Vec::as_slice);
         let is_dead = |port: &&'a ServicePort| {
@@ -65,9 +66,9 @@ impl<'a> Engine<'a> {
         ports.filter_map(|port| Some((port, self.led_to(service, port)?))).collect()
     }
 
-    /// The headless Service that has this port and leads to another one of the pod, where all that is
-    /// known says that the pod listens only there: every container declares ports, none this one, and
-    /// no Service leads to it.
+    /// Returns the headless Service that has this port and leads to another one of the pod, if
+    /// everything that is known shows that the pod listens only there: every container declares
+    /// ports, none declares this one, and no Service leads to it.
     pub(crate) fn past_headless(
         &self,
         pod: &Pod,
@@ -93,7 +94,7 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// Why no process answers a call.
+    /// Explains why no process answers a call.
     pub(crate) fn why_none_listens(
         &self,
         at: Peer<'_>,
@@ -115,7 +116,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// The port of its endpoints that a Service's port leads to.
+    /// Returns the port of the endpoints to which a Service's port leads.
     fn led_to(&self, service: &Service, port: &ServicePort) -> Option<Port> {
         let slices = self.cluster.endpoints.get(&service.name).into_iter().flatten();
         let mut ports = slices.flat_map(|slice| &slice.ports);
@@ -125,7 +126,7 @@ impl<'a> Engine<'a> {
         ports.find(is_same).map(|own| own.port)
     }
 
-    /// What is taken for true where a pod answers at a port that nothing tells of.
+    /// Returns the assumption that a pod answers at a port that no object mentions.
     pub(crate) fn supposed_to_listen(
         &self,
         at: Peer<'_>,

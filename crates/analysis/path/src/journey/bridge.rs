@@ -1,7 +1,7 @@
-//! What is special about packets that come over a bridge of pods.
+//! Special cases of packets that come over a bridge of pods.
 //!
-//! Frames that a bridge passes from pod to pod meet the node's rules only where br_netfilter
-//! shows them; and a reset for any packet that came over a bridge leaves as a separate frame.
+//! Frames that a bridge passes from pod to pod meet the node's rules only if br_netfilter shows
+//! them, and a reset for any packet that came over a bridge leaves as a separate frame.
 
 use uturn_model::network::NetworkMode;
 use uturn_model::route::{Leg, Place, Step, StepKind};
@@ -14,7 +14,7 @@ use crate::node::switches::shows_rules;
 use crate::packet::{Arrival, NodeVisit, PacketState, arrive, lost};
 
 impl<'a> Engine<'a> {
-    /// Whether some node is known to have a bridge that shows its frames to no rule.
+    /// Returns whether some node is known to have a bridge whose frames bypass all rules.
     ///
     /// # Errors
     /// Returns an error if the rules of a captured node cannot be read.
@@ -39,7 +39,7 @@ impl<'a> Engine<'a> {
         Ok(*self.blind_bridges.get_or_init(|| found))
     }
 
-    /// Whether a packet goes from a pod to another on the same bridge, which no router sees.
+    /// Returns whether a packet goes from a pod to another on the same bridge, past all routers.
     pub(crate) fn is_bridged(
         &self,
         node: &Node,
@@ -55,7 +55,7 @@ impl<'a> Engine<'a> {
             && self.runtime(&node.name)?.pod_link(packet.dst) == *link)
     }
 
-    /// The bridge takes a frame from pod to pod, and no rule sees it.
+    /// Delivers a frame from pod to pod over the bridge, past all rules.
     pub(crate) fn past_rules(&self, node: &'a Node, mut state: PacketState) -> Vec<Arrival<'a>> {
         let Some(pod) = self.pod_at(state.packet.dst) else {
             return vec![lost(state, Mechanism::NoEndpoint)];
@@ -70,9 +70,10 @@ impl<'a> Engine<'a> {
         arrive(pod, state)
     }
 
-    /// Whether no rule sees the reset that a rule sends a pod. One for a packet that came over a
-    /// bridge is a frame that the kernel hands straight to the bridge's port: nothing translates it
-    /// back, so that the pod cannot know it where the packet was translated.
+    /// Returns whether the reset that a rule sends to a pod bypasses all rules. A reset for a
+    /// packet that came over a bridge is a frame that the kernel hands straight to the bridge's
+    /// port: it is not translated back, so the pod does not recognize it if the packet was
+    /// translated.
     pub(crate) fn resets_past_rules(&self, visit: &NodeVisit<'a>) -> Result<bool, WalkError> {
         let (entry, sent) = &visit.came;
         let Entry::Interface(link) = entry else { return Ok(false) };
@@ -81,8 +82,8 @@ impl<'a> Engine<'a> {
             && runtime.bridge_shows_rules(Family::of(sent.src.ip())))
     }
 
-    /// Whether the pod ignores the reset that a rule sends for a packet that has these addresses by
-    /// then: it comes from an address that the pod did not call.
+    /// Returns whether the pod ignores a rule's reset for a packet that has these addresses by
+    /// then: the reset comes from an address that the pod did not call.
     pub(crate) fn resets_in_vain(
         &self,
         visit: &NodeVisit<'a>,
@@ -94,10 +95,10 @@ impl<'a> Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    /// Whether a pod's packet that rules translated to the pod's own address is lost: where rules
-    /// see a bridge's frames, such a frame stays on the bridge, and without hairpin mode no
-    /// link sends back what came by it. What IPVS sends is no frame of the bridge's any more; the
-    /// answer to it is, where it was masqueraded.
+    /// Returns whether a pod's packet that rules translated to the pod's own address is lost. If
+    /// rules see a bridge's frames, such a frame stays on the bridge, and without hairpin mode no
+    /// link sends back a frame that came by it. A packet that IPVS sends is no longer the bridge's
+    /// frame; the answer to it is, if the packet was masqueraded.
     pub(crate) fn is_lost_at_bridge(
         &self,
         visit: &NodeVisit<'a>,
@@ -124,7 +125,7 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// A frame that would have to go back by the link that it came by.
+/// Returns the loss of a frame that would have to leave by the link that it came by.
 pub(crate) fn lost_at_bridge<'a>(visit: &NodeVisit<'a>, mut state: PacketState) -> Arrival<'a> {
     let leg = state.packet.leg();
     let origin = visit.node.hairpin_origin.as_ref().unwrap_or(&visit.node.origin).clone();
@@ -135,12 +136,12 @@ pub(crate) fn lost_at_bridge<'a>(visit: &NodeVisit<'a>, mut state: PacketState) 
     lost(state, Mechanism::HairpinOff)
 }
 
-/// The switch that keeps a bridge's frames from rules, switched off.
+/// Returns the evidence that the sysctl which shows a bridge's frames to rules is off.
 fn unseen(family: Family) -> Evidence {
     Evidence::sysctl(shows_rules(family), "0")
 }
 
-/// A reset that its pod ignores.
+/// Returns the loss of a reset that its pod ignores.
 pub(crate) fn reset_in_vain<'a>(
     visit: &NodeVisit<'a>,
     why: Mechanism,

@@ -1,4 +1,4 @@
-//! Why a node stopped a packet: distinguishes causes where rules and routes only drop or reject.
+//! Finds out why a node stopped a packet, where rules and routes only drop or reject.
 
 use std::net::SocketAddr;
 
@@ -12,15 +12,15 @@ use crate::error::WalkError;
 use crate::packet::{PacketState, Peer};
 
 impl<'a> Walk<'_, 'a> {
-    /// Why a rule on a node stopped a packet: because kube-proxy found no endpoint or does
-    /// not know the Service, or because a firewall rule says so.
+    /// Returns why a rule on a node stopped a packet: kube-proxy found no endpoint or does not know
+    /// the Service, or a firewall rule matched.
     pub(crate) fn why_stopped(
         &self,
         node: &'a Node,
         state: &PacketState,
     ) -> Result<Mechanism, WalkError> {
         let last = state.hops.last().and_then(|hop| hop.steps.last());
-        // A rule of iptables that is in none of kube-proxy's chains.
+        // An iptables rule outside of kube-proxy's chains.
         let is_another = last.is_some_and(|step| {
             matches!(&step.by, Evidence::Iptables { chain, .. } if !chain.starts_with("KUBE-"))
         });
@@ -41,8 +41,8 @@ impl<'a> Walk<'_, 'a> {
 }
 
 impl<'a> Engine<'a> {
-    /// Whether a node lacks the rules for a Service that answers to this address: Facts say
-    /// that its kube-proxy has not programmed it.
+    /// Returns whether a node lacks the rules for a Service that answers to this address: Facts
+    /// state that the node's kube-proxy has not programmed it.
     pub(crate) fn lacks_rules(&self, at: Peer<'_>, to: SocketAddr, protocol: IpProtocol) -> bool {
         let Peer::Host(node, _) = at else { return false };
         let missing = |service: &&Service| node.unprogrammed.contains(&service.name);
@@ -53,7 +53,7 @@ impl<'a> Engine<'a> {
             .any(|service| port_behind(service, node, to, protocol).is_some())
     }
 
-    /// Whether a Service answers to this address and has no endpoint that may serve it on
+    /// Returns whether a Service answers to this address and has no endpoint that may serve it on
     /// this node.
     fn lacks_endpoints(&self, node: &Node, to: SocketAddr, protocol: IpProtocol) -> bool {
         self.cluster.services.values().any(|service| {
@@ -75,14 +75,14 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// The port of a Service that an address leads to on a node.
+/// Returns the port of a Service to which an address leads on a node.
 fn port_behind<'s>(
     service: &'s Service,
     node: &Node,
     to: SocketAddr,
     protocol: IpProtocol,
 ) -> Option<&'s ServicePort> {
-    // A status may have addresses of nodes.
+    // The status of a Service may list addresses of nodes.
     let (on_node, is_own) = (node.has_address(to.ip()), service.has_address(to.ip()));
     service.ports.iter().find(|port| {
         let at_node = on_node && port.node_port.is_some_and(|at| at.number() == to.port());
@@ -91,7 +91,7 @@ fn port_behind<'s>(
     })
 }
 
-/// What the kernel's own reason for a drop is called.
+/// Returns the mechanism for the kernel's own reason for a drop.
 pub(crate) fn mechanism_of(reason: &DropReason) -> Mechanism {
     match reason {
         DropReason::LocalSource => Mechanism::LocalSourceDrop,

@@ -1,7 +1,7 @@
 //! The network between the nodes: which node or which load balancer gets a packet.
 //!
-//! What a load balancer sent out with the client's address kept comes back to it when the
-//! reply crosses the fabric, and only then.
+//! A packet that a load balancer sent out with the client's address kept has its reply return to
+//! the load balancer when the reply crosses the fabric, and only then.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -20,7 +20,7 @@ use crate::error::WalkError;
 use crate::packet::{Arrival, PacketState, Peer, Stop, lost};
 
 impl<'a> Walk<'_, 'a> {
-    /// A packet is in the VPC, out of a node where it comes from one.
+    /// Follows a packet that is in the VPC, and came out of a node if one is given.
     pub(crate) fn at_fabric(
         &self,
         out_of: Option<&'a Node>,
@@ -42,11 +42,11 @@ impl<'a> Walk<'_, 'a> {
         let mut dst = state.packet.dst;
         if let Some(name) = state.handed_to.take() {
             return match self.cluster.nodes.get(&name) {
-                // What serves Services in place of kube-proxy knows the address.
+                // The program that serves Services in place of kube-proxy knows the address.
                 Some(node) if self.cluster.proxy.replaced_by().is_some() => {
                     self.handed_over(node, state)
                 }
-                // It is sent to the node's own address, whatever address it is for.
+                // The packet is sent to the node's own address, whatever its destination.
                 Some(node) => self.at_interface(node, &self.engine.runtime(&name)?.uplink, state),
                 None => Ok(vec![lost(state, Mechanism::NoRoute)]),
             };
@@ -147,7 +147,7 @@ impl<'a> Walk<'_, 'a> {
                 state.note(Place::Fabric, step);
                 vec![lost(state, mechanism)]
             }
-            // Its client may be in the network around the nodes.
+            // The client may be in the network around the nodes.
             None if state.direction == Direction::Back
                 && state.outside == Some(dst)
                 && self.engine.is_inside(dst) =>
@@ -196,7 +196,8 @@ impl<'a> Walk<'_, 'a> {
         Ok(arrivals)
     }
 
-    /// A packet arrives at a node from the fabric: by the card that its destination is reached at.
+    /// Follows a packet that arrives at a node from the fabric, by the interface of its
+    /// destination.
     pub(crate) fn at_card(
         &self,
         node: &'a Node,
@@ -207,7 +208,7 @@ impl<'a> Walk<'_, 'a> {
         self.at_interface(node, &card, state)
     }
 
-    /// A packet arrives at a node from the fabric, by this interface.
+    /// Follows a packet that arrives at a node from the fabric, by this interface.
     fn at_interface(
         &self,
         node: &'a Node,
@@ -222,8 +223,9 @@ impl<'a> Walk<'_, 'a> {
         self.at_node(node, &Entry::Interface(interface.clone()), state)
     }
 
-    /// A packet leaves a node by an interface that leads neither to one of its pods nor to the
-    /// fabric: for another node's pod it is a tunnel, which carries it there as it is.
+    /// Follows a packet that leaves a node by an interface that leads neither to one of its pods
+    /// nor to the fabric. If the packet is for another node's pod, the interface is a tunnel, which
+    /// carries it there unchanged.
     pub(crate) fn leave_for_pods(
         &self,
         from: &'a Node,
@@ -265,7 +267,7 @@ impl<'a> Walk<'_, 'a> {
     }
 }
 
-/// A packet to an endpoint of which it is said that it is a pod's, where that pod is not given.
+/// Returns the end of a packet to an endpoint that belongs to a pod which is not given.
 fn unknown_pod<'a>(place: Place, mut state: PacketState) -> Arrival<'a> {
     let leg = state.packet.leg();
     let why = format!("which pod has the address {} is not given", leg.dst.ip());
@@ -275,7 +277,7 @@ fn unknown_pod<'a>(place: Place, mut state: PacketState) -> Arrival<'a> {
 }
 
 impl<'a> Engine<'a> {
-    /// The node that packets to this address are delivered to.
+    /// Returns the node to which packets for this address are delivered.
     pub(super) fn node_towards(&self, address: IpAddr) -> Option<&'a Node> {
         if let Some(node) = self.node_at(address) {
             return Some(node);
@@ -286,14 +288,14 @@ impl<'a> Engine<'a> {
         if let Some(node) = self.holder_of(address) {
             return Some(node);
         }
-        // Only behind a bridge all of a node's range is on that node.
+        // Only behind a bridge is all of a node's range on that node.
         let mut nodes = self.cluster.nodes.values();
         let is_ranged = self.cluster.network.mode.value != NetworkMode::Routed;
         nodes.find(|node| is_ranged && node.pod_cidrs.iter().any(|net| net.contains(&address)))
     }
 
-    /// Whether a captured node sends a packet for a pod of its own out into the network. Where pods have
-    /// network cards, that is a way to them.
+    /// Returns whether a captured node sends a packet for a pod of its own out into the network.
+    /// Where pods have network cards, such a packet reaches them.
     fn is_own_pod(
         &self,
         from: Option<&Node>,
@@ -306,7 +308,7 @@ impl<'a> Engine<'a> {
         Ok(is_own && self.runtime(&node.name)?.has_captured_links)
     }
 
-    /// Whether an address is a pod's that only the tunnels between nodes know.
+    /// Returns whether an address belongs to a pod and only the tunnels between nodes know it.
     fn is_hidden(&self, node: &Node, address: IpAddr) -> bool {
         self.cluster.network.is_encapsulated(Family::of(address))
             && !node.has_address(address)
@@ -314,8 +316,8 @@ impl<'a> Engine<'a> {
             && !node.local_addresses.contains(&address)
     }
 
-    /// Whether packets to a node's address reach it by a route to its pods: those to its own
-    /// addresses and to addresses of the VPC need none.
+    /// Returns whether packets for an address on a node need a route to the node's pods. Those to
+    /// its own addresses and to addresses of the VPC need none.
     fn needs_route(&self, node: &Node, address: IpAddr) -> bool {
         let network = &self.cluster.network;
         let is_of_vpc = || network.vpc_cidrs.value.iter().any(|net| net.contains(&address));
@@ -324,13 +326,13 @@ impl<'a> Engine<'a> {
         node.pod_cidrs.iter().any(|net| net.contains(&address)) || is_pod() && !is_of_vpc()
     }
 
-    /// Whether a Service's endpoint has this address, be it of no pod that is given.
+    /// Returns whether a Service's endpoint has this address, even if no given pod has it.
     fn is_endpoint(&self, address: IpAddr) -> bool {
         let slices = self.cluster.endpoints.values().flatten();
         slices.flat_map(|slice| &slice.endpoints).any(|endpoint| endpoint.address == address)
     }
 
-    /// Whether an endpoint that is a pod's has this address, and that pod is not given.
+    /// Returns whether an endpoint with this address belongs to a pod that is not given.
     fn is_of_missing_pod(&self, address: IpAddr) -> bool {
         let slices = self.cluster.endpoints.values().flatten();
         let mut all = slices.flat_map(|slice| &slice.endpoints);
@@ -342,9 +344,9 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// Whether it is stated, and not supposed, that an address would be known if it were
-    /// in use: its range is written down, for a pod's range, pods are given, and no kind of
-    /// objects could not be read.
+    /// Returns whether an address would certainly be known if it were in use: its range is stated
+    /// rather than assumed, for a range of pods all pods are given, and every kind of object could
+    /// be read.
     fn is_known_unused(&self, address: IpAddr) -> bool {
         let network = &self.cluster.network;
         let is_in = |known: &Known<Vec<IpNet>>| {
@@ -354,14 +356,14 @@ impl<'a> Engine<'a> {
             && (is_in(&network.vpc_cidrs) || self.cluster.extent.pods && is_in(&network.pod_cidrs))
     }
 
-    /// Whether the address is one that only exists in rules on nodes.
+    /// Returns whether the address only exists in rules on nodes.
     fn is_cluster_address(&self, address: IpAddr) -> bool {
         let network = &self.cluster.network;
         network.service_cidrs.value.iter().any(|net| net.contains(&address))
             || self.cluster.services.values().any(|service| service.cluster_ips.contains(&address))
     }
 
-    /// Why nothing answers at an address of the VPC.
+    /// Explains why nothing answers at an address of the VPC.
     fn nothing_at(&self, address: IpAddr) -> (String, Evidence) {
         let has =
             |ingress: &&Ingress| ingress.load_balancer.iter().any(|at| at.ip == Some(address));
@@ -382,19 +384,19 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// The Service of which this is an external IP: who administers the network brings packets for it
-    /// to a node.
+    /// Returns the Service that has this external IP. The network's administrator routes packets
+    /// for such an address to a node.
     fn has_external_ip(&self, address: IpAddr) -> Option<&'a Service> {
         let mut services = self.cluster.services.values();
         services.find(|service| service.external_ips.contains(&address))
     }
 
-    /// Whether a Service has this address.
+    /// Returns whether a Service has this address.
     pub(crate) fn has_service(&self, address: IpAddr) -> bool {
         self.cluster.services.values().any(|service| service.has_address(address))
     }
 
-    /// Whether a Service has this address and port.
+    /// Returns whether a Service has this address and port.
     pub(crate) fn has_port(&self, to: SocketAddr, protocol: IpProtocol) -> bool {
         self.cluster.services.values().any(|service| {
             service.has_address(to.ip())
@@ -404,7 +406,7 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// Whether the address belongs to the VPC or the pods' network.
+    /// Returns whether the address belongs to the VPC or the pods' network.
     fn is_inside(&self, address: IpAddr) -> bool {
         let network = &self.cluster.network;
         network
@@ -416,7 +418,7 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// Why a packet of a node cannot leave for the internet: the node has no bandwidth there.
+/// Returns the drop of a node's packet to the internet, if the node has no bandwidth there.
 fn stays_inside(node: &Node, leg: Leg) -> Option<Step> {
     (node.public_bandwidth == Some(false)).then(|| {
         let why = format!("node {} has no bandwidth to the internet", node.name);

@@ -1,5 +1,4 @@
-//! The edge of the nodes' network, where public addresses of nodes become their own addresses, and
-//! the other way round.
+//! Translation at the edge of the nodes' network between public addresses of nodes and their own.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -11,17 +10,17 @@ use crate::add_missing::add_missing;
 use crate::engine::Engine;
 use crate::packet::PacketState;
 
-/// Stands for the public address of nodes of which none is stated. Which one it is only matters to rules
-/// that name it.
+/// A placeholder for nodes' public addresses that are not stated. The actual address only matters
+/// to rules that name it.
 const ANY_PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 254));
 
-/// Whether an address stands for a node's public one, which is not given.
+/// Returns whether an address is the placeholder for a node's public one.
 pub(crate) fn stands_for_public_address(address: IpAddr) -> bool {
     address == ANY_PUBLIC
 }
 
 impl<'a> Engine<'a> {
-    /// On its way to a public address, a packet of a node gets the node's public address.
+    /// Gives a node's packet to a public address the node's public address as its source.
     pub(super) fn go_public(&self, state: &mut PacketState) {
         let Some((src, by)) = self.public_source(state.packet.src) else { return };
         let leg = state.packet.leg();
@@ -30,12 +29,12 @@ impl<'a> Engine<'a> {
         translate(state, outside, what, by);
     }
 
-    /// The address that a packet from here has outside the network of the nodes.
+    /// Returns the address that a packet from here has outside the nodes' network.
     fn public_source(&self, src: IpAddr) -> Option<(IpAddr, Evidence)> {
         let node = self.node_towards(src)?;
         let stated =
             node.external_ips.iter().copied().find(|ip| Family::of(*ip) == Family::of(src));
-        // Which address it is does not matter, only that the node does not know it.
+        // The address itself does not matter, only that the node does not know it.
         let public = stated.unwrap_or(match src {
             IpAddr::V4(_) => ANY_PUBLIC,
             IpAddr::V6(ip) => IpAddr::V6(ip),
@@ -50,8 +49,8 @@ impl<'a> Engine<'a> {
         Some((public, by))
     }
 
-    /// The node whose status has this address as an external one, with the address of its own that
-    /// packets for it get.
+    /// Returns the node whose status lists this address as external, with the node's own address
+    /// that packets for it get.
     pub(super) fn behind_public_address(&self, address: IpAddr) -> Option<(&'a Node, IpAddr)> {
         let node = self.node_at(address)?;
         let is_its_own =
@@ -60,8 +59,8 @@ impl<'a> Engine<'a> {
         (!is_its_own && node.external_ips.contains(&address)).then_some((node, own))
     }
 
-    /// A packet for a node's public address gets the node's own. If it comes from within, it leaves
-    /// the network of the nodes before.
+    /// Gives a packet for a node's public address the node's own. A packet from within leaves the
+    /// nodes' network first.
     pub(super) fn enter_by_public_address(
         &self,
         node: &'a Node,
@@ -86,7 +85,7 @@ impl<'a> Engine<'a> {
         add_missing(&mut state.supposed, vec![supposed]);
     }
 
-    /// What comes back through a translation gets the addresses that it was called with.
+    /// Undoes the translation of a packet that belongs to a translated connection.
     pub(super) fn leave_by_public_address(&self, state: &mut PacketState) {
         let leg = state.packet.leg();
         let found = state.fabric.iter().find(|translation| translation.reply == leg).cloned();
@@ -117,7 +116,7 @@ fn translate(state: &mut PacketState, to: Leg, what: &str, by: Evidence) {
     state.packet = state.packet.with_leg(to);
 }
 
-/// Whether an address is one that no network outside routes.
+/// Returns whether no outside network routes an address.
 fn is_private(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(ip) => ip.is_private() || ip.is_link_local() || ip.is_loopback(),

@@ -1,9 +1,9 @@
-//! The first packet of a connection is sent again until it is answered.
+//! Retransmissions of the first packet of a connection, which is sent again until it is answered.
 //!
-//! A node that dropped it may have kept nothing of it: connection tracking remembers a
-//! connection when its first packet leaves the node or reaches a process there. Where rules
-//! chose at random on the way to the drop, they choose anew for the next packet, which may get
-//! through. Where the choice was remembered, each packet goes the way of the first.
+//! A node that dropped the packet may have kept no state of it: conntrack keeps a connection when
+//! its first packet leaves the node or reaches a process there. If rules chose at random on the way
+//! to the drop, they choose anew for the next packet, which may get through. If the choice was
+//! kept, each packet takes the way of the first.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::node::refusal;
 use crate::packet::{Arrival, NodeVisit, Pace, PacketState, Peer, Stop};
 
 impl<'a> Walk<'_, 'a> {
-    /// What becomes of a packet on a node, and of those that are sent after it.
+    /// Follows a packet on a node, and its retransmissions.
     pub(crate) fn after_random_choice(
         &self,
         visit: &NodeVisit<'a>,
@@ -82,7 +82,8 @@ impl<'a> Walk<'_, 'a> {
         Ok(arrivals)
     }
 
-    /// Whether a packet that ended so is sent again, and no node remembers the first.
+    /// Returns whether a packet with this end is sent again and no node keeps the first one's
+    /// connection.
     fn is_sent_again(&self, end: &End, visit: &NodeVisit<'a>) -> Result<bool, WalkError> {
         let protocol = end.packet.protocol();
         if !end.redrawn_on_retry || protocol != IpProtocol::TCP {
@@ -99,7 +100,7 @@ impl<'a> Walk<'_, 'a> {
 }
 
 impl<'a> Engine<'a> {
-    /// When a client sends again what is not answered.
+    /// Returns the times at which a client sends an unanswered packet again.
     pub(crate) fn pace(&self, client: Peer<'a>) -> Pace {
         match client {
             Peer::Pod(pod) => {

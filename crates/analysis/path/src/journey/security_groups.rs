@@ -1,4 +1,4 @@
-//! Security groups: what they let into nodes and load balancers, and out of nodes.
+//! Security groups: which packets they allow into nodes and load balancers, and out of nodes.
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ use crate::engine::Engine;
 use crate::packet::PacketState;
 
 impl<'a> Engine<'a> {
-    /// Why security groups keep a packet out, if they do.
+    /// Returns the drop of an inbound packet by security groups, if they deny it.
     pub(crate) fn denied_inbound(&self, groups: &[Text], state: &PacketState) -> Option<Step> {
         let leg = state.packet.leg();
         if self.is_prober(leg.src.ip()) {
@@ -25,18 +25,18 @@ impl<'a> Engine<'a> {
         Some(stop.step(what, leg))
     }
 
-    /// Whether an address is one that the cloud's own health checks come from: security groups
-    /// let those in by themselves.
+    /// Returns whether the cloud's own health checks come from an address: security groups always
+    /// allow those in.
     fn is_prober(&self, address: IpAddr) -> bool {
         let model = cloud::model(self.cluster);
-        // Which address another load balancer has is not given, nor what lets it in.
+        // The address of another load balancer is not given, nor the rule that lets it in.
         cloud::stands_for_balancer(address)
             || model
                 .is_some_and(|model| model.probe_ranges().prober(Family::of(address)) == address)
     }
 
-    /// Why security groups keep a packet from leaving, if they do. Groups that say nothing of
-    /// what goes out let everything go.
+    /// Returns the drop of an outbound packet by security groups, if they deny it. Groups without
+    /// outbound rules allow everything.
     pub(super) fn denied_outbound(&self, groups: &[Text], state: &PacketState) -> Option<Step> {
         let leg = state.packet.leg();
         let asked = asked(state)?;
@@ -45,9 +45,9 @@ impl<'a> Engine<'a> {
         Some(stop.step(what, leg))
     }
 
-    /// Why security groups keep what one node wraps for another from it, if they do: they see
-    /// what is sent from node to node, and each direction begins anew. Where a plugin has
-    /// several ways to wrap, one that passes is enough.
+    /// Returns the drop by security groups of packets that one node encapsulates for another, if
+    /// they deny it: they see what is sent from node to node, and each direction begins anew. If a
+    /// plugin has several encapsulations, one that passes is enough.
     pub(super) fn blocked_tunnel(&self, from: &Node, to: &Node, leg: Leg) -> Option<Step> {
         let family = from.internal_ips.first().map(|ip| Family::of(*ip))?;
         let (src, dst) = (from.address(family)?, to.address(family)?);
@@ -76,7 +76,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Several groups add up, as their rules stand.
+    /// Returns why the groups deny a packet. The rules of several groups add up, in their order.
     fn judge(
         &self,
         groups: &[Text],
@@ -89,7 +89,7 @@ impl<'a> Engine<'a> {
             .find(|protocol| IpProtocol::from(*protocol) == number);
         let known: Vec<_> =
             groups.iter().filter_map(|name| self.cluster.security_groups.get(name)).collect();
-        // A group of which nothing is known is supposed to let everything through.
+        // An unknown group is assumed to allow everything.
         let last = known.last().filter(|_| known.len() == groups.len())?;
         let rule = known
             .iter()
@@ -109,14 +109,14 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// What security groups judge of a packet. They are stateful: an answer passes wherever its
-/// request did.
+/// Returns the protocol and port that security groups judge. The groups are stateful: an answer
+/// passes wherever its request did.
 fn asked(state: &PacketState) -> Option<(IpProtocol, u16)> {
     let is_judged = state.direction != Direction::Back;
     is_judged.then(|| (state.packet.connection_protocol(), state.packet.leg().dst.port()))
 }
 
-/// What a security group says to a packet that it stops.
+/// The reason why a security group stops a packet.
 struct Stopped {
     what: String,
     by: Evidence,

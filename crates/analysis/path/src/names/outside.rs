@@ -1,4 +1,4 @@
-//! What name servers beyond the cluster answer, as far as it is stated or can be supposed.
+//! The answers of name servers beyond the cluster, as far as they are stated or can be assumed.
 
 use std::net::IpAddr;
 
@@ -11,17 +11,17 @@ use uturn_model::{Assumption, Cluster, Evidence, Ingress, Service, Step};
 
 use crate::unmodelled::{EXTERNAL_DNS, unmodelled};
 
-/// How what the world outside answers is settled.
+/// The way to settle what name servers outside answer.
 pub(super) const SETTLE: &str = "state it in Facts: spec.dns.outside";
 
-/// How it begins where it is not known what servers outside answer; the name comes next.
+/// The beginning of a reason: servers outside give an unknown answer. The name comes next.
 pub(super) const ANSWERS: &str = "what the world outside answers to ";
 
-/// How it begins where the name is that of a load balancer whose addresses are not known; the
-/// name comes next.
+/// The beginning of a reason: the name is that of a load balancer whose addresses are not known.
+/// The name comes next.
 pub(super) const BALANCER: &str = "what addresses the load balancer has that is reached as ";
 
-/// The answer to a question, a step for it, and what is supposed.
+/// Returns the answer to a question, a step for it, and the assumption that it rests on.
 pub(super) fn answer(
     cluster: &Cluster,
     question: &Question,
@@ -63,7 +63,7 @@ pub(super) fn answer(
         let unknown = Unknown { why: format!("{BALANCER}{name}"), settle: SETTLE.into() };
         return (Answer::Unknown(unknown), None, None);
     }
-    // A host that an Ingress serves is supposed to lead to its address: why else name it?
+    // A host that an Ingress serves is assumed to resolve to its address: why else name it?
     let fits = |host: &str| is_for_host(host, name);
     let addressed = |ingress: &&Ingress| {
         ingress.rules.iter().any(|rule| rule.host.as_deref().is_some_and(fits))
@@ -103,13 +103,14 @@ pub(super) fn answer(
     (Answer::Unknown(unknown), None, None)
 }
 
-/// The addresses of an Ingress.
+/// Returns the addresses of an Ingress.
 fn addresses_of(cluster: &Cluster, ingress: &Ingress) -> Vec<IpAddr> {
     let all = controller::addresses(cluster, Owner::Ingress(ingress));
     all.into_iter().map(|at| at.address).collect()
 }
 
-/// The Service that asks for a name, where its load balancer is described, with its addresses.
+/// Returns the Service whose annotation has a name, if its load balancer is described, with the
+/// addresses.
 fn written_by_service<'c>(cluster: &'c Cluster, name: &str) -> Option<(&'c Service, Vec<IpAddr>)> {
     let asks = |service: &&Service| {
         let written = service.annotations.get(EXTERNAL_DNS).unwrap_or_default();

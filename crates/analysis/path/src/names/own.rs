@@ -1,4 +1,4 @@
-//! A pod's own hosts file, as the kubelet writes it: it is read before any server is asked.
+//! A pod's own hosts file, as the kubelet writes it. It is read before any server is asked.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use uturn_model::{Evidence, Pod, Step};
 
 use super::Resolution;
 
-/// What the file says of a host, if anything.
+/// Resolves a host by the file. Returns `None` if the file does not have it.
 pub(super) fn hosts_file(pod: &Pod, domain: &str, host: &str) -> Option<Resolution> {
     let is = |name: &str| name.eq_ignore_ascii_case(host);
     let mut addresses: Vec<IpAddr> = Vec::new();

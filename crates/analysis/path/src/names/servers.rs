@@ -14,16 +14,16 @@ use uturn_model::{
 
 use super::{DnsClient, outside};
 
-/// The port that names are asked at.
+/// The port of DNS servers.
 pub(crate) const PORT: u16 = 53;
 
-/// The address that the cache on a node has by custom.
+/// The customary address of NodeLocal DNSCache.
 const NODE_LOCAL: [u8; 4] = [169, 254, 20, 10];
 
-/// More servers than any question passes.
+/// The largest number of servers that a question passes. More than any real chain has.
 const MAX_FORWARDS: usize = 8;
 
-/// What CoreDNS does where nothing says how it is set: what kubeadm installs.
+/// The Corefile that is assumed if none is given: the one that kubeadm installs.
 const USUAL: &str = ".:53 {
     kubernetes DOMAIN in-addr.arpa ip6.arpa {
         pods insecure
@@ -33,7 +33,7 @@ const USUAL: &str = ".:53 {
 }
 ";
 
-/// The configuration of CoreDNS where nothing says otherwise.
+/// Returns the Corefile that is assumed if none is given.
 pub(crate) fn usual(cluster: &Cluster) -> dns::Corefile {
     dns::Corefile {
         text: USUAL.replace("DOMAIN", cluster.dns.domain()).into(),
@@ -46,16 +46,16 @@ pub(crate) fn usual(cluster: &Cluster) -> dns::Corefile {
 pub(super) struct Servers<'a> {
     cluster: &'a Cluster,
     coredns: Result<Corefile, Vec<Fault>>,
-    /// Whether the configuration of CoreDNS is not given.
+    /// Whether the Corefile of CoreDNS is not given.
     usual: bool,
     node_local: Option<Result<Corefile, Vec<Fault>>>,
-    /// What stands in the `resolv.conf` of pods.
+    /// The servers in the `resolv.conf` of pods.
     of_pods: Vec<IpAddr>,
     /// The addresses of the cluster's DNS Service.
     service: Vec<IpAddr>,
     /// The addresses at which the cache on each node answers.
     of_cache: Vec<IpAddr>,
-    /// The port CoreDNS itself listens on.
+    /// The port on which CoreDNS itself listens.
     port: u16,
 }
 
@@ -92,28 +92,28 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// The release of CoreDNS that does not start with its Corefile, and why.
+    /// Returns the release of CoreDNS that refuses to start with its Corefile, and why.
     pub(super) fn refusal(&self) -> Option<(Version, &Fault)> {
         let release = self.cluster.dns.corefile.as_ref()?.release?;
         Some((release, self.coredns.as_ref().err()?.first()?))
     }
 
-    /// Whether a Corefile cannot be read.
+    /// Returns whether a Corefile cannot be read.
     pub(super) fn are_unread(&self) -> bool {
         self.coredns.is_err() || self.node_local.as_ref().is_some_and(Result::is_err)
     }
 
-    /// What stands in the `resolv.conf` of pods that ask the cluster first.
+    /// Returns the servers in the `resolv.conf` of pods that ask the cluster first.
     pub(super) fn of_pods(&self) -> &[IpAddr] {
         &self.of_pods
     }
 
-    /// Whether an address is the DNS Service's, and nothing on the node answers for it.
+    /// Returns whether an address is the DNS Service's and no cache on the node answers at it.
     pub(super) fn is_service(&self, server: IpAddr) -> bool {
         self.service.contains(&server) && !self.of_cache.contains(&server)
     }
 
-    /// Asks the server at an address, or those of a node if there is none.
+    /// Asks the server at an address. Without an address, asks the servers outside the cluster.
     pub(super) fn ask(
         &self,
         server: Option<IpAddr>,
@@ -136,7 +136,7 @@ impl<'a> Servers<'a> {
             || self.service_at(server).is_some_and(|service| self.leads_to_coredns(service))
     }
 
-    /// The addresses of the cluster's name servers.
+    /// Returns the addresses of the cluster's name servers.
     fn endpoints(&self) -> impl Iterator<Item = IpAddr> + 'a {
         let slices = self.cluster.dns.service.iter().flat_map(|name| self.cluster.slices(name));
         slices.flat_map(|slice| &slice.endpoints).map(|endpoint| endpoint.address)
@@ -146,8 +146,8 @@ impl<'a> Servers<'a> {
         self.cluster.services.values().find(|service| service.cluster_ips.contains(&server))
     }
 
-    /// Whether a Service leads to the same servers as the cluster's own: the cache on nodes asks them
-    /// through one.
+    /// Returns whether a Service leads to the same servers as the cluster's own: the cache on nodes
+    /// asks them through such a Service.
     fn leads_to_coredns(&self, service: &Service) -> bool {
         let slices = self.cluster.slices(&service.name);
         let mut own = slices.iter().flat_map(|slice| &slice.endpoints).peekable();
@@ -160,8 +160,9 @@ impl<'a> Servers<'a> {
     }
 }
 
-/// The addresses at which the cache on each node answers: those that it is bound to, else the usual
-/// ones. In IPVS mode it cannot take over the Service's address: that is a virtual server's.
+/// Returns the addresses at which the cache on each node answers: those that it is bound to, else
+/// the usual ones. In IPVS mode the cache cannot take over the Service's address, which belongs to
+/// a virtual server.
 fn cache_addresses(
     cluster: &Cluster,
     node_local: Option<&Result<Corefile, Vec<Fault>>>,
@@ -178,8 +179,8 @@ fn cache_addresses(
     all
 }
 
-/// What stands in the `resolv.conf` of pods: what kubelets are told, else the Service's addresses
-/// where these lead anywhere a cache is, else the cache's own.
+/// Returns the servers in the `resolv.conf` of pods: those that kubelets are told; else the
+/// Service's addresses, if there is no cache or one answers at them; else the cache's own.
 fn servers_of_pods(cluster: &Cluster, service: &[IpAddr], of_cache: &[IpAddr]) -> Vec<IpAddr> {
     if !cluster.dns.of_pods.is_empty() {
         return cluster.dns.of_pods.clone();
@@ -276,7 +277,7 @@ impl Chain<'_> {
     }
 }
 
-/// A name server that runs in the cluster, and of whose configuration nothing is known.
+/// Returns the answer of a name server in the cluster whose configuration is not known.
 fn unknown_server(server: IpAddr, service: &Service) -> Answer {
     Answer::Unknown(Unknown {
         why: format!("what the name servers of {} at {server} answer", service.object()),

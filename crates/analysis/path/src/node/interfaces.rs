@@ -10,17 +10,17 @@ use uturn_model::network::first_host;
 use uturn_model::{Cluster, Family, Name, Node, Origin};
 use uturn_netfilter::{Interface, NodeState, PolicyRule, RouteEntry, RouteKind};
 
-/// The interface that leads to the fabric, where no capture says its name.
+/// The interface that leads to the fabric, if no capture names it.
 pub(super) const UPLINK: &str = "eth0";
-/// The card that packets of pods use on a VPC-CNI node, where no capture says its name, and
-/// the table of routes that leads there. A pod's own packets are routed by that table.
+/// The interface that packets of pods use on a VPC-CNI node, if no capture names it, and the table
+/// of routes through it. A pod's own packets are routed by that table.
 pub(super) const POD_CARD: &str = "eth1";
 const POD_TABLE: u32 = 2003;
-/// The priorities of the rules for what goes to a pod and what comes from it.
+/// The priorities of the policy rules for packets to a pod and from a pod.
 const TO_POD: u32 = 512;
 const FROM_POD: u32 = 1536;
 
-/// The device that kube-proxy binds addresses on in IPVS mode.
+/// The device on which kube-proxy binds addresses in IPVS mode.
 const IPVS_DEVICE: &str = "kube-ipvs0";
 
 const LOCAL: u32 = 255;
@@ -39,7 +39,7 @@ pub(super) fn bind(state: &mut NodeState, bound: &[IpAddr], origin: &Origin) {
     }
 }
 
-/// The interfaces, addresses and routes that a node has for its pods and towards others.
+/// Adds the interfaces, addresses and routes that a node has for its pods and towards others.
 pub(super) fn interfaces(cluster: &Cluster, node: &Node, state: &mut NodeState) {
     let origin = &node.origin;
     let mut uplink = Vec::new();
@@ -117,14 +117,14 @@ pub(super) fn interfaces(cluster: &Cluster, node: &Node, state: &mut NodeState) 
         .collect();
 }
 
-/// The addresses of a node's own pods.
+/// Returns the addresses of a node's own pods.
 pub(super) fn own_addresses(cluster: &Cluster, node: &Name) -> Vec<IpAddr> {
     let own = cluster.pods_on(node).filter(|pod| !pod.spec.host_network);
     own.flat_map(|pod| pod.ips.iter().copied()).collect()
 }
 
-/// Routes the pods' ranges, but for the node's own pods, into the tunnel; gives the addresses of
-/// the node's end of it.
+/// Routes the pods' ranges, except for the node's own pods, into the tunnel. Returns the addresses
+/// of the node's end of the tunnel.
 fn tunnel(cluster: &Cluster, node: &Node, state: &mut NodeState) -> Vec<(IpAddr, u8)> {
     let origin = &node.origin;
     for net in &cluster.network.pod_cidrs.value {
@@ -165,7 +165,7 @@ fn route_to(dst: IpNet, dev: &str, table: u32, kind: RouteKind, origin: &Origin)
     }
 }
 
-/// The policy rules that every Linux has.
+/// Returns the policy rules that every Linux has.
 pub(super) fn usual_rules() -> Vec<PolicyRule> {
     [(0, LOCAL), (32766, MAIN), (32767, DEFAULT)]
         .into_iter()
@@ -173,7 +173,7 @@ pub(super) fn usual_rules() -> Vec<PolicyRule> {
         .collect()
 }
 
-/// A rule for every packet to look into a table.
+/// Makes a rule by which every packet is looked up in a table.
 fn policy(priority: u32, table: u32) -> PolicyRule {
     PolicyRule::lookup(priority, table, Origin::Kernel)
 }

@@ -1,13 +1,13 @@
-//! What a client gets to see of a packet that was refused on its way.
+//! How a client learns that its packet was refused on the way.
 //!
-//! The kernel that refuses says why in an ICMP message, and the client's kernel makes an error
-//! of it: any for a connection that is being made, for a datagram only those that it takes for
+//! The refusing kernel sends the reason in an ICMP message, and the client's kernel turns it into
+//! an error: any message for a connection that is being made, for a datagram only those that are
 //! final.
 
 use uturn_model::{Family, Outcome};
 use uturn_netfilter::{DropReason, IpProtocol, RejectWith};
 
-/// How a packet ends that a rule rejects.
+/// Returns the outcome of a packet that a rule rejects.
 pub(crate) fn of_reject(how: RejectWith, protocol: IpProtocol) -> Outcome {
     match how {
         RejectWith::TcpReset
@@ -27,7 +27,7 @@ pub(crate) fn of_reject(how: RejectWith, protocol: IpProtocol) -> Outcome {
     }
 }
 
-/// How a dropped packet ends for its sender, if the sender gets an error.
+/// Returns the outcome for the sender of a dropped packet, if the sender gets an error.
 pub(crate) fn of_drop(reason: &DropReason, protocol: IpProtocol) -> Option<Outcome> {
     match reason {
         DropReason::NoRoute | DropReason::Unreachable => Some(passing(protocol)),
@@ -36,7 +36,7 @@ pub(crate) fn of_drop(reason: &DropReason, protocol: IpProtocol) -> Option<Outco
     }
 }
 
-/// The ICMP error that a node sends for a packet that it drops so.
+/// Returns the ICMP error that a node sends for a packet dropped for this reason.
 pub(crate) fn notice_of_drop(reason: &DropReason, family: Family) -> Option<RejectWith> {
     Some(match (reason, family) {
         (DropReason::NoRoute, Family::V4) => RejectWith::IcmpNetUnreachable,
@@ -49,7 +49,8 @@ pub(crate) fn notice_of_drop(reason: &DropReason, family: Family) -> Option<Reje
     })
 }
 
-/// How a packet ends that its sender's own kernel has no route for: the sender gets an error at once.
+/// Returns the outcome of a packet for which the sender's own kernel has no route: the sender gets
+/// an error at once.
 pub(crate) fn of_unsent(reason: &DropReason) -> Option<Outcome> {
     let is_error = matches!(
         reason,
@@ -61,7 +62,8 @@ pub(crate) fn of_unsent(reason: &DropReason) -> Option<Outcome> {
     is_error.then_some(Outcome::Unreachable)
 }
 
-/// There is no way now, which may pass: a datagram's sender gets no error.
+/// Returns the outcome of a lack of a route that may be temporary: a datagram's sender gets no
+/// error.
 fn passing(protocol: IpProtocol) -> Outcome {
     if protocol == IpProtocol::UDP { Outcome::Hangs } else { Outcome::Unreachable }
 }

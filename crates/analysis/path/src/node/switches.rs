@@ -1,12 +1,12 @@
-//! The switches of a node's kernel that show a bridge's frames to rules.
+//! The sysctls of a node that show a bridge's frames to rules.
 
 use uturn_model::{Evidence, Family};
 
-/// The switches that show a bridge's frames to rules, for each family.
+/// The sysctls that show a bridge's frames to rules, of each family.
 pub(crate) const BRIDGE_RULES: [&str; 2] =
     ["net.bridge.bridge-nf-call-iptables", "net.bridge.bridge-nf-call-ip6tables"];
 
-/// The switch that shows a bridge's frames to rules.
+/// Returns the sysctl that shows a bridge's frames to rules.
 pub(crate) fn shows_rules(family: Family) -> &'static str {
     let [v4, v6] = BRIDGE_RULES;
     match family {
@@ -15,7 +15,7 @@ pub(crate) fn shows_rules(family: Family) -> &'static str {
     }
 }
 
-/// Whether this evidence says that the node's bridge does not pass packets to the rules.
+/// Returns whether the evidence is that the node's bridge does not show packets to the rules.
 pub fn is_unseen(by: &Evidence) -> bool {
     matches!(by, Evidence::Sysctl { name, .. } if BRIDGE_RULES.contains(&&**name))
 }

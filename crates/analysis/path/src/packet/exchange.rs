@@ -1,4 +1,4 @@
-//! How a request and its reply end.
+//! The possible ends of a request and its reply.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -15,41 +15,42 @@ use crate::add_missing::add_missing;
 /// One way an exchange can go.
 #[derive(Clone, Debug)]
 pub struct Exchange {
-    /// How many of all requests go this way.
+    /// The share of all requests that go this way.
     pub share: Share,
-    /// How it ends.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Why, unless it ends well.
+    /// The reasons for a bad outcome; empty if the exchange ends well.
     pub mechanisms: Vec<Mechanism>,
-    /// Whether a random choice on the way decides other ways too.
+    /// Whether a random choice on the way leads to other ways too.
     pub chance: bool,
-    /// Whether it stands for others that end alike.
+    /// Whether this way represents others that end alike.
     pub has_others: bool,
-    /// Why packets were lost before the one that arrived.
+    /// The reasons why packets were lost before one arrived.
     pub lost: Vec<Mechanism>,
-    /// How much later than the first packet that one was sent, if the outcome does not include it.
+    /// The delay of the packet that arrived after the first one, if the outcome does not include
+    /// it.
     pub late: Duration,
-    /// The assumptions that it rests on.
+    /// The assumptions on which this way rests.
     pub supposed: Vec<Assumption>,
-    /// Where packets were stopped on this way and on the others that it stands for.
+    /// Where packets were stopped on this way and on the others that it represents.
     pub failures: Vec<FailurePoint>,
     /// The redirect in the answer, which the client follows.
     pub redirected: Option<Arc<Redirected>>,
-    /// The reset or ICMP error with which a target refused, as it reached the load balancer.
+    /// The reset or ICMP error of a target that refused, as it reached the load balancer.
     pub refusal: Option<Packet>,
-    /// Its hops, if they are recorded.
+    /// The hops, if they are recorded.
     pub hops: Vec<Hop>,
 }
 
 impl Exchange {
-    /// Takes over what another exchange rests on that is a part of this one or ends like it: its
-    /// assumptions, and where its packets were stopped.
+    /// Adds the assumptions and failure points of another exchange that is a part of this one or
+    /// ends like it.
     pub(crate) fn inherit(&mut self, other: &Self) {
         add_missing(&mut self.supposed, other.supposed.iter().cloned());
         add_missing(&mut self.failures, other.failures.iter().cloned());
     }
 
-    /// Adds an exchange that ends alike.
+    /// Adds the share of an exchange that ends alike.
     pub(crate) fn join(&mut self, other: &Self) {
         self.share += other.share;
         self.chance |= other.chance;
@@ -57,8 +58,8 @@ impl Exchange {
         self.inherit(other);
     }
 
-    /// The exchange for the peer to which this answer is relayed. The redirect is dropped if the outcome
-    /// is another one by then.
+    /// Returns the exchange for the peer to which this answer is relayed. Drops the redirect if the
+    /// HTTP status of the outcome has changed by then.
     pub(crate) fn relayed(self, outcome: Outcome, redirected: Option<Arc<Redirected>>) -> Self {
         let status = |outcome| match outcome {
             Outcome::Status { code, .. } => Some(code),
@@ -73,34 +74,34 @@ impl Exchange {
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Redirected {
     pub(crate) redirect: Redirect,
-    /// The host and path that were asked for.
+    /// The host that was asked for.
     pub(crate) host: String,
     pub(crate) path: String,
 }
 
-/// A request, as far as packets do not show it.
+/// The properties of a request that packets do not show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// Host and path of an HTTP request.
+    /// The host and path of an HTTP request.
     pub http: Option<(String, String)>,
     /// Whether the client uses TLS. `None` if it uses the protocol of the listener.
     pub tls: Option<bool>,
-    /// How many redirects the client has followed.
+    /// The number of redirects that the client has followed.
     pub redirects: u8,
     /// The URLs of these redirects: another redirect to one of them is a loop.
     pub redirect_urls: Vec<String>,
-    /// How many ingress controllers have forwarded it.
+    /// The number of ingress controllers that have forwarded the request.
     pub controllers: u8,
     /// Whether the connection begins with a PROXY header.
     pub has_proxy_header: bool,
-    /// The host name that the client asked for, and the address that it was told or that it calls.
+    /// The host name that the client asked for, and the address that it got or that it calls.
     pub named: Option<(String, IpAddr)>,
-    /// The address that the client called, where its node replaced it as it connected.
+    /// The address that the client called, if its node replaced it at connect time.
     pub replaced: Option<SocketAddr>,
 }
 
 impl Request {
-    /// The name for which the client asks when it begins TLS: addresses are no names.
+    /// Returns the name that the client sends in TLS (SNI). Returns `None` for an address.
     pub fn asked_name(&self) -> Option<&str> {
         let asked = match (&self.http, &self.named) {
             (Some((host, _)), _) => host,
@@ -113,7 +114,7 @@ impl Request {
     }
 }
 
-/// The end of one way.
+/// Returns the exchange that ends here with this outcome.
 pub(crate) fn ended(
     mut state: PacketState,
     outcome: Outcome,
@@ -147,18 +148,18 @@ pub(crate) fn ended(
 
 /// A request that no target has answered yet.
 pub struct Waiting {
-    /// Its way so far.
+    /// The exchange so far.
     pub exchange: Exchange,
-    /// How many targets timed out.
+    /// The number of targets that timed out.
     pub timeouts: u32,
-    /// Whether the last one did.
+    /// Whether the last target timed out.
     pub timed_out: bool,
-    /// How long those that refused took.
+    /// The time that the targets which refused took.
     pub late: Duration,
 }
 
 impl Waiting {
-    /// Before any target was asked.
+    /// Makes the state before any target was asked.
     pub fn new(exchange: Exchange) -> Self {
         Self { exchange, timeouts: 0, timed_out: false, late: Duration::ZERO }
     }

@@ -1,4 +1,4 @@
-//! When the first packet of a connection is retransmitted.
+//! The times at which the first packet of a connection is retransmitted.
 
 use std::time::Duration;
 
@@ -7,30 +7,30 @@ use uturn_model::{Assumption, Mechanism, Node};
 use super::{PacketState, Peer};
 use crate::add_missing::add_missing;
 
-/// When packets are sent, in seconds after the first: each wait is twice the one before.
+/// The times of transmissions, in seconds after the first: each wait is twice the one before.
 const DOUBLING: [u64; 7] = [0, 1, 3, 7, 15, 31, 63];
-/// The same since Linux 6.5, which starts with five equal waits.
+/// The times since Linux 6.5, which starts with five equal waits.
 const STEADY: [u64; 11] = [0, 1, 2, 3, 4, 5, 7, 11, 19, 35, 67];
-/// The first kernel with such waits.
+/// The first kernel version with the times `STEADY`.
 const FIRST_STEADY: (u16, u16) = (6, 5);
 
 /// The times at which a first packet is retransmitted.
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
     pub(super) seconds: &'static [u64],
-    /// The assumption that it rests on.
+    /// The assumption that the times rest on.
     supposed: Option<Assumption>,
 }
 
 impl Pace {
-    /// The pace of a sender that waits at most this long.
+    /// Returns the pace of a sender that waits at most this long.
     pub(crate) fn within(limit: Duration) -> Self {
         let is_late = |seconds: &&u64| Duration::from_secs(**seconds) >= limit;
         let end = DOUBLING.iter().position(|packet| is_late(&packet)).unwrap_or(DOUBLING.len());
         Self { seconds: &DOUBLING[..end.max(1)], supposed: None }
     }
 
-    /// The pace of a client.
+    /// Returns the pace of a client.
     pub(crate) fn of(client: Peer<'_>) -> Self {
         let node = match client {
             Peer::Host(node, _) => Some(node),
@@ -39,7 +39,7 @@ impl Pace {
         Self::on(node)
     }
 
-    /// The pace of a process on a node, which the node's kernel determines.
+    /// Returns the pace of a process on a node, which the node's kernel determines.
     pub(crate) fn on(node: Option<&Node>) -> Self {
         let version = node.and_then(Node::kernel_version);
         let seconds: &[u64] = match version {
@@ -62,13 +62,13 @@ impl Pace {
     }
 }
 
-/// How often a packet was sent, and why the former ones were lost.
+/// The transmissions of a packet: how many were lost before, and why.
 #[derive(Clone, Debug)]
 pub(crate) struct Tries {
     pace: Pace,
-    /// How many got lost before this one.
+    /// The number of transmissions that were lost before this one.
     pub(crate) lost: usize,
-    /// Why they did.
+    /// The reasons for the losses.
     pub(crate) why: Vec<Mechanism>,
 }
 
@@ -77,17 +77,17 @@ impl Tries {
         Self { pace, lost: 0, why: Vec::new() }
     }
 
-    /// The same without the lost packets, which are accounted for elsewhere.
+    /// Returns the tries without the lost packets, which are accounted for elsewhere.
     pub(crate) fn forgotten(&self) -> Self {
         Self::first(self.pace.clone())
     }
 
-    /// How long after the first packet this one was sent.
+    /// Returns the time from the first transmission to this one.
     pub(crate) fn delay(&self) -> Duration {
         self.pace.after(self.lost)
     }
 
-    /// The assumptions that the time of a retransmission rests on.
+    /// Returns the assumptions on which the time of a retransmission rests.
     pub(crate) fn supposed(&self) -> Vec<Assumption> {
         let is_late = self.lost > 0;
         self.pace.supposed.iter().filter(|_| is_late).cloned().collect()

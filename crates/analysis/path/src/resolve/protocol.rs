@@ -1,9 +1,10 @@
-//! The protocol of a call for which none is named.
+//! The default protocol of a call.
 
 use uturn_model::service::ServicePort;
 use uturn_model::{Cluster, Destination, Port, Protocol, Service, Text};
 
-/// TCP, unless the port of the Service that is called has only another protocol.
+/// Returns the default protocol of a call: TCP, unless the called port of the Service only has
+/// another.
 pub fn usual_protocol(cluster: &Cluster, to: &Destination) -> Protocol {
     match to {
         Destination::Service(name, port) => {
@@ -19,13 +20,13 @@ pub fn usual_protocol(cluster: &Cluster, to: &Destination) -> Protocol {
     }
 }
 
-/// TCP if one of the ports has it or there is none, else the protocol of the first.
+/// Returns TCP if one of the ports has it or there is none, else the protocol of the first.
 fn of_ports<'a>(ports: impl Iterator<Item = &'a ServicePort>) -> Protocol {
     let protocols = ports.map(|port| port.protocol);
     protocols.min_by_key(|protocol| *protocol != Protocol::Tcp).unwrap_or(Protocol::Tcp)
 }
 
-/// The ports of a Service that are meant by a name or a number, or all.
+/// Returns the ports of a Service with a name or a number, or all if none is named.
 pub(super) fn ports_named<'a>(
     service: &'a Service,
     named: Option<&'a Text>,

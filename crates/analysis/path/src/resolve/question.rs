@@ -1,4 +1,4 @@
-//! The question itself: it is a packet too, and has to reach the cluster's DNS and come back.
+//! DNS queries as packets: a query has to reach the cluster's DNS, and its answer has to come back.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,8 +15,8 @@ use crate::names::{PORT, Resolution};
 use crate::packet::{Exchange, PacketState, Peer, Request};
 
 impl<'a> Walk<'_, 'a> {
-    /// The end of a flow whose DNS query gets no answer: its hops, and that it was for a name.
-    /// `None` if an answer may come: libraries ask again.
+    /// Returns the end of a flow whose DNS query gets no answer: the hops of the query, and that it
+    /// was for a name. Returns `None` if an answer may come: libraries ask again.
     pub(crate) fn question_lost(
         &self,
         client: Peer<'a>,
@@ -44,7 +44,7 @@ impl<'a> Walk<'_, 'a> {
             let mechanism = Mechanism::NameUnresolved;
             add_missing(&mut failures, [FailurePoint { mechanism, ..point }]);
         }
-        // Of ways that are as likely, the order is that of addresses in rules.
+        // Equally likely ways are in the order of addresses in rules.
         let is_worse = |a: &Exchange, b: &Exchange| {
             let is_shown = |exchange: &Exchange| self.is_shown(&exchange.hops);
             let shares = || a.share.rounded_cmp(&b.share);
@@ -78,7 +78,7 @@ impl<'a> Walk<'_, 'a> {
 }
 
 impl<'a> Engine<'a> {
-    /// The end of a flow whose name leads nowhere.
+    /// Returns the end of a flow whose name does not resolve.
     pub(crate) fn unresolved(&self, resolution: Resolution) -> Exchange {
         let hop = Hop { place: Place::Dns, direction: Direction::Out, steps: resolution.steps };
         nameless(vec![hop], resolution.supposed)

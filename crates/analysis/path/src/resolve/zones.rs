@@ -1,5 +1,5 @@
-//! Names of load balancers that have an address in each zone, where the name servers of the network
-//! prefer that of the zone of who asks them.
+//! Names of load balancers that have an address in each zone, where the network's name servers
+//! prefer the address in the zone of the host that asks.
 
 use std::net::IpAddr;
 
@@ -10,16 +10,16 @@ use super::ResolvedTarget;
 use crate::engine::Engine;
 use crate::packet::{Peer, Request};
 
-/// Who asks the name servers of the network.
+/// The hosts that ask the network's name servers.
 struct Askers<'a> {
-    /// The zones that they are in, where that is known.
+    /// The zones of these hosts, if known.
     zones: Vec<Option<&'a str>>,
-    /// What they are.
+    /// A description of these hosts.
     called: &'static str,
 }
 
 impl<'a> Engine<'a> {
-    /// Where a host leads. Of the addresses of a load balancer, those that the client is told.
+    /// Resolves a host. Of the addresses of a load balancer, keeps those that the client is told.
     pub(super) fn aim_by_zone(
         &self,
         client: Peer<'a>,
@@ -52,7 +52,7 @@ impl<'a> Engine<'a> {
                     |zone: &str| target.addresses.iter().any(|at| is_of(at.ip()) == Some(zone));
                 let own: Option<Vec<&str>> =
                     askers.zones.iter().map(|zone| zone.filter(|zone| has(zone))).collect();
-                // Without an address in the zone of who asks, it is told any.
+                // A host in a zone without an address is told any address.
                 let Some(own) = own else { return target };
                 target
                     .addresses
@@ -70,7 +70,7 @@ impl<'a> Engine<'a> {
         target
     }
 
-    /// The Service whose load balancer has a name, and how the name is answered.
+    /// Returns the Service whose load balancer has a name, and how the name is answered.
     fn zone_answers(&self, name: &str) -> Option<(&'a Service, ZoneAnswers)> {
         let has_name = |service: &&Service| {
             let mut hosts =
@@ -84,8 +84,9 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Who asks for a client: the cluster's own name servers, where they had to answer and no cache on
-    /// the client's node asks by itself; else the client's node. Nothing says it of other clients.
+    /// Returns the hosts that ask for a client: the cluster's own name servers, if they had to
+    /// answer and no cache on the client's node asks by itself; else the client's node. For other
+    /// clients the asking hosts are not known.
     fn askers(&self, client: Peer<'a>, through: Option<IpAddr>) -> Option<Askers<'a>> {
         let dns = &self.cluster.dns;
         let zone = |node: Option<&'a Node>| node.and_then(Node::zone);

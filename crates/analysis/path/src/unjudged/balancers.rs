@@ -12,8 +12,8 @@ use crate::packet::Request;
 use crate::unmodelled::{Unmodelled, unmodelled};
 
 impl<'a> Engine<'a> {
-    /// Why calls of this address cannot be judged, if an unmodelled load balancer has it. Returns
-    /// `None` for the address of a node: the node's rules decide there.
+    /// Returns why calls of this address cannot be judged, if an unmodelled load balancer has it.
+    /// Returns `None` for the address of a node: the node's rules decide there.
     pub(crate) fn unjudged_balancer(&self, at: IpAddr) -> Option<UnjudgedReason> {
         if self.node_at(at).is_some() {
             return None;
@@ -26,8 +26,8 @@ impl<'a> Engine<'a> {
             .or_else(by_name)
     }
 
-    /// What may well listen on a node's own address, where no process there is known to:
-    /// controllers whose Ingresses have that address.
+    /// Returns the unmodelled controller that may listen on a node's own address, if no process is
+    /// known to: one whose Ingresses have that address.
     pub(crate) fn unjudged_on_node(&self, at: SocketAddr) -> Option<UnjudgedReason> {
         let is_web = matches!(at.port(), 80 | 443);
         self.find_balancer(|balancer| {
@@ -36,7 +36,7 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// What keeps a flow from being judged whose destination has no address to be called.
+    /// Returns why a flow whose destination has no address to call cannot be judged.
     pub(crate) fn unjudged_call(&self, flow: &Flow) -> Option<UnjudgedReason> {
         if let Some(BalancerCall::WithoutAddress(service)) =
             BalancerCall::of(self.cluster, &flow.from, &flow.to)
@@ -57,14 +57,14 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// The load balancer behind a host, where it is not modelled and has no address that is
-    /// known: the host is its own name, or that of an object that it serves.
+    /// Returns the load balancer behind a host if it is not modelled and has no known address: the
+    /// host is its own name, or that of an object that it serves.
     pub(crate) fn unjudged_host(&self, host: &str) -> Option<UnjudgedReason> {
         self.find_balancer(|balancer| balancer.is_called(host) || balancer.serves_by_name(host))
     }
 
-    /// What keeps a call from being judged that leaves the cluster for the address of a name which
-    /// an Ingress of the cluster serves: what is there may well lead back.
+    /// Returns why a call cannot be judged that leaves the cluster for the address of a name which
+    /// an Ingress of the cluster serves: the host there may lead back.
     pub(crate) fn unjudged_outside(&self, request: &Request, to: IpAddr) -> Option<UnjudgedReason> {
         let (host, _) = request.named.as_ref().filter(|(_, address)| *address == to)?;
         let serves = |ingress: &&Ingress| {
@@ -72,8 +72,8 @@ impl<'a> Engine<'a> {
             hosts.any(|own| is_for_host(own, host))
         };
         let ingress = self.cluster.ingresses.values().find(serves)?;
-        // A cloud's load balancer that has only a name may have this address: it serves the host with
-        // connections of its own.
+        // A cloud's load balancer that has only a name may have this address: it serves the host
+        // with connections of its own.
         let is_named = ingress.load_balancer.iter().all(|entry| entry.ip.is_none());
         if is_named && controller::is_served_by_cloud(self.cluster, ingress) {
             return None;
@@ -88,7 +88,7 @@ impl<'a> Engine<'a> {
         ))
     }
 
-    /// The first load balancer that is not modelled and of which something holds.
+    /// Returns the first load balancer that is not modelled and for which `is_it` holds.
     fn find_balancer(&self, is_it: impl Fn(&Unmodelled<'a>) -> bool) -> Option<UnjudgedReason> {
         let found = unmodelled(self.cluster).find(|balancer| is_it(balancer))?;
         Some(UnjudgedReason::of(&found.object, found.origin, found.unknown))

@@ -1,5 +1,5 @@
-//! The ways in which kube-proxy may run: its mode, whose build it is, and whether it knows the
-//! ranges of pods.
+//! The possible configurations of kube-proxy: its mode, whose build it is, and whether it knows the
+//! pod ranges.
 
 use uturn_clouds::cloud;
 use uturn_model::network::covering_each;
@@ -12,52 +12,54 @@ use uturn_model::{
 use super::table::listed;
 use crate::outline::outline_with;
 
-/// What kube-proxy's mode is called where it is supposed.
+/// The subject of the assumption about kube-proxy's mode.
 const MODE: &str = "kube-proxy mode";
 
-/// The first version with a mode nftables that is meant to be used.
+/// The first version whose nftables mode is considered ready for use.
 const NFTABLES: Version = Version::new(1, 31, 0);
 
-/// How kube-proxy may run.
+/// A possible configuration of kube-proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Running {
     mode: ProxyMode,
-    /// Whose build it is, where that makes a difference and is not known.
+    /// The build of kube-proxy, if that makes a difference and is not known.
     build: Option<Variant>,
-    /// Whether it knows the ranges of pods, where that makes a difference and is not known.
+    /// Whether kube-proxy knows the pod ranges, if that makes a difference and is not known.
     tells_pods: Option<bool>,
-    /// Whether it takes its host's name for the node's, where these seem to differ.
+    /// Whether kube-proxy takes its host's name for the node's, where these seem to differ.
     by_host: Option<bool>,
 }
 
-/// More pods are not there several times, once for each reading of what is not known.
+/// The largest number of pods for which the cluster is copied for each possible configuration.
 pub const MAX_PODS: usize = 20_000;
 
-/// Nor are more rules that lead to the endpoints of one Service.
+/// The largest number of rules to one Service's endpoints for which the cluster is copied.
 const MAX_RULES: usize = 200_000;
 
-/// One call is walked in no other reading where there are more of these.
+/// The largest number of rules to one Service's endpoints for which a single call is walked in
+/// other configurations than the assumed one.
 const MAX_RULES_OF_ONE_CALL: usize = 1_000_000;
 
-/// The cluster as it would be if kube-proxy ran otherwise than it is taken to, once for each
-/// other way; none where that is known, or the cluster is too large for it.
+/// Returns the cluster once for each other configuration that kube-proxy may have. Returns none if
+/// the configuration is known or the cluster is too large to be copied.
 pub fn others(cluster: &Cluster) -> Vec<Cluster> {
     each_other(cluster).collect()
 }
 
-/// The same, one after the other: each takes as much memory as the cluster.
+/// Returns the clusters of [`others`] one after the other: each takes as much memory as the
+/// cluster.
 pub fn each_other(cluster: &Cluster) -> impl Iterator<Item = Cluster> + '_ {
     let is_small = cluster.pods.len() <= MAX_PODS && has_few_rules(cluster, MAX_RULES);
     let all = if is_small { runnings(cluster) } else { Vec::new() };
     all.into_iter().skip(1).map(|running| as_running(cluster, running))
 }
 
-/// Whether the rules that lead to the endpoints of each Service are at most so many.
+/// Returns whether at most `most` rules lead to the endpoints of each Service.
 fn has_few_rules(cluster: &Cluster, most: usize) -> bool {
     cluster.endpoints.keys().all(|service| cluster.rules_to(service) <= most)
 }
 
-/// The readings in which one call is walked.
+/// Returns the configurations in which one call is walked.
 pub(super) fn runnings_of_one_call(cluster: &Cluster) -> Vec<Running> {
     let mut all = runnings(cluster);
     if !has_few_rules(cluster, MAX_RULES_OF_ONE_CALL) {
@@ -66,15 +68,16 @@ pub(super) fn runnings_of_one_call(cluster: &Cluster) -> Vec<Running> {
     all
 }
 
-/// What has to hold for some of the readings of a cluster: 0 is what it is taken for, the rest
-/// are [`others`] in their order. Nothing where it is all of them.
+/// Returns the conditions under which a result holds that some configurations share. Place 0 is the
+/// assumed configuration, the rest are [`others`] in their order. Returns none if these are all
+/// configurations.
 pub fn conditions(cluster: &Cluster, places: &[usize]) -> Vec<Text> {
     let all = runnings(cluster);
     let some: Vec<Running> = places.iter().filter_map(|at| all.get(*at).copied()).collect();
     if some.len() == all.len() { Vec::new() } else { vec![describe_running(&some, &all)] }
 }
 
-/// How kube-proxy may run, for what the input does not state. The first is the assumed one.
+/// Returns the configurations that the input leaves open. The first is the assumed one.
 pub(super) fn runnings(cluster: &Cluster) -> Vec<Running> {
     let proxy = &cluster.proxy;
     let is_captured = |name: &Name| cluster.captures.contains_key(name);
@@ -112,7 +115,7 @@ pub(super) fn runnings(cluster: &Cluster) -> Vec<Running> {
             runnings.push(Running::of(mode));
         }
     }
-    // Beside other doubts, it is taken to know its node.
+    // If something else is open too, kube-proxy is assumed to know its node.
     if runnings.len() == 1 && may_be_named_by_host(cluster) {
         runnings =
             [false, true].map(|by_host| Running { by_host: Some(by_host), ..runnings[0] }).into();
@@ -122,22 +125,23 @@ pub(super) fn runnings(cluster: &Cluster) -> Vec<Running> {
     runnings
 }
 
-/// Whether it makes a difference which name kube-proxy takes for its node's.
+/// Returns whether results depend on which name kube-proxy takes for its node's.
 fn may_be_named_by_host(cluster: &Cluster) -> bool {
     let is_local = |service: &Service| {
         service.external_policy == Policy::Local || service.internal_policy == Policy::Local
     };
-    // In IPVS mode it masquerades calls that come back to their pod by its own node's endpoints.
+    // In IPVS mode, kube-proxy masquerades calls that return to their pod by its own node's
+    // endpoints.
     (cluster.proxy.mode.value == ProxyMode::Ipvs || cluster.services.values().any(is_local))
         && cluster.nodes.values().any(|node| other_name(node).is_some())
 }
 
-/// The host's name, where kube-proxy may take it for the node's.
+/// Returns the host's name, if kube-proxy may take it for the node's.
 fn other_name(node: &Node) -> Option<&Name> {
     node.host_name.as_ref().filter(|_| node.proxy_name.is_none())
 }
 
-/// Whether kube-proxy could run like this at all with the settings that are known.
+/// Returns whether kube-proxy can run in this configuration with the settings that are known.
 fn is_possible(cluster: &Cluster, running: Running) -> bool {
     let Some(node) = cluster.nodes.values().next() else { return true };
     let outline = as_running(&outline_with(cluster, node), running);
@@ -146,7 +150,7 @@ fn is_possible(cluster: &Cluster, running: Running) -> bool {
     Family::BOTH.into_iter().filter(|family| node.address(*family).is_some()).all(compiled)
 }
 
-/// The cluster with a kube-proxy that runs like this.
+/// Returns the cluster with kube-proxy in this configuration.
 pub(super) fn as_running(cluster: &Cluster, running: Running) -> Cluster {
     let mut cluster = cluster.clone();
     let because = "one case of several";
@@ -183,8 +187,9 @@ pub(super) fn as_running(cluster: &Cluster, running: Running) -> Cluster {
     cluster
 }
 
-/// `kube-proxy mode is iptables, nftables or ipvs (upstream's build)`, `kube-proxy mode is
-/// iptables or nftables, without a cluster CIDR`, `kube-proxy has no cluster CIDR`.
+/// Describes configurations: `kube-proxy mode is iptables, nftables or ipvs (upstream's build)`,
+/// `kube-proxy mode is iptables or nftables, without a cluster CIDR`, `kube-proxy has no cluster
+/// CIDR`.
 pub(super) fn describe_running(some: &[Running], all: &[Running]) -> Text {
     if let Some(by_host) = some.first().and_then(|running| running.by_host) {
         let whose = if by_host { "its host's name for the node's" } else { "the node's own name" };
@@ -217,12 +222,12 @@ pub(super) fn describe_running(some: &[Running], all: &[Running]) -> Text {
 }
 
 impl Running {
-    /// Of a mode, with nothing else in doubt.
+    /// Makes a configuration of a mode, with nothing else in doubt.
     fn of(mode: ProxyMode) -> Self {
         Self { mode, build: None, tells_pods: None, by_host: None }
     }
 
-    /// What distinguishes it from the others of its mode.
+    /// Describes what distinguishes the configuration from others of its mode.
     fn how(&self) -> Option<&'static str> {
         match (self.build, self.tells_pods) {
             (Some(build), _) => {

@@ -1,5 +1,5 @@
-//! A name whose addresses are not known: what becomes of a flow if it leads where it
-//! usually would, and if it leads nowhere.
+//! Names whose addresses are not known: the verdicts of a flow if the name resolves as usual, and
+//! if it does not resolve.
 
 use std::net::IpAddr;
 
@@ -20,13 +20,13 @@ pub(super) struct UnresolvedName {
 }
 
 impl Engine<'_> {
-    /// The name that a flow calls, if its addresses are not known.
+    /// Returns the name that a flow calls, if its addresses are not known.
     pub(super) fn unresolved_name(&self, flow: &Flow) -> Result<Option<UnresolvedName>, WalkError> {
         let (Destination::Url { host, .. } | Destination::Host(host, _)) = &flow.to else {
             return Ok(None);
         };
         for client in self.clients(&flow.from)? {
-            // Of a Service that may be somewhere else, more is known than that.
+            // More is known of a Service that may exist elsewhere.
             if self.unjudged_lost_name(client, &flow.to, true).is_some() {
                 continue;
             }
@@ -38,7 +38,7 @@ impl Engine<'_> {
         Ok(None)
     }
 
-    /// The verdicts where the name leads somewhere after all, beside those where it does not.
+    /// Returns the verdicts if the name does resolve, beside those if it does not.
     pub(super) fn by_name(
         &self,
         flow: &Flow,
@@ -47,7 +47,7 @@ impl Engine<'_> {
     ) -> Result<Vec<Verdict>, WalkError> {
         let mut cluster = self.cluster().clone();
         match &doubt.why {
-            // A Service may stand for the name that is asked for outside.
+            // A Service may be an alias of the outside name that is asked for.
             UnresolvedReason::Outside(name) => {
                 cluster.dns.outside.push((name.as_str().into(), IpAddr::from(ELSEWHERE)));
             }

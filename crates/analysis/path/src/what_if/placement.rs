@@ -1,24 +1,24 @@
-//! The kinds of nodes that pods may run on which are on none yet.
+//! The kinds of nodes on which unplaced pods may run.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use uturn_model::{Client, Cluster, EndpointSlice, Name, NamespacedName, Pod};
 
-/// At most so many kinds of nodes are tried for pods that are on none yet.
+/// The largest number of node kinds that are tried for unplaced pods.
 const MAX_KINDS: usize = 6;
 
 /// A kind of node that pods may run on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NodeKind {
-    /// A node of that kind.
+    /// An example of the kind.
     pub(super) node: Name,
-    /// The Services with endpoints there.
+    /// The Services with endpoints on such nodes.
     pub(super) serves: BTreeSet<NamespacedName>,
 }
 
-/// The pods of a client that are not placed yet, unless they serve a Service: then where
-/// they are moves more than the client.
+/// Returns the unplaced pods of a client. Returns none if they serve a Service: placing them moves
+/// more than the client.
 pub(super) fn movers(cluster: &Cluster, client: &Client) -> Vec<NamespacedName> {
     let pods: Vec<&Pod> = match client {
         Client::Pod(name) => cluster.pods.get(name).into_iter().collect(),
@@ -46,8 +46,8 @@ pub(super) fn movers(cluster: &Cluster, client: &Client) -> Vec<NamespacedName> 
     }
 }
 
-/// The kinds of nodes that pods may run on: distinguished by the Services that have endpoints
-/// there. Those that a selector rules out are none.
+/// Returns the kinds of nodes on which pods may run, distinguished by the Services with endpoints
+/// there. Nodes that a selector rules out are left out.
 pub(super) fn node_kinds(cluster: &Cluster, movers: &[NamespacedName]) -> Vec<NodeKind> {
     let wanted = movers.first().and_then(|name| cluster.pods.get(name));
     let mut node_kinds: Vec<NodeKind> = Vec::new();
@@ -73,7 +73,7 @@ pub(super) fn node_kinds(cluster: &Cluster, movers: &[NamespacedName]) -> Vec<No
     node_kinds
 }
 
-/// The cluster with these pods on a node.
+/// Returns the cluster with these pods on a node.
 pub(super) fn on_node_kind(cluster: &Cluster, movers: &[NamespacedName], node: &Name) -> Cluster {
     let mut cluster = cluster.clone();
     let Some(node_kind) = cluster.nodes.get(node).cloned() else { return cluster };

@@ -1,5 +1,5 @@
-//! Rules that are not modelled: what becomes of a flow if one matches and if it does not, on every
-//! node.
+//! Rules that are not modelled: the verdicts of a flow if such a rule matches and if it does not,
+//! on every node.
 
 use uturn_model::{Assumption, Flow, Text, Verdict};
 use uturn_netfilter::{Assumptions, Question, QuestionSubject};
@@ -9,20 +9,21 @@ use crate::add_missing::add_missing;
 use crate::engine::Engine;
 use crate::error::WalkError;
 
-/// Both answers are tried for at most this many rules that are not modelled.
+/// The number of rules that are not modelled for which both answers are tried.
 const MAX_QUESTIONS: usize = 3;
 
-/// Where packets meet more such rules, or these split the call into more ways, both answers are tried for the
-/// first only: more answers would hardly settle how the call ends, and each is a walk of all ways.
+/// The numbers of such rules, and of ways into which they split the call, beyond which both answers
+/// are tried for the first rule only: more answers would hardly settle how the call ends, and each
+/// is a walk of all ways.
 const MANY_QUESTIONS: usize = 32;
 const MANY_WAYS: u64 = 300;
 
-/// What walks of a call leave open.
+/// The open questions of a call's walks.
 #[derive(Default)]
 pub(super) struct Open {
-    /// The rules that packets reached, that are not modelled, and about which nothing is assumed.
+    /// The questions of rules that packets reached, that are not modelled and have no assumption.
     pub(super) questions: Vec<Question>,
-    /// Into how many ways they split the call.
+    /// The number of ways into which these rules split the call.
     pub(super) ways: u64,
 }
 
@@ -41,8 +42,8 @@ impl Open {
 type Walks<'w> = dyn Fn(&Assumptions) -> Result<(Vec<Verdict>, Open), WalkError> + 'w;
 
 impl Engine<'_> {
-    /// A verdict for each case of what rules do that are not modelled, of the cluster as it is
-    /// supposed. Cases that come out alike are one.
+    /// Returns a verdict for each case of what rules that are not modelled do, for the cluster as
+    /// it is assumed. Cases with equal results are merged.
     ///
     /// # Errors
     /// Returns an error if the flow cannot be walked in one of the cases.
@@ -51,14 +52,14 @@ impl Engine<'_> {
         split(&walks, &Assumptions::of_ordinary_call(), MAX_QUESTIONS)
     }
 
-    /// The same, and for each case of how kube-proxy runs and where pods will run.
+    /// Returns the same for each case of how kube-proxy runs and where pods will run.
     pub(super) fn by_rules(&self, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
         let walks = |assumed: &Assumptions| self.by_cluster(flow, assumed);
         split(&walks, &Assumptions::of_ordinary_call(), MAX_QUESTIONS)
     }
 }
 
-/// Both answers are tried for so many more of the rules that nothing is assumed of.
+/// Tries both answers for at most `more` rules without an assumption.
 fn split(walks: &Walks<'_>, assumed: &Assumptions, more: usize) -> Result<Vec<Verdict>, WalkError> {
     let (verdicts, open) = walks(assumed)?;
     let unasked = |question: &&Question| assumed.answer(question).is_none();
@@ -73,7 +74,8 @@ fn split(walks: &Walks<'_>, assumed: &Assumptions, more: usize) -> Result<Vec<Ve
     }))
 }
 
-/// `rule -A KUBE-FIREWALL … (n1/iptables.save:12) matches`, `the sender's user is 1337`.
+/// Describes an answer: `rule -A KUBE-FIREWALL … (n1/iptables.save:12) matches`, `the sender's user
+/// is 1337`.
 fn holding(question: &Question, holds: bool) -> Text {
     question.describe(holds).into()
 }

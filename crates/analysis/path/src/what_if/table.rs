@@ -7,11 +7,11 @@ use uturn_model::{NamespacedName, Outcome, Share, Text, Verdict};
 use super::kube_proxy::{Running, describe_running};
 use super::placement::NodeKind;
 
-/// The verdicts of one flow, by how kube-proxy runs and what kind of node the client is on.
+/// The verdicts of one flow, by kube-proxy's configuration and the kind of node the client is on.
 pub(super) struct Table {
     pub(super) runnings: Vec<Running>,
     pub(super) node_kinds: Vec<NodeKind>,
-    /// A row for each of the first, a column for each of the second.
+    /// The verdicts: a row for each configuration, a column for each kind of node.
     pub(super) verdicts: Vec<Vec<Verdict>>,
 }
 
@@ -22,7 +22,7 @@ impl Table {
         all.all(|verdict| is_same(first, verdict))
     }
 
-    /// A verdict for each block of the table that has the same one all over.
+    /// Returns one verdict for each block of the table with equal verdicts.
     pub(super) fn merged(&self) -> Vec<Verdict> {
         let mut found: Vec<(Vec<usize>, Vec<usize>, &Verdict)> = Vec::new();
         for (at, row) in self.verdicts.iter().enumerate() {
@@ -57,7 +57,7 @@ impl Table {
         verdicts.collect()
     }
 
-    /// `the client runs on a node with an endpoint of shop/web`.
+    /// Describes the client's node: `the client runs on a node with an endpoint of shop/web`.
     fn placed(&self, columns: &[usize]) -> Text {
         let within = |at: &usize| columns.contains(at);
         let (here, there): (Vec<usize>, Vec<usize>) =
@@ -80,7 +80,7 @@ impl Table {
     }
 }
 
-/// The verdicts of two cases: what comes out alike either way does not depend on it.
+/// Combines the verdicts of two cases: equal ones do not depend on the case and are not marked.
 pub(super) fn either(
     yes: &[Verdict],
     no: &[Verdict],
@@ -106,7 +106,7 @@ pub(super) fn either(
     verdicts
 }
 
-/// Whether two verdicts say the same, however their ways came about.
+/// Returns whether two verdicts have equal results, whatever their ways.
 fn is_same(verdict: &Verdict, other: &Verdict) -> bool {
     let close = |(a, b): (&(Outcome, Share), &(Outcome, Share))| a.0 == b.0 && a.1.is_about(b.1);
     verdict.mechanisms == other.mechanisms
@@ -114,7 +114,7 @@ fn is_same(verdict: &Verdict, other: &Verdict) -> bool {
         && verdict.outcomes.iter().zip(&other.outcomes).all(close)
 }
 
-/// `a, b or c`.
+/// Joins words: `a, b or c`.
 pub(super) fn listed(words: &[String]) -> String {
     match words {
         [] => String::new(),

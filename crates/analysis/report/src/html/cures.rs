@@ -5,17 +5,17 @@ use uturn_diagnose::cure::{Answer, Cure};
 
 use crate::{cure, words};
 
-/// What `cures.html` prints. Nothing, if the heading is empty.
+/// The data of the template `cures.html`, which prints nothing if the heading is empty.
 #[derive(Default)]
 pub(super) struct CureList {
     pub(super) heading: String,
-    /// Cures that are known by their titles only.
+    /// Cures of which only the titles are known.
     pub(super) titles: Vec<String>,
     /// Cures that work.
     pub(super) offered: Vec<OfferedCure>,
     /// Cures that do not work here: title and reason.
     pub(super) refused: Vec<(String, String)>,
-    /// Cures that were not tried, likewise.
+    /// Cures that were not tried: title and reason.
     pub(super) untried: Vec<(String, String)>,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct OfferedCure {
 type DiffLine = (&'static str, String);
 
 impl CureList {
-    /// The cures that were tried; without any, the titles that the finding has.
+    /// Lists the cures that were tried; if there are none, the titles that the finding has.
     pub(super) fn new(finding: &Finding, tried: &[Cure]) -> Self {
         if tried.is_empty() {
             // The first title is among the finding's facts.

@@ -1,4 +1,4 @@
-//! One finding in full.
+//! The full view of one finding.
 
 use uturn_diagnose::{Code, Example, Finding, Observation};
 
@@ -8,22 +8,22 @@ use crate::scan::{self, ScanReport};
 use crate::{svg, words};
 use uturn_diagnose::analysis::InFull;
 
-/// A list names at most this many; the rest is counted.
+/// The largest number of names in a list; the rest is counted.
 const MAX_NAMES: usize = 60;
-/// A list of more names than these is folded.
+/// The number of names beyond which a list is folded.
 const MAX_UNFOLDED: usize = 4;
-/// The most names that the filter finds a finding by.
+/// The largest number of names by which the filter finds a finding.
 const MAX_FOUND: usize = 180;
-/// The most pods whose names are sorted to choose from.
+/// The largest number of pods whose names are sorted to choose from.
 const MAX_PODS: usize = 1000;
 
-/// What `finding.html` prints.
+/// The data of the template `finding.html`.
 pub(super) struct FindingView<'a> {
     /// Its number on the page, from 1.
     pub(super) number: usize,
     pub(super) code: Code,
     pub(super) subject: String,
-    /// How often calls fail, and how that ends.
+    /// How often calls fail, and how they end.
     pub(super) failing: String,
     pub(super) clients: String,
     pub(super) client_names: Names,
@@ -35,19 +35,19 @@ pub(super) struct FindingView<'a> {
     pub(super) evidence: &'a [Observation],
     pub(super) route: RouteView,
     pub(super) cures: CureList,
-    /// What the filter finds it by.
+    /// The text by which the filter finds it.
     pub(super) find: String,
 }
 
-/// How the route of a finding's packet is shown.
+/// The view of the route of a finding's packet.
 pub(super) enum RouteView {
     /// Nothing was walked.
     None,
-    /// As a picture.
+    /// A picture.
     Drawn { picture: Markup, command: String, is_open: bool },
-    /// It is the route that is drawn for another finding.
+    /// A reference to the picture of another finding with the same route.
     DrawnAt { number: usize, code: Code, subject: String },
-    /// There is no room for a picture: the command that draws it.
+    /// A command that draws the picture, because there is no room for it.
     Command(String),
 }
 
@@ -88,7 +88,7 @@ impl<'a> FindingView<'a> {
 }
 
 impl RouteView {
-    /// The bytes of the picture.
+    /// Returns the number of bytes of the picture.
     pub(super) fn size(&self) -> usize {
         match self {
             Self::Drawn { picture, .. } => picture.len(),
@@ -115,7 +115,7 @@ impl Names {
     }
 }
 
-/// How often calls fail, and how that ends.
+/// Describes how often calls fail, and how they end.
 pub(super) fn failing(finding: &Finding) -> String {
     match finding.share_failing {
         share if !share.is_none() => {
@@ -125,7 +125,7 @@ pub(super) fn failing(finding: &Finding) -> String {
     }
 }
 
-/// The route of the finding's packet as a picture. Returns `None` if none was walked.
+/// Returns the route of the finding's packet as a picture. Returns `None` if none was walked.
 pub(super) fn picture(finding: &Finding, index: usize, details: &InFull) -> Option<Markup> {
     let flow = details.flow.as_ref()?;
     if details.verdicts.is_empty() || matches!(finding.example, Example::Probes(..)) {
@@ -135,7 +135,7 @@ pub(super) fn picture(finding: &Finding, index: usize, details: &InFull) -> Opti
     Some(svg::picture(flow, &details.verdicts, &[finding.code.to_string()], &name))
 }
 
-/// What the filter finds a finding by: its subject, targets and clients.
+/// Returns the text by which the filter finds a finding: its subject, targets and clients.
 fn find(finding: &Finding, pods: &[String]) -> String {
     let mut text = format!("{} {}", finding.subject.short(), words::who(&finding.clients));
     let nodes: Vec<String> = finding.clients.nodes().iter().map(ToString::to_string).collect();

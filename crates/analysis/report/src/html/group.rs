@@ -31,9 +31,9 @@ struct Article<'a> {
     code: Code,
     count: usize,
     heading: String,
-    /// What the filter finds every finding of the group by.
+    /// The text by which the filter finds every finding of the group.
     find: String,
-    /// Nothing where the group is a single finding.
+    /// The summary; `None` if the group is a single finding.
     summary: Option<Summary>,
     worst: FindingView<'a>,
     others_heading: String,
@@ -41,7 +41,7 @@ struct Article<'a> {
     others_omitted: usize,
 }
 
-/// What the findings of a group have in common.
+/// The common properties of a group's findings.
 struct Summary {
     because: String,
     objects: String,
@@ -62,11 +62,12 @@ struct Row<'a> {
     full: Option<FindingView<'a>>,
 }
 
-/// Renders the groups as long as there is room for them.
+/// Renders the groups for which there is room.
 pub(super) fn articles(report: &ScanReport, details: &BTreeMap<usize, InFull>) -> Articles {
     let groups = &report.groups;
     let mut pictures = Pictures::default();
-    // The worst of each group come before all others: there may not be room for every picture.
+    // The worst findings of all groups come before all others: there may not be room for every
+    // picture.
     let worst: Vec<FindingView<'_>> =
         groups.iter().map(|group| full(report, group.worst(), details, &mut pictures)).collect();
     let rows = rows(report, details, &mut pictures);
@@ -96,7 +97,7 @@ fn full<'a>(
     FindingView::new(report, index, details, route)
 }
 
-/// The findings of a group after its worst, as far as there is room.
+/// The findings of a group after its worst, for which there is room.
 struct Rows {
     shown: Vec<Markup>,
     omitted: usize,
@@ -107,7 +108,7 @@ impl Rows {
         self.shown.iter().map(Markup::len).sum()
     }
 
-    /// Leaves out the last rows, so that the others take at most `most` bytes.
+    /// Removes the last rows, so that the others take at most `most` bytes.
     fn cut(&mut self, most: usize) {
         let mut used = 0;
         let fits = |row: &&Markup| {
@@ -142,12 +143,12 @@ fn rows<'a>(
 #[derive(Default)]
 struct Pictures<'a> {
     used: usize,
-    /// The finding that a flow is drawn for.
+    /// The finding for which a flow is drawn.
     drawn: HashMap<&'a Flow, usize>,
 }
 
 impl<'a> Pictures<'a> {
-    /// How the route of a finding's packet is shown. The first picture is open.
+    /// Returns the view of the route of a finding's packet. The first picture is open.
     fn route(&mut self, report: &ScanReport, index: usize, details: &'a InFull) -> RouteView {
         let finding = &report.findings[index];
         let Some(flow) = &details.flow else { return RouteView::None };
@@ -215,8 +216,8 @@ impl Summary {
     }
 }
 
-/// Why the calls of a group fail: its mechanism, or else what its code is called, and what all of
-/// its findings require.
+/// Describes why the calls of a group fail: its mechanism, else the title of its code, and the
+/// conditions of all its findings.
 pub(super) fn because(report: &ScanReport, group: &Group) -> String {
     let cause = &group.cause;
     if group.members.len() == 1 {
@@ -231,7 +232,7 @@ pub(super) fn because(report: &ScanReport, group: &Group) -> String {
     }
 }
 
-/// The cure that serves all findings of a group.
+/// Returns the cure that helps all findings of a group.
 pub(super) fn cure(report: &ScanReport, group: &Group) -> String {
     match group.cure(&report.findings) {
         Some(cure) if group.members.len() == 1 => cure.title().to_string(),
@@ -245,7 +246,7 @@ pub(super) fn cure(report: &ScanReport, group: &Group) -> String {
     }
 }
 
-/// The object of a single finding, or how many objects there are of which kind.
+/// Returns the object of a single finding, or the number of objects with their kind.
 pub(super) fn objects(report: &ScanReport, group: &Group) -> String {
     match (group.cause.object_kind, group.objects) {
         (_, 1) => report.findings[group.worst()].subject.short(),
@@ -254,7 +255,7 @@ pub(super) fn objects(report: &ScanReport, group: &Group) -> String {
     }
 }
 
-/// The least and the greatest share of calls that fail.
+/// Describes the smallest and the largest share of calls that fail.
 fn shares<'f>(findings: impl Iterator<Item = &'f Finding> + Clone) -> Option<String> {
     let share = |finding: &Finding| finding.share_failing;
     let least = findings.clone().map(share).min_by(Share::exact_cmp)?;

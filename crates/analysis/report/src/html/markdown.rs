@@ -1,11 +1,11 @@
-//! Markdown as HTML: the pages of codes.
+//! Renders Markdown as HTML: the explanations of codes.
 
 use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 
 use crate::markup::Markup;
 use crate::xml::escape;
 
-/// Renders a page without its title. A link to a page of `linked` leads there; a link to
+/// Renders a page without its title. A link to a page of `linked` leads to that page; a link to
 /// another page names the command that prints it. Raw HTML stays text.
 pub(super) fn render(text: &str, linked: &[String]) -> Markup {
     let mut closing = CowStr::Borrowed("");

@@ -15,7 +15,7 @@ use crate::scan::{self, ScanReport, summary};
 use crate::{svg, words};
 use uturn_diagnose::analysis::{Suppressed, Suppression};
 
-/// At most this many of the known and ignored findings are named; the rest is counted.
+/// The largest number of known and ignored findings that are named; the rest is counted.
 const MAX_ASIDE: usize = 500;
 
 const SEVERITIES: [Severity; 3] = [Severity::Error, Severity::Warning, Severity::Info];
@@ -70,7 +70,7 @@ struct CauseRow {
     cure: String,
 }
 
-/// What keeps flows from being judged.
+/// A reason why flows cannot be judged.
 struct UnjudgedRow<'a> {
     what: String,
     objects: String,
@@ -88,7 +88,7 @@ struct AsideRow {
     origin: String,
 }
 
-/// What a code means.
+/// The explanation of a code.
 struct CodePage {
     code: Code,
     title: &'static str,
@@ -208,7 +208,7 @@ fn tiles(report: &ScanReport) -> Vec<Tile> {
     tiles
 }
 
-/// Which objects were read, and which files and kinds were not used.
+/// Describes which objects were read, and which files and kinds were not used.
 fn read(report: &ScanReport) -> String {
     let seen = report.seen.iter().map(|(kind, count)| format!("{count} {kind}"));
     let skipped = report.skipped.iter().map(|skipped| match skipped.files.is_empty() {
@@ -218,7 +218,7 @@ fn read(report: &ScanReport) -> String {
     seen.chain(skipped).collect::<Vec<_>>().join(", ")
 }
 
-/// The pages of the codes that are on the page.
+/// Returns the explanations of the codes that are on the page.
 fn code_pages(report: &ScanReport) -> Vec<CodePage> {
     let aside = report.aside.iter().map(|aside| &aside.finding);
     let codes: BTreeSet<Code> =

@@ -1,14 +1,14 @@
-//! How large a page may become: at most about 5 MB, which a browser opens in a second.
+//! Limits on the size of a page: at most about 5 MB, which a browser opens in a second.
 
-/// The most bytes of all findings that are shown in full, without their pictures.
+/// The largest number of bytes of all findings that are shown in full, without their pictures.
 pub(super) const MAX_IN_FULL: usize = 1_400_000;
-/// The most bytes of all pictures.
+/// The largest number of bytes of all pictures.
 pub(super) const MAX_PICTURES: usize = 1_200_000;
-/// The most bytes of all rows: the findings of a group after its worst.
+/// The largest number of bytes of all rows: the findings of a group after its worst.
 pub(super) const MAX_ROWS: usize = 2_200_000;
 
-/// Divides `total` among parts of these sizes and returns the most that a part may take: small
-/// parts are whole, large ones are cut to the same size.
+/// Divides `total` among parts of these sizes and returns the largest size of a part: small parts
+/// are whole, large ones are cut to this size.
 pub(super) fn share_out(sizes: &[usize], total: usize) -> usize {
     let mut sorted = sizes.to_vec();
     sorted.sort_unstable();

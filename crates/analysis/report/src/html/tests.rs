@@ -1,4 +1,4 @@
-//! Pages of many findings: their size, and that what is left out is counted.
+//! Tests of pages with many findings: their size, and that omitted findings are counted.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use uturn_diagnose::analysis::InFull;
 
 const MAX_BYTES: usize = 5_000_000;
 
-/// Gives the findings conditions of their own: none has the cause of another.
+/// Gives each finding a condition of its own, so that no two have the same cause.
 fn set_apart(findings: &mut [Finding]) {
     for (index, finding) in findings.iter_mut().enumerate() {
         finding.example = Example::Flow(flow());
@@ -57,7 +57,7 @@ fn many_findings_have_room() {
     assert!(page.contains(&left), "{left}");
 }
 
-/// More causes than there is room for.
+/// More causes than there is room for are counted.
 #[test]
 fn causes_without_room_are_counted() {
     let mut findings: Vec<Finding> =
@@ -72,7 +72,7 @@ fn causes_without_room_are_counted() {
     assert!(page.contains(&left), "{left}");
 }
 
-/// Of few findings, each is shown in full, those after the worst of a cause folded.
+/// Each of a few findings is shown in full; those after the worst of a cause are folded.
 #[test]
 fn few_findings_are_shown_in_full() {
     let mut findings: Vec<Finding> =

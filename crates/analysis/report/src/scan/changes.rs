@@ -1,4 +1,4 @@
-//! What differs between the findings of two states of a cluster.
+//! The differences between the findings of two states of a cluster.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,21 +9,21 @@ use uturn_model::Text;
 use super::{because, failing, targets};
 use crate::words;
 
-/// The findings of a state, a line for each.
+/// The findings of a state, as one line each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FindingLines(BTreeMap<FindingKey, Vec<String>>);
 
-/// What makes a finding the same one in another state.
+/// The key by which a finding is recognised in another state.
 type FindingKey = (Code, String, Vec<String>, Vec<Text>);
 
-/// How a finding differs from the state before.
+/// The difference of a finding from the state before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// It was not there.
+    /// The finding is new.
     New,
-    /// It was there with other clients, or calls ended otherwise.
+    /// The finding had other clients, or calls ended differently.
     Changed,
-    /// It is not there any more.
+    /// The finding is gone.
     Gone,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for Difference {
 }
 
 impl FindingLines {
-    /// Of these findings.
+    /// Makes the lines of these findings.
     pub fn of(findings: &[Finding]) -> Self {
         let mut all: BTreeMap<FindingKey, Vec<String>> = BTreeMap::new();
         for finding in findings {
@@ -50,14 +50,14 @@ impl FindingLines {
         Self(all)
     }
 
-    /// The lines that differ from those before, with how.
+    /// Returns the lines that differ from those before, with the kind of difference.
     pub fn since<'l>(&'l self, before: &'l Self) -> Vec<(Difference, &'l str)> {
         let mut found = Vec::new();
         for (key, now) in &self.0 {
             let old = before.0.get(key).map_or(&[][..], Vec::as_slice);
             let new = now.iter().filter(|line| !old.contains(line));
             let mut missing = old.iter().filter(|line| !now.contains(line));
-            // What replaces a line is that line, changed.
+            // A line that replaces another counts as changed.
             found.extend(new.map(|line| match missing.next() {
                 Some(_) => (Difference::Changed, line.as_str()),
                 None => (Difference::New, line.as_str()),
@@ -71,7 +71,7 @@ impl FindingLines {
     }
 }
 
-/// A finding on a line: `error UT101 ingress/shop/front :80: 1 in 3 after 4 s, 3 pods: …`.
+/// Formats a finding as a line: `error UT101 ingress/shop/front :80: 1 in 3 after 4 s, 3 pods: …`.
 fn line(finding: &Finding) -> String {
     let severity = match finding.severity {
         Severity::Error => "error",

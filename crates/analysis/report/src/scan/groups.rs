@@ -1,5 +1,5 @@
-//! A long list of findings, grouped by cause: for each group the number of findings, the
-//! clients that fail, the worst finding, and the cure that all of them share.
+//! Formats a long list of findings, grouped by cause: for each group the number of findings, the
+//! failing clients, the worst finding, and the cure that all of them share.
 
 use uturn_diagnose::{Example, Finding, Group, GroupCure};
 use uturn_model::ObjectRef;
@@ -10,18 +10,18 @@ use crate::fold::{beside, fold};
 use crate::style::{self, Style};
 use crate::words;
 
-/// A list that fits on a screen is not grouped.
+/// The number of findings up to which a list fits on a screen and is not grouped.
 const SHORT: usize = 20;
-/// A group takes about this many lines.
+/// The approximate number of lines of a group.
 const LINES: usize = 4;
 
-/// Whether groups are shorter to read than a line for each finding.
+/// Returns whether groups are shorter to read than a line for each finding.
 pub(super) fn are_worth_it(report: &ScanReport) -> bool {
     let findings = report.findings.len();
     findings > SHORT && report.groups.len() * LINES <= findings
 }
 
-/// A paragraph for each group, the worst group first.
+/// Formats a paragraph for each group, the worst group first.
 pub(super) fn text(report: &ScanReport, style: Style) -> String {
     let heading = format!(
         "{} with {}, the worst first; --all lists every finding",
@@ -59,7 +59,7 @@ fn paragraph(report: &ScanReport, group: &Group, style: Style) -> String {
     text
 }
 
-/// `UT101 Ingress loopback: asymmetric-return (error)`.
+/// Formats the title of a group: `UT101 Ingress loopback: asymmetric-return (error)`.
 fn title(group: &Group) -> String {
     let (code, title) = (group.cause.code, group.cause.code.title());
     let mechanism = group.cause.mechanism.map(|mechanism| mechanism.to_string());
@@ -72,7 +72,7 @@ fn title(group: &Group) -> String {
     format!("{code} {title}{mechanism}{conditions} ({})", group.severity)
 }
 
-/// `2301 Ingresses`, or the only one by name.
+/// Counts the objects of a group: `2301 Ingresses`. Names a single one.
 fn objects(group: &Group, first: &ObjectRef) -> String {
     let kind = group.cause.object_kind.as_str();
     match group.objects {
@@ -89,14 +89,15 @@ fn in_a_line(finding: &Finding) -> String {
     if !finding.share_failing.is_none() {
         line.push_str(&format!(", from {}", words::who(&finding.clients)));
     }
-    // Those of a walked finding are in the title.
+    // The conditions of a walked finding are in the title.
     if matches!(finding.example, Example::Manifests) && !finding.conditions.is_empty() {
         line.push_str(&format!(", if {}", finding.conditions.join(" and ")));
     }
     line
 }
 
-/// Whether cures were not tried on findings of a group, and why; `None` if all were.
+/// Describes which cures were not tried on findings of a group, and why. Returns `None` if all
+/// were.
 pub(crate) fn untried(report: &ScanReport, group: &Group) -> Option<String> {
     let untried = group.untried(&report.findings)?;
     let is_of_all = group.members.iter().all(|index| {
@@ -106,7 +107,7 @@ pub(crate) fn untried(report: &ScanReport, group: &Group) -> Option<String> {
     Some(format!("{which}: {}", untried.why))
 }
 
-/// The cure that all have, else where to look for one.
+/// Returns the cure that all findings share, else where to look for one.
 fn cure(report: &ScanReport, group: &Group) -> String {
     let worst = &report.findings[group.worst()];
     let code = group.cause.code;
@@ -149,7 +150,7 @@ mod tests {
     use crate::sample::finding;
     use crate::scan::{Listing, text as whole};
 
-    /// Twenty-five loops, five of another code and a hint.
+    /// Makes a report of twenty-five loops, five findings of another code and a hint.
     fn report() -> ScanReport {
         let call = |of: usize| CureTitle {
             name: "call-service",

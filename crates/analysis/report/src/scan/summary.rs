@@ -1,4 +1,4 @@
-//! What stands below the findings of a scan: counts, and what they rest on.
+//! The summary below the findings of a scan: counts, and the assumptions they rest on.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::lines::Lines as _;
 use crate::style::Style;
 use crate::words;
 
-/// The findings that do not count: each ignored one with its reason, and how many are known.
+/// Lists the findings that do not count: each ignored one with its reason, and how many are known.
 fn set_aside(report: &ScanReport) -> String {
     let mut text = String::new();
     let mut known: BTreeMap<&Text, usize> = BTreeMap::new();
@@ -41,8 +41,8 @@ fn set_aside(report: &ScanReport) -> String {
     text
 }
 
-/// What was not judged, with the fact that would settle most of it, in one line; then each cause.
-/// For some causes there is no such fact.
+/// Describes in one line what was not judged, with the fact that would settle most of it; then
+/// lists each cause. For some causes there is no such fact.
 fn not_judged(unjudged: &[Unjudged]) -> String {
     if unjudged.is_empty() {
         return String::new();
@@ -54,7 +54,7 @@ fn not_judged(unjudged: &[Unjudged]) -> String {
             None => whole.push(gap.clone()),
         }
     }
-    // An object may be there for two causes.
+    // An object may be listed for two causes.
     for gap in &mut whole {
         gap.objects.sort();
         gap.objects.dedup();
@@ -84,7 +84,7 @@ fn not_judged(unjudged: &[Unjudged]) -> String {
     text
 }
 
-/// The pods that cannot call yet.
+/// Describes the pods that cannot call yet.
 pub(crate) fn without_address(pods: &[NamespacedName]) -> Option<String> {
     match pods.len() {
         0 => None,
@@ -96,7 +96,7 @@ pub(crate) fn without_address(pods: &[NamespacedName]) -> Option<String> {
     }
 }
 
-/// The pod network: in short where a plugin was recognised, always where all is wanted.
+/// Describes the pod network: in short if a plugin was recognised, always if everything is wanted.
 fn network(network: Option<&Network>, style: Style) -> String {
     let Some(network) = network.filter(|network| !network.plugin.is_supposed()) else {
         return String::new();
@@ -122,13 +122,13 @@ fn network(network: Option<&Network>, style: Style) -> String {
     }
 }
 
-/// Whether the objects of this cause are no fewer than all others.
+/// Returns whether this cause has at least half of all objects.
 fn many_settled(unjudged: &[Unjudged], most: Option<&Unjudged>) -> bool {
     let all: usize = unjudged.iter().map(|gap| gap.objects.len()).sum();
     most.is_some_and(|most| most.objects.len() * 2 >= all)
 }
 
-/// What was read where nothing of it is called: as many objects, of these kinds.
+/// Describes what was read if nothing of it is called: the number of objects, and their kinds.
 fn nothing_to_judge(report: &ScanReport) -> Option<String> {
     let is_called = |kind: &Text| matches!(&**kind, "Service" | "Ingress" | "Scenario");
     if !report.findings.is_empty() || report.flows > 0 || report.seen.keys().any(is_called) {
@@ -139,7 +139,7 @@ fn nothing_to_judge(report: &ScanReport) -> Option<String> {
         *kinds.entry(kind).or_default() += count;
     }
     for skipped in &report.skipped {
-        // Of kinds that are read in part, all are among what was seen.
+        // Kinds that are read in part are counted in full among the seen ones.
         let kind = skipped.kind.rsplit('/').next().unwrap_or(&skipped.kind);
         if !report.seen.contains_key(kind) && !kind.contains(' ') {
             *kinds.entry(kind).or_default() += skipped.count;
@@ -156,7 +156,7 @@ fn nothing_to_judge(report: &ScanReport) -> Option<String> {
     Some(format!("nothing to judge: {read} read, {why} ({})\n", kinds.join(", ")))
 }
 
-/// How many findings there are, with their severities where not all are errors.
+/// Counts the findings, by severity if not all are errors.
 fn counted(findings: &[Finding]) -> String {
     let all = words::count(findings.len(), "finding");
     let of = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
@@ -183,7 +183,7 @@ pub(super) fn text(report: &ScanReport, style: Style) -> String {
         0 => style.green("nothing found"),
         _ => counted(&report.findings),
     };
-    // What is found if something else holds is no flow of what is taken to hold.
+    // A finding under a condition is not about a flow of the assumed case.
     let is_if = report.findings.iter().any(|finding| !finding.conditions.is_empty());
     text.line(&format!(
         "; {} of {} fine{}{} (pods on one node that are treated alike count once)",
@@ -217,7 +217,7 @@ pub(super) fn text(report: &ScanReport, style: Style) -> String {
         let at_home =
             |pod: &&NamespacedName| Some(&pod.namespace) == first.subject.namespace.as_ref();
         let client = first.clients.iter().filter(at_home).min().or(first.clients.iter().min());
-        // Of health checks there is no call to follow.
+        // There is no call to follow for health checks.
         let flow = first.example.flow().filter(|_| !matches!(first.example, Example::Probes(..)));
         if let Some(flow) = flow {
             let from = client.map_or_else(|| flow.from.clone(), |pod| Client::Pod(pod.clone()));
@@ -232,7 +232,7 @@ pub(super) fn text(report: &ScanReport, style: Style) -> String {
     text
 }
 
-/// What is no object: what it is, how many, and which files.
+/// Describes documents that are not objects: what they are, how many, and in which files.
 pub(crate) fn left_out(skipped: &Skipped) -> String {
     let Skipped { kind, count, files } = skipped;
     let shown: Vec<&str> = files.iter().take(SHOWN).map(|file| &**file).collect();
@@ -243,5 +243,5 @@ pub(crate) fn left_out(skipped: &Skipped) -> String {
     format!("{kind} ({count}): {}{more}", shown.join(", "))
 }
 
-/// How many files are named of those that hold no object.
+/// The number of files without objects that are named.
 const SHOWN: usize = 5;

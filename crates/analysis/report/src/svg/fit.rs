@@ -1,8 +1,8 @@
-//! Text that fits its place.
+//! Fits text into its place.
 
 use crate::xml::cut;
 
-/// At most so many characters from the end of a text: of a path, the end says most.
+/// Returns at most `most` characters from the end of a text: the end of a path is most informative.
 pub(super) fn tail(text: &str, most: usize) -> String {
     let count = text.chars().count();
     if count <= most {

@@ -1,6 +1,6 @@
-//! Where everything stands. Each event has a strip of its own height, and within it each place
-//! has its own column: nothing can overlap. What is longer than its column is wrapped, then
-//! cut, and whole in a tooltip.
+//! The layout of a picture. Each event has a strip of its own height, and within it each place has
+//! its own column, so that nothing can overlap. A text that is longer than its column is wrapped,
+//! then cut, and shown in full in a tooltip.
 
 use uturn_model::Place;
 use uturn_model::route::{Direction, Leg};
@@ -15,9 +15,9 @@ use crate::xml::cut;
 const CHAR: f64 = 6.35;
 const LINE: f64 = 14.0;
 const MARGIN: f64 = 20.0;
-/// A column is at least this wide.
+/// The least width of a column.
 const COLUMN: f64 = 226.0;
-/// What stays free between neighbouring notes.
+/// The space between neighbouring notes.
 const GAP: f64 = 18.0;
 
 /// A picture that grows downwards.
@@ -61,7 +61,7 @@ impl Canvas {
         self.shapes
     }
 
-    /// What the picture is about.
+    /// Adds the heading of the picture.
     pub(super) fn heading(&mut self, title: &str, verdicts: &[String], codes: &[String]) {
         self.y += 14.0;
         self.line(title, "ut-h1", 9.2);
@@ -77,14 +77,14 @@ impl Canvas {
         self.y += 18.0;
     }
 
-    /// A line of text below everything else.
+    /// Adds a line of text below everything else.
     pub(super) fn remark(&mut self, text: &str) {
         self.y += 16.0;
         self.line(text, "ut-dim", 7.0);
         self.y += 12.0;
     }
 
-    /// A sequence, from its heading to its end.
+    /// Adds a sequence, from its heading to its end.
     pub(super) fn sequence(&mut self, sequence: &Sequence<'_>) {
         self.sequence_heading(sequence);
         for step in &sequence.names {
@@ -114,7 +114,7 @@ impl Canvas {
                 Event::Note { at, note } => self.note(*at, note),
             }
         }
-        // The end stands at the client, which waits for it.
+        // The end is shown at the client, which waits for it.
         if !sequence.places.is_empty() {
             let style = match sequence.rating {
                 Rating::Bad => NoteStyle::Bad,
@@ -125,7 +125,7 @@ impl Canvas {
             self.note(0, &Note { style, head, lines: Vec::new(), by: None });
         }
         self.y += 6.0;
-        // Behind everything else, now that their length is known.
+        // The lines are drawn behind everything else, now that their length is known.
         let lifelines: Vec<Shape> = (0..sequence.places.len())
             .map(|column| Shape::Lifeline { x: self.x(column), from: top + 40.0, to: self.y })
             .collect();
@@ -156,7 +156,7 @@ impl Canvas {
         self.y += 30.0;
     }
 
-    /// The middle of a place's column.
+    /// Returns the middle of a place's column.
     fn x(&self, column: usize) -> f64 {
         MARGIN + self.column * (column as f64 + 0.5)
     }
@@ -184,7 +184,7 @@ impl Canvas {
     fn packet(&mut self, from: usize, to: usize, arrow: Arrow, leg: Option<Leg>) {
         let side = if to > from { 1.0 } else { -1.0 };
         if let Some(leg) = leg {
-            // Beside its start, before the next place.
+            // The text is beside the arrow's start, before the next place.
             let x = self.x(from) + side * self.column / 2.0;
             let most = ((self.column - 12.0) / CHAR) as usize;
             let whole = leg.to_string();
@@ -251,7 +251,7 @@ impl Canvas {
         self.y += height + 6.0;
     }
 
-    /// What the arrows mean.
+    /// Adds the legend of the arrows.
     pub(super) fn legend(&mut self) {
         self.y += 4.0;
         let mut x = MARGIN;
@@ -266,7 +266,7 @@ impl Canvas {
         self.y += MARGIN;
     }
 
-    /// A line of text over the whole width.
+    /// Adds a line of text over the whole width.
     fn line(&mut self, text: &str, class: &'static str, char: f64) {
         let most = ((self.width - 2.0 * MARGIN) / char) as usize;
         let (text, tooltip) = cut_with_tooltip(text, most);
@@ -279,7 +279,7 @@ impl Canvas {
     }
 }
 
-/// The text cut to at most `most` characters, and the whole text if that cut it.
+/// Cuts a text to at most `most` characters. Also returns the whole text if it was cut.
 fn cut_with_tooltip(text: &str, most: usize) -> (String, Option<String>) {
     let short = cut(text, most);
     let is_cut = short != text;

@@ -1,4 +1,4 @@
-//! A load balancer that tries one target after the other: tries that end alike are drawn once.
+//! Retries of a load balancer at one target after the other: tries that end alike are drawn once.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,10 +6,10 @@ use std::ops::Range;
 use uturn_model::route::{Direction, Hop};
 use uturn_model::{Place, StepKind};
 
-/// Fewer tries than these are drawn one by one.
+/// The number of equal tries from which on they are drawn once.
 const FEW: usize = 3;
 
-/// The runs of hops that are not drawn, with the number of tries in each, by the hop that
+/// Returns the runs of hops that are not drawn, with the number of tries in each, by the hop that
 /// follows the run.
 pub(super) fn repeated(hops: &[Hop]) -> BTreeMap<usize, (Range<usize>, usize)> {
     let picks = |hop: &Hop| {
@@ -35,7 +35,7 @@ pub(super) fn repeated(hops: &[Hop]) -> BTreeMap<usize, (Range<usize>, usize)> {
     repeated
 }
 
-/// Whether the same happens in two tries, at the same places or at others of their kind.
+/// Returns whether two tries have the same events, at the same places or at others of their kind.
 fn are_alike(first: &[Hop], second: &[Hop], own: &[&Place]) -> bool {
     let same_place = |a: &Place, b: &Place| {
         a == b

@@ -1,4 +1,4 @@
-//! What a picture shows: routes that end alike are one sequence of events.
+//! The content of a picture: routes that end alike are one sequence of events.
 
 use uturn_model::route::{Direction, Hop, Leg};
 use uturn_model::{Outcome, Place, Route, Share, Step, StepKind, Text, Verdict};
@@ -6,27 +6,27 @@ use uturn_model::{Outcome, Place, Route, Share, Step, StepKind, Text, Verdict};
 use super::retries;
 use crate::words;
 
-/// Routes that end alike, shown by the likeliest.
+/// Routes that end alike, represented by the likeliest.
 pub(super) struct Sequence<'a> {
-    /// Its share, how it ends, and when.
+    /// The share, the outcome and its time.
     pub(super) heading: String,
-    /// How bad it is.
+    /// The severity of the outcome.
     pub(super) rating: Rating,
     /// The mechanisms.
     pub(super) because: String,
-    /// How many routes it represents, if more than one.
+    /// The number of routes that it represents, if more than one.
     pub(super) merged: Option<String>,
-    /// Names that became addresses.
+    /// The steps that resolve names.
     pub(super) names: Vec<&'a Step>,
-    /// The places in the order of the way.
+    /// The places in the order of the route.
     pub(super) places: Vec<&'a Place>,
-    /// What happens.
+    /// The events.
     pub(super) events: Vec<Event<'a>>,
-    /// How it ends, for the last note.
+    /// The outcome, for the last note.
     pub(super) end: Outcome,
 }
 
-/// How bad something is.
+/// The severity of an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rating {
     /// It fails.
@@ -47,7 +47,7 @@ impl Rating {
     }
 }
 
-/// One thing that is drawn; places by their index.
+/// An event that is drawn; places by their index.
 pub(super) enum Event<'a> {
     /// A packet goes from place to place.
     Packet {
@@ -55,25 +55,25 @@ pub(super) enum Event<'a> {
         to: usize,
         direction: Direction,
         leg: Option<Leg>,
-        /// It should not go here: it turned.
+        /// Whether the packet makes a U-turn.
         is_turned: bool,
     },
-    /// Something happens at a place.
+    /// A note at a place.
     Note { at: usize, note: Note<'a> },
 }
 
-/// What happens at a place.
+/// A note on the events at a place.
 pub(super) struct Note<'a> {
     pub(super) style: NoteStyle,
     /// The first line.
     pub(super) head: String,
-    /// What changed.
+    /// The changes.
     pub(super) lines: Vec<String>,
     /// The step that decided it.
     pub(super) by: Option<&'a Step>,
 }
 
-/// How a note looks.
+/// The style of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoteStyle {
     Plain,
@@ -83,7 +83,7 @@ pub(super) enum NoteStyle {
     Fine,
 }
 
-/// The sequences of all verdicts, the worst first.
+/// Returns the sequences of all verdicts, the worst first.
 pub(super) fn sequences(verdicts: &[Verdict]) -> Vec<Sequence<'_>> {
     let mut groups: Vec<(&[Text], &Route, f64, usize)> = Vec::new();
     for verdict in verdicts {
@@ -136,7 +136,7 @@ pub(super) fn sequences(verdicts: &[Verdict]) -> Vec<Sequence<'_>> {
         .collect()
 }
 
-/// Names that became addresses, places and events.
+/// The steps that resolve names, the places and the events.
 type Events<'a> = (Vec<&'a Step>, Vec<&'a Place>, Vec<Event<'a>>);
 
 fn events(route: &Route) -> Events<'_> {
@@ -147,7 +147,7 @@ fn events(route: &Route) -> Events<'_> {
     let mut last_direction = Direction::Out;
     let mut leg = None;
     let (mut is_lost, mut is_turned) = (false, false);
-    // Where only names are resolved, the name server is a place.
+    // If only names are resolved, the name server is a place.
     let is_names = route.hops.iter().all(|hop| hop.place == Place::Dns);
     let repeated = retries::repeated(&route.hops);
     for (number, hop) in route.hops.iter().enumerate() {
@@ -179,7 +179,7 @@ fn events(route: &Route) -> Events<'_> {
         // A refusal is a packet that goes back.
         is_lost &= kinds().next_back() != Some(StepKind::Reject);
         is_turned = kinds().any(|kind| kind == StepKind::Turn);
-        // It does not have the addresses of the packet that was refused.
+        // A refusal lacks the addresses of the refused packet.
         leg = match kinds().next_back() {
             Some(StepKind::Reject) => None,
             _ => hop.steps.iter().rev().find_map(|step| step.after).or(leg),
@@ -191,8 +191,8 @@ fn events(route: &Route) -> Events<'_> {
     (names, places, events)
 }
 
-/// Drops the notes that the client calls and has its answer, which the arrows show, and joins
-/// plain notes at one place: that a server listens and that it answers.
+/// Drops the notes that the client calls and that it has its answer, which the arrows show, and
+/// joins plain notes at one place: that a server listens and that it answers.
 fn merge_plain_notes(events: &mut Vec<Event<'_>>) {
     let is_bare = |event: Option<&Event<'_>>| matches!(event, Some(Event::Note { note, .. }) if note.style == NoteStyle::Plain && note.by.is_none());
     if is_bare(events.last()) {
@@ -215,7 +215,7 @@ fn merge_plain_notes(events: &mut Vec<Event<'_>>) {
     });
 }
 
-/// The columns of the places: the client first, called pods last.
+/// Arranges the places in columns: the client first, called pods last.
 fn in_columns<'a>(places: &[&'a Place], events: &mut [Event<'a>]) -> Vec<&'a Place> {
     let mut order: Vec<usize> = (0..places.len()).collect();
     order.sort_by_key(|at| *at > 0 && matches!(places[*at], Place::Pod(_)));
@@ -229,7 +229,7 @@ fn in_columns<'a>(places: &[&'a Place], events: &mut [Event<'a>]) -> Vec<&'a Pla
     order.iter().map(|at| places[*at]).collect()
 }
 
-/// The notes of a hop.
+/// Returns the notes of a hop.
 fn notes(hop: &Hop) -> Vec<Note<'_>> {
     let at_node = matches!(hop.place, Place::Node(_));
     let mut notes: Vec<Note<'_>> = Vec::new();
@@ -306,7 +306,7 @@ fn changes(before: Leg, after: Leg) -> Vec<String> {
 }
 
 impl Sequence<'_> {
-    /// The events as a sentence.
+    /// Describes the events in a sentence.
     pub(super) fn in_words(&self) -> String {
         let mut parts: Vec<String> = self.names.iter().map(|step| step.why.to_string()).collect();
         for event in &self.events {

@@ -1,21 +1,21 @@
-//! What a picture consists of; `picture.svg` writes it.
+//! The elements of a picture; the template `picture.svg` writes them.
 
 use std::fmt;
 
 /// One element, at its place.
 pub(super) enum Shape {
-    /// A place's line from top to bottom.
+    /// The vertical line of a place.
     Lifeline { x: f64, from: f64, to: f64 },
-    /// A packet on its way.
+    /// The arrow of a packet.
     Arrow { arrow: Arrow, y: f64, from: f64, to: f64 },
     /// Text, in a frame or without one.
     Label(Label),
 }
 
-/// Text that belongs together.
+/// Lines of text that belong together.
 #[derive(Default)]
 pub(super) struct Label {
-    /// The whole text, where the lines are cut.
+    /// The whole text, if the lines are cut.
     pub(super) tooltip: Option<String>,
     pub(super) frame: Option<Frame>,
     pub(super) lines: Vec<Line>,
@@ -35,26 +35,26 @@ pub(super) struct Line {
     pub(super) class: &'static str,
     pub(super) x: f64,
     pub(super) y: f64,
-    /// Whether `x` is its middle; otherwise it is its start.
+    /// Whether `x` is the middle of the line rather than its start.
     pub(super) is_centred: bool,
     pub(super) text: String,
 }
 
-/// How a packet's arrow looks.
+/// The kind of a packet's arrow.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrow {
     /// On the way out.
     Out,
     /// On the way back.
     Back,
-    /// It should not go here.
+    /// A U-turn.
     Turn,
 }
 
 impl Arrow {
     pub(super) const ALL: [Self; 3] = [Self::Out, Self::Back, Self::Turn];
 
-    /// What the legend says.
+    /// Returns the text of the legend.
     pub(super) fn meaning(self) -> &'static str {
         match self {
             Self::Out => "the way out",

@@ -1,4 +1,4 @@
-//! The cases that lead to one end, without the questions that do not matter.
+//! Removes questions that do not matter from the cases that lead to one end.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -24,21 +24,21 @@ pub(super) fn reduce(cases: &mut Vec<Vec<Case>>) {
     *cases = known.into_cases();
 }
 
-/// Which answer of two cases is reversed; `None` if they are the same.
+/// The answer that is reversed between two cases; `None` if the cases are equal.
 type Reversed = Option<usize>;
 
 /// The answers of a case, by number.
 type Answers = Vec<usize>;
 
-/// Cases, each found by its answers.
+/// Cases that can be looked up by their answers.
 struct Known {
-    /// Every answer that a case gives, once.
+    /// All distinct answers of the cases.
     answers: Vec<Case>,
-    /// For each answer, those to the same question that are reversed.
+    /// For each answer, the reversed answers to the same question.
     reverse: Vec<Vec<usize>>,
-    /// The hash of each answer. That of a case is their sum.
+    /// The hash of each answer. The hash of a case is the sum of its answers'.
     hashes: Vec<u64>,
-    /// `None` where a case was joined with another.
+    /// The cases; `None` for one that was joined with another.
     cases: Vec<Option<Answers>>,
     by_hash: HashMap<u64, Vec<usize>>,
 }
@@ -92,7 +92,7 @@ impl Known {
         }
     }
 
-    /// The cases that are the same as this one, or with one answer reversed.
+    /// Returns the cases that are equal to this one, or differ from it in one reversed answer.
     fn partners(&self, at: usize) -> Vec<(usize, Reversed)> {
         let Some(answers) = &self.cases[at] else { return Vec::new() };
         let hash = self.hash(at);
@@ -114,7 +114,7 @@ impl Known {
         found
     }
 
-    /// Whether a case gives these answers, with one changed.
+    /// Returns whether a case has these answers, with one changed.
     fn is_with(&self, at: usize, answers: &Answers, changed: Option<(usize, usize)>) -> bool {
         let mut own = self.cases[at].clone().unwrap_or_default();
         let mut wanted: Answers = answers

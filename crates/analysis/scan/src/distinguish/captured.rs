@@ -1,9 +1,9 @@
-//! What captured kernels tell addresses apart by: the ranges and single addresses that their
-//! rules, sets and policies name, and where their routes lead.
+//! The means by which captured kernels distinguish addresses: the ranges and single addresses that
+//! their rules, sets and policies name, and the destinations of their routes.
 //!
-//! What kube-proxy writes for an endpoint asks only whether the endpoint calls itself: such
-//! clients are apart anyway. Of an interface, nothing counts but what rules and switches say
-//! of it: the links of a node's pods are mostly alike.
+//! Rules that kube-proxy writes for an endpoint only match an endpoint that calls itself, and such
+//! clients are in classes of their own anyway. Of an interface, only what rules and sysctls say
+//! about it counts: the links of a node's pods are mostly equal.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -20,33 +20,33 @@ use uturn_path::NodeRuntime;
 use crate::distinguish::discriminators::{Words, is_even};
 use crate::numbers::Numbers;
 
-/// Parts of an address's marks begin with this.
+/// The first number of each part of an address's marks.
 const PART: u32 = u32::MAX;
 
-/// What captured kernels tell addresses apart by.
+/// The means by which captured kernels distinguish addresses.
 #[derive(Default)]
 pub(crate) struct Captured {
-    /// Single addresses, each with what names it.
+    /// Single addresses, each with the marks of what names it.
     singles: FastMap<IpAddr, Vec<u32>>,
-    /// By kernel, family and routing table, the longest prefixes first: where its routes lead.
+    /// The routes by kernel, family and routing table, the longest prefixes first.
     tables: Vec<(Family, Routes)>,
     marks: Numbers<MarkKey>,
 }
 
-/// What captured kernels do with an address.
+/// A treatment of an address by captured kernels.
 #[derive(PartialEq, Eq, Hash)]
 enum MarkKey {
     /// A rule names it.
     Named(IpAddr),
-    /// A rule of the routing policy is for it.
+    /// A policy routing rule names it.
     Policy(PolicyKey),
-    /// It is behind an interface that looks like this.
+    /// It is behind an interface with these properties.
     Link(LinkKey),
-    /// Routes lead to its network: of a default route or another, and where each leads.
+    /// Routes lead to its network: whether they include a default route, and where each leads.
     Routes(bool, Vec<RouteKey>),
 }
 
-/// A rule of a node's routing policy, but for the address it is for.
+/// A policy routing rule without the address it matches.
 #[derive(PartialEq, Eq, Hash)]
 struct PolicyKey {
     node: Name,
@@ -58,35 +58,35 @@ struct PolicyKey {
     more: Selectors,
     suppress: Suppress,
     interfaces: [Option<Text>; 2],
-    /// Its place, if it is like no other.
+    /// The place of the rule, if it is not equal to any other.
     unique: Option<usize>,
 }
 
-/// What counts of an interface.
+/// The properties of an interface that matter.
 #[derive(PartialEq, Eq, Hash)]
 struct LinkKey {
     leads_to_fabric: bool,
-    /// Its name, if rules have it.
+    /// The name, if rules contain it.
     name: Option<String>,
-    /// Which beginnings of names that rules have fit it.
+    /// Whether each name prefix that rules contain fits.
     begins: Vec<bool>,
     forwards: bool,
     rp_filter: u8,
     accept_local: bool,
     route_localnet: bool,
     src_valid_mark: bool,
-    /// Whether it is up, and its addresses.
+    /// Whether the interface is up, and its addresses.
     own: Option<(bool, Vec<(IpAddr, u8)>)>,
 }
 
-/// What a route does, the number of the interface that it leads to, and its source and metric.
+/// The action of a route, the number of its interface, and its source and metric.
 type RouteKey = (RouteKind, Option<u32>, Option<IpAddr>, u32);
 
-/// By length of prefix: the routes to each network.
+/// The routes to each network, by prefix length.
 type Routes = Vec<(u8, FastMap<IpAddr, u32>)>;
 
 impl Captured {
-    /// Of these nodes. The ranges that they name are put into `words`.
+    /// Reads captured nodes. Adds the ranges that their rules name to `words`.
     pub(crate) fn new(
         cluster: &Cluster,
         worlds: &[(&Name, Arc<NodeRuntime>)],
@@ -112,7 +112,7 @@ impl Captured {
         captured
     }
 
-    /// Adds what the captured kernels make of an address to its marks.
+    /// Adds an address's marks by captured kernels to `marks`.
     pub(crate) fn add_marks(&self, ip: IpAddr, marks: &mut Vec<u32>) {
         if self.tables.is_empty() {
             return;
@@ -137,7 +137,7 @@ impl Captured {
                 is_proxys_table || line.starts_with("-A KUBE-") || line.starts_with("add KUBE-");
             for ip in words.read_line(line) {
                 if !(is_proxys && endpoints.contains(&ip)) {
-                    // Each has a different number.
+                    // Each address has a number of its own.
                     let number = self.marks.of(MarkKey::Named(ip));
                     self.singles.insert(ip, vec![number]);
                 }
@@ -145,7 +145,8 @@ impl Captured {
         }
     }
 
-    /// Policies that differ only in the address that they are for tell no addresses apart.
+    /// Reads a policy routing rule. Rules that differ only in the address they match do not
+    /// distinguish addresses.
     fn read_policy(&mut self, node: &Name, number: usize, rule: &PolicyRule, words: &mut Words) {
         for (net, is_from) in [(rule.from, true), (rule.to, false)] {
             let Some(net) = net else { continue };
@@ -177,7 +178,7 @@ impl Captured {
                 more: *more,
                 suppress: suppress.clone(),
                 interfaces: [iif.clone(), oif.clone()],
-                // One that is for others too, or for a certain pair, is like no other.
+                // A rule that also matches others, or a certain pair, is not equal to any other.
                 unique: (*invert || other.is_some()).then_some(number),
             };
             let what = self.marks.of(MarkKey::Policy(key));
@@ -215,16 +216,16 @@ impl Captured {
     }
 }
 
-/// The rules and sets of a kernel, as text.
+/// Returns the rules and sets of a kernel, as text.
 fn rules_of(state: &NodeState) -> String {
     let NodeState { iptables, ip6tables, nft, sets, .. } = state;
     format!("{iptables}{ip6tables}{sets}{nft}")
 }
 
-/// What counts of interfaces.
+/// Finds the properties of interfaces that matter.
 struct Links<'w> {
     world: &'w NodeRuntime,
-    /// The names in rules, and what names in them begin with.
+    /// The interface names in rules, and the name prefixes in them.
     named: FastSet<&'w str>,
     beginnings: Vec<&'w str>,
 }

@@ -1,4 +1,4 @@
-//! Which nodes were captured, and which of these captures say nothing new.
+//! The captured nodes of a cluster, and which of their captures are redundant.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use super::redundant_capture::{Addresses, without_capture};
 
 /// The captured nodes of a cluster.
 pub(crate) struct CapturedNodes<'a> {
-    /// Those that are like no other, with their kernels.
+    /// The nodes that are not equal to any other, with their kernels.
     pub(crate) unlike: Vec<(&'a Name, Arc<NodeRuntime>)>,
-    /// Those of which the capture says what would be worked out without it, as they are without.
+    /// The nodes whose captures equal what is derived without them, without these captures.
     pub(crate) plain: FastMap<&'a Name, Node>,
 }
 
 impl<'a> CapturedNodes<'a> {
-    /// Those of an engine's cluster.
+    /// Returns the captured nodes of an engine's cluster.
     ///
     /// # Errors
-    /// The rules of a captured node cannot be read.
+    /// Returns an error if the rules of a captured node cannot be read.
     pub(crate) fn of(engine: &Engine<'a>) -> Result<Self, WalkError> {
         let cluster = engine.cluster();
         let mut found = Self { unlike: Vec::new(), plain: FastMap::default() };

@@ -1,4 +1,4 @@
-//! Which ranges and ports the cluster's rules name: they can tell addresses apart by these.
+//! The ranges and ports that the cluster's rules name, by which rules can distinguish addresses.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -14,24 +14,25 @@ use crate::distinguish::captured::Captured;
 use crate::distinguish::range_index::RangeIndex;
 use crate::numbers::Numbers;
 
-/// What rules tell addresses, ports and nodes apart by.
+/// The means by which rules distinguish addresses, ports and nodes.
 pub(crate) struct Discriminators {
     nets: RangeIndex,
     ports: Vec<(u16, u16)>,
     /// The labels that a Service's load balancer wants its nodes to have.
     pub(crate) node_labels: Vec<Labels>,
-    /// Whether some rule may look at more than that.
+    /// Whether some rule may depend on more than these.
     pub(crate) are_blind: bool,
-    /// Whether some node picks endpoints by more than turns and chance.
+    /// Whether some node picks endpoints otherwise than in turns or at random.
     pub(crate) are_uneven: bool,
     captured: Captured,
     numbers: Numbers<Vec<u32>>,
-    /// Those that an address is in, while it is looked at.
+    /// A buffer for the ranges that contain an address.
     within: Vec<u32>,
 }
 
 impl Discriminators {
-    /// For a cluster in which these nodes are captured, and these count as not captured.
+    /// Reads a cluster in which the nodes `captured` are captured, and the nodes `plain` count as
+    /// not captured.
     pub(crate) fn new(
         cluster: &Cluster,
         captured: &[(&Name, Arc<NodeRuntime>)],
@@ -86,7 +87,7 @@ impl Discriminators {
         }
     }
 
-    /// The ranges that an address is in, as one number.
+    /// Returns a number for the set of ranges that contain an address.
     pub(crate) fn of(&mut self, ip: IpAddr) -> u32 {
         self.within.clear();
         self.nets.add_places(ip, &mut self.within);
@@ -94,12 +95,13 @@ impl Discriminators {
         self.numbers.of_list(&self.within)
     }
 
-    /// The ranges that an address is in.
+    /// Returns the ranges that contain an address.
     pub(crate) fn ranges_with(&self, ip: IpAddr) -> Vec<IpNet> {
         self.nets.with(ip)
     }
 
-    /// The ranges that a port is in, as one number; those that usually speak TLS are apart.
+    /// Returns a number for the set of ranges that contain a port. The usual ports of TLS are
+    /// apart.
     pub(crate) fn of_port(&mut self, port: u16) -> u32 {
         let within = self.ports.iter().enumerate();
         let within = within.filter(|(_, (low, high))| (*low..=*high).contains(&port));
@@ -109,19 +111,19 @@ impl Discriminators {
     }
 }
 
-/// What words of rules name.
+/// The ranges and ports that words of rules name.
 #[derive(Default)]
 pub(crate) struct Words {
     pub(crate) nets: BTreeSet<IpNet>,
     pub(crate) ports: BTreeSet<(u16, u16)>,
-    /// Whether some word may tell addresses apart in another way.
+    /// Whether some word may distinguish addresses in another way.
     pub(crate) are_blind: bool,
-    /// Whether some node picks endpoints by more than turns and chance.
+    /// Whether some node picks endpoints otherwise than in turns or at random.
     pub(crate) is_uneven: bool,
 }
 
 impl Words {
-    /// Reads the words of a rule, and gives the single addresses.
+    /// Reads the words of a rule. Returns the single addresses among them.
     pub(crate) fn read_line(&mut self, line: &str) -> Vec<IpAddr> {
         let mut singles = Vec::new();
         let mut is_masked = false;
@@ -148,12 +150,12 @@ impl Words {
     }
 }
 
-/// Whether a scheduler of IPVS picks by turns or by load, and not by the client's address.
+/// Returns whether an IPVS scheduler picks in turns or by load, and not by the client's address.
 pub(crate) fn is_even(scheduler: &str) -> bool {
     matches!(scheduler, "rr" | "wrr" | "lc" | "wlc")
 }
 
-/// The networks that `10.0.0.5-10.0.0.9` is made of.
+/// Returns the networks that make up a range such as `10.0.0.5-10.0.0.9`.
 fn subnets(word: &str) -> Option<Vec<IpNet>> {
     let (first, last) = word.split_once('-')?;
     let all = match (first.parse().ok()?, last.parse().ok()?) {
@@ -164,7 +166,7 @@ fn subnets(word: &str) -> Option<Vec<IpNet>> {
     Some(all.collect())
 }
 
-/// Whether a word of a rule may tell addresses apart by more than ranges.
+/// Returns whether a word of a rule may distinguish addresses otherwise than by ranges.
 fn distinguishes_beyond_ranges(word: &str) -> bool {
     let is_range = word.split(['-', '/']).any(|part| {
         part.len() > 2
@@ -174,7 +176,7 @@ fn distinguishes_beyond_ranges(word: &str) -> bool {
     is_range || matches!(word, "jhash" | "symhash" | "NETMAP" | "prefix")
 }
 
-/// `80` or `30000:32767`.
+/// Parses a port or range of ports: `80` or `30000:32767`.
 fn port_range(word: &str) -> Option<(u16, u16)> {
     match word.split_once(':') {
         Some((low, high)) => Some((low.parse().ok()?, high.parse().ok()?)),

@@ -1,11 +1,11 @@
-//! Ranges of addresses, of which rules may name thousands.
+//! An index of address ranges, of which rules may name thousands.
 
 use std::net::IpAddr;
 
 use uturn_model::{Family, IpNet};
 use uturn_netfilter::hash::FastMap;
 
-/// So many are compared with each address.
+/// The number of ranges up to which each is compared with an address.
 const FEW: usize = 16;
 
 /// Ranges by the lengths of their prefixes, so that not all of them are compared with an address.
@@ -15,7 +15,7 @@ pub(crate) struct RangeIndex {
 }
 
 impl RangeIndex {
-    /// Of ranges, each of which is there once.
+    /// Makes an index of distinct ranges.
     pub(crate) fn new(all: impl IntoIterator<Item = IpNet>) -> Self {
         let all: Vec<IpNet> = all.into_iter().collect();
         let mut by_length: Vec<(Family, u8, FastMap<IpAddr, u32>)> = Vec::new();
@@ -26,13 +26,13 @@ impl RangeIndex {
                 by_length.push((family, length, FastMap::default()));
                 by_length.len() - 1
             });
-            // Ranges may be written with bits of a host: several of them are one.
+            // Ranges may be written with host bits: several such ranges are one.
             by_length[at].2.entry(net.network()).or_insert(place);
         }
         Self { all, by_length }
     }
 
-    /// Adds the places of the ranges that an address is in, in their order.
+    /// Adds the places of the ranges that contain an address, in their order.
     pub(crate) fn add_places(&self, ip: IpAddr, places: &mut Vec<u32>) {
         if self.all.len() <= FEW {
             let within = (0..).zip(&self.all).filter(|(_, net)| net.contains(&ip));
@@ -46,7 +46,7 @@ impl RangeIndex {
         places[from..].sort_unstable();
     }
 
-    /// The ranges that an address is in.
+    /// Returns the ranges that contain an address.
     pub(crate) fn with(&self, ip: IpAddr) -> Vec<IpNet> {
         let mut places = Vec::new();
         self.add_places(ip, &mut places);

@@ -1,9 +1,9 @@
 //! Captures that equal what would be derived without them.
 //!
 //! A healthy node has the rules that kube-proxy writes, perhaps some additional rules, and routes
-//! that lead where those of every node lead. If a capture has just that for every address of the
-//! cluster, a scan ignores the capture and keeps the additional rules as the node's firewall: the
-//! node is then like others of its class, and its rules need not be walked for each Service.
+//! to the same destinations as those of every node. If a capture has just that for every address of
+//! the cluster, a scan ignores the capture and keeps the additional rules as the node's firewall:
+//! the node is then like others of its class, and its rules need not be walked for each Service.
 
 mod addresses;
 mod iptables;
@@ -26,7 +26,7 @@ use kernel::are_alike;
 use links::has_same_links;
 use routes::leads_alike;
 
-/// A captured node without its capture. Returns `None` if the capture makes a difference.
+/// Returns a captured node without its capture. Returns `None` if the capture makes a difference.
 pub(crate) fn without_capture(
     cluster: &Cluster,
     node: &Node,
@@ -62,7 +62,7 @@ pub(crate) fn without_capture(
     is_same.then_some(plain)
 }
 
-/// States what the captured switches say; nothing where that cannot be stated.
+/// Copies the captured sysctls to the node. Returns `None` if they cannot be stated there.
 fn switch(plain: &mut Node, captured: &NodeRuntime) -> Option<()> {
     let sysctls = &captured.kernel.state().sysctls;
     plain.forwards = Some(sysctls.ip_forward(Family::V4));

@@ -1,4 +1,4 @@
-//! How a request ends that is tried again and again: arithmetic over a ring of targets.
+//! The probabilities with which a retried request ends: arithmetic over a ring of targets.
 //!
 //! A load balancer asks one target and, if that fails, the next in line, until it has asked each
 //! target once. The outcome of a request that begins at a target is the outcome there and, if the
@@ -6,9 +6,9 @@
 //! the ring therefore computes the outcome for every first target. Equal targets in a row are a
 //! run, whose sum is known in closed form.
 //!
-//! A request that has passed all targets has to stop where it began. With `P` the probability
-//! that all targets fail and `X` the outcomes of requests that go on for two rounds, its outcomes
-//! are `X` of the first round less `P` times `X` of the second.
+//! A request that has passed all targets has to stop where it began. If `P` is the probability that
+//! all targets fail and `X` the outcomes of requests that continue for two rounds, the outcomes of
+//! the request are `X` of the first round minus `P` times `X` of the second.
 
 use std::ops::Mul as _;
 
@@ -18,7 +18,7 @@ use uturn_path::ReasonSet;
 use crate::failover::spread::{NOTHING, Spread};
 use crate::failover::target_outcome::{Failure, TargetOutcome};
 
-/// Which of the kinds of targets in a ring.
+/// The index of a kind of targets in a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct KindIndex(u32);
 
@@ -32,21 +32,22 @@ impl KindIndex {
     }
 }
 
-/// Targets of one kind in a row.
+/// Adjacent targets of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Run {
     pub(crate) kind: KindIndex,
     pub(crate) length: u32,
 }
 
-/// How requests end that begin at any target of a ring, as often as weights say.
+/// The probabilities of the ends of requests that begin at any target of a ring, by the targets'
+/// weights.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FailoverProbability {
     /// A target answered.
     pub(crate) answered: Spread,
-    /// None did, and the last one asked timed out.
+    /// No target answered, and the last one timed out.
     pub(crate) timed_out: Spread,
-    /// None did, and the last one asked refused.
+    /// No target answered, and the last one refused.
     pub(crate) refused: Spread,
 }
 
@@ -64,7 +65,7 @@ impl FailoverProbability {
         }
         let sum = &mut odds.answered;
         let mut next = Spread::default();
-        // No request goes further than to a target that always answers: begin the ring there.
+        // No request passes a target that always answers: the ring begins there.
         if let Some(sure) = ring.iter().rposition(|run| kinds[run.kind.index()].failures.is_empty())
         {
             for run in ring[..=sure].iter().rev().chain(ring[sure + 1..].iter().rev()) {
@@ -96,7 +97,7 @@ impl FailoverProbability {
         odds
     }
 
-    /// All were asked: the last one stands before the first.
+    /// Adds the requests that asked all targets: the last one is before the first.
     fn give_up(&mut self, kinds: &[TargetOutcome], ring: &[Run], counts: &[u64]) {
         let mut last = vec![0.0; kinds.len()];
         for (at, run) in ring.iter().enumerate() {
@@ -126,8 +127,9 @@ impl TargetOutcome {
         answered
     }
 
-    /// What becomes of requests that begin at the first of a run, where `next` becomes of
-    /// those that begin behind it. Of those that begin anywhere in it goes into the sum.
+    /// Returns the outcomes of requests that begin at the first target of a run; `next` has the
+    /// outcomes of those that begin after the run. Adds those of requests that begin anywhere in
+    /// the run to the sum.
     fn back(&self, length: u32, next: &Spread, sum: &mut Spread) -> Spread {
         match self.failures.as_slice() {
             [] => {
@@ -158,7 +160,7 @@ impl TargetOutcome {
         }
     }
 
-    /// The same for a long run that fails in one way only.
+    /// Does the same for a long run that fails in one way only.
     fn back_at_once(
         &self,
         length: u32,
@@ -169,8 +171,8 @@ impl TargetOutcome {
         let mut here = Spread::default();
         let timeouts = usize::from(failure.is_timeout);
         if !self.answers.is_empty() {
-            // So many fail before one of the run answers, of those that begin at the first,
-            // and of all.
+            // The shares of requests for which this many targets fail before one of the run
+            // answers: of those that begin at the first target, and of all.
             let (mut of_first, mut of_all) = (Vec::new(), Vec::new());
             let mut share = 1.0;
             for before in 0..length {
@@ -214,7 +216,7 @@ impl TargetOutcome {
     }
 }
 
-/// Shares that wait once, twice and so on up to so many times, each time a part of them.
+/// Returns shares that wait once, twice and so on up to `times` times, each time a part of them.
 fn delayed(shares: &[f64], part: Share, times: u32) -> Vec<f64> {
     let times = times as usize;
     let beyond = part.power(times as u64 + 1).get();
@@ -235,7 +237,8 @@ fn delayed(shares: &[f64], part: Share, times: u32) -> Vec<f64> {
     all
 }
 
-/// How all targets fail, one of a kind left out; nothing where that hardly ever happens.
+/// Returns the ways in which all targets fail, without one of the kind `left_out`. Returns `None`
+/// if that hardly ever happens.
 fn all_fail(kinds: &[TargetOutcome], counts: &[u64], left_out: Option<usize>) -> Option<Spread> {
     let with_counts = || {
         let all = kinds.iter().zip(counts).enumerate();
@@ -276,7 +279,7 @@ mod tests {
 
     use super::*;
 
-    /// The mechanisms whose bits are set.
+    /// Makes the set of the mechanisms whose bits are set.
     fn reasons(bits: u32) -> ReasonSet {
         let all = uturn_model::Mechanism::ALL.into_iter();
         let of: Vec<_> = all.filter(|mechanism| bits & 1 << *mechanism as u32 != 0).collect();

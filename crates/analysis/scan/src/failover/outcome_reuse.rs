@@ -1,8 +1,8 @@
-//! Reuses the results of a load balancer's targets for another line of targets.
+//! Reuses the results of a load balancer's targets for another list of targets.
 //!
-//! Lines of one shape differ in the order and in the number of their targets. If every target of
-//! a kind has a single outcome, that outcome does not depend on their number; neither do probes
-//! that are all good or all bad. Then no target has to be asked again.
+//! Lists of one shape differ in the order and in the number of their targets. If every target of a
+//! kind has a single outcome, that outcome does not depend on their number; neither do probes that
+//! are all good or all bad. Then no target has to be asked again.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -15,8 +15,8 @@ use crate::failover::target_list::{Alike, Round, TargetList};
 use crate::failover::target_outcome::TargetOutcome;
 use crate::inventory::Caller;
 
-/// How asking ends for a client, by what a target is like and how near it is; nothing for one
-/// that is not to be asked.
+/// The results of asking for a client, by the kind of a target and its distance; `None` for a
+/// target that must not be asked.
 #[derive(Debug)]
 pub(crate) struct ReusableOutcome {
     kinds: FastMap<(Alike, Distance), Option<TargetOutcome>>,
@@ -26,7 +26,7 @@ pub(crate) struct ReusableOutcome {
     chance: bool,
 }
 
-/// How far a target is from a client.
+/// The distance of a target from a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Distance {
     Itself,
@@ -45,7 +45,7 @@ impl Distance {
 }
 
 impl ReusableOutcome {
-    /// From all that a client met, if all of it is the same however many equals there are.
+    /// Converts a client's rounds, if they do not depend on the number of equal objects.
     pub(crate) fn of(
         are_probes_certain: bool,
         line: &TargetList,
@@ -75,8 +75,8 @@ impl ReusableOutcome {
         Some(Self { kinds, are_nodes, timeout: round.timeout, chance: round.chance })
     }
 
-    /// The results of a client of the same class for another line. Returns `None` if they are not
-    /// known.
+    /// Returns the round of a client of the same class for another list. Returns `None` if the
+    /// results are not known.
     pub(crate) fn round(&self, line: &TargetList, walked: Caller) -> Option<Round> {
         let (spots, standing) = line.standing(self.are_nodes)?;
         let mut asked: Vec<AskedTarget> = Vec::with_capacity(standing.len());

@@ -1,9 +1,8 @@
-//! Requests that a load balancer retries at one target after the other, where a target represents
-//! many.
+//! Retries of requests at one target after the other, where a target represents many.
 //!
-//! Each target of the reduced cluster is asked once; the results are put in line (`retry_ring`)
-//! and added up (`failover_probability`). No request is followed from one target to the next,
-//! except on the likeliest ways, if the steps are to be shown.
+//! Each target of the reduced cluster is asked once. The results are arranged in order
+//! (`retry_ring`) and added up (`failover_probability`). Requests are not followed from one target
+//! to the next, except on the likeliest ways, if the steps have to be shown.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -24,20 +23,20 @@ use super::retry_ring::{AskedTarget, RetryRing};
 use super::target_list::{Round, TargetList};
 use super::target_outcome::{Failure, TargetOutcome};
 
-/// The steps of at most so many ways are shown, of the likeliest first.
+/// The largest number of ways whose steps are shown, the likeliest first.
 const DESCRIBED_WAYS: usize = 16;
-/// So many attempts are looked at to find those ways.
+/// The largest number of attempts that are examined to find those ways.
 const SOUGHT: usize = 200_000;
 
-/// The targets of load balancers in a reduced cluster: how many each represents, and their list
-/// if the load balancer tries one after the other.
+/// The targets of load balancers in a reduced cluster: the number that each represents, and their
+/// list if the load balancer tries one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Retries {
     pub(crate) counts: TargetCounts,
     pub(crate) list: Option<TargetList>,
 }
 
-/// How many targets each target represents, by node, and by address for endpoints.
+/// The number of targets that each target represents, by node, and by address for endpoints.
 #[derive(Debug, Default)]
 pub(crate) struct TargetCounts {
     pub(crate) nodes: FastMap<Name, u32>,
@@ -45,7 +44,7 @@ pub(crate) struct TargetCounts {
 }
 
 impl TargetCounts {
-    /// How many targets this target represents: one, if it is not known.
+    /// Returns the number of targets that this target represents: one, if it is not known.
     pub(crate) fn of(&self, target: &Target) -> u32 {
         let known = match &target.kind {
             uturn_model::lb::TargetKind::NodePort(node) => self.nodes.get(node),
@@ -144,8 +143,8 @@ impl Failover for Retries {
         Ok(exchanges)
     }
 
-    /// Notes whether everything that a client sent was asked of targets, and all answers came
-    /// home.
+    /// Notes whether targets were asked for every request of the client, and all answers reached
+    /// the client.
     fn note_answers(&self, sent: Share, answers: &[Exchange]) {
         let Some(list) = &self.list else { return };
         let is_home = |exchange: &Exchange| {
@@ -157,7 +156,7 @@ impl Failover for Retries {
     }
 }
 
-/// Where requests fail at the targets.
+/// Returns the points at which requests fail at the targets.
 fn failures<'r>(request: &FailoverRequest<'r>) -> Vec<&'r FailurePoint> {
     let results = request.candidates.iter().flat_map(|target| &request.results[*target]);
     let mut failures = Vec::new();
@@ -165,14 +164,14 @@ fn failures<'r>(request: &FailoverRequest<'r>) -> Vec<&'r FailurePoint> {
     failures
 }
 
-/// Whether asking a target fails at the point that is to be shown.
+/// Returns whether asking a target fails at the point that is to be shown.
 fn fails_as_shown(request: &FailoverRequest<'_>, target: usize) -> bool {
     let results = &request.results[target];
     let is_among = |point| results.iter().any(|result| result.failures.contains(point));
     request.shown.is_some_and(is_among)
 }
 
-/// Nothing is tried again.
+/// Returns the ends of a request without retries.
 fn ask_one(request: &FailoverRequest<'_>, tries: &dyn TriesTargets) -> Vec<Exchange> {
     let weight = |target: &usize| f64::from(request.rule.targets[*target].weight);
     let all: f64 = request.candidates.iter().map(weight).sum();
@@ -197,8 +196,8 @@ struct PathWriter<'t> {
 }
 
 impl PathWriter<'_> {
-    /// Adds steps to the likeliest ways. `line` has the kinds of targets in the order in which
-    /// they are asked.
+    /// Adds steps to the likeliest ways. `line` has the kinds of targets in the order in which they
+    /// are asked.
     fn describe(&mut self, line: &[KindIndex]) {
         let mut remaining = self.likeliest();
         let mut sought = 0;
@@ -232,7 +231,7 @@ impl PathWriter<'_> {
         self.describe_by_first_timeout(line, &remaining);
     }
 
-    /// The places of the ways that lack steps.
+    /// Returns the places of the likeliest ways, which lack steps.
     fn likeliest(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.exchanges.len()).collect();
         order.sort_by(|a, b| self.exchanges[*b].share.exact_cmp(&self.exchanges[*a].share));
@@ -245,7 +244,7 @@ impl PathWriter<'_> {
         order
     }
 
-    /// All ends of a request that asks one target of each of these kinds.
+    /// Returns all ends of a request that asks one target of each of these kinds.
     fn follow(&self, kinds: impl Iterator<Item = KindIndex>) -> Vec<Exchange> {
         let exchange = Exchange { share: Share::ALL, ..self.start.clone() };
         let mut waiting = vec![Waiting::new(exchange)];
@@ -265,7 +264,7 @@ impl PathWriter<'_> {
         ends
     }
 
-    /// Gives ways of thousands of attempts the steps of the first that times out.
+    /// Gives ways of thousands of attempts the steps of the first target that times out.
     fn describe_by_first_timeout(&mut self, line: &[KindIndex], remaining: &[usize]) {
         let times_out = |kind: &&KindIndex| {
             self.ring.kinds[kind.index()].failures.iter().any(|failure| failure.is_timeout)
@@ -283,7 +282,7 @@ impl PathWriter<'_> {
         }
     }
 
-    /// The ends that requests meet which ask targets of such kinds.
+    /// Returns the ends of requests that ask targets of these kinds.
     fn ends_met(
         &self,
         asked: impl Iterator<Item = KindIndex>,
@@ -323,12 +322,12 @@ impl PathWriter<'_> {
     }
 }
 
-/// What distinguishes ways.
+/// Returns the key that distinguishes ways.
 fn end_of(exchange: &Exchange) -> (Outcome, ReasonSet) {
     (exchange.outcome, ReasonSet::of(&exchange.mechanisms))
 }
 
-/// How asking a target ends.
+/// Returns the kind of a target by the results of asking it.
 fn kind(weight: f64, results: &[Exchange]) -> TargetOutcome {
     let mut kind = TargetOutcome { weight, ..TargetOutcome::default() };
     for result in results {

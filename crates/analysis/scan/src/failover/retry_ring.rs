@@ -1,11 +1,11 @@
-//! The targets of a load balancer in the order in which it asks them, where a few were asked for
-//! all.
+//! The targets of a load balancer in the order in which it tries them, where the results of a few
+//! hold for all.
 //!
 //! The results of the reduced cluster's targets hold for all equal targets: for those on other
-//! nodes, and separately for those on the client's node. So every target in line has a kind,
-//! except the few on the client's node. Clients for which these few and their neighbours are
-//! equal end alike: with the same outcomes, equally often, and for the same set of reasons. How
-//! often each reason leads to each outcome is known only for the client that was walked.
+//! nodes, and separately for those on the client's node. So every target in order has a kind,
+//! except the few on the client's node. Clients for which these few and their neighbours are equal
+//! have equal results: the same outcomes, equally often, and for the same set of reasons. How often
+//! each reason leads to each outcome is known only for the walked client.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -18,48 +18,48 @@ use crate::failover::target_outcome::TargetOutcome;
 use crate::failover::target_slots::{AlikeId, TargetSlot, TargetSlots};
 use crate::inventory::Caller;
 
-/// A target with so many runs around it is like no other.
+/// A target with more runs around it than this is not equal to any other.
 const MANY: usize = 64;
 
-/// All targets in line, each with its kind as some class of clients meets it.
+/// All targets in order, each with its kind for some class of clients.
 #[derive(Clone, Debug)]
 pub(crate) struct RetryRing {
     pub(crate) kinds: Vec<TargetOutcome>,
     /// A target of each kind, by its place in the rule.
     pub(crate) examples: Vec<usize>,
-    /// The first kind that ends like each, for any reason.
+    /// For each kind, the first kind with equal ends, for any reason.
     looks: Vec<KindIndex>,
-    /// How often asking each fails.
+    /// The probability that asking a target of each kind fails.
     fails: Vec<Share>,
     /// Whether no target ever answers.
     never_answers: bool,
     spots: Rc<TargetSlots>,
-    /// Targets in line that may be asked.
+    /// Runs of targets that may be asked.
     stretches: Vec<Stretch>,
-    /// The kinds of those on the client's own node, by what they are like.
+    /// The kinds of targets on the client's own node, by [`AlikeId`].
     near: FastMap<AlikeId, Option<KindIndex>>,
     /// The client's own kind as a target.
     itself: Option<KindIndex>,
 }
 
-/// A run of adjacent targets that are alike.
+/// A run of adjacent targets that are equal.
 #[derive(Clone, Debug)]
 struct Stretch {
-    /// The first of them among all in line.
+    /// The position of the first of them among all targets.
     first: u32,
-    /// Their places among those that may be asked.
+    /// Their positions among the targets that may be asked.
     at: Range<u32>,
-    /// Their kind to clients elsewhere. `None` if these must not ask them.
+    /// Their kind for clients elsewhere. `None` if such clients must not ask them.
     kind: Option<KindIndex>,
 }
 
-/// What asking targets on other nodes gave.
+/// The result of asking targets on other nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum FarOutcome {
     /// The reduced cluster has no such target.
     #[default]
     Unknown,
-    /// They must not be asked.
+    /// The targets must not be asked.
     NotAsked,
     Kind(KindIndex),
 }
@@ -79,35 +79,35 @@ impl From<Option<KindIndex>> for FarOutcome {
     }
 }
 
-/// A part of what sets a client apart from others of its class.
+/// A part of what distinguishes a client from others of its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Difference {
-    /// The targets of a load balancer begin.
+    /// The targets of a load balancer begin here.
     Round,
-    /// A target of the client's own that is not as usual.
+    /// A target of the client's own whose kind differs from the usual one.
     Target {
-        /// Its kind to this client.
+        /// The kind for this client.
         own: Option<KindIndex>,
-        /// Its kind to other clients.
+        /// The kind for other clients.
         usual: Option<KindIndex>,
     },
-    /// The targets before or after it begin.
+    /// The targets before or after it begin here.
     Side,
-    /// So many targets in line that end like this kind.
+    /// A run of targets that end like this kind.
     Row {
-        /// The first kind that ends so.
+        /// The first kind with such ends.
         look: KindIndex,
-        /// How many they are.
+        /// The number of targets.
         length: u32,
     },
     /// Another of the client's own targets follows.
     OtherTarget,
-    /// The target is at this place, where it is like no other.
+    /// The target is at this position, where it is not equal to any other.
     Place(u32),
 }
 
-/// A target that was asked: its slot, its place in the rule, and how asking it ended. `None` if
-/// it must not be asked.
+/// A target that was asked: its slot, its place in the rule, and the results. `None` if it must not
+/// be asked.
 pub(crate) type AskedTarget = (TargetSlot, usize, Option<TargetOutcome>);
 
 impl RetryRing {
@@ -158,7 +158,7 @@ impl RetryRing {
         Self { kinds, examples, looks, fails, never_answers, spots, stretches, near, itself }
     }
 
-    /// Makes such a target the example of its kind.
+    /// Makes each asked target that is preferred the example of its kind.
     pub(crate) fn prefer_examples(
         &mut self,
         asked: &[AskedTarget],
@@ -172,18 +172,18 @@ impl RetryRing {
         }
     }
 
-    /// Whether the targets are nodes.
+    /// Returns whether the targets are nodes.
     pub(crate) fn are_nodes(&self) -> bool {
         self.spots.are_nodes()
     }
 
-    /// The kind of one of those asked to clients elsewhere.
+    /// Returns the kind of an asked target for clients elsewhere.
     fn usual(&self, at: u32) -> Option<KindIndex> {
         let stretch = self.stretches.partition_point(|stretch| stretch.at.end <= at);
         self.stretches.get(stretch)?.kind
     }
 
-    /// The place of one in line among those asked.
+    /// Returns the position of a slot among the targets that may be asked.
     fn place(&self, spot: u32) -> Option<u32> {
         let behind = self.stretches.partition_point(|stretch| stretch.first <= spot);
         let stretch = self.stretches.get(behind.checked_sub(1)?)?;
@@ -191,7 +191,7 @@ impl RetryRing {
         stretch.at.contains(&at).then_some(at)
     }
 
-    /// The kind of a target on the client's own node.
+    /// Returns the kind of a target on the client's own node.
     fn own(&self, spot: &TargetSlot, caller: Caller) -> Option<KindIndex> {
         match spot.is(caller) {
             true => self.itself,
@@ -199,7 +199,8 @@ impl RetryRing {
         }
     }
 
-    /// The kinds of all targets on the client's own node, with their places among those asked.
+    /// Returns the kinds of all targets on the client's own node, with their positions among the
+    /// targets that may be asked.
     fn owns(&self, caller: Caller) -> impl Iterator<Item = (u32, Option<KindIndex>)> {
         let own = move |at: u32| {
             let place = self.place(at)?;
@@ -208,7 +209,7 @@ impl RetryRing {
         self.spots.on(caller.place).filter_map(own)
     }
 
-    /// The kinds in line, as a client meets them.
+    /// Returns the kinds of all targets in order, as a client meets them.
     pub(crate) fn line(&self, caller: Caller) -> Vec<KindIndex> {
         let each = |run: Run| std::iter::repeat_n(run.kind, run.length as usize);
         self.runs(caller).into_iter().flat_map(each).collect()
@@ -240,14 +241,14 @@ impl RetryRing {
         runs
     }
 
-    /// The kind that stands for this one if reasons are ignored: kinds with the same outcomes
-    /// have the same.
+    /// Returns the kind that represents this one if reasons are ignored: kinds with the same
+    /// outcomes have the same representative.
     fn look(&self, kind: Option<KindIndex>) -> Option<KindIndex> {
         Some(self.looks[kind?.index()])
     }
 
-    /// Whether it makes no difference where in line a client's own targets are, nor how the
-    /// others stand.
+    /// Returns whether the positions of a client's own targets and of the others make no
+    /// difference.
     pub(crate) fn is_even(&self) -> bool {
         let looks = self.stretches.iter().map(|stretch| self.look(stretch.kind));
         let mut usual = looks.flatten();
@@ -261,8 +262,8 @@ impl RetryRing {
                     .all(|kind| self.look(*kind).is_some_and(|look| Some(look) == first)))
     }
 
-    /// Adds all that sets a client apart from others of its class: its own targets that are
-    /// not as usual, and the targets that requests meet shortly before and after them.
+    /// Adds everything that distinguishes a client from others of its class: its own targets of
+    /// unusual kinds, and the targets that requests meet shortly before and after them.
     pub(crate) fn add_differences(&self, caller: Caller, differences: &mut Vec<Difference>) {
         differences.push(Difference::Round);
         let is_unusual = |(at, own): &(u32, Option<KindIndex>)| *own != self.usual(*at);

@@ -1,4 +1,4 @@
-//! Splits a class of clients that meet targets in different orders.
+//! Splits a class of clients that try targets in different orders.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -11,8 +11,8 @@ use crate::inventory::interval_set::IntervalSet;
 use crate::inventory::{Caller, Inventory};
 use crate::partition::target_classes::ClientSet;
 
-/// Splits clients into parts that meet targets in the same order. Returns each part with one of
-/// its clients; the walked client is in the first part.
+/// Splits clients into parts that try targets in the same order. Returns each part with one of its
+/// clients; the walked client is in the first part.
 pub(crate) fn split_by_targets<'a>(
     client_set: &ClientSet<'a>,
     inventory: &Inventory<'a>,
@@ -32,7 +32,7 @@ pub(crate) fn split_by_targets<'a>(
         let mut at = range.start;
         while at < range.end {
             let place = inventory.homes[at as usize];
-            // Pods of a node stand together. Of endpoints each is by itself.
+            // Pods of a node are adjacent. Each endpoint is by itself.
             let many = match client_set.itself {
                 true => 1,
                 false => inventory.run_at(place, at).min(range.end) - at,

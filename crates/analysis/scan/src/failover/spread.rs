@@ -1,19 +1,19 @@
-//! Shares of what many requests meet: for which reasons, and after how many timeouts.
+//! Shares of requests by the reasons of their failures and the number of timeouts.
 //!
-//! The numbers are no [`Share`]s until [`Spread::iter`] returns them: sums of shares times
-//! weights are more than 1 before they are scaled, and a sum that is subtracted is less than 0.
+//! The numbers only become [`Share`]s in [`Spread::iter`]: sums of shares times weights are more
+//! than 1 before they are scaled, and a sum that is subtracted is less than 0.
 
 use uturn_model::Share;
 use uturn_path::ReasonSet;
 
-/// Numbers less than this are taken for nothing.
+/// The number below which shares count as zero.
 pub(crate) const NOTHING: f64 = 1e-18;
 
 /// Shares by reasons and by the number of targets that timed out.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spread(pub(crate) Vec<(ReasonSet, Row)>);
 
-/// Shares from a number of timeouts on.
+/// Shares by the number of timeouts, which begins at `from`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Row {
     pub(crate) from: usize,
@@ -105,7 +105,7 @@ impl Spread {
         shares.for_each(|share| *share *= scale);
     }
 
-    /// Leaves out what is nothing at the ends.
+    /// Removes zeros at both ends of each row.
     pub(crate) fn trim(&mut self) {
         for (_, row) in &mut self.0 {
             let is_something = |share: &f64| share.abs() >= NOTHING;
@@ -120,7 +120,7 @@ impl Spread {
         self.0.retain(|(_, row)| !row.shares.is_empty());
     }
 
-    /// Each share that counts, with why and after how many timeouts.
+    /// Returns each share that counts, with the reasons and the number of timeouts.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ReasonSet, u32, Share)> + '_ {
         self.0
             .iter()

@@ -1,5 +1,5 @@
-//! All targets of a load balancer in the order in which it asks them, where a reduced cluster
-//! has a few that represent all.
+//! The targets of a load balancer in the order in which it tries them, where a reduced cluster has
+//! a few that represent all.
 
 use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, SocketAddr};
@@ -17,51 +17,51 @@ use crate::failover::target_slots::{AlikeId, TargetSlot, TargetSlots};
 use crate::inventory::{Caller, Inventory};
 use crate::partition::target_classes::TargetClasses;
 
-/// All targets in line, as nodes and as endpoints, and which of them the small cluster has.
+/// All targets in order, as nodes and as endpoints, with those that the reduced cluster has.
 #[derive(Debug)]
 pub(crate) struct TargetList {
     nodes: Rc<TargetSlots>,
     endpoints: Rc<TargetSlots>,
     nodes_here: FastMap<Name, TargetSlot>,
     endpoints_here: FastMap<IpAddr, TargetSlot>,
-    /// What endpoints of a class have in common, by [`AlikeId`].
+    /// The class of each endpoint's node and its other properties, by [`AlikeId`].
     endpoints_like: Vec<Option<Alike>>,
-    /// Whether an address is an endpoint more than once.
+    /// Whether several endpoints have the same address.
     is_doubtful: bool,
-    /// The client that is walked, and the client of its class that it speaks for.
+    /// The client that is walked, and the client of its class that it represents.
     pub(crate) walked: Cell<Caller>,
     pub(crate) speaks_for: Cell<Caller>,
-    /// What asking the targets gave the client that is walked, by the addresses seen.
+    /// The results of asking the targets for the walked client, by the addresses seen.
     pub(crate) asked: RefCell<Vec<(SocketAddr, SocketAddr, Results)>>,
-    /// The rounds of tries of the client that is walked.
+    /// The rounds of attempts for the walked client.
     pub(crate) met: RefCell<Vec<Rc<Round>>>,
 }
 
-/// What targets are like, in terms that are equal for all targets of a shape.
+/// The kind of a target, in terms that are equal for all targets of a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Alike {
     /// The class of a node.
     Node(AlikeId),
-    /// The class of an endpoint's node, and all that is seen of the endpoint.
+    /// The class of an endpoint's node, and the number of the endpoint's other properties.
     Endpoint(u32, u32),
 }
 
-/// What a client meets at a load balancer that asks one target after the other.
+/// A client's request at a load balancer that tries one target after the other.
 #[derive(Debug)]
 pub(crate) struct Round {
     pub(crate) ring: RetryRing,
-    /// The targets that were asked, and how that ended.
+    /// The targets that were asked, and the results.
     pub(crate) asked: Vec<AskedTarget>,
-    /// How long a target is waited for.
+    /// The time after which the load balancer gives up on a target.
     pub(crate) timeout: Duration,
-    /// Whether dice were thrown.
+    /// Whether a random choice was made.
     pub(crate) chance: bool,
-    /// Whether every request of the client gets here, and every answer back to it.
+    /// Whether every request of the client reaches the load balancer, and every answer the client.
     pub(crate) is_all: Cell<bool>,
 }
 
 impl Round {
-    /// How requests of a client end.
+    /// Returns the ends of a client's requests.
     pub(crate) fn ends(&self, caller: Caller) -> Vec<(Outcome, ReasonSet, Share)> {
         let odds = self.ring.odds(caller);
         let after = |timeouts: u32| self.timeout * timeouts;
@@ -77,7 +77,7 @@ impl Round {
         ends
     }
 
-    /// The outcomes of a client that differs from the others by its place only.
+    /// Returns the verdict of a client that differs from the walked one only by its place.
     pub(crate) fn verdict(&self, caller: Caller) -> Verdict {
         let ends = self.ends(caller);
         let chance = self.chance && ends.len() > 1;
@@ -139,10 +139,10 @@ impl TargetList {
         let mut endpoints_here = FastMap::default();
         let all = slices.flat_map(|slice| &slice.endpoints);
         let mut addresses = FastSet::default();
-        // One that gets no calls may give another its place in line.
+        // An endpoint that gets no calls may change another's place in the order.
         let is_doubtful = !all.clone().all(|endpoint| addresses.insert(endpoint.address));
         let unspecified = IpAddr::from([0, 0, 0, 0]);
-        // Those that get no calls are not in line.
+        // Endpoints that get no calls are not in the list.
         let is_asked = |endpoint: &&Endpoint| {
             let awaits = || {
                 let pod = endpoint.pod.as_ref().and_then(|name| inventory.cluster.pods.get(name));
@@ -154,7 +154,7 @@ impl TargetList {
             let ip = endpoint.address;
             let Some((number, client)) = bundles.get(&ip).copied() else { continue };
             let place = inventory.node_towards(ip);
-            // Endpoints on no known node are like no other.
+            // An endpoint on no known node is not equal to any other.
             let alike = match place {
                 Some(place) => (Some(class_of[place as usize]), unspecified, number),
                 None => (None, ip, number),
@@ -182,7 +182,7 @@ impl TargetList {
         }
     }
 
-    /// Makes ready for another client.
+    /// Prepares the list for another client.
     pub(crate) fn begin(&self, walked: Caller) {
         self.walked.set(walked);
         self.speaks_for.set(walked);
@@ -190,7 +190,8 @@ impl TargetList {
         self.met.borrow_mut().clear();
     }
 
-    /// All in line, of which such targets are a part. Returns `None` if that is not known.
+    /// Returns all targets of the list to which these targets belong. Returns `None` if the list is
+    /// not known.
     pub(crate) fn slots(&self, targets: &[Target]) -> Option<&Rc<TargetSlots>> {
         match targets.first()?.kind {
             TargetKind::NodePort(_) => Some(&self.nodes),
@@ -198,28 +199,28 @@ impl TargetList {
         }
     }
 
-    /// All in line, as nodes or as endpoints.
+    /// Returns all targets, as nodes or as endpoints.
     pub(crate) fn slots_of(&self, are_nodes: bool) -> &Rc<TargetSlots> {
         if are_nodes { &self.nodes } else { &self.endpoints }
     }
 
-    /// The nodes that represent all, each with its slot.
+    /// Returns the nodes that represent all, each with its slot.
     pub(crate) fn nodes_here(&self) -> impl Iterator<Item = (&Name, &TargetSlot)> {
         self.nodes_here.iter()
     }
 
-    /// The slots of endpoints, by their addresses.
+    /// Returns the slots of endpoints, by their addresses.
     pub(crate) fn endpoints_here(&self) -> &FastMap<IpAddr, TargetSlot> {
         &self.endpoints_here
     }
 
-    /// Whether an address is an endpoint more than once.
+    /// Returns whether several endpoints have the same address.
     pub(crate) fn is_doubtful(&self) -> bool {
         self.is_doubtful
     }
 
-    /// All targets, and those that represent all of them, in their order. Returns `None` if that
-    /// is not known.
+    /// Returns all targets, and those that represent them, in their order. Returns `None` if the
+    /// list is not known.
     pub(crate) fn standing(&self, are_nodes: bool) -> Option<(&Rc<TargetSlots>, Vec<TargetSlot>)> {
         let nodes = self.nodes_here.values().copied();
         if are_nodes {
@@ -233,7 +234,7 @@ impl TargetList {
         (!self.is_doubtful).then(|| (&self.endpoints, standing.collect()))
     }
 
-    /// What a target is like. Returns `None` if it is like no other.
+    /// Returns the kind of a target. Returns `None` if it is not equal to any other.
     pub(crate) fn alike(&self, spot: &TargetSlot, are_nodes: bool) -> Option<Alike> {
         match are_nodes {
             true => Some(Alike::Node(spot.like)),
@@ -241,7 +242,8 @@ impl TargetList {
         }
     }
 
-    /// Where in line a target is; nothing if it is there for the endpoints that are on it.
+    /// Returns the slot of a target in the list. Returns `None` for a target that is in the reduced
+    /// cluster only for its endpoints.
     pub(crate) fn slot(&self, target: &Target) -> Option<TargetSlot> {
         match &target.kind {
             TargetKind::NodePort(node) => self.nodes_here.get(node).copied(),

@@ -1,4 +1,4 @@
-//! How asking one target ends.
+//! The results of asking one target.
 
 use std::time::Duration;
 
@@ -8,22 +8,22 @@ use uturn_path::ReasonSet;
 /// A way in which asking a target fails.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Failure {
-    /// Whether it says nothing at all.
+    /// Whether the target does not answer at all.
     pub(crate) is_timeout: bool,
     pub(crate) why: ReasonSet,
     pub(crate) share: Share,
 }
 
-/// How asking a target ends; all shares add up to 1.
+/// The ways in which asking a target ends; all shares add up to 1.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct TargetOutcome {
-    /// How often it is asked first beside others.
+    /// The weight with which the target is asked first.
     pub(crate) weight: f64,
     pub(crate) answers: Vec<(ReasonSet, Share)>,
     pub(crate) failures: Vec<Failure>,
 }
 
-/// Whether a target timed out or refused, or nothing where it answered; how late, how often.
+/// Whether a target timed out or refused, `None` if it answered; its delay and its share.
 type End = (Option<bool>, Duration, Share);
 
 impl TargetOutcome {
@@ -31,7 +31,7 @@ impl TargetOutcome {
         self.failures.iter().map(|failure| failure.share).sum()
     }
 
-    /// Whether asking it ends alike, for any reason.
+    /// Returns whether asking both targets ends alike, for any reason.
     pub(crate) fn ends_like(&self, other: &Self) -> bool {
         let (own, others) = (self.ends(), other.ends());
         let share = |all: &[End], end: &End| {
@@ -51,12 +51,12 @@ impl TargetOutcome {
         answers.chain(failures).collect()
     }
 
-    /// Whether it never answers.
+    /// Returns whether the target never answers.
     pub(crate) fn never_answers(&self) -> bool {
         self.answers.is_empty()
     }
 
-    /// The same, but for what rules' probabilities lose by being rounded.
+    /// Returns whether both are equal, except for rounding of rules' probabilities.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         self.answers.len() == other.answers.len()
             && self.failures.len() == other.failures.len()

@@ -1,4 +1,4 @@
-//! The targets of a load balancer in line, regardless of how asking them ends.
+//! The targets of a load balancer in order, without the results of asking them.
 
 use std::ops::Range;
 
@@ -6,14 +6,14 @@ use uturn_netfilter::hash::FastMap;
 
 use crate::inventory::Caller;
 
-/// A target in line.
+/// A target in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TargetSlot {
-    /// The node that it is on, where that is known.
+    /// The node of the target, if it is known.
     pub(crate) place: Option<u32>,
-    /// Its class: targets that are alike have the same.
+    /// The class: equal targets have the same.
     pub(crate) like: AlikeId,
-    /// Where it stands among the clients, if it can be one.
+    /// The place of the target among the clients, if it can be one.
     pub(crate) client: Option<u32>,
 }
 
@@ -27,7 +27,7 @@ impl TargetSlot {
     }
 }
 
-/// Identifies targets in line that are alike.
+/// The number of a class of equal targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct AlikeId(pub(crate) u32);
 
@@ -41,20 +41,20 @@ impl AlikeId {
     }
 }
 
-/// All targets in line.
+/// All targets of a list, in order.
 #[derive(Debug)]
 pub(crate) struct TargetSlots {
     all: Vec<TargetSlot>,
     /// The number of classes: one more than the largest [`AlikeId`].
     pub(super) likes: usize,
-    /// Runs of adjacent targets that are alike, with their class.
+    /// Runs of adjacent equal targets, with their class.
     rows: Vec<(Range<u32>, AlikeId)>,
-    /// Those on each node; none where they are the nodes themselves, in their order.
+    /// The targets on each node; `None` if the targets are the nodes themselves, in their order.
     on_node: Option<FastMap<u32, Vec<u32>>>,
 }
 
 impl TargetSlots {
-    /// Nodes in their order, by what each is like.
+    /// Makes a list of nodes in their order, by the class of each.
     pub(crate) fn nodes(likes: impl IntoIterator<Item = AlikeId>) -> Self {
         let spot = |(place, like)| TargetSlot { place: Some(place), like, client: None };
         let all: Vec<TargetSlot> = (0..).zip(likes).map(spot).collect();
@@ -75,12 +75,12 @@ impl TargetSlots {
         self.all.iter()
     }
 
-    /// Whether they are the nodes themselves, in their order.
+    /// Returns whether the targets are the nodes themselves, in their order.
     pub(super) fn are_nodes(&self) -> bool {
         self.on_node.is_none()
     }
 
-    /// Runs of adjacent targets that are alike, with their class.
+    /// Returns the runs of adjacent equal targets, with their class.
     pub(crate) fn rows(&self) -> &[(Range<u32>, AlikeId)] {
         &self.rows
     }
@@ -89,7 +89,7 @@ impl TargetSlots {
         self.all.get(at as usize).copied()
     }
 
-    /// The places in line of those on a node.
+    /// Returns the positions of the targets on a node.
     pub(super) fn on(&self, place: u32) -> impl Iterator<Item = u32> {
         let (itself, several) = match &self.on_node {
             None => (Some(place), None),

@@ -1,4 +1,4 @@
-//! Which nodes and pods have an address.
+//! The nodes and pods that have an address.
 
 use std::net::IpAddr;
 
@@ -22,7 +22,7 @@ pub(crate) struct AddressOwners<'a> {
 }
 
 impl<'a> Inventory<'a> {
-    /// The node that packets to an address are delivered to.
+    /// Returns the node to which packets for an address are delivered.
     pub(crate) fn node_towards(&self, ip: IpAddr) -> Option<u32> {
         if let Some(nodes) = self.nodes_at.get(&ip) {
             return nodes.first().copied();
@@ -33,17 +33,17 @@ impl<'a> Inventory<'a> {
         self.ranges.holder(ip)
     }
 
-    /// The pods with networks of their own that have an address.
+    /// Returns the pods with networks of their own that have an address.
     pub(crate) fn pods_at(&self, ip: IpAddr) -> &[Resident<'a>] {
         self.residents.at(ip)
     }
 
-    /// Whether it is an address of a node.
+    /// Returns whether an address belongs to a node.
     pub(crate) fn is_node(&self, ip: IpAddr) -> bool {
         self.nodes_at.contains_key(&ip)
     }
 
-    /// The owners of an address.
+    /// Returns the owners of an address.
     pub(crate) fn owners_of(&self, ip: IpAddr) -> AddressOwners<'a> {
         let nodes = self.nodes_at.get(&ip).map_or(&[][..], Vec::as_slice);
         let pods = self.pods_at(ip);
@@ -61,7 +61,7 @@ impl<'a> Inventory<'a> {
         AddressOwners { towards, pod, client, is_node: !nodes.is_empty(), is_plain }
     }
 
-    /// Every node that owns an address, runs a pod that does, or has it in its range.
+    /// Returns every node that owns an address, runs a pod that owns it, or has it in its range.
     pub(crate) fn related_nodes(&self, ip: IpAddr) -> Vec<u32> {
         let of_pods = self.pods_at(ip).iter().filter_map(|resident| resident.place);
         let own = self.nodes_at.get(&ip).into_iter().flatten().copied();

@@ -1,4 +1,4 @@
-//! Which node's range an address is in.
+//! An index of nodes by the ranges of their pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -9,12 +9,12 @@ use uturn_netfilter::hash::FastMap;
 
 /// Nodes by the ranges of their pods.
 pub(crate) struct Ranges {
-    /// By length, the longest first: the node of each range.
+    /// The node of each range, by prefix length, the longest first.
     by_length: Vec<(u8, FastMap<IpAddr, u32>)>,
 }
 
 impl Ranges {
-    /// With the nodes whose ranges overlap.
+    /// Makes the index. Also returns the nodes whose ranges overlap.
     pub(crate) fn new(nodes: &[&Node]) -> (Self, BTreeSet<u32>) {
         let mut by_length: BTreeMap<u8, FastMap<IpAddr, u32>> = BTreeMap::new();
         let mut odd = BTreeSet::new();
@@ -46,7 +46,7 @@ impl Ranges {
         })
     }
 
-    /// The node whose range has the address: the first by name, where ranges overlap.
+    /// Returns the node whose range contains the address: the first by name, if ranges overlap.
     pub(crate) fn holder(&self, ip: IpAddr) -> Option<u32> {
         self.holders(ip).min()
     }

@@ -21,8 +21,8 @@ pub(crate) struct NodeClass {
     pub(crate) kinds: BTreeMap<u32, (Vec<u32>, IntervalSet)>,
 }
 
-/// What rules can distinguish in a pod's address: its family, its discriminators, the address itself if it
-/// has another owner too, and whether it is in a node's range.
+/// The properties of a pod's address that rules can distinguish: its family, its discriminators,
+/// the address itself if it has another owner too, and whether it is in a node's range.
 type Look = (Family, u32, Option<IpAddr>, bool);
 
 /// The kind of every hostNetwork pod: it sends with its node's address.
@@ -65,7 +65,7 @@ impl<'a> Inventory<'a> {
             clients.push(([class[0], class[1], kind, place], number, pod));
         }
         self.client_places = vec![None; pods.len()];
-        // Of pods that are alike, the order of names stays.
+        // Equivalent pods stay in the order of their names.
         clients.sort_unstable_by_key(|(key, number, _)| (*key, *number));
         for (at, ([_, _, kind, place], number, pod)) in clients.iter().enumerate() {
             let at = at as u32;

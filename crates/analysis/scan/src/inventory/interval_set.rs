@@ -1,17 +1,17 @@
-//! A large set of pods, as ranges of places in one list.
+//! A large set of pods, as ranges of indices in one list.
 //!
-//! The list (`inventory`) has pods that are alike next to each other, so that "all of them but
-//! those on three nodes" is four ranges, however many pods there are.
+//! In the list (`inventory`), equivalent pods are adjacent, so that all of them except those on
+//! three nodes are four ranges, however many pods there are.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Places in a list: ranges in order, none empty, none touching the next.
+/// Indices in a list: ranges in order, none empty, none adjacent to the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct IntervalSet(Arc<[Range<u32>]>);
 
 impl IntervalSet {
-    /// From ranges in any order, which may overlap.
+    /// Makes a set of ranges in any order, which may overlap.
     pub(crate) fn new(mut ranges: Vec<Range<u32>>) -> Self {
         ranges.retain(|range| range.start < range.end);
         ranges.sort_unstable_by_key(|range| range.start);
@@ -25,12 +25,12 @@ impl IntervalSet {
         Self(kept.into())
     }
 
-    /// A single place.
+    /// Makes a set of a single index.
     pub(crate) fn single(place: u32) -> Self {
         Self(std::iter::once(place..place + 1).collect())
     }
 
-    /// All of these but those.
+    /// Returns the set without the indices in `those`.
     pub(crate) fn without(&self, those: &Self) -> Self {
         let mut kept = Vec::with_capacity(self.0.len() + those.0.len());
         let mut holes = those.0.iter().peekable();
@@ -59,7 +59,7 @@ impl IntervalSet {
         Self(kept.into())
     }
 
-    /// Both together.
+    /// Returns the union of both sets.
     #[must_use]
     pub(crate) fn and(&self, other: &Self) -> Self {
         Self::new(self.0.iter().chain(&*other.0).cloned().collect())
@@ -69,22 +69,22 @@ impl IntervalSet {
         self.0.iter().cloned()
     }
 
-    /// How many there are.
+    /// Returns the number of indices.
     pub(crate) fn len(&self) -> usize {
         self.0.iter().map(|range| range.len()).sum()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Each place, in order.
+    /// Returns each index, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         self.0.iter().cloned().flatten().map(|place| place as usize)
     }
 
-    /// Whether a place is among them.
+    /// Returns whether an index is in the set.
     pub(crate) fn contains(&self, place: usize) -> bool {
         let at = self.0.partition_point(|range| (range.end as usize) <= place);
         self.0.get(at).is_some_and(|range| range.start as usize <= place)

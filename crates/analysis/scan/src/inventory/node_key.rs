@@ -1,4 +1,4 @@
-//! What rules, the fabric and load balancers see of a node.
+//! The properties of a node that rules, the fabric and load balancers can see.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,8 @@ use uturn_model::{Cluster, Family, Name, Node, Text};
 
 use crate::distinguish::discriminators::Discriminators;
 
-/// What rules, the fabric and load balancers see of a node, but for its addresses.
+/// The properties of a node that rules, the fabric and load balancers can see, except its
+/// addresses.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct NodeKey {
     internal_ips: Vec<AddressKey>,
@@ -23,30 +24,30 @@ pub(super) struct NodeKey {
     bridge_rules: Option<bool>,
     routed: Option<bool>,
     local_addresses: Vec<IpAddr>,
-    /// Whether no endpoint is local for its kube-proxy, which takes a name that no node has for
-    /// its own.
+    /// Whether no endpoint is local for the node's kube-proxy, which takes a name for the node's
+    /// that no node has.
     is_nobodys: bool,
     hairpin: Option<bool>,
     firewall: Option<Text>,
-    /// Whether it is never a target of a load balancer of the cluster's cloud.
+    /// Whether the node is never a target of a load balancer of the cluster's cloud.
     is_excluded: bool,
-    /// Whether it is a target of other controllers' load balancers: of those that leave out nodes
-    /// with the label for it, and of those that do not.
+    /// Whether controllers without rules of their own make the node a target of their load
+    /// balancers.
     is_usual_target: bool,
     is_ready: bool,
-    /// Whether the program that announces addresses does not run on it; and of each announcement,
-    /// whether it announces and how much it is preferred.
+    /// Whether the program that announces addresses does not run on the node; and for each
+    /// announcement, whether the node announces and its preference.
     lacks_announcer: bool,
     announces: Vec<(bool, u32)>,
-    /// Of each listener that no Service owns, whether it is a target.
+    /// Whether the node is a target, for each listener that no Service owns.
     targeted: Vec<bool>,
-    /// Which sets of labels it has that Services ask of their nodes.
+    /// Whether the node has the labels, for each set of labels that Services ask of their nodes.
     labels: Vec<bool>,
-    /// Its name, if it is like no other.
+    /// The name, if the node is not equal to any other.
     unique: Option<Name>,
 }
 
-/// What rules tell addresses apart by: the family and the number of the ranges.
+/// The key by which rules distinguish addresses: the family and the number of the ranges.
 type AddressKey = (Family, u32);
 
 impl NodeKey {
@@ -77,13 +78,13 @@ impl NodeKey {
             firewall,
             ready,
             lacks_announcer,
-            // The cloud's controller reads it: it says which nodes are excluded.
+            // The cloud's controller reads this: `is_excluded` covers it.
             unschedulable: _,
-            // They decided where pods are.
+            // Taints have decided already where pods are.
             taints: _,
-            // Those that lack Services are apart for these Services only.
+            // Nodes that lack Services differ for these Services only.
             unprogrammed: _,
-            // Read where the cluster is made, and by nothing that packets meet.
+            // These are read when the cluster is made, and nothing that packets meet reads them.
             annotations: _,
             provider_id: _,
             kube_proxy_version: _,

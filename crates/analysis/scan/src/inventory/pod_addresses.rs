@@ -1,4 +1,4 @@
-//! Addresses of the pods that are outside their nodes' networks.
+//! The addresses of pods outside their nodes' networks.
 
 use std::net::IpAddr;
 use std::ops::Range;
@@ -8,10 +8,10 @@ use uturn_netfilter::hash::FastMap;
 
 use crate::parallel::side_by_side;
 
-/// Pods are looked up so many at a time.
+/// The number of pods that are looked up at a time.
 const PIECE: usize = 4096;
 
-/// A pod, and the place of its node where that is known.
+/// A pod, and the place of its node if it is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resident<'a> {
     pub(crate) pod: &'a Pod,
@@ -28,7 +28,7 @@ pub(crate) struct PodAddresses<'a> {
 }
 
 impl<'a> PodAddresses<'a> {
-    /// Of pods that share an address, their order stays.
+    /// Indexes pods. Pods that share an address stay in their order.
     pub(crate) fn new(pods: &[Resident<'a>]) -> Self {
         let own = pods.iter().filter(|resident| !resident.pod.spec.host_network);
         let mut found: Vec<(IpAddr, Resident<'a>)> =
@@ -58,13 +58,13 @@ impl<'a> PodAddresses<'a> {
     }
 }
 
-/// Whether a pod outside its node's network has no address, as while its containers are created:
-/// it cannot call.
+/// Returns whether a pod outside its node's network has no address, as while its containers are
+/// created. Such a pod cannot call.
 pub(crate) fn lacks_address(pod: &Pod) -> bool {
     !pod.spec.host_network && pod.ips.is_empty()
 }
 
-/// All pods that are alive, each with its node, numbered in their order.
+/// Returns all pods that are alive, each with its node, numbered in their order.
 pub(crate) fn alive<'a>(cluster: &'a Cluster, nodes: &FastMap<&'a Name, u32>) -> Vec<Resident<'a>> {
     let all: Vec<&'a Pod> = cluster.pods.values().collect();
     let homes = side_by_side(

@@ -35,7 +35,8 @@ pub(super) fn by_address_and_port(cluster: &Cluster) -> (ByAddress<'_>, ByPort<'
 }
 
 impl<'a> Inventory<'a> {
-    /// The Services that have an endpoint at this address of a node: a process listens there.
+    /// Returns the Services that have an endpoint at this address of a node, where a process
+    /// listens.
     pub(crate) fn services_behind(&self, at: SocketAddr) -> &[&'a Service] {
         let all = self.node_endpoints.get_or_init(|| {
             let mut all: FastMap<SocketAddr, Vec<&'a Service>> = FastMap::default();

@@ -1,4 +1,4 @@
-//! What walking a client found, in terms that hold in a later scan too.
+//! The results of walking a client, in terms that hold in a later scan too.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use crate::failover::target_list::{Round, TargetList};
 use crate::failover::target_outcome::TargetOutcome;
 use crate::inventory::Caller;
 
-/// What walking a client found.
+/// The results of walking a client.
 #[derive(Clone)]
 pub(crate) struct FoundForClient {
     pub(crate) verdicts: Arc<[Verdict]>,
@@ -21,12 +21,11 @@ pub(crate) struct FoundForClient {
     pub(crate) are_probes_certain: bool,
 }
 
-/// What a client met at a load balancer that asks one target after the other.
+/// A client's request at a load balancer that tries one target after the other.
 #[derive(Clone)]
 struct FoundRound {
     are_nodes: bool,
-    /// The places in line of the targets that were asked, their places in the rule, and how that
-    /// ended.
+    /// The positions of the asked targets in the list, their places in the rule, and the results.
     asked: Vec<(u32, usize, Option<TargetOutcome>)>,
     timeout: Duration,
     chance: bool,
@@ -34,7 +33,7 @@ struct FoundRound {
 }
 
 impl FoundForClient {
-    /// Returns `None` if what was asked is not in line.
+    /// Converts results. Returns `None` if an asked target is not in the list.
     pub(crate) fn of(
         verdicts: &Arc<[Verdict]>,
         rounds: &[Rc<Round>],
@@ -46,7 +45,7 @@ impl FoundForClient {
         Some(Self { verdicts: Arc::clone(verdicts), rounds: rounds?, are_probes_certain })
     }
 
-    /// What the client met, in the line as it is now.
+    /// Returns the client's rounds for the list as it is now.
     pub(crate) fn rounds(&self, line: Option<&TargetList>, walked: Caller) -> Vec<Rc<Round>> {
         let rounds = self.rounds.iter().filter_map(|round| round.in_line(line?, walked));
         rounds.map(Rc::new).collect()

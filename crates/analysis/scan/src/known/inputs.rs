@@ -1,4 +1,4 @@
-//! Everything that walking the clients of a target depends on.
+//! The key of a walk's result: everything on which walking the clients of a target depends.
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ use crate::inventory::Caller;
 use crate::partition::scope::TargetRequest;
 use crate::reduced::reduced_cluster::Weights;
 
-/// Everything that walking the clients of a target depends on, but for the target itself.
+/// Everything on which walking the clients of a target depends, except the target itself.
 #[derive(PartialEq)]
 pub(crate) struct WalkInputs {
     pub(crate) clients: Vec<WalkedClient>,
@@ -23,14 +23,14 @@ pub(crate) struct WalkInputs {
     pub(crate) options: Options,
 }
 
-/// A client that is walked, and where it stands among the targets in line.
+/// A client that is walked, and its position among the targets in order.
 #[derive(PartialEq, Eq)]
 pub(crate) struct WalkedClient {
     pub(crate) pod: NamespacedName,
     pub(crate) standing: Standing,
 }
 
-/// What is asked.
+/// The request.
 #[derive(PartialEq, Eq)]
 pub(crate) struct AskedKey {
     to: std::net::SocketAddr,
@@ -44,7 +44,7 @@ impl AskedKey {
     }
 }
 
-/// How many objects each object of the reduced cluster represents.
+/// The number of objects that each object of the reduced cluster represents.
 #[derive(PartialEq)]
 pub(crate) struct WeightsKey {
     endpoints: FastMap<IpAddr, f64>,
@@ -53,11 +53,10 @@ pub(crate) struct WeightsKey {
     line: Option<LineKey>,
 }
 
-/// The line of targets of a load balancer, without numbers that depend on objects which are not in
-/// the line.
+/// The list of targets of a load balancer, without numbers that depend on objects outside the list.
 #[derive(PartialEq)]
 struct LineKey {
-    /// Runs of nodes that are alike.
+    /// Runs of equal nodes.
     nodes: Vec<(u32, u32)>,
     endpoints: Vec<EndpointKey>,
     nodes_here: Vec<(Name, Option<u32>, u32)>,
@@ -65,22 +64,22 @@ struct LineKey {
     is_doubtful: bool,
 }
 
-/// An endpoint in line: the first in line that is on the same node, what it is like, and the first
-/// in line that is the same client.
+/// An endpoint in the list: the first endpoint on the same node, its kind, and the first endpoint
+/// that is the same client.
 type EndpointKey = (Option<u32>, u32, Option<u32>);
 
-/// Where a client stands among the targets in line.
+/// The position of a client among the targets in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Standing {
-    /// Its node's place in line; 0 where targets are not in line.
+    /// The position of its node in the list; 0 without a list.
     node: u32,
-    /// The first endpoint in line on its node.
+    /// The first endpoint of the list on its node.
     near: Option<u32>,
-    /// The first endpoint in line that is this client.
+    /// The first endpoint of the list that is this client.
     itself: Option<u32>,
 }
 
-/// The first endpoints in line of each node, and of each client.
+/// The first endpoint of the list on each node, and of each client.
 pub(crate) struct Standings {
     near: FastMap<u32, u32>,
     itself: FastMap<u32, u32>,
@@ -125,7 +124,7 @@ impl WeightsKey {
 impl LineKey {
     fn of(line: &TargetList, walked: &FastMap<IpAddr, f64>) -> Self {
         let standings = Standings::of(line);
-        // Classes of nodes are numbered by what else is in the cluster.
+        // The numbers of node classes depend on other objects of the cluster.
         let mut likes: FastMap<AlikeId, u32> = FastMap::default();
         let mut like = |id: AlikeId| {
             let next = likes.len() as u32;
@@ -157,8 +156,8 @@ impl LineKey {
     }
 }
 
-/// Leaves out the versions of objects: a version changes with each write, whatever is written, and
-/// what is said of a walk in brief has no places in it.
+/// Removes the versions of objects: a version changes with each write, whatever is written, and
+/// results of a brief walk do not refer to places in objects.
 pub(crate) fn without_versions(cluster: &mut Cluster) {
     let nodes = cluster.nodes.values_mut().map(|node| &mut node.origin);
     let pods = cluster.pods.values_mut().map(|pod| &mut pod.origin);

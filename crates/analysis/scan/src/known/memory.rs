@@ -1,4 +1,4 @@
-//! What is known of one target while its clients are walked, and what is kept of it.
+//! The known results of one target while its clients are walked, and what is kept of them.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use super::inputs::{Standing, WalkInputs};
 use super::{KnownTarget, KnownWalks};
 use crate::targets::ScanTarget;
 
-/// A class of clients, by its number, and a client of it that meets targets in another order.
+/// A class of clients, by its number, and a client of it that tries targets in another order.
 type Part = (usize, Standing);
 
-/// What is known of one target.
+/// The known results of one target.
 pub(crate) struct TargetMemory<'k> {
     all: &'k KnownWalks,
     target: (Destination, Protocol),
@@ -21,11 +21,11 @@ pub(crate) struct TargetMemory<'k> {
 }
 
 enum Source {
-    /// It was walked in a former scan: which client is next.
+    /// The target was walked in a former scan. The number is that of the next client.
     Known(Arc<KnownTarget>, usize),
-    /// It is walked now.
+    /// The target is walked now.
     New(Box<NewTarget>),
-    /// It is walked now, and what was found cannot be kept.
+    /// The target is walked now, and the results cannot be kept.
     Lost,
 }
 
@@ -36,7 +36,7 @@ struct NewTarget {
 }
 
 impl<'k> TargetMemory<'k> {
-    /// Looks for what walks with these inputs found.
+    /// Looks up the results of walks with these inputs.
     pub(crate) fn new(all: &'k KnownWalks, target: &ScanTarget, inputs: WalkInputs) -> Self {
         let target = (target.to.clone(), target.protocol);
         let source = match all.find(&target, &inputs) {
@@ -49,7 +49,7 @@ impl<'k> TargetMemory<'k> {
         Self { all, target, source }
     }
 
-    /// What is known of the next client. Returns `None` if it has to be walked.
+    /// Returns the results for the next client. Returns `None` if it has to be walked.
     pub(crate) fn next(&mut self) -> Option<FoundForClient> {
         let Source::Known(known, next) = &mut self.source else { return None };
         let found = known.clients.get(*next)?.clone();
@@ -58,7 +58,7 @@ impl<'k> TargetMemory<'k> {
         Some(found)
     }
 
-    /// Takes note of what walking the next client found; nothing if that cannot be kept.
+    /// Records the results of walking the next client; `None` if they cannot be kept.
     pub(crate) fn add(&mut self, found: Option<FoundForClient>) {
         self.all.count_walk();
         match (&mut self.source, found) {
@@ -67,7 +67,7 @@ impl<'k> TargetMemory<'k> {
         }
     }
 
-    /// What is known of clients of a class that meet targets in another order.
+    /// Returns the verdicts of clients of a class that try targets in another order.
     pub(crate) fn part(&self, part: Part) -> Option<Arc<[Verdict]>> {
         let known = match &self.source {
             Source::Known(known, _) => known.part(part.0, part.1),
@@ -76,7 +76,7 @@ impl<'k> TargetMemory<'k> {
         known.inspect(|_| self.all.count_reuse())
     }
 
-    /// Takes note of what walking them found.
+    /// Records the verdicts of such clients.
     pub(crate) fn add_part(&mut self, part: Part, verdicts: &Arc<[Verdict]>) {
         self.all.count_walk();
         match &mut self.source {
@@ -86,7 +86,7 @@ impl<'k> TargetMemory<'k> {
         }
     }
 
-    /// Keeps what was found, once all clients are walked.
+    /// Keeps the results, once all clients are walked.
     pub(crate) fn keep(self) {
         if let Source::New(new) = self.source {
             let NewTarget { inputs, clients, parts } = *new;

@@ -1,4 +1,4 @@
-//! Where the endpoints of a Service are, and what rules and load balancers see of each.
+//! The endpoints of a Service with their nodes, and what rules and load balancers see of each.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -8,26 +8,26 @@ use uturn_path::tls_of;
 
 use crate::partition::target_classes::Classifier;
 
-/// An endpoint and where it is.
+/// An endpoint and its node.
 pub(crate) struct Located {
     pub(crate) ip: IpAddr,
     pub(crate) place: Option<u32>,
     pub(crate) client: Option<u32>,
-    /// All that rules and load balancers see of it.
+    /// Everything that rules and load balancers see of the endpoint.
     pub(crate) look: [u64; 4],
-    /// The nodes that it makes unlike all others.
+    /// The nodes that differ from all others because of the endpoint.
     pub(crate) odd: Vec<u32>,
     pub(crate) has_zones: bool,
 }
 
-/// What rules see of an EndpointSlice.
+/// The part of an EndpointSlice that rules see.
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct SliceKey<'a> {
     family: Family,
     ports: Vec<(Option<&'a Text>, Protocol, Port)>,
 }
 
-/// An endpoint that is like no other: what is written of it and its address disagree.
+/// An endpoint without equals, because its object and its address disagree.
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct UnlikeKey<'a> {
     ip: IpAddr,
@@ -36,7 +36,7 @@ pub(crate) struct UnlikeKey<'a> {
 }
 
 impl<'a> Classifier<'a> {
-    /// The endpoints of a Service and where they are.
+    /// Returns the endpoints of a Service with their nodes.
     pub(crate) fn locate(&mut self, service: &'a Service) -> Rc<[Located]> {
         if let Some(known) = self.located.get(&service.name) {
             return Rc::clone(known);
@@ -56,7 +56,7 @@ impl<'a> Classifier<'a> {
                 let ip = endpoint.address;
                 let owners = inventory.owners_of(ip);
                 let (place, pod, client) = (owners.towards, owners.pod, owners.client);
-                // Mostly what is written says the same as the address.
+                // The object mostly names the same node as the address.
                 let is_there =
                     |place: &u32, name: &Name| inventory.nodes[*place as usize].node.name == *name;
                 let written = endpoint.node.as_ref().map(|name| {
@@ -105,7 +105,7 @@ impl<'a> Classifier<'a> {
                     None if marks.is_empty() => 0,
                     _ => {
                         let mut seen = pod.map(profile).unwrap_or_default();
-                        // As a client it may call from another of its addresses.
+                        // As a client, the pod may call from another of its addresses.
                         let all = pod.into_iter().flat_map(|pod| &pod.ips);
                         let others = all.filter(|other| **other != ip);
                         seen.extend(others.map(|other| u64::from(self.discriminators.of(*other))));
@@ -129,7 +129,7 @@ impl<'a> Classifier<'a> {
     }
 }
 
-/// The ports on which a pod listens, and whether they speak TLS.
+/// Returns the ports on which a pod listens, with whether they speak TLS.
 pub(crate) fn profile(pod: &Pod) -> Vec<u64> {
     let mut ports: Vec<u64> = pod
         .spec

@@ -11,10 +11,10 @@ use crate::inventory::classes::{HOST, NodeClass};
 use crate::inventory::interval_set::IntervalSet;
 use crate::partition::target_classes::{Bundle, ClientSet, Granularity, Representative, Touched};
 
-/// Nodes being put into classes.
+/// A partition of nodes into classes, while it is built.
 pub(crate) struct PartitionBuilder<'s, 'a> {
     pub(crate) inventory: &'s Inventory<'a>,
-    /// Whether classes regard zones.
+    /// Whether classes distinguish zones.
     pub(crate) of: usize,
     pub(crate) granularity: Granularity,
     pub(crate) first: Option<u32>,
@@ -24,30 +24,30 @@ pub(crate) struct PartitionBuilder<'s, 'a> {
     pub(crate) sizes: Vec<u64>,
     pub(crate) representatives: Vec<Representative>,
     pub(crate) client_sets: Vec<ClientSet<'a>>,
-    /// As `TargetClasses::untouched` and `TargetClasses::touched`.
+    /// The classes for `TargetClasses::untouched` and `TargetClasses::touched`.
     pub(crate) untouched_classes: FastMap<u32, u32>,
     pub(crate) touched_classes: FastMap<u32, u32>,
 }
 
-/// Clients of one kind on nodes that are alike.
+/// Clients of one kind on equivalent nodes.
 struct ClientKind {
     /// Some of the nodes they are on.
     on: Vec<u32>,
-    /// How many nodes that are.
+    /// The number of the nodes they are on.
     nodes: usize,
     places: IntervalSet,
 }
 
-/// Nodes that are alike, and their clients.
+/// Equivalent nodes and their clients.
 #[derive(Default)]
 struct AlikeNodes {
     size: usize,
     has_endpoints: bool,
-    /// Some of them; all of them where Services have to do with them.
+    /// Some of the nodes; all of them if Services affect them.
     members: Vec<u32>,
-    /// Of each kind of client that is no endpoint: on which of the members, and all of them.
+    /// The clients that are not endpoints, by kind.
     kinds: BTreeMap<u32, ClientKind>,
-    /// Clients that are endpoints, by what they are.
+    /// The clients that are endpoints, by kind.
     itself: BTreeMap<u32, IntervalSet>,
 }
 
@@ -85,7 +85,7 @@ impl<'a> PartitionBuilder<'_, 'a> {
         }
     }
 
-    /// Those of a class that no Service in scope has to do with.
+    /// Returns the nodes of a class that no Service in scope affects.
     fn untouched(&self, class: &NodeClass, gone: &[u32]) -> AlikeNodes {
         let is_here = |place: &&u32| !self.touched.contains_key(place);
         let first = self
@@ -200,7 +200,7 @@ impl<'a> PartitionBuilder<'_, 'a> {
             .map(|place| Representative { place: *place, targets: 1, homes: 1 })
             .collect();
         if alike.has_endpoints && self.inventory.has_captures() {
-            // Captured rules name every endpoint, and each of them calls for itself.
+            // Captured rules name every endpoint, and each endpoint calls as a client of its own.
             representatives.extend(others.map(|place| Representative {
                 place,
                 targets: 1,
@@ -231,12 +231,12 @@ impl<'a> PartitionBuilder<'_, 'a> {
         self.representatives.append(&mut representatives);
     }
 
-    /// Adds clients; the first of them on a node is walked for all. No number of nodes
-    /// means that they are endpoints themselves.
+    /// Adds clients; the first of them on a node is walked for all. `nodes` is `None` if they are
+    /// endpoints themselves.
     fn call(&mut self, home: u32, kind: u32, places: &IntervalSet, nodes: Option<usize>) {
         let itself = nodes.is_none();
         let clients = &self.inventory.clients;
-        // Where targets are tried in turns, the endpoints of a node differ by their position; and
+        // If targets are tried in turns, the endpoints of a node differ by their position; and
         // captured rules may name some of them and not others.
         let are_distinguished =
             self.granularity == Granularity::EveryNode || self.inventory.has_captures();

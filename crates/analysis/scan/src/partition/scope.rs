@@ -1,8 +1,8 @@
-//! What a packet towards a target can meet: a few Services of ten thousand.
+//! The objects that a packet towards a target can meet: a few Services of ten thousand.
 //!
-//! A rule of kube-proxy's belongs to one Service and asks for an address or a node's port of
-//! it. So rules matter only of Services that have the address asked, own a node's port that
-//! is asked on the way, or stand behind the load balancer's rule for the request.
+//! A rule of kube-proxy belongs to one Service and matches an address or a node port of it. So only
+//! the rules of Services matter that have the called address, own a node port that is called on the
+//! way, or are behind the load balancer's rule for the request.
 
 mod kept;
 mod listeners;
@@ -24,7 +24,7 @@ pub(crate) use self::listeners::Listeners;
 pub(crate) use self::met::{KnownMet, Met};
 use crate::inventory::Inventory;
 
-/// What is asked of a target.
+/// The request to a target.
 #[derive(Clone, Debug)]
 pub(crate) struct TargetRequest {
     pub(crate) to: SocketAddr,
@@ -33,26 +33,26 @@ pub(crate) struct TargetRequest {
 }
 
 impl TargetRequest {
-    /// As a destination that is resolved already.
+    /// Returns the request as a destination that is resolved already.
     pub(crate) fn target(&self) -> ResolvedTarget {
         ResolvedTarget::at(self.to, self.request.clone())
     }
 }
 
-/// What a target's packets can meet.
+/// The objects that a target's packets can meet.
 #[derive(Clone)]
 pub(crate) struct Scope<'a> {
     pub(crate) asked: TargetRequest,
-    /// What several targets have in common, mostly the ports of a Service.
+    /// The part that several targets share, mostly the ports of a Service.
     pub(crate) met: Arc<Met<'a>>,
-    /// The load balancer at the address asked.
+    /// The load balancer at the called address.
     pub(crate) balancer: Option<Arc<LoadBalancer>>,
-    /// Where the load balancer stands among those that Facts state, if no Service owns the listener
-    /// that is asked.
+    /// The load balancer's place among those that Facts state, if no Service owns the called
+    /// listener.
     pub(crate) stated: Option<usize>,
-    /// The listener that is asked, and the rule for the request, by their places.
+    /// The places of the called listener, and of the rule for the request.
     listener: Option<(usize, Option<usize>)>,
-    /// The Ingresses whose listener that is, with no rule but the one for the request.
+    /// The Ingresses that own this listener, with no rule but the one for the request.
     pub(crate) ingresses: Vec<Ingress>,
 }
 
@@ -83,13 +83,13 @@ impl<'a> Scope<'a> {
         scope
     }
 
-    /// Whether a load balancer that no Service owns asks one target after the other.
+    /// Returns whether a load balancer that no Service owns tries one target after the other.
     pub(crate) fn tries_nodes_again(&self) -> bool {
         let asked = self.listener().filter(|_| self.stated.is_some());
         asked.is_some_and(|(listener, _)| listener.protocol.layer() == Layer::L7)
     }
 
-    /// The Service behind a load balancer that asks one target after the other.
+    /// Returns the Service behind a load balancer that tries one target after the other.
     pub(crate) fn tries_again(&self) -> Option<&'a Service> {
         let (listener, rule) = self.listener()?;
         let name = &rule?.service;
@@ -97,14 +97,14 @@ impl<'a> Scope<'a> {
         self.services.iter().copied().find(|service| is_tried && service.name == *name)
     }
 
-    /// The listener that is asked, and the rule for the request.
+    /// Returns the called listener, and the rule for the request.
     fn listener(&self) -> Option<(&Listener, Option<&Rule>)> {
         let (listener, rule) = self.listener?;
         let listener = self.balancer.as_ref()?.listeners.get(listener)?;
         Some((listener, rule.and_then(|rule| listener.rules.get(rule))))
     }
 
-    /// The rule for the request; where that is a redirect, all rules of the load balancer.
+    /// Returns the rule for the request; if it is a redirect, all rules of the load balancer.
     fn rules_met(&self) -> impl Iterator<Item = &Rule> {
         let rule = self.listener().and_then(|(_, rule)| rule);
         let is_redirected = rule.is_some_and(|rule| rule.redirect.is_some());
@@ -113,15 +113,15 @@ impl<'a> Scope<'a> {
         rule.into_iter().chain(others.flat_map(|listener| &listener.rules))
     }
 
-    /// The first Ingress with the address decides which clients reach the load balancer, the first
-    /// that listens there decides how, and another may own the rule.
+    /// Finds the Ingresses that matter: the first with the address decides which clients reach the
+    /// load balancer, the first that listens there decides how, and another may own the rule.
     fn find_ingresses(&mut self, inventory: &Inventory<'a>, listeners: &Listeners) {
         let at = inventory.ingresses_at.get(&self.asked.to.ip());
         let served =
             |ingress: &&&Ingress| controller::is_served_by_cloud(inventory.cluster, ingress);
         let listens = |ingress: &&&Ingress| listeners.listens(&ingress.name, self.asked.to.port());
         let all = || at.into_iter().flatten().filter(served);
-        // A load balancer that is not judged keeps all calls of the address from being judged.
+        // A load balancer that is not judged prevents all calls of the address from being judged.
         let open = at.into_iter().flatten().find(|ingress| ingress.is_open());
         let rule = self.listener().and_then(|(_, rule)| rule);
         let owns = |ingress: &Ingress| rule.is_some_and(|rule| rule.owner == ingress.object());
@@ -129,7 +129,8 @@ impl<'a> Scope<'a> {
         let mut wanted: Vec<&Ingress> = Vec::new();
         let redirected = all().filter(|_| rule.is_some_and(|rule| rule.redirect.is_some()));
         let usual = all().next().into_iter().chain(all().find(listens)).chain(owner);
-        // An address that nodes have may be the source of what they masquerade: answers go there.
+        // An address of a node may be the source of packets that the node masquerades: answers go
+        // there.
         let taken = &inventory.ingresses_everywhere;
         for ingress in usual.chain(redirected).chain(open).chain(taken) {
             if wanted.iter().all(|known| known.name != ingress.name) {
@@ -138,7 +139,7 @@ impl<'a> Scope<'a> {
         }
         wanted.sort_by(|a, b| a.name.cmp(&b.name));
         let stripped = wanted.into_iter().map(|ingress| match rule {
-            // Where a redirect leads to, any rule may be for.
+            // Any rule may be for the destination of a redirect.
             Some(rule) if rule.redirect.is_some() => ingress.clone(),
             rule => with_only(ingress, rule.filter(|_| owns(ingress))),
         });
@@ -154,7 +155,7 @@ impl<'a> Scope<'a> {
                 self.ingresses.extend(ingress.map(|ingress| with_places(ingress, &places)));
                 continue;
             }
-            // A route stands for as many Ingresses as it has Gateways, with the same rules.
+            // A route is represented by one Ingress for each of its Gateways, with the same rules.
             let own = inventory.routes.get(owner).into_iter().flatten();
             self.ingresses.extend(own.map(|ingress| with_places(ingress, &places)));
         }
@@ -170,7 +171,7 @@ impl<'a> Deref for Scope<'a> {
 }
 
 impl Scope<'_> {
-    /// Whether the load balancer serves only targets of a zone at the address asked.
+    /// Returns whether the load balancer serves only targets of one zone at the called address.
     pub(crate) fn has_zone(&self) -> bool {
         self.balancer.as_ref().is_some_and(|balancer| balancer.zone.is_some())
     }

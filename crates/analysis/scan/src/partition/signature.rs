@@ -1,9 +1,9 @@
-//! Everything that a walk towards a target can depend on, without names, addresses and ports
-//! on nodes: targets with equal signatures share their verdicts.
+//! The signature of a target: everything that a walk towards it can depend on, without names,
+//! addresses and ports on nodes. Targets with equal signatures share their verdicts.
 //!
-//! What annotations and labels ask for is not read here: [`Switches`](uturn_kubeproxy::Switches)
-//! says what kube-proxy makes of them, and `balancer_key` what the cloud's controller makes of
-//! the object. So a cloud that reads other annotations needs no change here.
+//! Annotations and labels are not read here: [`Switches`](uturn_kubeproxy::Switches) contains
+//! kube-proxy's reading of them, and `balancer_key` the load balancers that the cloud's controller
+//! makes of the object. So a cloud that reads other annotations needs no change here.
 
 mod balancer_key;
 mod service_key;
@@ -26,7 +26,7 @@ use crate::partition::scope::{Met, Scope};
 use balancer_key::{BalancerKey, SampleCluster};
 use service_key::ServiceKey;
 
-/// What is asked of a target, but for its address and for names.
+/// The request to a target, without its address and names.
 #[derive(PartialEq, Eq, Hash)]
 struct RequestKey {
     port: u16,
@@ -36,12 +36,12 @@ struct RequestKey {
     has_name: bool,
 }
 
-/// What a walk reads of an Ingress itself; what its load balancer does is a [`BalancerKey`].
+/// The part of an Ingress that a walk reads; its load balancer's behaviour is a [`BalancerKey`].
 #[derive(PartialEq, Eq, Hash)]
 struct IngressKey {
     /// The Services that its rules lead to, by their places in scope, and their ports.
     backends: Vec<Vec<BackendKey>>,
-    /// Where routes send clients instead.
+    /// The redirects of its routes.
     redirects: Vec<RouteRedirect>,
     /// The listeners of a Gateway that a route is attached to.
     listeners: Vec<(Port, bool)>,
@@ -50,8 +50,8 @@ struct IngressKey {
     unjudged: Vec<Unknown>,
 }
 
-/// The place of a Service in scope, `None` if it is not in scope; its port, its weight, and whether a
-/// route may lead there.
+/// The place of a Service in scope, `None` if it is not in scope; its port, its weight, and whether
+/// a route may lead there.
 type BackendKey = (Option<usize>, BackendPort, u32, Option<bool>);
 
 /// Numbers the requests, Services, Ingresses and load balancers of signatures.
@@ -65,13 +65,13 @@ pub(crate) struct SignatureNumbers<'a> {
     services: FastMap<&'a NamespacedName, u32>,
     /// Signatures without the request.
     of_objects: Numbers<Vec<u64>>,
-    /// Their numbers where no Ingress is in scope, by the place in memory of what targets can meet, which
-    /// is kept here, and the address asked.
+    /// The numbers of these signatures if no Ingress is in scope, by the place in memory of what
+    /// targets can meet, which is kept here, and the called address.
     of_met: FastMap<(usize, IpAddr), (Arc<Met<'a>>, u32)>,
 }
 
 impl<'a> SignatureNumbers<'a> {
-    /// For targets of a cluster whose Services ask their nodes for these labels.
+    /// Prepares for the targets of a cluster whose Services ask their nodes for these labels.
     pub(crate) fn new(cluster: &Cluster, node_labels: &[Labels]) -> Self {
         Self {
             requests: Numbers::default(),
@@ -85,12 +85,12 @@ impl<'a> SignatureNumbers<'a> {
         }
     }
 
-    /// Forgets what targets had in common.
+    /// Drops the cache that targets share.
     pub(crate) fn forget(&mut self) {
         self.of_met = FastMap::default();
     }
 
-    /// Adds to a shape everything that a walk can depend on beside nodes and endpoints.
+    /// Adds everything to a shape that a walk can depend on, except nodes and endpoints.
     pub(crate) fn add_signature(
         &mut self,
         inventory: &Inventory<'a>,
@@ -108,11 +108,11 @@ impl<'a> SignatureNumbers<'a> {
         };
         shape.push(u64::from(self.requests.of(request)));
         shape.push(u64::from(self.objects(inventory, discriminators, scope)));
-        // One that Facts state is like no other.
+        // A load balancer that Facts state is not equal to any other.
         shape.extend(scope.stated.map(|place| place as u64));
     }
 
-    /// The number of the signature of all but the request.
+    /// Returns the number of the signature without the request.
     fn objects(
         &mut self,
         inventory: &Inventory<'a>,
@@ -148,7 +148,7 @@ impl<'a> SignatureNumbers<'a> {
 }
 
 /// Writes a signature: addresses and ports on nodes appear by their order and by what rules can
-/// tell apart of them.
+/// distinguish in them.
 struct SignatureWriter<'s, 'a> {
     numbers: &'s mut SignatureNumbers<'a>,
     inventory: &'s Inventory<'a>,
@@ -162,7 +162,7 @@ impl<'a> SignatureWriter<'_, 'a> {
     fn address(&mut self, ip: IpAddr) {
         let at = self.addresses.of(ip);
         let family = u64::from(Family::of(ip) == Family::V6);
-        // An address that belongs to a node or pod too is like no other.
+        // An address that also belongs to a node or pod is not equal to any other.
         let holder = self.inventory.node_towards(ip).map_or(0, |place| 1 + u64::from(place));
         let mark = u64::from(self.discriminators.of(ip));
         self.shape.extend([at as u64, family << 32 | mark, holder]);
@@ -205,10 +205,10 @@ impl<'a> SignatureWriter<'_, 'a> {
             rules,
             load_balancer,
             unjudged,
-            // A controller in the cluster is looked at node by node.
+            // A controller in the cluster is considered node by node.
             controller: _,
             possible_controllers: _,
-            // Read by the cloud's controller only: see `balancers`.
+            // Only the cloud's controller reads this: see `balancers`.
             product: _,
             route,
             annotations: _,
@@ -262,7 +262,7 @@ impl<'a> SignatureWriter<'_, 'a> {
         }
     }
 
-    /// What load balancers do for the objects in scope.
+    /// Adds the load balancers of the objects in scope.
     fn balancers(&mut self, scope: &Scope<'a>) {
         let facts = &self.inventory.cluster.load_balancers;
         let made = self.numbers.sample.balancers(scope, facts);
@@ -273,13 +273,13 @@ impl<'a> SignatureWriter<'_, 'a> {
     }
 }
 
-/// Numbers addresses or ports by their order. Mostly there are a few.
+/// Numbers addresses or ports by their order. Mostly there are only a few.
 struct Places<T> {
     first: Vec<T>,
     others: Numbers<T>,
 }
 
-/// So many are compared one by one.
+/// The number of elements that are compared one by one.
 const FIRST: usize = 16;
 
 impl<T> Default for Places<T> {
@@ -319,8 +319,8 @@ mod tests {
     use crate::partition::scope::{KnownMet, Listeners, TargetRequest};
     use crate::partition::target_classes::{Classifier, Granularity};
 
-    /// A cluster with a Service of type LoadBalancer for each list of annotations, alike but for
-    /// these, names and addresses.
+    /// Makes a cluster with a Service of type LoadBalancer for each list of annotations. The
+    /// Services differ only in these, names and addresses.
     fn cluster(annotations: &[&str]) -> Cluster {
         let mut text = facts(&["provider: tke"]) + &node(1);
         for (number, annotations) in (1..).zip(annotations) {
@@ -335,7 +335,7 @@ mod tests {
         read(vec![Source { name: "cluster.yaml".into(), text }]).unwrap().cluster
     }
 
-    /// The shapes of the Services' load balancers, where they are made like this.
+    /// Returns the shapes of the Services' load balancers, which `make` makes.
     fn shapes(cluster: &Cluster, make: fn(&Cluster) -> Vec<LoadBalancer>) -> Vec<Vec<u64>> {
         let mut discriminators = Discriminators::new(cluster, &[], &FastMap::default());
         let inventory =
@@ -354,7 +354,7 @@ mod tests {
         cluster.services.values().map(shape).collect()
     }
 
-    /// A cloud whose load balancers pick by the client's address where one of the cloud's
+    /// Makes load balancers of a cloud that pick by the client's address if one of the cloud's
     /// annotations asks for it.
     fn of_another_cloud(cluster: &Cluster) -> Vec<LoadBalancer> {
         let mut made = controller::load_balancers(cluster);

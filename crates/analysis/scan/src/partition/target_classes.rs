@@ -1,8 +1,8 @@
-//! A target in outline: which nodes and pods are alike for it, how many there are of each,
-//! and which nodes represent them.
+//! The classes of nodes and pods that are equivalent for a target, with their sizes, and the nodes
+//! that represent them.
 //!
-//! Nodes are alike if they are of one class (`inventory`) and have endpoints alike, of each
-//! Service in scope. Of nodes that are alike, at most three represent all:
+//! Nodes are equivalent if they are of one class (`inventory`) and have equivalent endpoints of
+//! each Service in scope. At most three nodes represent a class:
 //!
 //! | node | represents | as a load balancer's target | as a home of endpoints |
 //! | --- | --- | --- | --- |
@@ -10,13 +10,13 @@
 //! | second | another that a load balancer picks | all but the first | 1 |
 //! | third | those beside both | 0 | all the rest |
 //!
-//! The third is needed since a node that a load balancer picked treats its own endpoints
-//! unlike those of its equals. Where no single node has a client of every kind, there are
-//! several first nodes.
+//! The third is needed because a node that a load balancer picked treats its own endpoints
+//! differently from those of equivalent nodes. If no single node has a client of every kind, there
+//! are several first nodes.
 //!
-//! [`TargetClasses::shape`] says all that a walk can depend on but for names, addresses and
-//! numbers of equals, which are in [`TargetClasses::sizes`]: targets of one shape and the same
-//! sizes have the same verdicts.
+//! [`TargetClasses::shape`] contains everything that a walk can depend on, except for names,
+//! addresses and numbers of equal objects, which are in [`TargetClasses::sizes`]: targets of one
+//! shape and the same sizes have the same verdicts.
 
 use std::net::IpAddr;
 use std::ops::Range;
@@ -37,28 +37,28 @@ use crate::partition::node_classes::PartitionBuilder;
 use crate::partition::scope::{Met, Scope};
 use crate::partition::signature::SignatureNumbers;
 
-/// A target in outline.
+/// A target's scope, and its classes of nodes, endpoints and clients.
 pub(crate) struct TargetClasses<'a> {
     pub(crate) scope: Scope<'a>,
     pub(crate) shape: Vec<u64>,
     pub(crate) partition: Arc<Partition<'a>>,
 }
 
-/// What all targets have in common whose packets can meet the same Services.
+/// The classes that all targets share whose packets can meet the same Services.
 pub(crate) struct Partition<'a> {
-    /// Its part of the shape; where several targets have the partition, as one number.
+    /// The partition's part of the shape; if several targets have the partition, as one number.
     shape: Vec<u64>,
     pub(crate) sizes: Vec<u64>,
     pub(crate) representatives: Vec<Representative>,
-    /// The class of each node that no Service in scope has to do with, by its number in the
-    /// inventory, and of each other node.
+    /// The class of each node that no Service in scope affects, by its number in the inventory, and
+    /// of each other node.
     pub(crate) untouched: FastMap<u32, u32>,
     pub(crate) touched: FastMap<u32, u32>,
-    /// Whether classes regard zones.
+    /// Whether classes distinguish zones.
     pub(crate) of: usize,
     /// All endpoints.
     pub(crate) bundles: Vec<Bundle>,
-    /// Endpoints on no known node.
+    /// The endpoints on no known node.
     pub(crate) loose: Vec<IpAddr>,
     pub(crate) client_sets: Vec<ClientSet<'a>>,
 }
@@ -67,27 +67,27 @@ pub(crate) struct Partition<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Representative {
     pub(crate) place: u32,
-    /// How many nodes it represents as a load balancer's target.
+    /// The number of nodes that it represents as a load balancer's target.
     pub(crate) targets: u32,
-    /// How many nodes it represents as a home of endpoints.
+    /// The number of nodes that it represents as a home of endpoints.
     pub(crate) homes: u32,
 }
 
-/// Clients that are alike for a target.
+/// Clients that are equivalent for a target.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientSet<'a> {
     /// The client that is walked for all, and its place among the clients.
     pub(crate) pod: &'a Pod,
     pub(crate) at: u32,
     pub(crate) places: IntervalSet,
-    /// The nodes they are on.
+    /// The number of nodes they are on.
     pub(crate) nodes: usize,
-    /// Whether they are endpoints themselves.
+    /// Whether the clients are endpoints of the target themselves.
     pub(crate) itself: bool,
 }
 
 impl<'a> ClientSet<'a> {
-    /// The client that is walked for all.
+    /// Returns the client that is walked for all.
     pub(crate) fn walked(&self, inventory: &Inventory<'a>) -> Caller {
         Caller { place: inventory.homes[self.at as usize], at: self.at }
     }
@@ -101,7 +101,7 @@ impl<'a> ClientSet<'a> {
         let mut nodes = parts.iter().map(|part| part.nodes).sum();
         let first = parts.into_iter().next()?;
         let places = IntervalSet::new(ranges);
-        // Only endpoints of one node can be in several parts.
+        // Only endpoints on the same node can be in several parts.
         if first.itself {
             let mut homes: Vec<u32> = places.iter().map(|at| inventory.homes[at]).collect();
             homes.sort_unstable();
@@ -112,53 +112,53 @@ impl<'a> ClientSet<'a> {
     }
 }
 
-/// How closely to look.
+/// The granularity of classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Granularity {
-    /// Nodes and pods that are alike are one.
+    /// Equivalent nodes and pods are one class.
     Classes,
-    /// Every node by itself, and every endpoint as a client.
+    /// Every node is a class of its own, and so is every endpoint as a client.
     EveryNode,
-    /// Every pod by itself.
+    /// Every pod is a class of its own.
     EveryPod,
 }
 
-/// Makes classes, and remembers what several need.
+/// Makes classes, and caches what several targets share.
 pub(crate) struct Classifier<'a> {
     pub(crate) inventory: Arc<Inventory<'a>>,
-    /// What distinguishes addresses and ports.
+    /// The ranges and ports by which rules distinguish addresses and ports.
     pub(crate) discriminators: Discriminators,
     pub(crate) slices: Numbers<SliceKey<'a>>,
     pub(crate) unlike: Numbers<UnlikeKey<'a>>,
     pub(crate) zones: Numbers<&'a [Text]>,
     pub(crate) profiles: Numbers<Vec<u64>>,
     pub(crate) signatures: SignatureNumbers<'a>,
-    /// What tells pods apart for load balancers.
+    /// The marks by which load balancers distinguish pods.
     pub(crate) pod_marks: PodMarks<'a>,
     bundles: Numbers<Vec<u64>>,
-    /// Partitions' parts of shapes.
+    /// The partitions' parts of shapes.
     shapes: Numbers<Vec<u64>>,
-    /// By the places of Services in memory, by ports, and whether zones matter.
+    /// Partitions by the places of Services in memory, by ports, and by whether zones matter.
     partition: FastMap<(Vec<usize>, Vec<u16>, bool), Arc<Partition<'a>>>,
-    /// The same by the place in memory of what targets can meet, which is kept here, and whether zones
-    /// matter.
+    /// Partitions by the place in memory of what targets can meet, which is kept here, and by
+    /// whether zones matter.
     of_met: FastMap<(usize, bool), (Arc<Met<'a>>, Arc<Partition<'a>>)>,
     pub(crate) located: FastMap<&'a NamespacedName, Rc<[Located]>>,
-    /// How many classes there are.
+    /// The number of classifications that must stay distinct.
     classified: u64,
 }
 
-/// An endpoint's node and address, the number of its Service, and where it is found there.
+/// An endpoint's node and address, the number of its Service, and its position there.
 type EndpointPosition = (Option<u32>, IpAddr, usize, usize);
 
-/// An address with all that is known of it as an endpoint.
+/// An address with a number for its properties as an endpoint.
 pub(crate) struct Bundle {
     pub(crate) number: u32,
     pub(crate) ip: IpAddr,
     pub(crate) client: Option<u32>,
 }
 
-/// Why a node is not like those of its class that no Service in scope has to do with.
+/// The reasons why a node differs from those of its class that no Service in scope affects.
 #[derive(Default)]
 pub(crate) struct Touched {
     pub(crate) bundles: Range<usize>,
@@ -214,7 +214,7 @@ impl<'a> Classifier<'a> {
         TargetClasses { scope, shape, partition }
     }
 
-    /// The partition of all targets whose packets can meet the same.
+    /// Returns the partition of all targets whose packets can meet the same Services.
     fn known_partition(&mut self, scope: &Scope<'a>) -> Arc<Partition<'a>> {
         let of_met = (Arc::as_ptr(&scope.met).addr(), scope.has_zone());
         if let Some((_, partition)) = self.of_met.get(&of_met) {
@@ -235,7 +235,7 @@ impl<'a> Classifier<'a> {
         partition
     }
 
-    /// Forgets what targets had in common, except what distinguishes each of them.
+    /// Drops the caches that targets share, except what distinguishes each target.
     pub(crate) fn forget(&mut self) {
         self.partition = FastMap::default();
         self.of_met = FastMap::default();

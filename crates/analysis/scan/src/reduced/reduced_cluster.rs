@@ -1,6 +1,5 @@
-//! A small cluster in which packets of a target meet what they would meet in the whole one: of
-//! nodes and endpoints that are alike it has only representatives, each with how many it
-//! represents.
+//! A small cluster in which packets of a target meet the same as in the whole one. It has only
+//! representatives of equivalent nodes and endpoints, each with the number that it represents.
 
 use std::net::IpAddr;
 
@@ -14,16 +13,16 @@ use crate::failover::target_list::TargetList;
 use crate::inventory::Inventory;
 use crate::partition::target_classes::TargetClasses;
 
-/// How many nodes and endpoints each of a reduced cluster represents.
+/// The number of nodes and endpoints that each node or endpoint of a reduced cluster represents.
 #[derive(Debug, Default)]
 pub(crate) struct Weights {
-    /// As endpoints that rules pick from, by address.
+    /// The weights of endpoints from which rules pick, by address.
     pub(crate) endpoints: FastMap<IpAddr, f64>,
-    /// As targets of a load balancer.
+    /// The weights of a load balancer's targets.
     pub(crate) retries: Retries,
 }
 
-/// Makes the small cluster of a target_classes.
+/// Makes the reduced cluster for a target's classes.
 pub(crate) fn reduced_cluster(
     inventory: &Inventory<'_>,
     target_classes: &TargetClasses<'_>,
@@ -113,8 +112,8 @@ pub(crate) fn reduced_cluster(
     (cluster, weights)
 }
 
-/// The settings of listeners that may be meant for an object: those of its namespace that one of
-/// its annotations names, or whose name begins with its own.
+/// Returns the settings of listeners that may be meant for an object: those of its namespace that
+/// one of its annotations names, or whose name begins with the object's.
 fn configs_of<'a>(
     cluster: &'a Cluster,
     owner: &'a NamespacedName,
@@ -133,7 +132,7 @@ fn configs_of<'a>(
     begins.chain(named)
 }
 
-/// A slice without endpoints and ports.
+/// Returns a slice without its endpoints and ports.
 fn head(slice: &EndpointSlice) -> EndpointSlice {
     EndpointSlice {
         name: slice.name.clone(),

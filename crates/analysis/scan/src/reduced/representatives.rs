@@ -1,7 +1,8 @@
-//! How many objects each object of a reduced cluster represents, and what that cluster lacks.
+//! The number of objects that each object of a reduced cluster represents, and what that cluster
+//! lacks.
 //!
-//! Rules of captured nodes may lead to objects that the reduced cluster does not have. Where a
-//! packet gets to such an object, the whole cluster has to be walked.
+//! Rules of captured nodes may lead to objects that the reduced cluster lacks. If a packet reaches
+//! such an object, the whole cluster has to be walked.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -18,7 +19,7 @@ use super::reduced_cluster::Weights;
 pub(crate) struct Representatives<'r, 'a> {
     inventory: &'r Inventory<'a>,
     cluster: &'r Cluster,
-    /// How many each represents; `None` if each represents only itself.
+    /// The number that each represents; `None` if each represents only itself.
     weights: Option<Weights>,
 }
 
@@ -31,8 +32,8 @@ impl<'r, 'a> Representatives<'r, 'a> {
         Self { inventory, cluster, weights }
     }
 
-    /// Makes the reduced cluster ready, for the calls to some of all targets. Captured nodes have the
-    /// kernels that they have in the whole one.
+    /// Makes the reduced cluster ready for the calls to `some` of `all` targets. Captured nodes
+    /// have the same kernels as in the whole cluster.
     pub(crate) fn engine(&self, some: usize, all: usize) -> Engine<'r> {
         let engine = Engine::reduced(self.cluster, self).for_targets(some, all);
         for (name, runtime) in &self.inventory.captured {
@@ -41,12 +42,12 @@ impl<'r, 'a> Representatives<'r, 'a> {
         engine
     }
 
-    /// How many each represents. Returns `None` if each represents only itself.
+    /// Returns the number that each represents. Returns `None` if each represents only itself.
     pub(crate) fn weights(&self) -> Option<&Weights> {
         self.weights.as_ref()
     }
 
-    /// All targets of a load balancer that tries one after the other.
+    /// Returns all targets of a load balancer that tries one after the other.
     pub(crate) fn list(&self) -> Option<&TargetList> {
         self.weights.as_ref()?.retries.list.as_ref()
     }

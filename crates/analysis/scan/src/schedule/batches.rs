@@ -1,4 +1,5 @@
-//! Targets that differ in little more than the port: they are walked in one reduced cluster.
+//! Batches of targets that differ in little more than the port and are walked in one reduced
+//! cluster.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -7,22 +8,22 @@ use super::First;
 use crate::partition::target_classes::Granularity;
 use crate::schedule::target_walk::TargetJob;
 
-/// So many batches wait for more targets.
+/// The number of batches that wait for more targets.
 const OPEN: usize = 8;
 
-/// More targets than these are several batches, for several processors.
+/// The largest number of targets in a batch. More are several batches, for several processors.
 const MOST: usize = 4096;
 
-/// What a reduced cluster is made of: what packets can meet and the classes, by their places in memory,
-/// and the address asked.
+/// The key of a reduced cluster: what packets can meet and the classes, by their places in memory,
+/// and the called address.
 type BatchKey = (usize, usize, IpAddr);
 
-/// Batches that wait for more targets, the one that got its last before all others first.
+/// Batches that wait for more targets, ordered by when they got the last one, the earliest first.
 #[derive(Default)]
 pub(super) struct Batches<'a>(Vec<(BatchKey, Vec<First<'a>>)>);
 
 impl<'a> Batches<'a> {
-    /// Adds a target to its batch. Hands out what does not wait any longer.
+    /// Adds a target to its batch. Hands out batches that do not wait any longer.
     pub(super) fn add(&mut self, first: First<'a>, hand_out: &mut dyn FnMut(Vec<First<'a>>)) {
         let Self(open) = self;
         let Some(key) = key(&first.1.1) else { return hand_out(vec![first]) };
@@ -40,14 +41,15 @@ impl<'a> Batches<'a> {
         open.push((key, batch));
     }
 
-    /// Hands out all that wait.
+    /// Hands out all batches that wait.
     pub(super) fn hand_out(self, hand_out: &mut dyn FnMut(Vec<First<'a>>)) {
         self.0.into_iter().for_each(|(_, batch)| hand_out(batch));
     }
 }
 
-/// The key of a target's batch; `None` if its reduced cluster is like no other. Of an Ingress it has only
-/// the rule for the request, and a load balancer that tries one target after the other has a list of them.
+/// Returns the key of a target's batch. Returns `None` if its reduced cluster has no equal: it has
+/// only the request's rule of an Ingress, and a list for a load balancer that tries one target
+/// after the other.
 fn key(job: &TargetJob<'_>) -> Option<BatchKey> {
     let classes = &job.target_classes;
     let scope = &classes.scope;

@@ -1,4 +1,4 @@
-//! One target: its target_classes is walked, a client of each class.
+//! The walk of one target: a client of each class calls it.
 
 use std::cell::LazyCell;
 use std::ops::Deref;
@@ -30,7 +30,7 @@ use crate::targets::ScanTarget;
 /// family.
 pub(crate) type Answered<'a> = Vec<(ClientSet<'a>, Arc<[Verdict]>)>;
 
-/// What is known of a class of clients however many equals there are.
+/// The result for a class of clients that holds whatever the number of equal objects.
 #[derive(Clone, Debug)]
 pub(crate) enum KnownAnswer {
     Nothing,
@@ -38,19 +38,19 @@ pub(crate) enum KnownAnswer {
     Reusable(Arc<ReusableOutcome>),
 }
 
-/// What is known of classes of clients, in a target_classes's order.
+/// The known answers of a target's classes of clients, in their order.
 pub(crate) type KnownAnswers = Vec<KnownAnswer>;
 
-/// What came of walking a target_classes.
+/// The result of walking a target.
 pub(crate) struct Walked<'a> {
     pub(crate) answered: Answered<'a>,
-    /// What is known of each class of clients however many equals there are.
+    /// The results that hold whatever the number of equal objects, by class of clients.
     pub(crate) sure: KnownAnswers,
-    /// Whether every target of the same shape and sizes has the same verdicts.
+    /// Whether all targets of the same shape and sizes have the same verdicts.
     pub(crate) is_common: bool,
 }
 
-/// A target that is to be walked.
+/// A target that has to be walked.
 pub(crate) struct TargetJob<'a> {
     pub(crate) target: Arc<ScanTarget>,
     pub(crate) target_classes: TargetClasses<'a>,
@@ -58,30 +58,30 @@ pub(crate) struct TargetJob<'a> {
 }
 
 impl<'a> TargetJob<'a> {
-    /// Each class of its clients with its verdicts.
+    /// Returns each class of clients with its verdicts.
     pub(crate) fn answered(&self, verdicts: Vec<Arc<[Verdict]>>) -> Answered<'a> {
         self.target_classes.partition.client_sets.iter().cloned().zip(verdicts).collect()
     }
 }
 
-/// Walks jobs. Several threads share it.
+/// Walks jobs. Several threads share one walker.
 pub(crate) struct Walker<'a> {
     pub(crate) inventory: Arc<Inventory<'a>>,
     pub(crate) options: Options,
-    /// How many targets are walked in all.
+    /// The number of targets that are walked in all.
     pub(crate) among: usize,
-    /// What walks of former scans found.
+    /// The results of walks of former scans.
     pub(crate) known: Option<Arc<KnownWalks>>,
 }
 
-/// What is known of a class without a walk, and whether it is known of all that are alike.
+/// A class's result that is known without a walk, and whether it holds for all equal targets.
 type Settled<'a> = Option<(Answered<'a>, bool)>;
 
-/// More nodes than these are not kept beside what a walk found: it is the whole cluster, once for
-/// each target.
+/// The largest number of nodes of a cluster that is kept beside a walk's result: the cluster is
+/// kept once for each target.
 const MAX_KEPT_NODES: usize = 500;
 
-/// The same for ports of Services.
+/// The same limit for ports of Services.
 const MAX_KEPT_PORTS: usize = 500;
 
 impl<'a> Walker<'a> {
@@ -95,7 +95,7 @@ impl<'a> Walker<'a> {
         self.walk_each(&[job], sure).pop().unwrap_or(Ok(None))
     }
 
-    /// The same for several targets that have one reduced cluster.
+    /// Walks several targets that have the same reduced cluster.
     pub(crate) fn walk_each(
         &self,
         jobs: &[&TargetJob<'a>],
@@ -134,7 +134,7 @@ impl<'a> Walker<'a> {
         jobs.iter().zip(known).map(one).collect()
     }
 
-    /// Whether a reduced cluster is small enough to be kept beside what each walk in it found.
+    /// Returns whether a reduced cluster is small enough to be kept beside the result of each walk.
     fn is_kept(&self, cluster: &Cluster) -> bool {
         let ports: usize = cluster.services.values().map(|service| service.ports.len()).sum();
         !self.inventory.has_captures()
@@ -152,7 +152,7 @@ impl<'a> Walker<'a> {
         self.walk_in(&walk, None, job, (&[], settled), None)
     }
 
-    /// What is known of each class without a walk.
+    /// Returns the results of the classes that are known without a walk.
     fn settled(
         &self,
         line: Option<&TargetList>,
@@ -165,7 +165,7 @@ impl<'a> Walker<'a> {
             .collect()
     }
 
-    /// The clients that have to be walked.
+    /// Returns the clients that have to be walked.
     fn walked_clients(
         &self,
         line: Option<&TargetList>,
@@ -185,7 +185,7 @@ impl<'a> Walker<'a> {
         .collect()
     }
 
-    /// Walks those classes that are not settled.
+    /// Walks the classes that are not settled.
     fn walk_in<'x, 'y: 'x>(
         &self,
         walk: &impl Deref<Target = Walk<'x, 'y>>,
@@ -285,7 +285,7 @@ impl<'a> Walker<'a> {
         Ok(Some(Walked { answered, sure, is_common }))
     }
 
-    /// What is known of all classes, if no client has to be walked.
+    /// Returns the results of all classes, if no client has to be walked.
     fn known_answers(&self, job: &TargetJob<'a>, known: &[KnownAnswer]) -> Option<Walked<'a>> {
         let client_sets = &job.target_classes.partition.client_sets;
         let is_known = |answer: &KnownAnswer| !matches!(answer, KnownAnswer::Nothing);
@@ -305,7 +305,7 @@ impl<'a> Walker<'a> {
         Some(Walked { answered, sure: known.to_vec(), is_common })
     }
 
-    /// What is known of a class, and whether it is known of all that are alike.
+    /// Returns the known result of a class, and whether it holds for all equal targets.
     fn known_answer(
         &self,
         client_set: &ClientSet<'a>,
@@ -337,7 +337,7 @@ impl KnownAnswer {
     }
 }
 
-/// Clients with equal verdicts are one class, whatever their order.
+/// Merges clients with equal verdicts into one class, whatever their order.
 fn together<'a>(inventory: &Inventory<'a>, parts: Answered<'a>) -> Answered<'a> {
     let mut places: FastMap<_, usize> = FastMap::default();
     let mut kept: Vec<(Vec<ClientSet<'a>>, Arc<[Verdict]>)> = Vec::new();
@@ -360,8 +360,8 @@ fn together<'a>(inventory: &Inventory<'a>, parts: Answered<'a>) -> Answered<'a> 
         .collect()
 }
 
-/// Whether a verdict is the same however many equals there are: all its ways end alike, and
-/// at once.
+/// Returns whether a verdict holds whatever the number of equal objects: all its ways end alike,
+/// without delay.
 fn regardless_of_numbers(verdict: &Verdict) -> bool {
     let [(outcome, _)] = verdict.outcomes.as_slice() else { return false };
     let same = |route: &Route| route.mechanisms == verdict.mechanisms;

@@ -13,13 +13,13 @@ use crate::ports::HTTP;
 /// The time from one byte to the next.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Room for about so many bytes that were not read.
+/// The receive buffer of a client that reads little or nothing: about this many unread bytes.
 pub(super) const NARROW: usize = 4096;
 
-/// What asks for a large answer.
+/// A request for a large answer.
 pub(super) const LARGE: &[u8] = b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// Sends a beginning, and then a part once a second until the other end has had enough.
+/// Sends a beginning, and then a part once a second until the other end answers or closes.
 pub(super) async fn drip(
     mut stream: TcpStream,
     beginning: &[u8],

@@ -1,19 +1,19 @@
-//! What a hostile client met, in words.
+//! Describes how a connection of a hostile client ended.
 
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// How much of an answer is kept to find out what it says.
+/// The part of an answer that is kept to describe it. Bytes beyond it are read and dropped.
 const KEPT: usize = 64 * 1024;
 
-/// The kind of HTTP/2's GOAWAY.
+/// The frame type of HTTP/2's GOAWAY.
 const GOAWAY: u8 = 7;
 
-/// The kind of HTTP/2's RST_STREAM.
+/// The frame type of HTTP/2's RST_STREAM.
 const RST_STREAM: u8 = 3;
 
-/// Reads to the end of a connection, and says how it ended.
+/// Reads to the end of a connection, and describes how it ended.
 pub(super) async fn of(stream: &mut (impl AsyncRead + Unpin)) -> String {
     let mut received = Vec::new();
     let mut part = [0; 4096];
@@ -30,7 +30,7 @@ pub(super) async fn of(stream: &mut (impl AsyncRead + Unpin)) -> String {
     }
 }
 
-/// What an error of the connection is called.
+/// Describes an error of a connection.
 pub(super) fn of_error(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => "reset".to_owned(),
@@ -40,7 +40,7 @@ pub(super) fn of_error(error: &io::Error) -> String {
     }
 }
 
-/// What was received before the connection ended.
+/// Describes what was received before the connection ended.
 pub(super) fn of_bytes(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "closed".to_owned();

@@ -23,13 +23,13 @@ const END_HEADERS: u8 = 4;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// How many frames are sent at once.
+/// The number of frames that are sent at once.
 const AT_ONCE: u32 = 50;
 
-/// How long a client waits then: the machine is shared with those who are measured.
+/// The pause between two sends, as the machine is shared with the programs that are measured.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// What is sent without end.
+/// The HTTP/2 frames that a flood sends.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Flood {
     Ping,
@@ -42,13 +42,13 @@ pub(super) enum Flood {
 }
 
 impl Flood {
-    /// Sends it until the connection ends.
+    /// Sends the frames until the connection ends, and describes how it ended.
     pub(super) async fn send(self, stream: TcpStream) -> io::Result<String> {
         let (mut from, mut to) = stream.into_split();
         let ended = spawn_local(async move { ending::of(&mut from).await });
         to.write_all(PREFACE).await?;
         to.write_all(&frame(SETTINGS, 0, 0, &[])).await?;
-        // A request of which the body does not end.
+        // The body of this request does not end.
         to.write_all(&frame(HEADERS, END_HEADERS, 1, GET)).await?;
         if matches!(self, Self::Continuation) {
             to.write_all(&frame(HEADERS, 0, 3, GET)).await?;
@@ -84,7 +84,7 @@ impl Flood {
 /// The header block of `GET /` for the host `a`, by HPACK's static table.
 const GET: &[u8] = &[0x82, 0x86, 0x84, 0x01, 1, b'a'];
 
-/// The same for `/large`.
+/// The header block of `GET /large`.
 const GET_LARGE: &[u8] = b"\x82\x86\x04\x06/large\x01\x01a";
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -96,10 +96,10 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Opens as many streams as it may, and takes nothing of their answers.
+/// Opens as many streams as it may, and reads nothing of their answers.
 pub(super) async fn streams(mut stream: TcpStream) -> io::Result<String> {
     let mut all = PREFACE.to_vec();
-    // No window at all.
+    // The initial window is 0.
     all.extend(frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]));
     for number in 0..100 {
         all.extend(frame(HEADERS, END_HEADERS | END_STREAM, 2 * number + 1, GET_LARGE));
@@ -118,7 +118,7 @@ pub(super) async fn headers(stream: TcpStream) -> io::Result<String> {
     ended.await.map_err(io::Error::other)
 }
 
-/// Sends bytes again and again, until it fails or is in vain.
+/// Sends bytes again and again, until sending fails or `is_in_vain` returns `true`.
 async fn repeat(to: &mut (impl AsyncWrite + Unpin), bytes: &[u8], is_in_vain: impl Fn() -> bool) {
     while !is_in_vain() && to.write_all(bytes).await.is_ok() {
         sleep(PAUSE).await;

@@ -1,4 +1,4 @@
-//! The kinds of hostile clients, how many there are of each, and how often they try again.
+//! The kinds of hostile clients, with their numbers and the pauses between their attempts.
 
 use std::io;
 use std::time::Duration;
@@ -10,24 +10,24 @@ use crate::ports::{ADMIN, HTTP, HTTPS, PROXIED, TCP, TCP_SSL};
 pub(super) struct Kind {
     pub(super) name: &'static str,
     pub(super) attempt: Attempt,
-    /// How many there are at a time.
+    /// The number of clients of this kind at a time.
     pub(super) clients: usize,
-    /// How long each rests between two attempts.
+    /// The pause of a client between two attempts.
     pub(super) pause: Duration,
 }
 
-/// What it does.
+/// The attack of a hostile client.
 #[derive(Clone, Copy)]
 pub(super) enum Attempt {
-    /// Sends a beginning, and then these bytes once a second.
+    /// Sends `beginning`, and then `part` once a second.
     Drip { port: u16, beginning: &'static [u8], part: &'static [u8] },
-    /// Asks for a large answer and reads a byte of it once a second.
+    /// Asks for a large answer and reads a byte of the answer once a second.
     ReadSlowly,
     /// Asks for a large answer and reads nothing.
     ReadNothing,
-    /// Sends this and waits.
+    /// Sends the bytes and waits.
     Silence { port: u16, bytes: &'static [u8] },
-    /// Sends this, closes its side, and reads what comes.
+    /// Sends the bytes, closes its side, and reads what comes.
     HalfClose { port: u16, bytes: &'static [u8] },
     /// Begins TLS and waits.
     Hello { port: u16 },
@@ -35,15 +35,15 @@ pub(super) enum Attempt {
     Idle,
     /// Sends HTTP/2 frames without end.
     Frames(floods::Flood),
-    /// Opens as many streams as it may, and takes nothing of their answers.
+    /// Opens as many streams as it may, and reads nothing of their answers.
     Streams,
     /// Sends headers of HTTP/1 without end.
     Headers,
     /// Sends a thousand requests and reads no answer.
     Pipeline,
-    /// Opens a connection and resets it, from an address that may call.
+    /// Opens a connection and resets it, from an address that is allowed to call.
     Churn { port: u16 },
-    /// The same from one that may not.
+    /// Opens a connection and sends a request, from an address that is not allowed to call.
     Refused,
     /// Sends datagrams from new ports.
     Datagrams,
@@ -61,7 +61,7 @@ const fn kind(name: &'static str, attempt: Attempt, clients: usize, pause: Durat
     Kind { name, attempt, clients, pause }
 }
 
-/// All of them.
+/// All kinds of hostile clients.
 pub(super) const KINDS: &[Kind] = &[
     kind(
         "head byte by byte",
@@ -138,7 +138,7 @@ pub(super) const KINDS: &[Kind] = &[
 ];
 
 impl Attempt {
-    /// Does it, and says what it met.
+    /// Makes an attempt, and describes how it ended.
     ///
     /// # Errors
     /// When the connection fails meanwhile.

@@ -1,4 +1,4 @@
-//! Clients that wait, give up halfway, or do what others do much too often.
+//! Clients that wait, give up halfway, or do ordinary things far too often.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,23 +15,24 @@ use super::{Attackers, ending};
 use crate::ports::{HTTP, UDP};
 use crate::socket::connect;
 
-/// How many datagrams are sent from one port.
+/// The number of datagrams that are sent from one port.
 const DATAGRAMS: usize = 20;
 
-/// Sends this, and waits for the end.
+/// Sends the bytes, and waits for the connection to end.
 pub(super) async fn wait(mut stream: TcpStream, bytes: &[u8]) -> io::Result<String> {
     stream.write_all(bytes).await?;
     Ok(ending::of(&mut stream).await)
 }
 
-/// Sends this, closes this side, and reads what comes.
+/// Sends the bytes, closes this side, and reads what comes.
 pub(super) async fn half_close(mut stream: TcpStream, bytes: &[u8]) -> io::Result<String> {
     stream.write_all(bytes).await?;
     stream.shutdown().await?;
     Ok(ending::of(&mut stream).await)
 }
 
-/// Sends the first message of a TLS handshake, reads the server's, and waits for the end.
+/// Sends the first message of a TLS handshake, reads the server's messages, and waits for the
+/// connection to end.
 pub(super) async fn hello(mut stream: TcpStream) -> io::Result<String> {
     let config = uturn_testing::tls::any_server(&[&rustls::version::TLS13]);
     let config = Arc::new(config.map_err(io::Error::other)?);
@@ -49,7 +50,8 @@ pub(super) async fn hello(mut stream: TcpStream) -> io::Result<String> {
 pub(super) async fn read_nothing(attackers: &Attackers) -> io::Result<String> {
     let mut stream = attackers.hold(HTTP, Some(NARROW)).await?;
     stream.write_all(LARGE).await?;
-    // A reset is an event; a close behind bytes that are not read is none.
+    // Only a reset would wake a client that does not read; a close behind unread bytes does not.
+    // Sending shows that the connection has ended.
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
         if stream.write_all(b"\r\n").await.is_err() {
@@ -79,11 +81,11 @@ pub(super) fn reset(stream: TcpStream) -> io::Result<String> {
     Ok("opened".to_owned())
 }
 
-/// Calls from an address that may not.
+/// Sends a request from an address that is not allowed to call.
 pub(super) async fn refused(attackers: &Attackers) -> io::Result<String> {
     let to = SocketAddr::new(attackers.vip_for(attackers.refused), HTTP);
     let mut stream = connect(Some(attackers.refused), to, None).await?;
-    // It may have been reset already.
+    // The connection may have been reset already.
     let _ = stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
     Ok(ending::of(&mut stream).await)
 }
@@ -94,7 +96,7 @@ pub(super) async fn datagrams(attackers: &Attackers) -> io::Result<String> {
     let socket = UdpSocket::bind((from, 0)).await?;
     socket.connect((attackers.vip_for(from), UDP)).await?;
     for _ in 0..DATAGRAMS {
-        // What fails is an answer that says nothing listens.
+        // An error here is an answer that nothing listens on the port.
         let _ = socket.send(&[0xff; 512]).await;
     }
     Ok(format!("{DATAGRAMS} sent"))

@@ -1,4 +1,4 @@
-//! Honest clients: on each kind of listener some, at a constant rate.
+//! Honest clients: a flow for each kind of listener and client, at a constant rate.
 
 use super::site::Site;
 use crate::arguments::Exchange;
@@ -7,14 +7,14 @@ use crate::failure::Failure;
 use crate::load::Measured;
 use crate::ports::{HTTP, HTTPS, PROXIED, TCP, TCP_SSL, UDP};
 
-/// Honest clients of a listener.
+/// The honest clients of one kind.
 #[derive(Debug)]
 pub(super) struct Flow {
     pub(super) name: &'static str,
     port: u16,
     exchange: Exchange,
     connections: u32,
-    /// Requests a second.
+    /// The rate, in requests per second.
     rate: u32,
     is_new: bool,
     is_tls: bool,
@@ -34,7 +34,7 @@ const KEPT: Flow = Flow {
     is_ipv6: false,
 };
 
-/// All of them.
+/// All flows of honest clients.
 pub(super) const FLOWS: [Flow; 11] = [
     KEPT,
     Flow { name: "HTTP/1.1, new", rate: 20, is_new: true, ..KEPT },
@@ -50,10 +50,10 @@ pub(super) const FLOWS: [Flow; 11] = [
 ];
 
 impl Flow {
-    /// Starts the clients. Their connections are open then.
+    /// Starts the clients, and returns when their connections are open.
     ///
     /// # Errors
-    /// When they cannot be opened.
+    /// When the connections cannot be opened.
     pub(super) fn start(&self, site: &Site, seconds: u32) -> Result<Clients, Failure> {
         let mut command = site.honest_command()?;
         let to = std::net::SocketAddr::new(site.vip(self.is_ipv6), self.port);
@@ -76,10 +76,11 @@ impl Flow {
     }
 }
 
-/// What honest clients of a listener met: what they measured, or why they could not begin.
+/// The measurements of the honest clients of a flow, or why they could not begin.
 pub(super) type Met = Result<Measured, String>;
 
-/// How many requests of a flow were answered, and how many were not.
+/// Returns the numbers of answered and of failed requests of a flow. Clients that could not begin
+/// count as one failure.
 pub(super) fn counts(met: &Met) -> (u64, u64) {
     match met {
         Ok(measured) => (measured.answered, measured.failed + measured.unanswered),

@@ -1,4 +1,4 @@
-//! What the load balancer's admin address says.
+//! Reads the metrics of the load balancer's admin address.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,10 +12,10 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::failure::Failure;
 
-/// How long an answer may take.
+/// The longest time to connect, and to wait for the next bytes of an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Samples, by their names with labels.
+/// The samples by name; a name includes the labels.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Metrics(BTreeMap<String, u64>);
 
@@ -28,12 +28,12 @@ impl Metrics {
         Self(text.lines().filter(|line| !line.starts_with('#')).filter_map(sample).collect())
     }
 
-    /// The sum of all samples of a family.
+    /// Returns the sum of all samples of a family.
     pub(super) fn sum(&self, family: &str) -> u64 {
         self.of(family).map(|(_, value)| value).sum()
     }
 
-    /// The sums of a family by the values of a label.
+    /// Returns the sums of a family by the values of a label.
     pub(super) fn by(&self, family: &str, label: &str) -> BTreeMap<String, u64> {
         let mut sums = BTreeMap::new();
         for (labels, value) in self.of(family) {
@@ -44,7 +44,7 @@ impl Metrics {
         sums
     }
 
-    /// The labels and values of a family's samples.
+    /// Returns the labels and values of a family's samples.
     fn of(&self, family: &str) -> impl Iterator<Item = (&str, u64)> {
         self.0.iter().filter_map(move |(name, value)| {
             let labels = name.strip_prefix(family)?;
@@ -53,10 +53,10 @@ impl Metrics {
     }
 }
 
-/// Asks an admin address for a page, from within a network namespace.
+/// Requests a page of an admin address, from within a network namespace.
 ///
 /// # Errors
-/// When there is no whole answer.
+/// When no complete answer comes.
 pub(super) fn get(
     namespace: &str,
     admin: SocketAddr,
@@ -64,7 +64,7 @@ pub(super) fn get(
 ) -> Result<(u16, String), Failure> {
     let doing = format!("read {path} of the admin address");
     let asked = thread::scope(|scope| {
-        // A thread of its own: this one stays where it is.
+        // The request has a thread of its own, as this one must not change its namespace.
         let asking = scope.spawn(|| {
             let space = File::open(namespace)?;
             move_into_link_name_space(space.as_fd(), Some(LinkNameSpaceType::Network))?;

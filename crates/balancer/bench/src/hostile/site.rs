@@ -1,4 +1,4 @@
-//! What is attacked: a load balancer with a listener of each kind, targets that are healthy, and the
+//! The site under attack: a load balancer with a listener of each kind, healthy targets, and the
 //! network between them and their clients.
 
 use std::fmt::Write as _;
@@ -17,33 +17,34 @@ use crate::network::{Addresses, Forwarding, Middle, Space};
 use crate::ports::{ADMIN, HTTP, HTTPS, PROXIED, TCP, TCP_SSL, UDP};
 use crate::process::Running;
 
-/// How long it may take to serve.
+/// The longest time until the load balancer serves.
 const START: Duration = Duration::from_secs(60);
 
-/// The ports of targets of layer 7, and of layer 4.
+/// The ports of layer 7 targets, then of layer 4 targets.
 const HTTP_TARGETS: [u16; 2] = [8101, 8102];
 const LAYER_4_TARGETS: [u16; 2] = [8201, 8202];
 
-/// Those of IPv6: the load balancer towards honest clients, hostile ones, and targets.
+/// The IPv6 addresses: that of the load balancer, that of the honest clients, and the numbers of
+/// the networks of hostile clients and of targets.
 const VIP_6: Ipv6Addr = Ipv6Addr::new(0xfd53, 1, 0, 0, 0, 0, 0, 1);
 const HONEST_6: Ipv6Addr = Ipv6Addr::new(0xfd53, 1, 0, 0, 0, 0, 0, 2);
 const HOSTILE_NET: u16 = 2;
 const TARGETS_NET: u16 = 3;
 
-/// How many IPv4 addresses have honest clients, hostile ones that hold connections, and other hostile
-/// ones.
+/// The numbers of IPv4 addresses of honest clients, of hostile clients that hold connections, and
+/// of other hostile clients.
 const HONEST: usize = 4;
 const HOLDING: usize = 4;
 const PASSING: usize = 7;
 
-/// How many addresses of IPv6 hostile clients have that hold connections, in one network.
+/// The number of IPv6 addresses of hostile clients that hold connections, all in one network.
 const HOLDING_6: u16 = 8;
 
-/// How the kernel orders programs: honest clients and what they call before hostile clients.
+/// The niceness of programs: honest clients and what they call run before hostile clients.
 const HONEST_NICENESS: i32 = 0;
 const HOSTILE_NICENESS: i32 = 5;
 
-/// All of it, until this is dropped.
+/// The running site. Everything ends when the site is dropped.
 pub(super) struct Site {
     pub(super) balancer: Running,
     _targets: [Running; 2],
@@ -56,10 +57,10 @@ pub(super) struct Site {
 }
 
 impl Site {
-    /// Starts everything.
+    /// Starts the namespaces, the targets and the load balancer.
     ///
     /// # Errors
-    /// When a namespace cannot be made, or a program not be started.
+    /// When a namespace cannot be made, or a program cannot be started.
     pub(super) fn start(arguments: &HostileArguments, folder: &Path) -> Result<Self, Failure> {
         let (clients, target_space) = (Space::make()?, Space::make()?);
         // Clients that open many connections need many ports.
@@ -100,7 +101,7 @@ impl Site {
     /// Waits until health checks have decided about every target.
     ///
     /// # Errors
-    /// When that does not happen.
+    /// When that takes too long, or the run is stopped.
     pub(super) fn wait(&self, stopped: &AtomicBool) -> Result<(), Failure> {
         let end = Instant::now() + START;
         loop {
@@ -116,13 +117,13 @@ impl Site {
         }
     }
 
-    /// What the load balancer tells of its work.
+    /// Reads the load balancer's metrics.
     pub(super) fn metrics(&self) -> Result<Metrics, Failure> {
         let (_, text) = self.get("/metrics")?;
         Ok(Metrics::read(&text))
     }
 
-    /// How often health checks have found a target dead.
+    /// Counts the times that health checks found a target dead, from the log.
     pub(super) fn deaths(&self) -> Result<u64, Failure> {
         let doing = format!("read {}", self.log.display());
         let log = std::fs::read_to_string(&self.log).map_err(Failure::of(doing))?;
@@ -134,12 +135,12 @@ impl Site {
         metrics::get(&self.clients.path(), admin, path)
     }
 
-    /// The load balancer's address of the family.
+    /// Returns the load balancer's address of the family.
     pub(super) fn vip(&self, is_ipv6: bool) -> IpAddr {
         if is_ipv6 { VIP_6.into() } else { self.addresses.vip }
     }
 
-    /// The addresses of honest clients.
+    /// Returns the addresses of honest clients.
     pub(super) fn honest(&self, is_ipv6: bool) -> Vec<IpAddr> {
         match is_ipv6 {
             true => vec![HONEST_6.into()],
@@ -147,19 +148,19 @@ impl Site {
         }
     }
 
-    /// An honest client's command.
+    /// Returns the command of an honest client.
     pub(super) fn honest_command(&self) -> Result<Command, Failure> {
         this(&self.clients, HONEST_NICENESS)
     }
 
-    /// The hostile clients' command.
+    /// Returns the command of the hostile clients.
     pub(super) fn attack_command(&self) -> Result<Command, Failure> {
         let mut command = this(&self.clients, HOSTILE_NICENESS)?;
         command.arg("attack");
         command.args(["--vip", &self.vip(false).to_string(), "--vip", &VIP_6.to_string()]);
         let ipv4 = &self.addresses.clients[HONEST..];
         let (holding, passing) = ipv4[..HOLDING + PASSING].split_at(HOLDING);
-        // In turns, so that each family has half of the connections.
+        // The families take turns, so that each has half of the connections.
         let both = holding.iter().copied().cycle().zip(hostile_6());
         for address in both.flat_map(|(v4, v6)| [v4, v6.into()]) {
             command.args(["--holding", &address.to_string()]);
@@ -172,20 +173,20 @@ impl Site {
     }
 }
 
-/// Whether a line of the load balancer's says that a target is dead.
+/// Returns whether a line of the load balancer's log reports a dead target.
 fn is_death(line: &str) -> bool {
     let event = serde_json::from_str::<serde_json::Value>(line).unwrap_or_default();
     event["event"] == "health" && event["alive"] == false
 }
 
-/// This program, in a namespace.
+/// Returns a command that runs this program in a namespace.
 fn this(space: &Space, niceness: i32) -> Result<Command, Failure> {
     let mut command = space.command(niceness);
     command.arg(std::env::current_exe().map_err(Failure::of("find this program"))?);
     Ok(command)
 }
 
-/// The client that a security group refuses.
+/// Returns the address of the client that a security group refuses.
 fn refused(addresses: &Addresses) -> IpAddr {
     addresses.clients[HONEST + HOLDING + PASSING]
 }
@@ -198,7 +199,7 @@ fn in_net(net: u16, last: u16) -> Ipv6Addr {
     Ipv6Addr::new(0xfd53, net, 0, 0, 0, 0, 0, last)
 }
 
-/// Adds addresses of IPv6 to the links of the middle.
+/// Adds IPv6 addresses to the links of the middle.
 fn add_ipv6(clients: &Space, middle: &Space, targets: &Space) -> Result<(), Failure> {
     let add = |space: &Space, device: &str, address: Ipv6Addr| {
         let address = format!("{address}/64");
@@ -216,7 +217,7 @@ fn add_ipv6(clients: &Space, middle: &Space, targets: &Space) -> Result<(), Fail
     targets.run(&["ip", "-6", "route", "add", &net, "via", &via])
 }
 
-/// What the load balancer serves: everything at its default but what is here.
+/// Returns the load balancer's configuration. Settings that are not in it have their defaults.
 fn configuration(
     arguments: &HostileArguments,
     addresses: &Addresses,

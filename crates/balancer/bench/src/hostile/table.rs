@@ -1,4 +1,4 @@
-//! What is printed.
+//! Prints the results of a run beside hostile clients as text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use crate::attack::Tally;
 use crate::load::Measured;
 use crate::statistics::Summary;
 
-/// What comes first.
+/// Returns the lines above all turns.
 pub(super) fn head(arguments: &HostileArguments, rounds: u32, alone: u32, beside: u32) -> String {
     let limit = match arguments.connections_per_client {
         None => "none".to_owned(),
@@ -25,7 +25,7 @@ pub(super) fn head(arguments: &HostileArguments, rounds: u32, alone: u32, beside
     )
 }
 
-/// What a turn showed.
+/// Returns the results of a turn.
 pub(super) fn turn(number: usize, turn: &Turn) -> String {
     let company = match turn.company {
         Company::None => "honest clients alone",
@@ -83,7 +83,7 @@ pub(super) fn turn(number: usize, turn: &Turn) -> String {
     text
 }
 
-/// What the whole run showed.
+/// Returns the results of the whole run.
 pub(super) fn end(turns: &[Turn], verdict: &Verdict) -> String {
     let mut text = "\nHOSTILE CLIENTS            ATTEMPTS  WHAT THEY MET\n".to_owned();
     let mut kinds: BTreeMap<&str, Tally> = BTreeMap::new();
@@ -139,7 +139,7 @@ pub(super) fn end(turns: &[Turn], verdict: &Verdict) -> String {
     text
 }
 
-/// The p99 of turns, in milliseconds: the median, the least and the most.
+/// Returns the p99 of turns in milliseconds: the median, the least and the most.
 fn spread<'a>(met: impl Iterator<Item = &'a Met>) -> String {
     let p99 = |measured: &Measured| measured.p99 / 1000.0;
     match Summary::of(met.filter_map(|met| met.as_ref().ok()).map(p99)) {

@@ -1,4 +1,4 @@
-//! A turn: honest clients for a while, alone or beside hostile ones.
+//! A turn: a period in which honest clients call, alone or beside hostile ones.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,58 +15,59 @@ use crate::clients::Clients;
 use crate::cost::Cost;
 use crate::failure::Failure;
 
-/// Who else calls.
+/// The clients that call beside the honest ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Company {
     None,
     Hostile,
 }
 
-/// What the load balancer holds at a moment.
+/// The load balancer's resource use at a moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Holding {
     pub(super) descriptors: usize,
-    /// In kB.
+    /// The resident memory, in kB.
     pub(super) resident: u64,
 }
 
-/// What a turn showed.
+/// The measurements of a turn.
 pub(super) struct Turn {
     pub(super) company: Company,
     pub(super) seconds: u32,
-    /// By flow, in the order of [`FLOWS`].
+    /// The results of honest clients by flow, in the order of [`FLOWS`].
     pub(super) honest: Vec<Met>,
     pub(super) hostile: Option<Report>,
-    /// What the load balancer took of its cores.
+    /// The load balancer's CPU time.
     pub(super) cost: Cost,
-    /// Once honest clients had ended, and hostile ones not yet.
+    /// The load balancer's resource use after honest clients ended, while hostile clients still
+    /// ran.
     pub(super) end: Holding,
-    /// Connections that were refused, by reason.
+    /// The number of refused connections, by reason.
     pub(super) refused: BTreeMap<String, u64>,
-    /// What this machine could not do, by cause.
+    /// The number of failures of the load balancer's own machine, by cause.
     pub(super) local_errors: BTreeMap<String, u64>,
-    /// Health checks that found something wrong, by result.
+    /// The number of health checks that failed, by result.
     pub(super) bad_checks: BTreeMap<String, u64>,
-    /// Attempts that targets failed.
+    /// The number of failures that the load balancer counted against targets.
     pub(super) target_failures: u64,
-    /// How often a target was taken for dead.
+    /// The number of times that a health check declared a target dead.
     pub(super) deaths: u64,
     pub(super) log: AccessLog,
 }
 
-/// What the access log got.
+/// The counts of an access log's lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct AccessLog {
     pub(super) lines: u64,
-    /// Lines that are no JSON, or have a character that a terminal could obey.
+    /// The number of lines that are not JSON, or have a character that a terminal could obey.
     pub(super) bad: u64,
 }
 
 impl Turn {
-    /// Takes it.
+    /// Runs a turn and measures it.
     ///
     /// # Errors
-    /// When the load balancer or a program of this run has ended.
+    /// When the load balancer or another program of this run has ended.
     pub(super) fn take(site: &Site, company: Company, seconds: u32) -> Result<Self, Failure> {
         let hostile = match company {
             Company::None => None,
@@ -104,7 +105,7 @@ impl Turn {
     }
 }
 
-/// Lets all clients begin at once, and waits for what they measured.
+/// Lets all clients begin at once, and returns what they measured.
 fn go(clients: Vec<Result<Clients, Failure>>) -> Vec<Met> {
     thread::scope(|scope| {
         let going: Vec<_> = clients
@@ -118,8 +119,8 @@ fn go(clients: Vec<Result<Clients, Failure>>) -> Vec<Met> {
     })
 }
 
-/// By how much the samples of a family have grown, by the values of a label; those that have not
-/// are left out.
+/// Returns how much the samples of a family have grown, by the values of a label. Samples that have
+/// not grown are left out.
 fn gain(before: &Metrics, after: &Metrics, family: &str, label: &str) -> BTreeMap<String, u64> {
     let earlier = before.by(family, label);
     let mut gained = after.by(family, label);
@@ -130,7 +131,7 @@ fn gain(before: &Metrics, after: &Metrics, family: &str, label: &str) -> BTreeMa
     gained
 }
 
-/// The process of hostile clients. When this is dropped it ends.
+/// The process of hostile clients. It ends when this is dropped.
 struct Hostile(Child);
 
 impl Hostile {
@@ -139,7 +140,7 @@ impl Hostile {
         command.spawn().map(Self).map_err(Failure::of("start hostile clients"))
     }
 
-    /// They end with their input, and say what they met.
+    /// Ends the hostile clients by closing their input, and returns their report.
     fn end(mut self) -> Result<Report, Failure> {
         drop(self.0.stdin.take());
         let output = self.0.stdout.take().ok_or_else(|| Failure("no output".to_owned()))?;
@@ -182,7 +183,7 @@ impl AccessLog {
     }
 }
 
-/// Characters that change the order in which others are shown.
+/// Returns whether the character changes the order in which other characters are shown.
 fn is_bidi(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -1,28 +1,29 @@
-//! Whether honest clients were served, and whether what hostile ones took came back.
+//! Decides whether honest clients were served, and whether the load balancer gave back what hostile
+//! clients had taken.
 
 use std::time::Duration;
 
 use super::honest::{FLOWS, counts};
 use super::turn::{Holding, Turn};
 
-/// By how many kB memory may be more at the end than when honest clients were alone.
+/// The allowed growth of memory, in kB, from when honest clients were alone until the end.
 const GAIN: u64 = 32 * 1024;
 
-/// What the load balancer holds after all clients have left.
+/// The load balancer's resource use after all clients have left.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Left {
     pub(super) descriptors: usize,
-    /// In kB.
+    /// The resident memory, in kB.
     pub(super) resident: u64,
-    /// How long it took.
+    /// The time since the clients left.
     pub(super) after: Duration,
 }
 
-/// What the run amounts to.
+/// The verdict of a run.
 #[derive(Debug)]
 pub(super) struct Verdict {
     pub(super) left: Left,
-    /// What should not have been.
+    /// The faults that were found. An empty list means that the run passed.
     pub(super) faults: Vec<String>,
 }
 
@@ -52,7 +53,8 @@ impl Verdict {
     }
 }
 
-/// What has not come back, compared with what honest clients alone took.
+/// Returns the resources that the load balancer has not given back, compared with its use when
+/// honest clients were alone.
 pub(super) fn not_given_back(first: &Holding, left: Left) -> Vec<String> {
     let Holding { descriptors, resident } = *first;
     let mut faults = Vec::new();

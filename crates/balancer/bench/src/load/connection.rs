@@ -1,5 +1,5 @@
-//! Connections to the server. HTTP/1.1 costs little: only status and length are looked at, and
-//! nothing is kept.
+//! Connections to the server. The HTTP/1.1 client costs little CPU time: it looks only at status
+//! and length, and keeps nothing.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -23,13 +23,14 @@ use crate::socket::connect;
 /// The longest head of an answer.
 const HEAD: usize = 8 * 1024;
 
-/// What a proxy in front of the server says of its client, an address that nobody has.
+/// The PROXY header that a proxy in front of the server sends. The client address belongs to
+/// nobody.
 const PROXY_HEADER: &[u8] = b"PROXY TCP4 198.51.100.7 198.51.100.8 40000 80\r\n";
 
-/// How much of a body is read at a time.
+/// The largest number of bytes of a body that are read at a time.
 const PART: usize = 128 * 1024;
 
-/// The server that is asked, and how.
+/// The server, and the requests that it is sent.
 pub(super) struct Server {
     pub(super) address: SocketAddr,
     pub(super) request: Vec<u8>,
@@ -68,7 +69,7 @@ impl Server {
     /// Opens a connection from one of the clients' addresses.
     ///
     /// # Errors
-    /// When the server takes none.
+    /// When the server does not accept the connection.
     pub(super) async fn connect(&self, number: usize) -> io::Result<Connection> {
         let from = number.checked_rem(self.from.len()).map(|turn| self.from[turn]);
         if self.exchange == Exchange::Datagram {
@@ -120,7 +121,7 @@ impl Connection {
     /// Sends the request and reads the answer.
     ///
     /// # Errors
-    /// When there is none, or not the one that is expected.
+    /// When no answer comes, or not the expected one.
     pub(super) async fn ask(&mut self, request: &[u8]) -> io::Result<()> {
         match self {
             Self::Http(http) => http.ask(request).await,
@@ -132,7 +133,7 @@ impl Connection {
     }
 }
 
-/// A connection of HTTP/1.1.
+/// A connection over HTTP/1.1.
 pub(super) struct Http {
     stream: Stream,
     buffer: Vec<u8>,
@@ -177,8 +178,7 @@ impl Http {
     }
 }
 
-/// The length of an answer's head, and that of its body. Returns `None` if the head is not
-/// complete.
+/// Returns the lengths of an answer's head and of its body, or `None` if the head is not complete.
 fn read_head(bytes: &[u8]) -> io::Result<Option<(usize, usize)>> {
     let Some(end) = bytes.windows(4).position(|part| part == b"\r\n\r\n") else {
         return match bytes.len() {
@@ -242,7 +242,8 @@ impl AsyncWrite for Stream {
     }
 }
 
-/// TLS 1.3 in which every connection has a handshake of its own.
+/// Returns a connector for TLS 1.3 without resumption, so that every connection has a full
+/// handshake.
 fn connector(exchange: Exchange) -> Result<TlsConnector, rustls::Error> {
     let mut config = uturn_testing::tls::any_server(&[&rustls::version::TLS13])?;
     config.resumption = Resumption::disabled();

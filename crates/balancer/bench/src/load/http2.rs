@@ -19,7 +19,7 @@ pub(super) struct Http2 {
     uri: String,
 }
 
-/// Runs what a connection does on the thread of those who use it.
+/// An executor that runs a connection's tasks on the current thread.
 #[derive(Clone, Copy, Debug)]
 struct Here;
 
@@ -32,14 +32,14 @@ impl<F: Future + 'static> Executor<F> for Here {
 }
 
 impl Http2 {
-    /// Begins one that asks for this path.
+    /// Begins an HTTP/2 connection whose requests ask for this path.
     ///
     /// # Errors
-    /// When the server does not speak it.
+    /// When the handshake fails.
     pub(super) async fn begin(stream: Stream, path: &str) -> io::Result<Self> {
         let (sender, connection) =
             http2::handshake(Here, TokioIo::new(stream)).await.map_err(io::Error::other)?;
-        // How it ends is what its requests are told.
+        // A connection that fails also fails its requests, which report the error.
         spawn_local(async move {
             let _ = connection.await;
         });

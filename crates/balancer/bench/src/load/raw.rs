@@ -1,4 +1,4 @@
-//! A client of layer 4's targets, over TCP and UDP.
+//! A client of layer 4 targets, over TCP and UDP.
 
 use std::io;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use tokio::time::timeout;
 use crate::arguments::Exchange;
 use crate::wire::{ENDLESS, MEBIBYTE, Request, SMALL};
 
-/// How much is read at a time.
+/// The largest number of bytes that are read at a time.
 const PART: usize = 128 * 1024;
 
-/// How long the answer to a datagram may take: either may be lost.
+/// The longest time until the answer to a datagram. Request and answer may both be lost.
 const DATAGRAM: Duration = Duration::from_secs(1);
 
-/// What is sent as a request. HTTP has requests of its own.
+/// Returns the request to a layer 4 target. HTTP clients do not use it.
 pub(super) fn request(exchange: Exchange, is_new: bool) -> Request {
     match exchange {
         Exchange::Stream => Request { length: ENDLESS, closes: false },
@@ -26,7 +26,7 @@ pub(super) fn request(exchange: Exchange, is_new: bool) -> Request {
     }
 }
 
-/// A connection whose answers are all as long as each other.
+/// A connection whose answers all have the same length.
 pub(super) struct Echo {
     stream: TcpStream,
     buffer: Vec<u8>,
@@ -94,7 +94,7 @@ impl Datagrams {
     /// Sends a request and waits for the answer.
     ///
     /// # Errors
-    /// When there is none in time, or the port is closed.
+    /// When no answer comes in time, or the port is closed.
     pub(super) async fn ask(&mut self, request: &[u8]) -> io::Result<()> {
         self.socket.send(request).await?;
         let mut answer = [0; SMALL as usize];

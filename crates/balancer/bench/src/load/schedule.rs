@@ -1,4 +1,4 @@
-//! When requests are due.
+//! Decides when requests are due.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -14,21 +14,21 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-/// Hands out requests to connections: at a constant rate, or as fast as they ask.
+/// Hands out requests to connections: at a constant rate, or as fast as the connections ask.
 #[derive(Debug)]
 pub(super) struct Schedule {
     rate: Option<u32>,
     begin: Cell<Option<Instant>>,
     lasts: Cell<Duration>,
     taken: Cell<u64>,
-    /// When requests were due that no connection has taken yet.
+    /// The due times of requests that no connection has taken yet.
     due: RefCell<VecDeque<Instant>>,
     is_over: Cell<bool>,
     changed: Notify,
 }
 
 impl Schedule {
-    /// `rate` is in requests a second.
+    /// Returns a schedule that has not started. `rate` is in requests per second.
     pub(super) fn new(rate: Option<u32>) -> Self {
         Self {
             rate,
@@ -41,18 +41,19 @@ impl Schedule {
         }
     }
 
-    /// Requests are due from now on.
+    /// Starts the schedule: requests are due from `begin` on.
     pub(super) fn start(&self, begin: Instant, lasts: Duration) {
         self.begin.set(Some(begin));
         self.lasts.set(lasts);
     }
 
-    /// How many requests were due.
+    /// Returns the number of requests that were due.
     pub(super) fn taken(&self) -> u64 {
         self.taken.get()
     }
 
-    /// Waits for a request and returns when it was due. Returns `None` if there will be none.
+    /// Waits for a request and returns when it was due. Returns `None` if there will be no more
+    /// requests.
     pub(super) async fn next(&self) -> Option<Instant> {
         if self.rate.is_none() {
             let now = Instant::now();
@@ -101,8 +102,8 @@ impl Schedule {
     }
 }
 
-/// A timer of the kernel: the runtime's own are exact to a millisecond only, which is longer than
-/// most answers take.
+/// A timer of the kernel. The runtime's timers are exact to a millisecond only, which is longer
+/// than most answers take.
 struct Timer(AsyncFd<OwnedFd>);
 
 impl Timer {
@@ -116,7 +117,7 @@ impl Timer {
         let never = Timespec { tv_sec: 0, tv_nsec: 0 };
         let after = Timespec {
             tv_sec: duration.as_secs() as i64,
-            // Zero would switch the timer off.
+            // A time of zero would switch the timer off.
             tv_nsec: i64::from(duration.subsec_nanos()).max(1),
         };
         let once = Itimerspec { it_interval: never, it_value: after };

@@ -12,25 +12,25 @@ use crate::timestamp::Clock;
 /// The most bytes of a path that are logged.
 const PATH_AT_MOST: usize = 1024;
 
-/// The most bytes of a host that are logged: those that a name may have.
+/// The most bytes of a host that are logged, which is the longest length of a name.
 const HOST_AT_MOST: usize = 255;
 
 /// The most bytes of a method that are logged.
 const METHOD_AT_MOST: usize = 32;
 
-/// A request, or a connection on layer 4, that has ended.
+/// The entry of a request, or of a connection on layer 4, that has ended.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) began: Instant,
     pub(crate) listener: SocketAddr,
     pub(crate) client: SocketAddr,
-    /// Counts the connections of the process.
+    /// The number of the connection within the process.
     pub(crate) connection: u64,
     /// `HTTP/1.1`, `HTTP/2` … or `TCP_SSL`.
     pub(crate) protocol: &'static str,
-    /// `None` on layer 4, and for requests that could not be read.
+    /// The head of the request; `None` on layer 4, and for requests that could not be read.
     pub(crate) head: Option<Head>,
-    /// `None` on layer 4, and if the client's connection ended first.
+    /// The status of the answer; `None` on layer 4, and if the client's connection ended first.
     pub(crate) status: Option<u16>,
     pub(crate) received: u64,
     pub(crate) sent: u64,
@@ -39,11 +39,11 @@ pub(crate) struct Entry {
     pub(crate) attempts: u32,
     pub(crate) first_byte: Option<Duration>,
     pub(crate) total: Duration,
-    /// Why no target answered, or the answer is not complete.
+    /// The reason why no target answered, or why the answer is not complete.
     pub(crate) why: Option<String>,
 }
 
-/// What a request asks for, as much of it as is logged.
+/// The logged parts of a request's head.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Head {
     method: String,
@@ -93,7 +93,7 @@ impl Entry {
         };
         let begin = lines.len();
         serde_json::to_writer(&mut *lines, &line).expect("strings and numbers only");
-        // Most lines have nothing else.
+        // Most lines consist of these characters only.
         if !lines[begin..].iter().all(|byte| matches!(byte, b' '..=b'~')) {
             let line = String::from_utf8_lossy(&lines[begin..]);
             let shown = visible::json(&line).into_owned();
@@ -104,7 +104,7 @@ impl Entry {
 }
 
 impl Head {
-    /// What a request asks for.
+    /// Returns the logged parts of a request's head.
     pub(crate) fn of<B>(request: &Request<B>) -> Self {
         Self::new(request.method(), request.uri(), request.headers())
     }
@@ -122,7 +122,7 @@ impl Head {
     }
 }
 
-/// A text, or its beginning and an ellipsis.
+/// Returns the text, or its beginning with an ellipsis.
 fn shortened(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! Where the access log goes.
+//! The output of the access log.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -6,21 +6,21 @@ use std::io::{self, Write};
 
 use uturn_lb::config::AccessLog;
 
-/// Where entries are written.
+/// The place that entries are written to.
 pub(crate) enum Output {
     /// Nowhere.
     Off,
-    /// To standard output.
+    /// Standard output.
     Stdout,
-    /// To a file, behind what it has.
+    /// A file, to which entries are appended.
     File(File),
-    /// To whatever a test gives.
+    /// Anything that a test provides.
     #[cfg(test)]
     Stream(Box<dyn Write + Send>),
 }
 
 impl Output {
-    /// Opens what the configuration names. A file is made if there is none.
+    /// Opens the configured output. A file is created if it does not exist.
     ///
     /// # Errors
     /// When the file cannot be opened.
@@ -37,7 +37,7 @@ impl Output {
     /// Writes whole lines.
     ///
     /// # Errors
-    /// When it takes no more.
+    /// When the output fails.
     pub(super) fn write(&mut self, lines: &[u8]) -> io::Result<()> {
         match self {
             Self::Off => Ok(()),

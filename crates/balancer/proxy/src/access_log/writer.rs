@@ -13,7 +13,8 @@ use crate::timestamp::Clock;
 /// The most entries that are written at once.
 const AT_ONCE: usize = 1024;
 
-/// How long it lets entries gather: while it sleeps, workers need no system call to wake it.
+/// The time for which entries gather. While the thread sleeps, workers need no system call to wake
+/// it.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Writes until the log stops.
@@ -22,7 +23,7 @@ pub(super) fn run(queue: &Receiver<Message>, shared: &Shared) {
     while let Ok(first) = queue.recv() {
         writer.write(once(first).chain(queue.try_iter()));
         if shared.is_stopping.load(Ordering::Acquire) {
-            // What was queued just before.
+            // Entries may have been queued just before the stop.
             writer.write(queue.try_iter());
             return;
         }
@@ -33,7 +34,7 @@ pub(super) fn run(queue: &Receiver<Message>, shared: &Shared) {
 struct Writer<'a> {
     output: Output,
     lines: Vec<u8>,
-    /// How many of the entries that were dropped the log has told of.
+    /// The number of dropped entries that the log has reported.
     told: u64,
     shared: &'a Shared,
 }
@@ -69,7 +70,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes how many entries were dropped since that was last written.
+    /// Writes how many entries were dropped since the last such line.
     fn tell_of_dropped(&mut self, clock: &Clock) {
         let dropped = self.shared.dropped.load(Ordering::Relaxed);
         if dropped == self.told {

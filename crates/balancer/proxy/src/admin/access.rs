@@ -1,4 +1,4 @@
-//! Who may read and change the configuration: those who know the token.
+//! Access control: only a request with the token may read and change the configuration.
 
 use std::fmt;
 use std::fs::File;
@@ -18,14 +18,14 @@ const SHORTEST: usize = 16;
 /// The most characters of a token.
 const LONGEST: usize = 4096;
 
-/// What a client proves with that it may read and change the configuration.
+/// The token that permits reading and changing the configuration.
 pub(super) struct Token(Vec<u8>);
 
 impl Token {
-    /// Reads a token from a file; space around it does not count.
+    /// Reads a token from a file, ignoring surrounding space.
     ///
     /// # Errors
-    /// When the file cannot be read, and when it does not hold a token.
+    /// When the file cannot be read, or does not hold a token.
     pub(super) fn read(path: &Path) -> io::Result<Self> {
         let mut bytes = Vec::new();
         File::open(path)?.take(2 * LONGEST as u64).read_to_end(&mut bytes)?;
@@ -40,7 +40,7 @@ impl Token {
         Err(io::Error::new(io::ErrorKind::InvalidData, expected))
     }
 
-    /// Compares in a time that depends on the lengths alone.
+    /// Compares in a time that depends only on the lengths.
     fn is(&self, other: &[u8]) -> bool {
         self.0.ct_eq(other).into()
     }
@@ -52,7 +52,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Whether a request may read and change the configuration.
+/// Checks whether a request may read and change the configuration.
 ///
 /// # Errors
 /// The answer to a request that may not.
@@ -66,7 +66,7 @@ pub(super) fn check(headers: &HeaderMap, known: &Known) -> Result<(), Box<Respon
              in the DataPlane document: admin: {address: ADDRESS:PORT, tokenFile: PATH}",
         );
     };
-    // A browser adds it to what a page of another site sends.
+    // A browser adds this header to requests of other sites' pages.
     if headers.contains_key(ORIGIN) {
         return refuse(StatusCode::FORBIDDEN, "This is not for web pages.");
     }

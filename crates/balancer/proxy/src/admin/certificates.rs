@@ -1,7 +1,7 @@
 //! `/certificates`: certificates with their keys, for configurations that come over HTTP.
 //!
 //! Each is one file, `NAME.pem`, in a folder that only this process's user can read. Keys are
-//! written and never shown.
+//! written, but never shown.
 
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -24,17 +24,17 @@ const LARGEST: usize = 1 << 20;
 /// The most characters of a name.
 const LONGEST_NAME: usize = 64;
 
-/// The path that lists the certificates. Each is below it.
+/// The path that lists the certificates. The paths of certificates are below it.
 const PATH: &str = "/certificates";
 
-/// What is kept.
+/// The list of certificates.
 #[derive(Debug, Serialize)]
 struct Page {
     folder: PathBuf,
     names: Vec<String>,
 }
 
-/// Whether a path is the list's or a certificate's.
+/// Returns whether a path is that of the list or of a certificate.
 pub(super) fn is_path(path: &str) -> bool {
     path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -105,13 +105,13 @@ fn list(folder: &Path) -> io::Result<Response<String>> {
     Ok(page(StatusCode::OK, "application/json", text))
 }
 
-/// Keeps a certificate. What has this name is replaced at once, or stays.
+/// Stores a certificate. An existing one of this name is replaced atomically, or stays.
 fn keep(folder: &Path, name: &str, pem: &[u8]) -> io::Result<Response<String>> {
     if !folder.exists() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
     let path = file(folder, name);
-    // Not a name that a certificate can have.
+    // Certificates cannot have this name.
     let unchecked = folder.join(format!(".{name}.new"));
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
@@ -120,7 +120,7 @@ fn keep(folder: &Path, name: &str, pem: &[u8]) -> io::Result<Response<String>> {
     written.write_all(pem)?;
     written.sync_all()?;
     let files = CertificateFiles { certificate: unchecked.clone(), key: unchecked.clone() };
-    // The error may quote what it read, which may be the key.
+    // The error may quote the file, which may contain the key.
     if tls::server(&[files], None, false).is_err() && !is_authority(&unchecked, &path) {
         fs::remove_file(&unchecked)?;
         let text = "These are neither a certificate (with those that lead to its authority) and \
@@ -131,12 +131,13 @@ fn keep(folder: &Path, name: &str, pem: &[u8]) -> io::Result<Response<String>> {
     Ok(page(StatusCode::OK, TEXT, format!("{}\n", path.display())))
 }
 
-/// Whether a file has certificates of authorities. They do not replace a server's.
+/// Returns whether a file has certificates of authorities. They do not replace a server's
+/// certificate.
 fn is_authority(unchecked: &Path, path: &Path) -> bool {
     tls::authorities(unchecked).is_ok() && (!path.exists() || tls::authorities(path).is_ok())
 }
 
-/// Removes a certificate, unless it is served.
+/// Removes a certificate, unless the served configuration names it.
 fn remove(folder: &Path, name: &str, known: &Known) -> io::Result<Response<String>> {
     let path = file(folder, name);
     let served = known.served.load();

@@ -1,5 +1,5 @@
-//! `/config`, `/certificates` and `/reload`: what is served, and changes of it. Every other path
-//! only shows.
+//! `/config`, `/certificates` and `/reload`: the configuration, and changes of it. All other paths
+//! are read-only.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use crate::requests::{Answer, Refusal, Replacement, Request, Scope};
 /// The most bytes of a configuration.
 const LARGEST: usize = 16 << 20;
 
-/// Answers a request. `may_change` is called for a client that may change the configuration.
+/// Answers a request. `may_change` is called if the client may change the configuration.
 pub(super) async fn answer(
     request: HttpRequest<Incoming>,
     known: &Known,
@@ -58,7 +58,7 @@ pub(super) async fn answer(
     }
 }
 
-/// What is served.
+/// Shows the configuration that is served.
 fn show(headers: &HeaderMap, control: &Control, known: &Known) -> Response<String> {
     let wants_yaml = headers
         .get_all(ACCEPT)
@@ -80,7 +80,7 @@ fn show(headers: &HeaderMap, control: &Control, known: &Known) -> Response<Strin
     }
 }
 
-/// Serves the configuration that a request has, or the change of it.
+/// Serves the configuration that a request carries, or the change of it.
 async fn replace(
     request: HttpRequest<Incoming>,
     control: &Control,
@@ -112,14 +112,14 @@ async fn replace(
     Ok(report(control, replacement, outcome, known).await)
 }
 
-/// Has a change made, and tells what came of it.
+/// Requests a change, and reports the outcome.
 async fn report(
     control: &Control,
     request: Request,
     outcome: tokio::sync::oneshot::Receiver<Result<(), Refusal>>,
     known: &Known,
 ) -> Response<String> {
-    // What stops takes no requests any more, and drops those that it has.
+    // A process that stops accepts no requests any more, and drops those that are queued.
     let _ = control.requests.send(request);
     match outcome.await {
         Err(_) => page(StatusCode::SERVICE_UNAVAILABLE, TEXT, "stopping\n".into()),
@@ -151,25 +151,25 @@ fn tagged(mut response: Response<String>, served: &ServedConfig) -> Response<Str
     response
 }
 
-/// The versions that a header names.
+/// Returns the versions that a header names.
 fn tags(headers: &HeaderMap, name: HeaderName) -> Vec<String> {
     let text = headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     text.split(',').map(|tag| tag.trim().trim_matches('"').to_owned()).collect()
 }
 
-/// Why a body was not read.
+/// The reason why a body was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BodyFault {
-    /// It has more bytes than are allowed.
+    /// The body has more bytes than are allowed.
     TooLarge,
-    /// It ended before its end.
+    /// The body ended early.
     Cut,
 }
 
 /// Reads a body.
 ///
 /// # Errors
-/// When it is too large, and when it ends early.
+/// When the body is too large, or ends early.
 pub(super) async fn read(
     headers: &HeaderMap,
     mut body: Incoming,

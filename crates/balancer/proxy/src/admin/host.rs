@@ -1,9 +1,9 @@
-//! By which name the admin address may be called.
+//! Checks the host name that a request to the admin address uses.
 //!
-//! A page of another site can have a browser call an address inside, under a name of that site that
-//! its owner lets lead there (DNS rebinding): the browser then takes the answers for the site's own.
-//! Such a name has a dot and is in `Host`. Addresses, and names that only the local network knows, are
-//! no site's.
+//! A page of another site can make a browser call an internal address under a name of that site, if
+//! the site's owner points the name there (DNS rebinding). The browser then takes the answers for
+//! the site's own. Such a name has a dot and is in `Host`. IP addresses, and names that only the
+//! local network knows, belong to no site.
 
 use std::fs;
 use std::net::{IpAddr, Ipv6Addr};
@@ -14,22 +14,22 @@ use http::{Request, Response, StatusCode, Version};
 
 use super::pages::{TEXT, page};
 
-/// Where Linux tells the machine's name.
+/// The file with the machine's name.
 const NAME: &str = "/proc/sys/kernel/hostname";
 
-/// The names that have a dot, and by which the admin address may be called.
+/// The names with a dot by which the admin address may be called.
 #[derive(Debug, Default)]
 pub(super) struct Names(Vec<String>);
 
 impl Names {
-    /// The name of the machine, and those of the configuration.
+    /// Returns the name of the machine, and those of the configuration.
     pub(super) fn new(stated: impl IntoIterator<Item = String>) -> Self {
         let own = fs::read_to_string(NAME).ok();
         let all = own.into_iter().chain(stated);
         Self(all.map(|name| plain(name.trim())).filter(|name| !name.is_empty()).collect())
     }
 
-    /// Whether a request calls the admin address by one of its names.
+    /// Checks whether a request calls the admin address by one of its names.
     ///
     /// # Errors
     /// The answer to a request that does not.
@@ -67,7 +67,7 @@ impl Names {
     }
 }
 
-/// A name as names are compared.
+/// Returns a name in the form in which names are compared.
 fn plain(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }

@@ -1,7 +1,7 @@
-//! `/metrics`: what was counted, in the text format of Prometheus.
+//! `/metrics`: the counters, in the text format of Prometheus.
 //!
-//! The format is written here and not by a library: the counters are laid out by worker in any
-//! case (`crate::metrics`), and what is left is a page of code.
+//! The format is written here rather than by a library: the counters are laid out by worker in any
+//! case (`crate::metrics`), and the rest is a page of code.
 
 mod family;
 mod text;
@@ -34,7 +34,7 @@ struct Labelled<'a> {
     target: &'a ShownTarget,
 }
 
-/// The page.
+/// Returns the page.
 pub(super) fn page(known: &Known) -> String {
     let overview = known.overview.load();
     let names: Vec<[String; 2]> =
@@ -46,7 +46,7 @@ pub(super) fn page(known: &Known) -> String {
     text.into_string()
 }
 
-/// The values of a listener's labels.
+/// Returns the values of a listener's labels.
 fn names(listener: &ShownListener) -> [String; 2] {
     [listener.address.to_string(), listener.protocol.to_string()]
 }
@@ -119,7 +119,7 @@ fn listeners(text: &mut Text, all: &[Counted<'_>]) {
     };
     each(&family::ACCEPTING, |listener| listener.is_accepting.into());
     each(&family::ACCEPTED, |listener| listener.sum.accepted);
-    // Those that were accepted may be read before those that have ended since.
+    // The accepted connections may be read before connections that have ended since.
     each(&family::OPEN, |listener| listener.sum.accepted.saturating_sub(listener.sum.closed));
     each(&family::FAILED, |listener| listener.sum.failed);
     each(&family::RECEIVED, |listener| listener.sum.received);

@@ -1,4 +1,4 @@
-//! What is served, as the administrator sees it.
+//! The administrator's view of what is served.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -17,38 +17,38 @@ pub(crate) struct Overview {
     pub(crate) listeners: Vec<Arc<ShownListener>>,
 }
 
-/// A listener.
+/// A listener and its targets, as the administrator sees them.
 #[derive(Debug)]
 pub(crate) struct ShownListener {
     pub(crate) load_balancer: Text,
     pub(crate) address: SocketAddr,
     pub(crate) protocol: ListenerProtocol,
-    /// Whether the health of its targets is checked.
+    /// Whether the health of the targets is checked.
     is_probed: bool,
-    /// `None` if the kernel serves it.
+    /// The listener's slot; `None` if the kernel serves the listener.
     pub(crate) slot: Option<Arc<Slot>>,
-    /// Those of the first rule, of the second, and so on.
+    /// The targets of the first rule, then those of the second, and so on.
     pub(crate) targets: Vec<ShownTarget>,
 }
 
 /// A target of a rule.
 #[derive(Debug)]
 pub(crate) struct ShownTarget {
-    /// The rule's host and path; unique among the rules of the listener.
+    /// The name of the rule: its host and path, made unique among the rules of the listener.
     pub(crate) rule: Arc<str>,
-    /// The rule's place among the rules of the listener.
+    /// The position of the rule in the listener.
     pub(crate) rule_index: usize,
-    /// Its address; unique among the targets of the rule.
+    /// The name of the target: its address, made unique among the targets of the rule.
     pub(crate) name: String,
     pub(crate) weight: u32,
     pub(crate) probes: Arc<ProbeRecord>,
-    /// `None` if the kernel forwards to it.
+    /// The state of the target; `None` if the kernel forwards to it.
     pub(crate) state: Option<Arc<Target>>,
 }
 
 impl ShownListener {
-    /// A listener. What `previous`, the one at its address, knows of a target from health checks
-    /// goes on.
+    /// Returns the view of a listener. Targets keep their records of health checks in `previous`,
+    /// the listener at the same address.
     pub(crate) fn new(
         load_balancer: &Text,
         address: SocketAddr,
@@ -86,21 +86,21 @@ impl ShownListener {
         Self { load_balancer, address, protocol: config.protocol, is_probed, slot, targets }
     }
 
-    /// The targets of which health checks have not decided anything yet.
+    /// Returns the targets whose health checks have not decided anything yet.
     pub(crate) fn undecided(&self) -> impl Iterator<Item = &str> {
         let probed = self.targets.iter().filter(|_| self.is_probed);
         let undecided = probed.filter(|target| target.probes.state().alive.is_none());
         undecided.map(|target| &*target.name)
     }
 
-    /// Whether it accepts connections. The kernel always does.
+    /// Returns whether the listener accepts connections. The kernel always does.
     pub(crate) fn is_accepting(&self) -> bool {
         self.slot.as_ref().is_none_or(|slot| slot.metrics.is_accepting())
     }
 }
 
 impl ShownTarget {
-    /// Whether it may be picked, as far as health checks decide it.
+    /// Returns whether health checks permit the target to be picked.
     pub(crate) fn is_alive(&self) -> bool {
         match &self.state {
             Some(target) => target.is_alive(),
@@ -109,7 +109,7 @@ impl ShownTarget {
     }
 }
 
-/// The host and path of a rule; `*` for all hosts.
+/// Returns the host and path of a rule; `*` for all hosts.
 fn rule_name(rule: &lb::Rule) -> String {
     let host = rule.host.as_deref().unwrap_or("*");
     match &rule.path {
@@ -119,7 +119,7 @@ fn rule_name(rule: &lb::Rule) -> String {
     }
 }
 
-/// A name that is not among `taken` yet.
+/// Returns the name with a number if it is taken already, and adds it to `taken`.
 fn unique(taken: &mut HashSet<String>, name: String) -> String {
     let numbered = (2..).map(|number| format!("{name}#{number}"));
     let free = std::iter::once(name.clone()).chain(numbered).find(|name| !taken.contains(name));

@@ -1,4 +1,4 @@
-//! Which page answers a request.
+//! Finds the page that answers a request.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -34,7 +34,7 @@ pub(super) fn answer<B>(request: &Request<B>, known: &Known) -> Response<String>
     }
 }
 
-/// Whether clients are served.
+/// Returns whether clients are served, as a status and a text.
 fn health(known: &Known) -> (StatusCode, String) {
     if known.is_replaced.load(Ordering::Relaxed) {
         return (StatusCode::OK, "ok: another process has taken over\n".into());
@@ -59,7 +59,7 @@ fn health(known: &Known) -> (StatusCode, String) {
     }
 }
 
-/// Whether clients are served, by targets whose health is known.
+/// Returns whether clients are served by targets whose health is known.
 fn readiness(known: &Known) -> (StatusCode, String) {
     let (status, text) = health(known);
     let undecided = known.undecided();
@@ -69,7 +69,7 @@ fn readiness(known: &Known) -> (StatusCode, String) {
     }
 }
 
-/// Answers a request with another method than these.
+/// Answers a request whose method is not one of `allowed`.
 pub(super) fn not_allowed(allowed: &'static str) -> Response<String> {
     let text = format!("{allowed} only\n");
     let mut response = page(StatusCode::METHOD_NOT_ALLOWED, TEXT, text);

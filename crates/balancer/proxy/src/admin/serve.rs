@@ -1,4 +1,4 @@
-//! The thread that answers the administrator.
+//! The thread that answers at the admin address.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -24,34 +24,36 @@ use super::{Command, Known, change};
 use crate::backlog::accept_waiting;
 use crate::descriptors::Purpose;
 
-/// Connections at a time. Who has not asked for anything makes room for another one.
+/// The most connections at a time. Beyond that, a client that has not asked for anything is
+/// disconnected for a new one.
 const CONNECTIONS: usize = 64;
 
-/// How long a connection may take, from its beginning to its end.
+/// The longest time of a connection, from its beginning to its end.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// The same for a client that may change the configuration, which may take its time.
+/// The longest time of a connection whose client may change the configuration.
 const LIMIT_OF_CHANGES: Duration = Duration::from_secs(120);
 
-/// How long to wait when the process has no descriptor left.
+/// The pause when the process has no descriptor left.
 const EXHAUSTED: Duration = Duration::from_millis(100);
 
-/// What serving a connection takes.
+/// The state that serving a connection needs.
 #[derive(Clone)]
 struct Service {
     known: Arc<Known>,
-    /// Each open connection has a clone: the other end sees when the last one is closed.
+    /// A sender of which each open connection has a clone. Its receiver sees when the last one
+    /// closes.
     _open: mpsc::Sender<Infallible>,
 }
 
 impl Service {
-    /// Whether a connection leaves descriptors for health checks.
+    /// Returns whether a connection leaves enough descriptors for health checks.
     fn allows(&self, stream: &TcpStream) -> bool {
         self.known.process.descriptors.allow(stream, Purpose::Admin)
     }
 }
 
-/// Answers until it is told to end, or no commands can come any more.
+/// Answers until a command says to end, or the sender of commands is gone.
 ///
 /// # Errors
 /// When the runtime cannot be set up.
@@ -69,7 +71,7 @@ pub(super) fn run(
             let next = match command {
                 Command::Share(taker) => {
                     if let Some(accepting) = &accepting {
-                        // It waits until this is dropped.
+                        // The receiver waits until the sender is dropped.
                         let _ = taker.send(accepting.socket.as_fd().try_clone_to_owned());
                     }
                     continue;
@@ -90,7 +92,7 @@ pub(super) fn run(
             last.stop(&service).await;
         }
         drop(service);
-        // What is open after that is cut with the runtime.
+        // Connections that are still open then are cut with the runtime.
         let _ = timeout(rest, connections.recv()).await;
     });
     Ok(())
@@ -110,7 +112,7 @@ impl Accepting {
         Ok(Self { socket, task })
     }
 
-    /// Takes in the connections that the kernel has completed already, and closes the socket.
+    /// Accepts the connections that the kernel has completed already, and closes the socket.
     async fn stop(self, service: &Service) {
         self.task.abort();
         let _ = self.task.await;
@@ -125,7 +127,7 @@ async fn accept(socket: &TcpListener, service: &Service) {
     let callers = Callers::default();
     loop {
         match socket.accept().await {
-            // The rest is kept for health checks.
+            // The remaining descriptors are kept for health checks.
             Ok((stream, _)) if !service.allows(&stream) => {
                 callers.make_room();
                 drop(stream);
@@ -143,14 +145,14 @@ async fn accept(socket: &TcpListener, service: &Service) {
     }
 }
 
-/// Who has a connection.
+/// A client with an open connection.
 #[derive(Debug, Default)]
 struct Caller {
     has_asked: Cell<bool>,
     leaves: Notify,
 }
 
-/// Those who have not asked for anything, the oldest first.
+/// The clients that have not asked for anything, the oldest first.
 #[derive(Debug, Default)]
 struct Callers(RefCell<VecDeque<Weak<Caller>>>);
 
@@ -163,7 +165,7 @@ impl Callers {
         caller
     }
 
-    /// Has the oldest leave.
+    /// Disconnects the oldest client that has not asked for anything.
     fn make_room(&self) {
         let mut callers = self.0.borrow_mut();
         while let Some(oldest) = callers.pop_front() {
@@ -174,7 +176,7 @@ impl Callers {
     }
 }
 
-/// Serves a connection in a task of its own, which gives its place back.
+/// Serves a connection in a task of its own. Its place is free again afterwards.
 fn spawn_serving(
     stream: TcpStream,
     service: &Service,
@@ -199,7 +201,7 @@ async fn serve_for_a_while(stream: TcpStream, known: &Arc<Known>, caller: &Rc<Ca
         tokio::select! {
             _ = &mut served => return,
             () = &mut leaves => return,
-            // Meanwhile the limit may have become another one.
+            // The limit may have changed meanwhile.
             () = sleep_until(end) => if end == began + limit.get() { return },
         }
     }
@@ -236,7 +238,7 @@ mod tests {
             let [asked, oldest, gone, newest] = std::array::from_fn(|_| callers.add());
             asked.has_asked.set(true);
             callers.make_room();
-            // It was told before it looks.
+            // The notice came before the client waits for it.
             oldest.leaves.notified().await;
             drop(gone);
             callers.make_room();

@@ -1,4 +1,4 @@
-//! `/targets`: what is known of each target.
+//! `/targets`: the state of each target.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -21,22 +21,22 @@ struct Row<'a> {
     listener: SocketAddr,
     protocol: String,
     rule: &'a str,
-    /// Its place among the rules of the listener, from 0.
+    /// The position of the rule in the listener, from 0.
     rule_index: usize,
     target: &'a str,
     weight: u32,
     alive: bool,
-    /// Whether health checks have decided that.
+    /// Whether health checks have decided `alive`.
     decided: bool,
-    /// The latest health check.
+    /// The result of the latest health check.
     probe: Option<ProbeResult>,
-    /// `null` unless it is left alone.
+    /// The end of the target's rest; `null` if the target does not rest.
     resting_until: Option<String>,
-    /// What it has under way; `null` where the kernel forwards.
+    /// The number of requests and connections under way; `null` if the kernel forwards.
     open: Option<u64>,
 }
 
-/// The page, as JSON.
+/// Returns the page, as JSON.
 pub(super) fn page(known: &Known) -> String {
     let overview = known.overview.load();
     let (clock, now) = (Clock::now(), Instant::now());

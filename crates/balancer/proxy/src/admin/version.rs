@@ -1,7 +1,7 @@
-//! The version of a configuration: a hash of all that it says.
+//! The version of a configuration: a hash of its contents.
 //!
-//! It is made of a hash for each load balancer, and those of load balancers that stay as they are
-//! are taken over: a change costs what it changes, and a comparison of the rest.
+//! It is computed from a hash for each load balancer. The hashes of unchanged load balancers are
+//! reused, so that a change costs what it changes, and a comparison of the rest.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,14 +15,14 @@ use super::Form;
 /// The version of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Version {
-    /// Of the load balancers, in their order.
+    /// The hashes of the load balancers, in their order.
     parts: Vec<u64>,
     whole: u64,
 }
 
 impl Version {
-    /// The version of a configuration. `before` is another one with its version, for what both
-    /// have.
+    /// Computes the version of a configuration. `before` is another configuration with its version,
+    /// whose hashes are reused for equal load balancers.
     pub(super) fn of(
         config: &Config,
         before: Option<(&Config, &Self)>,

@@ -1,4 +1,5 @@
-//! How a connection begins: who the client is, whether it may enter, and what it speaks.
+//! The beginning of a connection: finds out who the client is, whether it is admitted, and which
+//! protocol it speaks.
 
 use std::future::poll_fn;
 use std::io;
@@ -32,13 +33,13 @@ use crate::prefixed::Prefixed;
 use crate::state::{Listener, Slot};
 use crate::worker::Worker;
 
-/// What every HTTP/2 connection begins with.
+/// The first bytes of every HTTP/2 connection.
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// The kind of record that every TLS connection begins with.
+/// The type of the first record of every TLS connection.
 const TLS_HANDSHAKE: u8 = 22;
 
-/// What a client is told that speaks no TLS where TLS is terminated.
+/// The answer to a client that does not speak TLS where TLS is terminated.
 const NO_TLS: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n\
     Content-Length: 16\r\n\r\n400 Bad Request\n";
@@ -51,13 +52,13 @@ pub(crate) struct Accepted {
     pub(crate) stream: TcpStream,
     /// The other end of the connection: the client, or a proxy in front of it.
     pub(crate) peer: SocketAddr,
-    /// Counts it as the client's; as the other end's until the client is known.
+    /// Counts the connection as the client's; as the peer's until the client is known.
     pub(crate) share: Counted,
-    /// Counts the connections of the process.
+    /// The number of the connection within the process.
     pub(crate) connection: u64,
 }
 
-/// What the first bytes of a connection in the clear say.
+/// The protocol that the first bytes of an unencrypted connection show.
 enum Beginning {
     Http1,
     Http2,
@@ -76,11 +77,11 @@ impl Accepted {
                 return self.client(self.peer, phase).report_failure(None, &error.to_string());
             }
         };
-        // Clients that may not enter use up nothing that others share.
+        // Clients that are not admitted use up no shared limit.
         if !listener.admits(address.ip()) {
             return self.turn_away(Refusal::SecurityGroup, address, phase);
         }
-        // A proxy's connections are its clients'.
+        // A proxy's connections count as those of its clients.
         if !self.share.is_of(address.ip()) {
             self.share = match self.worker.process.share(address.ip()) {
                 Some(share) => share,
@@ -99,7 +100,7 @@ impl Accepted {
         drop((entered, self.share));
     }
 
-    /// Ends a connection that is not served.
+    /// Resets a connection that is not admitted.
     fn turn_away(&self, refusal: Refusal, client: SocketAddr, phase: Phase) {
         self.refuse(refusal);
         reset(&self.stream);
@@ -115,7 +116,7 @@ impl Accepted {
         Rc::new(Client::new(worker, slot, address, self.connection, Rc::new(phase)))
     }
 
-    /// The client's address: the other end's, or the one that it passes on.
+    /// Returns the client's address: the peer's, or the one in the peer's PROXY header.
     async fn client_address(
         &mut self,
         listener: &Listener,
@@ -144,10 +145,10 @@ impl Accepted {
     }
 }
 
-/// Serves what a client speaks. Some of its bytes may have been received already.
+/// Serves the protocol that the client speaks. Some of its bytes may have been received already.
 ///
-/// Futures that not every connection needs are boxed: a connection takes as much memory as the
-/// largest that is not.
+/// Futures that not every connection needs are boxed, as a connection takes as much memory as the
+/// largest future that is not.
 async fn serve(client: &Rc<Client>, stream: TcpStream, received: BytesMut) -> io::Result<()> {
     let listener = &client.listener;
     match (&listener.tls, listener.protocol.layer()) {
@@ -160,7 +161,7 @@ async fn serve(client: &Rc<Client>, stream: TcpStream, received: BytesMut) -> io
     }
 }
 
-/// Serves what a client speaks under TLS.
+/// Serves the protocol that the client speaks under TLS.
 async fn serve_tls(
     client: &Rc<Client>,
     tls: &Arc<ServerConfig>,
@@ -191,14 +192,14 @@ async fn serve_tls(
             Ok(())
         }
         (Some(false), Layer::L4) => {
-            // Layer 4 has no other way to say that something is wrong.
+            // On layer 4, a reset is the only way to report an error.
             reset(stream.get_ref());
             Err(io::Error::other("the client does not speak TLS"))
         }
     }
 }
 
-/// Serves requests in the clear, of either version.
+/// Serves unencrypted requests of HTTP/1 and HTTP/2.
 async fn serve_plain(
     client: &Rc<Client>,
     mut stream: TcpStream,
@@ -227,7 +228,7 @@ async fn serve_plain(
     }
 }
 
-/// Reads until the bytes so far decide something. Returns `None` if the client ends before, or has
+/// Reads until the bytes so far permit a decision. Returns `None` if the client ends before, or has
 /// sent nothing when connections are to end.
 async fn read_until<T>(
     stream: &mut TcpStream,
@@ -242,7 +243,8 @@ async fn read_until<T>(
             return Ok(Some(decision));
         }
         let count = poll_fn(|cx| {
-            // On the stack: a connection takes no memory for what it may never send.
+            // The buffer is on the stack, so that a connection takes no memory for bytes that may
+            // never come.
             let mut space = [MaybeUninit::uninit(); FIRST_READ];
             let mut buffer = ReadBuf::uninit(&mut space);
             match Pin::new(&mut *stream).poll_read(cx, &mut buffer) {
@@ -260,8 +262,8 @@ async fn read_until<T>(
     }
 }
 
-/// Lets the connection end with a reset when it is dropped.
+/// Makes the connection end with a reset when it is dropped.
 fn reset(stream: &TcpStream) {
-    // A socket on which this fails is gone already.
+    // This fails only on a socket that is gone already.
     let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
 }

@@ -1,4 +1,4 @@
-//! A stream that counts its bytes, for connections that are passed on as they are.
+//! A stream that counts its bytes, for connections that are forwarded unchanged.
 
 use std::cell::Cell;
 use std::io;
@@ -10,14 +10,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::pass_on::pass_on;
 
-/// A stream and how much went through it.
+/// A stream with the number of bytes that passed it.
 #[derive(Debug)]
 pub(super) struct Counted<S> {
     stream: S,
     pub(super) counts: Rc<Counts>,
 }
 
-/// How much went through a stream.
+/// The number of bytes that passed a stream.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) read: Cell<u64>,
@@ -25,7 +25,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Both directions together.
+    /// Returns the sum of both directions.
     pub(super) fn sum(&self) -> u64 {
         self.read.get() + self.written.get()
     }

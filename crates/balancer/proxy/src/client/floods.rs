@@ -1,11 +1,11 @@
-//! HTTP/2 frames that ask for work and bring nothing.
+//! Detects floods of HTTP/2 frames that cause work and carry nothing.
 //!
 //! PING, SETTINGS, WINDOW_UPDATE, PRIORITY, RST_STREAM, empty DATA, HEADERS that begin no request
-//! and frames of unknown kinds cost their client a few bytes each, and hyper answers or handles as
-//! many as come. So each takes from an allowance, which grows with time, with requests, and with the bytes of answers: clients that
-//! download send WINDOW_UPDATE. A client that has used it up is told so by a GOAWAY with the error
-//! ENHANCE_YOUR_CALM, and its connection ends. (hyper itself ends floods of CONTINUATION, of small
-//! DATA and of streams that are reset before they were looked at.)
+//! and frames of unknown types cost their client a few bytes each, and hyper handles any number of
+//! them. So each reduces an allowance, which grows with time, with requests, and with the bytes of
+//! answers, as clients that download send WINDOW_UPDATE. A client without allowance is sent a
+//! GOAWAY with the error ENHANCE_YOUR_CALM, and its connection ends. (hyper itself ends floods of
+//! CONTINUATION, of small DATA and of streams that are reset before they were looked at.)
 
 use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;
@@ -19,19 +19,19 @@ use super::watched::Connected;
 use crate::deadline::{Deadlines, TICK};
 use crate::pass_on::pass_on;
 
-/// The frames that a client may send at once.
+/// The largest allowance: the number of frames that a client may send at once.
 const MOST: u64 = 2000;
 
-/// The frames by which the allowance grows in a tick of the worker's clock: 100 a second.
+/// The growth of the allowance in a tick of the worker's clock: 100 frames per second.
 const PER_TICK: u64 = 100 * TICK.as_millis() as u64 / 1000;
 
-/// The bytes of answers that allow for another frame.
+/// The number of bytes of answers that allow for another frame.
 const BYTES: u64 = 512;
 
-/// What a client begins with.
+/// The length of the preface, which a client begins with.
 const PREFACE: usize = 24;
 
-/// A frame's head.
+/// The length of a frame's head.
 const HEAD: usize = 9;
 
 const DATA: u8 = 0;
@@ -42,7 +42,7 @@ const CONTINUATION: u8 = 9;
 
 const END_STREAM: u8 = 1;
 
-/// The error of the GOAWAY.
+/// The error code of the GOAWAY.
 const ENHANCE_YOUR_CALM: u32 = 11;
 
 /// Ends a connection whose client floods it with frames.
@@ -52,11 +52,11 @@ pub(super) struct Floods<S> {
     incoming: Frames,
     outgoing: Frames,
     deadlines: Rc<Deadlines>,
-    /// The frames that the client may send now.
+    /// The number of frames that the client may send now.
     allowance: u64,
-    /// When it grew last, in ticks.
+    /// The time when the allowance grew last, in ticks.
     grew: u64,
-    /// The bytes of answers that count for no frame yet.
+    /// The bytes of answers that do not count for a frame yet.
     bytes: u64,
     last_stream: u32,
 }
@@ -75,7 +75,7 @@ impl<S> Floods<S> {
         }
     }
 
-    /// Looks at what was received. Returns whether it is too much.
+    /// Inspects received bytes. Returns whether they exceed the allowance.
     fn receive(&mut self, bytes: &[u8]) -> bool {
         let now = self.deadlines.now();
         let grown = now.saturating_sub(self.grew).saturating_mul(PER_TICK);
@@ -84,7 +84,7 @@ impl<S> Floods<S> {
         self.incoming.read(bytes, |frame| match frame.kind {
             DATA if frame.length > 0 || frame.flags & END_STREAM != 0 => {}
             CONTINUATION => {}
-            // Others belong to a request that is there already, or was: trailers.
+            // Other HEADERS belong to an earlier request: they are trailers.
             HEADERS if frame.stream > last_stream => {
                 last_stream = frame.stream;
                 allowance = (allowance + 1).min(MOST);
@@ -113,7 +113,7 @@ impl<S> Floods<S> {
 }
 
 impl<S: AsyncWrite + Unpin> Floods<S> {
-    /// Tells the client why its connection ends, unless it stops reading in the middle of a frame.
+    /// Tells the client why its connection ends, unless the output has stopped within a frame.
     fn send_goaway(&mut self, cx: &mut Context<'_>) {
         if !self.outgoing.is_at_boundary() {
             return;
@@ -122,7 +122,7 @@ impl<S: AsyncWrite + Unpin> Floods<S> {
         (frame[2], frame[3]) = (8, GOAWAY);
         frame[HEAD..HEAD + 4].copy_from_slice(&self.last_stream.to_be_bytes());
         frame[HEAD + 4..].copy_from_slice(&ENHANCE_YOUR_CALM.to_be_bytes());
-        // A client that takes nothing is told nothing.
+        // A client that does not read gets no message.
         let _ = Pin::new(&mut self.stream).poll_write(cx, &frame);
         let _ = Pin::new(&mut self.stream).poll_flush(cx);
     }
@@ -187,10 +187,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Floods<S> {
 /// Finds the heads of frames in bytes that come in pieces.
 #[derive(Debug, Default)]
 struct Frames {
-    /// The part of a head that was read.
+    /// The part of the next head that was read.
     head: [u8; HEAD],
     known: usize,
-    /// The bytes that belong to no head: the rest of a payload.
+    /// The number of bytes before the next head: the rest of the preface or of a payload.
     skip: usize,
 }
 
@@ -223,7 +223,7 @@ impl Frames {
         }
     }
 
-    /// Whether the next byte begins a frame.
+    /// Returns whether the next byte begins a frame.
     fn is_at_boundary(&self) -> bool {
         self.known == 0 && self.skip == 0
     }

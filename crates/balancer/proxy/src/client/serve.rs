@@ -26,17 +26,18 @@ use crate::local::LimitedTasks;
 use crate::phase::BUSY;
 use crate::prefixed::Prefixed;
 
-/// Requests that a client may have under way on one HTTP/2 connection.
+/// The number of requests that a client may have under way on one HTTP/2 connection.
 const HTTP2_STREAMS: u32 = 128;
 
-/// What a client is told that does not complete its request in time.
+/// The answer to a client that does not complete its request in time.
 const TOO_SLOW: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
-/// Serves HTTP/1, and what an upgrade makes of it. Some bytes may have been received already.
+/// Serves HTTP/1, and the tunnel after an upgrade. Some bytes may have been received already.
 ///
-/// hyper and its buffers are there while there is something to serve, and a little longer where
-/// requests follow each other: a connection that waits for a request is a stream and no more.
+/// hyper and its buffers exist only while there is something to serve, and a little longer if
+/// requests follow each other quickly. A connection that waits for a request consists of its stream
+/// only.
 pub(super) async fn serve_http1<S>(
     client: &Rc<Client>,
     mut stream: S,
@@ -66,12 +67,12 @@ where
     }
 }
 
-/// What came of waiting for bytes.
+/// The outcome of waiting for bytes.
 enum Waited {
     Received(Bytes),
-    /// The client has ended the connection, or it is to end now.
+    /// The client has ended the connection, or the worker drains.
     End,
-    /// The client has sent nothing for as long as it may.
+    /// The client has sent nothing for the longest permitted time.
     TooLong,
 }
 
@@ -81,7 +82,7 @@ async fn next_bytes<S: AsyncRead + Unpin>(client: &Client, stream: &mut S) -> Wa
         if client.worker.is_draining() {
             return Poll::Ready(Waited::End);
         }
-        // On the stack: it takes no memory while nothing comes.
+        // The buffer is on the stack, so that it takes no memory while nothing comes.
         let mut space = [MaybeUninit::uninit(); FIRST_READ];
         let mut buffer = ReadBuf::uninit(&mut space);
         match Pin::new(&mut *stream).poll_read(cx, &mut buffer) {
@@ -113,7 +114,7 @@ where
         .header_read_timeout(None)
         .max_headers(limits.headers)
         .max_header_size(limits.header_bytes);
-    // Room for headers that are too large, so that they get an answer.
+    // The buffer has room for headers that are too large, so that they get an answer.
     builder.max_buf_size((2 * limits.header_bytes).max(64 * 1024)).half_close(true);
     let watched = Watched::new(stream, client);
     let mut connection = builder.serve_connection(TokioIo::new(watched), service);
@@ -145,7 +146,7 @@ where
     }
     match stopped {
         Stopped::Idle => return Ok(Some((received, stream))),
-        // A client that sent nothing gets nothing.
+        // A client that sent nothing gets no answer.
         Stopped::Exceeded if client.phase.is_in_headers() && !received.is_empty() => {
             record_unreadable(client, 408, "the request's headers did not come in time");
             stream.write_all(TOO_SLOW).await?;
@@ -158,16 +159,16 @@ where
     Ok(None)
 }
 
-/// Why a connection is served no further.
+/// The reason why hyper serves a connection no further.
 enum Stopped {
     Ended(hyper::Result<()>),
     /// Nothing is left to serve.
     Idle,
-    /// Something took too long.
+    /// A time limit was exceeded.
     Exceeded,
 }
 
-/// Reports a request that broke the protocol; it has had its answer.
+/// Reports a request that broke the protocol, and that hyper has answered.
 fn refused(client: &Client, error: hyper::Error) -> io::Result<()> {
     if !error.is_parse() {
         return Err(io::Error::other(error));
@@ -189,7 +190,7 @@ where
         move |request| exchange::serve(Rc::clone(&client), request)
     });
     let listener = &client.listener;
-    // Whatever a stream waits for otherwise wakes it within one of the two.
+    // Anything else that a stream waits for wakes it within one of the two times.
     let limit = listener.settings.timeouts.read + listener.profile.connect_timeout;
     let streams = LimitedTasks::new(&client.worker.deadlines, limit);
     let mut builder = http2::Builder::new(streams);
@@ -212,7 +213,7 @@ where
     .map_err(io::Error::other)
 }
 
-/// Passes bytes between a client and a target that have switched protocols.
+/// Forwards bytes between a client and a target that have switched protocols.
 async fn switch<S>(client: &Client, stream: S, read: &[u8], upgrade: Upgrade) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,

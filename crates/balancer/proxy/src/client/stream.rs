@@ -1,4 +1,4 @@
-//! A connection that is passed on as it is, after TLS or a PROXY header.
+//! Forwards a connection's bytes unchanged, after TLS or a PROXY header.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use crate::local_error::Operation;
 use crate::metrics::ConnectFailure;
 use crate::upstream::{ConnectError, connect};
 
-/// Passes a connection on to a target; counts and logs it.
+/// Forwards a connection to a target, and counts and logs it.
 pub(super) async fn forward<S>(client: &Rc<Client>, stream: S) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -48,16 +48,16 @@ where
             why: passed.as_ref().err().map(ToString::to_string),
         }));
     }
-    // What the client has sent meanwhile is not read by anybody. A socket that is closed then resets
-    // the connection, or not, by which comes first.
+    // Nobody reads what the client has sent meanwhile. Without lingering, closing the socket would
+    // reset the connection or not, depending on which came first.
     if passed.is_err() && received == 0 {
         linger(&mut stream).await;
     }
     passed
 }
 
-/// Passes a connection on to `tried`, the target whose turn it is. No other is tried: layer 4 has
-/// no way to say that another was meant.
+/// Forwards a connection to the target whose turn it is, which is stored in `tried`. No other
+/// target is tried, as layer 4 has no way to tell that another one was meant.
 async fn pass<S>(
     client: &Rc<Client>,
     stream: &mut Counted<S>,

@@ -1,4 +1,4 @@
-//! Bytes that are passed between a client and a target as they are.
+//! Forwards bytes between a client and a target unchanged.
 
 use std::io;
 use std::rc::Rc;
@@ -11,11 +11,11 @@ use super::counted::Counted;
 use crate::peer;
 use crate::worker::Worker;
 
-/// Passes bytes both ways until both sides have ended.
+/// Forwards bytes in both directions until both sides have ended.
 ///
 /// # Errors
-/// When either connection breaks, and when the client neither sends nor takes a byte for
-/// longer than `idle`.
+/// When either connection breaks, or when the client neither sends nor takes a byte for longer than
+/// `idle`.
 pub(super) async fn pass<S>(
     worker: &Worker,
     client: &mut Counted<S>,
@@ -25,7 +25,7 @@ pub(super) async fn pass<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    // The client's side has it from the listening socket.
+    // The client's side has inherited it from the listening socket.
     peer::set_keepalive(target)?;
     let deadline = worker.deadlines.add();
     let counts = Rc::clone(&client.counts);

@@ -1,9 +1,10 @@
-//! A stream that tells the phase of its connection what is read and written, and notices when its
-//! client goes away.
+//! A stream that reports to the phase of its connection what is read and written, and notices when
+//! its client goes away.
 //!
-//! hyper reads no further while it waits for an answer: a client may have closed its side, and what
-//! it sent behind its request is the next one. So nothing would notice that the client is gone. But
-//! hyper flushes whenever it is woken, and when a look is due, the phase wakes it.
+//! hyper reads no further while it waits for an answer: bytes that the client sent after its
+//! request belong to the next one, and a client may have closed its side. So nothing would notice
+//! that the client is gone. But hyper flushes whenever it is woken, and when a check of the client
+//! is due, the phase wakes it.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -24,7 +25,7 @@ use crate::prefixed::Prefixed;
 
 /// A stream over a TCP connection.
 pub(super) trait Connected {
-    /// The TCP connection's socket.
+    /// Returns the TCP connection's socket.
     fn socket(&self) -> BorrowedFd<'_>;
 }
 
@@ -51,7 +52,7 @@ impl<S: Connected> Connected for TlsStream<S> {
 pub(super) struct Watched<S> {
     stream: S,
     phase: Rc<Phase>,
-    /// Whether a client that has closed its side waits for no answer.
+    /// Whether a client that has closed its side counts as gone.
     aborts_on_close: bool,
 }
 
@@ -67,7 +68,7 @@ impl<S> Watched<S> {
 }
 
 impl<S: Connected> Watched<S> {
-    /// Fails if the client waits for no answer any more.
+    /// Fails if the client no longer waits for an answer.
     fn look(&self) -> io::Result<()> {
         match Peer::of(&self.stream.socket()) {
             Peer::Gone => Err(io::ErrorKind::ConnectionReset.into()),

@@ -1,4 +1,4 @@
-//! Answers of the load balancer's own.
+//! Answers of the load balancer itself.
 
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE, LOCATION};
@@ -10,11 +10,12 @@ use super::body::AnswerBody;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct OwnAnswer {
     pub(super) status: StatusCode,
-    /// Why, for the log.
+    /// The reason, for the log.
     pub(super) why: String,
-    /// Where the client is redirected to.
+    /// The location that the client is redirected to.
     pub(super) location: Option<String>,
-    /// Whether the connection is closed: the rest of it cannot be trusted, or is not wanted.
+    /// Whether the connection is closed, as further bytes on it cannot be trusted or are not
+    /// wanted.
     pub(super) closes: bool,
 }
 
@@ -23,7 +24,7 @@ impl OwnAnswer {
         Self { status, why: why.into(), location: None, closes: false }
     }
 
-    /// To a request that breaks the protocol.
+    /// Returns the answer to a request that breaks the protocol.
     pub(super) fn closing(status: StatusCode, why: impl Into<String>) -> Self {
         Self { closes: true, ..Self::new(status, why) }
     }
@@ -39,7 +40,7 @@ impl OwnAnswer {
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
-        // A host with bytes that no header may have was refused before.
+        // A host with bytes that headers may not have was refused before.
         if let Some(location) = self.location.and_then(|to| HeaderValue::from_str(&to).ok()) {
             headers.insert(LOCATION, location);
         }

@@ -1,14 +1,14 @@
-//! Sends a request to the target whose turn it is, and to another where that is safe.
+//! Sends a request to the target whose turn it is, and to another one where that is safe.
 //!
 //! # Guarantees
-//! - A request of which not a byte was sent may be given to another target, whatever its method.
+//! - A request of which no byte was sent may go to another target, whatever its method.
 //! - A request that was sent is sent again only if its method is idempotent (RFC 9110, section
-//!   9.2.2), no answer has begun and the whole of its body is still known.
-//! - An error of this machine's own is no failure of the target either. If another target may fare
-//!   better, it is tried; if descriptors or memory lack, the answer is 503.
-//! - A kept connection that the target closed meanwhile is no failure of the target: the request
-//!   is sent to it once more, on a new connection, under the same conditions. A target that does
-//!   not answer in time is not asked again.
+//!   9.2.2), no answer has begun and the whole body is still known.
+//! - An error of this machine is no failure of the target. Another target is tried, unless
+//!   descriptors or memory are short; then the answer is 503.
+//! - A kept connection that the target closed meanwhile is no failure of the target: the request is
+//!   sent to that target once more, on a new connection, under the same conditions. A target that
+//!   does not answer in time is not asked again.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -46,7 +46,7 @@ pub(super) struct Attempt<'a> {
     pub(super) deadline: &'a Rc<Deadline>,
     /// The value of the cookie by which the client stays with its target.
     pub(super) cookie: Option<&'a str>,
-    /// Whether connections that served others may be used.
+    /// Whether connections that served other requests may be used.
     pub(super) may_reuse: bool,
 }
 
@@ -75,22 +75,22 @@ struct Failure {
     is_targets: bool,
 }
 
-/// Why there is no connection to a target.
+/// The reason why a connection to a target could not be opened.
 struct Unopened {
     answer: OwnAnswer,
-    /// What this machine lacks, if it is to blame.
+    /// The cause, if this machine is to blame.
     cause: Option<Cause>,
 }
 
 impl Unopened {
-    /// The target is to blame.
+    /// Returns a failure that the target is to blame for.
     fn of_target(status: StatusCode, why: String) -> Self {
         Self { answer: OwnAnswer::new(status, why), cause: None }
     }
 
-    /// The failure of an attempt with this request.
+    /// Returns the failure of an attempt with this request.
     fn with(self, request: Request<RequestBody>) -> Failure {
-        // Where descriptors lack, another target would have none either.
+        // If descriptors are short, another target could not be connected to either.
         let may_try_others = self.cause.is_none_or(|cause| !cause.is_shortage());
         Failure {
             answer: self.answer,
@@ -104,7 +104,7 @@ impl Attempt<'_> {
     /// Forwards a request; the answer's body is still to come.
     ///
     /// # Errors
-    /// The load balancer's own answer where no target gave one.
+    /// The load balancer's own answer if no target gave one.
     pub(super) async fn forward(
         &self,
         mut request: Request<RequestBody>,
@@ -120,7 +120,7 @@ impl Attempt<'_> {
             target: self.address(picked.target),
             turn: picked.turn,
         });
-        // Takes no memory unless a target fails.
+        // An empty list takes no memory, which is the case unless a target fails.
         let mut tried = Vec::new();
         let mut target = picked.target;
         loop {
@@ -197,11 +197,11 @@ impl Attempt<'_> {
         }
     }
 
-    /// A connection that waits for requests.
+    /// Returns a kept connection to the target.
     fn kept(&self, key: &Key) -> Option<Connection> {
         let pool = &self.client.worker.pool;
         if self.listener.settings.proxy_to.is_some() {
-            // A connection was announced as another client's.
+            // A kept connection was announced as another client's.
             return None;
         }
         match self.rule.settings.forward {
@@ -267,7 +267,7 @@ impl Attempt<'_> {
         connect(target, &profile.source, client, profile.connect_timeout, descriptors).await
     }
 
-    /// Tells the target whose connection it is, where the listener is to do that.
+    /// Sends a PROXY header to the target, if the listener is configured to.
     async fn announce(
         &self,
         mut stream: TcpStream,
@@ -321,12 +321,12 @@ impl Connection {
 }
 
 impl Reached {
-    /// The target's address.
+    /// Returns the target's address.
     pub(super) fn address(&self) -> SocketAddr {
         self.key.target
     }
 
-    /// Lets bytes move on the connection.
+    /// Moves bytes on the connection in both directions.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) {
         if let Some(Connection::Http1(connection)) = &mut self.connection {
             connection.poll(cx);
@@ -340,7 +340,8 @@ impl Reached {
         }
     }
 
-    /// The connection itself, after the target switched protocols; and what counts it as open.
+    /// Returns the stream after the target switched protocols, what was read from it already, and
+    /// the guard that counts it as open.
     pub(super) fn into_stream(self) -> Option<(TcpStream, Bytes, OpenGuard)> {
         match self.connection {
             Some(Connection::Http1(connection)) => {
@@ -352,7 +353,7 @@ impl Reached {
     }
 }
 
-/// The answer to a request whose body the client did not deliver.
+/// Returns the answer to a request whose body the client did not deliver.
 fn clients_fault(body: &RequestBody, is_timeout: bool) -> Option<OwnAnswer> {
     let error = body.failure().or_else(|| is_timeout.then(|| body.delay()).flatten())?;
     let status = match error {

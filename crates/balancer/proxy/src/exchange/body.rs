@@ -22,17 +22,17 @@ use crate::upstream::Received;
 #[derive(Debug)]
 pub(crate) struct AnswerBody {
     source: AnswerSource,
-    /// The exchange lasts as long as its body.
+    /// The guard of the exchange, which lasts as long as its body.
     exchange: Option<ExchangeGuard>,
-    /// Counted and logged when the body has ended.
+    /// The record of the request, which is counted and logged when the body has ended.
     record: Option<Record>,
 }
 
 #[derive(Debug)]
 enum AnswerSource {
-    /// All of it is at hand.
+    /// The whole body is in memory.
     Whole(Option<Bytes>),
-    /// A target sends it.
+    /// A target sends the body.
     Target(Box<TargetBody>),
 }
 
@@ -44,19 +44,19 @@ struct TargetBody {
     silence: Duration,
     /// The fields that the answer's `Connection` names.
     nominated: Vec<HeaderName>,
-    /// Whether a body that does not know its length has come to its end.
+    /// Whether the end of a body of unknown length was received.
     is_over: bool,
 }
 
 impl AnswerBody {
-    /// A body of which all is at hand.
+    /// Returns a body that is completely in memory.
     pub(super) fn whole(text: impl Into<Bytes>) -> Self {
         let text = text.into();
         let source = AnswerSource::Whole((!text.is_empty()).then_some(text));
         Self { source, exchange: None, record: None }
     }
 
-    /// What a target sends.
+    /// Returns a body that a target sends.
     pub(super) fn of_target(
         received: Received,
         mut reached: Reached,
@@ -75,12 +75,12 @@ impl AnswerBody {
         Self { source: AnswerSource::Target(Box::new(body)), exchange: None, record: None }
     }
 
-    /// Lets the exchange last until this body is sent.
+    /// Makes the exchange last until this body is sent.
     pub(super) fn hold(&mut self, exchange: ExchangeGuard) {
         self.exchange = Some(exchange);
     }
 
-    /// Lets the record end with this body.
+    /// Makes the record end with this body.
     pub(super) fn keep(&mut self, mut record: Record) {
         if self.is_end_stream() {
             record.complete();
@@ -130,7 +130,7 @@ impl TargetBody {
 }
 
 impl TargetBody {
-    /// The same frame, if it is no trailers; else those that may be trailers.
+    /// Removes from trailers the fields that may not be trailers. Other frames stay as they are.
     fn without_no_trailers(&self, frame: Frame<Bytes>) -> Frame<Bytes> {
         match frame.into_trailers() {
             Err(frame) => frame,

@@ -1,4 +1,4 @@
-//! What a proxy removes from headers and adds to them.
+//! Removes and adds the headers that a proxy has to.
 
 use std::net::IpAddr;
 
@@ -20,11 +20,11 @@ const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto")
 const FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
 const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
-/// Headers that concern one connection, whether or not `Connection` names them.
+/// Headers that concern one connection only, whether or not `Connection` names them.
 const BETWEEN_NEIGHBOURS: [HeaderName; 5] =
     [KEEP_ALIVE, PROXY_CONNECTION, TE, TRANSFER_ENCODING, UPGRADE];
 
-/// What targets are told of a client. The same for all requests of a connection.
+/// What targets are told about a client. It is the same for all requests of a connection.
 #[derive(Clone, Debug)]
 pub(super) struct Forwarded {
     /// The client's address.
@@ -35,7 +35,7 @@ pub(super) struct Forwarded {
     pub(super) port: HeaderValue,
 }
 
-/// What the headers of a request say of its connection.
+/// What the headers of a message say about its connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct HopByHop {
     /// The protocol that the client wants to switch to.
@@ -44,28 +44,28 @@ pub(super) struct HopByHop {
     pub(super) takes_trailers: bool,
     /// Whether the message has a transfer coding.
     pub(super) has_coding: bool,
-    /// Whether it has another one than chunked.
+    /// Whether the message has a transfer coding other than chunked.
     pub(super) has_other_coding: bool,
-    /// Whether it says what host was asked, in a header that proxies add.
+    /// Whether a header that proxies add names the requested host.
     pub(super) names_host: bool,
     /// The headers that `Connection` names.
     pub(super) nominated: Vec<HeaderName>,
 }
 
-/// Which headers that concern one connection only a message has.
+/// The hop-by-hop headers that a message has.
 #[derive(Default)]
 struct Present {
     connection: bool,
     transfer_encoding: bool,
     upgrade: bool,
     te: bool,
-    /// Others of [`BETWEEN_NEIGHBOURS`].
+    /// Whether the message has any other of [`BETWEEN_NEIGHBOURS`].
     others: bool,
     names_host: bool,
 }
 
 impl Present {
-    /// Looks at each header once: that costs less than a look-up for each name.
+    /// Finds the headers in one pass, which costs less than a look-up for each name.
     fn of(headers: &HeaderMap) -> Self {
         let mut present = Self::default();
         for name in headers.keys() {
@@ -83,7 +83,7 @@ impl Present {
     }
 }
 
-/// Removes what is between two neighbours only (RFC 9110, section 7.6.1).
+/// Removes the hop-by-hop headers (RFC 9110, section 7.6.1), and returns what they said.
 pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) -> HopByHop {
     let present = Present::of(headers);
     let mut found = HopByHop {
@@ -105,7 +105,8 @@ pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) -> HopByHop {
         found.nominated = remove_nominated(headers);
     }
     if present.transfer_encoding {
-        // It decides alone; a length beside it is at best superfluous (RFC 9112, section 6.3).
+        // The transfer coding alone decides the length; a length beside it is at best superfluous
+        // (RFC 9112, section 6.3).
         headers.remove(CONTENT_LENGTH);
     }
     if present.transfer_encoding || present.upgrade || present.te || present.others {
@@ -116,7 +117,7 @@ pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) -> HopByHop {
     found
 }
 
-/// Whether chunked is the only transfer coding.
+/// Returns whether chunked is the only transfer coding.
 fn is_chunked(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     let first =
@@ -124,8 +125,8 @@ fn is_chunked(headers: &HeaderMap) -> bool {
     first && codings.next().is_none()
 }
 
-/// Leaves one of several equal lengths of a body (RFC 9110, section 8.6). Returns whether it has one
-/// length at most.
+/// Replaces several equal lengths of a body by one (RFC 9110, section 8.6). Returns `false` if the
+/// lengths differ.
 pub(super) fn join_lengths(headers: &mut HeaderMap) -> bool {
     let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
     let Some(first) = lengths.next() else { return true };
@@ -138,12 +139,12 @@ pub(super) fn join_lengths(headers: &mut HeaderMap) -> bool {
     is_one
 }
 
-/// Removes `Connection` and the headers that it names, but for those without which the message
-/// would be another one. Returns the names of those.
+/// Removes `Connection` and the headers that it names, except those that define the message: `Host`
+/// and `Content-Length`. Returns the names of the removed ones.
 fn remove_nominated(headers: &mut HeaderMap) -> Vec<HeaderName> {
     let is_plain = |value: &HeaderValue| value == "keep-alive" || value == "close";
     if headers.get_all(CONNECTION).iter().all(is_plain) {
-        // What most say; headers of these names go in any case.
+        // This is the usual case; headers of these names are removed in any case.
         headers.remove(CONNECTION);
         headers.remove(KEEP_ALIVE);
         headers.remove(CLOSE);
@@ -164,7 +165,7 @@ fn remove_nominated(headers: &mut HeaderMap) -> Vec<HeaderName> {
     nominated
 }
 
-/// Removes the headers with such names.
+/// Removes the headers whose names match.
 fn remove_all(headers: &mut HeaderMap, is_removed: impl Fn(&str) -> bool) {
     let is_removed = |name: &&HeaderName| is_removed(name.as_str());
     let found: Vec<HeaderName> = headers.keys().filter(is_removed).cloned().collect();
@@ -173,13 +174,13 @@ fn remove_all(headers: &mut HeaderMap, is_removed: impl Fn(&str) -> bool) {
     }
 }
 
-/// Removes headers by which a target would take a request for one of another path, host or method than
-/// the one whose rule was found.
+/// Removes headers that could make a target serve another path, host or method than the one that
+/// the rule was chosen by.
 pub(super) fn remove_replacing(headers: &mut HeaderMap) {
     remove_all(headers, is_replacing);
 }
 
-/// The value of a cookie that a client sent.
+/// Returns the value of a cookie that the client sent.
 pub(super) fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
     let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
     let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
@@ -187,8 +188,8 @@ pub(super) fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
     found.map(|(_, value)| value.trim().to_owned())
 }
 
-/// An address as a header's value. Most are of IPv4, and each connection needs one: this costs a
-/// tenth of what formatting does.
+/// Writes an address as a header's value. Most addresses are IPv4, and each connection needs one:
+/// this costs a tenth of formatting.
 pub(super) fn address_value(address: IpAddr) -> HeaderValue {
     let mut text = Vec::with_capacity(16);
     match address {
@@ -207,7 +208,8 @@ pub(super) fn address_value(address: IpAddr) -> HeaderValue {
     HeaderValue::try_from(text).expect("addresses are legal in headers")
 }
 
-/// Tells a target who asked, and how. `host` is the request's, for requests that state one.
+/// Tells a target who sent the request, and how. `host` is the requested host, if it is to be
+/// added.
 pub(super) fn add_forwarded(
     headers: &mut HeaderMap,
     forwarded: &Forwarded,
@@ -221,7 +223,7 @@ pub(super) fn add_forwarded(
                 add_host(headers, forwarded, host);
             }
         }
-        // What is decisive and not said by proxies was judged before, and stays.
+        // Fields that decide, but that proxies do not add, were checked before and stay.
         ForwardedFor::Replace => remove_all(headers, |name| {
             is_look_alike(name) || (is_decisive(name) && is_said_by_proxies(name))
         }),
@@ -240,13 +242,13 @@ pub(super) fn add_forwarded(
     headers.insert(REAL_IP, forwarded.client.clone());
 }
 
-/// Whether proxies say by a header who asked, and how.
+/// Returns whether proxies use the header to say who sent a request, and how.
 fn is_said_by_proxies(name: &str) -> bool {
     name.starts_with("x-") || ["forwarded", "true-client-ip"].contains(&name)
 }
 
-/// Adds what this proxy knows to `Forwarded` (RFC 7239), and corrects `X-Forwarded-Host`, where the
-/// request has them. Others may then not be taken for what they are not.
+/// Adds this proxy's element to `Forwarded` (RFC 7239), and corrects `X-Forwarded-Host`, if the
+/// request has them. Otherwise a target could trust the values that the client sent.
 fn add_host(headers: &mut HeaderMap, forwarded: &Forwarded, host: &str) {
     if headers.contains_key(FORWARDED_HOST) {
         match HeaderValue::from_str(host) {
@@ -261,12 +263,12 @@ fn add_host(headers: &mut HeaderMap, forwarded: &Forwarded, host: &str) {
         true => format!("\"[{client}]\""),
         false => client,
     };
-    // A host has neither quotes nor backslashes: that was checked before.
+    // The host has neither quotes nor backslashes, as was checked before.
     let own = format!("for={client};host=\"{host}\";proto={proto}");
     let is_whole = entry.iter().all(|value| has_closed_quotes(value.as_bytes()));
     let list = match is_whole {
         true => appended(entry.iter(), own.as_bytes()),
-        // What is added would stand inside its quotes.
+        // The addition would end up inside the client's open quotes.
         false => HeaderValue::from_str(&own).ok(),
     };
     match list {
@@ -275,7 +277,7 @@ fn add_host(headers: &mut HeaderMap, forwarded: &Forwarded, host: &str) {
     }
 }
 
-/// Whether every quoted text of a value ends in it.
+/// Returns whether every quoted string of a value is closed.
 fn has_closed_quotes(value: &[u8]) -> bool {
     let (mut is_quoted, mut bytes) = (false, value.iter());
     while let Some(byte) = bytes.next() {
@@ -288,7 +290,7 @@ fn has_closed_quotes(value: &[u8]) -> bool {
     !is_quoted
 }
 
-/// All values of a header and one more, as a list.
+/// Returns all values of a header and one more, as a list.
 fn appended<'v>(values: impl Iterator<Item = &'v HeaderValue>, last: &[u8]) -> Option<HeaderValue> {
     let mut list = Vec::new();
     for value in values {
@@ -299,7 +301,7 @@ fn appended<'v>(values: impl Iterator<Item = &'v HeaderValue>, last: &[u8]) -> O
     HeaderValue::from_maybe_shared(bytes::Bytes::from(list)).ok()
 }
 
-/// Whether `Connection` names this token.
+/// Returns whether `Connection` names the token.
 fn nominates(headers: &HeaderMap, token: &str) -> bool {
     headers.get_all(CONNECTION).iter().any(|value| has_token(value, token))
 }

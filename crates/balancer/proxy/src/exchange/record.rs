@@ -1,4 +1,4 @@
-//! What is known of a request until its answer has ended: then it is counted and logged.
+//! The record of a request, which is counted and logged when the answer has ended.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -13,17 +13,17 @@ use crate::metrics::{AnsweredBy, Cut, Shard};
 use crate::process::Stream;
 use crate::request_body::BodyError;
 
-/// A request. When this is dropped it has ended.
+/// The record of a request. Dropping it counts and logs the request.
 #[derive(Debug)]
 pub(crate) struct Record {
     client: Rc<Client>,
-    /// If other requests are under way on the client's connection.
+    /// The request's share, if other requests are under way on the client's connection.
     stream: Option<Stream>,
     began: Instant,
     protocol: &'static str,
-    /// Whether the answer has no body, whatever its length says.
+    /// Whether the method is HEAD: the answer has no body, whatever its length says.
     is_head: bool,
-    /// For the log, if there is one.
+    /// The head of the request for the access log, if that is on.
     head: Option<Head>,
     attempts: Cell<u32>,
     /// The target that was tried last.
@@ -33,30 +33,30 @@ pub(crate) struct Record {
     why: Option<String>,
 }
 
-/// An answer whose head is there.
+/// An answer whose head has arrived.
 #[derive(Debug)]
 struct Answer {
     by: AnsweredBy,
     status: u16,
     first_byte: Duration,
-    /// Bytes of its body.
+    /// The number of bytes of the body so far.
     sent: u64,
-    /// Whether it took longer than its head.
+    /// Whether the body took longer than the head.
     is_long: bool,
     end: End,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// The client's connection ended first, unless something else happens.
+    /// The client's connection ended first, unless another end is recorded.
     Open,
     Complete,
-    /// The target broke it off.
+    /// The target broke off the answer.
     Broken,
 }
 
 impl Record {
-    /// A request that has just come in.
+    /// Begins the record of a request that has just come in.
     pub(super) fn begin<B>(client: &Rc<Client>, request: &Request<B>) -> Self {
         let is_logged = client.worker.process.access_log.is_on();
         Self {
@@ -74,8 +74,8 @@ impl Record {
         }
     }
 
-    /// Counts it as its client's if it is not the only one on its connection. Returns whether the
-    /// client may have it.
+    /// Counts the request as its client's if others are under way on its connection. Returns
+    /// whether the client may have it.
     pub(super) fn take_share(&mut self) -> bool {
         let client = &self.client;
         if client.phase.exchanges() <= 1 {
@@ -85,25 +85,25 @@ impl Record {
         self.stream.is_some()
     }
 
-    /// It is sent to a target.
+    /// Notes that the request is sent to a target.
     pub(super) fn attempt(&self, target: SocketAddr) {
         self.attempts.set(self.attempts.get() + 1);
         self.target.set(Some(target));
     }
 
-    /// Counts the bytes of its body.
+    /// Returns the counter of the body's bytes.
     pub(super) fn received(&self) -> Rc<Cell<u64>> {
         Rc::clone(&self.received)
     }
 
-    /// It has no answer of a target, or its switched connection broke, for this reason.
+    /// Notes why no target answered, or why the switched connection broke.
     pub(crate) fn explain(&mut self, why: &str) {
         if self.head.is_some() && !why.is_empty() {
             self.why = Some(why.to_owned());
         }
     }
 
-    /// Its answer's head is there.
+    /// Notes that the answer's head has arrived.
     pub(super) fn answer(&mut self, by: AnsweredBy, status: u16) {
         let first_byte = self.began.elapsed();
         self.answer =
@@ -113,31 +113,31 @@ impl Record {
         }
     }
 
-    /// The next part of its answer is on the way.
+    /// Notes that the next part of the answer is sent.
     pub(super) fn send(&mut self, bytes: usize) {
         if let Some(answer) = &mut self.answer {
-            // An answer of one part that was there with its head ends when that does: that saves
-            // a look at the clock.
+            // An answer of one part that arrived with its head ends at the same time, which saves a
+            // look at the clock.
             answer.is_long |= answer.sent > 0;
             answer.sent += bytes as u64;
         }
     }
 
-    /// Its answer's next part is not there yet.
+    /// Notes that the next part of the answer has not arrived yet.
     pub(super) fn wait(&mut self) {
         if let Some(answer) = &mut self.answer {
             answer.is_long = true;
         }
     }
 
-    /// Its answer is complete.
+    /// Notes that the answer is complete.
     pub(super) fn complete(&mut self) {
         if let Some(answer) = &mut self.answer {
             answer.end = End::Complete;
         }
     }
 
-    /// The target broke its answer off, for this reason.
+    /// Notes that the target broke off the answer, and why.
     pub(super) fn break_off(&mut self, why: BodyError) {
         if let Some(answer) = &mut self.answer {
             answer.end = End::Broken;
@@ -147,7 +147,8 @@ impl Record {
         }
     }
 
-    /// Its connection has switched protocols and ended since, with so many bytes each way.
+    /// Notes that the connection switched protocols and has ended, with these bytes in each
+    /// direction.
     pub(crate) fn switched(&mut self, received: u64, sent: u64) {
         self.received.set(self.received.get() + received);
         if let Some(answer) = &mut self.answer {

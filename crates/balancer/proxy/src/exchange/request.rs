@@ -1,4 +1,4 @@
-//! What a request has to be before it is forwarded.
+//! Checks a request, and rewrites its target, before it is forwarded.
 
 use std::borrow::Cow;
 
@@ -11,10 +11,10 @@ use super::answer::OwnAnswer;
 use super::headers::join_lengths;
 use crate::state::Listener;
 
-/// Checks what a parser of messages leaves to its user (RFC 9112, sections 3.2 and 6.1).
+/// Checks what a message parser leaves to its user (RFC 9112, sections 3.2 and 6.1).
 ///
 /// # Errors
-/// The answer that the request gets instead of a target's.
+/// The answer to a request that is refused.
 pub(super) fn check<B: Body>(
     request: &mut Request<B>,
     listener: &Listener,
@@ -59,7 +59,8 @@ pub(super) fn check<B: Body>(
     }
 }
 
-/// The host that a request is for: of its target, if that names one, else of its header.
+/// Returns the host that a request is for: the one of its target, if it has one, else that of its
+/// header.
 pub(super) fn host<B>(request: &Request<B>) -> Cow<'_, str> {
     match request.uri().authority() {
         Some(authority) => authority.as_str().into(),
@@ -70,8 +71,8 @@ pub(super) fn host<B>(request: &Request<B>) -> Cow<'_, str> {
     }
 }
 
-/// The path that decides on the rule of a request, with its query. That is the root for `OPTIONS *`,
-/// which asks about the server as a whole (RFC 9110, section 9.3.7).
+/// Returns the path and query that decide on the rule of a request. For `OPTIONS *`, which asks
+/// about the server as a whole (RFC 9110, section 9.3.7), that is the root.
 pub(super) fn path<B>(request: &Request<B>) -> &str {
     match request.uri().path_and_query().map_or("/", PathAndQuery::as_str) {
         "*" => "/",
@@ -79,10 +80,10 @@ pub(super) fn path<B>(request: &Request<B>) -> &str {
     }
 }
 
-/// Replaces the path of a request, with its query.
+/// Replaces the path and the query of a request.
 ///
 /// # Errors
-/// When it is no path.
+/// When the text is not a valid path.
 pub(super) fn set_path<B>(request: &mut Request<B>, path: String) -> Result<(), http::Error> {
     let mut parts = request.uri().clone().into_parts();
     parts.path_and_query = Some(PathAndQuery::try_from(path)?);
@@ -90,8 +91,8 @@ pub(super) fn set_path<B>(request: &mut Request<B>, path: String) -> Result<(), 
     Ok(())
 }
 
-/// Makes the request's target what HTTP/1.1 sends to an origin server: a path, with the host in
-/// its header.
+/// Turns the request's target into the form that HTTP/1.1 sends to an origin server: a path, with
+/// the host in the header.
 pub(super) fn to_origin_form<B>(request: &mut Request<B>) {
     if let Some(authority) = request.uri().authority()
         && let Ok(host) = HeaderValue::from_str(authority.as_str())
@@ -103,7 +104,7 @@ pub(super) fn to_origin_form<B>(request: &mut Request<B>) {
     *request.version_mut() = Version::HTTP_11;
 }
 
-/// Makes the request's target what HTTP/2 sends: scheme, host and path.
+/// Turns the request's target into the form that HTTP/2 sends: scheme, host and path.
 ///
 /// # Errors
 /// When the request names no host.
@@ -119,8 +120,8 @@ pub(super) fn to_http2_form<B>(request: &mut Request<B>) -> Result<(), OwnAnswer
     Ok(())
 }
 
-/// Whether the target of a request is one that an origin server has: a path, an URL with a host, or
-/// a star for `OPTIONS`.
+/// Returns whether the request's target is valid for an origin server: a path, a URL with a host,
+/// or an asterisk for `OPTIONS`.
 fn is_target<B>(request: &Request<B>) -> bool {
     let uri = request.uri();
     match (uri.scheme(), uri.authority()) {
@@ -135,10 +136,10 @@ fn is_path<B>(request: &Request<B>) -> bool {
     path.starts_with('/') || (path == "*" && request.method() == Method::OPTIONS)
 }
 
-/// The length that a request states.
+/// Returns the length that a request states.
 ///
 /// # Errors
-/// When it is no number.
+/// When the length is not a number.
 fn content_length(headers: &HeaderMap) -> Result<Option<u64>, OwnAnswer> {
     let Some(value) = headers.get(CONTENT_LENGTH) else { return Ok(None) };
     let text = value.to_str().ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
@@ -149,7 +150,7 @@ fn content_length(headers: &HeaderMap) -> Result<Option<u64>, OwnAnswer> {
 }
 
 fn is_authority(host: &HeaderValue) -> bool {
-    // Most hosts are names in the clear; what else there may be is left to a parser.
+    // Most hosts are plain names; any others are left to a parser.
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
     if !host.is_empty() && host.as_bytes().iter().all(is_plain) {
         return true;

@@ -1,4 +1,4 @@
-//! From a client's request to its answer.
+//! Serves a client's request, from its head to its answer.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -43,13 +43,13 @@ pub(crate) struct Client {
     pub(crate) listener: Arc<Listener>,
     pub(super) slot: Arc<Slot>,
     pub(crate) address: SocketAddr,
-    /// Counts the connections of the process.
+    /// The number of the connection within the process.
     pub(crate) connection: u64,
     pub(crate) phase: Rc<Phase>,
     forwarded: Forwarded,
-    /// That of the last request; with HTTP/1, that of the next too.
+    /// The deadline of the last request; with HTTP/1, the next request uses it too.
     deadline: RefCell<Option<Rc<Deadline>>>,
-    /// Where the client's bytes go after its connection switched protocols.
+    /// The target's stream for the client's bytes, once the connection switches protocols.
     upgrade: RefCell<Option<Upgrade>>,
 }
 
@@ -57,13 +57,13 @@ pub(crate) struct Client {
 #[derive(Debug)]
 pub(crate) struct Upgrade {
     pub(crate) stream: TcpStream,
-    /// What the target sent behind its answer.
+    /// The bytes that the target sent after its answer.
     pub(crate) received: Bytes,
-    /// The target's connection is open as long as this.
+    /// The guard that counts the target's connection as open.
     pub(crate) open: OpenGuard,
-    /// The request that switched; it ends with the connection.
+    /// The record of the request that switched; it ends with the connection.
     pub(crate) record: Option<Record>,
-    /// How long the connection may be silent.
+    /// The longest time for which the connection may be silent.
     pub(crate) idle: Duration,
 }
 
@@ -103,12 +103,12 @@ impl Client {
         }
     }
 
-    /// The target's stream, after an answer that switches protocols.
+    /// Returns the target's stream, after an answer that switches protocols.
     pub(crate) fn take_upgrade(&self) -> Option<Upgrade> {
         self.upgrade.borrow_mut().take()
     }
 
-    /// A deadline for a request. It is not set.
+    /// Returns a deadline for a request. It is not set.
     fn deadline(&self) -> Rc<Deadline> {
         let mut last = self.deadline.borrow_mut();
         match last.as_ref().filter(|last| Rc::strong_count(last) == 1) {
@@ -120,12 +120,12 @@ impl Client {
         }
     }
 
-    /// Where the worker counts what happens to the listener.
+    /// Returns the worker's counters of the listener.
     pub(crate) fn shard(&self) -> &Shard {
         self.slot.metrics.of_worker(self.worker.number)
     }
 
-    /// Reports an event to whoever observes the process.
+    /// Reports an event to the observer of the process.
     pub(crate) fn report(&self, event: impl FnOnce() -> Event) {
         self.worker.process.report(event);
     }
@@ -142,7 +142,7 @@ impl Client {
     }
 }
 
-/// Why a request is refused whose client has too many others under way.
+/// The reason for refusing a request whose client has too many others under way.
 const NO_SHARE: &str = "the client has as many requests under way as it may have now";
 
 /// Answers a request.
@@ -178,7 +178,7 @@ pub(crate) async fn serve(
     Ok(response)
 }
 
-/// Checks a request, finds its rule, and makes it what the target gets.
+/// Checks a request, finds its rule, and turns it into the request for the target.
 fn admit(
     client: &Client,
     listener: &Listener,
@@ -226,7 +226,7 @@ fn admit(
     if is_chunked {
         headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     }
-    // The client's side is told to go on when its body is asked for.
+    // The client is told to continue when its body is asked for.
     headers.remove(EXPECT);
     if listener.profile.path_normalization != PathNormalization::Off {
         remove_replacing(headers);
@@ -247,7 +247,7 @@ fn admit(
     Ok(Admitted { rule, request, is_upgrade, deadline })
 }
 
-/// The rule for a request, whose path becomes the one by which the rule was found.
+/// Finds the rule for a request, and sets the path to the one that the rule was found by.
 fn route<B>(listener: &Listener, request: &mut Request<B>) -> Result<Arc<Rule>, OwnAnswer> {
     let (host, path) = (request::host(request), request::path(request));
     let default = || listener.settings.default_host.as_deref();
@@ -295,7 +295,7 @@ async fn forward(
         Err(OwnAnswer::new(StatusCode::BAD_GATEWAY, why))
     };
     if hop_by_hop.has_other_coding {
-        // Whoever reads the answer would take the coded bytes for the body (RFC 9112, section 6.1).
+        // A reader of the answer would take the coded bytes for the body (RFC 9112, section 6.1).
         return unclear("the answer has a transfer coding other than chunked");
     }
     if hop_by_hop.has_coding && parts.version == Version::HTTP_10 {
@@ -332,7 +332,7 @@ async fn forward(
     Ok(Response::from_parts(parts, body))
 }
 
-/// Answers in the load balancer's own name.
+/// Answers on behalf of the load balancer itself.
 fn answer_alone(client: &Client, own: OwnAnswer) -> Response<AnswerBody> {
     let status = own.status.as_u16();
     if own.closes {

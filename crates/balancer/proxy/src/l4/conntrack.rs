@@ -1,4 +1,5 @@
-//! The kernel's connections, over netlink: lists those that were translated, and deletes some.
+//! Access to the kernel's connection tracking over netlink: lists translated connections, and
+//! deletes some.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -42,10 +43,10 @@ const TCP_STATE: u16 = 1;
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-/// The last TCP state in which a connection is open: after it, `TIME_WAIT` and `CLOSE`.
+/// The last TCP state of an open connection. `TIME_WAIT` and `CLOSE` follow.
 const LAST_ACK: u8 = 6;
 
-/// An attribute's type without the flags that it may have.
+/// The mask of an attribute's type, without its flags.
 const TYPE: u16 = 0x3fff;
 const NESTED: u16 = 0x8000;
 
@@ -53,9 +54,9 @@ const NESTED: u16 = 0x8000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Connection {
     pub(super) endpoint: Endpoint,
-    /// Whether it is a TCP connection of which one side has more to say.
+    /// Whether it is a TCP connection that has not ended on both sides.
     pub(super) is_open: bool,
-    /// What names it: the address family, and attributes.
+    /// The identity of the connection in requests: the address family, and attributes.
     family: u8,
     name: Vec<u8>,
 }
@@ -83,12 +84,12 @@ impl Conntrack {
         Ok(Self { socket })
     }
 
-    /// All TCP and UDP connections.
+    /// Returns all TCP and UDP connections.
     ///
     /// # Errors
     /// When the kernel does not list them.
     pub(super) fn connections(&mut self) -> io::Result<Vec<Connection>> {
-        // Of any address family.
+        // The address family is not restricted.
         self.request(GET, REQUEST | DUMP, 0, &[])?;
         let mut connections = Vec::new();
         self.answers(|kind, body| {
@@ -99,8 +100,8 @@ impl Conntrack {
         Ok(connections)
     }
 
-    /// Deletes a connection: its next packet is the first of a new one. One that is gone already
-    /// is none to delete.
+    /// Deletes a connection, so that its next packet begins a new one. A connection that is gone
+    /// already is not an error.
     ///
     /// # Errors
     /// When the kernel does not delete it.
@@ -118,7 +119,8 @@ impl Conntrack {
         message.extend(u32::try_from(length).map_err(io::Error::other)?.to_ne_bytes());
         message.extend(kind.to_ne_bytes());
         message.extend(flags.to_ne_bytes());
-        // A sequence number and the sender's port: requests wait for their answers.
+        // The sequence number and the sender's port may be zero, as each request waits for its
+        // answer.
         message.extend([0; 8]);
         message.extend([family, 0, 0, 0]);
         message.extend(attributes);
@@ -126,7 +128,7 @@ impl Conntrack {
         Ok(())
     }
 
-    /// Takes each message of an answer to its end.
+    /// Passes each message of an answer to `each`, until the answer ends.
     fn answers(&self, mut each: impl FnMut(u16, &[u8])) -> io::Result<()> {
         let mut buffer = vec![0; 64 * 1024];
         loop {
@@ -143,7 +145,7 @@ impl Conntrack {
     }
 }
 
-/// Takes the next message, its type and body.
+/// Takes the next message, and returns its type and body.
 fn next_message<'a>(rest: &mut &'a [u8]) -> Option<(u16, &'a [u8])> {
     let length = u32::from_ne_bytes(*rest.first_chunk()?) as usize;
     let kind = u16::from_ne_bytes(*rest.get(4..)?.first_chunk()?);
@@ -152,7 +154,7 @@ fn next_message<'a>(rest: &mut &'a [u8]) -> Option<(u16, &'a [u8])> {
     Some((kind, body))
 }
 
-/// What an acknowledgement says: zero, or the negative number of an error.
+/// Reads an acknowledgement: zero, or the negative number of an error.
 fn acknowledged(body: &[u8]) -> io::Result<()> {
     match body.first_chunk().map(|number| i32::from_ne_bytes(*number)) {
         Some(0) => Ok(()),
@@ -204,7 +206,7 @@ fn tuple(attributes: &[u8]) -> Option<Tuple> {
     })
 }
 
-/// The value of the first attribute of this type.
+/// Returns the value of the first attribute of this type.
 fn find(mut attributes: &[u8], wanted: u16) -> Option<&[u8]> {
     loop {
         let length = usize::from(u16::from_ne_bytes(*attributes.first_chunk()?));

@@ -1,17 +1,16 @@
-//! Targets whose connections are to end.
+//! Removed targets whose connections are to end.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use super::Endpoint;
 
-/// Targets that were removed, and when their connections end.
+/// The removed targets, and the times when their connections end.
 #[derive(Debug, Default)]
 pub(super) struct Endings(HashMap<Endpoint, Instant>);
 
 impl Endings {
-    /// Records a change of targets: those that are no more have this long, and those that are
-    /// back stay.
+    /// Records a change of targets. Removed targets have this long; targets that are back stay.
     pub(super) fn record(
         &mut self,
         before: &HashSet<Endpoint>,
@@ -25,12 +24,12 @@ impl Endings {
         }
     }
 
-    /// When connections end next. Returns `None` if none do.
+    /// Returns when connections end next, or `None` if none are to end.
     pub(super) fn next(&self) -> Option<Instant> {
         self.0.values().min().copied()
     }
 
-    /// Takes out the targets whose time is over.
+    /// Removes and returns the targets whose time is over.
     pub(super) fn take_due(&mut self, now: Instant) -> HashSet<Endpoint> {
         self.0.extract_if(|_, at| *at <= now).map(|(endpoint, _)| endpoint).collect()
     }

@@ -1,4 +1,4 @@
-//! Keeps the kernel's table as the configuration and the health of targets say.
+//! Keeps the kernel's table in line with the configuration and the health of targets.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -17,31 +17,31 @@ use super::{Command, Endpoint, nft};
 use crate::error::StartError;
 use crate::process::Process;
 
-/// When a change is tried again that the kernel did not take.
+/// The time until a change that the kernel refused is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// How often open connections are counted while the process stops.
+/// The time between two counts of open connections while the process stops.
 const COUNT: Duration = Duration::from_millis(100);
 
-/// How long to wait when nothing is due.
+/// The time to wait when nothing is due.
 const IDLE: Duration = Duration::from_secs(3600);
 
-/// The table, and what it should be.
+/// The kernel's table, and the state that it should have.
 #[derive(Debug)]
 pub(super) struct Forwarder {
     process: Arc<Process>,
     listeners: Vec<Forwarded>,
-    /// Held while the table is this process's.
+    /// The claim to the table, held while the table belongs to this process.
     claim: Option<Claim>,
-    /// What the kernel has; `None` before the first listener.
+    /// The rules that the kernel has; `None` before the first listener.
     loaded: Option<Ruleset>,
-    /// When the table is programmed, if it is not as it should be.
+    /// The time when the table is to be programmed, if it is out of date.
     due: Option<Instant>,
     endings: Endings,
-    /// Targets of UDP listeners that died. Their flows go to others at once, because a client sees
-    /// no connection break and sends on.
+    /// The targets of UDP listeners that died. Their flows move to other targets at once, because
+    /// such a client sees no connection break and continues to send.
     dead: HashSet<Endpoint>,
-    /// Decisions on targets that the table does not have yet: whether they are alive.
+    /// The decisions on targets that the table does not have yet: whether they are alive.
     decided: HashMap<Endpoint, bool>,
 }
 
@@ -60,7 +60,7 @@ impl Forwarder {
     }
 
     /// Follows commands until one says to stop, or to leave the table to another process. A table
-    /// that is there at the start is a killed process's, unless this one `takes_over`.
+    /// that exists at the start was left by a killed process, unless this one `takes_over`.
     pub(super) fn run(mut self, commands: &Receiver<Command>, takes_over: bool) {
         let mut has_looked = takes_over;
         let drain = loop {
@@ -68,14 +68,14 @@ impl Forwarder {
             let wait = next.map_or(IDLE, |at| at.saturating_duration_since(Instant::now()));
             match commands.recv_timeout(wait) {
                 Ok(Command::Load(listeners, drain, answer)) => {
-                    // It waits for the answer.
+                    // The sender waits for the answer.
                     let _ = answer.send(self.load(listeners, drain));
                     if !has_looked && self.loaded.is_none() {
                         delete_leftover();
                     }
                     has_looked = true;
                 }
-                // The next round programs what all results together say.
+                // The next round programs the result of all decisions together.
                 Ok(Command::Health(endpoint, alive)) => self.set_alive(endpoint, alive),
                 Ok(Command::Stop(drain)) => break drain,
                 Ok(Command::Leave) => return,
@@ -142,7 +142,7 @@ impl Forwarder {
         }
     }
 
-    /// Does what is due.
+    /// Performs what is due.
     fn act(&mut self) {
         let now = Instant::now();
         if self.due.is_some_and(|at| at <= now) {
@@ -163,7 +163,7 @@ impl Forwarder {
         self.end(&ended);
     }
 
-    /// Makes the table what it should be.
+    /// Programs the table as it should be.
     fn program(&mut self) -> io::Result<()> {
         let wanted = match &self.loaded {
             None => Ruleset::new(&self.listeners),
@@ -183,7 +183,7 @@ impl Forwarder {
         Ok(())
     }
 
-    /// Ends all connections to targets.
+    /// Ends all connections to these targets.
     fn end(&self, endpoints: &HashSet<Endpoint>) {
         if endpoints.is_empty() {
             return;
@@ -198,7 +198,7 @@ impl Forwarder {
         }
     }
 
-    /// Reports that the kernel takes what was decided on targets.
+    /// Reports that the kernel follows the decisions on targets.
     fn report_programmed(&mut self) {
         if self.decided.is_empty() {
             return;
@@ -251,7 +251,7 @@ impl Forwarder {
         }
     }
 
-    /// Whether a TCP connection is open. Flows of UDP have no end that conntrack sees.
+    /// Returns whether a TCP connection is open. UDP flows have no end that conntrack sees.
     fn has_open_connections(&self) -> bool {
         let ours: Vec<_> = self.listeners.iter().map(|l| (l.address(), l.transport())).collect();
         let is_open = |connection: &Connection| {
@@ -269,15 +269,15 @@ impl Forwarder {
     }
 }
 
-/// Deletes the table that a killed process has left, unless another process has it. This one needs
-/// neither nft nor the right to use it.
+/// Deletes the table that a killed process has left, unless another process has claimed it.
+/// Failures do not matter, as this process may need neither nft nor the right to use it.
 fn delete_leftover() {
     if Claim::new().is_ok() {
         let _ = nft::load(deletion());
     }
 }
 
-/// Each target with its health.
+/// Returns each target with its health.
 fn endpoints(forwarded: &Forwarded) -> impl Iterator<Item = (Endpoint, bool)> {
     let (listener, transport) = (forwarded.address(), forwarded.transport());
     let endpoint = move |target| Endpoint { listener, transport, target };

@@ -1,4 +1,4 @@
-//! The program nft, and what else the kernel needs to forward.
+//! Runs the program nft, and checks that the kernel forwards.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -7,13 +7,13 @@ use std::thread;
 
 use uturn_model::Family;
 
-/// What is passed on of nft's messages.
+/// The number of characters of nft's messages that are reported.
 const MESSAGE: usize = 500;
 
-/// Loads text in one transaction: the kernel takes all of it or nothing.
+/// Loads a text in one transaction: the kernel accepts all of it or nothing.
 ///
 /// # Errors
-/// When nft is missing, or the kernel does not take the text.
+/// When nft is missing, or the kernel refuses the text.
 pub(super) fn load(text: String) -> io::Result<()> {
     let mut child = Command::new("nft")
         .args(["-f", "-"])
@@ -32,7 +32,7 @@ pub(super) fn load(text: String) -> io::Result<()> {
     let writer =
         thread::spawn(move || stdin.map_or(Ok(()), |mut stdin| stdin.write_all(text.as_bytes())));
     let output = child.wait_with_output()?;
-    // A program that stops early says why by itself.
+    // If nft ends early, its own message says why.
     let _ = writer.join();
     if output.status.success() {
         return Ok(());

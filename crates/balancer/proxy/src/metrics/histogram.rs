@@ -1,4 +1,4 @@
-//! How long things took, counted by classes of durations.
+//! Histograms of durations.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,20 +9,20 @@ pub(crate) const BOUNDS: [u64; 15] = [
     5_000_000, 10_000_000, 30_000_000, 60_000_000,
 ];
 
-/// Counts durations.
+/// A histogram of durations.
 #[derive(Debug, Default)]
 pub(crate) struct Histogram {
     classes: [AtomicU64; BOUNDS.len() + 1],
-    /// All durations together, in microseconds.
+    /// The sum of all durations, in microseconds.
     sum: AtomicU64,
 }
 
 /// The counts of histograms, added up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// How many durations are in each class, without those of the classes below it.
+    /// The number of durations in each class, without those of lower classes.
     pub(crate) classes: [u64; BOUNDS.len() + 1],
-    /// All durations together, in microseconds.
+    /// The sum of all durations, in microseconds.
     pub(crate) sum: u64,
 }
 
@@ -36,7 +36,7 @@ impl Histogram {
         self.sum.fetch_add(micros, Ordering::Relaxed);
     }
 
-    /// Adds the counts to others.
+    /// Adds the counts of the histogram to `counts`.
     pub(crate) fn add_to(&self, counts: &mut Counts) {
         for (class, count) in self.classes.iter().zip(&mut counts.classes) {
             *count += class.load(Ordering::Relaxed);

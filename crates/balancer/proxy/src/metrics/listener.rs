@@ -1,27 +1,27 @@
-//! What is counted for a listener.
+//! The metrics of a listener.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::histogram::{Counts, Histogram};
 
-/// The statuses that the load balancer answers with by itself. One more place is for any other.
+/// The statuses that the load balancer itself answers with. One more counter is for any other.
 pub(crate) const OWN_STATUSES: [u16; 17] =
     [301, 302, 303, 307, 308, 400, 404, 405, 408, 413, 429, 431, 500, 501, 502, 503, 504];
 
-/// The classes of statuses. One more place is for requests that got no answer.
+/// The classes of statuses; `none` is for requests without an answer.
 pub(crate) const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
-/// What is counted for a listener, for as long as it listens.
+/// The metrics of a listener, for as long as it listens.
 #[derive(Debug)]
 pub(crate) struct ListenerMetrics {
     shards: Box<[Shard]>,
-    /// The workers that accept its connections.
+    /// The number of workers that accept its connections.
     accepting: AtomicUsize,
 }
 
-/// What one worker counts. Aligned so that workers do not share cache lines; processors fetch
-/// them in pairs.
+/// The counters of one worker. They are aligned so that workers do not share cache lines;
+/// processors fetch lines in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Shard {
@@ -54,22 +54,22 @@ pub(crate) struct Sum {
     pub(crate) total: Counts,
 }
 
-/// Why a connection was not taken in.
+/// The reason why a connection was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The process has as many as it may have.
+    /// The process has as many connections as it may have.
     ProcessLimit,
-    /// What descriptors are left is kept for targets, the admin address and health checks.
+    /// The free descriptors are kept for targets, the admin address and health checks.
     Descriptors,
-    /// The listener has as many as it may have.
+    /// The listener has as many connections as it may have.
     ListenerLimit,
-    /// The client has as many as it may have.
+    /// The client has as many connections as it may have.
     ClientLimit,
-    /// As many came in the last second as may.
+    /// The listener's rate of new connections is exceeded.
     Rate,
     /// No security group admits the client.
     SecurityGroup,
-    /// Its PROXY header was broken, late or missing.
+    /// The PROXY header was broken, late or missing.
     ProxyHeader,
 }
 
@@ -97,12 +97,12 @@ impl Refusal {
     }
 }
 
-/// Who answered a request.
+/// The side that answered a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnsweredBy {
-    /// A target, or none because the client's connection ended first.
+    /// A target; also counted when the client's connection ended before an answer.
     Target,
-    /// The load balancer.
+    /// The load balancer itself.
     LoadBalancer,
 }
 
@@ -117,7 +117,7 @@ impl AnsweredBy {
     }
 }
 
-/// Which side ended an answer before it was complete.
+/// The side that ended an answer before it was complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// The client, or the end of its connection.
@@ -138,33 +138,33 @@ impl Cut {
 }
 
 impl ListenerMetrics {
-    /// Counts nothing yet, for so many workers.
+    /// Returns metrics with zero counts for this many workers.
     pub(crate) fn new(workers: usize) -> Self {
         let shards = (0..workers.max(1)).map(|_| Shard::default()).collect();
         Self { shards, accepting: AtomicUsize::new(0) }
     }
 
-    /// Where a worker counts.
+    /// Returns the counters of a worker.
     pub(crate) fn of_worker(&self, worker: usize) -> &Shard {
         &self.shards[worker % self.shards.len()]
     }
 
-    /// A worker accepts connections from now on.
+    /// Notes that a worker accepts connections from now on.
     pub(crate) fn begin_accepting(&self) {
         self.accepting.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A worker accepts no more connections.
+    /// Notes that a worker accepts no more connections.
     pub(crate) fn end_accepting(&self) {
         self.accepting.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Whether every worker accepts connections.
+    /// Returns whether every worker accepts connections.
     pub(crate) fn is_accepting(&self) -> bool {
         self.accepting.load(Ordering::Relaxed) >= self.shards.len()
     }
 
-    /// Adds the counts of all workers up.
+    /// Returns the sums of all workers' counts.
     pub(crate) fn sum(&self) -> Sum {
         let mut sum = Sum::default();
         for shard in &self.shards {
@@ -175,29 +175,29 @@ impl ListenerMetrics {
 }
 
 impl Shard {
-    /// A connection was accepted.
+    /// Counts an accepted connection.
     pub(crate) fn accept(&self) {
         increment(&self.accepted);
     }
 
-    /// A connection has ended.
+    /// Counts a connection that ended.
     pub(crate) fn close(&self) {
         increment(&self.closed);
     }
 
-    /// A connection was not taken in.
+    /// Counts a refused connection.
     pub(crate) fn refuse(&self, refusal: Refusal) {
         increment(&self.refused[refusal as usize]);
     }
 
-    /// A connection has ended with an error.
+    /// Counts a connection that ended with an error.
     pub(crate) fn fail(&self) {
         increment(&self.failed);
     }
 
-    /// A request got an answer, or with `None` got none.
+    /// Counts a request with its answer's status, or with `None` if it got no answer.
     pub(crate) fn answer(&self, by: AnsweredBy, status: Option<u16>) {
-        // A status of no class is impossible: the parser of answers takes 100 to 999.
+        // Every status has a class, as the parser of answers accepts 100 to 999.
         let class = status.map_or(0, |status| usize::from(status / 100).min(CLASSES.len() - 1));
         increment(&self.requests[by as usize][class]);
         if let (AnsweredBy::LoadBalancer, Some(status)) = (by, status) {
@@ -206,12 +206,12 @@ impl Shard {
         }
     }
 
-    /// An answer ended before it was complete.
+    /// Counts an answer that ended before it was complete.
     pub(crate) fn cut(&self, by: Cut) {
         increment(&self.cut[by as usize]);
     }
 
-    /// Bytes of bodies, or of connections on layer 4, were received and sent.
+    /// Adds bytes of bodies, or of connections on layer 4, that were received and sent.
     pub(crate) fn pass(&self, received: u64, sent: u64) {
         if received > 0 {
             self.received.fetch_add(received, Ordering::Relaxed);
@@ -221,8 +221,8 @@ impl Shard {
         }
     }
 
-    /// How long a request took until its answer's head was there, and until its answer was passed
-    /// on.
+    /// Records the times from a request's beginning until the answer's head arrived, and until the
+    /// answer was forwarded.
     pub(crate) fn time(&self, first_byte: Duration, total: Duration) {
         self.first_byte.count(first_byte);
         self.total.count(total);

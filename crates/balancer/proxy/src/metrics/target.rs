@@ -1,4 +1,4 @@
-//! What is counted for a target.
+//! The metrics of a target.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use uturn_lb::event::ProbeResult;
 
 use crate::lock::locked;
 
-/// What requests and connections do to a target.
+/// The counts of requests and connections to a target.
 #[derive(Debug, Default)]
 pub(crate) struct TargetMetrics {
     pub(crate) picks: AtomicU64,
@@ -18,37 +18,37 @@ pub(crate) struct TargetMetrics {
     pub(crate) refusals: AtomicU64,
 }
 
-/// Why no connection to a target came about.
+/// The reason why a connection to a target failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectFailure {
     /// Nothing answered in time.
     Timeout,
-    /// It was refused.
+    /// The target refused the connection.
     Refused,
 }
 
 impl TargetMetrics {
-    /// Its turn came.
+    /// Counts that the target was picked by its turn.
     pub(crate) fn pick(&self) {
         self.picks.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It is tried after another one.
+    /// Counts that the target is tried after another one failed.
     pub(crate) fn retry(&self) {
         self.retries.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A request to it failed.
+    /// Counts a failed request.
     pub(crate) fn fail(&self) {
         self.failures.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It rests from now on.
+    /// Counts that the target begins to rest.
     pub(crate) fn rest(&self) {
         self.rests.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It could not be connected to.
+    /// Counts a failed connection attempt.
     pub(crate) fn fail_to_connect(&self, failure: ConnectFailure) {
         let count = match failure {
             ConnectFailure::Timeout => &self.timeouts,
@@ -67,24 +67,24 @@ pub(crate) const PROBE_RESULTS: [(ProbeResult, &str); 5] = [
     (ProbeResult::Unexpected, "unexpected"),
 ];
 
-/// What health checks have found out about a target.
+/// The results of a target's health checks.
 #[derive(Debug, Default)]
 pub(crate) struct ProbeRecord {
     counts: [AtomicU64; PROBE_RESULTS.len()],
     state: Mutex<ProbeState>,
 }
 
-/// What is known from probes.
+/// The state of a target according to its health checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProbeState {
-    /// Whether it is alive; `None` while that is undecided.
+    /// Whether the target is alive; `None` while that is undecided.
     pub(crate) alive: Option<bool>,
     /// The latest result.
     pub(crate) latest: Option<ProbeResult>,
 }
 
 impl ProbeRecord {
-    /// Records a probe, and what all probes so far say.
+    /// Records the result of a probe, and the decision that follows from all probes so far.
     pub(crate) fn record(&self, result: ProbeResult, alive: Option<bool>) {
         let place = PROBE_RESULTS.iter().position(|(known, _)| *known == result);
         if let Some(place) = place {
@@ -94,12 +94,12 @@ impl ProbeRecord {
         *state = ProbeState { alive: alive.or(state.alive), latest: Some(result) };
     }
 
-    /// What is known now.
+    /// Returns the current state.
     pub(crate) fn state(&self) -> ProbeState {
         *locked(&self.state)
     }
 
-    /// How many probes had each result.
+    /// Returns the number of probes with each result.
     pub(crate) fn counts(&self) -> [u64; PROBE_RESULTS.len()] {
         std::array::from_fn(|place| self.counts[place].load(Ordering::Relaxed))
     }

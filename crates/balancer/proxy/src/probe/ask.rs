@@ -1,4 +1,4 @@
-//! One probe of one target.
+//! A single probe of a target.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -16,10 +16,10 @@ use super::icmp;
 use crate::dial;
 use crate::local_error::SocketError;
 
-/// Whether probes can be sent from an address at all.
+/// Checks whether probes can be sent from an address.
 ///
 /// # Errors
-/// When the address is not this machine's, or a privilege is missing.
+/// When the address does not belong to this machine, or a privilege is missing.
 pub(super) fn can_ask_from(source: IpAddr, transport: Transport) -> io::Result<()> {
     match transport {
         Transport::Udp => icmp::socket(source).map(drop),
@@ -31,7 +31,7 @@ pub(super) fn can_ask_from(source: IpAddr, transport: Transport) -> io::Result<(
     }
 }
 
-/// A target is alive where it takes a connection.
+/// Connects. The target is alive if it accepts the connection.
 pub(super) async fn tcp(
     source: IpAddr,
     target: SocketAddr,
@@ -41,8 +41,9 @@ pub(super) async fn tcp(
     Ok(ProbeResult::Answered)
 }
 
-/// A target is alive where its machine answers an echo request and nothing reports the port as
-/// closed: no more can be known of a protocol without answers.
+/// Sends a datagram and an echo request. The target is alive if its machine answers the echo
+/// request and nothing reports the port as closed; more cannot be known of a protocol without
+/// answers.
 pub(super) async fn udp(
     source: IpAddr,
     target: SocketAddr,
@@ -67,7 +68,7 @@ pub(super) async fn udp(
     }
 }
 
-/// A target is alive where its answer begins as expected.
+/// Sends bytes. The target is alive if its answer begins as expected.
 pub(super) async fn exchange(
     source: IpAddr,
     target: SocketAddr,
@@ -81,7 +82,7 @@ pub(super) async fn exchange(
         if transport == Transport::Udp {
             let socket = datagram(source, target).await?;
             self::send(&socket, send).await?;
-            // A longer answer is cut off, which is all the same.
+            // A longer answer is cut off, which makes no difference.
             let count = socket.recv(&mut answer).await?;
             answer.truncate(count);
         } else {
@@ -111,8 +112,8 @@ async fn datagram(source: IpAddr, target: SocketAddr) -> Result<UdpSocket, Socke
     Ok(socket)
 }
 
-/// Sends the first datagram of a socket. One that a rule of this machine drops counts as sent: it
-/// gets lost as it would on the way, which is all that a socket of TCP sees of such a rule.
+/// Sends the first datagram of a socket. A datagram that a rule of this machine drops counts as
+/// sent, as if it were lost on the way; a TCP socket sees no more of such a rule either.
 pub(super) async fn send(socket: &UdpSocket, bytes: &[u8]) -> Result<(), SocketError> {
     match socket.send(bytes).await {
         Err(error) if Errno::from_io_error(&error) != Some(Errno::PERM) => {
@@ -122,7 +123,7 @@ pub(super) async fn send(socket: &UdpSocket, bytes: &[u8]) -> Result<(), SocketE
     }
 }
 
-/// What an error of a target's, or of the network's, says of it.
+/// Returns the result that an error of the target or of the network amounts to.
 pub(super) fn result_of(error: &io::Error) -> ProbeResult {
     match error.kind() {
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => ProbeResult::TimedOut,

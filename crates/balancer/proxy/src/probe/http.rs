@@ -1,4 +1,4 @@
-//! Health checks that ask for a page.
+//! Health checks that request a page.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -16,20 +16,20 @@ use super::ask;
 use crate::local_error::SocketError;
 use crate::request_body::RequestBody;
 
-/// What a health check calls itself.
+/// The user agent of health checks.
 const AGENT: HeaderValue = HeaderValue::from_static("uturn-healthcheck");
 
-/// What is asked for, and which answers are good.
+/// The request of a health check, and the answers that it expects.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request<'a> {
     pub(super) method: HttpMethod,
     pub(super) path: &'a str,
     pub(super) host: Option<&'a str>,
-    /// The first digits of good statuses.
+    /// The first digits of the expected statuses.
     pub(super) classes: &'a [u8],
 }
 
-/// A target is alive where it answers with a good status.
+/// Requests the page. The target is alive if it answers with an expected status.
 pub(super) async fn ask(
     source: IpAddr,
     target: SocketAddr,
@@ -65,7 +65,7 @@ async fn status(
         .map_err(invalid)?;
     let stream = ask::connect(source, target).await?;
     let (mut send, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-    // The body of the answer is of no interest: the connection ends with this task.
+    // The body of the answer does not matter, so the connection ends with this task.
     let connection = tokio::task::spawn_local(connection);
     let answer = send.send_request(request).await.map_err(broken);
     connection.abort();

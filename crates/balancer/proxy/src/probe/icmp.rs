@@ -1,4 +1,4 @@
-//! Echo requests.
+//! ICMP echo requests.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -11,10 +11,10 @@ use super::ask;
 use crate::capability::needs;
 use crate::local_error::SocketError;
 
-/// A socket for echo requests from an address.
+/// Opens a socket for echo requests from an address.
 ///
 /// # Errors
-/// When the address is not this machine's, or without the privilege that raw sockets need.
+/// When the address does not belong to this machine, or the privilege for raw sockets is missing.
 pub(super) fn socket(source: IpAddr) -> io::Result<Socket> {
     let protocol = if source.is_ipv4() { Protocol::ICMPV4 } else { Protocol::ICMPV6 };
     let at = SocketAddr::new(source, 0);
@@ -28,9 +28,10 @@ pub(super) fn socket(source: IpAddr) -> io::Result<Socket> {
 /// Sends an echo request and waits for its answer.
 ///
 /// # Errors
-/// When it cannot be sent, and when something reports that it cannot be delivered.
+/// When the request cannot be sent, or an error reports that it cannot be delivered.
 pub(super) async fn echo(source: IpAddr, target: IpAddr) -> Result<(), SocketError> {
-    /// Requests of this process differ in their number, so that each hears its own answer.
+    /// The number of the next request. Requests of this process have different numbers, so that
+    /// each gets its own answer.
     static NUMBER: AtomicU16 = AtomicU16::new(0);
     let socket = socket(source).map_err(SocketError::at_once)?;
     socket.connect(&SocketAddr::new(target, 0).into()).map_err(SocketError::at_once)?;
@@ -42,17 +43,17 @@ pub(super) async fn echo(source: IpAddr, target: IpAddr) -> Result<(), SocketErr
     };
     let id = [process[0], process[1], number[0], number[1]];
     let mut packet = [request, 0, 0, 0, id[0], id[1], id[2], id[3]];
-    // For IPv6 the kernel fills it in.
+    // For IPv6, the kernel computes the checksum.
     if target.is_ipv4() {
         [packet[2], packet[3]] = checksum(&packet).to_be_bytes();
     }
-    // The runtime knows datagrams as those of UDP; it sends and receives them all alike.
+    // The runtime has only UDP sockets for datagrams, which send and receive ICMP as well.
     let socket = UdpSocket::from_std(socket.into()).map_err(SocketError::at_once)?;
     ask::send(&socket, &packet).await?;
     let mut received = [0; 256];
     loop {
         let count = socket.recv(&mut received).await?;
-        // An IPv4 socket of this kind receives the packet's header too.
+        // A raw IPv4 socket receives the packet's header too.
         let header = if target.is_ipv4() { usize::from(received[0] & 0x0f) * 4 } else { 0 };
         let reply = received[..count].get(header..).unwrap_or_default();
         if reply.first() == Some(&answer) && reply.get(4..8) == Some(&id[..]) {
@@ -61,7 +62,7 @@ pub(super) async fn echo(source: IpAddr, target: IpAddr) -> Result<(), SocketErr
     }
 }
 
-/// The internet's checksum over an even number of bytes.
+/// Returns the internet checksum of an even number of bytes.
 fn checksum(bytes: &[u8]) -> u16 {
     let words = bytes.chunks_exact(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])));
     let sum: u32 = words.sum();

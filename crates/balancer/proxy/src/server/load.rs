@@ -1,9 +1,9 @@
-//! Has a server serve what a configuration says.
+//! Makes a server serve a configuration.
 //!
 //! # Guarantees
 //! - Nothing changes if a configuration cannot be served.
-//! - A listener that is as it was costs a comparison, if only changes are asked for.
-//! - When it is served, the sockets of listeners that are no more are closed.
+//! - A listener that has not changed costs only a comparison, if only changes are asked for.
+//! - When the configuration is served, the sockets of removed listeners are closed.
 
 use std::collections::HashMap;
 use std::io;
@@ -30,12 +30,12 @@ use crate::tls;
 use crate::upstream;
 use crate::worker_thread::Command;
 
-/// What a change of the configuration makes anew.
+/// The listeners that a configuration change makes anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Renewal {
     /// Every listener.
     All,
-    /// Listeners that are other ones than before.
+    /// Only listeners that differ from before.
     Changed,
 }
 
@@ -56,30 +56,30 @@ pub(super) struct LoadedListener {
     shown: Arc<ShownListener>,
 }
 
-/// A listener of a configuration.
+/// A listener of a configuration that is to be served.
 struct Wanted<'a> {
     load_balancer: &'a LoadBalancer,
     address: SocketAddr,
     listener: &'a lb::Listener,
     settings: &'a ListenerSettings,
-    /// The rules of its security groups; `None` where it has no group.
+    /// The rules of its security groups; `None` if it has no group.
     security: Option<Vec<SecurityRule>>,
-    /// Whether the kernel serves it.
+    /// Whether the kernel serves the listener.
     is_forwarded: bool,
 }
 
-/// What becomes of a listener.
+/// The fate of a listener in a configuration change.
 enum Step<'a> {
-    /// It stays as it is.
+    /// The listener stays as it is.
     Keep(Key),
-    /// It is made anew. Without a change the kernel serves it.
+    /// The listener is made anew. Without a [`Change`] the kernel serves it.
     Make(Box<Wanted<'a>>, Option<Box<Change>>),
 }
 
-/// A listener, and the sockets that it needs.
+/// A listener, and the sockets that workers are to accept its connections at.
 struct Change {
     listener: Listener,
-    /// One for each worker, or more; empty if it listens already.
+    /// One socket for each worker, or more; empty if the listener listens already.
     sockets: Vec<TcpListener>,
 }
 
@@ -110,10 +110,10 @@ impl Wanted<'_> {
 }
 
 impl Server {
-    /// Serves what a configuration says.
+    /// Serves a configuration.
     ///
     /// # Errors
-    /// When it cannot be served; then nothing changes.
+    /// When the configuration cannot be served; then nothing changes.
     pub(super) fn serve(&mut self, config: &Config, renewal: Renewal) -> Result<(), StartError> {
         let access_log = open_access_log(config)?;
         let admin = self.admin.prepare(&config.process, &self.inherited)?;
@@ -141,7 +141,7 @@ impl Server {
         Ok(())
     }
 
-    /// Makes a listener, if the kernel does not serve it, and sees whether it can be served.
+    /// Makes a listener, unless the kernel serves it, and checks whether it can be served.
     fn prepare(&self, wanted: &Wanted<'_>) -> Result<Option<Change>, StartError> {
         let Wanted { load_balancer, address, listener, .. } = *wanted;
         let change = match wanted.is_forwarded {
@@ -179,7 +179,8 @@ impl Server {
         Ok(Change { listener, sockets })
     }
 
-    /// Sockets for all workers: those of the process before, and new ones if it had fewer workers.
+    /// Returns sockets for all workers: those of the previous process, and new ones if it had fewer
+    /// workers.
     fn listen(&self, address: SocketAddr) -> io::Result<Vec<TcpListener>> {
         let mut sockets = self.inherited.at(address)?;
         for _ in sockets.len()..self.workers.len() {
@@ -188,7 +189,7 @@ impl Server {
         Ok(sockets)
     }
 
-    /// Whether the kernel has to serve anything else than before.
+    /// Returns whether the kernel has to serve anything different.
     fn changes_layer_4(&self, steps: &[Step<'_>]) -> bool {
         let mut kept = 0;
         for step in steps {
@@ -201,7 +202,7 @@ impl Server {
         kept != self.loaded.values().filter(|loaded| loaded.is_forwarded).count()
     }
 
-    /// Serves listeners, and no others. Returns what the administrator sees.
+    /// Serves these listeners, and no others. Returns the administrator's view.
     fn follow(&mut self, steps: Vec<Step<'_>>) -> Overview {
         let mut before = std::mem::take(&mut self.loaded);
         let mut slots = std::mem::take(&mut self.listeners);
@@ -235,7 +236,7 @@ impl Server {
         overview
     }
 
-    /// Puts a listener in the place of the one at its address, or has workers listen.
+    /// Replaces the listener at the address, or lets workers listen there.
     fn place(
         &mut self,
         address: SocketAddr,
@@ -262,7 +263,7 @@ impl Server {
         slot
     }
 
-    /// A listener that is served from now on, and what its health checks need.
+    /// Returns a listener as it is served from now on, and what its health checks need.
     fn load(
         &self,
         wanted: Wanted<'_>,
@@ -287,7 +288,7 @@ impl Server {
         (LoadedListener { load_balancer, listener, settings, security, is_forwarded, shown }, work)
     }
 
-    /// Has workers accept nothing more at these addresses, and waits until their sockets are
+    /// Lets workers accept nothing more at these addresses, and waits until their sockets are
     /// closed.
     fn close(&self, addresses: impl Iterator<Item = SocketAddr>) {
         let (answer, answers) = mpsc::channel();
@@ -297,12 +298,12 @@ impl Server {
             }
         }
         drop(answer);
-        // It ends when every worker has answered, or is gone.
+        // The iteration ends when every worker has answered, or is gone.
         for () in answers {}
     }
 }
 
-/// The listeners of a configuration.
+/// Returns the listeners of a configuration.
 fn wanted(config: &Config, has_layer_4: bool) -> impl Iterator<Item = Wanted<'_>> {
     config.load_balancers.iter().flat_map(move |served| {
         let load_balancer = &served.load_balancer;
@@ -323,8 +324,8 @@ fn open_access_log(config: &Config) -> Result<access_log::Output, StartError> {
         .map_err(|source| StartError { doing: "open the access log".into(), source })
 }
 
-/// The rules of all groups of a load balancer, as they stand. `None` where it has no group that the
-/// configuration knows.
+/// Returns the rules of all groups of a load balancer, in their order. Returns `None` if it has no
+/// group that the configuration knows.
 fn security_rules(config: &Config, load_balancer: &LoadBalancer) -> Option<Vec<SecurityRule>> {
     let group = |name: &Text| config.security_groups.iter().find(|group| group.name == *name);
     let groups: Vec<_> = load_balancer.security_groups.iter().filter_map(group).collect();
@@ -332,8 +333,8 @@ fn security_rules(config: &Config, load_balancer: &LoadBalancer) -> Option<Vec<S
     (!groups.is_empty()).then(rules)
 }
 
-/// A socket that others may share its address with: each worker has one. The machine need not have
-/// the address yet: of a pair of load balancers, only the active one has it.
+/// Returns a socket whose address others can share, as each worker has one. The machine need not
+/// have the address yet: of a pair of load balancers, only the active one has it.
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket =
         Socket::new(Domain::for_address(address), Type::STREAM, Some(SocketProtocol::TCP))?;
@@ -344,7 +345,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
         SocketAddr::V6(_) => socket.set_freebind_v6(true)?,
     }
     socket.set_nonblocking(true)?;
-    // Accepted connections take both over, which saves calls for each.
+    // Accepted connections inherit both settings, which saves system calls for each.
     socket.set_tcp_nodelay(true)?;
     peer::set_keepalive(&socket)?;
     socket.bind(&address.into()).map_err(|error| needs_to_listen(error, address))?;

@@ -1,4 +1,5 @@
-//! How much a listener takes: connections at a time and a second, requests a second.
+//! Enforces the limits of a listener: open connections, connections per second, requests per
+//! second.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +12,7 @@ use crate::by_client::{ByClient, Counted};
 use crate::lock::locked;
 use crate::metrics::Refusal;
 
-/// Counts what a listener has taken in.
+/// The counters of a listener's limits.
 #[derive(Debug)]
 pub(crate) struct Gate {
     open: AtomicUsize,
@@ -20,14 +21,14 @@ pub(crate) struct Gate {
     requests: Mutex<Rate>,
 }
 
-/// Why a connection was not taken in.
+/// The reason why a connection was not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Full {
-    /// There are as many as there may be.
+    /// The listener has as many connections as it may have.
     Connections,
-    /// The client has as many as it may have.
+    /// The client has as many connections as it may have.
     Client,
-    /// As many came in the last second as may.
+    /// The rate of new connections is exceeded.
     Rate,
 }
 
@@ -41,11 +42,11 @@ impl From<Full> for Refusal {
     }
 }
 
-/// A connection that was taken in, until this is dropped.
+/// An admitted connection. It counts until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Entered {
     gate: Arc<Gate>,
-    /// Where the client's connections are counted.
+    /// The count of the client's connections, if they are limited.
     counted: Option<Counted>,
 }
 
@@ -60,7 +61,7 @@ impl Gate {
         }
     }
 
-    /// Takes a connection in.
+    /// Admits a connection.
     ///
     /// # Errors
     /// When a limit is reached.
@@ -70,7 +71,7 @@ impl Gate {
         limits: &Limits,
     ) -> Result<Entered, Full> {
         let open = self.open.fetch_add(1, Ordering::Relaxed);
-        // Dropped again where a limit is reached.
+        // Dropping it undoes the count if a limit is reached.
         let mut entered = Entered { gate: Arc::clone(self), counted: None };
         if limits.connections.is_some_and(|most| open >= most) {
             return Err(Full::Connections);
@@ -85,7 +86,7 @@ impl Gate {
         Ok(entered)
     }
 
-    /// Whether another request may be served now.
+    /// Returns whether another request may be served now.
     pub(crate) fn takes_request(&self, limits: &Limits) -> bool {
         let take = |rate| locked(&self.requests).take(rate, Instant::now());
         limits.requests_per_second.is_none_or(take)
@@ -98,10 +99,10 @@ impl Drop for Entered {
     }
 }
 
-/// A bucket that fills at a rate and holds what comes in a second.
+/// A token bucket that fills at a rate and holds the tokens of one second.
 #[derive(Debug)]
 struct Rate {
-    /// `None` until the first is taken.
+    /// The tokens in the bucket; `None`, which means full, until the first is taken.
     tokens: Option<f64>,
     at: Instant,
 }
@@ -111,7 +112,7 @@ impl Rate {
         Self { tokens: None, at: now }
     }
 
-    /// Takes one out, if there is one.
+    /// Takes a token, if there is one, and returns whether there was.
     fn take(&mut self, per_second: u32, now: Instant) -> bool {
         let most = f64::from(per_second);
         let gained = now.saturating_duration_since(self.at).as_secs_f64() * most;

@@ -15,18 +15,18 @@ use super::gate::Gate;
 use super::rule::Rule;
 use crate::metrics::ListenerMetrics;
 
-/// A listener as it is now. A reload puts another in its place; connections stay open, and their
-/// next request is served as the new one says.
+/// The place of a listener. A reload puts another listener in it; connections stay open, and their
+/// next request is served by the new one.
 #[derive(Debug)]
 pub(crate) struct Slot {
     listener: ArcSwap<Listener>,
-    /// What it has taken in.
+    /// The limits' counters: what the listener has admitted.
     pub(crate) gate: Arc<Gate>,
     pub(crate) metrics: ListenerMetrics,
 }
 
 impl Slot {
-    /// A listener that so many workers serve.
+    /// Returns the place of a listener that this many workers serve.
     pub(crate) fn new(listener: Listener, workers: usize) -> Self {
         Self {
             listener: ArcSwap::from_pointee(listener),
@@ -35,7 +35,7 @@ impl Slot {
         }
     }
 
-    /// The listener as it is now.
+    /// Returns the current listener.
     pub(crate) fn current(&self) -> Arc<Listener> {
         self.listener.load_full()
     }
@@ -46,7 +46,7 @@ impl Slot {
     }
 }
 
-/// A listener that serves.
+/// A listener with everything that serving needs.
 #[derive(Debug)]
 pub(crate) struct Listener {
     pub(crate) address: SocketAddr,
@@ -55,14 +55,14 @@ pub(crate) struct Listener {
     pub(crate) settings: ListenerSettings,
     pub(crate) rules: Vec<Arc<Rule>>,
     pub(crate) router: Router,
-    /// Where it terminates TLS.
+    /// The TLS configuration, if the listener terminates TLS.
     pub(crate) tls: Option<Arc<ServerConfig>>,
-    /// The rules of its security groups; `None` where it has no group.
+    /// The rules of its security groups; `None` if it has no group.
     security: Option<Vec<SecurityRule>>,
 }
 
 impl Listener {
-    /// A listener. Its rules take over what `previous` knows of their targets.
+    /// Returns a listener. Its rules keep the state of their targets in `previous`.
     pub(crate) fn new(
         address: SocketAddr,
         config: &lb::Listener,
@@ -93,7 +93,7 @@ impl Listener {
         }
     }
 
-    /// Whether security groups let a client in: the first rule that is for it decides.
+    /// Returns whether security groups admit a client. The first rule that matches decides.
     pub(crate) fn admits(&self, client: IpAddr) -> bool {
         let port = self.address.port();
         self.security.as_ref().is_none_or(|rules| {

@@ -1,4 +1,4 @@
-//! A rule with the turn it is at and the health of its targets.
+//! A rule with its turn and the health of its targets.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,46 +15,46 @@ use super::stickiness::{Remembered, cookie_value};
 use crate::lock::locked;
 use crate::metrics::TargetMetrics;
 
-/// No target rests.
+/// The value of `rest_ends` when no target rests.
 const NEVER: u64 = u64::MAX;
 
-/// A rule that serves.
+/// A rule that is served.
 #[derive(Debug)]
 pub(crate) struct Rule {
     pub(crate) config: lb::Rule,
     pub(crate) settings: RuleSettings,
     pub(crate) targets: Vec<Arc<Target>>,
     profile: Profile,
-    /// Counts the connections or requests that were given a target.
+    /// The number of connections or requests that were given a target by turn.
     turn: AtomicU64,
     schedule: ArcSwap<Schedule>,
-    /// When the next rest of a target ends, in milliseconds since `began`.
+    /// The time when the next rest of a target ends, in milliseconds since `began`.
     rest_ends: AtomicU64,
     began: Instant,
     /// Held while the schedule is made anew, so that the latest state wins.
     making: Mutex<()>,
-    /// The target that each client had, where clients stay by their address.
+    /// The target that each client had, if clients stay by their address.
     remembered: Arc<Remembered>,
-    /// The value of each target's cookie, where clients stay by a cookie.
+    /// The value of each target's cookie, if clients stay by a cookie.
     cookies: Vec<String>,
 }
 
-/// A target, and what is known of it.
+/// A target and its state.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) address: SocketAddr,
-    /// Whether its health checks are answered.
+    /// Whether the target is alive according to its health checks.
     is_alive: AtomicBool,
-    /// What requests have done to it.
+    /// The health of the target according to requests.
     passive_health: Mutex<PassiveHealth>,
-    /// Whether requests have failed since the latest that did not.
+    /// Whether requests have failed since the last success.
     has_failed: AtomicBool,
-    /// Requests and connections under way.
+    /// The number of requests and connections under way.
     open: AtomicU64,
     pub(crate) metrics: TargetMetrics,
 }
 
-/// A target for a connection or request.
+/// The target that was picked for a connection or request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Picked {
     pub(crate) target: usize,
@@ -62,7 +62,7 @@ pub(crate) struct Picked {
 }
 
 impl Rule {
-    /// A rule. What `known` knows of a target of the same address goes on.
+    /// Returns a rule. Targets keep the state of targets with the same address in `known`.
     pub(crate) fn new(
         config: lb::Rule,
         settings: RuleSettings,
@@ -77,7 +77,7 @@ impl Rule {
         let targets: Vec<Arc<Target>> =
             config.targets.iter().map(|config| target(config.address)).collect();
         if profile.health_check.is_none() {
-            // No probe would ever bring a dead target back.
+            // No probe would ever make a dead target alive again.
             targets.iter().for_each(|target| target.is_alive.store(true, Ordering::Relaxed));
         }
         let nothing = Schedule::new(profile, &[], &[]);
@@ -105,8 +105,8 @@ impl Rule {
         rule
     }
 
-    /// The target that the client stays with, or else the one whose turn it is. `cookie` is the
-    /// value of the rule's cookie. Returns `None` if none may be picked for this client.
+    /// Picks the target that the client stays with, or else the one whose turn it is. `cookie` is
+    /// the value of the rule's cookie. Returns `None` if no target may be picked for this client.
     pub(crate) fn pick(&self, client: IpAddr, cookie: Option<&str>) -> Option<Picked> {
         self.end_rests();
         let schedule = self.schedule.load();
@@ -131,7 +131,7 @@ impl Rule {
         Some(Picked { target, turn })
     }
 
-    /// The target that a client stays with, whether it may be picked or not.
+    /// Returns the target that a client stays with, whether it may be picked or not.
     fn kept_target(&self, client: IpAddr, cookie: Option<&str>) -> Option<usize> {
         match self.settings.stickiness.as_ref()? {
             Stickiness::Source(_) => {
@@ -145,15 +145,15 @@ impl Rule {
         }
     }
 
-    /// Lets a client stay with the target that served it, where clients stay by their address.
+    /// Lets a client stay with the target that served it, if clients stay by their address.
     pub(crate) fn remember(&self, client: IpAddr, target: usize) {
         if let Some(Stickiness::Source(time)) = self.settings.stickiness {
             self.remembered.set(client, self.targets[target].address, time, Instant::now());
         }
     }
 
-    /// The `Set-Cookie` that lets a client stay with a target, where clients stay by a cookie and
-    /// this one has another.
+    /// Returns the `Set-Cookie` value that lets a client stay with a target, if clients stay by a
+    /// cookie and the client did not send that value.
     pub(crate) fn cookie_for(&self, target: SocketAddr, sent: Option<&str>) -> Option<String> {
         let Some(Stickiness::Cookie { name, max_age }) = &self.settings.stickiness else {
             return None;
@@ -163,7 +163,7 @@ impl Rule {
         (sent != Some(&value)).then(|| format!("{name}={value}; Path=/; HttpOnly{age}"))
     }
 
-    /// The name of the cookie by which clients stay with their targets.
+    /// Returns the name of the cookie by which clients stay with their targets.
     pub(crate) fn cookie_name(&self) -> Option<&str> {
         match &self.settings.stickiness {
             Some(Stickiness::Cookie { name, .. }) => Some(name),
@@ -171,7 +171,7 @@ impl Rule {
         }
     }
 
-    /// The target to try after all of `tried` have failed.
+    /// Returns the target to try after all of `tried` have failed.
     pub(crate) fn next(&self, client: IpAddr, tried: &[usize]) -> Option<usize> {
         let next = self.schedule.load().next(client, tried)?;
         self.targets[next].metrics.retry();
@@ -184,8 +184,8 @@ impl Rule {
         OpenGuard { rule: Arc::clone(self), target }
     }
 
-    /// Records what health checks have decided about the target at a place, if that is still the
-    /// one at this address.
+    /// Records a decision of health checks about the target at a place, if the target there still
+    /// has this address.
     pub(crate) fn set_alive(&self, target: usize, address: SocketAddr, is_alive: bool) {
         let Some(target) = self.targets.get(target).filter(|now| now.address == address) else {
             return;
@@ -214,7 +214,7 @@ impl Rule {
         rests
     }
 
-    /// Takes targets whose rest is over back in.
+    /// Takes targets whose rest is over back into the schedule.
     fn end_rests(&self) {
         let ends = self.rest_ends.load(Ordering::Relaxed);
         if ends != NEVER && millis(self.began.elapsed()) >= ends {
@@ -253,17 +253,17 @@ impl Target {
         }
     }
 
-    /// Whether health checks let it be picked.
+    /// Returns whether health checks permit the target to be picked.
     pub(crate) fn is_alive(&self) -> bool {
         self.is_alive.load(Ordering::Relaxed)
     }
 
-    /// When its rest ends. Returns `None` if it does not rest.
+    /// Returns when the target's rest ends, or `None` if the target does not rest.
     pub(crate) fn rest_ends(&self, now: Instant) -> Option<Instant> {
         locked(&self.passive_health).rest_ends(now)
     }
 
-    /// How many requests and connections it has under way.
+    /// Returns the number of requests and connections under way.
     pub(crate) fn open(&self) -> u64 {
         self.open.load(Ordering::Relaxed)
     }

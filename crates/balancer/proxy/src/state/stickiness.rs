@@ -1,4 +1,4 @@
-//! Which target a client stays with.
+//! Remembers which target a client stays with.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -9,7 +9,8 @@ use uturn_lb::hash::fnv1a;
 
 use crate::lock::locked;
 
-/// So many clients are remembered at most; others are given targets as if nothing were.
+/// The number of clients that are remembered. Further clients get targets as if there were no
+/// stickiness.
 const MAX: usize = 200_000;
 
 /// The targets that clients had, by the clients' addresses.
@@ -17,13 +18,13 @@ const MAX: usize = 200_000;
 pub(super) struct Remembered(Mutex<HashMap<IpAddr, (SocketAddr, Instant)>>);
 
 impl Remembered {
-    /// The target that a client had, if that is not too long ago.
+    /// Returns the target that a client had, unless its time is over.
     pub(super) fn get(&self, client: IpAddr, now: Instant) -> Option<SocketAddr> {
         let all = locked(&self.0);
         all.get(&client).filter(|(_, until)| now < *until).map(|(target, _)| *target)
     }
 
-    /// Records that a client has a target, and is to stay with it for a time.
+    /// Records that a client has a target, and stays with it for a time.
     pub(super) fn set(&self, client: IpAddr, target: SocketAddr, time: Duration, now: Instant) {
         let mut all = locked(&self.0);
         if all.len() >= MAX && !all.contains_key(&client) {
@@ -36,7 +37,7 @@ impl Remembered {
     }
 }
 
-/// The value of the cookie that stands for a target: the same in every process, and no address.
+/// Returns the cookie value for a target: the same in every process, and not the address.
 pub(super) fn cookie_value(target: SocketAddr) -> String {
     format!("{:016x}", fnv1a(target.to_string().as_bytes()))
 }

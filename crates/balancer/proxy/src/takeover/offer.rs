@@ -1,4 +1,4 @@
-//! The process that serves: it offers to be taken over from.
+//! The offer of the process that serves: another process may take over from it.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -17,10 +17,10 @@ use super::{BETWEEN_STEPS, DONE, LEAVE, SHARE, STEP, place, sockets};
 use crate::error::StartError;
 use crate::requests::{Request, Step};
 
-/// How long to wait when the process has no descriptor left.
+/// The pause when the process has no descriptor left.
 const EXHAUSTED: Duration = Duration::from_millis(100);
 
-/// How often a folder is made that another process removes.
+/// The number of attempts to make a folder that another process keeps removing.
 const TRIES: usize = 10;
 
 /// The socket at which another process may take over, until this is dropped.
@@ -31,20 +31,20 @@ pub struct Offer {
 
 impl Drop for Offer {
     fn drop(&mut self) {
-        // What stays is removed by the next process of this user.
+        // A socket that stays is removed by the next process of this user.
         let _ = fs::remove_file(&self.socket);
         if let Some(folder) = self.socket.parent() {
-            // It has the sockets of other processes, or none.
+            // This fails if the folder has sockets of other processes.
             let _ = fs::remove_dir(folder);
         }
     }
 }
 
-/// Lets another process of this user, or of root, take over from this one: what it asks for is sent
-/// as [`Request::TakeOver`].
+/// Lets another process of this user, or of root, take over from this one. The steps that it asks
+/// for are sent as [`Request::TakeOver`].
 ///
 /// # Errors
-/// When there is no folder that only this user may enter.
+/// When no folder can be made that only this user may enter.
 pub fn offer(requests: Sender<Request>) -> Result<Offer, StartError> {
     let failed = |source| StartError { doing: "let another process take over".into(), source };
     let (listener, offer) = listen().map_err(failed)?;
@@ -79,15 +79,15 @@ fn listen_once() -> io::Result<(UnixListener, Offer)> {
     let folder = place::make_folder(geteuid().as_raw())?;
     place::remove_leftovers(&folder);
     let socket = folder.join(place::name(process::id())?);
-    // One of a process before that had the same id.
+    // A previous process with the same id may have left a socket.
     let _ = fs::remove_file(&socket);
     Ok((UnixListener::bind(&socket)?, Offer { socket }))
 }
 
-/// How the work of a process that connects ends.
+/// The outcome of a connection at the socket.
 enum Outcome {
     TakenOver,
-    /// It may not take over.
+    /// The other process may not take over.
     Refused,
     Failed(io::Error),
 }
@@ -124,7 +124,7 @@ fn follow_steps(mut stream: &UnixStream, requests: &Sender<Request>) -> io::Resu
     }
 }
 
-/// Has the process take a step, and waits for what it answers.
+/// Asks for a step of the takeover, and waits for the answer.
 fn ask<T>(requests: &Sender<Request>, step: fn(SyncSender<T>) -> Step) -> io::Result<T> {
     let (answer, answers) = sync_channel(1);
     tell(requests, Request::TakeOver(step(answer)))?;
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
     use crate::takeover::Predecessor;
 
-    /// Names that are in no file system are anybody's.
+    /// Anybody can take an abstract name, which is in no file system.
     #[test]
     fn a_name_that_somebody_has_taken_keeps_nobody_from_taking_over() {
         let id = process::id();

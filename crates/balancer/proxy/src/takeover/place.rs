@@ -1,14 +1,14 @@
-//! Where a process offers itself: a socket in a folder that only its user may enter.
+//! The place of a process's offer: a socket in a folder that only its user may enter.
 //!
-//! The socket is named after the process and its network namespace, in which its listening sockets
-//! are.
+//! The name of the socket consists of the process's id and its network namespace, to which the
+//! listening sockets belong.
 
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-/// The folders that a user's processes may use; the first that can be used is.
+/// Returns the folders that a user's processes may use. The first one that can be used is.
 fn folders(user: u32) -> Vec<PathBuf> {
     let own = match user {
         0 => PathBuf::from("/run"),
@@ -17,10 +17,10 @@ fn folders(user: u32) -> Vec<PathBuf> {
     vec![own.join("uturn-lb"), Path::new("/tmp").join(format!("uturn-lb-{user}"))]
 }
 
-/// Makes a folder for the sockets of a user, unless it is there.
+/// Makes a folder for the sockets of a user, unless it exists.
 ///
 /// # Errors
-/// When none can be made, or others may enter the one that is there.
+/// When no folder can be made, or others may enter an existing one.
 pub(super) fn make_folder(user: u32) -> io::Result<PathBuf> {
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     for folder in folders(user) {
@@ -51,11 +51,11 @@ fn check_private(folder: &Path, user: u32) -> io::Result<()> {
     }
 }
 
-/// The sockets at which a process of a user may offer itself, in the network namespace of this
+/// Finds the socket at which a process of a user offers itself, in the network namespace of this
 /// thread.
 ///
 /// # Errors
-/// When a folder is there that others may enter, or /proc is not.
+/// When others may enter the socket's folder, or /proc is missing.
 pub(super) fn find(user: u32, process: u32) -> io::Result<Option<PathBuf>> {
     for folder in folders(user) {
         let socket = folder.join(name(process)?);
@@ -67,10 +67,10 @@ pub(super) fn find(user: u32, process: u32) -> io::Result<Option<PathBuf>> {
     Ok(None)
 }
 
-/// What a process calls its socket.
+/// Returns the name of a process's socket.
 ///
 /// # Errors
-/// When /proc is not there.
+/// When /proc is missing.
 pub(super) fn name(process: u32) -> io::Result<String> {
     let namespace = fs::metadata("/proc/thread-self/ns/net")?.ino();
     Ok(format!("{process}-{namespace}"))
@@ -85,7 +85,7 @@ pub(super) fn remove_leftovers(folder: &Path) {
             && process.bytes().all(|byte| byte.is_ascii_digit())
             && !Path::new("/proc").join(process).exists()
         {
-            // Another process may have done it.
+            // Another process may have removed it already.
             let _ = fs::remove_file(entry.path());
         }
     }

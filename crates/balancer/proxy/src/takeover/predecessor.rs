@@ -1,4 +1,4 @@
-//! The process that takes over.
+//! The client side of a takeover, in the process that takes over.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -11,7 +11,7 @@ use nix::sys::socket::sockopt::PeerCredentials;
 use super::{DONE, Inherited, LEAVE, SHARE, STEP, place, sockets};
 use crate::error::StartError;
 
-/// The process that serves, and that this one takes over from.
+/// The serving process that this one takes over from.
 #[derive(Debug)]
 pub(crate) struct Predecessor {
     process: u32,
@@ -28,10 +28,10 @@ impl Predecessor {
         Ok(Self { process, stream })
     }
 
-    /// Its listening sockets, at which both accept connections from here on.
+    /// Requests the listening sockets. Both processes accept connections at them from then on.
     ///
     /// # Errors
-    /// When it does not give them, or this process may not have so many.
+    /// When the process does not send them, or this process may not have so many.
     pub(crate) fn sockets(&self) -> Result<Inherited, StartError> {
         let sockets = || {
             self.tell(SHARE)?;
@@ -40,7 +40,7 @@ impl Predecessor {
         self.in_its_words(sockets())
     }
 
-    /// Has it leave the kernel's rules to this process.
+    /// Requests that the process leaves the kernel's rules to this one.
     ///
     /// # Errors
     /// When it does not.
@@ -53,10 +53,11 @@ impl Predecessor {
         self.in_its_words(left())
     }
 
-    /// Has it accept nothing more, and stop when what is open has ended. It may have ended already.
+    /// Requests that the process accepts nothing more, and stops when its open connections have
+    /// ended. It may have ended already.
     ///
     /// # Errors
-    /// When it is there and does not listen any more.
+    /// When the process still exists, but does not read the request.
     pub(crate) fn stop(self) -> Result<(), StartError> {
         match self.tell(DONE) {
             Err(_) if !Path::new(&format!("/proc/{}", self.process)).exists() => Ok(()),
@@ -97,7 +98,7 @@ fn connect(process: u32) -> io::Result<UnixStream> {
         io::ErrorKind::ConnectionRefused => offers_nothing(),
         _ => error,
     })?;
-    // The socket may be one of a process before, or of another user.
+    // The socket may belong to a previous process, or to another user.
     let peer = getsockopt(&stream, PeerCredentials)?;
     if i32::try_from(process) != Ok(peer.pid()) || peer.uid() != user {
         return Err(offers_nothing());
@@ -107,7 +108,7 @@ fn connect(process: u32) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
-/// The user that a process runs as.
+/// Returns the user that a process runs as.
 fn user_of(process: u32) -> io::Result<u32> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));

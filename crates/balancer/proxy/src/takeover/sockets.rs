@@ -1,4 +1,4 @@
-//! Listening sockets on their way from one process to another.
+//! Passes listening sockets from one process to another.
 
 use std::collections::HashMap;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -13,10 +13,10 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-/// How many sockets go at a time. The kernel takes 253.
+/// The number of sockets that are sent at a time. The kernel accepts up to 253.
 const AT_A_TIME: usize = 64;
 
-/// The listening sockets of the process before, by their addresses.
+/// The listening sockets of the previous process, by their addresses.
 #[derive(Debug, Default)]
 pub(crate) struct Inherited(HashMap<SocketAddr, Vec<TcpListener>>);
 
@@ -30,13 +30,14 @@ impl Inherited {
         Ok(Self(by_address))
     }
 
-    /// Duplicates of the sockets that listen at an address.
+    /// Returns duplicates of the sockets that listen at an address.
     pub(crate) fn at(&self, address: SocketAddr) -> io::Result<Vec<TcpListener>> {
         self.0.get(&address).into_iter().flatten().map(TcpListener::try_clone).collect()
     }
 }
 
-/// Sends duplicates of sockets: first how many, then each group with a byte that carries it.
+/// Sends duplicates of sockets: first their number, then each group with a byte that carries the
+/// group.
 pub(super) fn send(mut stream: &UnixStream, sockets: &[OwnedFd]) -> io::Result<()> {
     let count = u32::try_from(sockets.len()).map_err(io::Error::other)?;
     stream.write_all(&count.to_be_bytes())?;
@@ -51,7 +52,7 @@ pub(super) fn send(mut stream: &UnixStream, sockets: &[OwnedFd]) -> io::Result<(
     Ok(())
 }
 
-/// Receives what [`send`] sends.
+/// Receives sockets that [`send`] sent.
 pub(super) fn receive(mut stream: &UnixStream) -> io::Result<Vec<OwnedFd>> {
     let mut count = [0; 4];
     stream.read_exact(&mut count)?;
@@ -71,7 +72,7 @@ pub(super) fn receive(mut stream: &UnixStream) -> io::Result<Vec<OwnedFd>> {
                 sockets.extend(group);
             }
         }
-        // What the process has no room for is lost.
+        // Sockets that exceed the process's limit are lost.
         if received.flags.contains(ReturnFlags::CTRUNC) {
             return Err(io::Error::other("this process may not have so many open files"));
         }

@@ -1,4 +1,4 @@
-//! Opens a connection to a target, with the client's own address where the profile keeps it.
+//! Opens a connection to a target, with the client's own address if the profile keeps the source.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -18,14 +18,14 @@ use crate::dial;
 use crate::error::StartError;
 use crate::local_error::{Cause, SocketError};
 
-/// How a connection to a target failed.
+/// The reason why a connection to a target failed.
 #[derive(Debug)]
 pub(crate) enum ConnectError {
     /// Nothing answered in time.
     Timeout,
-    /// The target or a router refused it.
+    /// The target or a router refused the connection.
     Refused(io::Error),
-    /// This machine has no connection to give. That says nothing about the target.
+    /// This machine could not open the connection. That says nothing about the target.
     Local(Cause, io::Error),
 }
 
@@ -40,7 +40,7 @@ impl From<SocketError> for ConnectError {
     }
 }
 
-/// Connects to a target. `client` is the address that targets see where the source is kept.
+/// Connects to a target. `client` is the address that the target sees if the source is kept.
 ///
 /// # Errors
 /// When the target does not answer within `limit`, when it refuses, and when this machine cannot
@@ -63,7 +63,7 @@ pub(crate) async fn connect(
     Ok(stream)
 }
 
-/// Fails if connections to a listener's targets cannot keep their clients' addresses, and should.
+/// Fails if connections to a listener's targets have to keep the clients' addresses, but cannot.
 ///
 /// # Errors
 /// When the capability for it is missing.
@@ -81,7 +81,7 @@ pub(crate) fn check_source(address: SocketAddr, listener: &Listener) -> Result<(
     })
 }
 
-/// Lets a socket have an address that is not this machine's.
+/// Lets a socket have an address that does not belong to this machine.
 fn keep_source(socket: &Socket, target: SocketAddr) -> io::Result<()> {
     match target {
         SocketAddr::V4(_) => socket.set_ip_transparent_v4(true),
@@ -89,7 +89,7 @@ fn keep_source(socket: &Socket, target: SocketAddr) -> io::Result<()> {
     }
 }
 
-/// Gives a socket the address that the target is to see.
+/// Binds a socket to the address that the target is to see.
 fn bind(socket: &Socket, target: SocketAddr, source: &Source, client: IpAddr) -> io::Result<()> {
     let from = match source {
         Source::Kept => {

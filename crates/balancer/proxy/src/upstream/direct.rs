@@ -1,8 +1,8 @@
-//! A small exchange with a target, without hyper: one write, one read.
+//! Serves a small exchange with a target without hyper: one write, one read.
 //!
-//! Only answers are taken apart here of which all is there after one read, and whose length is
-//! beyond doubt: HTTP/1.1, one `Content-Length`, no transfer coding, nothing about the connection.
-//! Any other is left to hyper, byte for byte.
+//! An answer is parsed here only if it is complete after one read, and its length is beyond doubt:
+//! HTTP/1.1, one `Content-Length`, no transfer coding, no `Connection` other than `keep-alive`. Any
+//! other answer is left to hyper, byte for byte.
 
 use std::future::poll_fn;
 use std::io;
@@ -19,31 +19,31 @@ use tokio::net::TcpStream;
 use super::SendError;
 use crate::request_body::RequestBody;
 
-/// Room for an answer.
+/// The size of the buffer for an answer.
 const ANSWER: usize = 8 * 1024;
 
-/// Room for a request's head; it grows where that is too little.
+/// The initial size of the buffer for a request's head, which grows if needed.
 const HEAD: usize = 1024;
 
-/// The most headers of an answer that is taken apart here.
+/// The most headers of an answer that is parsed here.
 const HEADERS: usize = 64;
 
-/// What came of a request.
+/// The outcome of a request.
 pub(super) enum Asked {
     Answered {
         response: Response<Bytes>,
-        /// Whether the connection can take another request.
+        /// Whether the connection can be used for another request.
         is_reusable: bool,
     },
-    /// Something else, which begins with this. It is empty if the target has closed the
-    /// connection.
+    /// An answer that hyper has to read, which begins with these bytes. They are empty if the
+    /// target has closed the connection.
     Other(Bytes),
 }
 
 /// Sends a request that has no body, and reads the beginning of its answer.
 ///
 /// # Errors
-/// When it cannot be sent.
+/// When the request cannot be sent.
 pub(super) async fn ask(
     stream: &mut TcpStream,
     request: &Request<RequestBody>,
@@ -59,7 +59,7 @@ pub(super) async fn ask(
         }
     }
     let mut received = BytesMut::with_capacity(ANSWER);
-    // hyper finds the same at its next read.
+    // hyper meets the same error at its next read.
     let _ = stream.read_buf(&mut received).await;
     let received = received.freeze();
     Ok(match answer(&received) {
@@ -70,7 +70,7 @@ pub(super) async fn ask(
     })
 }
 
-/// The head of a request, as hyper writes it.
+/// Writes the head of a request as hyper does.
 fn head(request: &Request<RequestBody>) -> Vec<u8> {
     let mut head = Vec::with_capacity(HEAD);
     let uri = request.uri();
@@ -92,8 +92,8 @@ fn head(request: &Request<RequestBody>) -> Vec<u8> {
     head
 }
 
-/// A whole answer, and its length in bytes. Returns `None` if it is not one that is taken apart
-/// here.
+/// Parses a complete answer, and returns its length in bytes too. Returns `None` if hyper has to
+/// parse the answer.
 fn answer(received: &Bytes) -> Option<(Response<Bytes>, usize)> {
     let mut parsed = httparse::Response::new(&mut []);
     let mut headers = [const { MaybeUninit::uninit() }; HEADERS];
@@ -107,11 +107,11 @@ fn answer(received: &Bytes) -> Option<(Response<Bytes>, usize)> {
     let has_body = !status.is_informational()
         && status != StatusCode::NO_CONTENT
         && status != StatusCode::NOT_MODIFIED;
-    // hyper passes other reasons on.
+    // hyper forwards unusual reason phrases.
     if parsed.version != Some(1) || !has_body || parsed.reason != status.canonical_reason() {
         return None;
     }
-    // Room for what is added on the way to the client.
+    // The extra room is for headers that are added on the way to the client.
     let mut map = HeaderMap::with_capacity(parsed.headers.len() + 4);
     let mut length = None;
     for header in parsed.headers.iter() {
@@ -139,7 +139,7 @@ fn answer(received: &Bytes) -> Option<(Response<Bytes>, usize)> {
     Some((response, end))
 }
 
-/// A number in digits and nothing else.
+/// Reads a number that consists of digits only.
 fn number(text: &[u8]) -> Option<usize> {
     let is_digits = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
     std::str::from_utf8(text).ok().filter(|_| is_digits)?.parse().ok()

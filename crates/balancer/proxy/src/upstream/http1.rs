@@ -1,9 +1,9 @@
 //! A connection to a target that speaks HTTP/1.1.
 //!
 //! Most exchanges are small: a request without a body, and an answer of known length that arrives
-//! in one piece. [`direct`](super::direct) serves those on the bare stream. All others are left to
-//! hyper, which keeps the connection until it has served a small exchange again: targets that send
-//! large answers or such of unknown length have their hyper at hand.
+//! in one piece. [`direct`](super::direct) serves those on the bare stream. hyper serves all
+//! others, and keeps the connection until it has served a small exchange again, as a target that
+//! sends large answers or answers of unknown length will often do so again.
 
 use std::io;
 use std::task::Context;
@@ -22,14 +22,14 @@ use crate::request_body::RequestBody;
 pub(crate) enum Http1 {
     /// No exchange is under way.
     Idle(TcpStream),
-    /// hyper serves it.
+    /// hyper serves the connection.
     Parsed(Box<Parsed>),
-    /// It can be used no more.
+    /// The connection can no longer be used.
     Spent,
 }
 
 impl Http1 {
-    /// Sends a request and returns the answer. If its body is not there yet, it arrives while
+    /// Sends a request and returns the answer. If the body has not arrived yet, it arrives while
     /// [`Self::poll`] is called.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl Http1 {
         Ok(response.map(Received::Incoming))
     }
 
-    /// Sends a request on a bare stream. Gives the connection to hyper if that is to read the
+    /// Sends a request on a bare stream. Hands the connection to hyper if hyper has to read the
     /// answer.
     async fn send_directly(
         &mut self,
@@ -76,14 +76,15 @@ impl Http1 {
         Ok(Err(Box::new(parsed)))
     }
 
-    /// Moves bytes in both directions as far as they go.
+    /// Moves bytes in both directions as far as possible.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) {
         if let Self::Parsed(parsed) = self {
             parsed.poll(cx);
         }
     }
 
-    /// Whether it can take another request at once. Notices that the target has closed it.
+    /// Returns whether another request can be sent at once. Notices that the target has closed the
+    /// connection.
     pub(super) fn is_ready(&mut self) -> bool {
         match self {
             Self::Idle(stream) => is_quiet(stream),
@@ -92,7 +93,7 @@ impl Http1 {
         }
     }
 
-    /// The same connection for another request, if it can take one at once.
+    /// Returns the connection for another request, if it can be used at once.
     pub(super) fn into_ready(mut self) -> Option<Self> {
         if !self.is_ready() {
             return None;
@@ -103,7 +104,7 @@ impl Http1 {
         }
     }
 
-    /// The stream, and what was read from it already, after the target switched protocols.
+    /// Returns the stream after the target switched protocols, and what was read from it already.
     pub(crate) fn into_stream(self) -> Option<(TcpStream, Bytes)> {
         match self {
             Self::Parsed(parsed) => Some(parsed.into_stream()),
@@ -112,7 +113,7 @@ impl Http1 {
     }
 }
 
-/// Whether the target has neither closed a connection nor sent anything unasked.
+/// Returns whether the target has neither closed the connection nor sent anything unasked.
 fn is_quiet(stream: &TcpStream) -> bool {
     let read = stream.try_read(&mut [0]);
     read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)

@@ -20,7 +20,7 @@ impl Http2 {
         let builder = http2::Builder::new(LocalTasks);
         let (send, connection) = builder.handshake(TokioIo::new(stream)).await?;
         tokio::task::spawn_local(async move {
-            // Each request hears for itself how the connection ended.
+            // A connection that fails also fails its requests, which report the error.
             let _ = connection.await;
         });
         Ok(Self { send })
@@ -40,7 +40,7 @@ impl Http2 {
         })
     }
 
-    /// Whether the connection is open.
+    /// Returns whether the connection is open.
     pub(crate) fn is_ready(&self) -> bool {
         self.send.is_ready()
     }

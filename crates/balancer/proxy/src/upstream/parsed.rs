@@ -1,8 +1,8 @@
-//! Exchanges with a target that hyper carries out.
+//! Connections to targets on which hyper carries out the exchanges.
 //!
-//! hyper's connection is a future that something has to poll. Usually that is a task of its own,
-//! which costs a switch between tasks for each request and each answer. Here the future travels
-//! with the connection: the exchange that uses it polls it.
+//! hyper's connection is a future that something has to poll. Usually a task of its own does that,
+//! which costs a task switch for each request and each answer. Here the future is part of the
+//! connection, and the exchange that uses the connection polls it.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -26,30 +26,31 @@ use crate::pass_on::pass_on;
 use crate::prefixed::Prefixed;
 use crate::request_body::RequestBody;
 
-/// Answers are small whose length in bytes is below this.
+/// The length of a body in bytes below which an answer is small.
 const SMALL: u64 = 4096;
 
-/// A connection.
+/// A connection that hyper reads and writes.
 #[derive(Debug)]
 pub(crate) struct Parsed {
     send: SendRequest<RequestBody>,
     connection: Connection<TokioIo<TargetStream>, RequestBody>,
     /// Whether the connection's future is still to be polled.
     is_alive: bool,
-    /// Whether the request was sent before hyper sends it.
+    /// Whether the request was already sent without hyper.
     is_sent: Rc<Cell<bool>>,
-    /// Whether the exchange could have done without hyper, from what is known of it now.
+    /// Whether the last exchange could have done without hyper: no request body, and a small
+    /// answer.
     is_small: bool,
 }
 
 impl Parsed {
-    /// Of a stream on which nothing was sent.
+    /// Uses a stream on which nothing was sent.
     pub(super) async fn new(stream: TcpStream) -> Result<Self, hyper::Error> {
         Self::handshake(TargetStream::new(Bytes::new(), stream, false)).await
     }
 
-    /// Of a stream on which the request was sent and this much of the answer received. hyper is
-    /// given the request too, since the answer's meaning depends on it.
+    /// Uses a stream on which the request was already sent and `received` is the beginning of the
+    /// answer. hyper is given the request too, since the answer's meaning depends on it.
     pub(super) async fn of_answer(
         stream: TcpStream,
         received: Bytes,
@@ -78,12 +79,12 @@ impl Parsed {
             if self.is_alive {
                 self.is_alive = Pin::new(&mut self.connection).poll(cx).is_pending();
             }
-            // The answer comes out of the connection that was polled just now: nothing else will
-            // have to wake this task for it.
+            // Polling the connection just now delivers the answer; nothing else has to wake this
+            // task for it.
             answer.as_mut().poll(&mut Context::from_waker(Waker::noop()))
         });
         let answered = answered.await;
-        // What hyper writes next is another request.
+        // hyper writes another request next.
         let was_sent = self.is_sent.replace(false);
         if let Ok(response) = &answered {
             let length = response.body().size_hint().exact();
@@ -95,25 +96,27 @@ impl Parsed {
         })
     }
 
-    /// Moves bytes in both directions as far as they go.
+    /// Moves bytes in both directions as far as possible.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) {
         if self.is_alive {
             self.is_alive = Pin::new(&mut self.connection).poll(cx).is_pending();
         }
     }
 
-    /// Whether it can take another request at once. Notices that the target has closed it.
+    /// Returns whether another request can be sent at once. Notices that the target has closed the
+    /// connection.
     pub(super) fn is_ready(&mut self) -> bool {
         self.poll(&mut Context::from_waker(Waker::noop()));
         self.is_alive && self.send.is_ready()
     }
 
-    /// Whether the next request is better sent without hyper.
+    /// Returns whether the next request is better sent without hyper.
     pub(super) fn is_small(&self) -> bool {
         self.is_small
     }
 
-    /// The stream of a connection that is ready.
+    /// Returns the stream of a connection that is ready. Returns `None` if bytes are unread or
+    /// unsent.
     pub(super) fn into_idle(self) -> Option<TcpStream> {
         let parts = self.connection.into_parts();
         let stream = parts.io.into_inner();
@@ -122,7 +125,7 @@ impl Parsed {
         (is_idle && unread.is_empty()).then_some(stream)
     }
 
-    /// The stream, and what was read from it already.
+    /// Returns the stream, and the bytes that were read from it already.
     pub(super) fn into_stream(self) -> (TcpStream, Bytes) {
         let parts = self.connection.into_parts();
         let (unread, stream) = parts.io.into_inner().stream.into_parts();
@@ -134,13 +137,13 @@ impl Parsed {
 #[derive(Debug)]
 struct TargetStream {
     stream: Prefixed<TcpStream>,
-    /// The request was sent before: what hyper writes is dropped.
+    /// Whether the request was already sent. What hyper writes is then dropped.
     is_sent: Rc<Cell<bool>>,
-    /// hyper may read: it takes an answer that comes before its request for an error.
+    /// Whether hyper may read. hyper takes an answer that comes before its request for an error.
     is_readable: bool,
-    /// hyper has tried to read too early.
+    /// The waker of a read that came too early.
     waiting: Option<Waker>,
-    /// Whether something is still to be written.
+    /// Whether bytes are still to be written.
     is_blocked: bool,
 }
 
@@ -151,7 +154,7 @@ impl TargetStream {
         Self { stream, is_sent, is_readable, waiting: None, is_blocked: false }
     }
 
-    /// Drops what hyper writes of a request that was sent before.
+    /// Drops what hyper writes of a request that was already sent.
     fn write_nothing(&mut self, length: usize) -> Poll<io::Result<usize>> {
         self.is_readable = true;
         if let Some(waker) = self.waiting.take() {

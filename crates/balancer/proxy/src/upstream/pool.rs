@@ -1,7 +1,7 @@
-//! Connections to targets that wait for further requests.
+//! Idle connections to targets, kept for further requests.
 //!
-//! Each worker has a pool of its own, so that no lock is taken. The latest that was given back is
-//! taken first; the others grow old and are closed.
+//! Each worker has a pool of its own, so that no lock is taken. The connection that was given back
+//! last is taken first; the others age and are closed.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,23 +13,23 @@ use uturn_lb::config::Keepalive;
 use super::http1::Http1;
 use super::http2::Http2;
 
-/// How often connections are looked for that have been idle for too long.
+/// The time between two searches for connections that have been idle for too long.
 pub(crate) const SWEEP: Duration = Duration::from_secs(1);
 
-/// What a connection has to have in common with a request.
+/// The properties that a connection has to share with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) target: SocketAddr,
-    /// The address that the target sees.
+    /// The source address of the connection.
     pub(crate) source: Source,
 }
 
-/// The address that a target sees.
+/// The source address that a target sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
-    /// The client's.
+    /// The client's address.
     Client(IpAddr),
-    /// The load balancer's.
+    /// The load balancer's address.
     Own(IpAddr),
 }
 
@@ -47,7 +47,7 @@ struct Idle {
 }
 
 impl Pool {
-    /// An idle connection that the target has not closed.
+    /// Takes an idle connection that the target has not closed.
     pub(crate) fn take(&self, key: &Key) -> Option<Http1> {
         loop {
             let mut idle = self.http1.borrow_mut().get_mut(key)?.pop()?;
@@ -57,7 +57,7 @@ impl Pool {
         }
     }
 
-    /// Keeps a connection for the next request, if it can take one.
+    /// Keeps a connection for further requests, if it is ready and there is room.
     pub(crate) fn give(&self, key: Key, connection: Http1, keepalive: &Keepalive) {
         if keepalive.connections == 0 {
             return;
@@ -70,7 +70,7 @@ impl Pool {
         }
     }
 
-    /// An open HTTP/2 connection, which others may be using too.
+    /// Returns an open HTTP/2 connection, which other requests may be using too.
     pub(crate) fn shared(&self, key: &Key) -> Option<Http2> {
         let mut all = self.http2.borrow_mut();
         let connection = all.get(key)?;
@@ -81,17 +81,17 @@ impl Pool {
         None
     }
 
-    /// Lets others use an HTTP/2 connection.
+    /// Shares an HTTP/2 connection with other requests.
     pub(crate) fn share(&self, key: Key, connection: Http2) {
         self.http2.borrow_mut().insert(key, connection);
     }
 
-    /// Closes all that are idle, so that their descriptors can serve others.
+    /// Closes all idle connections, so that their descriptors are free.
     pub(crate) fn close_idle(&self) {
         self.http1.borrow_mut().clear();
     }
 
-    /// Closes connections that have been idle for too long, again and again.
+    /// Closes connections that have been idle for too long, at every [`SWEEP`].
     pub(crate) async fn run(&self) {
         loop {
             tokio::time::sleep(SWEEP).await;

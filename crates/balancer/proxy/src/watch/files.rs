@@ -1,4 +1,4 @@
-//! Files as they were read.
+//! Watched files, and the contents that were read from them.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use uturn_lb::hash::fnv1a;
 
-/// Files and folders, and what they held when they were read.
+/// Files and folders, and what they contained when they were read.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     paths: Vec<PathBuf>,
@@ -25,7 +25,7 @@ impl Seen {
         &self.paths
     }
 
-    /// Reads them again. Returns whether they hold something else now.
+    /// Reads the files again. Returns whether their contents have changed.
     pub(super) fn look_again(&mut self) -> bool {
         let contents = contents(&self.paths);
         let has_changed = contents != self.contents;
@@ -34,14 +34,14 @@ impl Seen {
     }
 }
 
-/// Each file with a hash of what it holds; `None` if it cannot be read.
+/// Returns each file with a hash of its contents; `None` if it cannot be read.
 fn contents(paths: &[PathBuf]) -> Vec<(PathBuf, Option<u64>)> {
     let files = paths.iter().flat_map(|path| files(path));
     let hash = |path: &Path| fs::read(path).ok().map(|bytes| fnv1a(&bytes));
     files.map(|path| (hash(&path), path)).map(|(hash, path)| (path, hash)).collect()
 }
 
-/// The files of a path: itself, or those of a folder.
+/// Returns the files of a path: the path itself, or the files of the folder.
 fn files(path: &Path) -> Vec<PathBuf> {
     if !path.is_dir() {
         return vec![path.to_owned()];
@@ -53,7 +53,7 @@ fn files(path: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Visits a folder and those below it, with what of each is read.
+/// Visits a folder and those below it, each with the files and folders in it that are read.
 pub(super) fn each_folder(
     folder: &Path,
     visited: &mut HashSet<PathBuf>,
@@ -72,7 +72,7 @@ pub(super) fn each_folder(
     }
 }
 
-/// Whether a file or folder of this name is read with the folder that it is in.
+/// Returns whether a file or folder of this name is read with the folder that contains it.
 pub(super) fn is_read(name: &OsStr, is_folder: bool) -> bool {
     let extension = Path::new(name).extension().and_then(OsStr::to_str);
     let is_hidden = name.as_encoded_bytes().starts_with(b"..");

@@ -1,4 +1,4 @@
-//! The kernel's notices of changes: inotify(7).
+//! The kernel's notices of file changes: inotify(7).
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -21,16 +21,16 @@ use rustix::io::Errno;
 use super::drain;
 use super::files::{each_folder, is_read};
 
-/// How long nothing may happen until a change is complete.
+/// The time without further events after which a change is complete.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How long changes may go on without a pause.
+/// The longest time to wait for a change to be complete.
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// How many links a path may lead over.
+/// The number of symbolic links that are followed on a path.
 const LINKS: usize = 40;
 
-/// What may change what a name stands for. A file that is written is looked at when it is closed.
+/// The events that may change what a path refers to. Written files count when they are closed.
 const CHANGES: WatchFlags = WatchFlags::CLOSE_WRITE
     .union(WatchFlags::CREATE)
     .union(WatchFlags::DELETE)
@@ -41,7 +41,7 @@ const CHANGES: WatchFlags = WatchFlags::CLOSE_WRITE
     .union(WatchFlags::MOVE_SELF)
     .union(WatchFlags::ONLYDIR);
 
-/// What has happened.
+/// The reason why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum News {
     /// Something may have changed, or other files are to be watched.
@@ -63,22 +63,22 @@ pub(super) struct Notices {
 struct Folder {
     path: PathBuf,
     names: HashSet<OsString>,
-    /// Whether all files are read that have a name such as `a.yaml`.
+    /// Whether the folder is watched for all files with names like `a.yaml`.
     is_whole: bool,
 }
 
 impl Notices {
-    /// An empty queue. Whatever comes in at `woken` ends a wait.
+    /// Returns an empty queue. Anything that comes in at `woken` ends a wait.
     ///
     /// # Errors
-    /// When the kernel has no room for another queue.
+    /// When the kernel cannot make another queue.
     pub(super) fn new(woken: UnixStream) -> io::Result<Self> {
         let queue = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
         Ok(Self { queue, woken, folders: HashMap::new() })
     }
 
-    /// Watches these files and folders, and no others. What does not exist is noticed when it is
-    /// made.
+    /// Watches these files and folders, and no others. A path that does not exist is noticed when
+    /// it is created.
     pub(super) fn watch(&mut self, paths: &[PathBuf]) {
         let mut wanted: HashMap<PathBuf, Folder> = HashMap::new();
         for path in paths {
@@ -86,18 +86,18 @@ impl Notices {
         }
         let before = std::mem::take(&mut self.folders);
         for (path, folder) in wanted {
-            // A folder that is not there, or may not be read, is one whose parent is watched.
+            // The parent of a folder that does not exist, or may not be read, is watched too.
             if let Ok(number) = add_watch(&self.queue, &path, CHANGES | WatchFlags::MASK_ADD) {
                 self.folders.insert(number, Folder { path, ..folder });
             }
         }
         for number in before.keys().filter(|number| !self.folders.contains_key(number)) {
-            // It is gone already if the folder is.
+            // This fails if the folder is gone, and its watch with it.
             let _ = remove_watch(&self.queue, *number);
         }
     }
 
-    /// Waits for a change, and until changes pause.
+    /// Waits for a change, and then until changes pause.
     pub(super) fn wait(&self) -> News {
         loop {
             self.poll(None);
@@ -121,7 +121,7 @@ impl Notices {
         News::Look
     }
 
-    /// Waits until there is something to read. Returns whether there is.
+    /// Waits until there is something to read. Returns `false` if the time is over first.
     fn poll(&self, limit: Option<Duration>) -> bool {
         let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
         let mut files =
@@ -135,7 +135,7 @@ impl Notices {
         }
     }
 
-    /// Empties the queue. Returns whether one of the notices matters.
+    /// Empties the queue. Returns whether one of the events matters.
     fn read(&self) -> bool {
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut reader = Reader::new(&self.queue, &mut buffer);
@@ -152,14 +152,14 @@ impl Notices {
             return true;
         }
         let Some(folder) = self.folders.get(&number) else { return false };
-        // Without a name it is the folder itself.
+        // An event without a name concerns the folder itself.
         let Some(name) = name else { return true };
         let is_folder = events.contains(ReadFlags::ISDIR);
         let is_watched = folder.is_whole && is_read(name, is_folder);
         if !is_watched && !folder.names.contains(name) {
             return false;
         }
-        // A new file is empty until it is closed; a new link or folder has something in it.
+        // A new file is empty until it is closed; a new link or folder already has contents.
         !events.contains(ReadFlags::CREATE) || !is_new_file(&folder.path.join(name))
     }
 }
@@ -188,8 +188,8 @@ fn want(path: &Path, wanted: &mut HashMap<PathBuf, Folder>) {
     }
 }
 
-/// Visits every name on the way to a path, and where it stands: that of each folder and of each
-/// link that is followed.
+/// Visits every name on the way to a path with the folder that contains it: those of all folders,
+/// and of all links that are followed.
 fn each_link(path: &Path, visit: &mut dyn FnMut(&Path, &OsStr)) {
     let Ok(path) = std::path::absolute(path) else { return };
     let (mut at, mut links) = (PathBuf::from("/"), 0);
@@ -214,7 +214,7 @@ fn each_link(path: &Path, visit: &mut dyn FnMut(&Path, &OsStr)) {
     }
 }
 
-/// The parts of a path, the last one first.
+/// Returns the parts of a path, the last one first.
 fn parts(path: &Path) -> Vec<OsString> {
     let part = |component: Component<'_>| match component {
         Component::Normal(name) => Some(name.to_owned()),

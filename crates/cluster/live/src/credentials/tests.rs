@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 
 use super::*;
 
-/// A server that accepts some tokens, and what it was sent.
+/// A server that accepts some tokens, and records those that it was sent.
 struct Site {
     url: String,
     sent: Arc<SharedMutex<Vec<String>>>,
@@ -53,7 +53,7 @@ async fn status(client: &Client) -> u16 {
     client.send(request).await.unwrap().status().as_u16()
 }
 
-/// A folder of its own for a test.
+/// Makes a folder for a test.
 fn folder(name: &str) -> PathBuf {
     let path = env::temp_dir().join(format!("uturn-credentials-{name}-{}", process::id()));
     let _ = fs::remove_dir_all(&path);
@@ -61,7 +61,7 @@ fn folder(name: &str) -> PathBuf {
     path
 }
 
-/// A program of one line of a shell.
+/// Returns a program that is one line of shell.
 fn program(script: &str) -> Program {
     let exec = ExecConfig {
         api_version: Some("client.authentication.k8s.io/v1".to_owned()),
@@ -77,7 +77,7 @@ fn given(status: &Value) -> String {
     json!({"apiVersion": version, "kind": "ExecCredential", "status": status}).to_string()
 }
 
-/// A program that notes each of its runs, and gives the tokens `t1`, `t2` and so on.
+/// Returns a program that logs each of its runs, and gives the tokens `t1`, `t2` and so on.
 fn counting(log: &std::path::Path, until: &str) -> Program {
     let until = match until {
         "" => String::new(),
@@ -105,7 +105,7 @@ async fn a_program_runs_once_for_all_requests() {
         for _ in 0..5 {
             assert_eq!(status(&client).await, 200, "{name}");
         }
-        // Another client of this process has the same credentials.
+        // Another client of this process uses the same credentials.
         let client = site.client(Source::Program(Box::new(counting(&log, until)))).await;
         assert_eq!(status(&client).await, 200, "{name}");
         assert_eq!((runs(&log), site.sent().len()), (1, 6), "{name}");
@@ -113,7 +113,7 @@ async fn a_program_runs_once_for_all_requests() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// As in a watch that takes longer than a token counts.
+/// A watch may last longer than a token.
 #[tokio::test]
 async fn what_expires_is_had_anew() {
     let folder = folder("expired");
@@ -147,7 +147,7 @@ async fn refused_credentials_are_had_anew_once() {
     let client = site.client(Source::Program(Box::new(counting(&folder.join("vain"), "")))).await;
     assert_eq!((status(&client).await, status(&client).await), (401, 401));
     assert_eq!(runs(&folder.join("vain")), 2);
-    // What the kubeconfig has is not better the second time.
+    // A token from the kubeconfig would be no better the second time.
     let client = site.client(Source::Token(bearer("fixed").unwrap())).await;
     site.sent();
     assert_eq!(status(&client).await, 401);
@@ -169,7 +169,8 @@ async fn a_file_may_end_with_a_line_and_change() {
     fs::write(&file, "new\n").unwrap();
     assert_eq!(status(&client).await, 200);
     assert_eq!(site.sent(), ["old", "new"]);
-    // Its last token counts on where the file is gone, and at first the one beside it.
+    // The last token of the file stays in use when the file is gone; at first, the one beside it is
+    // used.
     fs::remove_file(&file).unwrap();
     assert_eq!(status(&client).await, 200);
     let otherwise = Some(bearer("new").unwrap());
@@ -183,7 +184,7 @@ async fn a_file_may_end_with_a_line_and_change() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// What a test runs in has no terminal as a rule; `may_talk` off is the same.
+/// Tests usually run without a terminal; `may_talk` off has the same effect.
 #[test]
 fn a_program_without_a_terminal_has_no_input_and_knows_it() {
     let script = "cat; printf '%s' \"$KUBERNETES_EXEC_INFO\" | grep -q '\"interactive\":false' && \
@@ -236,7 +237,7 @@ fn a_program_that_gives_nothing_is_an_error() {
     assert!(why.ends_with("\ninstall it with foo"), "{why}");
     missing.exec.command = None;
     assert_eq!(missing.run().unwrap_err(), "exec names no command");
-    // Some print YAML.
+    // Some programs print YAML.
     let yaml = "printf 'apiVersion: client.authentication.k8s.io/v1\\nkind: ExecCredential\\n\
                 status:\\n  token: t\\n'";
     assert_eq!(program(yaml).run().unwrap().header.unwrap(), "Bearer t");

@@ -6,7 +6,7 @@ use super::*;
 
 const SERVER: &str = "https://127.0.0.1:6443";
 
-/// What a kubeconfig with this user and this cluster says.
+/// Reads the context of a kubeconfig with this user and this cluster.
 fn found_of(user: &Value, cluster: &Value) -> Result<Found, String> {
     let text = json!({
         "kind": "Config", "current-context": "live",

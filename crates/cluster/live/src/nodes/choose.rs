@@ -1,4 +1,4 @@
-//! Which nodes are captured, and in which pods.
+//! Chooses the nodes that are captured, and the pods to capture them in.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,14 +11,14 @@ use crate::reading::Reading;
 /// The name of kube-proxy's image, or of its container.
 const PROXY: &str = "kube-proxy";
 
-/// Which nodes are captured.
+/// The nodes to capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeChoice {
-    /// All of them.
+    /// All nodes.
     All,
-    /// One of those that are alike: in their kernel, their kube-proxy and their ranges of pods.
+    /// One node of each class: nodes with the same kernel, kube-proxy and sizes of pod ranges.
     OneOfEachClass,
-    /// These.
+    /// The named nodes.
     Named(BTreeSet<Name>),
 }
 
@@ -27,15 +27,15 @@ pub enum NodeChoice {
 pub struct NodePlan {
     /// The node.
     pub name: Name,
-    /// The container of kube-proxy that runs on it.
+    /// The container of kube-proxy that runs on the node.
     pub proxy: Option<Container>,
 }
 
 impl Reading {
-    /// The nodes to be captured, in order.
+    /// Returns the nodes to be captured, in order.
     ///
     /// # Errors
-    /// If a node is named that was not read.
+    /// If a named node was not read.
     pub fn nodes_to_capture(&self, choice: &NodeChoice) -> Result<Vec<NodePlan>, String> {
         let parsed = |text: &str| serde_json::from_str::<Value>(text).ok();
         let nodes = self.texts("Node").filter_map(parsed);
@@ -82,12 +82,12 @@ fn choose(
     Ok(plans.into_values().collect())
 }
 
-/// The container of kube-proxy in a pod that runs with the node's network.
+/// Returns the container of kube-proxy in a pod that runs with the node's network.
 fn container(pod: &Value) -> Option<Container> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let runs = pod["status"]["phase"] == "Running" && pod["spec"]["hostNetwork"] == true;
     let mut containers = pod["spec"]["containers"].as_array()?.iter();
-    // Distributions name the image otherwise: `kube-proxy-amd64`, `hardened-kubernetes`.
+    // Some distributions name the image differently: `kube-proxy-amd64`, `hardened-kubernetes`.
     let is_proxy = |container: &&Value| program(container) == PROXY || container["name"] == PROXY;
     let found = containers.find(is_proxy).filter(|_| runs)?;
     Some(Container {
@@ -97,13 +97,13 @@ fn container(pod: &Value) -> Option<Container> {
     })
 }
 
-/// The name of a container's image, without registry and version.
+/// Returns the name of a container's image, without registry and version.
 fn program(container: &Value) -> &str {
     image::name(container["image"].as_str().unwrap_or_default())
 }
 
-/// What nodes have in common whose kernels are programmed alike: the kernel's release, the image of
-/// kube-proxy and the set that its pod is of, and how many ranges of pods of which size.
+/// Returns a key that is equal for nodes whose kernels are programmed alike: the kernel's release,
+/// the images and the owner of kube-proxy's pod, and the sizes of the pod ranges.
 fn class(node: &Value, proxy: Option<&Value>) -> String {
     let ranges = node["spec"]["podCIDRs"].as_array().into_iter().flatten();
     let sizes: Vec<(bool, Option<&str>)> = ranges
@@ -154,7 +154,7 @@ mod tests {
         Ok(plans.into_iter().map(|plan| (plan.name.to_string(), plan.proxy)).collect())
     }
 
-    /// As RKE2 and older GKE run it: from an image of another name.
+    /// RKE2 and older GKE run kube-proxy from an image of another name.
     #[test]
     fn a_container_is_known_by_its_name_too() {
         let mut pod = proxy("n1", "registry/hardened-kubernetes:v1.34.4", "Running");

@@ -1,4 +1,4 @@
-//! Pods that live for the capture of a node, and are removed whatever happens.
+//! Pods that exist for the capture of a node, and are removed whatever happens.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,30 +18,31 @@ use super::{CaptureSettings, TOOLS};
 use crate::error::with_causes;
 use crate::exec::Container;
 
-/// The namespace of the pods: in most clusters others refuse pods with the node's network.
+/// The namespace of the pods. In most clusters, others refuse pods with the node's network.
 pub const POD_NAMESPACE: &str = "kube-system";
 
-/// The label by which leftovers are found.
+/// The label by which leftover pods are found.
 const LABEL: (&str, &str) = ("app.kubernetes.io/name", "uturn-collect");
 
-/// How long a pod may take to start, with its image, and how long it may take to go.
+/// The longest time for a pod to start, including its image, and below the longest time for it to
+/// be removed.
 const START: Duration = Duration::from_secs(120);
 const END: Duration = Duration::from_secs(60);
 
-/// How often it is looked whether it has.
+/// The time between two checks of a pod.
 const INTERVAL: Duration = Duration::from_millis(250);
 
 /// The pods of this run.
 pub(super) struct ShortLived {
     pods: Api<Pod>,
     image: String,
-    /// How long a pod lives if nothing removes it.
+    /// The lifetime of a pod that nothing removes.
     lifetime: Duration,
-    /// What the names of this run's pods begin with.
+    /// The prefix of the names of this run's pods.
     prefix: String,
-    /// How many pods were begun.
+    /// The number of pods that were begun.
     count: AtomicUsize,
-    /// The pods that may be there.
+    /// The names of the pods that may exist.
     made: Mutex<BTreeSet<String>>,
     stop: watch::Receiver<bool>,
 }
@@ -72,7 +73,7 @@ impl ShortLived {
     pub(super) async fn create(&self, node: &Name) -> Result<Container, String> {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{number}", self.prefix);
-        // Before the request: the pod may be there although no answer comes.
+        // The name is recorded before the request, as the pod may exist although no answer comes.
         self.made().insert(name.clone());
         let object = object(&name, node, &self.image, self.lifetime);
         let pod: Pod = serde_json::from_value(object).map_err(|why| why.to_string())?;
@@ -142,7 +143,7 @@ impl ShortLived {
         Ok(())
     }
 
-    /// Removes what is left of this run's pods.
+    /// Removes the remaining pods of this run.
     pub(super) async fn remove_all(&self, notes: &dyn Fn(&str)) {
         let left: Vec<String> = self.made().iter().cloned().collect();
         for name in left {
@@ -150,7 +151,7 @@ impl ShortLived {
         }
     }
 
-    /// Removes pods of earlier runs that have ended without that.
+    /// Removes pods of earlier runs that ended without removing them.
     pub(super) async fn remove_leftovers(&self, notes: &dyn Fn(&str)) {
         let wanted = ListParams::default().labels(&format!("{}={}", LABEL.0, LABEL.1));
         let found = match self.pods.list(&wanted).await {
@@ -176,10 +177,10 @@ impl ShortLived {
     }
 }
 
-/// The container's name.
+/// The name of the container.
 const CONTAINER: &str = "capture";
 
-/// A pod with the node's network and no other rights on the node.
+/// Returns a pod with the node's network and no other rights on the node.
 fn object(name: &str, node: &Name, image: &str, lifetime: Duration) -> Value {
     let seconds = lifetime.as_secs();
     json!({
@@ -207,7 +208,7 @@ fn object(name: &str, node: &Name, image: &str, lifetime: Duration) -> Value {
     })
 }
 
-/// Whether a pod's run has ended: the pod has too, or its time is over.
+/// Returns whether a pod is left over: it has ended, or its time is over.
 fn is_leftover(pod: &Value, now: Timestamp) -> bool {
     let has_ended = ["Succeeded", "Failed"].iter().any(|phase| pod["status"]["phase"] == *phase);
     let created = pod["metadata"]["creationTimestamp"].as_str();
@@ -219,7 +220,7 @@ fn is_leftover(pod: &Value, now: Timestamp) -> bool {
     has_ended || is_late
 }
 
-/// Why a request failed. A right that is missing is one that can be given.
+/// Returns why a request failed. For a missing right, the text says how to grant it.
 fn reason(error: &Error) -> String {
     match error {
         Error::Api(status) if status.code == 403 => format!(
@@ -246,7 +247,7 @@ mod tests {
             assert_eq!(spec.get(absent), None, "{absent}");
         }
         assert_eq!(pod["metadata"].get("ownerReferences"), None);
-        // All of it is known to the API.
+        // The API knows every field of the pod.
         let read: Pod = serde_json::from_value(pod.clone()).unwrap();
         assert_eq!(serde_json::to_value(read).unwrap(), pod);
     }

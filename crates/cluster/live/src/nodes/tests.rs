@@ -17,7 +17,7 @@ use super::*;
 #[derive(Clone, Default)]
 struct Pods(Arc<Mutex<BTreeMap<String, Value>>>);
 
-/// What becomes of a pod that is made.
+/// The fate of a pod that is made.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Refused,

@@ -1,4 +1,4 @@
-//! Follows one ConfigMap, by its name: no right to list others is needed.
+//! Follows one ConfigMap by its name, so that no right to list others is needed.
 
 use futures_util::StreamExt as _;
 use kube::api::WatchEvent;
@@ -12,7 +12,7 @@ use crate::plan::Groups;
 use crate::read::{ConfigMapRead, Reader};
 use crate::server::{Events, WatchRefusal};
 
-/// A watch that ends sooner does not work.
+/// The duration below which a watch counts as failed.
 const SHORT: std::time::Duration = std::time::Duration::from_secs(1);
 
 impl Follower<'_> {
@@ -21,7 +21,7 @@ impl Follower<'_> {
         let mut pause = Pause::default();
         let path = format!("/api/v1/namespaces/{namespace}/configmaps");
         loop {
-            // The watch begins first, so that what happens after the reading is not missed.
+            // The watch begins first, so that no change after the reading is missed.
             let fields = Some(format!("metadata.name={name}"));
             let events = self.server.watch(&path, fields, "").await;
             match self.read_config_map(namespace, name).await {

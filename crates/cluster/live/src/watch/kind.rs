@@ -1,4 +1,4 @@
-//! Follows the objects of one kind: lists them, then watches them from there on.
+//! Follows the objects of one kind: lists them, then watches them from that version on.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::read::{Reader, groups};
 use crate::reading::{Kind, KindExtent};
 use crate::server::{Events, WatchRefusal};
 
-/// A watch that ends sooner does not work.
+/// The duration below which a watch counts as failed.
 const SHORT: Duration = Duration::from_secs(1);
 
 impl Follower<'_> {
@@ -41,7 +41,7 @@ impl Follower<'_> {
         }
     }
 
-    /// Follows Endpoints, as long as slices do not say the same.
+    /// Follows Endpoints, unless slices contain the same.
     pub(super) async fn endpoints(&self, at: usize, listed: ListedKind) -> LiveError {
         loop {
             self.cluster.wait_for_slices(false).await;
@@ -69,7 +69,7 @@ impl Follower<'_> {
         Reader { server, settings, groups, progress: &progress }.kind(listed).await
     }
 
-    /// Follows what happens to objects until they have to be read again.
+    /// Follows changes of objects until the objects have to be read again.
     async fn events(&self, at: usize, mut watched: Watched, pause: &mut Pause) {
         loop {
             match self.server.watch(&watched.path, None, &watched.version).await {
@@ -84,7 +84,7 @@ impl Follower<'_> {
                         true => pause.wait().await,
                         false => pause.reset(),
                     }
-                    // Perhaps more may be read by now.
+                    // More may be readable by now.
                     if !watched.is_all {
                         return;
                     }
@@ -102,9 +102,10 @@ impl Follower<'_> {
         }
     }
 
-    /// Takes in what happens to objects, until there is no more.
+    /// Applies the changes of objects, until the watch ends.
     async fn take(&self, at: usize, mut events: Events, version: &mut String) -> End {
-        // A broken connection is an end too: the next watch shows whether the server is there.
+        // A broken connection ends the watch too; the next watch shows whether the server is
+        // reachable.
         while let Some(Ok(event)) = events.next().await {
             match event {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => {
@@ -127,25 +128,25 @@ impl Follower<'_> {
     }
 }
 
-/// How a watch ends.
+/// The reason why a watch ended.
 enum End {
     /// The server ended it, or the connection broke.
     Over,
-    /// The server does not know any more what happened since.
+    /// The server does not know any more what happened since the version.
     Expired,
 }
 
-/// What is watched.
+/// The objects that are watched.
 struct Watched {
     path: String,
-    /// From which version on.
+    /// The version from which on they are watched.
     version: String,
-    /// Whether it is the whole kind.
+    /// Whether they are the whole kind.
     is_all: bool,
 }
 
 impl Watched {
-    /// Returns `None` if there is nothing to watch.
+    /// Returns what to watch, or `None` if there is nothing.
     fn of(kind: &Kind, listed: ListedKind) -> Option<Self> {
         let namespace = match &kind.extent {
             KindExtent::All => None,

@@ -1,4 +1,4 @@
-//! How long to wait before something is tried again.
+//! The pauses between tries.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ const FIRST: Duration = Duration::from_millis(250);
 /// The longest pause.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// How long to wait before something is tried again.
+/// The next pause before something is tried again.
 pub(super) struct Pause {
     next: Duration,
 }
@@ -19,13 +19,13 @@ impl Default for Pause {
 }
 
 impl Pause {
-    /// Waits, each time longer.
+    /// Waits. The next pause is longer.
     pub(super) async fn wait(&mut self) {
         tokio::time::sleep(self.next).await;
         self.next = (self.next * 2).min(LONGEST);
     }
 
-    /// It worked: the next pause is short again.
+    /// Makes the next pause short again, after a success.
     pub(super) fn reset(&mut self) {
         self.next = FIRST;
     }

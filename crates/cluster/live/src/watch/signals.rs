@@ -1,13 +1,13 @@
-//! What tells this process to end.
+//! The signals that tell this process to end.
 
-/// Waits until this process is told to end.
+/// Waits until a signal tells this process to end.
 #[cfg(unix)]
 pub(crate) async fn signalled() {
     use tokio::signal::unix::{SignalKind, signal};
 
     let all = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
     let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hang_up)] = all else {
-        // Then signals end it at once.
+        // Without handlers, signals end the process at once.
         return std::future::pending().await;
     };
     tokio::select! {
@@ -17,7 +17,7 @@ pub(crate) async fn signalled() {
     }
 }
 
-/// Waits until this process is told to end.
+/// Waits until a signal tells this process to end.
 #[cfg(not(unix))]
 pub(crate) async fn signalled() {
     if tokio::signal::ctrl_c().await.is_err() {

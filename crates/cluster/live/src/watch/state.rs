@@ -1,4 +1,4 @@
-//! What is known of a watched cluster.
+//! The known state of a watched cluster.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,43 +12,43 @@ use crate::plan::listed_kinds;
 use crate::read::{ConfigMapRead, config_maps};
 use crate::reading::{Kind, Reading, now};
 
-/// A cluster as it is known now. Threads share it.
+/// The current state of a cluster, shared by several threads.
 #[derive(Debug)]
 pub struct WatchedCluster {
     purpose: Purpose,
     state: Mutex<State>,
     changed: Condvar,
-    /// Whether slices say all that Endpoints say; `None` before they were read.
+    /// Whether slices contain all that Endpoints do; `None` before slices were read.
     slices: tokio::sync::watch::Sender<Option<bool>>,
 }
 
-/// A state of a watched cluster: with each change, one of the numbers grows.
+/// The state of a watched cluster as two numbers. Each change increases one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moment {
-    /// Changes of objects, and of what may be read.
+    /// The number of changes of objects, and of what may be read.
     pub changes: u64,
-    /// Changes of what is not current.
+    /// The number of changes of what is not current.
     pub conditions: u64,
 }
 
-/// Something that may not be known as it is now.
+/// Objects whose known state may not be current.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotCurrent {
-    /// Which objects: `Pods`, `ConfigMap kube-system/coredns`.
+    /// The name of the objects: `Pods`, `ConfigMap kube-system/coredns`.
     pub what: String,
-    /// Since when, in UTC: `2026-11-23T06:00:00Z`.
+    /// The time since which they may be outdated, in UTC: `2026-11-23T06:00:00Z`.
     pub since: String,
-    /// Whether it is read again from time to time, since it may not be watched. Else it is as it
-    /// was when the server answered the last time.
+    /// Whether they are read again from time to time, since they may not be watched. Otherwise
+    /// their state is that of the server's last answer.
     pub is_read_again: bool,
-    /// What the server says, or what came instead of an answer.
+    /// The server's message, or the error that came instead of an answer.
     pub why: String,
 }
 
-/// Why a watch ended.
+/// The reason why a watch ended.
 #[derive(Debug)]
 pub enum WatchEnd {
-    /// This process was told to end.
+    /// A signal told this process to end.
     Interrupted,
     /// The cluster could not be read for the first time.
     Failed(LiveError),
@@ -58,10 +58,10 @@ pub enum WatchEnd {
 struct State {
     server: Option<String>,
     begun: String,
-    /// By their place in the list of kinds.
+    /// The kinds by their position in the list of kinds.
     kinds: BTreeMap<usize, KnownKind>,
     config_maps: BTreeMap<usize, KnownConfigMap>,
-    /// How many kinds and ConfigMaps there are.
+    /// Whether all kinds and ConfigMaps were read once.
     is_read: bool,
     moment: Moment,
     end: Option<WatchEnd>,
@@ -69,9 +69,9 @@ struct State {
 
 #[derive(Debug)]
 struct KnownKind {
-    /// Without objects.
+    /// The kind without its objects.
     kind: Kind,
-    /// By name, in the order in which a server lists them.
+    /// The objects by name, in the order in which a server lists them.
     objects: BTreeMap<String, Arc<Kept>>,
     not_current: Option<NotCurrent>,
 }
@@ -83,14 +83,14 @@ struct KnownConfigMap {
 }
 
 impl WatchedCluster {
-    /// Of which nothing is known yet.
+    /// Returns a cluster of which nothing is known yet.
     pub fn new(purpose: Purpose) -> Self {
         let (slices, _) = tokio::sync::watch::channel(None);
         Self { purpose, state: Mutex::default(), changed: Condvar::new(), slices }
     }
 
-    /// Waits until the whole cluster is known and not in this state, at most until some time.
-    /// Returns its state then.
+    /// Waits until the whole cluster is known and its state differs from `seen`, at most until
+    /// `until`. Returns the state then.
     ///
     /// # Errors
     /// If the watch has ended.
@@ -117,7 +117,7 @@ impl WatchedCluster {
         }
     }
 
-    /// Waits, whatever changes, until some time.
+    /// Waits until a time, whatever changes.
     ///
     /// # Errors
     /// If the watch has ended.
@@ -136,15 +136,15 @@ impl WatchedCluster {
         }
     }
 
-    /// What reading the cluster now would give, as far as it is current; and by what several of a
-    /// kind are called, the version up to which they are known.
+    /// Returns what reading the cluster now would return, as far as it is current, with its state,
+    /// and the version of each kind up to which it is known, by the kind's plural.
     pub fn reading(&self) -> (Reading, Moment, BTreeMap<String, String>) {
         let state = self.lock();
         let whole = |known: &KnownKind| {
             let objects = known.objects.values().cloned().collect();
             Kind { objects, ..known.kind.clone() }
         };
-        // In the order in which they are read.
+        // The kinds are in the order in which they are read.
         let (last, first): (Vec<&KnownKind>, Vec<&KnownKind>) =
             state.kinds.values().partition(|known| known.kind.kind == "Endpoints");
         let mut kinds: Vec<Kind> = first.into_iter().chain(last).map(whole).collect();
@@ -163,7 +163,7 @@ impl WatchedCluster {
         (Reading::new(kinds, refused, server, begun), moment, versions)
     }
 
-    /// What may not be known as it is now.
+    /// Returns the objects whose known state may not be current.
     pub fn not_current(&self) -> Vec<NotCurrent> {
         let state = self.lock();
         let kinds = state.kinds.values().filter_map(|known| known.not_current.clone());
@@ -171,7 +171,7 @@ impl WatchedCluster {
         kinds.chain(maps).collect()
     }
 
-    /// Whether the whole cluster is known.
+    /// Returns whether the whole cluster is known.
     pub(super) fn is_read(&self) -> bool {
         self.lock().is_read
     }
@@ -195,7 +195,7 @@ impl WatchedCluster {
         self.lock().config_maps.contains_key(&at)
     }
 
-    /// Takes what reading a kind gave.
+    /// Replaces a kind by what was just read of it.
     pub(super) fn set_kind(&self, at: usize, mut kind: Kind) {
         let objects = std::mem::take(&mut kind.objects).into_iter();
         let objects = objects.map(|kept| (kept.name.clone(), kept)).collect();
@@ -207,7 +207,8 @@ impl WatchedCluster {
         let old = state.kinds.insert(at, known);
         let new = &state.kinds[&at];
         let is_same = old.as_ref().is_some_and(|old| old.is_like(new));
-        // What may not be watched stays so until it is: the note is not taken back here.
+        // A note that the kind may not be watched stays until a watch succeeds: it is not removed
+        // here.
         let note = old.and_then(|old| old.not_current);
         let was_stale = note.as_ref().is_some_and(|note| !note.is_read_again);
         if let Some(known) = state.kinds.get_mut(&at) {
@@ -217,14 +218,14 @@ impl WatchedCluster {
         self.changed(state, !is_same);
     }
 
-    /// Takes back a kind that is not needed any more.
+    /// Removes a kind that is not needed any more.
     pub(super) fn forget_kind(&self, at: usize) {
         let mut state = self.lock();
         let was_known = state.kinds.remove(&at).is_some();
         self.changed(state, was_known);
     }
 
-    /// Takes an object as it is now.
+    /// Replaces an object by its current state.
     pub(super) fn put(&self, at: usize, object: Value) {
         let mut state = self.lock();
         let Some(known) = state.kinds.get_mut(&at) else { return };
@@ -238,7 +239,7 @@ impl WatchedCluster {
         self.changed(state, !is_same);
     }
 
-    /// Takes note that an object is gone.
+    /// Removes an object that is gone.
     pub(super) fn remove(&self, at: usize, object: &Value) {
         let mut state = self.lock();
         let Some(known) = state.kinds.get_mut(&at) else { return };
@@ -247,7 +248,7 @@ impl WatchedCluster {
         self.changed(state, was_there);
     }
 
-    /// Takes note that nothing else happened up to a version.
+    /// Notes that nothing else happened up to a version.
     pub(super) fn note_version(&self, at: usize, version: &str) {
         if let Some(known) = self.lock().kinds.get_mut(&at) {
             known.kind.resource_version = Some(version.to_owned());
@@ -265,7 +266,7 @@ impl WatchedCluster {
         );
     }
 
-    /// Takes note that a kind may be listed and not watched.
+    /// Notes that a kind may be listed, but not watched.
     pub(super) fn note_listed_again(&self, at: usize, why: &str) {
         self.note(
             |state| Some(&mut state.kinds.get_mut(&at)?.not_current),
@@ -273,7 +274,7 @@ impl WatchedCluster {
         );
     }
 
-    /// Takes what reading a ConfigMap gave, or what happened to it.
+    /// Replaces a ConfigMap by what was just read of it, or by what happened to it.
     pub(super) fn set_config_map(&self, at: usize, read: ConfigMapRead) {
         let mut state = self.lock();
         let known = state.config_maps.insert(at, KnownConfigMap { read, not_current: None });
@@ -305,14 +306,14 @@ impl WatchedCluster {
         self.note(|state| Some(&mut state.config_maps.get_mut(&at)?.not_current), None);
     }
 
-    /// Waits until slices say all that Endpoints say, or until they do not.
+    /// Waits until slices contain all that Endpoints do (`all`), or do not.
     pub(super) async fn wait_for_slices(&self, all: bool) {
         let mut slices = self.slices.subscribe();
-        // The sender is here, so this cannot fail.
+        // The sender is owned by `self`, so this cannot fail.
         let _ = slices.wait_for(|known| *known == Some(all)).await;
     }
 
-    /// Notes something of what is not current, where it is new.
+    /// Sets or clears a note that something is not current, if that changes it.
     fn note(
         &self,
         place: impl Fn(&mut State) -> Option<&mut Option<NotCurrent>>,
@@ -322,7 +323,7 @@ impl WatchedCluster {
         let Some(known) = place(&mut state) else { return };
         let is_same = match (&*known, &new) {
             (None, None) => true,
-            // It is so since then, for whatever reason.
+            // The earlier time stays, whatever the reason is now.
             (Some(known), Some(new)) => known.is_read_again == new.is_read_again,
             _ => false,
         };
@@ -334,7 +335,7 @@ impl WatchedCluster {
         }
     }
 
-    /// Takes note of a change.
+    /// Counts a change, and wakes the waiting threads.
     fn changed(&self, mut state: MutexGuard<'_, State>, is_change: bool) {
         state.moment.changes += u64::from(is_change);
         state.is_read = state.is_read || state.has_all();
@@ -348,7 +349,7 @@ impl WatchedCluster {
 }
 
 impl State {
-    /// Whether each kind that is needed was read, and each ConfigMap.
+    /// Returns whether each needed kind and each ConfigMap was read.
     fn has_all(&self) -> bool {
         let listed = listed_kinds();
         let slices = self.kinds.values().find(|known| known.kind.kind == "EndpointSlice");
@@ -361,7 +362,7 @@ impl State {
 }
 
 impl KnownKind {
-    /// Whether it says the same, up to whatever version.
+    /// Returns whether the objects are the same, apart from the version.
     fn is_like(&self, other: &Self) -> bool {
         self.kind.api_version == other.kind.api_version
             && self.kind.extent == other.kind.extent
@@ -381,7 +382,7 @@ impl NotCurrent {
     }
 }
 
-/// The time in UTC: `2026-11-23T06:00:00Z`.
+/// Returns the current time in UTC: `2026-11-23T06:00:00Z`.
 pub fn time() -> String {
     let time = jiff::Timestamp::now();
     time.round(jiff::Unit::Second).unwrap_or(time).to_string()

@@ -1,4 +1,4 @@
-//! Checks whether a lab can be built here by trying once what every lab needs.
+//! Checks whether a lab can be built here, by trying once what every lab needs.
 
 use std::fmt::Display;
 use std::sync::OnceLock;
@@ -11,7 +11,7 @@ use super::state::Run;
 use super::tables;
 use crate::Unavailable;
 
-/// One rule with each match and target that a lab loads, beside those of [`steer`].
+/// A rule with each match and target that a lab loads, except those of [`steer`].
 const RULES: &str = "*nat\n\
     -A PREROUTING -p tcp -m statistic --mode nth --every 2 --packet 0 \
     -j DNAT --to-destination 192.0.2.1:80\n\

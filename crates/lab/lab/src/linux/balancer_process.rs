@@ -1,4 +1,4 @@
-//! The load balancer as a process of its own: `uturn lb run`, and what it reports.
+//! The load balancer as a process of its own, `uturn lb run`, and its events.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -20,8 +20,8 @@ use super::state::Run;
 use super::system::During;
 use crate::LabError;
 
-/// The process. It ends when this is dropped or when the lab's process dies, because its standard
-/// input is closed then.
+/// The load balancer process. It ends when this is dropped or when the lab's process dies, because
+/// its standard input is closed then.
 #[derive(Debug)]
 pub(crate) struct BalancerProcess {
     child: Child,
@@ -53,7 +53,7 @@ impl BalancerProcess {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(File::create(&log).during(during)?)
-            // Ctrl-C is the lab's to handle: it ends this process when it is done with it.
+            // The lab handles Ctrl-C: it ends this process when it is no longer needed.
             .process_group(0)
             .spawn()
             .during(&format!("{during}: {}", program.display()))?;
@@ -65,7 +65,7 @@ impl BalancerProcess {
         Ok(balancer)
     }
 
-    /// The events since the last call.
+    /// Returns the events since the last call.
     pub(crate) fn events(&mut self) -> Result<Vec<Event>, LabError> {
         let mut bytes = [0; 16 * 1024];
         loop {
@@ -110,7 +110,7 @@ impl AsFd for BalancerProcess {
 impl Drop for BalancerProcess {
     fn drop(&mut self) {
         drop(self.life.take());
-        // It has nothing to finish.
+        // The process has nothing to finish.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -122,16 +122,16 @@ pub(crate) struct ConnectionOwners {
     flows: HashMap<u64, usize>,
 }
 
-/// What an event means for a flow.
+/// The meaning of an event for a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FlowEvent {
     /// A target was picked first.
     Picked(SocketAddr),
     /// A target did not answer.
     TimedOut(SocketAddr),
-    /// No target was picked: the load balancer answered by itself.
+    /// No target was picked: the load balancer answered on its own.
     TurnedAway,
-    /// Nothing that is counted.
+    /// An event that is not counted.
     Other,
 }
 

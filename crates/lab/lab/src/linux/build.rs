@@ -1,5 +1,5 @@
 //! Builds a cluster: the fabric, nodes, and the links between them. [`pods`](super::pods) attaches
-//! the pods, [`edge`](super::edge) adds what is outside the VPC.
+//! the pods, and [`edge`](super::edge) adds the network outside the VPC.
 //!
 //! ```text
 //!  pod eth0 ── cbr0 [node] eth0 ── n<i> [fabric] edge ── fabric [edge] ── eth0 [outside]
@@ -8,7 +8,7 @@
 //! ```
 //! Every node has its own veth pair to the fabric, a host address (/32 or /128) and no neighbour
 //! but the fabric: all packets that leave a node cross the fabric, as in a VPC. A bridge would
-//! behave differently: it drops frames that have to leave by the port they came in by, and nodes
+//! behave differently: it drops frames that have to leave by the port by which they came, and nodes
 //! would answer each other without passing the load balancer.
 
 use std::collections::BTreeMap;
@@ -74,7 +74,7 @@ impl LabCluster {
         Ok(lab_cluster)
     }
 
-    /// The namespace of a pod. `None` if the pod is not built.
+    /// Returns the namespace of a pod. `None` if the pod is not built.
     pub(crate) fn of_pod(&self, pod: &Pod) -> Option<&Namespace> {
         if pod.spec.host_network {
             self.nodes.get(pod.node.as_ref()?)
@@ -83,7 +83,7 @@ impl LabCluster {
         }
     }
 
-    /// The namespace of a client. `None` if it is not built.
+    /// Returns the namespace of a client. `None` if it is not built.
     pub(crate) fn of_client(&self, cluster: &Cluster, client: &Client) -> Option<&Namespace> {
         match client {
             Client::Pod(name) => self.of_pod(cluster.pods.get(name)?),
@@ -93,8 +93,8 @@ impl LabCluster {
         }
     }
 
-    /// The namespace of the load balancers of a scope: the fabric for private ones, the edge for
-    /// public ones.
+    /// Returns the namespace of the load balancers of a scope: the fabric for private ones, the
+    /// edge for public ones.
     pub(crate) fn of_balancers(&self, scope: Scope) -> Option<&Namespace> {
         match scope {
             Scope::Private => Some(&self.fabric),
@@ -172,7 +172,7 @@ impl LabCluster {
     }
 }
 
-/// The addresses that only this node is stated to hold, and no load balancer has.
+/// Returns the addresses that only this node is stated to hold, and that no load balancer has.
 fn held_alone(plan: &Plan<'_>, node: &Node) -> Vec<IpAddr> {
     let is_here = |holder: &Node| holder.name == node.name;
     let is_balanced = |ip: IpAddr| plan.load_balancers.iter().any(|balancer| balancer.vip == ip);

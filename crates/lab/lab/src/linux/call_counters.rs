@@ -14,7 +14,7 @@ use crate::LabError;
 /// A source and a destination whose packets are counted.
 pub(crate) type Call = (IpAddr, SocketAddr);
 
-/// Rules of the mangle table that count packets which begin a connection.
+/// Returns rules of the mangle table that count packets which begin a connection.
 pub(crate) fn rules(calls: &BTreeSet<Call>, family: Family) -> String {
     let of_family = calls.iter().filter(|(source, _)| Family::of(*source) == family);
     let rule = |(source, to): &Call| {
@@ -32,7 +32,7 @@ pub(crate) fn rules(calls: &BTreeSet<Call>, family: Family) -> String {
     format!("*mangle\n{rules}COMMIT\n")
 }
 
-/// The number of packets of each call.
+/// Returns the number of packets of each call.
 pub(crate) fn read(
     fabric: &Namespace,
     calls: &BTreeSet<Call>,
@@ -60,12 +60,12 @@ pub(crate) fn read(
     Ok(counts)
 }
 
-/// A comment that names the call.
+/// Returns a comment that names the call.
 fn label(source: IpAddr, to: SocketAddr) -> String {
     format!("{source} calls {to}")
 }
 
-/// `[12:720] -A …`: 12.
+/// Returns the packets of a rule: 12 for `[12:720] -A …`.
 fn packets(line: &str) -> Option<u64> {
     line.strip_prefix('[')?.split_once(':')?.0.parse().ok()
 }

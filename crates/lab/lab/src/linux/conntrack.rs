@@ -1,4 +1,5 @@
-//! Reads what the kernel reports of new connections: what was called, and what answers.
+//! Reads the kernel's reports of new connections: the address that was called, and the one that
+//! answers.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -6,7 +7,7 @@ use uturn_model::Protocol;
 
 use super::generic::{Attribute, read_port, read_u16, read_u32};
 
-/// The kernel's group for reports of new connections, and what they are.
+/// The kernel's group for reports of new connections, and the type of its messages.
 pub(crate) const NEW_CONNECTIONS: u32 = 1;
 const MESSAGE: u16 = 1 << 8;
 
@@ -30,15 +31,15 @@ const UDP: u8 = 17;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Connection {
     pub(crate) protocol: Protocol,
-    /// The address that its first packet was sent to.
+    /// The address that the first packet was sent to.
     pub(crate) called: SocketAddr,
-    /// Where answers come from: the target that the address was translated to.
+    /// The source of answers: the target that the address was translated to.
     pub(crate) answers_from: SocketAddr,
-    /// Its mark.
+    /// The mark of the connection.
     pub(crate) mark: u32,
 }
 
-/// The TCP and UDP connections in a sequence of messages. Stops at the first that is malformed.
+/// Returns the TCP and UDP connections in a sequence of messages. Stops at the first malformed one.
 pub(crate) fn connections(mut bytes: &[u8]) -> Vec<Connection> {
     let mut all = Vec::new();
     while let Some(length) = read_u32(bytes).map(|length| length as usize) {

@@ -1,7 +1,7 @@
 //! The VPC's edge, where the public load balancers are, and the clients outside the VPC.
 //!
 //! The fabric translates private source addresses into public ones on the way to the edge
-//! (`rules/edge.rs`), so the edge only sees public addresses.
+//! (`rules/edge.rs`), so the edge sees only public addresses.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -31,7 +31,7 @@ const EDGE_TABLE: u8 = 101;
 /// The cloud's own addresses, for health checks and replaced sources on either side.
 const CLOUD: IpNet = IpNet::V4(ipnet::Ipv4Net::new_assert(Ipv4Addr::new(100, 64, 0, 0), 10));
 
-/// The same for IPv6: the discard prefix (RFC 6666).
+/// The cloud's own IPv6 addresses: the discard prefix (RFC 6666).
 const CLOUD_V6: IpNet =
     IpNet::V6(ipnet::Ipv6Net::new_assert(Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, 0), 64));
 
@@ -133,7 +133,8 @@ impl Edge {
     }
 }
 
-/// On the edge: adds routes to all addresses inside the VPC, and discards packets to all others.
+/// Adds routes to all addresses inside the VPC, and discards packets to all others. Called on the
+/// edge.
 fn route_inside(plan: &Plan<'_>) -> io::Result<()> {
     let cluster = plan.cluster;
     let network = &cluster.network;

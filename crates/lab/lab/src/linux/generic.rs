@@ -25,7 +25,7 @@ const NLA_TYPE_MASK: u16 = 0x3fff;
 /// The length of the netlink header and the generic netlink header.
 const HEADERS: usize = 16 + 4;
 
-/// A family of messages, as this kernel numbers it.
+/// A family of messages, with its number in this kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Family {
     id: u16,
@@ -46,7 +46,7 @@ impl Generic {
         Ok(Self { socket, sequence: 0 })
     }
 
-    /// A family by name.
+    /// Resolves a family by name.
     pub(crate) fn family(&mut self, name: &str, version: u8) -> io::Result<Family> {
         let asked = Attributes::default().text(CTRL_ATTR_FAMILY_NAME, name);
         let answers = self.ask(CONTROLLER, CTRL_CMD_GETFAMILY, NLM_F_ACK, &asked)?;
@@ -71,7 +71,7 @@ impl Generic {
         self.ask(family, command, NLM_F_ACK, what).map(drop)
     }
 
-    /// Dumps all objects: the attributes of each answer.
+    /// Dumps all objects. Returns the attributes of each answer.
     pub(crate) fn list(
         &mut self,
         family: Family,
@@ -156,12 +156,12 @@ impl Attributes {
         self.bytes(kind, &value.to_ne_bytes())
     }
 
-    /// A port, in network byte order.
+    /// Adds a port, in network byte order.
     pub(crate) fn port(self, kind: u16, value: u16) -> Self {
         self.bytes(kind, &value.to_be_bytes())
     }
 
-    /// A text with a terminating zero.
+    /// Adds a text with a terminating zero.
     pub(crate) fn text(self, kind: u16, value: &str) -> Self {
         self.bytes(kind, &[value.as_bytes(), &[0]].concat())
     }
@@ -184,7 +184,7 @@ pub(crate) struct Attribute<'a> {
 }
 
 impl<'a> Attribute<'a> {
-    /// The attributes in a sequence of bytes. Stops at the first that is malformed.
+    /// Returns the attributes in a sequence of bytes. Stops at the first malformed one.
     pub(crate) fn all(mut bytes: &'a [u8]) -> impl Iterator<Item = Self> {
         std::iter::from_fn(move || {
             let length = usize::from(read_u16(bytes)?);

@@ -1,10 +1,10 @@
-//! How load balancers hand packets to nodes with the address that clients called
-//! ([`Delivery::KeepsAddress`]): their destination says nothing about the node, so each node has a
-//! mark and a routing table that leads to it.
+//! Forwards packets to nodes with the address that clients called ([`Delivery::KeepsAddress`]). The
+//! destination says nothing about the node then, so each node has a mark and a routing table that
+//! leads to it.
 //!
 //! A public load balancer has a link to the fabric for each node (`k<i>`), because marks do not
-//! cross links. The fabric does not track what comes over these links: a client inside whose address
-//! was translated on the way out has the same addresses and ports on the way in.
+//! cross links. The fabric does not track packets that come over these links: a client inside whose
+//! address was translated on the way out has the same addresses and ports on the way in.
 //!
 //! [`Delivery::KeepsAddress`]: uturn_model::lb::Delivery::KeepsAddress
 
@@ -27,28 +27,28 @@ const SHIFT: u32 = MASK.trailing_zeros();
 /// The routing table of the first node.
 const FIRST_TABLE: u32 = 10_000;
 
-/// Whether a listener hands packets on with the address that was called.
+/// Returns whether a listener forwards packets with the address that was called.
 pub(crate) fn is_handed(listener: &Listener) -> bool {
     listener.profile.delivery == Delivery::KeepsAddress
 }
 
-/// Whether a load balancer of a scope does.
+/// Returns whether a load balancer of a scope does so.
 pub(crate) fn is_needed(all: &[LoadBalancer], scope: Option<Scope>) -> bool {
     let of_scope = all.iter().filter(|lb| scope.is_none_or(|scope| lb.scope == scope));
     of_scope.flat_map(|lb| &lb.listeners).any(is_handed)
 }
 
-/// What a public load balancer's link to a node is called, on the edge and in the fabric.
+/// Returns the name of a public load balancer's link to a node, on the edge and in the fabric.
 pub(crate) fn link(number: usize) -> String {
     format!("k{number}")
 }
 
-/// The mark of a node, by its number.
+/// Returns the mark of a node, by its number.
 pub(crate) fn mark_of(number: usize) -> u32 {
     (number as u32 + 1) << SHIFT
 }
 
-/// The nodes that packets are handed to, by their numbers.
+/// The nodes that packets are forwarded to, by number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Nodes(Vec<Name>);
 
@@ -57,14 +57,14 @@ impl Nodes {
         Self(cluster.nodes.keys().cloned().collect())
     }
 
-    /// The number of the node that a target is on.
+    /// Returns the number of the node that a target is on.
     pub(crate) fn number(&self, target: &Target) -> Option<usize> {
         let name = target.kind.node()?;
         self.0.iter().position(|node| node == name)
     }
 }
 
-/// Sets up the ways to nodes in the fabric and, for public load balancers, from the edge.
+/// Sets up the routes to nodes in the fabric and, for public load balancers, from the edge.
 pub(crate) fn build(
     plan: &Plan<'_>,
     fabric: &Namespace,
@@ -79,7 +79,7 @@ pub(crate) fn build(
         let link = netlink.index(by)?;
         let ways = ROUTER.iter().filter_map(|router| {
             let family = Family::of(*router);
-            // Where it is not the node itself, the router is at the other end.
+            // If the node itself is not at the other end, the router is.
             let to = if by == uplink(number) { node.address(family) } else { Some(*router) };
             Some((everything(*router), node.address(family).and(to)?))
         });

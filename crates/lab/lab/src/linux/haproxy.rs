@@ -17,19 +17,19 @@ use super::system::{During, find};
 use super::wait::{QUIET_PERIOD, wait};
 use crate::LabError;
 
-/// The name of its configuration, wherever the image has it.
+/// The name of the configuration file, wherever the image has it.
 const FILE: &str = "haproxy.cfg";
 
-/// What it prints before it listens.
+/// The message that HAProxy prints before it listens.
 const BEGINS: &str = "polling mechanism";
 
-/// The configuration of a pod that runs HAProxy. Returns `None` if the pod runs something else.
+/// Returns the configuration of a pod that runs HAProxy, or `None` if the pod runs something else.
 fn config(pod: &Pod) -> Option<&str> {
     let named = |path: &str| Path::new(path).file_name().is_some_and(|name| name == FILE);
     pod.spec.files.iter().find(|file| named(&file.path))?.text.as_deref()
 }
 
-/// Whether a pod runs HAProxy with a configuration that is known.
+/// Returns whether a pod runs HAProxy with a known configuration.
 pub(crate) fn is_one(pod: &Pod) -> bool {
     config(pod).is_some()
 }
@@ -52,7 +52,7 @@ pub(crate) fn start(
         let log = run.file(&format!("haproxy-{}.log", all.len()));
         fs::write(&file, config).during(&during)?;
         let mut command = Command::new(program);
-        // In the foreground, and with a word of what it does.
+        // The options keep HAProxy in the foreground, and make it print messages.
         command.args(["-db", "-V", "-f"]).arg(&file);
         let mut started = Program::start(run, space, command, &log, BEGINS, &during)?;
         await_ports(pod, space, &mut started, &log, &during)?;

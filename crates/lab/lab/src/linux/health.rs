@@ -10,8 +10,8 @@ use uturn_model::{LoadBalancer, Protocol};
 
 use crate::{ProbeEnd, TargetHealth};
 
-/// By which factor the lab speeds health checks up: with an interval of 5 s and a timeout of 2 s,
-/// the lab probes every second and waits 0.4 s. The thresholds stay as they are.
+/// The factor by which the lab speeds health checks up: with an interval of 5 s and a timeout of 2
+/// s, the lab probes every second and waits 0.4 s. The thresholds stay as they are.
 const SPEED_UP: u32 = 5;
 
 /// A target that counts as dead.
@@ -41,18 +41,18 @@ impl TargetHealths {
         before.is_none_or(|(was, _)| was != *alive)
     }
 
-    /// Whether the health of every probed target is decided.
+    /// Returns whether the health of every probed target is decided.
     pub(crate) fn are_decided(&self, all: &[LoadBalancer]) -> bool {
         probed(all).iter().all(|key| self.0.contains_key(key))
     }
 
-    /// For each target of a rule, whether it may be picked.
+    /// Returns for each target of a rule whether it may be picked.
     pub(crate) fn alive(&self, lb: &LoadBalancer, listener: &Listener, rule: usize) -> Vec<bool> {
         let keys = keys(lb, listener, rule);
         keys.map(|key| self.0.get(&key).is_none_or(|(alive, _)| *alive)).collect()
     }
 
-    /// The decided health of a rule's targets, sorted by address.
+    /// Returns the decided health of a rule's targets, sorted by address.
     pub(crate) fn report(
         &self,
         lb: &LoadBalancer,
@@ -67,7 +67,7 @@ impl TargetHealths {
         all
     }
 
-    /// The dead targets, once for each listener.
+    /// Returns the dead targets, once for each listener.
     pub(crate) fn dead(&self) -> BTreeSet<DeadTarget> {
         let dead = self.0.iter().filter(|(_, (alive, _))| !alive);
         dead.map(|((listener, protocol, _, target), (_, result))| DeadTarget {
@@ -80,13 +80,15 @@ impl TargetHealths {
     }
 }
 
-/// The load balancers with faster health checks, without passive checks and without counts of open
-/// connections. With passive checks, failures of one flow would change the shares of the next, and
-/// how many connections fail before that would depend on the speed of this machine. So would the
-/// target with the fewest connections: a flow opens all of its own at once, and those to a target
-/// that does not answer stay open. The prediction is for targets with equal counts, which take
-/// turns; and on layer 4 it is for packets that are forwarded, while the process itself serves a
-/// TCP listener that counts.
+/// Returns the load balancers with faster health checks, without passive checks and without counts
+/// of open connections.
+///
+/// With passive checks, failures of one flow would change the shares of the next, and how many
+/// connections fail before that would depend on the speed of this machine. So would the target with
+/// the fewest connections: a flow opens all of its connections at once, and those to a target that
+/// does not answer stay open. The prediction is for targets with equal counts, which take turns;
+/// and on layer 4 it is for packets that are forwarded, while the process itself serves a TCP
+/// listener that counts.
 pub(crate) fn accelerated(all: &[LoadBalancer]) -> Vec<LoadBalancer> {
     let mut all = all.to_vec();
     for listener in all.iter_mut().flat_map(|lb| &mut lb.listeners) {
@@ -102,7 +104,7 @@ pub(crate) fn accelerated(all: &[LoadBalancer]) -> Vec<LoadBalancer> {
     all
 }
 
-/// The transport protocol that an event names.
+/// Returns the transport protocol that an event names.
 pub(crate) fn transport(protocol: &str) -> Protocol {
     let all = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
     all.into_iter().find(|known| known.lower() == protocol).unwrap_or(Protocol::Tcp)
@@ -112,13 +114,13 @@ fn end_of(result: ProbeResult) -> ProbeEnd {
     match result {
         ProbeResult::Answered => ProbeEnd::Answered,
         ProbeResult::TimedOut => ProbeEnd::TimedOut,
-        // The lab's probes connect and expect no more than that.
+        // The lab's probes only connect, so both results mean the same.
         ProbeResult::Refused | ProbeResult::Unexpected => ProbeEnd::Refused,
         ProbeResult::Unreachable => ProbeEnd::Unreachable,
     }
 }
 
-/// How long it takes until every target has been probed once more. A probe that is under way when
+/// Returns the time until every target has been probed once more. A probe that is under way when
 /// the time begins may be lost, so the next one counts.
 pub(crate) fn probe_round(all: &[LoadBalancer]) -> Duration {
     let accelerated = accelerated(all);
@@ -127,7 +129,7 @@ pub(crate) fn probe_round(all: &[LoadBalancer]) -> Duration {
     checks.map(|check| check.interval + check.timeout * 2).max().unwrap_or_default()
 }
 
-/// Whether any target is probed.
+/// Returns whether any target is probed.
 pub(crate) fn are_any(all: &[LoadBalancer]) -> bool {
     !probed(all).is_empty()
 }

@@ -1,5 +1,5 @@
-//! Handles Ctrl-C and SIGTERM while a lab is up: the lab is taken down in order, then the run
-//! ends. A process that keeps a lab for another one also ends when that one is gone.
+//! Handles Ctrl-C and SIGTERM while a lab is up: the lab is taken down in order, then the run ends.
+//! A process that keeps a lab for another one also ends when that one is gone.
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -17,7 +17,7 @@ use crate::LabError;
 
 static SIGNALS: OnceLock<Signals> = OnceLock::new();
 
-/// How many labs of this process are up.
+/// The number of labs of this process that are up.
 static WATCH_COUNT: Mutex<usize> = Mutex::new(0);
 
 struct Signals {
@@ -26,7 +26,7 @@ struct Signals {
     idle: Arc<AtomicBool>,
 }
 
-/// Intercepts signals as long as it lives.
+/// Intercepts signals until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Watch(());
 
@@ -67,14 +67,14 @@ pub(crate) fn check() -> Result<(), LabError> {
     if raised { Err(LabError::Interrupted) } else { Ok(()) }
 }
 
-/// Has the effect of a signal on the labs of this process that are up.
+/// Interrupts the labs of this process that are up, as a signal does.
 pub(crate) fn raise() {
     if let Some(signals) = SIGNALS.get() {
         signals.raised.store(true, Ordering::SeqCst);
     }
 }
 
-/// Sets a flag at each of the signals, instead of ending the process.
+/// Makes each of the signals set a flag, instead of ending the process.
 pub(crate) fn set_at_signals(stop: &Arc<AtomicBool>) -> io::Result<()> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         flag::register(signal, Arc::clone(stop))?;
@@ -82,13 +82,13 @@ pub(crate) fn set_at_signals(stop: &Arc<AtomicBool>) -> io::Result<()> {
     Ok(())
 }
 
-/// Calls `then`, in a thread of its own, once nobody can read any more what this process writes to a
-/// pipe that is its standard output. If that is no pipe, it is never called.
+/// Calls `then`, in a thread of its own, once nobody can read any more what this process writes to
+/// a pipe that is its standard output. If standard output is no pipe, `then` is never called.
 pub(crate) fn when_unread(then: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let stdout = io::stdout().as_fd().try_clone_to_owned()?;
     let wait = move || {
         let is_unread = loop {
-            // Without events that are asked for, only the end of the reader is reported.
+            // Without requested events, only the end of the reader is reported.
             let mut all = [PollFd::new(&stdout, PollFlags::empty())];
             match poll(&mut all, None) {
                 Ok(_) => break true,

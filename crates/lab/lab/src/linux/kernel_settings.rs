@@ -8,7 +8,7 @@ use uturn_model::node::RpFilter;
 use super::namespace::Namespace;
 use super::netlink::{Index, Netlink};
 
-/// Kernel settings of the fabric and the edge, which forward packets between nodes.
+/// Applies the kernel settings of the fabric and the edge, which forward packets between nodes.
 pub(crate) fn fabric_kernel() -> io::Result<()> {
     router_kernel(RpFilter::Off)?;
     set_syn_retries(None)?;
@@ -33,7 +33,7 @@ pub(crate) fn node_kernel(node: &Node) -> io::Result<()> {
     Netlink::open()?.up(Index::LOOPBACK)
 }
 
-/// Turns off forwarding if it is stated that the node does not forward packets.
+/// Turns off forwarding if the node is stated not to forward packets.
 pub(super) fn stop_forwarding(node: &Node) -> io::Result<()> {
     if node.forwards != Some(false) {
         return Ok(());
@@ -42,8 +42,8 @@ pub(super) fn stop_forwarding(node: &Node) -> io::Result<()> {
     set_ipv6("net/ipv6/conf/all/forwarding", "0")
 }
 
-/// Sets when this namespace retransmits a SYN: as the node's kernel does or, if its version is
-/// not known, as kernels before Linux 6.5.
+/// Sets the times at which this namespace retransmits a SYN: those of the node's kernel or, if its
+/// version is not known, those of kernels before Linux 6.5.
 pub(crate) fn set_syn_retries(node: Option<&Node>) -> io::Result<()> {
     let version = node.and_then(Node::kernel_version);
     let is_steady = version.is_some_and(|version| version >= (6, 5));
@@ -55,7 +55,7 @@ pub(crate) fn set_syn_retries(node: Option<&Node>) -> io::Result<()> {
     }
 }
 
-/// Must be called before links are created, which inherit these settings.
+/// Sets up a router. Must be called before links are created, which inherit these settings.
 fn router_kernel(rp_filter: RpFilter) -> io::Result<()> {
     let rp_filter = match rp_filter {
         RpFilter::Off => "0",

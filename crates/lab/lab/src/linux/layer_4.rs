@@ -1,5 +1,5 @@
-//! Layer 4: which listeners the kernel forwards, which program sets it up, and which targets it
-//! picks.
+//! Layer 4: the listeners that the kernel forwards, the program that sets this up, and the targets
+//! that the kernel picks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -19,25 +19,25 @@ use super::namespace::Namespace;
 use super::system::{During, find, run};
 use crate::LabError;
 
-/// What programs the kernel.
+/// The program that sets up the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layer4 {
-    /// The load balancer process, as everywhere.
+    /// The load balancer process, as outside the lab.
     Process,
-    /// Rules for iptables that the lab makes ([`super::rules`]): this kernel has no nf_tables, as
-    /// the small machine's, `nft` is not installed, or packets keep the address that was called.
+    /// Rules for iptables that the lab makes ([`super::rules`]): this kernel has no nf_tables, such
+    /// as the small machine's, `nft` is not installed, or packets keep the address that was called.
     Rules,
 }
 
-/// What the process needs of the kernel.
+/// A table with the kernel features that the process needs.
 const TABLE: &str = "table inet uturn-lab {\n\
     chain nat { type nat hook prerouting priority dstnat; }\n\
     }\n";
 
 impl Layer4 {
-    /// What programs the kernel of these load balancers.
+    /// Decides which program sets up the kernel of these load balancers.
     pub(crate) fn of(space: &Namespace, balancers: &[LoadBalancer]) -> Result<Self, LabError> {
-        // The process translates addresses, and does not hand packets on as they are.
+        // The process translates addresses, and cannot forward packets unchanged.
         if handover::is_needed(balancers, None) {
             return Ok(Self::Rules);
         }
@@ -47,7 +47,7 @@ impl Layer4 {
         }
     }
 
-    /// What can program this kernel.
+    /// Decides which program can set up this kernel.
     pub(crate) fn here(space: &Namespace) -> Result<Self, LabError> {
         static HAS_NF_TABLES: OnceLock<bool> = OnceLock::new();
         let has_nf_tables = match HAS_NF_TABLES.get() {
@@ -62,13 +62,14 @@ impl Layer4 {
     }
 }
 
-/// Whether the kernel forwards a listener's packets: it takes no connection itself.
+/// Returns whether the kernel forwards a listener's packets: the load balancer then makes no
+/// connection of its own.
 pub(crate) fn is_in_kernel(listener: &Listener) -> bool {
     !listener.makes_connections()
 }
 
-/// The smallest number of connections after which every target has been picked exactly as often
-/// as its share predicts.
+/// Returns the smallest number of connections after which every target has been picked exactly as
+/// often as its share predicts.
 pub(crate) fn turns(choice: &Choice<'_>) -> u64 {
     let shares = choice.shares();
     let is_whole = |turns: &u64| shares.iter().all(|(_, share)| share.is_whole_number_of(*turns));
@@ -79,7 +80,7 @@ pub(crate) fn turns(choice: &Choice<'_>) -> u64 {
 /// A listener's address and transport protocol.
 pub(crate) type ListenerKey = (SocketAddr, Protocol);
 
-/// The listeners of load balancers that the kernel forwards.
+/// Returns the listeners of load balancers that the kernel forwards.
 pub(crate) fn listeners(balancers: &[LoadBalancer]) -> BTreeSet<ListenerKey> {
     in_kernel(balancers).map(|(key, _)| key).collect()
 }
@@ -99,7 +100,7 @@ fn in_kernel(balancers: &[LoadBalancer]) -> impl Iterator<Item = (ListenerKey, &
 pub(crate) struct Picks {
     socket: Socket,
     listeners: BTreeSet<ListenerKey>,
-    /// Targets of listeners that hand packets to them as they are, by the marks of their nodes.
+    /// The targets that listeners forward packets to unchanged, by the marks of their nodes.
     handed: BTreeMap<(ListenerKey, u32), SocketAddr>,
 }
 
@@ -113,8 +114,8 @@ impl std::fmt::Debug for Picks {
 const LOST: i32 = 105;
 
 impl Picks {
-    /// Reports connections in a namespace from now on. Returns `None` if there are no such
-    /// listeners.
+    /// Reports connections in a namespace from now on. Returns `None` if the kernel forwards no
+    /// listener there.
     pub(crate) fn start(
         space: &Namespace,
         balancers: &[LoadBalancer],
@@ -145,7 +146,7 @@ impl Picks {
         Ok(Some(Self { socket, listeners, handed }))
     }
 
-    /// The targets of new connections since the last call.
+    /// Returns the targets of new connections since the last call.
     pub(crate) fn take(&self) -> Result<Vec<SocketAddr>, LabError> {
         let mut picked = Vec::new();
         loop {
@@ -161,7 +162,7 @@ impl Picks {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(picked),
-                // The buffer overflowed: reports were lost, the others are valid.
+                // The buffer overflowed: some reports were lost, the others are valid.
                 Err(error) if error.raw_os_error() == Some(LOST) => {}
                 Err(error) => return Err(error).during("watch the kernel's connections"),
             }

@@ -18,7 +18,7 @@ pub(crate) const ROUTER: [IpAddr; 2] = [
     IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1)),
 ];
 
-/// What a node's links are called in the fabric.
+/// Returns the names of a node's links in the fabric.
 pub(crate) fn links_of(network: &Network, number: usize) -> Vec<String> {
     match network.mode.value {
         NetworkMode::GlobalRouter | NetworkMode::Routed => vec![uplink(number)],
@@ -26,12 +26,12 @@ pub(crate) fn links_of(network: &Network, number: usize) -> Vec<String> {
     }
 }
 
-/// What a node's link is called in the fabric.
+/// Returns the name of a node's link in the fabric.
 pub(crate) fn uplink(number: usize) -> String {
     format!("n{number}")
 }
 
-/// What a node's second card is called in the fabric.
+/// Returns the name of a node's second card in the fabric.
 pub(crate) fn card(number: usize) -> String {
     format!("e{number}")
 }
@@ -40,7 +40,7 @@ pub(crate) fn card(number: usize) -> String {
 pub(crate) struct Wire {
     pub(crate) here: String,
     pub(crate) there: &'static str,
-    /// The other end's hardware.
+    /// The hardware address of the other end.
     pub(crate) mac: Mac,
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn everything(of: IpAddr) -> IpNet {
     }
 }
 
-/// A hardware address that encodes its purpose and the number of its owner.
+/// Returns a hardware address that encodes its purpose and the number of its owner.
 pub(crate) fn mac(what: u8, number: usize) -> Mac {
     let [.., high, middle, low] = number.to_be_bytes();
     [0x02, 0x75, what, high, middle, low]

@@ -1,5 +1,5 @@
-//! All load balancers of a lab: their namespaces, the rules and processes that implement them,
-//! the events that these report, and the results of health checks.
+//! All load balancers of a lab: their namespaces, the rules and processes that implement them, the
+//! events that these report, and the results of health checks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -23,7 +23,7 @@ use super::target::Target;
 use super::wait::{POLL_INTERVAL, wait};
 use crate::{LabError, Plan};
 
-/// How long the load balancers may take to start and to decide the health of their targets.
+/// The longest time until the load balancers have started and decided the health of their targets.
 const START: Duration = Duration::from_secs(300);
 
 /// All running load balancers.
@@ -32,7 +32,7 @@ pub(crate) struct LoadBalancers {
     sites: Vec<Site>,
     /// The load balancer processes.
     processes: Vec<Process>,
-    /// What the kernels pick.
+    /// The kernels' reports of picked targets.
     picks: Vec<Picks>,
     /// The health of targets so far.
     pub(crate) healths: TargetHealths,
@@ -43,9 +43,9 @@ struct Process {
     balancer: BalancerProcess,
     owners: ConnectionOwners,
     is_ready: bool,
-    /// The listeners that it makes the kernel forward.
+    /// The listeners that the process makes the kernel forward.
     forwards: BTreeSet<ListenerKey>,
-    /// Their targets that the kernel does not forward to, because they are dead.
+    /// The targets of these listeners that the kernel does not forward to, because they are dead.
     programmed: BTreeSet<(ListenerKey, SocketAddr)>,
 }
 
@@ -131,7 +131,7 @@ impl LoadBalancers {
         }
     }
 
-    /// Whether the kernels forward as the health checks have decided.
+    /// Returns whether the kernels forward as the health checks have decided.
     pub(crate) fn are_programmed(&self) -> bool {
         let dead = self.healths.dead();
         let dead = || dead.iter().map(|dead| ((dead.listener, dead.protocol), dead.target));
@@ -142,7 +142,7 @@ impl LoadBalancers {
         })
     }
 
-    /// Whether a process makes the kernel forward there.
+    /// Returns whether a process makes the kernel forward in this scope.
     pub(crate) fn forward_in_nf_tables(&self, scope: Scope) -> bool {
         let of_scope = self.sites.iter().filter(|site| site.scope() == scope);
         of_scope
@@ -150,14 +150,14 @@ impl LoadBalancers {
             .any(|site| site.balancers.iter().flat_map(|lb| &lb.listeners).any(is_in_kernel))
     }
 
-    /// The descriptors that become readable when there are events.
+    /// Returns the descriptors that become readable when there are events.
     pub(crate) fn waits_for(&self) -> impl Iterator<Item = PollFd<'_>> {
         let processes =
             self.processes.iter().map(|process| PollFd::new(&process.balancer, PollFlags::IN));
         processes.chain(self.picks.iter().map(|picks| PollFd::new(picks, PollFlags::IN)))
     }
 
-    /// Processes the events since the last call and returns those that concern flows, each with
+    /// Processes the events since the last call, and returns those that concern flows, each with
     /// its flow. Updates the layer 4 rules if the health of a target changed.
     pub(crate) fn hear(
         &mut self,
@@ -205,7 +205,7 @@ impl LoadBalancers {
         Ok(seen)
     }
 
-    /// The number of packets of each call.
+    /// Returns the number of packets of each call.
     pub(crate) fn called(&self, lab_cluster: &LabCluster) -> Result<BTreeMap<Call, u64>, LabError> {
         let mut counts = BTreeMap::new();
         for site in &self.sites {
@@ -217,7 +217,7 @@ impl LoadBalancers {
     }
 }
 
-/// Whether a site needs a process beside the rules.
+/// Returns whether a site needs a process in addition to the rules.
 fn needs_process(site: &Site) -> bool {
     let mut listeners = site.balancers.iter().flat_map(|lb| &lb.listeners);
     let by_rules = |listener: &Listener| site.layer_4 == Layer4::Rules && is_in_kernel(listener);

@@ -1,4 +1,4 @@
-//! A whole measurement: build, start, connect, count, take down.
+//! A whole measurement: builds the lab, starts it, connects, counts, and takes it down.
 
 mod explain;
 
@@ -86,12 +86,12 @@ struct Lab<'a> {
     lab_cluster: LabCluster,
     run: Run,
     targets: Vec<Target>,
-    /// What [`Lab::called`] was before the latest flow began.
+    /// The value of [`Lab::called`] when the latest flow began.
     called_before: u64,
-    /// When the kernel's counters were last read, or the latest flow began. Reading them takes
-    /// longer than most flows.
+    /// The time when the kernel's counters were last read, or the latest flow began. Reading them
+    /// takes longer than most flows.
     counters_read_at: Instant,
-    /// Whether nothing happened for [`QUIET_PERIOD`]. The next flow only begins then, so that a
+    /// Whether nothing happened for [`QUIET_PERIOD`]. Only then does the next flow begin, so that a
     /// slow machine does not delay answers.
     is_quiet: bool,
     tallies: Vec<Tally>,
@@ -100,7 +100,7 @@ struct Lab<'a> {
 /// The results of one flow so far.
 #[derive(Clone, Default)]
 struct Tally {
-    /// Connections that the load balancer has decided on.
+    /// The number of connections that the load balancer has decided on.
     decided: u64,
     counts: BTreeMap<Outcome, u64>,
     picked: BTreeMap<SocketAddr, u64>,
@@ -123,7 +123,7 @@ impl<'a> Lab<'a> {
             let of = |flow| Target::of(cluster, load_balancers, flow, found);
             plan.flows.iter().map(of).collect()
         };
-        // Report errors in the plan before anything is built.
+        // Errors in the plan are reported before anything is built.
         targets(&names::asked(plan).into_iter().map(|asked| (asked, Vec::new())).collect())?;
         let coredns = names::program(plan)?;
         super::available()?;
@@ -216,14 +216,14 @@ impl<'a> Lab<'a> {
             .collect())
     }
 
-    /// How many connections a flow makes: a whole number of turns.
+    /// Returns the number of connections that a flow makes: a whole number of turns.
     fn connects(&self, flow: usize) -> u64 {
         let turns = self.targets[flow].turns;
         (self.plan.connects as u64).max(1).div_ceil(turns) * turns
     }
 
-    /// Whether the previous flow no longer affects the scheduler's turns: the load balancer has
-    /// seen all its connections, or they have ended without reaching it.
+    /// Returns whether the previous flow no longer affects the scheduler's turns: the load balancer
+    /// has seen all its connections, or they have ended without reaching it.
     fn is_decided(&mut self, flow: usize, attempts: &[Attempt]) -> Result<bool, LabError> {
         let Some(before) = flow.checked_sub(1) else { return Ok(true) };
         if !attempts.iter().any(|attempt| attempt.flow == before) {
@@ -248,8 +248,8 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// How many packets of a flow have reached the layer 4 rules. (Other flows may share its
-    /// node's address.)
+    /// Returns the number of a flow's packets that have reached the layer 4 rules. Other flows may
+    /// share its node's address.
     fn called(&self, flow: usize) -> Result<u64, LabError> {
         let target = &self.targets[flow];
         if target.picked_by != PickedBy::Kernel {
@@ -327,7 +327,7 @@ impl<'a> Lab<'a> {
         Ok(())
     }
 
-    /// Counts the attempts that have ended, and removes them.
+    /// Counts and removes the attempts that have ended.
     fn collect(&mut self, attempts: &mut Vec<Attempt>) -> Result<(), LabError> {
         for attempt in attempts.extract_if(.., |attempt| attempt.has_ended()) {
             let flow = attempt.flow;
@@ -367,12 +367,12 @@ impl Tally {
     }
 }
 
-/// Whether a pod runs a program of its own.
+/// Returns whether a pod runs a program of its own.
 fn is_program(pod: &Pod) -> bool {
     nginx::is_one(pod) || haproxy::is_one(pod)
 }
 
-/// Names and addresses of the pods that take part in flows; other pods are not built.
+/// The names and addresses of the pods that take part in flows. Other pods are not built.
 struct Needed<'a> {
     names: BTreeSet<&'a NamespacedName>,
     addresses: BTreeSet<IpAddr>,

@@ -16,13 +16,13 @@ use rustix::mount::{
 };
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
-/// Where `ip netns` looks.
+/// The folder in which `ip netns` looks for namespaces.
 const NAMES: &str = "/run/netns";
 
 /// The calling thread's own namespace.
 const OWN: &str = "/proc/thread-self/ns/net";
 
-/// A namespace of the lab, removed when this is dropped.
+/// A namespace of the lab. It is removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Namespace {
     name: String,
@@ -60,13 +60,13 @@ impl Namespace {
         run_in(&self.file, work)
     }
 
-    /// A way into the namespace for others. It does not keep the namespace's name.
+    /// Returns a handle for entering the namespace. It does not keep the namespace's name.
     pub(crate) fn handle(&self) -> io::Result<Handle> {
         self.file.try_clone().map(Handle)
     }
 
-    /// Like [`Namespace::run`], in a new mount namespace: its mounts are private, and disappear
-    /// with the last process started there.
+    /// Runs a closure as [`Namespace::run`] does, in a new mount namespace: its mounts are private,
+    /// and disappear with the last process that was started there.
     pub(crate) fn run_with_own_mounts<T: Send>(
         &self,
         work: impl FnOnce() -> io::Result<T> + Send,
@@ -78,18 +78,18 @@ impl Namespace {
         })
     }
 
-    /// Sets a sysctl: `net/ipv4/ip_forward`. Only from within [`Namespace::run`].
+    /// Sets a sysctl: `net/ipv4/ip_forward`. Works only within [`Namespace::run`].
     pub(crate) fn set_sysctl(path: &str, value: &str) -> io::Result<()> {
         fs::write(Path::new("/proc/sys").join(path), value)
     }
 }
 
-/// A way into a namespace that another owns.
+/// A handle for entering a namespace that something else owns.
 #[derive(Debug)]
 pub(crate) struct Handle(File);
 
 impl Handle {
-    /// A way into the namespace with this name.
+    /// Returns a handle for the namespace with this name.
     pub(crate) fn open(name: &str) -> io::Result<Self> {
         File::open(path_of(name)).map(Self)
     }
@@ -130,7 +130,7 @@ impl Drop for Namespace {
     }
 }
 
-/// The names of namespaces that begin with this prefix.
+/// Returns the names of namespaces that begin with this prefix.
 pub(crate) fn names_with(prefix: &str) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(NAMES) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -158,13 +158,13 @@ pub(crate) fn remove(name: &str) -> io::Result<()> {
     fs::remove_file(&path).map_err(|error| unmounted.map_or_else(Into::into, |()| error))
 }
 
-/// Makes the folder of names as `ip netns add` does: a shared mount of its own. The first `ip` would
-/// else put a copy of the folder, with all mounts in it, over names that are in use, which could not be
-/// removed any more.
+/// Makes the folder of names as `ip netns add` does: a shared mount of its own. Otherwise the first
+/// `ip` would mount a copy of the folder, with all mounts in it, over names that are in use, which
+/// could then not be removed any more.
 fn make_folder() -> io::Result<()> {
     fs::create_dir_all(NAMES)?;
     let folder = File::open(NAMES)?;
-    // `ip` does the same while it makes the mount.
+    // `ip` locks the folder too while it makes the mount.
     flock(&folder, FlockOperation::LockExclusive)?;
     let share = || mount_change(NAMES, MountPropagationFlags::SHARED | MountPropagationFlags::REC);
     match share() {

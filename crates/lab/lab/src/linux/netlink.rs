@@ -38,7 +38,7 @@ pub(crate) const HOLE: &str = "hole";
 /// A hardware address.
 pub(crate) type Mac = [u8; 6];
 
-/// An interface by number; the loopback's is always 1.
+/// The number of an interface. The loopback's is always 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Index(u32);
 
@@ -56,14 +56,14 @@ pub(crate) struct End<'a> {
     pub(crate) mac: Mac,
 }
 
-/// A device that wraps frames in UDP and sends them from one address to others.
+/// A device that encapsulates frames in UDP and sends them from one address to others.
 pub(crate) struct Vxlan<'a> {
     pub(crate) name: &'a str,
     pub(crate) mac: Mac,
     /// The VXLAN network identifier.
     pub(crate) id: u32,
     pub(crate) port: u16,
-    /// The address that it sends from, and the link that has it.
+    /// The source address of encapsulated packets; below the link that has it.
     pub(crate) from: IpAddr,
     pub(crate) over: Index,
 }
@@ -71,7 +71,7 @@ pub(crate) struct Vxlan<'a> {
 /// The next hop of a route.
 #[derive(Clone, Copy)]
 pub(crate) enum Via {
-    /// Straight out of an interface.
+    /// Directly out of an interface.
     Link(Index),
     /// To an on-link router behind an interface.
     Router(IpAddr, Index),
@@ -91,7 +91,7 @@ impl Netlink {
         Ok(Self { socket, sequence: 0 })
     }
 
-    /// A pair of links: one end here, the other in another namespace. Both are down.
+    /// Creates a pair of links: one end here, the other in another namespace. Both are down.
     pub(crate) fn add_pair(
         &mut self,
         here: &End<'_>,
@@ -114,7 +114,7 @@ impl Netlink {
         self.create(RouteNetlinkMessage::NewLink(message))
     }
 
-    /// A bridge, up.
+    /// Creates a bridge that is up.
     pub(crate) fn add_bridge(&mut self, name: &str, mac: Mac) -> io::Result<()> {
         let mut message = LinkMessage::default();
         message.header.flags = LinkFlags::Up;
@@ -196,8 +196,8 @@ impl Netlink {
         Ok(link)
     }
 
-    /// Makes a link a port of a bridge. In hairpin mode a frame may leave by the port that it came
-    /// by: pods that call a Service and are picked themselves need it.
+    /// Makes a link a port of a bridge. In hairpin mode a frame may leave by the port by which it
+    /// came, which pods need that call a Service and are picked themselves.
     pub(crate) fn add_port(&mut self, bridge: Index, port: Index, hairpin: bool) -> io::Result<()> {
         let mut message = LinkMessage::default();
         message.header.index = port.0;
@@ -222,7 +222,7 @@ impl Netlink {
         self.change(RouteNetlinkMessage::SetLink(message))
     }
 
-    /// Gives a link that is down another name.
+    /// Renames a link that is down.
     pub(crate) fn rename(&mut self, link: Index, name: &str) -> io::Result<()> {
         let mut message = LinkMessage::default();
         message.header.index = link.0;
@@ -253,7 +253,7 @@ impl Netlink {
         message.attributes.push(AddressAttribute::Local(address.addr()));
         message.attributes.push(AddressAttribute::Address(address.addr()));
         if address.addr().is_ipv6() {
-            // Skip duplicate address detection: the address is unique.
+            // Duplicate address detection is skipped, as the address is unique.
             message.attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
         }
         self.create(RouteNetlinkMessage::NewAddress(message))
@@ -358,7 +358,7 @@ fn neighbour(at: Index, ip: IpAddr, mac: Mac) -> NeighbourMessage {
     message
 }
 
-/// The header's 8-bit table number, or 0 for a larger one, which goes into an attribute.
+/// Returns the header's 8-bit table number, or 0 for a larger one, which goes into an attribute.
 fn short(table: u32) -> u8 {
     u8::try_from(table).unwrap_or_default()
 }

@@ -1,8 +1,8 @@
 //! Runs the real nginx in pods whose ConfigMaps mount an nginx configuration.
 //!
-//! Its files are below `/etc/nginx`, as in the image. It writes to private mounts of `/var` and
-//! `/run`, which disappear with it. It resolves the names of Services through `/etc/hosts`, with
-//! the addresses that the cluster's DNS would return.
+//! nginx has its files below `/etc/nginx`, as in the image. It writes to private mounts of `/var`
+//! and `/run`, which disappear when it ends. It resolves the names of Services through
+//! `/etc/hosts`, with the addresses that the cluster's DNS would return.
 
 mod config;
 
@@ -33,13 +33,13 @@ const OWN: [&str; 4] = ["/var/log", "/var/lib", "/var/cache", "/run"];
 /// Folders that nginx expects and does not create.
 const MADE: [&str; 3] = ["/var/log/nginx", "/var/lib/nginx", "/var/cache/nginx"];
 
-/// The text in its log once it listens.
+/// The text in the log once nginx listens.
 const LISTENS: &str = "getrlimit(RLIMIT_NOFILE)";
 
-/// Runs nginx as a single process, so that no worker survives when it is killed.
+/// Directives that run nginx as a single process, so that no worker survives when it is killed.
 const PROCESS: &str = "daemon off; master_process off; error_log stderr notice;";
 
-/// Whether a pod runs nginx with a configuration that is known.
+/// Returns whether a pod runs nginx with a known configuration.
 pub(crate) fn is_one(pod: &Pod) -> bool {
     let mut files = pod.spec.files.iter();
     files.any(|file| file.text.is_some() && is_config(&file.path) && file.path.ends_with(".conf"))
@@ -49,7 +49,7 @@ fn is_config(path: &str) -> bool {
     path.strip_prefix(FOLDER).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Starts nginx in every pod that is one.
+/// Starts nginx in every pod that runs it.
 pub(crate) fn start(
     run: &Run,
     cluster: &Cluster,
@@ -86,7 +86,7 @@ struct Root {
 }
 
 impl Root {
-    /// Writes its files.
+    /// Writes the files.
     fn fill(&self, cluster: &Cluster, pod: &Pod) -> Result<io::Result<()>, LabError> {
         let mut files = Vec::new();
         for file in pod.spec.files.iter().filter(|file| is_config(&file.path)) {
@@ -105,7 +105,7 @@ impl Root {
                 fs::create_dir_all(self.inside(own))?;
             }
             MADE.iter().try_for_each(|folder| fs::create_dir_all(self.inside(folder)))?;
-            // Use the MIME types of the installed nginx.
+            // The MIME types are those of the installed nginx.
             let kinds = fs::read_to_string(Path::new(FOLDER).join("mime.types"));
             let kinds = kinds.unwrap_or_else(|_| "types {}\n".into());
             self.write("/etc/nginx/mime.types", &kinds)?;
@@ -125,7 +125,7 @@ impl Root {
                 io::Error::new(why.kind(), format!("{}: at {place}: {why}", from.display()))
             })
         };
-        // Its folder may be below one of those that are covered.
+        // The files' folder may be below one of those that are covered.
         let own = Path::new("/mnt");
         put(&self.folder, "/mnt")?;
         let places = OWN.into_iter().chain([FOLDER, HOSTS]);

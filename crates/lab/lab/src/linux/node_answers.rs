@@ -1,6 +1,6 @@
-//! Health checks that ask a node and not the target: whether its kube-proxy works, or has an
-//! endpoint of the Service. The lab's nodes have kube-proxy's rules without the program, so the
-//! lab answers in its place, before anything is built.
+//! Evaluates health checks that ask a node rather than the target: whether its kube-proxy works, or
+//! has an endpoint of the Service. The lab's nodes have kube-proxy's rules without the program, so
+//! the lab answers in its place, before anything is built.
 
 use std::net::Ipv4Addr;
 
@@ -9,8 +9,8 @@ use uturn_lb::decide::Choice;
 use uturn_model::lb::{HealthQuestion, Listener, Rule, Target};
 use uturn_model::{Cluster, LoadBalancer};
 
-/// The load balancers with the targets that may be picked, where nodes are asked: nothing is left to
-/// probe there.
+/// Returns the load balancers with only the targets that may be picked, if their health checks ask
+/// nodes. Such listeners are not probed any more.
 pub(crate) fn answered(cluster: &Cluster, all: &[LoadBalancer]) -> Vec<LoadBalancer> {
     let mut all = all.to_vec();
     for listener in all.iter_mut().flat_map(|lb| &mut lb.listeners) {

@@ -1,20 +1,20 @@
 //! Creates pods and connects them to their nodes.
 //!
-//! Global Router: a bridge (`cbr0`) on the node has the node's range of addresses, and pods
-//! are its ports.
+//! Global Router: a bridge (`cbr0`) on the node has the node's range of addresses, and pods are its
+//! ports.
 //!
-//! VPC-CNI with a shared network card: pods have addresses of the VPC that belong to a
-//! second card of the node (`eth1`). Each pod has a pair of links of its own (`pods-<j>`
-//! on the node, or as its plugin calls them), a route to it in the main table, and two rules: what goes to it is routed by the
-//! main table, what comes from it by the card's own table, whose number is the card's index
-//! plus 2000. So pods of one node reach each other through the node, and everything else
-//! leaves by the card.
+//! VPC-CNI with a shared network card: pods have addresses of the VPC that belong to a second card
+//! of the node (`eth1`). Each pod has a pair of links of its own (`pods-<j>` on the node, or the
+//! plugin's name for them), a route to the pod in the main table, and two rules: packets to the pod
+//! are routed by the main table, packets from it by the card's own table, whose number is the
+//! card's index plus 2000. So pods of one node reach each other through the node, and all other
+//! packets leave by the card.
 //!
-//! Routed: each pod has a pair of links of its own (on the node) and a route to it, and
-//! that is all. Its address may be any.
+//! Routed: each pod has only a pair of links of its own (on the node) and a route to it. Its
+//! address may be any.
 //!
-//! Where packets to other nodes' pods are wrapped, [`tunnel`](super::tunnel) adds the rest, and
-//! the fabric knows no pod.
+//! If packets to other nodes' pods are encapsulated, [`tunnel`](super::tunnel) adds the rest, and
+//! the fabric has no routes to pods.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -43,7 +43,7 @@ const FROM_POD: u32 = 1536;
 
 const MAIN_TABLE: u32 = 254;
 
-/// The bridge of a Global Router node.
+/// Adds the bridge of a Global Router node.
 pub(crate) fn add_bridge(
     space: &Namespace,
     cluster: &Cluster,
@@ -59,7 +59,7 @@ pub(crate) fn add_bridge(
     })
 }
 
-/// The second network card of a VPC-CNI node. It has no address of its own.
+/// Adds the second network card of a VPC-CNI node. The card has no address of its own.
 pub(crate) fn add_card(fabric: &Namespace, space: &Namespace, number: usize) -> io::Result<()> {
     let wire = Wire { here: card(number), there: "eth1", mac: mac(7, number) };
     fabric.run(|| wire.lay(&mut Netlink::open()?, mac(6, number), space).map(drop))?;
@@ -76,7 +76,7 @@ pub(crate) fn add_card(fabric: &Namespace, space: &Namespace, number: usize) -> 
     })
 }
 
-/// Makes a pod on its node.
+/// Builds a pod on its node.
 pub(crate) fn build(
     run: &Run,
     cluster: &Cluster,
@@ -160,7 +160,8 @@ fn plug_in(
     })
 }
 
-/// In the fabric: routes a pod's addresses to this link of its node, with this hardware address.
+/// Routes a pod's addresses to this link of its node, with this hardware address. Called in the
+/// fabric.
 fn deliver<'a>(
     ips: impl Iterator<Item = &'a IpAddr>,
     (link, mac): &(String, Mac),
@@ -174,15 +175,15 @@ fn deliver<'a>(
     Ok(())
 }
 
-/// Whether the fabric has a route to this address of a pod in routed mode. Addresses of the VPC
-/// need no route to the node's range.
+/// Returns whether the fabric has a route to this address of a pod in routed mode. Addresses of the
+/// VPC need no route to the node's range.
 fn is_routed(network: &Network, node: &Node, ip: IpAddr) -> bool {
     let is_in = |nets: &[IpNet]| nets.iter().any(|net| net.contains(&ip));
     let needs_route = is_in(&node.pod_cidrs) || !is_in(&network.vpc_cidrs.value);
     !network.is_encapsulated(Family::of(ip)) && (node.routed != Some(false) || !needs_route)
 }
 
-/// On the node: creates a pod's link and the routes to its addresses.
+/// Creates a pod's link and the routes to its addresses. Called on the node.
 fn attach(pod: &Pod, space: &Namespace, (name, number): (String, usize)) -> io::Result<Netlink> {
     let mut netlink = Netlink::open()?;
     let wire = Wire { here: name, there: "eth0", mac: mac(5, number) };
@@ -194,7 +195,8 @@ fn attach(pod: &Pod, space: &Namespace, (name, number): (String, usize)) -> io::
     Ok(netlink)
 }
 
-/// On the node: what a pod sends leaves by the second card, but for the node's own pods.
+/// Makes a pod's packets leave by the second card, except those to the node's own pods. Called on
+/// the node.
 fn leave_by_card(netlink: &mut Netlink, pod: &Pod) -> io::Result<()> {
     let card = netlink.index("eth1")?;
     for ip in &pod.ips {
@@ -204,7 +206,7 @@ fn leave_by_card(netlink: &mut Netlink, pod: &Pod) -> io::Result<()> {
     Ok(())
 }
 
-/// A pod's addresses as host routes, each with its gateway.
+/// Returns a pod's addresses as host routes, each with its gateway.
 fn whole(pod: &Pod) -> Vec<(IpNet, IpAddr)> {
     pod.ips.iter().map(|ip| (IpNet::from(*ip), router(*ip))).collect()
 }
@@ -213,7 +215,7 @@ fn router(of: IpAddr) -> IpAddr {
     if of.is_ipv4() { ROUTER[0] } else { ROUTER[1] }
 }
 
-/// A pod's addresses, each with the length of its node's range and its gateway there.
+/// Returns a pod's addresses, each with the length of its node's range and its gateway there.
 fn addresses(pod: &Pod, node: &Node) -> Result<Vec<(IpNet, IpAddr)>, LabError> {
     let placed = |ip: &IpAddr| {
         let range = node.pod_cidrs.iter().find(|range| range.contains(ip)).ok_or_else(|| {
@@ -230,7 +232,7 @@ fn addresses(pod: &Pod, node: &Node) -> Result<Vec<(IpNet, IpAddr)>, LabError> {
     pod.ips.iter().map(placed).collect()
 }
 
-/// The bridge's address: the first of the node's range.
+/// Returns the bridge's address: the first of the node's range.
 fn gateway(range: IpNet) -> IpNet {
     let first = match range.network() {
         IpAddr::V4(ip) => IpAddr::V4(Ipv4Addr::from_bits(ip.to_bits() | 1)),

@@ -16,13 +16,13 @@ use super::system::During;
 use super::wait::POLL_INTERVAL;
 use crate::LabError;
 
-/// How long a program may take until it serves: in a small machine on a busy host, too.
+/// The longest time until a program serves, which also suffices in a small machine on a busy host.
 pub(crate) const START: Duration = Duration::from_secs(300);
 
-/// How many lines of the log of a program that ended are shown.
+/// The number of lines that are shown of the log of a program that ended.
 const LAST_LINES: usize = 10;
 
-/// A running program, killed when this is dropped.
+/// A running program. It is killed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Program(Child);
 
@@ -54,7 +54,7 @@ impl Program {
             .stdin(Stdio::null())
             .stdout(writer.try_clone().during(during)?)
             .stderr(writer)
-            // Ctrl-C is the lab's to handle: it ends this process when it is done with it.
+            // The lab handles Ctrl-C: it ends this process when it is no longer needed.
             .process_group(0);
         let name = command.get_program().to_string_lossy().into_owned();
         let started = Self(start(&mut command).during(&format!("{during}: {name}"))?);
@@ -82,7 +82,7 @@ impl Program {
 }
 
 impl Program {
-    /// Fails with the end of its log if the program has ended.
+    /// Fails with the end of the log if the program has ended.
     pub(crate) fn check(&mut self, log: &Path, during: &str) -> Result<(), LabError> {
         let Some(status) = self.0.try_wait().during(during)? else { return Ok(()) };
         let printed = fs::read_to_string(log).unwrap_or_default();
@@ -95,13 +95,13 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It has nothing to finish.
+        // The program has nothing to finish.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Writes a program's output to `log` until it ends, and sends a message when it is ready.
+/// Writes a program's output to `log` until the program ends, and sends a message when it is ready.
 fn listen(reader: PipeReader, mut log: File, ready: &str, ready_sender: &SyncSender<()>) {
     let mut was_ready = false;
     for line in BufReader::new(reader).lines().map_while(Result::ok) {

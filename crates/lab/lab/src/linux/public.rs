@@ -1,4 +1,4 @@
-//! Addresses outside the VPC: the public addresses of nodes, and those of clients outside.
+//! Addresses outside the VPC: the public addresses of nodes, and the addresses of clients outside.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -10,12 +10,12 @@ use uturn_model::{Client, Cluster, Family, LoadBalancer, Node};
 
 use crate::Plan;
 
-/// The public address of nodes of which none is stated.
+/// The public address of nodes without a stated one.
 pub(crate) const ANY_PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 254));
 
-/// The source address of a node's packets outside the VPC: its own public address or, if none is
-/// stated, a shared one. Its value does not matter as long as no node has it. IPv6 addresses are
-/// not translated, so this is `None` unless one is stated.
+/// Returns the source address of a node's packets outside the VPC: its own public address or, if
+/// none is stated, a shared one. Its value does not matter as long as no node has it. IPv6
+/// addresses are not translated, so the result is `None` unless one is stated.
 pub(crate) fn address_of(node: &Node, family: Family) -> Option<IpAddr> {
     let stated = node.external_ips.iter().copied().find(|ip| Family::of(*ip) == family);
     match family {
@@ -24,7 +24,7 @@ pub(crate) fn address_of(node: &Node, family: Family) -> Option<IpAddr> {
     }
 }
 
-/// The address of a client outside: the stated one, or one out of the documentation ranges.
+/// Returns the address of a client outside: the stated one, or one from the documentation ranges.
 pub(crate) fn outside_client_address(stated: Option<IpAddr>, family: Family) -> IpAddr {
     stated.unwrap_or(match family {
         Family::V4 => IpAddr::from([198, 51, 100, 10]),
@@ -32,15 +32,15 @@ pub(crate) fn outside_client_address(stated: Option<IpAddr>, family: Family) -> 
     })
 }
 
-/// Whether a plan has load balancers or clients outside the VPC.
+/// Returns whether a plan has load balancers or clients outside the VPC.
 pub(crate) fn is_needed(plan: &Plan<'_>) -> bool {
     plan.load_balancers.iter().any(|lb| lb.scope == Scope::Public)
         || plan.flows.iter().any(|flow| matches!(flow.from, Client::Outside(_)))
 }
 
-/// The source address that load balancers of a scope use for one of the cloud's own addresses.
-/// Public ones use another address than private ones, because answers to a shared address could
-/// not be routed.
+/// Returns the source address that load balancers of a scope use for one of the cloud's own
+/// addresses. Public ones use another address than private ones, because answers to a shared
+/// address could not be routed.
 pub(crate) fn source_address(scope: Scope, own: IpAddr) -> IpAddr {
     match (scope, own) {
         (Scope::Private, own) => own,
@@ -49,7 +49,7 @@ pub(crate) fn source_address(scope: Scope, own: IpAddr) -> IpAddr {
     }
 }
 
-/// A load balancer that sends from the addresses of its scope ([`source_address`]).
+/// Returns a load balancer that sends from the addresses of its scope ([`source_address`]).
 pub(crate) fn with_own_sources(lb: &LoadBalancer) -> LoadBalancer {
     let mut lb = lb.clone();
     let own = |ip| IpNet::from(source_address(lb.scope, ip));
@@ -69,16 +69,16 @@ pub(crate) fn with_own_sources(lb: &LoadBalancer) -> LoadBalancer {
     lb
 }
 
-/// The source addresses of health checks that do not come from a VIP.
+/// Returns the source addresses of health checks that do not come from a VIP.
 pub(crate) fn probers(cluster: &Cluster, family: Family) -> Vec<IpAddr> {
     let Some(model) = cloud::model(cluster) else { return Vec::new() };
     let prober = model.probe_ranges().prober(family);
     [Scope::Private, Scope::Public].map(|scope| source_address(scope, prober)).into()
 }
 
-/// The addresses that every node's security groups let in: those that health checks come from, and
-/// without a model of the cloud, those that stand for its load balancers' own, of which nobody knows
-/// what lets them in.
+/// Returns the addresses that every node's security groups admit: those of health checks and,
+/// without a model of the cloud, those that stand for its load balancers' own, as nobody knows
+/// which rule admits those.
 pub(crate) fn let_in(cluster: &Cluster, family: Family) -> Vec<IpAddr> {
     match cloud::model(cluster) {
         Some(_) => probers(cluster, family),
@@ -88,18 +88,18 @@ pub(crate) fn let_in(cluster: &Cluster, family: Family) -> Vec<IpAddr> {
     }
 }
 
-/// All source addresses of health checks, including the VIPs.
+/// Returns all source addresses of health checks, including the VIPs.
 pub(crate) fn probers_of(plan: &Plan<'_>) -> Vec<IpAddr> {
     let vips = plan.load_balancers.iter().map(|lb| lb.vip);
     vips.chain(Family::BOTH.into_iter().flat_map(|family| probers(plan.cluster, family))).collect()
 }
 
-/// Whether a load balancer has this address.
+/// Returns whether a load balancer has this address.
 pub(crate) fn is_vip(all: &[LoadBalancer], address: IpAddr) -> bool {
     all.iter().any(|lb| lb.vip == address)
 }
 
-/// Whether a node, a pod or a load balancer has this address.
+/// Returns whether a node, a pod or a load balancer has this address.
 pub(crate) fn is_taken(cluster: &Cluster, all: &[LoadBalancer], address: IpAddr) -> bool {
     cluster.nodes.values().any(|node| node.has_address(address))
         || cluster.pods.values().any(|pod| pod.ips.contains(&address))

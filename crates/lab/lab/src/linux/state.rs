@@ -1,8 +1,8 @@
 //! The state on disk of a run, which lets the next run clean up after it.
 //!
-//! A run's folder holds a lock that dies with its process, the processes it started, and
-//! what they need. Namespaces carry the run's name. A folder whose lock can be taken
-//! belongs to a dead run.
+//! A run's folder holds a lock that dies with its process, the list of processes that it started,
+//! and their files. Namespaces carry the run's name. A folder whose lock can be taken belongs to a
+//! dead run.
 
 use std::env;
 use std::fs::{self, DirBuilder, File};
@@ -20,13 +20,14 @@ use rustix::process::{Pid, geteuid};
 use super::system::During;
 use crate::LabError;
 
-/// Where root's runs are.
+/// The folder of root's runs.
 const FOLDER: &str = "/run/uturn-lab";
 
 /// The number of runs of this process so far: several may begin at the same time.
 static RUNS: AtomicUsize = AtomicUsize::new(0);
 
-/// The folder of all runs of this user: other users than root keep clusters in small machines.
+/// Returns the folder of all runs of this user. Users other than root keep clusters in small
+/// machines.
 pub(super) fn folder() -> PathBuf {
     let user = geteuid();
     if user.is_root() {
@@ -37,10 +38,10 @@ pub(super) fn folder() -> PathBuf {
     own.map_or_else(temporary, |own| own.join("uturn-lab"))
 }
 
-/// The same if it is there.
+/// Returns the folder of all runs if it exists.
 ///
 /// # Errors
-/// If it is another user's: what is on record there is not this user's to rely on.
+/// If the folder belongs to another user, whose records this user cannot rely on.
 pub(super) fn existing_folder() -> io::Result<Option<PathBuf>> {
     let folder = folder();
     match fs::symlink_metadata(&folder) {
@@ -54,7 +55,7 @@ pub(super) fn existing_folder() -> io::Result<Option<PathBuf>> {
     }
 }
 
-/// A run that is alive as long as this is.
+/// A run. It is alive as long as this value.
 #[derive(Debug)]
 pub(crate) struct Run {
     id: String,
@@ -76,33 +77,34 @@ impl Run {
         Ok(Self { id, folder, lock })
     }
 
-    /// A handle of the lock that programs inherit: the run is alive until the last of them ends.
+    /// Returns a handle of the lock that programs inherit: the run is alive until the last of them
+    /// ends.
     pub(crate) fn inherited_lock(&self) -> io::Result<OwnedFd> {
         // Unlike the lock's own handle, a copy stays open in programs that are started.
         Ok(dup(&self.lock)?)
     }
 
-    /// What a namespace of this run is called.
+    /// Returns the name of a namespace of this run.
     pub(crate) fn namespace(&self, what: &str) -> String {
         format!("{}{what}", prefix(&self.id))
     }
 
-    /// What this run's instance of the kernel's tracer is called.
+    /// Returns the name of this run's instance of the kernel's tracer.
     pub(crate) fn tracing(&self) -> String {
         tracing(&self.id)
     }
 
-    /// The run's folder.
+    /// Returns the run's folder.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// A file in the run's folder.
+    /// Returns the path of a file in the run's folder.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// Puts a process on record.
+    /// Records a process.
     pub(crate) fn started(&self, process: u32) -> io::Result<()> {
         record_process(&self.folder, process)
     }
@@ -116,15 +118,16 @@ impl Drop for Run {
     }
 }
 
-/// Puts a process on the record of a run.
+/// Records a process in the folder of a run.
 pub(super) fn record_process(folder: &Path, process: u32) -> io::Result<()> {
     let start_time = start_time(process).unwrap_or_default();
     let mut file = File::options().create(true).append(true).open(folder.join("processes"))?;
-    // One write: others append and read meanwhile, and `writeln!` would write each part by itself.
+    // A single write is necessary: others append and read meanwhile, and `writeln!` would write
+    // each part by itself.
     file.write_all(format!("{process} {start_time}\n").as_bytes())
 }
 
-/// Processes on record that are still the ones that were started.
+/// Returns the recorded processes that are still the ones that were started.
 pub(super) fn processes(folder: &Path) -> io::Result<Vec<Pid>> {
     let text = match fs::read_to_string(folder.join("processes")) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -138,10 +141,10 @@ pub(super) fn processes(folder: &Path) -> io::Result<Vec<Pid>> {
     Ok(text.lines().filter_map(same).collect())
 }
 
-/// The start time of a process in clock ticks: the 22nd field of its `stat`.
+/// Returns the start time of a process in clock ticks: the 22nd field of its `stat`.
 pub(super) fn start_time(process: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The second field is a name in brackets that may hold anything.
+    // The second field is a name in brackets that may contain anything.
     let (_, rest) = stat.rsplit_once(") ")?;
     rest.split(' ').nth(19).map(String::from)
 }

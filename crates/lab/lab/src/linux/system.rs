@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::LabError;
 
-/// Adds to an error what was being done when it occurred.
+/// Adds the action that failed to an error.
 pub(crate) trait During<T> {
     fn during(self, doing: &str) -> Result<T, LabError>;
 }
@@ -54,7 +54,7 @@ pub(crate) fn output(program: &str, arguments: &[&str]) -> io::Result<String> {
     Err(io::Error::other(format!("{program}: {}: {stderr}", output.status)))
 }
 
-/// Looks for a program in the search path and in the `sbin` folders.
+/// Searches for a program in the search path and in the `sbin` folders.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);

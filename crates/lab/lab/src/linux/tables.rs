@@ -1,7 +1,7 @@
 //! Runs iptables with the back end (nf_tables or legacy) that this kernel supports.
 //!
-//! Most kernels support both; one without nf_tables only supports the legacy one. Loading rules
-//! once decides which is used.
+//! Most kernels support both; one without nf_tables supports only the legacy one. The first
+//! successful load decides which is used.
 
 use std::io;
 use std::sync::OnceLock;
@@ -17,7 +17,7 @@ const BACK_ENDS: [&str; 2] = ["", "-legacy"];
 
 static CHOSEN: OnceLock<&str> = OnceLock::new();
 
-/// Whether any back end is installed.
+/// Returns whether any back end is installed.
 pub(crate) fn are_installed() -> bool {
     installed().next().is_some()
 }
@@ -64,7 +64,7 @@ pub(crate) fn restore_more_here(family: Family, text: &str) -> io::Result<Result
     run(&program(chosen(), family, "restore"), &["-w", "--noflush"], text)
 }
 
-/// What `iptables-save` prints. Only from within [`Namespace::run`].
+/// Returns the output of `iptables-save`. Works only within [`Namespace::run`].
 pub(crate) fn save(family: Family, arguments: &[&str]) -> io::Result<String> {
     output(&program(chosen(), family, "save"), arguments)
 }

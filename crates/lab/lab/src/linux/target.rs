@@ -22,8 +22,8 @@ use super::names::Found;
 
 use crate::{LabError, TargetHealth};
 
-/// The limit of a connect without load balancer retries, after which it counts as hanging. A SYN
-/// is retransmitted after 1 s, and again after 2 or 3 s.
+/// The time limit of a connect without load balancer retries, after which the connect counts as
+/// hanging. A SYN is retransmitted after 1 s, and again after 2 or 3 s.
 const CONNECT_LIMIT: Duration = Duration::from_millis(2500);
 
 /// Extra time for a slow machine.
@@ -33,28 +33,29 @@ const SLACK: Duration = Duration::from_millis(1500);
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) spec: RequestSpec,
-    /// How many connections make a whole turn of the scheduler.
+    /// The number of connections that make a whole turn of the scheduler.
     pub(crate) turns: u64,
-    /// How long a connection may take at most.
+    /// The longest time of a connection.
     pub(crate) limit: Duration,
-    /// What picks the flow's target.
+    /// The part that picks the flow's target.
     pub(crate) picked_by: PickedBy,
     /// The scope of the load balancer that the flow calls, if it calls one.
     pub(crate) scope: Option<Scope>,
-    /// The rule that serves it: indices of the load balancer, the listener and the rule.
+    /// The rule that serves the flow: the indices of the load balancer, the listener and the rule.
     place: Option<[usize; 3]>,
-    /// Source addresses that a load balancer may see for its connections.
+    /// The source addresses that a load balancer may see for the flow's connections.
     sources: Vec<IpAddr>,
 }
 
-/// What picks a flow's targets, if its packets reach a load balancer.
+/// The part that picks a flow's targets, if its packets reach a load balancer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PickedBy {
     /// No load balancer.
     NoBalancer,
     /// The kernel (layer 4), whose connection tracking reports each pick.
     Kernel,
-    /// The load balancer process (layer 7, and whatever ends TLS), which reports each pick.
+    /// The load balancer process (layer 7, and listeners that terminate TLS), which reports each
+    /// pick.
     Process,
 }
 
@@ -121,7 +122,7 @@ impl Target {
         Ok(target)
     }
 
-    /// Follows a redirect rule to the rule of the same load balancer that it leads to.
+    /// Follows a redirect rule to the rule of the same load balancer that the redirect leads to.
     fn follow(&mut self, load_balancers: &[LoadBalancer]) {
         let Some([lb, listener, rule_place]) = self.place else { return };
         let balancer = &load_balancers[lb];
@@ -154,7 +155,7 @@ impl Target {
         self.spec.redirected = Some((url, Box::new(next)));
     }
 
-    /// A flow whose name has no address: it makes no connections.
+    /// Returns a flow whose name has no address, and which makes no connections.
     fn nameless() -> Self {
         let spec = RequestSpec {
             address: SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0),
@@ -175,7 +176,7 @@ impl Target {
         }
     }
 
-    /// Whether there is an address to call.
+    /// Returns whether there is an address to call.
     pub(crate) fn has_address(&self) -> bool {
         self.spec.address.port() > 0
     }
@@ -192,7 +193,8 @@ impl Target {
             .collect();
         let addresses = self.spec.others.len() as u64 + 1;
         self.turns = choices.iter().map(turns).fold(addresses, least_common_multiple);
-        // Who passes packets on and adds a header to them does not give targets up.
+        // A listener that forwards packets, or only adds a header to them, does not try other
+        // targets.
         let protocol = listener.protocol;
         let gives_up = match protocol.layer() {
             Layer::L7 => true,
@@ -205,7 +207,7 @@ impl Target {
         }
     }
 
-    /// The health of its targets.
+    /// Returns the health of the flow's targets.
     pub(crate) fn health(
         &self,
         load_balancers: &[LoadBalancer],
@@ -224,7 +226,7 @@ impl Target {
         Some((lb, &lb.listeners[listener], rule))
     }
 
-    /// The calls that its connections are counted as, one for each source address.
+    /// Returns the calls that the flow's connections are counted as, one for each source address.
     pub(crate) fn calls(&self) -> impl Iterator<Item = Call> {
         let of_family = |ip: &&IpAddr| Family::of(**ip) == Family::of(self.spec.address.ip());
         self.sources.iter().filter(of_family).map(|source| (*source, self.spec.address))

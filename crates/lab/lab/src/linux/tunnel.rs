@@ -19,10 +19,10 @@ use super::netlink::{Index, Mac, Netlink, Via, Vxlan};
 use super::system::During;
 use crate::LabError;
 
-/// What the device is called on each node: rules name it.
+/// The name of the device on each node, which rules use.
 pub(crate) const DEVICE: &str = pod_network::TUNNEL;
 
-/// The protocol that VXLAN is carried by.
+/// The protocol number of UDP, which carries VXLAN.
 const UDP: u8 = 17;
 
 const ID: u32 = 1;
@@ -58,7 +58,7 @@ pub(crate) fn add(cluster: &Cluster, lab_cluster: &LabCluster) -> Result<(), Lab
     Ok(())
 }
 
-/// Makes a device, to see whether the kernel can. Only from within [`Namespace::run`].
+/// Adds a device, to find out whether the kernel can. Works only within [`Namespace::run`].
 ///
 /// [`Namespace::run`]: super::namespace::Namespace::run
 pub(crate) fn try_out() -> io::Result<()> {
@@ -67,7 +67,7 @@ pub(crate) fn try_out() -> io::Result<()> {
     Netlink::open()?.add_vxlan(&Vxlan { name, mac, id: ID, port: 4789, from, over })
 }
 
-/// Another node, as it is reached through the tunnel.
+/// Another node, as reached through the tunnel.
 struct Peer<'a> {
     node: &'a Node,
     mac: Mac,
@@ -88,7 +88,7 @@ impl Peer<'_> {
         let families = Family::BOTH.into_iter();
         for family in families.filter(|family| cluster.network.is_encapsulated(*family)) {
             let ends = |of: &Node| of.tunnel_ips.iter().copied().find(is_of(family));
-            // If the tunnel device has no address, use the node's.
+            // If the tunnel device has no address, the node's is used.
             let Some(gateway) = ends(self.node).or_else(|| self.node.address(family)) else {
                 continue;
             };
@@ -101,8 +101,8 @@ impl Peer<'_> {
         Ok(())
     }
 
-    /// The ranges behind this peer: its pods' addresses, or its whole range if it has a bridge,
-    /// and the address of its tunnel device unless a range contains it.
+    /// Returns the ranges behind this peer: its pods' addresses, or its whole range if it has a
+    /// bridge, and the address of its tunnel device unless a range contains it.
     fn ranges(&self, cluster: &Cluster) -> Vec<IpNet> {
         let ranges: Vec<IpNet> = match cluster.network.mode.value {
             NetworkMode::GlobalRouter => self.node.pod_cidrs.iter().map(IpNet::trunc).collect(),
@@ -119,7 +119,7 @@ impl Peer<'_> {
     }
 }
 
-/// The outer destination of packets from one node to another: an address of the family of
+/// Returns the outer destination of packets from one node to another: an address of the family of
 /// `from`'s first address.
 fn outer(from: &Node, to: &Node) -> Result<IpAddr, LabError> {
     let family = from.internal_ips.first().map(|ip| Family::of(*ip));
@@ -128,8 +128,8 @@ fn outer(from: &Node, to: &Node) -> Result<IpAddr, LabError> {
         .ok_or_else(|| LabError::Plan(format!("a tunnel from node {} to {}", from.name, to.name)))
 }
 
-/// The UDP port of encapsulated packets: the plugin's, or VXLAN's default if the plugin uses
-/// another encapsulation.
+/// Returns the UDP port of encapsulated packets: the plugin's, or VXLAN's default if the plugin
+/// uses another encapsulation.
 fn port(plugin: Plugin) -> u16 {
     let mut ways = pod_network::wrappings(plugin).iter();
     ways.find(|way| way.protocol == UDP).map_or(4789, |way| way.port)

@@ -8,10 +8,10 @@ use rustix::io::Errno;
 use super::system::During;
 use crate::LabError;
 
-/// How often signals are checked for.
+/// The time between two checks for signals.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// After this time without events, no more are expected.
+/// The time without events after which no more are expected.
 pub(crate) const QUIET_PERIOD: Duration = Duration::from_millis(20);
 
 /// Waits until a descriptor is ready or the time is over. Returns which descriptors are ready.

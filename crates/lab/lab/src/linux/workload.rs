@@ -41,14 +41,14 @@ impl Split {
         Ok(split)
     }
 
-    /// An explanation of one of the parts, as one of the plan's flow.
+    /// Converts an explanation of a part to one of the plan's flow.
     pub(crate) fn whole(&self, part: Explanation) -> Option<Explanation> {
         let Subject::Flow { flow, of } = &part.subject else { return Some(part) };
         let whole = self.parts.iter().position(|range| range.contains(of))?;
         Some(Explanation { subject: Subject::Flow { flow: flow.clone(), of: whole }, ..part })
     }
 
-    /// Adds up what was measured of the parts.
+    /// Adds up the results of the parts.
     pub(crate) fn join(&self, plan: &Plan<'_>, parts: &[MeasuredFlow]) -> Vec<MeasuredFlow> {
         let join = |(flow, part): (&Flow, &Range<usize>)| match &parts[part.clone()] {
             [only] => MeasuredFlow { flow: flow.clone(), ..only.clone() },

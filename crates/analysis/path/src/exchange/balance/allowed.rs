@@ -11,8 +11,8 @@ use crate::journey::stands_for_public_address;
 use crate::packet::PacketState;
 
 impl Engine<'_> {
-    /// Why a listener does not let a packet in, if it does not. Where the public address that the packet
-    /// left with is not given, the packet is supposed to be let in.
+    /// Returns why a listener does not let a packet in, if it does not. If the public address with
+    /// which the packet left is not given, the packet is assumed to be let in.
     pub(super) fn not_allowed(
         &self,
         balancer: usize,

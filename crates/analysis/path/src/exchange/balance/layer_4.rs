@@ -29,7 +29,7 @@ impl<'a> Walk<'_, 'a> {
         let is_taken = listener.makes_connections();
         let turned_away = match (is_taken, request.tls) {
             (false, _) => Outcome::Hangs,
-            // The handshake of who speaks TLS through it has not begun.
+            // A TLS handshake that is passed through has not begun.
             (true, Some(true)) if !ends_tls => Outcome::TlsError,
             (true, _) => Outcome::EmptyReply,
         };
@@ -78,14 +78,15 @@ impl<'a> Walk<'_, 'a> {
                 state.chance |= inner.chance;
                 (state.supposed, state.failures) = (inner.supposed, inner.failures);
                 state.hops.extend(inner.hops);
-                // Who passes packets on and only adds a header waits as long as the client does.
+                // A load balancer that forwards packets and only adds a header waits as long as the
+                // client does.
                 let ends_connections = ends_tls || is_taken && listener.profile.ends_connections;
                 let gives_up = ends_connections && inner.outcome == Outcome::Hangs;
                 let outcome = match inner.outcome {
                     // A target that does not answer is given up.
                     Outcome::Hangs if gives_up => turned_away,
                     Outcome::Answered { .. } | Outcome::Hangs | Outcome::Unknown => inner.outcome,
-                    // What was said on the connection to the target is said to the client.
+                    // The load balancer passes the target's data on to the client.
                     Outcome::Status { .. } | Outcome::EmptyReply => inner.outcome,
                     _ if ends_tls => turned_away,
                     Outcome::Refused | Outcome::Unreachable | Outcome::Reset if is_taken => {
@@ -136,14 +137,14 @@ impl<'a> Walk<'_, 'a> {
     }
 }
 
-/// Whether connections to targets begin with a PROXY header. Datagrams do not.
+/// Returns whether connections to targets begin with a PROXY header. Datagrams do not.
 fn adds_header(listener: &Listener) -> bool {
     listener.profile.proxy_header.is_some()
         && listener.protocol.transport() == uturn_model::Protocol::Tcp
 }
 
-/// The step in which a load balancer that terminates connections closes the client's, because it has
-/// none to a target.
+/// Returns the step in which a load balancer that terminates connections closes the client's,
+/// because it has none to a target.
 fn close_step(listener: &Listener, seen: Leg, by: Evidence) -> Step {
     let home = Leg { src: seen.dst, dst: seen.src };
     let seconds = listener.profile.connect_timeout.as_secs_f64();

@@ -1,4 +1,4 @@
-//! How a request ends if the load balancer picks no target.
+//! The end of a request for which the load balancer picks no target.
 
 use uturn_model::lb::Profile;
 use uturn_model::route::{Step, StepKind};
@@ -8,14 +8,14 @@ use crate::engine::Engine;
 use crate::exchange::health::Health;
 use crate::packet::{Exchange, PacketState, Peer, ended};
 
-/// Why a load balancer picks no target.
+/// The reason why a load balancer picks no target.
 #[derive(Clone, Copy)]
 pub(super) enum NotPicked {
     /// No target is registered.
     NoTarget,
     /// No target passes its health checks.
     NoneAlive,
-    /// No target passes its health checks, since behind none there is an endpoint.
+    /// No target passes its health checks, because none of them has an endpoint.
     NoneWithEndpoint,
     /// No target is eligible.
     NoCandidate,
@@ -23,7 +23,8 @@ pub(super) enum NotPicked {
 
 impl NotPicked {
     pub(super) fn of(profile: &Profile, health: &[Health]) -> Self {
-        // Who takes all for alive if none is has targets, but none that it may pick.
+        // A load balancer that takes all targets for alive if none is has targets, but none that it
+        // may pick.
         let takes_all = profile.panic_threshold.is_some();
         let lacks_endpoint = |target: &Health| target.mechanisms == [Mechanism::NoEndpoint];
         match takes_all || health.iter().any(|target| target.alive) {
@@ -35,7 +36,7 @@ impl NotPicked {
 }
 
 impl<'a> Engine<'a> {
-    /// The end of a request for which the load balancer picks no target.
+    /// Returns the end of a request for which the load balancer picks no target.
     pub(super) fn without_target(
         &self,
         mut state: PacketState,

@@ -1,4 +1,4 @@
-//! What becomes of a packet for a port that a load balancer does not serve.
+//! The end of a packet for a port that a load balancer does not serve.
 
 use std::net::SocketAddr;
 

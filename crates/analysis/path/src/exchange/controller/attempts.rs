@@ -1,5 +1,5 @@
-//! A request that a controller's pod sends to one endpoint after the other, until one answers, the
-//! limit of tries is reached, or none is left.
+//! Retries of a request by a controller's pod: it asks one endpoint after the other until one
+//! answers, the limit of tries is reached, or none is left.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,23 +13,23 @@ use crate::engine::walk::Walk;
 use crate::exchange::failover::MAX_HOPS;
 use crate::packet::Exchange;
 
-/// Endpoints that take a connection alike.
+/// A group of endpoints with the same results of a connection.
 pub(super) struct Alike {
-    /// The one that is shown.
+    /// The endpoint that is shown.
     address: SocketAddr,
-    /// How many they are.
+    /// The number of endpoints.
     count: f64,
-    /// How a connection to one ends.
+    /// The results of a connection to one of them.
     results: Vec<Exchange>,
 }
 
-/// What tells ends of connections apart: the outcome, its delay, its reasons, and how many in 10^9
-/// end so.
+/// The key of a connection's end: the outcome, its delay, its reasons, and the share of such ends
+/// in units of 10^-9.
 type End<'r> = (Outcome, Duration, &'r [Mechanism], u64);
 
 impl Alike {
-    /// Adds an endpoint that represents this many. It joins the group that it is like, unless each
-    /// endpoint is wanted by itself.
+    /// Adds an endpoint that represents `count` endpoints. It joins a group with the same results,
+    /// unless every way is wanted by itself.
     pub(super) fn add(
         all: &mut Vec<Self>,
         address: SocketAddr,
@@ -83,16 +83,16 @@ fn end(exchange: &Exchange) -> End<'_> {
 pub(super) struct Tries<'t, 'e, 'a> {
     pub(super) walk: &'t Walk<'e, 'a>,
     pub(super) behaviour: &'t ControllerBehaviour,
-    /// What the client of a connection sees that no endpoint takes: it is closed. `None` for requests.
+    /// The outcome of a connection that no endpoint accepts: it is closed. `None` for requests.
     pub(super) closed: Option<Outcome>,
     pub(super) groups: &'t [Alike],
     pub(super) place: Place,
     pub(super) by: Evidence,
-    /// The rule and the Service, as a step says it.
+    /// The rule and the Service, as worded in a step.
     pub(super) chosen: String,
-    /// The address that it connects from, as a step says it.
+    /// The address from which the pod connects, as worded in a step.
     pub(super) source: &'static str,
-    /// How long the client had waited already.
+    /// The time for which the client had waited already.
     pub(super) begun: Duration,
 }
 
@@ -100,16 +100,16 @@ pub(super) struct Tries<'t, 'e, 'a> {
 #[derive(Clone)]
 struct Waiting {
     exchange: Exchange,
-    /// How many endpoints of each group were tried.
+    /// The number of tried endpoints of each group.
     tried: Vec<u32>,
     timeouts: u32,
     last: Option<Failure>,
-    /// How long those that refused took.
+    /// The time that the endpoints which refused took.
     late: Duration,
 }
 
 impl Tries<'_, '_, '_> {
-    /// All ways in which the request can end.
+    /// Returns all ways in which the request can end.
     pub(super) fn follow(&self, start: Exchange) -> Vec<Exchange> {
         let all = start.share;
         let none = vec![0; self.groups.len()];
@@ -131,7 +131,7 @@ impl Tries<'_, '_, '_> {
                     .map(|(group, tried)| (group.count - f64::from(*tried)).max(0.0))
                     .collect();
                 let total: f64 = rest.iter().sum();
-                // What is less than an endpoint is what rounding left.
+                // Less than one endpoint is a rounding error.
                 if total < 0.5 {
                     ended.push(self.give_up(request));
                     continue;
@@ -149,7 +149,7 @@ impl Tries<'_, '_, '_> {
         ended
     }
 
-    /// One try at an endpoint of a group.
+    /// Sends the request to an endpoint of a group, and adds its results to `left` or `ended`.
     fn attempt(
         &self,
         request: &Waiting,
@@ -182,7 +182,7 @@ impl Tries<'_, '_, '_> {
                     ended.push(next.exchange);
                     continue;
                 }
-                // An endpoint took the connection: what it says there is passed back.
+                // An endpoint took the connection: what it sends there is passed back.
                 Outcome::EmptyReply | Outcome::TlsError | Outcome::Reset
                     if self.closed.is_some() =>
                 {
@@ -223,7 +223,7 @@ impl Tries<'_, '_, '_> {
         }
     }
 
-    /// The end of a request for which no endpoint is left.
+    /// Returns the end of a request for which no endpoint is left.
     fn give_up(&self, request: Waiting) -> Exchange {
         let last = request.last.unwrap_or(Failure::Refused);
         let waited = self.begun + request.late;
@@ -247,8 +247,8 @@ impl Tries<'_, '_, '_> {
         exchange
     }
 
-    /// Whether the end is known of a request that no endpoint answered: how many are tried, or
-    /// that all refuse.
+    /// Returns whether the end of a request that no endpoint answered is known: either the number
+    /// of tries is, or all endpoints refuse.
     fn is_known(&self) -> bool {
         let refuses = |exchange: &Exchange| {
             !exchange.outcome.is_answered()

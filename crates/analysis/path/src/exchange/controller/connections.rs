@@ -1,5 +1,5 @@
-//! Connections through a controller whose rules are for them: its pod accepts the connection, opens one of
-//! its own to an endpoint, and passes on what is said, whatever that is.
+//! Connections through a controller with rules for connections: its pod accepts the connection,
+//! opens one of its own to an endpoint, and forwards the data unread.
 
 use uturn_clouds::ingress_controller::ControllerRule;
 use uturn_model::controller::Takes;
@@ -13,8 +13,8 @@ use crate::exchange::proxy_header::is_read;
 use crate::packet::{Exchange, PacketState, Peer, Request};
 
 impl AtController<'_> {
-    /// Whether it is known of a request what the controller reads of it to find a rule. Of others, it is
-    /// known that they reach the controller.
+    /// Returns whether the part of a request by which the controller finds a rule is known. Of
+    /// other requests, only their arrival at the controller is known.
     pub(crate) fn reads(&self, request: &Request) -> bool {
         match self.listener.takes {
             Takes::Requests => request.http.is_some(),
@@ -26,10 +26,10 @@ impl AtController<'_> {
         }
     }
 
-    /// What becomes of a client's connection that no endpoint takes.
+    /// Returns the outcome of a client's connection that no endpoint accepts.
     fn closed(&self, request: &Request) -> Outcome {
         match request.tls {
-            // The handshake of who speaks TLS through it has not begun.
+            // A TLS handshake that is passed through has not begun.
             Some(true) if !self.listener.tls => Outcome::TlsError,
             _ => Outcome::EmptyReply,
         }
@@ -37,10 +37,10 @@ impl AtController<'_> {
 }
 
 impl<'a> Walk<'_, 'a> {
-    /// The rule for a connection, if one is.
+    /// Returns the rule for a connection, if there is one.
     ///
     /// # Errors
-    /// Returns why that is not known.
+    /// Returns the reason why the rule is not known.
     pub(super) fn connection_rule(
         &self,
         here: AtController<'a>,
@@ -57,7 +57,7 @@ impl<'a> Walk<'_, 'a> {
         Ok(self.engine.controller_rules(here.place).pass(listener, request.asked_name()))
     }
 
-    /// Passes a connection on.
+    /// Forwards a connection by a rule.
     pub(super) fn pass_on(
         &self,
         parties: (Peer<'a>, Peer<'a>, Leg),
@@ -86,7 +86,7 @@ impl<'a> Walk<'_, 'a> {
         self.forward_by_rule(parties, &Forwarded { rule, label, onward, closed }, state)
     }
 
-    /// Closes a connection that no rule is for.
+    /// Closes a connection for which there is no rule.
     pub(super) fn close(
         &self,
         (at, from, asked): (Peer<'a>, Peer<'a>, Leg),

@@ -8,21 +8,21 @@ use uturn_model::{Cluster, Family};
 
 use crate::addresses;
 
-/// Those beside the addresses of a cluster's objects that packets may come from or go to:
-/// a client outside, and the addresses that load balancers send from.
+/// Addresses of packets beside those of a cluster's objects: that of a client outside, and those
+/// from which load balancers send.
 const OTHERS: [&str; 5] =
     ["198.51.100.10", "192.0.2.1", "100.64.0.1", "100.127.0.1", "2001:db8:ffff::1"];
 
 /// The addresses that packets of a scan have.
 pub(crate) struct Addresses {
-    /// Those that may be called, in their order.
+    /// The addresses that may be called, in their order.
     pub(super) called: BTreeSet<IpAddr>,
-    /// These, and those that packets may come from.
+    /// All addresses that may be called or be a packet's source.
     pub(super) all: BTreeSet<IpAddr>,
 }
 
 impl Addresses {
-    /// Those of a cluster.
+    /// Returns the addresses of a cluster.
     pub(crate) fn of(cluster: &Cluster) -> Self {
         let mut called = BTreeSet::new();
         let nodes = || cluster.nodes.values();

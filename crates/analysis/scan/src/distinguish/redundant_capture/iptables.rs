@@ -1,4 +1,4 @@
-//! What iptables rules of a capture do, and what they have beside those of kube-proxy.
+//! The effect of a capture's iptables rules, and the rules that kube-proxy did not write.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use uturn_kubeproxy::chain_names::SHARED;
 use uturn_netfilter::iptables::{Chain, Match, Rule, Ruleset, TableKind};
 
-/// What a ruleset has beside another, as a part of a dump that is loaded onto that; nothing
-/// where some rule of a chain of kube-proxy's is not there.
+/// Returns the part of `whole` that is not in `base`, as a dump that is loaded onto `base`. Returns
+/// `None` if `whole` lacks some rule of one of kube-proxy's chains.
 pub(super) fn beyond(base: &Ruleset, whole: &Ruleset) -> Option<String> {
     let mut text = String::new();
     for table in &whole.tables {
@@ -28,7 +28,7 @@ pub(super) fn beyond(base: &Ruleset, whole: &Ruleset) -> Option<String> {
             let of = |rules| lines(&chain.name, rules);
             let rest = match chain.rules.split_at_checked(there.len()) {
                 Some((first, rest)) if of(first) == of(there) => rest,
-                // What kube-proxy has in these is the same for all Services.
+                // kube-proxy's rules in these chains are the same for all Services.
                 _ if chain.policy.is_some() => {
                     let _ = writeln!(rules, "-F {}", chain.name);
                     chain.rules.as_slice()
@@ -47,7 +47,8 @@ pub(super) fn beyond(base: &Ruleset, whole: &Ruleset) -> Option<String> {
     Some(text)
 }
 
-/// The rules of a chain as they count: those of Services in a shared chain in one order.
+/// Returns the rules of a chain in a form that can be compared: those of Services in a shared chain
+/// are sorted.
 fn lines(chain: &str, rules: &[Rule]) -> Vec<String> {
     let mut lines: Vec<String> = rules.iter().map(|rule| bare_line(chain, rule)).collect();
     if SHARED.contains(&chain) {
@@ -56,7 +57,7 @@ fn lines(chain: &str, rules: &[Rule]) -> Vec<String> {
         let end = lines.iter().position(is_last).unwrap_or(lines.len());
         let matches = |line: &String| line.split(" -j ").next().unwrap_or_default().to_owned();
         let distinct: BTreeSet<String> = lines[..end].iter().map(matches).collect();
-        // Of two rules for the same packets, the first one counts.
+        // If two rules match the same packets, the first one counts.
         if distinct.len() == end {
             lines[..end].sort();
         }
@@ -64,14 +65,14 @@ fn lines(chain: &str, rules: &[Rule]) -> Vec<String> {
     lines
 }
 
-/// A rule's line without its comments and counters.
+/// Returns a rule's line without its comments and counters.
 fn bare_line(chain: &str, rule: &Rule) -> String {
     let asks = |matched: &&Match| !matches!(matched, Match::Comment(_) | Match::Nfacct(_));
     let matches: Vec<Match> = rule.matches.iter().filter(asks).cloned().collect();
     Rule { matches: matches.into(), ..rule.clone() }.line(chain).to_string()
 }
 
-/// Chains that do something, with policy and rules.
+/// Returns the chains that have an effect, with their policy and rules.
 pub(super) fn chains(rules: &Ruleset) -> BTreeMap<(TableKind, &str), (String, Vec<String>)> {
     let all = rules.tables.iter().flat_map(|table| {
         table.chains.iter().map(move |chain: &Chain| {
@@ -79,7 +80,7 @@ pub(super) fn chains(rules: &Ruleset) -> BTreeMap<(TableKind, &str), (String, Ve
             ((table.kind, &*chain.name), (policy, lines(&chain.name, &chain.rules)))
         })
     });
-    // Jumping to a chain without rules does nothing, so whether it is there makes none.
+    // Jumping to a chain without rules has no effect, so its presence makes no difference.
     all.filter(|(_, (policy, lines))| !lines.is_empty() || !matches!(&**policy, "" | "ACCEPT"))
         .collect()
 }

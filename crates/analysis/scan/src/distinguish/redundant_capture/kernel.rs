@@ -1,4 +1,4 @@
-//! Whether two kernels do the same to packets.
+//! Decides whether two kernels treat packets alike.
 
 use uturn_model::Family;
 use uturn_netfilter::ipvs::{VirtualAddress, VirtualServer, VirtualServers};
@@ -8,8 +8,8 @@ use super::addresses::Addresses;
 use super::iptables::chains;
 use super::nftables::tables;
 
-/// Whether two kernels have rules, sets, servers and switches that do the same to packets of
-/// these families.
+/// Returns whether two kernels have rules, sets, servers and sysctls that treat packets of these
+/// families alike.
 pub(super) fn are_alike(
     families: &[Family],
     known: &Addresses,
@@ -23,7 +23,7 @@ pub(super) fn are_alike(
     };
     let counts = |line: &&str| families.contains(&Family::V6) || !line.contains(" KUBE-6-");
     let lines = |text: String| {
-        // How large a set is made says nothing.
+        // The hash size of a set does not matter.
         let without_sizes =
             |line: &str| line.split(" hashsize ").next().unwrap_or_default().to_owned();
         let mut lines: Vec<String> = text.lines().filter(counts).map(without_sizes).collect();
@@ -50,7 +50,7 @@ pub(super) fn are_alike(
         && switches(own) == switches(other)
 }
 
-/// The virtual servers that may be called. A node has those of node ports at each of its
+/// Returns the virtual servers that may be called. A node has those of node ports at each of its
 /// addresses, and the cluster does not know them all.
 fn servers(known: &Addresses, state: &NodeState) -> Vec<String> {
     let is_called = |server: &&VirtualServer| match server.at {

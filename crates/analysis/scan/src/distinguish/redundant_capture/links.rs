@@ -1,4 +1,4 @@
-//! Whether two kernels have pods and the fabric at the same links.
+//! Decides whether two kernels have pods and the fabric at the same links.
 
 use std::net::IpAddr;
 
@@ -6,7 +6,7 @@ use uturn_model::{Cluster, Family, Node};
 use uturn_netfilter::NodeState;
 use uturn_path::NodeRuntime;
 
-/// Whether pods and the fabric are at the same links, and these are alike.
+/// Returns whether pods and the fabric are at the same links, and these are equal.
 pub(super) fn has_same_links(
     cluster: &Cluster,
     node: &Node,
@@ -31,8 +31,8 @@ pub(super) fn has_same_links(
         })
 }
 
-/// An interface's switches, whether it is up, and its address of each family; nothing where
-/// it has several.
+/// Returns an interface's sysctls, whether it is up, and its address of each family. Returns `None`
+/// if it has several addresses of a family.
 fn looks(state: &NodeState, link: &str) -> Option<(Vec<bool>, u8, Vec<IpAddr>)> {
     let all = &state.sysctls;
     let interface = state.interfaces.iter().find(|interface| *interface.name == *link)?;

@@ -1,15 +1,15 @@
-//! The tables of nftables, without what does not matter: where they are written, and the order
-//! of the elements of sets and maps.
+//! The tables of nftables without what does not matter: their origin, and the order of the elements
+//! of sets and maps.
 
 use uturn_model::{Family, Text};
 use uturn_netfilter::NodeState;
 use uturn_netfilter::hash::FastMap;
 use uturn_netfilter::nft::{self, TableFamily};
 
-/// What identifies a table.
+/// The key of a table.
 type TableKey<'s> = (TableFamily, &'s str);
 
-/// What a table does.
+/// The content of a table.
 #[derive(Debug, PartialEq)]
 pub(super) struct TableContent<'s> {
     flags: &'s [Text],
@@ -21,7 +21,7 @@ pub(super) struct TableContent<'s> {
     chains: FastMap<&'s str, &'s nft::Chain>,
 }
 
-/// The tables of a kernel that packets of these families meet.
+/// Returns the tables of a kernel that packets of these families meet.
 pub(super) fn tables<'s>(
     families: &[Family],
     state: &'s NodeState,
@@ -64,11 +64,11 @@ impl<'s> TableContent<'s> {
     }
 }
 
-/// A set or map, with its elements in any order.
+/// A set or map with its elements in any order.
 #[derive(Debug, PartialEq)]
 struct SetContent<'s> {
     without_elements: nft::Set,
-    /// How often it has each element.
+    /// The number of times that the set has each element.
     elements: FastMap<&'s nft::Element, usize>,
 }
 

@@ -1,4 +1,4 @@
-//! Whether two kernels lead packets alike.
+//! Decides whether two kernels route packets alike.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use uturn_path::NodeRuntime;
 use super::addresses::Addresses;
 use super::kernel::policy;
 
-/// Whether packets from and to all these addresses are led alike.
+/// Returns whether packets from and to all these addresses are routed alike.
 pub(super) fn leads_alike(runtime: &NodeRuntime, other: &NodeRuntime, known: &Addresses) -> bool {
     let usual: Vec<String> = PolicyRule::defaults().iter().map(policy).collect();
     let is_usual = |rule: &PolicyRule| usual.contains(&policy(rule));
@@ -28,14 +28,14 @@ pub(super) fn leads_alike(runtime: &NodeRuntime, other: &NodeRuntime, known: &Ad
     })
 }
 
-/// Where a route leads, and the source that it gives.
+/// The next hop of a route, and the source that the route gives.
 type NextHop<'s> = (RouteKind, Option<&'s str>, Option<IpAddr>);
 
-/// Routes by family, in the order in which tables are asked; then by length of prefix, the
-/// longest first, and network.
+/// Routes by family and in the order of table look-ups; then by prefix length, the longest first,
+/// and network.
 struct NextHops<'s> {
     state: &'s NodeState,
-    /// The addresses of its interfaces, of which there may be thousands.
+    /// The addresses of the kernel's interfaces, of which there may be thousands.
     own: FastSet<IpAddr>,
     tables: BTreeMap<(Family, u8), Lengths<'s>>,
 }
@@ -62,7 +62,7 @@ impl<'s> NextHops<'s> {
         Self { state, own: own.collect(), tables }
     }
 
-    /// The way to an address; nothing where there are several of one rank.
+    /// Returns the next hop to an address. Returns `None` if several are of one rank.
     fn find(&self, ip: IpAddr) -> Option<NextHop<'s>> {
         if self.own.contains(&ip) {
             return Some((RouteKind::Local, None, None));
@@ -88,7 +88,7 @@ impl<'s> NextHops<'s> {
         Some((RouteKind::Unreachable, None, None))
     }
 
-    /// The address that a packet gets that leaves there.
+    /// Returns the source address of a packet that leaves by a route.
     fn source(&self, route: &RouteEntry) -> Option<IpAddr> {
         let family = Family::of(route.dst.addr());
         let dev: &Text = route.dev.as_ref()?;

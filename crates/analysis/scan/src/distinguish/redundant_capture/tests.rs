@@ -9,7 +9,7 @@ use uturn_snapshot::Source;
 
 use super::*;
 
-/// What a real kube-proxy left is what is worked out, in all its modes. (The second node
+/// The rules that a real kube-proxy left equal the derived ones, in all its modes. (The second node
 /// with IPVS had the first one's address too.)
 #[test]
 fn what_kube_proxy_left_says_nothing_new() {

@@ -1,4 +1,4 @@
-//! What is left of an Ingress of which a target meets a part.
+//! Reduces an Ingress to the part that a target meets.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use uturn_model::ingress::{Backend, IngressPath, IngressRule};
 use uturn_model::lb::Rule;
 use uturn_model::{Ingress, NamespacedName, Text};
 
-/// An Ingress without any path but these; `None` is its default backend.
+/// Returns an Ingress with only these paths; `None` is its default backend.
 pub(super) fn with_places(ingress: &Ingress, kept: &BTreeSet<Option<(usize, usize)>>) -> Ingress {
     if kept.contains(&None) {
         return ingress.clone();
@@ -15,7 +15,7 @@ pub(super) fn with_places(ingress: &Ingress, kept: &BTreeSet<Option<(usize, usiz
     Ingress { rules: rules(ingress, is_kept), default_backend: None, ..without_rules(ingress) }
 }
 
-/// An Ingress without any rule but one.
+/// Returns an Ingress with only this rule.
 pub(super) fn with_only(ingress: &Ingress, rule: Option<&Rule>) -> Ingress {
     let wanted = rule.map(|rule| (&rule.host, rule.path.as_ref(), &rule.service));
     let is_wanted = |host: &Option<Text>, path: &IngressPath| {
@@ -31,7 +31,7 @@ pub(super) fn with_only(ingress: &Ingress, rule: Option<&Rule>) -> Ingress {
         })
     };
     let all = ingress.rules.iter().enumerate();
-    // The first of equals wins.
+    // The first of equal paths wins.
     let first = all.into_iter().find_map(|(at, own)| {
         Some((at, own.paths.iter().position(|path| is_wanted(&own.host, path))?))
     });
@@ -43,7 +43,7 @@ pub(super) fn with_only(ingress: &Ingress, rule: Option<&Rule>) -> Ingress {
     Ingress { rules, default_backend, ..without_rules(ingress) }
 }
 
-/// The rules of an Ingress with only the paths that are kept, by the places of both.
+/// Returns the rules of an Ingress with only the paths that are kept, by the places of both.
 fn rules(ingress: &Ingress, is_kept: impl Fn(usize, usize) -> bool) -> Vec<IngressRule> {
     let kept = |(at, rule): (usize, &IngressRule)| {
         let paths = rule.paths.iter().enumerate().filter(|(path, _)| is_kept(at, *path));
@@ -53,7 +53,7 @@ fn rules(ingress: &Ingress, is_kept: impl Fn(usize, usize) -> bool) -> Vec<Ingre
     ingress.rules.iter().enumerate().filter_map(kept).collect()
 }
 
-/// All of an Ingress but its rules, of which it may have thousands.
+/// Returns an Ingress without its rules, of which there may be thousands.
 fn without_rules(ingress: &Ingress) -> Ingress {
     Ingress {
         name: ingress.name.clone(),

@@ -1,4 +1,4 @@
-//! What listens where, for all targets: found once for the whole cluster.
+//! The listeners of the whole cluster, computed once for all targets.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,16 +17,16 @@ use uturn_path::HeaderServers;
 use super::TargetRequest;
 use crate::inventory::Inventory;
 
-/// Load balancers without targets, and the rules of controllers: what listens where, and for which
-/// object.
+/// Load balancers without targets, and the rules of controllers: which listeners there are, and for
+/// which objects.
 pub(crate) struct Listeners {
     pub(super) balancers: FastMap<IpAddr, Arc<LoadBalancer>>,
     /// The rules of each controller in the cluster.
     pub(super) controller_rules: Vec<ControllerRules>,
     pub(super) headers: HeaderSenders,
-    /// The Services whose load balancer has a name only, by the addresses of the name.
+    /// The Services whose load balancer has only a name, by the addresses of the name.
     pub(super) named: FastMap<IpAddr, Vec<NamespacedName>>,
-    /// The Services that have a port of a load balancer which others ask for too, by the names of
+    /// The Services that got a port of a load balancer for which others ask too, by the names of
     /// those that do without it.
     pub(super) first: FastMap<NamespacedName, Vec<NamespacedName>>,
     /// The ports of each Ingress that the cloud serves.
@@ -35,17 +35,17 @@ pub(crate) struct Listeners {
     routers: FastMap<(IpAddr, usize), OnceCell<Router>>,
 }
 
-/// A listener with more rules than these has them prepared.
+/// The number of rules beyond which a listener's rules are prepared.
 const FEW: usize = 64;
 
-/// The Services whose load balancers send a PROXY header: their endpoints expect one from everyone,
-/// by whatever Service they are called.
+/// The Services whose load balancers send a PROXY header. Their endpoints expect a header from
+/// every client, whatever Service it calls.
 pub(super) struct HeaderSenders {
-    /// By endpoint.
+    /// The Services by endpoint.
     at: HeaderServers,
-    /// By port, those with endpoints in the networks of nodes.
+    /// The Services with endpoints in the networks of nodes, by port.
     on_nodes: FastMap<u16, BTreeSet<NamespacedName>>,
-    /// Services that ask for a header. Where several have an address and a port, the first of them
+    /// The Services that ask for a header. If several have an address and a port, the first of them
     /// decides, so all of them matter.
     pub(super) asking: FastSet<NamespacedName>,
 }
@@ -67,12 +67,13 @@ impl HeaderSenders {
         Self { at, on_nodes, asking }
     }
 
-    /// Whether some have endpoints in the networks of nodes on a port.
+    /// Returns whether some of these Services have endpoints in the networks of nodes on a port.
     pub(super) fn has_on_nodes(&self, port: u16) -> bool {
         self.on_nodes.contains_key(&port)
     }
 
-    /// Those that send a header to endpoints of Services, or to nodes on one of these ports.
+    /// Returns the Services that send a header to endpoints of Services, or to nodes on one of
+    /// these ports.
     pub(super) fn of<'s, 'a: 's>(
         &'s self,
         inventory: &'s Inventory<'a>,
@@ -98,7 +99,8 @@ impl HeaderSenders {
 }
 
 impl Listeners {
-    /// Of a cluster, and of its outline with all Services and Ingresses, and no node.
+    /// Finds the listeners of a cluster. The outline has all its Services and Ingresses, and no
+    /// node.
     pub(crate) fn new(cluster: &Cluster, outline: &Cluster) -> Self {
         let all = controller::load_balancers(outline);
         let headers = HeaderSenders::new(cluster, &all);
@@ -133,12 +135,12 @@ impl Listeners {
         }
     }
 
-    /// Whether an Ingress that the cloud serves listens on a port.
+    /// Returns whether an Ingress that the cloud serves listens on a port.
     pub(super) fn listens(&self, ingress: &NamespacedName, port: u16) -> bool {
         self.ports.get(ingress).is_some_and(|all| all.iter().any(|own| own.number() == port))
     }
 
-    /// The rule of a listener that serves the request, by the places of both.
+    /// Returns the place of the listener's rule that serves the request.
     pub(super) fn rule_for(
         &self,
         balancer: &LoadBalancer,
@@ -162,7 +164,7 @@ impl Listeners {
     }
 }
 
-/// For each Service, those that have a port of its load balancer before it.
+/// Returns for each Service those that have a port of its load balancer before it.
 fn first_at_ports(
     cluster: &Cluster,
     balancers: &[LoadBalancer],
@@ -189,7 +191,7 @@ fn first_at_ports(
     all
 }
 
-/// Whether a Service asks for a load balancer that sends a PROXY header.
+/// Returns whether a Service asks for a load balancer that sends a PROXY header.
 fn asks_for_header(cluster: &Cluster, service: &Service) -> bool {
     if service.load_balancer.is_empty() {
         return false;

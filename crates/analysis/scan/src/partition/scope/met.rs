@@ -1,7 +1,7 @@
 //! The Services whose rules packets towards a target can meet.
 //!
-//! The ports of a Service meet the same ones, and so do the Services of an address: what was found
-//! for one target is kept for the others.
+//! All ports of a Service meet the same Services, and so do all Services of an address: what was
+//! found for one target is kept for the others.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,14 +18,14 @@ use uturn_netfilter::hash::FastMap;
 use super::{Listeners, Scope, TargetRequest};
 use crate::inventory::Inventory;
 
-/// The ports that clients, controllers and probers have: answers go there.
+/// The source ports of clients, controllers and probers. Answers go there.
 const OWN_PORTS: [u16; 3] = [40_000, 41_000, 50_000];
 
-/// Where controllers send clients that have to speak TLS.
+/// The port to which controllers redirect clients that have to use TLS.
 const HTTPS: u16 = 443;
 
-/// A rule of a controller in the cluster: its Ingress and where it stands there, the Services behind
-/// it, and whether clients are sent to TLS.
+/// A rule of a controller in the cluster: its Ingress and position there, the Services behind it,
+/// and whether clients are redirected to TLS.
 type ReachedRule<'a> = ((ObjectRef, Option<(usize, usize)>), Vec<&'a Service>, bool);
 
 fn reached_rule<'a>(
@@ -38,43 +38,43 @@ fn reached_rule<'a>(
     ((rule.owner.clone(), rule.place), behind, is_redirected)
 }
 
-/// The Services whose rules packets can meet, and what may listen on nodes.
+/// The Services whose rules packets can meet, and the ports on which nodes may listen.
 #[derive(Default)]
 pub(crate) struct Met<'a> {
-    /// By name.
+    /// The Services, ordered by name.
     pub(crate) services: Vec<&'a Service>,
-    /// Ports that may be asked on nodes' own addresses, as far as a pod listens there on some node or a
+    /// Ports that may be called on nodes' own addresses, if a pod listens there on some node or a
     /// node forwards them to one.
     pub(crate) ports: BTreeSet<u16>,
-    /// The rules for the request of controllers in the cluster whose pods packets may reach, each
-    /// with the Service behind it, and whether clients are sent to TLS.
+    /// The rules for the request of controllers whose pods packets may reach, each with the
+    /// Services behind it, and whether clients are redirected to TLS.
     pub(super) controller_rules: Vec<ReachedRule<'a>>,
-    /// The ports to which controllers send clients by themselves.
+    /// The ports to which controllers themselves redirect clients.
     sent_to: BTreeSet<u16>,
     /// Whether packets may reach a controller's pod.
     pub(crate) meets_controller: bool,
-    /// Whether a process in a node's network is an endpoint on a port that is some Service's
-    /// port on every node.
+    /// Whether a process in a node's network is an endpoint on a port that is some Service's port
+    /// on every node.
     pub(crate) is_tangled: bool,
 }
 
-/// What decides what a target's packets can meet: the address, the port where it may be one of nodes, the
-/// Service behind the load balancer's rule, and whether that rule is a redirect.
+/// The key of what a target's packets can meet: the address, the port if the address may be a
+/// node's, the Service behind the load balancer's rule, and whether that rule is a redirect.
 type MetKey<'a> = (IpAddr, Option<u16>, Option<&'a NamespacedName>, bool);
 
-/// What packets of former targets can meet.
+/// A cache of what packets of former targets can meet.
 #[derive(Default)]
 pub(crate) struct KnownMet<'a>(RefCell<FastMap<MetKey<'a>, Arc<Met<'a>>>>);
 
 impl KnownMet<'_> {
-    /// Forgets all of it.
+    /// Empties the cache.
     pub(crate) fn forget(&self) {
         self.0.take();
     }
 }
 
 impl<'a> Scope<'a> {
-    /// The Services that packets can meet, and what may listen on nodes.
+    /// Returns the Services that packets can meet, and the ports on which nodes may listen.
     pub(super) fn find_met(
         &self,
         inventory: &Inventory<'a>,
@@ -93,7 +93,7 @@ impl<'a> Scope<'a> {
         met
     }
 
-    /// The key of what packets can meet; `None` if more decides it.
+    /// Returns the key of what packets can meet. Returns `None` if more decides it.
     fn met_key(&self, inventory: &Inventory<'a>, port: Option<u16>) -> Option<MetKey<'a>> {
         let TargetRequest { to, request, .. } = &self.asked;
         let is_for_controllers = !inventory.cluster.controllers.is_empty()
@@ -107,7 +107,7 @@ impl<'a> Scope<'a> {
         Some((to.ip(), port, behind.map(|service| &service.name), is_redirected))
     }
 
-    /// The port asked, if nodes may have the address and something may listen there.
+    /// Returns the called port, if nodes may have the address and a process may listen there.
     fn port_on_nodes(&self, inventory: &Inventory<'a>, listeners: &Listeners) -> Option<u16> {
         let to = self.asked.to;
         let may_be_on_nodes = inventory.cluster.proxy.mode.value == ProxyMode::Ipvs
@@ -121,7 +121,7 @@ impl<'a> Scope<'a> {
         Some(to.port()).filter(|_| may_be_on_nodes).filter(is_known)
     }
 
-    /// Whether some node may have the address asked among its own.
+    /// Returns whether some node may hold the called address among its own.
     fn may_be_held(&self, inventory: &Inventory<'_>) -> bool {
         let to = self.asked.to.ip();
         let is_kept = self
@@ -146,7 +146,7 @@ impl<'a> Scope<'a> {
         }
         let mut ports: BTreeSet<u16> = OWN_PORTS.into();
         ports.extend(port);
-        // What listens there on nodes is decided by these for whoever calls.
+        // These decide what listens there on nodes, for every client.
         for fact in &cluster.load_balancers {
             let own = fact.own_listeners();
             ports.extend(own.map(|(own, targets)| called_port(fact, own, targets).number()));
@@ -203,14 +203,14 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Whether a pod in the network of a node listens on a port, or a node forwards it to a pod.
+/// Returns whether a pod in a node's network listens on a port, or a node forwards it to a pod.
 fn listens_on_nodes(inventory: &Inventory<'_>, port: u16) -> bool {
     inventory.host_ports.contains_key(&port) || inventory.forwarded.contains_key(&port)
 }
 
 impl<'a> Met<'a> {
-    /// The ports of Services that controllers may dial at an address which nodes have among their own:
-    /// without a rule for the port, the connection ends at a process of the node.
+    /// Returns the ports of Services that controllers may dial at an address that nodes have among
+    /// their own. Without a rule for the port, the connection ends at a process of the node.
     fn dialled_on_nodes(&self, inventory: &Inventory<'_>) -> impl Iterator<Item = u16> {
         let is_bound = inventory.cluster.proxy.mode.value == ProxyMode::Ipvs;
         let behind = self.controller_rules.iter().flat_map(|(_, behind, _)| behind);
@@ -220,7 +220,7 @@ impl<'a> Met<'a> {
         behind.flat_map(|service| &service.ports).map(|port| port.port.number())
     }
 
-    /// The rules for the request of all controllers whose pods are endpoints of Services that were
+    /// Finds the rules for the request of all controllers whose pods are endpoints of the Services
     /// found, or in the network of a node on one of these ports.
     fn find_backends(
         &mut self,
@@ -246,7 +246,7 @@ impl<'a> Met<'a> {
             if !pods.iter().any(|pod| controller.has_pod(pod)) {
                 continue;
             }
-            // What it expects of the first bytes matters for any connection.
+            // The protocol that a controller expects matters for any connection.
             self.meets_controller = true;
             for at in controller.listeners.iter().filter(|at| at.takes != Takes::Requests) {
                 if let Some(rule) = rules.pass(at, asked.request.asked_name()) {
@@ -254,7 +254,7 @@ impl<'a> Met<'a> {
                 }
             }
             let Some((host, path)) = &asked.request.http else { continue };
-            // Clients that are sent elsewhere may come back by TLS.
+            // Clients that are redirected may come back by TLS.
             let listeners = controller.listeners.iter().flat_map(|at| match at.entry_point {
                 Some(_) => vec![(at, false), (at, true)],
                 None => vec![(at, at.tls)],

@@ -1,5 +1,6 @@
-//! What the cloud's controller makes of the objects in scope, tried on a sample of nodes and
-//! endpoints: the listeners with their profiles, and which nodes and endpoints become targets.
+//! Load balancers as the cloud's controller makes them of the objects in scope, for a sample of
+//! nodes and endpoints: the listeners with their profiles, and the nodes and endpoints that become
+//! targets.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -22,7 +23,7 @@ use crate::partition::scope::Scope;
 
 const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
 
-/// What a load balancer does, but for names and addresses.
+/// The behaviour of a load balancer, without names and addresses.
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct BalancerKey {
     reach: Reach,
@@ -31,7 +32,7 @@ pub(crate) struct BalancerKey {
     listeners: Vec<ListenerKey>,
     /// The announcements of its address for each Service in scope.
     announced: Vec<Option<Vec<usize>>>,
-    /// What Services and Ingresses in scope write of the weights of single pods, by their places.
+    /// The weights of single pods that Services and Ingresses in scope state, by their places.
     pod_weights: Vec<(usize, Text)>,
 }
 
@@ -45,10 +46,10 @@ struct ListenerKey {
 
 #[derive(PartialEq, Eq, Hash)]
 struct RuleKey {
-    /// Whether it is for every host, and how its path is compared.
+    /// Whether the rule is for every host, and how its path is compared.
     is_for_every_host: bool,
     path: Option<PathKind>,
-    /// The place in scope of the Service that it serves.
+    /// The place in scope of the Service behind the rule.
     service: Option<usize>,
     redirect: Option<Redirect>,
     targets: Vec<TargetKey>,
@@ -57,27 +58,27 @@ struct RuleKey {
 /// A target of the sample.
 #[derive(PartialEq, Eq, Hash)]
 struct TargetKey {
-    /// Its node, by the place in the sample.
+    /// The node, by its place in the sample.
     node: Option<u32>,
     is_pod: bool,
-    /// The Service's port that it is for, by its place.
+    /// The port of the Service, by its place.
     port: Option<usize>,
     weight: u32,
 }
 
-/// A cluster with a few nodes for the cloud's controller to pick from: of each set of labels
-/// that some Service asks of its nodes, in each zone that some load balancer serves alone, one
-/// with and one without endpoints.
+/// A cluster with a few nodes for the cloud's controller to pick from: one with and one without
+/// endpoints for each set of labels that some Service asks of its nodes, in each zone that some
+/// load balancer serves alone.
 pub(crate) struct SampleCluster {
     cluster: Cluster,
     /// The nodes that have an endpoint of every Service.
     homes: Vec<Name>,
-    /// What makes load balancers of a cluster's objects.
+    /// The function that makes load balancers of a cluster's objects.
     pub(super) make: fn(&Cluster) -> Vec<LoadBalancer>,
 }
 
 impl SampleCluster {
-    /// Of a cluster whose Services ask their nodes for these labels.
+    /// Makes the sample of a cluster whose Services ask their nodes for these labels.
     pub(crate) fn new(whole: &Cluster, node_labels: &[Labels]) -> Self {
         let mut cluster = outline(whole);
         cluster.listener_overrides.clone_from(&whole.listener_overrides);
@@ -105,7 +106,7 @@ impl SampleCluster {
         Self { cluster, homes, make: controller::load_balancers }
     }
 
-    /// The load balancers that are made of a scope's objects, that at the address asked first.
+    /// Returns the load balancers of a scope's objects, the one at the called address first.
     pub(crate) fn balancers(
         &mut self,
         scope: &Scope<'_>,
@@ -144,8 +145,8 @@ impl SampleCluster {
             .collect()
     }
 
-    /// An endpoint of a Service on each of its homes. The place of each of the Service's ports
-    /// is its number.
+    /// Returns a slice with an endpoint of a Service on each of its homes. The number of each of
+    /// the Service's ports is its place.
     fn slice(&self, service: &Service, family: Family) -> EndpointSlice {
         let numbered = (1u16..).filter_map(Port::new).zip(&service.ports);
         let ports = numbered.map(|(number, port)| EndpointPort {
@@ -240,7 +241,7 @@ impl SampleCluster {
     }
 }
 
-/// An address for each number: those of nodes come first, those of endpoints behind.
+/// Returns an address for each number: the numbers of nodes come first, those of endpoints after.
 fn address(family: Family, number: usize) -> IpAddr {
     match family {
         Family::V4 => Ipv4Addr::from_bits(0xc000_0200 + number as u32).into(),

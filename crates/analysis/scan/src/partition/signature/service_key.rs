@@ -1,11 +1,11 @@
-//! What a walk reads of a Service, but for names, addresses and ports on nodes.
+//! The part of a Service that a walk reads, without names, addresses and ports on nodes.
 
 use uturn_kubeproxy::Switches;
 use uturn_model::proxy::AddressBinding;
 use uturn_model::service::{IpMode, LbIngress, Policy, ServiceKind, ServicePort, TargetPort};
 use uturn_model::{Family, IpNet, Name, Port, Protocol, Service, Text, Unknown};
 
-/// What a walk reads of a Service, but for names, addresses and ports on nodes.
+/// The part of a Service that a walk reads, without names, addresses and ports on nodes.
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct ServiceKey<'a> {
     switches: Switches,
@@ -61,15 +61,15 @@ impl<'a> ServiceKey<'a> {
             load_balancer,
             holder,
             unjudged,
-            // Read by kube-proxy through `Switches` and the binding, and by the cloud's controller,
-            // whose load balancers have separate keys.
+            // These are read by kube-proxy through `Switches` and the binding, and by the cloud's
+            // controller, whose load balancers have separate keys.
             labels: _,
             annotations,
-            // The signature has them by their order.
+            // The signature contains these by their order.
             cluster_ips: _,
             external_ips: _,
             health_check_node_port: _,
-            // Endpoints are given.
+            // The selector does not matter because endpoints are given.
             selector: _,
             name: _,
             origin: _,

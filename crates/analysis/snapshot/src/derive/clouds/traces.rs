@@ -1,10 +1,5 @@
-<<<<<<< HEAD:crates/analysis/snapshot/src/derive/clouds/traces.rs
-//! What controllers in the cluster leave behind, as tables. What clouds leave behind is in
-//! `uturn_clouds::cloud`.
-=======
 //! Tables of traces that controllers in the cluster leave. The traces of clouds are in
-//! `uturn_lb::cloud`.
->>>>>>> pa/main:crates/uturn-snapshot/src/derive/clouds/traces.rs
+//! `uturn_clouds::cloud`.
 
 /// The prefixes of the controllers of Ingress classes whose pods serve Ingresses, and their
 /// products.

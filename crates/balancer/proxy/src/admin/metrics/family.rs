@@ -1,4 +1,4 @@
-//! The families of metrics: their names and what they mean. `docs/lb-metrics.md` has the same.
+//! The families of metrics: their names and meanings. `docs/lb-metrics.md` lists the same.
 
 /// A family of samples of one name.
 #[derive(Debug)]
@@ -10,12 +10,12 @@ pub(super) struct Family {
     pub(super) help: &'static str,
 }
 
-/// What a number means.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Metric {
-    /// It only grows, and begins at nothing when the process or the listener does.
+    /// A value that only grows, and is 0 when the process or the listener begins.
     Counter,
-    /// It is what it is now.
+    /// A current value.
     Gauge,
     /// Durations, counted by classes.
     Histogram,
@@ -41,7 +41,7 @@ macro_rules! families {
             help: $help,
         };)*
 
-        /// All of them, in the order in which they are printed.
+        /// All families, in the order in which they are printed.
         #[cfg(test)]
         pub(super) const ALL: &[Family] = &[$($constant),*];
     };
@@ -131,7 +131,7 @@ mod tests {
 
     const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/lb-metrics.md");
 
-    /// A family's row in the page.
+    /// Returns a family's row on the page.
     fn row(family: &Family) -> String {
         let Family { name, metric, labels, help } = family;
         let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();

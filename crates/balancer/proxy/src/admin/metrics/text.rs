@@ -8,10 +8,10 @@ use crate::metrics::{BOUNDS, Counts};
 /// The content type of the format.
 pub(in crate::admin) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Labels of a sample: names and values.
+/// The labels of a sample: names and values.
 pub(super) type Labels<'a> = [(&'a str, &'a str)];
 
-/// A page of metrics while it is written.
+/// A page of metrics that is being written.
 #[derive(Debug, Default)]
 pub(super) struct Text(String);
 
@@ -51,7 +51,7 @@ impl Text {
         self.sample(&format!("{name}_count"), labels, below);
     }
 
-    /// The page.
+    /// Returns the page.
     pub(super) fn into_string(self) -> String {
         self.0
     }
@@ -62,16 +62,16 @@ impl Text {
     }
 }
 
-/// Microseconds as seconds, without an error of rounding.
+/// Writes microseconds as seconds, without rounding.
 fn seconds(micros: u64) -> String {
     let text = format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A text in which the characters that have a meaning in the format are escaped.
+/// A text with special characters of the format escaped.
 struct Escaped<'a> {
     text: &'a str,
-    /// Whether it stands in quotes.
+    /// Whether the text is in quotes.
     quotes: bool,
 }
 

@@ -1,4 +1,4 @@
-//! A UDP client: sends a datagram with a unique number, which the answer must repeat.
+//! A UDP client, which sends a datagram with a unique number that the answer must repeat.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -26,11 +26,11 @@ impl Question {
         let number = format!("{}-{number}", std::process::id());
         let socket = Socket::new(Domain::for_address(to), Type::DGRAM, Some(Protocol::UDP))?;
         socket.set_nonblocking(true)?;
-        // A connected socket only receives answers from the called address.
+        // A connected socket receives answers only from the called address.
         let begun = socket.connect(&to.into());
         let question = Self { socket: socket.into(), number };
         let begun = begun.and_then(|()| match question.socket.send(question.number.as_bytes()) {
-            // A local rule dropped it, so no answer will come.
+            // A local rule dropped the datagram, so no answer will come.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
             sent => sent.map(drop),
         });

@@ -16,7 +16,7 @@ use crate::linux::server::{Answer, WANTS_TLS};
 #[derive(Debug)]
 pub(super) struct Plain {
     stream: TcpStream,
-    /// What is still to be sent.
+    /// The request, until it was sent.
     request: Option<String>,
     received: Vec<u8>,
     /// Whether an answer that asks for TLS counts as an answer.
@@ -28,7 +28,7 @@ impl Plain {
         Ok(Self::on(open(spec.address)?, spec))
     }
 
-    /// On a socket that was opened before.
+    /// Uses a socket that was opened before.
     pub(super) fn on(socket: Socket, spec: &RequestSpec) -> (Self, io::Result<()>) {
         let begun = begin(&socket, spec.address);
         let accepts_tls_hint = matches!(spec.protocol, ClientProtocol::Any { .. });
@@ -63,7 +63,7 @@ impl Plain {
     }
 }
 
-/// A socket for a connection; it stays in the namespace of the thread that opens it.
+/// Opens a socket for a connection. It stays in the namespace of the thread that opens it.
 pub(super) fn open(address: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
@@ -95,7 +95,7 @@ fn read(stream: &mut TcpStream, received: &mut Vec<u8>) -> io::Result<bool> {
     }
 }
 
-/// The `Location` of an answer.
+/// Returns the `Location` of an answer.
 pub(super) fn location(received: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(received);
     let (head, _) = text.split_once("\r\n\r\n")?;
@@ -104,7 +104,7 @@ pub(super) fn location(received: &[u8]) -> Option<String> {
     Some(found.1.trim().to_owned())
 }
 
-/// Whether a header says that the server wants TLS.
+/// Returns whether a header says that the server wants TLS.
 fn wants_tls(head: &str) -> bool {
     head.lines().any(|line| line.eq_ignore_ascii_case(WANTS_TLS))
 }
@@ -120,7 +120,7 @@ pub(super) fn read_answer(
         return Ok((Outcome::EmptyReply, None));
     }
     let Some((head, body)) = text.split_once("\r\n\r\n") else {
-        // Cut within the header.
+        // The answer was cut within the header.
         return Ok((Outcome::Reset, None));
     };
     let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());

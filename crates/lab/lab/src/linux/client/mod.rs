@@ -1,4 +1,4 @@
-//! Clients: makes real connections and sends real datagrams, and observes how each ends.
+//! Clients, which make real connections, send real datagrams, and observe how each ends.
 
 mod datagram;
 mod http;
@@ -23,7 +23,7 @@ use tls::Tls;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestSpec {
     pub(crate) address: SocketAddr,
-    /// Other addresses of its name, which connections use in turn.
+    /// The other addresses of the name, which connections use in turn.
     pub(crate) others: Vec<IpAddr>,
     pub(crate) host: String,
     pub(crate) path: String,
@@ -39,8 +39,8 @@ pub(crate) enum ClientProtocol {
     Http,
     /// HTTP over TLS. The certificate is not verified.
     Https,
-    /// HTTP, first over TLS where that is likely, then without it if the server does not use TLS.
-    /// Any answer counts, including one that asks for TLS.
+    /// HTTP, first over TLS if that is likely, then without it if the server does not use TLS. Any
+    /// answer counts, including one that asks for TLS.
     Any {
         /// Whether TLS is likely.
         tls: bool,
@@ -49,13 +49,13 @@ pub(crate) enum ClientProtocol {
     Datagram,
 }
 
-/// How a connection ended, and what was answered.
+/// The outcome of a connection, and the answer.
 pub(crate) type Ending = (Outcome, Option<Answer>);
 
 /// A connection and its state.
 #[derive(Debug)]
 pub(crate) struct Attempt {
-    /// Which flow it belongs to.
+    /// The index of the flow that the connection belongs to.
     pub(crate) flow: usize,
     began: Instant,
     limit: Duration,
@@ -128,17 +128,17 @@ impl Attempt {
         self.ending.is_some()
     }
 
-    /// How it ended. `None` if it has not.
+    /// Returns the ending, or `None` if the connection has not ended.
     pub(crate) fn into_ending(self) -> Option<io::Result<Ending>> {
         self.ending
     }
 
-    /// When it gives up.
+    /// Returns the time when the attempt gives up.
     pub(crate) fn deadline(&self) -> Instant {
         self.began + self.limit
     }
 
-    /// The descriptor and the events that it waits for.
+    /// Returns the descriptor and the events that the attempt waits for.
     pub(crate) fn waits_for(&self) -> PollFd<'_> {
         match &self.session {
             Session::Plain(plain) => plain.waits_for(),
@@ -147,7 +147,7 @@ impl Attempt {
         }
     }
 
-    /// Makes progress after its descriptor has become ready.
+    /// Makes progress after the descriptor has become ready.
     pub(crate) fn advance(&mut self) {
         if self.has_ended() {
             return;
@@ -177,7 +177,7 @@ impl Attempt {
         begun.err().map(failure)
     }
 
-    /// Whether the answer is the redirect that is expected.
+    /// Returns whether the answer is the expected redirect.
     fn is_redirected(&self) -> bool {
         let location = match &self.session {
             Session::Plain(plain) => plain.location(),
@@ -225,7 +225,7 @@ fn failure(error: io::Error) -> io::Result<Ending> {
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Outcome::Reset,
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => Outcome::Unreachable,
         io::ErrorKind::TimedOut => Outcome::Hangs,
-        // ICMP "administratively prohibited" or "protocol unreachable".
+        // These are ICMP "administratively prohibited" and "protocol unreachable".
         _ => match Errno::from_io_error(&error) {
             Some(Errno::ACCESS | Errno::NOPROTOOPT) => Outcome::Unreachable,
             _ => return Err(error),

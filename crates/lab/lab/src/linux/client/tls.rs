@@ -16,7 +16,7 @@ use uturn_testing::tls;
 use super::http::{begin, location, open, read_answer, request};
 use super::{Ending, RequestSpec};
 
-/// A request under TLS on its way, and what has come back.
+/// A connection with a request over TLS, and the answer so far.
 #[derive(Debug)]
 pub(super) struct Tls {
     stream: TcpStream,
@@ -30,7 +30,7 @@ impl Tls {
         Self::on(open(spec.address)?, spec)
     }
 
-    /// On a socket that was opened before.
+    /// Uses a socket that was opened before.
     pub(super) fn on(socket: Socket, spec: &RequestSpec) -> io::Result<(Self, io::Result<()>)> {
         let begun = begin(&socket, spec.address);
         let stream = socket.into();
@@ -43,7 +43,7 @@ impl Tls {
         let name = ServerName::try_from(name)
             .unwrap_or_else(|_| ServerName::IpAddress(spec.address.ip().into()));
         let mut connection = ClientConnection::new(config()?, name).map_err(io::Error::other)?;
-        // Kept until both sides speak TLS.
+        // The request is buffered until both sides speak TLS.
         connection.writer().write_all(request(spec).as_bytes())?;
         Ok((Self { stream, connection, is_connected: false, received: Vec::new() }, begun))
     }
@@ -104,7 +104,8 @@ impl Tls {
                 Ok(0) => return Ok(true),
                 Ok(count) => self.received.extend_from_slice(&bytes[..count]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-                // Closed without close_notify: what was received may be complete.
+                // The connection was closed without close_notify: the received data may be
+                // complete.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(true),
                 Err(error) => return Err(error),
             }
@@ -112,7 +113,7 @@ impl Tls {
     }
 }
 
-/// The outcome of a failed handshake.
+/// Returns the outcome of a failed handshake.
 fn end_of(error: Error) -> io::Result<Ending> {
     match error {
         Error::InvalidMessage(_)

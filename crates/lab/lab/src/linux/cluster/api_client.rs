@@ -1,11 +1,11 @@
-//! A client of the API server.
+//! Connects to the API server.
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
 use crate::LabError;
 
-/// A client with this kubeconfig.
+/// Returns a client with this kubeconfig.
 pub(super) async fn client(kubeconfig: &str) -> Result<Client, LabError> {
     let doing = "connect to kube-apiserver";
     let failed = |reason: String| LabError::Program { doing: doing.into(), reason };

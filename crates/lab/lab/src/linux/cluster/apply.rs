@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::manifests::{kind, name, namespace, title};
 use super::shown::Owner;
 
-/// Who the fields belong to.
+/// The field manager of the applied fields.
 const MANAGER: &str = "uturn-lab";
 
 /// Applies objects in order. Returns a line for each that the API server refuses.
@@ -28,7 +28,7 @@ pub(super) async fn apply(client: &Client, objects: &[Value]) -> Vec<String> {
     refused
 }
 
-/// The UID of an object with a load balancer; `None` if it is not there.
+/// Returns the UID of an object with a load balancer, or `None` if the object does not exist.
 pub(super) async fn uid(client: &Client, owner: &Owner) -> Result<Option<String>, Error> {
     let name = &owner.name;
     let uid = match owner.is_ingress {

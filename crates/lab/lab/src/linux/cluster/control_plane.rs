@@ -21,21 +21,21 @@ use crate::linux::program::Program;
 use crate::linux::state::Run;
 use crate::linux::system::During;
 
-/// What the hosts of the control plane's link are called in [`mac`].
+/// The purposes of the two ends of the control plane's link, as [`mac`] numbers them.
 const FABRIC_END: u8 = 20;
 const OWN_END: u8 = 21;
 
-/// What Kubernetes's own programs print once they serve.
+/// The message of Kubernetes's own programs once they serve.
 const SERVES: &str = "Serving securely";
 
-/// How late the lease of a node may be. The stand-in of the kubelet renews those of all nodes, late
-/// on a machine that is busy, and ends with the cluster: so no node is ever lost.
+/// The allowed delay of a node's lease. The stand-in for the kubelet renews all nodes' leases, late
+/// on a busy machine, and ends with the cluster: so no node is ever lost.
 const NODE_GRACE: &str = "10m";
 
-/// The running programs; they end when this is dropped.
+/// The running programs. They end when this is dropped.
 #[derive(Debug)]
 pub(super) struct ControlPlane {
-    // In this order: a client goes before its server.
+    // The order matters: a client ends before its server.
     programs: Vec<Program>,
     pub(super) space: Namespace,
 }
@@ -118,7 +118,7 @@ impl ControlPlane {
     }
 }
 
-/// In the namespace: its address, and everything else through the fabric.
+/// Configures the calling thread's namespace: its address, and routes through the fabric.
 fn configure(api: Ipv4Addr) -> io::Result<()> {
     let mut netlink = Netlink::open()?;
     netlink.up(Index::LOOPBACK)?;
@@ -148,10 +148,11 @@ fn api_server(parts: &Parts, layout: &Layout, credentials: &Credentials) -> Comm
     server.args(["--bind-address", "0.0.0.0", "--advertise-address", &layout.api.to_string()]);
     server.args(["--service-cluster-ip-range", &layout.services.to_string()]);
     server.args(["--service-account-issuer", "https://kubernetes.default.svc"]);
-    // Tokens are of use only in volumes, which the stand-in of the kubelet does not mount.
+    // Tokens are used only in volumes, which the stand-in for the kubelet does not mount.
     server.args(["--disable-admission-plugins", "ServiceAccount"]);
     server.args(["--authorization-mode", "RBAC", "--allow-privileged=true"]);
-    // It passes WebSocket through to nodes: the stand-in of the kubelet does not speak SPDY.
+    // The API server forwards WebSocket to nodes, as the stand-in for the kubelet does not speak
+    // SPDY.
     server.args(["--feature-gates", "TranslateStreamCloseWebsocketRequests=false"]);
     server.args(["--kubelet-preferred-address-types", "InternalIP"]);
     let files = [

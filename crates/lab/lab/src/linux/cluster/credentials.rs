@@ -1,4 +1,4 @@
-//! Keys, certificates, tokens and kubeconfigs of a cluster. They live in the run's folder, which
+//! The keys, certificates, tokens and kubeconfigs of a cluster. They are in the run's folder, which
 //! only root may read.
 
 use std::fs::{self, File};
@@ -13,20 +13,20 @@ use serde_json::{Value, json};
 /// The port of the API server in its namespace.
 pub(super) const PORT: u16 = 6443;
 
-/// The certificate of the authority that signed the API server's.
+/// The certificate of the authority that signed the API server's certificate.
 pub(super) const AUTHORITY: &str = "ca.crt";
 
 /// The certificate that the nodes show to the API server.
 pub(super) const KUBELET_CERTIFICATE: &str = "kubelet.crt";
-/// Its key.
+/// The key of that certificate.
 pub(super) const KUBELET_KEY: &str = "kubelet.key";
 
 /// The certificate that the API server shows to the nodes.
 pub(super) const CALLER_CERTIFICATE: &str = "kubelet-client.crt";
-/// Its key.
+/// The key of that certificate.
 pub(super) const CALLER_KEY: &str = "kubelet-client.key";
 
-/// Who calls the API server, and the group that gives the rights.
+/// The users that call the API server, each with the group that gives it rights.
 const USERS: [(&str, &str); 7] = [
     (ADMIN, "system:masters"),
     (KUBELET, "system:masters"),
@@ -46,7 +46,7 @@ pub(super) const CORE_DNS: &str = "system:coredns";
 /// The account that `uturn operator manifests` gives rights.
 pub(super) const OPERATOR: &str = "system:serviceaccount:kube-system:uturn-operator";
 
-/// The files that programs are started with.
+/// The credentials of a cluster, as files that programs are started with.
 #[derive(Debug)]
 pub(super) struct Credentials {
     folder: PathBuf,
@@ -54,7 +54,7 @@ pub(super) struct Credentials {
 }
 
 impl Credentials {
-    /// Makes all of them in a folder. `addresses` are those of the API server.
+    /// Creates all credentials in a folder. `addresses` are those of the API server.
     pub(super) fn create(
         folder: PathBuf,
         addresses: &[Ipv4Addr],
@@ -76,7 +76,7 @@ impl Credentials {
         self.folder.join(name)
     }
 
-    /// The kubeconfig of a user for the API server at this place.
+    /// Returns the kubeconfig of a user for the API server at this address.
     pub(super) fn kubeconfig(&self, user: &str, host: Ipv4Addr, port: u16) -> Value {
         let token = self.tokens.iter().find(|(own, _)| *own == user).map(|(_, token)| token);
         let server = format!("https://{host}:{port}");
@@ -134,7 +134,7 @@ fn write_certificates(folder: &Path, addresses: &[Ipv4Addr], nodes: &[IpAddr]) -
     write(&folder.join("accounts.pub"), &accounts.public_key_pem())
 }
 
-/// A random token of 128 bits.
+/// Returns a random token of 128 bits.
 pub(super) fn token() -> io::Result<String> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;

@@ -1,5 +1,5 @@
-//! The objects that every cluster has, unless the manifests bring their own: CoreDNS, its Service
-//! and its rights; kube-proxy.
+//! The objects of every cluster, unless the manifests have their own: CoreDNS, its Service and its
+//! rights; kube-proxy.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ const COREFILE: &str = ".:53 {
 }
 ";
 
-/// What is applied besides the manifests' objects. `proxy` are those of kube-proxy.
+/// Returns the objects that are applied besides the manifests'. `proxy` are those of kube-proxy.
 pub(super) fn objects(layout: &Layout, manifests: &[Value], proxy: Vec<Value>) -> Vec<Value> {
     let mut all = rights();
     let is_own = |wanted: &Value| {

@@ -15,21 +15,21 @@ use crate::linux::sweep::sweep;
 use crate::linux::system::During;
 use crate::linux::wait::wait;
 
-/// How long a keeper may take to take everything down in order.
+/// The longest time for a keeper to take everything down in order.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How often it is looked whether it has.
+/// The time between two checks of the keeper.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// Takes all clusters of this machine down. Returns how many there were, and a line for each
-/// thing that a dead or stuck keeper left.
+/// Takes down all clusters of this machine. Returns their number, and a line for each thing that a
+/// dead or stuck keeper left.
 pub(crate) fn down() -> Result<(usize, Vec<String>), LabError> {
     let during = "take the cluster down";
     let all = record::all().during(during)?;
     let mut programs = Vec::new();
     for cluster in &all {
         let on_record = processes(&cluster.folder).during(during)?;
-        // One that has ended meanwhile needs no waiting.
+        // A process that has ended meanwhile is not waited for.
         let open = |process| pidfd_open(process, PidfdFlags::empty()).ok();
         programs.extend(on_record.into_iter().filter_map(open));
     }
@@ -44,17 +44,17 @@ pub(crate) fn down() -> Result<(usize, Vec<String>), LabError> {
     Ok((all.len(), removed))
 }
 
-/// Waits until processes that were killed are gone: the kernel takes a moment.
+/// Waits until killed processes are gone, for which the kernel takes a moment.
 fn wait_for(programs: &[OwnedFd]) -> Result<(), LabError> {
     let end = Instant::now() + PATIENCE;
     for program in programs {
-        // It is readable once the process has ended.
+        // The descriptor is readable once the process has ended.
         wait(&mut [PollFd::new(program, PollFlags::IN)], end)?;
     }
     Ok(())
 }
 
-/// Sends a signal to the keeper. Returns false if it is gone.
+/// Sends a signal to the keeper. Returns `false` if the keeper is gone.
 fn signal(cluster: &Recorded, signal: Signal) -> std::io::Result<bool> {
     let (id, started) = &cluster.keeper;
     let is_same = start_time(*id).is_some_and(|now| now == *started);
@@ -68,7 +68,7 @@ fn signal(cluster: &Recorded, signal: Signal) -> std::io::Result<bool> {
     }
 }
 
-/// Waits until the keeper has let go of its run. Returns false if it does not.
+/// Waits until the keeper has released its run. Returns `false` if it does not.
 fn ends(cluster: &Recorded) -> std::io::Result<bool> {
     let end = Instant::now() + PATIENCE;
     while !is_dead(&cluster.folder)? {
@@ -77,7 +77,7 @@ fn ends(cluster: &Recorded) -> std::io::Result<bool> {
         }
         thread::sleep(INTERVAL);
     }
-    // The folder is removed last of all.
+    // The keeper removes the folder last.
     while cluster.folder.exists() && Instant::now() < end {
         let (id, started) = &cluster.keeper;
         if start_time(*id).is_none_or(|now| now != *started) {

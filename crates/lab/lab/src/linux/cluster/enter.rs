@@ -14,10 +14,10 @@ use crate::linux::namespace::Handle;
 use crate::linux::state::record_process;
 use crate::linux::system::During;
 
-/// What the C library reads.
+/// The file that the C library reads.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 
-/// Replaces this process by a program that runs in a pod or on a node. Only returns if it cannot.
+/// Replaces this process by a program that runs in a pod or on a node. Returns only if that fails.
 pub(crate) fn enter(wanted: &str, program: &str, arguments: &[String]) -> LabError {
     match prepare(wanted, program, arguments) {
         Ok(mut command) => {
@@ -36,7 +36,7 @@ fn prepare(wanted: &str, program: &str, arguments: &[String]) -> Result<Command,
     let places = record::places(&folder).during("read the cluster's record")?;
     let place = find(&places, wanted).ok_or_else(|| unknown(&places, wanted))?;
     let during = format!("enter {}", place.name);
-    // `lab down` ends what still runs in a pod.
+    // `lab down` ends the processes that still run in a pod.
     record_process(&folder, std::process::id()).during(&during)?;
     Handle::open(&place.namespace).and_then(|space| space.enter()).during(&during)?;
     show_resolv_conf(&folder, place).during(&during)?;
@@ -49,15 +49,15 @@ fn prepare(wanted: &str, program: &str, arguments: &[String]) -> Result<Command,
 fn show_resolv_conf(folder: &Path, place: &Place) -> io::Result<()> {
     let own = folder.join(format!("resolv-{}.conf", std::process::id()));
     fs::write(&own, &place.resolv_conf)?;
-    // It may be a link to a file that a program of the machine writes.
+    // The path may be a link to a file that a program of the machine writes.
     let mounted = fs::canonicalize(RESOLV_CONF).and_then(|there| Ok(mount_bind(&own, there)?));
-    // The mount keeps the file.
+    // The mount keeps the file's contents.
     let removed = fs::remove_file(&own);
     mounted.and(removed)
 }
 
-/// Finds a place: `pod/NS/NAME`, `NS/NAME`, `NAME` (in `default`), `node/NAME`, `cloud`, and in
-/// place of a pod's name that of its workload, for the first of its pods.
+/// Finds a place: `pod/NS/NAME`, `NS/NAME`, `NAME` (in `default`), `node/NAME` or `cloud`. The name
+/// of a workload stands for the first of its pods.
 fn find<'a>(places: &'a [Place], wanted: &str) -> Option<&'a Place> {
     let words: Vec<&str> = wanted.split('/').collect();
     let name = match words[..] {

@@ -42,23 +42,23 @@ use crate::linux::system::During;
 use crate::linux::{available, kernel_parts};
 use crate::{ClusterRequest, ClusterUp, LabError, Plan};
 
-/// How long the API server may take, and how long the pods after it.
+/// The longest time to wait for the API server, and again for the pods after it.
 const START: Duration = Duration::from_secs(300);
 
-/// How many times as long everything may take in a small machine.
+/// The factor by which the time limits are longer in a small machine.
 const SLOWNESS: u32 = 4;
 
-/// Where the API server has the TkeServiceConfigs.
+/// The path of the TkeServiceConfigs in the API server.
 const CONFIGS: &str = "/apis/cloud.tencent.com/v1alpha1/tkeserviceconfigs";
 
-/// How often it is looked whether something is there.
+/// The time between two checks.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Called before each step. If it fails, the cluster is taken down.
+/// A callback before each step. If it fails, the cluster is taken down.
 pub(crate) type Progress<'a> = &'a mut dyn FnMut(&str) -> Result<(), LabError>;
 
 /// Builds a cluster, calls `on_ready` once it is up, and keeps it until a signal comes. Everything
-/// is gone when this returns.
+/// is removed when this returns.
 pub(crate) fn keep(
     request: &ClusterRequest,
     progress: Progress<'_>,
@@ -69,7 +69,7 @@ pub(crate) fn keep(
     sweep()?;
     record::refuse_second()?;
     if request.in_machine {
-        // Nothing else has brought it up there, and the relay listens on it.
+        // Nothing else has brought the loopback interface up there, and the relay listens on it.
         let up = || Netlink::open()?.up(Index::LOOPBACK);
         up().during("bring the loopback of the small machine up")?;
     }
@@ -84,9 +84,9 @@ pub(crate) fn keep(
     fs::write(run.file(FACTS), facts).during("write the facts of the cluster")?;
     let plan = Outline { request, parts, prepared, layout };
     let kept = plan.keep(&run, &watch, progress, on_ready);
-    // What users started in pods.
+    // Processes that users started in pods end now.
     for process in processes(run.folder()).unwrap_or_default() {
-        // It may have ended meanwhile.
+        // The process may have ended meanwhile.
         let _ = kill_process(process, Signal::KILL);
     }
     match kept {
@@ -108,7 +108,7 @@ fn prepare(request: &ClusterRequest) -> Result<Prepared, LabError> {
     Ok(manifests::prepare(objects, request.nodes))
 }
 
-/// A cluster before it is built.
+/// A cluster that is to be built.
 struct Outline<'a> {
     request: &'a ClusterRequest,
     parts: Parts,
@@ -182,12 +182,12 @@ impl Outline<'_> {
     }
 }
 
-/// The address of the Service `kubernetes`.
+/// Returns the address of the Service `kubernetes`.
 fn first_address(layout: &Layout) -> Ipv4Addr {
     Ipv4Addr::from_bits(layout.services.network().to_bits() + 1)
 }
 
-/// A cluster while it is kept.
+/// A cluster that is being kept.
 struct Keeping<'a> {
     outline: &'a Outline<'a>,
     run: &'a Run,
@@ -253,7 +253,7 @@ impl Keeping<'_> {
         }
     }
 
-    /// Starts what shows kube-proxies the Services as the cloud's build sees them.
+    /// Starts the filter that shows kube-proxies the Services as the cloud's build sees them.
     fn start_filter(&self, space: &Namespace) -> Result<Option<Filter>, LabError> {
         let Outline { request, parts, layout, .. } = self.outline;
         let Some(build) = parts.vendor_build.filter(|_| is_filtered(parts, request.mode)) else {
@@ -263,7 +263,7 @@ impl Keeping<'_> {
         Filter::start(space, kubeconfig.to_string(), layout.api, build.binding).map(Some)
     }
 
-    /// Starts what runs commands in pods for the API server.
+    /// Starts the server that runs commands in pods for the API server.
     fn start_exec(&self) -> Result<ExecServer, LabError> {
         let Outline { request, layout, .. } = self.outline;
         let address = |name| layout.cluster.nodes.get(name)?.address(Family::V4);
@@ -300,7 +300,7 @@ impl Keeping<'_> {
                 .await
                 .map_err(|error| refused("ask for the objects with load balancers", &error))?;
         }
-        // One whose object was not applied belongs to nothing.
+        // A load balancer whose object was not applied belongs to nothing.
         shown.retain(|shown| shown.owner.as_ref().is_none_or(|owner| owner.uid.is_some()));
         let space = &self.lab_cluster.fabric;
         let site = Site { run: self.run, program: &request.program, layout, space };
@@ -334,7 +334,7 @@ impl Keeping<'_> {
         }
     }
 
-    /// Waits until kube-proxy has programmed every node. Returns a note if it does not.
+    /// Waits until kube-proxy has programmed every node. Returns a note if that takes too long.
     async fn wait_for_rules(&self, proxies: &mut Proxies) -> Result<Option<String>, LabError> {
         let end = self.limit();
         while !proxies::are_programmed(&self.outline.layout, self.lab_cluster) {
@@ -348,8 +348,8 @@ impl Keeping<'_> {
         Ok(None)
     }
 
-    /// Waits until every node's rules lead to all endpoints that there are now. Returns a note if
-    /// they do not.
+    /// Waits until every node's rules lead to all current endpoints. Returns a note if that takes
+    /// too long.
     async fn wait_for_endpoints(&self, client: &Client) -> Result<Option<String>, LabError> {
         let failed = |error| refused("see whether kube-proxy has programmed everything", &error);
         let marker = Marker::create(client, self.outline.layout.api).await.map_err(failed)?;
@@ -367,8 +367,8 @@ impl Keeping<'_> {
         Ok(note)
     }
 
-    /// Waits until all pods and load balancers are ready. Returns what there is when the time is
-    /// over.
+    /// Waits until all pods and load balancers are ready. Returns the state that is reached when
+    /// the time is over.
     async fn wait_until_ready(
         &self,
         client: &Client,
@@ -387,13 +387,13 @@ impl Keeping<'_> {
         }
     }
 
-    /// When a step has taken too long.
+    /// Returns the time when a step that begins now has taken too long.
     fn limit(&self) -> Instant {
         let slowness = if self.outline.request.in_machine { SLOWNESS } else { 1 };
         Instant::now() + START * slowness
     }
 
-    /// Lets others work for a moment. Fails once a signal has been received.
+    /// Lets other tasks run for a moment. Fails once a signal has been received.
     async fn pause(&self) -> Result<(), LabError> {
         self.watch.check()?;
         tokio::time::sleep(INTERVAL).await;

@@ -1,4 +1,4 @@
-//! What a cluster needs of the kernel.
+//! The requirements of a cluster on the kernel.
 
 use uturn_model::ProxyMode;
 
@@ -6,7 +6,7 @@ use crate::linux::state::Run;
 use crate::linux::{available, kernel_parts};
 use crate::{KernelPart, LabError};
 
-/// Fails if this kernel cannot carry a cluster whose kube-proxy is in this mode.
+/// Fails if this kernel cannot carry a cluster with this mode of kube-proxy.
 pub(crate) fn can_keep(mode: ProxyMode) -> Result<(), LabError> {
     available()?;
     match needed(mode) {
@@ -15,7 +15,7 @@ pub(crate) fn can_keep(mode: ProxyMode) -> Result<(), LabError> {
     }
 }
 
-/// What a mode of kube-proxy needs of the kernel.
+/// Returns the kernel part that a mode of kube-proxy needs.
 pub(super) fn needed(mode: ProxyMode) -> Option<KernelPart> {
     match mode {
         ProxyMode::Ipvs => Some(KernelPart::IpVs),

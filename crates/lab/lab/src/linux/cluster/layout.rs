@@ -12,10 +12,10 @@ use super::manifests::Prepared;
 use super::parts::Parts;
 use crate::LabError;
 
-/// Where Services are if no Service says so.
+/// The range of Services, unless a Service shows another one.
 const SERVICES: Ipv4Addr = Ipv4Addr::new(172, 16, 0, 0);
 
-/// The addresses of public load balancers: a range for documentation.
+/// The range of public load balancers, which is reserved for documentation.
 pub(super) const PUBLIC: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(203, 0, 113, 0), 25);
 
 /// The prefix of the range of private load balancers.
@@ -24,14 +24,14 @@ const BALANCERS: u8 = 26;
 /// The Service of the cluster's DNS.
 pub(super) const DNS_SERVICE: (&str, &str) = ("kube-system", "kube-dns");
 
-/// What is built, and where.
+/// The cluster to build, and its addresses.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     /// The nodes and the network between them.
     pub(super) cluster: Cluster,
     /// The range of Services.
     pub(super) services: Ipv4Net,
-    /// The range that has those of all nodes' pods.
+    /// The range that contains the pod ranges of all nodes.
     pub(super) pods: Ipv4Net,
     /// The address of the API server in the fabric.
     pub(super) api: Ipv4Addr,
@@ -75,12 +75,12 @@ impl Layout {
         Ok(Self { services, pods, api, dns: dns(&cluster, services), balancers, cluster })
     }
 
-    /// The network (VPC) of the nodes and the private load balancers.
+    /// Returns the network (VPC) of the nodes and the private load balancers.
     pub(super) fn network(&self) -> Ipv4Net {
         around(first_node(&self.cluster))
     }
 
-    /// What the cluster's objects do not say of it, as a Facts document.
+    /// Returns the facts about the cluster that its objects do not state, as a Facts document.
     pub(super) fn facts(&self, mode: ProxyMode, parts: &Parts) -> Value {
         let mut proxy = json!({"mode": mode.as_str()});
         if let Some(version) = &parts.kube_proxy_version {
@@ -101,13 +101,13 @@ impl Layout {
         })
     }
 
-    /// Whether an address is one of that network.
+    /// Returns whether an address is private, or belongs to the network.
     pub(super) fn is_private(&self, address: Ipv4Addr) -> bool {
         address.is_private() || self.network().contains(&address)
     }
 }
 
-/// A node's first IPv4 range of pods.
+/// Returns a node's first IPv4 range of pods.
 pub(super) fn v4_range(ranges: &[IpNet]) -> Option<Ipv4Net> {
     ranges.iter().find_map(|range| match range {
         IpNet::V4(net) => Some(*net),
@@ -115,7 +115,7 @@ pub(super) fn v4_range(ranges: &[IpNet]) -> Option<Ipv4Net> {
     })
 }
 
-/// The smallest range that has all of these; `None` if there are none.
+/// Returns the smallest range that contains all of these; `None` if there are none.
 fn covering(ranges: impl Iterator<Item = Ipv4Net>) -> Option<Ipv4Net> {
     ranges.reduce(|mut range, other| {
         while !range.contains(&other) {
@@ -125,7 +125,7 @@ fn covering(ranges: impl Iterator<Item = Ipv4Net>) -> Option<Ipv4Net> {
     })
 }
 
-/// The /16 around the clusterIPs.
+/// Returns the /16 around the clusterIPs.
 fn services(cluster: &Cluster) -> Result<Ipv4Net, LabError> {
     let ips = cluster.services.values().flat_map(|service| &service.cluster_ips);
     let ips: Vec<Ipv4Addr> = ips
@@ -156,7 +156,7 @@ fn around(ip: Ipv4Addr) -> Ipv4Net {
     Ipv4Net::new_assert(ip, 16).trunc()
 }
 
-/// The first range beside the nodes, from that of the first node on, in which nothing is.
+/// Returns the first free range of the nodes' network, searching from the first node's range on.
 fn free_range(cluster: &Cluster, others: &[Ipv4Net], api: Ipv4Addr) -> Ipv4Net {
     let first = first_node(cluster);
     let all = around(first).subnets(BALANCERS).into_iter().flatten();
@@ -170,22 +170,22 @@ fn free_range(cluster: &Cluster, others: &[Ipv4Net], api: Ipv4Addr) -> Ipv4Net {
     };
     let mut later = all.clone().filter(|range| range.network() >= begin);
     let found = later.find(is_free).or_else(|| all.clone().find(is_free));
-    // A network without any is full of nodes: public addresses stand in.
+    // A network without a free range is full of nodes, so public addresses are used instead.
     found.unwrap_or(PUBLIC)
 }
 
-/// The first address beside the nodes that nothing of the cluster has.
+/// Returns the first address of the first node's range that nothing in the cluster has.
 fn free_address(cluster: &Cluster, balancers: &[Ipv4Addr]) -> Ipv4Addr {
     let net = Ipv4Net::new_assert(first_node(cluster), 24).trunc();
     let is_free = |ip: &Ipv4Addr| {
         let has_ip = |node: &uturn_model::Node| node.has_address(IpAddr::V4(*ip));
         !cluster.nodes.values().any(has_ip) && !balancers.contains(ip)
     };
-    // The first one is a router's in most networks.
+    // In most networks the first address is a router's.
     net.hosts().skip(1).find(is_free).unwrap_or(net.network())
 }
 
-/// The clusterIP of the DNS Service, or the tenth address of the range.
+/// Returns the clusterIP of the DNS Service, or the tenth address of the range.
 fn dns(cluster: &Cluster, services: Ipv4Net) -> Ipv4Addr {
     let (namespace, name) = DNS_SERVICE;
     let found = cluster

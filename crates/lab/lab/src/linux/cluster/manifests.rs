@@ -1,29 +1,30 @@
-//! What of manifests is applied: what users write, not what controllers make of it.
+//! Decides which objects of manifests are applied: those that users write, not those that
+//! controllers make.
 
 use serde_json::{Value, json};
 
 use super::shown::{Shown, take_shown};
 
-/// The objects of manifests by what is done with them.
+/// The objects of manifests, by their use.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Prepared {
     /// Nodes to build.
     pub(super) nodes: Vec<Value>,
-    /// Objects to apply, in the order in which they need each other.
+    /// Objects to apply, each after those that it needs.
     pub(super) objects: Vec<Value>,
-    /// The load balancers that they show.
+    /// The load balancers that the objects show.
     pub(super) shown: Vec<Shown>,
-    /// How many objects are left to the controllers.
+    /// The number of objects that are left to the controllers.
     pub(super) left_out: usize,
 }
 
-/// How many nodes are built if nothing says so.
+/// The number of nodes to build, unless it is given.
 const NODES: usize = 3;
 
 /// Kinds that only components of a cluster write.
 const OF_COMPONENTS: [&str; 4] = ["Event", "Lease", "ControllerRevision", "Node"];
 
-/// Kinds that others need, in order; all others come after them.
+/// Kinds that others need, in order. All other kinds come after them.
 const FIRST: [&str; 9] = [
     "Namespace",
     "CustomResourceDefinition",
@@ -36,7 +37,7 @@ const FIRST: [&str; 9] = [
     "Service",
 ];
 
-/// Sorts the objects of manifests. `nodes` is how many nodes to build.
+/// Sorts the objects of manifests. `nodes` is the number of nodes to build.
 pub(super) fn prepare(all: Vec<Value>, nodes: Option<usize>) -> Prepared {
     let mut prepared = Prepared::default();
     let selecting: Vec<(String, String)> = all
@@ -88,7 +89,7 @@ pub(super) fn prepare(all: Vec<Value>, nodes: Option<usize>) -> Prepared {
     prepared
 }
 
-/// The `kind` of an object.
+/// Returns the `kind` of an object.
 pub(super) fn kind(object: &Value) -> &str {
     object["kind"].as_str().unwrap_or_default()
 }
@@ -97,12 +98,12 @@ pub(super) fn name(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap_or_default()
 }
 
-/// The namespace of an object; `default` if it states none.
+/// Returns the namespace of an object; `default` if it states none.
 pub(super) fn namespace(object: &Value) -> &str {
     object["metadata"]["namespace"].as_str().unwrap_or("default")
 }
 
-/// What an object is called in messages: `Service shop/front`.
+/// Returns the name of an object in messages: `Service shop/front`.
 pub(super) fn title(object: &Value) -> String {
     format!("{} {}/{}", kind(object), namespace(object), name(object))
 }
@@ -112,7 +113,7 @@ fn has_controller(object: &Value) -> bool {
     owners.is_some_and(|owners| owners.iter().any(|owner| owner["controller"] == true))
 }
 
-/// Removes what the API server sets.
+/// Removes the fields that the API server sets.
 fn strip(object: &mut Value) {
     let set = ["uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"];
     if let Some(metadata) = object["metadata"].as_object_mut() {
@@ -120,14 +121,14 @@ fn strip(object: &mut Value) {
             metadata.remove(key);
         }
     }
-    // What other controllers wrote of load balancers is kept.
+    // The status that other controllers wrote about load balancers is kept.
     let is_balanced = matches!(kind(object), "Service" | "Ingress");
     if let Some(object) = object.as_object_mut().filter(|_| !is_balanced) {
         object.remove("status");
     }
 }
 
-/// Adds the namespaces that objects are in and that no object makes.
+/// Adds the namespaces of objects that no object creates.
 fn with_namespaces(objects: Vec<Value>) -> Vec<Value> {
     let mut spaces: Vec<&str> = Vec::new();
     for object in &objects {
@@ -144,7 +145,7 @@ fn with_namespaces(objects: Vec<Value>) -> Vec<Value> {
     all
 }
 
-/// A node of a cluster whose manifests show none.
+/// Returns a node for a cluster whose manifests have none.
 fn node(number: usize) -> Value {
     let name = format!("n{number}");
     let range = format!("10.1.{number}.0/24");
@@ -159,7 +160,7 @@ fn node(number: usize) -> Value {
     })
 }
 
-/// Whether two nodes share a name, an address or a range.
+/// Returns whether two nodes share a name, an address or a range.
 fn overlaps(node: &Value, other: &Value) -> bool {
     let address = |node: &Value| node["status"]["addresses"][0]["address"].clone();
     name(node) == name(other)

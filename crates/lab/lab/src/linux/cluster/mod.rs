@@ -2,9 +2,8 @@
 //! kube-proxies and CoreDNS; nodes and pods are namespaces.
 //!
 //! One process, the keeper, owns everything: its [`Run`](super::state::Run) names the namespaces
-//! and records the processes, so the sweep that cleans up after measurements also cleans up after
-//! a keeper that was killed. Only the kubelet is a stand-in ([`kubelet`]), and it says so on every
-//! node.
+//! and records the processes, so the sweep that cleans up after measurements also cleans up after a
+//! keeper that was killed. Only the kubelet is a stand-in ([`kubelet`]), and every node says so.
 //!
 //! ```text
 //!   keeper ─ kubelet stand-in ─ pods' servers            [control]  etcd, kube-apiserver,
@@ -14,8 +13,9 @@
 //!   pod ── cbr0 ─ node n1 (kube-proxy) ─────────────────── fabric
 //! ```
 //!
-//! Where this kernel lacks something, or the user is not root, the same runs in a small machine: the
-//! keeper does not see a difference. The process that started the machine has a [`ClusterRecord`].
+//! If this kernel lacks something, or the user is not root, the same runs in a small machine, and
+//! the keeper does not see a difference. The process that started the machine has a
+//! [`ClusterRecord`].
 //!
 //! The cloud, its load balancers and the controllers that call it are programs of `fabric`
 //! ([`cloud`]).
@@ -57,12 +57,12 @@ pub(crate) use kernel::can_keep;
 pub use record::ClusterRecord;
 pub(crate) use record::standing;
 
-/// Takes down what this process builds or keeps, as a signal does.
+/// Takes down the cluster that this process builds or keeps, as a signal does.
 pub(crate) fn give_up() {
     interrupt::raise();
 }
 
-/// Sets `stop` at the signals that end a process.
+/// Makes the signals that end a process set `stop` instead.
 pub(crate) fn stop_at_signals(stop: &Arc<AtomicBool>) -> Result<(), LabError> {
     interrupt::set_at_signals(stop).during("listen for signals")
 }

@@ -8,10 +8,10 @@ use super::vendor_build::VendorBuild;
 use crate::LabError;
 use crate::linux::system::find;
 
-/// The version of kube-proxy that runs unless another is asked for: that of the API server.
+/// The version of kube-proxy that runs unless another is requested: that of the API server.
 const KUBE_PROXY: &str = "v1.34.4";
 
-/// Where each program is.
+/// The paths of the programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Parts {
     pub(super) etcd: PathBuf,
@@ -20,7 +20,7 @@ pub(super) struct Parts {
     pub(super) scheduler: PathBuf,
     pub(super) core_dns: PathBuf,
     pub(super) kube_proxy: PathBuf,
-    /// The version of kube-proxy, where it is known.
+    /// The version of kube-proxy, if it is known.
     pub(super) kube_proxy_version: Option<String>,
     /// The cloud's build that kube-proxy stands in for.
     pub(super) vendor_build: Option<VendorBuild>,
@@ -38,7 +38,7 @@ impl Parts {
 }
 
 impl Parts {
-    /// Says which build kube-proxy stands in for.
+    /// Returns a note about the build that kube-proxy stands in for.
     pub(super) fn stand_in(&self) -> Option<String> {
         let (build, version) = self.vendor_build.zip(self.kube_proxy_version.as_ref())?;
         let in_ipvs = match build.binding {
@@ -53,7 +53,7 @@ impl Parts {
     }
 }
 
-/// Chooses each program: what the folder has, or else what the search path has.
+/// Chooses each program: from the folder, or else from the search path.
 fn choose(
     version: Option<&str>,
     in_folder: &dyn Fn(&Path) -> Option<PathBuf>,
@@ -72,13 +72,13 @@ fn choose(
     let core_dns = program("coredns");
     let vendor_build = version.and_then(VendorBuild::of);
     let shown = version;
-    // Clouds do not publish theirs.
+    // Clouds do not publish their builds.
     let version = version.filter(|_| vendor_build.is_none());
     let wanted = version.unwrap_or(KUBE_PROXY);
     let built = in_folder(&Path::new(wanted).join("kube-proxy"));
     let is_known = built.is_some() || shown.is_some();
     let kube_proxy_version = is_known.then(|| shown.unwrap_or(wanted).to_owned());
-    // A version that is asked for must be that version: the search path does not say which it has.
+    // A requested version must be exactly that: the search path does not tell which version it has.
     let kube_proxy = built.or_else(|| in_path("kube-proxy").filter(|_| version.is_none()));
     let kube_proxy = kube_proxy.unwrap_or_else(|| {
         missing

@@ -1,8 +1,8 @@
-//! Whether every kube-proxy has programmed what the API server had at a moment.
+//! Checks whether every kube-proxy has programmed the state that the API server had at a moment.
 //!
-//! A marker is made then: a Service whose only endpoint is the API server. kube-proxy hears of
-//! changes in their order, so a node that reaches the marker has programmed all earlier endpoints
-//! and Services too, in every mode.
+//! A marker is created at that moment: a Service whose only endpoint is the API server. kube-proxy
+//! receives changes in their order, so a node that reaches the marker has programmed all earlier
+//! endpoints and Services too, in every mode.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
@@ -19,10 +19,10 @@ use crate::linux::build::LabCluster;
 
 /// The namespace of the marker.
 const NAMESPACE: &str = "kube-system";
-/// Its port.
+/// The port of the marker.
 const MARKER_PORT: u16 = 443;
 
-/// How long a connection may take to which rules have to be written.
+/// The longest time for a connection for which rules may still have to be written.
 const CONNECT: Duration = Duration::from_millis(300);
 
 /// A marker in the API server.
@@ -33,7 +33,7 @@ pub(super) struct Marker {
 }
 
 impl Marker {
-    /// Makes a marker that leads to the API server at `api`.
+    /// Creates a marker that leads to the API server at `api`.
     pub(super) async fn create(client: &Client, api: Ipv4Addr) -> Result<Self, Error> {
         let services: Api<Service> = Api::namespaced(client.clone(), NAMESPACE);
         let slices: Api<EndpointSlice> = Api::namespaced(client.clone(), NAMESPACE);
@@ -47,16 +47,16 @@ impl Marker {
         Ok(Self { client: client.clone(), name, address: SocketAddr::new(ip, MARKER_PORT) })
     }
 
-    /// Whether every node reaches it.
+    /// Returns whether every node reaches the marker.
     pub(super) fn is_programmed(&self, lab_cluster: &LabCluster) -> bool {
         let connects = || TcpStream::connect_timeout(&self.address, CONNECT).map(drop);
         lab_cluster.nodes.values().all(|space| space.run(connects).is_ok())
     }
 
-    /// Removes it.
+    /// Removes the marker.
     pub(super) async fn remove(self) -> Result<(), Error> {
         let services: Api<Service> = Api::namespaced(self.client.clone(), NAMESPACE);
-        // The garbage collector would remove its endpoints only later.
+        // The garbage collector would remove the marker's endpoints only later.
         let slices: Api<EndpointSlice> = Api::namespaced(self.client, NAMESPACE);
         slices.delete(&self.name, &DeleteParams::default()).await?;
         services.delete(&self.name, &DeleteParams::default()).await.map(drop)

@@ -21,10 +21,10 @@ use crate::linux::program::Program;
 use crate::linux::state::Run;
 use crate::linux::system::During;
 
-/// How long a connection may take to which rules have to be written.
+/// The longest time for a connection for which rules may still have to be written.
 const CONNECT: Duration = Duration::from_millis(300);
 
-/// The kube-proxies of all nodes; they end when this is dropped.
+/// The kube-proxies of all nodes. They end when this is dropped.
 #[derive(Debug)]
 pub(super) struct Proxies(Vec<Proxy>);
 
@@ -36,7 +36,7 @@ struct Proxy {
 }
 
 impl Proxies {
-    /// Fails if one has ended.
+    /// Fails if one of them has ended.
     pub(super) fn check(&mut self) -> Result<(), LabError> {
         self.0.iter_mut().try_for_each(|Proxy { node, log, program }| {
             program.check(log, &format!("run kube-proxy on {node}"))
@@ -44,7 +44,7 @@ impl Proxies {
     }
 }
 
-/// Whether kube-proxies stand in for a cloud's build that treats some Services in another way.
+/// Returns whether kube-proxies stand in for a cloud's build that treats some Services differently.
 pub(super) fn is_filtered(parts: &Parts, mode: ProxyMode) -> bool {
     parts.vendor_build.is_some() && mode == ProxyMode::Ipvs
 }
@@ -87,14 +87,14 @@ pub(super) fn start(
         proxy.arg("--config").arg(file).args(["--hostname-override", name.as_str()]);
         let log = run.file(&format!("kube-proxy-{name}.log"));
         let during = format!("start kube-proxy on {name}");
-        // It serves once it has seen its Node: that is waited for elsewhere.
+        // kube-proxy serves once it has seen its Node, which is waited for elsewhere.
         let program = Program::start(run, space, proxy, &log, "", &during)?;
         proxies.push(Proxy { node: name.to_string(), log, program });
     }
     Ok(Proxies(proxies))
 }
 
-/// Whether every node's rules lead to the API server by its Service.
+/// Returns whether every node's rules lead to the API server by its Service.
 pub(super) fn are_programmed(layout: &Layout, lab_cluster: &LabCluster) -> bool {
     let first = u32::from(layout.services.network()) + 1;
     let service = SocketAddr::new(IpAddr::V4(first.into()), 443);
@@ -102,8 +102,8 @@ pub(super) fn are_programmed(layout: &Layout, lab_cluster: &LabCluster) -> bool 
     lab_cluster.nodes.values().all(|space| space.run(connects).is_ok())
 }
 
-/// The objects of kube-proxy as a cluster has them. Its pods stand for the programs that run on the
-/// nodes anyway.
+/// Returns the objects of kube-proxy as a cluster has them. Their pods only represent the programs
+/// that run on the nodes anyway.
 pub(super) fn objects(layout: &Layout, mode: ProxyMode, parts: &Parts) -> Vec<Value> {
     const NAME: &str = "kube-proxy";
     let labels = json!({"k8s-app": NAME});
@@ -135,7 +135,8 @@ pub(super) fn objects(layout: &Layout, mode: ProxyMode, parts: &Parts) -> Vec<Va
     vec![map, set]
 }
 
-/// The range of pods that the manifests' configuration of kube-proxy states, or else that of all nodes.
+/// Returns the pod range of the kube-proxy configuration in the manifests, or else that of all
+/// nodes.
 fn cluster_cidr(layout: &Layout) -> Ipv4Net {
     let stated: &[IpNet] = match &layout.cluster.proxy.detector.value {
         LocalDetector::ClusterCidr(nets) => nets,
@@ -154,7 +155,7 @@ fn configuration(layout: &Layout, mode: ProxyMode) -> Value {
         "mode": mode.as_str(),
         "clusterCIDR": cluster_cidr(layout).to_string(),
         "detectLocalMode": "ClusterCIDR",
-        // The machine's limit is not the lab's to change.
+        // The machine's limit of conntrack entries must not be changed by the lab.
         "conntrack": {"maxPerCore": 0},
     })
 }

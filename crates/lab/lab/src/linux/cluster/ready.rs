@@ -1,4 +1,4 @@
-//! Whether what was applied is there: workloads whose pods are ready.
+//! Checks whether the applied workloads have ready pods.
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{Pod, Service};
@@ -12,17 +12,17 @@ use serde_json::Value;
 use super::manifests::title;
 use super::shown::is_served;
 
-/// The annotation of an Ingress with its conditions.
+/// The annotation with the conditions of an Ingress.
 const CONDITIONS: &str = "ingress.cloud.tencent.com/status.conditions";
 
-/// How many pods are ready, and a line for each workload, pod and load balancer that is not.
+/// The number of ready pods, and a line for each workload, pod and load balancer that is not ready.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Readiness {
     pub(super) pods: usize,
     pub(super) missing: Vec<String>,
 }
 
-/// Asks the API server.
+/// Reads the readiness from the API server.
 pub(super) async fn readiness(client: &Client) -> Result<Readiness, Error> {
     let mut workloads = list::<Deployment>(client).await?;
     workloads.extend(list::<StatefulSet>(client).await?);
@@ -34,7 +34,7 @@ pub(super) async fn readiness(client: &Client) -> Result<Readiness, Error> {
     Ok(readiness)
 }
 
-/// A line for an object that has no address of a load balancer yet.
+/// Returns a line for an object that should have a load balancer's address, but has none yet.
 fn without_balancer(object: &Value) -> Option<String> {
     let addresses = object["status"]["loadBalancer"]["ingress"].as_array();
     if !is_served(object) || addresses.is_some_and(|addresses| !addresses.is_empty()) {

@@ -1,4 +1,4 @@
-//! What the run's folder says of a cluster, for `lab exec` and `lab down`.
+//! The record of a cluster in its run's folder, for `lab exec` and `lab down`.
 
 use std::fs;
 use std::io;
@@ -13,7 +13,7 @@ use crate::linux::sweep::sweep;
 use crate::linux::system::During;
 use crate::{LabError, StandingCluster};
 
-/// The file that makes a run a cluster.
+/// The file that marks a run as a cluster.
 const FILE: &str = "cluster.json";
 
 /// The folder with a file for each pod and node that can be entered.
@@ -25,26 +25,26 @@ pub(super) const KUBECONFIG: &str = "kubeconfig";
 /// The socket of the small machine that a cluster is in.
 const MACHINE: &str = "machine.sock";
 
-/// Where the cloud's API is, and who may call it, in the run's folder.
+/// The address of the cloud's API and its credentials, in the run's folder.
 pub(super) const CLOUD: &str = "cloud.json";
 
-/// What the cluster's objects do not say of it, in the run's folder.
+/// The facts about the cluster that its objects do not state, in the run's folder.
 pub(super) const FACTS: &str = "facts.json";
 
 /// A copy of the facts that are in force.
 pub(super) const FACTS_IN_FORCE: &str = "facts-in-force.json";
 
-/// The faults of facts that are not in force.
+/// The errors in facts that are not in force.
 pub(super) const FACTS_LOG: &str = "facts.log";
 
-/// A namespace that can be entered, and what its programs see.
+/// A namespace that can be entered, and the settings of its programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// `pod/shop/web-0`, `node/n1`.
+    /// The name of the place: `pod/shop/web-0`, `node/n1`.
     pub(super) name: String,
     /// The network namespace.
     pub(super) namespace: String,
-    /// The `resolv.conf`.
+    /// The contents of `resolv.conf`.
     pub(super) resolv_conf: String,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Place {
 pub(super) struct Recorded {
     /// The run's folder.
     pub(super) folder: PathBuf,
-    /// The process that keeps it, and its start time.
+    /// The process that keeps the cluster, and its start time.
     pub(super) keeper: (u32, String),
     pub(super) is_alive: bool,
 }
@@ -65,7 +65,7 @@ pub(super) fn write(folder: &Path, start_time: &str) -> io::Result<()> {
     fs::write(folder.join(FILE), text)
 }
 
-/// The clusters of this machine.
+/// Returns the clusters of this machine.
 pub(super) fn all() -> io::Result<Vec<Recorded>> {
     let Some(runs) = existing_folder()? else { return Ok(Vec::new()) };
     let mut all = Vec::new();
@@ -81,7 +81,7 @@ pub(super) fn all() -> io::Result<Vec<Recorded>> {
     Ok(all)
 }
 
-/// The cluster of this machine, if there is one.
+/// Returns the cluster of this machine, if there is one. A live cluster comes first.
 pub(crate) fn standing() -> Result<Option<StandingCluster>, LabError> {
     let mut all = all().during("look for a cluster")?;
     all.sort_by_key(|cluster| !cluster.is_alive);
@@ -101,12 +101,12 @@ pub(super) fn refuse_second() -> Result<(), LabError> {
     }
 }
 
-/// The record of a cluster that this process keeps in a small machine. It goes when this is
-/// dropped; after a process that was killed, `down` removes it.
+/// The record of a cluster that this process keeps in a small machine. Dropping it removes the
+/// record; if the process is killed, `down` removes the record.
 #[derive(Debug)]
 pub struct ClusterRecord {
     run: Run,
-    /// The cluster is alive until the machine has ended too.
+    /// An inherited lock, which keeps the cluster alive until the machine has ended too.
     _inherited: OwnedFd,
 }
 
@@ -114,7 +114,7 @@ impl ClusterRecord {
     /// Records a cluster.
     ///
     /// # Errors
-    /// If there is one already, or if the record cannot be written.
+    /// If there is a cluster already, or if the record cannot be written.
     pub fn create() -> Result<Self, LabError> {
         let during = "record the cluster";
         sweep()?;
@@ -125,15 +125,15 @@ impl ClusterRecord {
         Ok(Self { _inherited: run.inherited_lock().during(during)?, run })
     }
 
-    /// Where the socket of the machine belongs, through which others reach the cluster.
+    /// Returns the path for the machine's socket, through which others reach the cluster.
     pub fn machine(&self) -> PathBuf {
         self.run.file(MACHINE)
     }
 
-    /// Writes a file of the cluster, which only this user may read. Returns its path.
+    /// Writes a file of the cluster that only this user may read. Returns its path.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the file cannot be written.
     pub fn write(&self, name: &str, text: &str) -> Result<PathBuf, LabError> {
         let file = self.run.file(name);
         credentials::write(&file, text).during(&format!("write {}", file.display()))?;
@@ -150,7 +150,7 @@ impl Place {
     }
 
     pub(super) fn remove(&self, folder: &Path) {
-        // What cannot be entered any more fails by itself.
+        // A file that stays does no harm: entering the place then fails.
         let _ = fs::remove_file(self.file(folder));
     }
 
@@ -159,11 +159,11 @@ impl Place {
     }
 }
 
-/// The places of a cluster, by name.
+/// Returns the places of a cluster, sorted by name.
 pub(super) fn places(folder: &Path) -> io::Result<Vec<Place>> {
     let mut places = Vec::new();
     for entry in fs::read_dir(folder.join(PLACES))? {
-        // A pod may go while this reads.
+        // A pod may end meanwhile.
         let Ok(text) = fs::read_to_string(entry?.path()) else { continue };
         let value: Value = serde_json::from_str(&text).unwrap_or_default();
         let field = |key: &str| value[key].as_str().map(str::to_owned);

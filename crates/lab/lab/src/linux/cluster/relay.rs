@@ -10,10 +10,10 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::linux::namespace::Namespace;
 
-/// The running relay; it stops accepting when this is dropped.
+/// The running relay. It stops accepting when this is dropped.
 #[derive(Debug)]
 pub(super) struct Relay {
-    /// Where it listens.
+    /// The port that the relay listens on.
     pub(super) port: u16,
     life: Option<PipeWriter>,
     thread: Option<JoinHandle<()>>,
@@ -58,7 +58,7 @@ impl Drop for Relay {
     }
 }
 
-/// Copies both ways until both ends have closed.
+/// Copies in both directions until both ends have closed.
 fn relay(client: TcpStream, server: TcpStream) -> io::Result<()> {
     let (from_client, to_server) = (client.try_clone()?, server.try_clone()?);
     let back = thread::Builder::new().name("relay".into()).spawn(move || copy(server, client))?;
@@ -68,7 +68,7 @@ fn relay(client: TcpStream, server: TcpStream) -> io::Result<()> {
 }
 
 fn copy(mut from: TcpStream, mut to: TcpStream) {
-    // A reset is passed on as an end.
+    // A reset is forwarded as an end.
     let _ = io::copy(&mut from, &mut to);
     let _ = to.shutdown(Shutdown::Write);
 }

@@ -1,8 +1,8 @@
-//! The load balancers that manifests show: they are there before the controllers start.
+//! The load balancers that manifests show. They exist before the controllers start.
 //!
-//! An address in the status, or an id in an annotation, is what controllers wrote in the cluster
-//! that the manifests come from. Here it is a load balancer of the cloud with that address and
-//! id; the controllers find it by its tags, and write the status themselves.
+//! An address in the status, or an id in an annotation, was written by controllers in the cluster
+//! that the manifests come from. Here the cloud has a load balancer with that address and id; the
+//! controllers find it by its tags, and write the status themselves.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -20,13 +20,13 @@ const OWN_CLASS: &str = "qcloud";
 /// A load balancer that an object shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Shown {
-    /// Its id.
+    /// The id of the load balancer.
     pub(super) id: String,
-    /// Its address; `None` for any.
+    /// The address of the load balancer; `None` for any.
     pub(super) address: Option<Ipv4Addr>,
-    /// Its subnet; a public one has none.
+    /// The subnet of the load balancer; a public one has none.
     pub(super) subnet: Option<String>,
-    /// The object that it was made for; `None` for one of the user's.
+    /// The object that the load balancer was made for; `None` if it is the user's own.
     pub(super) owner: Option<Owner>,
 }
 
@@ -36,11 +36,11 @@ pub(super) struct Owner {
     pub(super) is_ingress: bool,
     pub(super) namespace: String,
     pub(super) name: String,
-    /// Known once the object is applied.
+    /// The UID, which is known once the object is applied.
     pub(super) uid: Option<String>,
 }
 
-/// Whether the cloud's controllers serve an object.
+/// Returns whether the cloud's controllers serve an object.
 pub(super) fn is_served(object: &Value) -> bool {
     match kind(object) {
         "Service" => {
@@ -56,7 +56,7 @@ pub(super) fn is_served(object: &Value) -> bool {
     }
 }
 
-/// Takes from the objects what controllers wrote, and returns the load balancers that it shows.
+/// Removes from the objects what controllers wrote, and returns the load balancers that this shows.
 pub(super) fn take_shown(objects: &mut [Value]) -> Vec<Shown> {
     let mut all: BTreeMap<String, Shown> = BTreeMap::new();
     for object in objects.iter_mut().filter(|object| is_served(object)) {

@@ -1,5 +1,5 @@
-//! What the facts of a cluster that is up state of its network: the nodes' security groups, and
-//! the names outside. Users edit the file; a change is in force at once.
+//! Applies the facts that users state about the network of a running cluster: the nodes' security
+//! groups, and the names outside. Users edit the file, and a change is in force at once.
 
 use std::fs;
 use std::io;
@@ -21,7 +21,7 @@ use crate::linux::tables::restore_more;
 /// The chains of the groups.
 const HOOKS: Hooks = Hooks { inbound: "SG-TO-NODES", outbound: "SG-FROM-NODES" };
 
-/// Keeps the fabric as the file states it.
+/// Keeps the fabric in line with the file.
 pub(super) struct Stated<'a> {
     run: &'a Run,
     layout: &'a Layout,
@@ -50,10 +50,10 @@ impl<'a> Stated<'a> {
         Ok(Self { run, layout, nodes, fabric, outside, last: String::new() })
     }
 
-    /// Reads the file if it has changed. If it has faults, they are written beside it, and what
-    /// was stated before stays in force.
+    /// Reads the file if it has changed. If it has errors, they are written beside it, and the
+    /// previous facts stay in force.
     pub(super) fn refresh(&mut self) -> Result<(), LabError> {
-        // A file that is being replaced may be away, or empty.
+        // A file that is being replaced may be missing or empty.
         let text = fs::read_to_string(self.run.file(FACTS)).unwrap_or_default();
         if text.is_empty() || text == self.last {
             return Ok(());
@@ -82,7 +82,7 @@ impl<'a> Stated<'a> {
     }
 }
 
-/// The cluster that was built, with what facts state of its network.
+/// Returns the cluster that was built, with the facts about its network.
 fn stated(layout: &Layout, nodes: &[Value], facts: &str) -> Result<Cluster, Vec<Fault>> {
     let nodes = json!({"apiVersion": "v1", "kind": "List", "items": nodes}).to_string();
     let loaded = uturn_snapshot::read(vec![
@@ -100,7 +100,7 @@ fn stated(layout: &Layout, nodes: &[Value], facts: &str) -> Result<Cluster, Vec<
     Ok(cluster)
 }
 
-/// The rules of the nodes' groups, in place of those before.
+/// Returns the rules of the nodes' groups, which replace the previous ones.
 fn rules(cluster: &Cluster) -> String {
     let Hooks { inbound, outbound } = HOOKS;
     let groups = groups_of_nodes(cluster, Family::V4, HOOKS);

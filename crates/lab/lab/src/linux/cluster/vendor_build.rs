@@ -1,9 +1,9 @@
-//! Stands in for a cloud's own build of kube-proxy, which is not published: upstream's runs, and
-//! of the API it sees what that build would act on. In IPVS mode such builds leave addresses of
-//! load balancers unbound, so Services come without them.
+//! Stands in for a cloud's own build of kube-proxy, which is not published: upstream's kube-proxy
+//! runs, and sees of the API what that build would act on. In IPVS mode such builds leave some
+//! addresses of load balancers unbound, so Services are shown without them.
 //!
-//! A filter between the kube-proxies and the API server does that. It passes everything else on as
-//! it is, and speaks HTTP without TLS in the nodes' network.
+//! A filter between the kube-proxies and the API server removes them. It forwards everything else
+//! unchanged, and speaks HTTP without TLS in the nodes' network.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -30,19 +30,20 @@ use crate::linux::system::During;
 /// The port of the filter, at the API server's address.
 pub(super) const PORT: u16 = 6444;
 
-/// What passes through unread: events that kube-proxy sends are small.
+/// The largest body of a request. The events that kube-proxy sends are small; a larger body is
+/// refused.
 const LARGEST_BODY: usize = 1 << 20;
 
 /// A cloud's build of kube-proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct VendorBuild {
     pub(super) cloud: Cloud,
-    /// Which addresses of load balancers it binds.
+    /// The addresses of load balancers that the build binds.
     pub(super) binding: AddressBinding,
 }
 
 impl VendorBuild {
-    /// The build that a version names; `None` for upstream's.
+    /// Returns the build that a version names, or `None` for upstream's.
     pub(super) fn of(version: &str) -> Option<Self> {
         let version: Version = version.parse().ok()?;
         let vendor = version.vendor_build?.vendor;
@@ -51,7 +52,7 @@ impl VendorBuild {
     }
 }
 
-/// The running filter; it ends when this is dropped.
+/// The running filter. It ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Filter {
     life: Option<oneshot::Sender<()>>,
@@ -59,7 +60,7 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    /// Starts it in the namespace of the API server, which it calls with this kubeconfig.
+    /// Starts the filter in the namespace of the API server, which it calls with this kubeconfig.
     pub(super) fn start(
         space: &Namespace,
         kubeconfig: String,
@@ -73,7 +74,8 @@ impl Filter {
         let space = space.handle().during(during)?;
         let (life, over) = oneshot::channel();
         let serve = move || {
-            // It enters the namespace or serves nothing, which kube-proxy's log says.
+            // If the thread cannot enter the namespace, nothing is served, which kube-proxy's log
+            // shows.
             let _ = space.run(|| {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
                 runtime.block_on(async {
@@ -131,7 +133,7 @@ async fn answer(connection: TcpStream, client: &Client, binding: AddressBinding)
     let mut line = Vec::new();
     loop {
         line.clear();
-        // A list is one line, and so is each event of a watch. kube-proxy may leave a watch.
+        // A list is one line, and so is each event of a watch. kube-proxy may end a watch.
         let mut gone = [0];
         let next = {
             let reading = pin!(body.read_until(b'\n', &mut line));
@@ -155,7 +157,7 @@ async fn answer(connection: TcpStream, client: &Client, binding: AddressBinding)
     }
 }
 
-/// Reads a request. Returns `None` if the connection ends before it.
+/// Reads a request. Returns `None` if the connection ends first.
 async fn read(connection: &mut BufReader<TcpStream>) -> io::Result<Option<Request<Vec<u8>>>> {
     let invalid = || io::Error::from(io::ErrorKind::InvalidData);
     let mut line = String::new();
@@ -191,7 +193,7 @@ fn head(code: StatusCode) -> Vec<u8> {
         .into_bytes()
 }
 
-/// Takes the addresses that are not bound out of a list of Services, or an event with one.
+/// Removes the addresses that are not bound from a list of Services, or from an event with one.
 fn hide(value: &mut Value, binding: AddressBinding) {
     let items = value.get_mut("items").and_then(Value::as_array_mut);
     for service in items.into_iter().flatten() {

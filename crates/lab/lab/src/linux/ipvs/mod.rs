@@ -26,7 +26,7 @@ pub(crate) struct Ipvs {
 }
 
 impl Ipvs {
-    /// Whether IPVS is loaded. Resolving its netlink family would load it.
+    /// Returns whether IPVS is loaded. Resolving its netlink family would load it.
     pub(crate) fn is_loaded() -> bool {
         Path::new("/proc/net/ip_vs").exists()
     }
@@ -37,7 +37,7 @@ impl Ipvs {
         Ok(Self { netlink, family })
     }
 
-    /// Makes virtual servers with their real servers.
+    /// Creates virtual servers with their real servers.
     pub(crate) fn add(&mut self, all: &VirtualServers) -> io::Result<()> {
         for server in &all.0 {
             let with_context = |what: String| move |error: io::Error| context(&error, &what);
@@ -55,7 +55,7 @@ impl Ipvs {
         Ok(())
     }
 
-    /// All that the kernel has.
+    /// Returns all virtual servers of the kernel.
     pub(crate) fn list(&mut self) -> io::Result<VirtualServers> {
         let answers = self.netlink.list(self.family, GET_SERVICE, &Attributes::default())?;
         let mut all = Vec::new();

@@ -31,7 +31,7 @@ const DEST_ADDR_FAMILY: u16 = 11;
 
 const PERSISTENT: u32 = 1 << 0;
 const ONE_PACKET: u32 = 1 << 2;
-/// Names of scheduler flags.
+/// The names of scheduler flags.
 const SCHEDULER_FLAGS: [(&str, u32); 7] = [
     ("sh-fallback", 1 << 3),
     ("sh-port", 1 << 4),
@@ -60,12 +60,12 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A request that selects a virtual server by address or mark.
+/// Returns a request that selects a virtual server by address or mark.
 pub(super) fn address(at: &VirtualAddress) -> Attributes {
     Attributes::default().nested(SERVICE, &service(at))
 }
 
-/// A request to make a virtual server.
+/// Returns a request to create a virtual server.
 pub(super) fn server(server: &VirtualServer) -> Result<Attributes, Fault> {
     let mut flags = 0;
     let mut options = server.options.iter();
@@ -91,14 +91,14 @@ pub(super) fn server(server: &VirtualServer) -> Result<Attributes, Fault> {
     let seconds = server.persistence.and_then(|persistence| persistence.seconds);
     let service = service(&server.at)
         .text(SVC_SCHED_NAME, &server.scheduler)
-        // The flags, and which of them are meant.
+        // The flags, and the mask of flags to set.
         .bytes(SVC_FLAGS, &[flags.to_ne_bytes(), u32::MAX.to_ne_bytes()].concat())
         .number(SVC_TIMEOUT, seconds.unwrap_or(0))
         .bytes(SVC_NETMASK, &mask(family, prefix));
     Ok(Attributes::default().nested(SERVICE, &service))
 }
 
-/// A request to add a real server to a virtual one.
+/// Returns a request to add a real server to a virtual one.
 pub(super) fn real(server: &VirtualServer, real: &RealServer) -> Result<Attributes, Fault> {
     let (mut most, mut least) = (0, 0);
     let mut options = real.options.iter();
@@ -137,7 +137,7 @@ fn service(at: &VirtualAddress) -> Attributes {
     }
 }
 
-/// Reads a virtual server, without its real ones.
+/// Reads a virtual server, without its real servers.
 pub(super) fn read_server(answer: &[u8]) -> Option<VirtualServer> {
     let own = Attribute::all(answer).find(|attribute| attribute.kind == SERVICE)?.value;
     let of = |kind: u16| {
@@ -196,7 +196,7 @@ pub(super) fn read_real(at: &VirtualAddress, answer: &[u8]) -> Option<RealServer
             .find(|attribute| attribute.kind == kind)
             .map(|attribute| attribute.value)
     };
-    // Older kernels know one family only, the virtual server's.
+    // Older kernels know only one family, the virtual server's.
     let family = match of(DEST_ADDR_FAMILY) {
         Some(family) => family_of(read_u16(family)?)?,
         None => at.family(),
@@ -204,7 +204,7 @@ pub(super) fn read_real(at: &VirtualAddress, answer: &[u8]) -> Option<RealServer
     let method = match read_u32(of(DEST_FWD_METHOD)?)? & METHOD_MASK {
         DIRECT => Forwarding::Direct,
         TUNNEL => Forwarding::Tunnel,
-        // Also what the kernel itself made of an address of its own.
+        // This includes the method that the kernel itself sets for one of its own addresses.
         _ => Forwarding::Masquerade,
     };
     let limit = |kind: u16, option: &str| {
@@ -225,7 +225,7 @@ fn kernel() -> Origin {
     Origin::Kernel
 }
 
-/// An address as `union nf_inet_addr`.
+/// Returns an address as `union nf_inet_addr`.
 fn union(ip: IpAddr) -> [u8; 16] {
     match ip {
         IpAddr::V4(ip) => {
@@ -244,7 +244,7 @@ fn ip(family: Family, bytes: &[u8]) -> Option<IpAddr> {
     }
 }
 
-/// The persistence mask: a netmask in network order for IPv4, a prefix length for IPv6.
+/// Returns the persistence mask: a netmask in network order for IPv4, a prefix length for IPv6.
 fn mask(family: Family, prefix: u8) -> [u8; 4] {
     match family {
         Family::V4 => u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0).to_be_bytes(),

@@ -19,17 +19,17 @@ use crate::linux::system::During;
 use crate::linux::wait::{POLL_INTERVAL, wait};
 use crate::{Explanation, KernelPart, LabError, MeasuredFlow, ProbeEnd, Subject};
 
-/// How many turns of the scheduler are tried until a connection fails.
+/// The number of turns of the scheduler that are tried until a connection fails.
 const TURNS: u64 = 2;
 
-/// How many rounds of health checks are observed until a reason is seen for each.
+/// The most rounds of health checks that are observed until a reason is seen for each dead target.
 const PROBE_ROUNDS: usize = 5;
 
-/// What is needed to observe connections.
+/// The means to observe connections.
 struct Observer<'a> {
     recorder: &'a Recorder,
     tracer: Option<Tracer>,
-    /// What each place is.
+    /// The name of each place.
     places: Vec<String>,
     /// The kernel state of each place.
     kernel_states: Vec<KernelState>,
@@ -37,7 +37,7 @@ struct Observer<'a> {
     notes: Vec<String>,
 }
 
-/// What was observed while a closure ran.
+/// The observations made while a closure ran.
 struct Observed {
     frames: Vec<Frame>,
     drops: Drops,
@@ -88,8 +88,8 @@ impl Lab<'_> {
         Ok(all)
     }
 
-    /// Observes until every dead target has been probed once more. On a busy machine that takes longer than
-    /// the probes' interval: where no reason was seen, it observes again.
+    /// Observes until every dead target has been probed once more. On a busy machine that takes
+    /// longer than the probes' interval, so the observation is repeated while a reason is missing.
     fn explain_probes(
         &mut self,
         observer: &Observer<'_>,
@@ -178,7 +178,7 @@ impl Lab<'_> {
                 "the cluster's DNS gives no address, so no connection is made".into();
             return Ok(explanation);
         }
-        // If chance decides, it may take more connections.
+        // If chance decides, more connections may be necessary.
         let most = (self.targets[flow].turns * TURNS).max(self.connects(flow));
         while explanation.connects < most {
             explanation.connects += 1;
@@ -274,7 +274,7 @@ impl Lab<'_> {
         }
     }
 
-    /// One connection of a flow, to its end.
+    /// Runs one connection of a flow to its end.
     fn connect_once(&mut self, flow: usize) -> Result<(Outcome, Tally), LabError> {
         self.tallies = vec![Tally::default(); self.targets.len()];
         let mut attempts = self.begin_some(flow, 1)?;

@@ -13,7 +13,7 @@ use uturn_model::{Cluster, EndpointSlice, Family, NamespacedName, Pod, Service};
 
 use crate::linux::namespace::Namespace;
 
-/// The lists, as they are sent.
+/// The lists, by path, as they are sent.
 #[derive(Debug)]
 pub(super) struct Lists(Vec<(&'static str, String)>);
 
@@ -150,7 +150,7 @@ fn pod(pod: &Pod) -> Value {
     })
 }
 
-/// The server; stops when this is dropped.
+/// The running server. It stops when this is dropped.
 #[derive(Debug)]
 pub(super) struct Api {
     pub(super) address: SocketAddr,
@@ -159,7 +159,7 @@ pub(super) struct Api {
 }
 
 impl Api {
-    /// Starts it on a namespace's loopback.
+    /// Starts the server on a namespace's loopback.
     pub(super) fn start(space: &Namespace, lists: &Arc<Lists>) -> io::Result<Self> {
         let listener = space.run(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))?;
         listener.set_nonblocking(true)?;
@@ -181,7 +181,7 @@ impl Drop for Api {
     }
 }
 
-/// Each connection has a thread, which ends with it: CoreDNS must be ended before the server.
+/// Serves each connection in a thread that ends with it. CoreDNS must end before the server.
 fn serve(listener: &TcpListener, end: &PipeReader, lists: &Arc<Lists>) {
     loop {
         let mut waiting = [PollFd::new(end, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
@@ -233,7 +233,7 @@ fn answer(stream: TcpStream, lists: &Lists) -> io::Result<()> {
                     b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\
                       Transfer-Encoding: chunked\r\n\r\n",
                 )?;
-                // Nothing ever happens; the watcher hangs up.
+                // No event ever happens, so the watcher ends the connection.
                 io::copy(&mut stream.by_ref().take(u64::MAX), &mut io::sink())?;
                 return Ok(());
             }

@@ -1,5 +1,5 @@
-//! Real CoreDNS with the scenario's Corefile. Only what depends on the place is changed: where
-//! the API is, and where files are.
+//! Real CoreDNS with the scenario's Corefile. Only the address of the API and the paths of files
+//! are changed.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -22,19 +22,19 @@ use crate::linux::system::During;
 
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 
-/// What it says once it serves.
+/// The message of CoreDNS once it serves.
 pub(crate) const SERVES: &str = "CoreDNS-";
 
-/// A CoreDNS; it ends when this is dropped.
+/// A running CoreDNS. It ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct CoreDns {
     _program: Program,
-    /// Goes after its only visitor.
+    /// The API ends after CoreDNS, its only client.
     _api: Api,
 }
 
 impl CoreDns {
-    /// Starts one in a namespace, and waits until it serves.
+    /// Starts CoreDNS in a namespace, and waits until it serves.
     pub(super) fn start(
         run: &Run,
         program: &Path,
@@ -56,7 +56,8 @@ impl CoreDns {
     }
 }
 
-/// Its folder: the Corefile, what stands beside it, and the `resolv.conf` of its node.
+/// Writes the folder of a CoreDNS: the Corefile, the files beside it, and the `resolv.conf` of its
+/// node.
 fn write(folder: &Path, corefile: &Corefile, api: SocketAddr, node: IpAddr) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let here = folder.to_string_lossy();
@@ -74,7 +75,8 @@ fn write(folder: &Path, corefile: &Corefile, api: SocketAddr, node: IpAddr) -> i
     Ok(())
 }
 
-/// Puts the places of this run into a Corefile. `api` is the line that says where the API is.
+/// Puts the paths and addresses of this run into a Corefile. `api` is the line with the API's
+/// address.
 pub(crate) fn adapt(text: &str, folder: &str, api: &str) -> String {
     let mut out = String::new();
     let mut in_plugin = false;

@@ -1,9 +1,9 @@
-//! Names: the cluster's DNS, served by real CoreDNS, and asked the way pods ask.
+//! The cluster's DNS, which real CoreDNS serves, and which is queried as pods do.
 //!
-//! CoreDNS runs in the pods that stand behind the cluster's DNS Service, and pods ask that
-//! Service. Where the cluster shows no such pod CoreDNS runs in the fabric, and pods ask
-//! there. What no server of the cluster knows is asked of
-//! one in the fabric, which knows what Facts state.
+//! CoreDNS runs in the pods behind the cluster's DNS Service, and pods query that Service. If the
+//! cluster has no such pod, CoreDNS runs in the fabric, and pods query it there. Names that no
+//! server of the cluster knows are queried from a server in the fabric, which knows the names that
+//! Facts state.
 
 mod api;
 pub(crate) mod coredns;
@@ -35,14 +35,14 @@ const STAND_IN: u8 = 10;
 /// The addresses of names, as each client resolved them; empty for a name without an address.
 pub(crate) type Found = BTreeMap<(Client, Text), Vec<IpAddr>>;
 
-/// The cluster's DNS. Goes when it is dropped.
+/// The cluster's DNS. It ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Names {
     _servers: Vec<CoreDns>,
     _outside: Outside,
 }
 
-/// The clients and the names that they call, if real servers resolve names.
+/// Returns the clients and the names that they call, if real servers resolve names.
 pub(crate) fn asked(plan: &Plan<'_>) -> Vec<(Client, Text)> {
     if plan.cluster.dns.corefile.is_none() {
         return Vec::new();
@@ -61,7 +61,7 @@ pub(crate) fn asked(plan: &Plan<'_>) -> Vec<(Client, Text)> {
     asked
 }
 
-/// CoreDNS, where names have to be resolved.
+/// Returns the path of CoreDNS, if names have to be resolved.
 pub(crate) fn program(plan: &Plan<'_>) -> Result<Option<PathBuf>, LabError> {
     if asked(plan).is_empty() {
         return Ok(None);
@@ -75,7 +75,7 @@ pub(crate) fn program(plan: &Plan<'_>) -> Result<Option<PathBuf>, LabError> {
     })
 }
 
-/// Whether the cluster shows no pod that serves its DNS: no endpoint, and none that may
+/// Returns whether the cluster has no pod that serves its DNS: no endpoint, and none that may
 /// become one.
 fn is_bare(cluster: &Cluster) -> bool {
     let Some((name, service)) = dns_service(cluster) else { return true };
@@ -88,7 +88,7 @@ fn is_bare(cluster: &Cluster) -> bool {
     slices.all(|slice| slice.endpoints.is_empty()) && !cluster.pods.values().any(selects)
 }
 
-/// Whether a pod is one in which CoreDNS runs.
+/// Returns whether CoreDNS runs in a pod.
 pub(crate) fn serves(cluster: &Cluster, pod: &Pod) -> bool {
     let Some((name, _)) = dns_service(cluster) else { return false };
     let slices = cluster.slices(name);
@@ -186,7 +186,7 @@ fn dns_service(cluster: &Cluster) -> Option<(&NamespacedName, &Service)> {
     cluster.services.get_key_value(cluster.dns.service.as_ref()?)
 }
 
-/// Where pods ask.
+/// Returns the address that pods query.
 fn cluster_address(cluster: &Cluster) -> IpAddr {
     let stand_in = outside::for_documents(cluster, STAND_IN);
     let own = dns_service(cluster).filter(|_| !is_bare(cluster));

@@ -1,5 +1,5 @@
-//! A DNS server for names outside the cluster: answers those that the Facts state, and NXDOMAIN
-//! for all others.
+//! A DNS server for names outside the cluster. It answers for names that the Facts state, and
+//! NXDOMAIN for all others.
 
 use std::io::{self, PipeReader, PipeWriter};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -14,12 +14,12 @@ use uturn_model::{Cluster, Family, Text};
 use crate::linux::namespace::Namespace;
 use crate::linux::netlink::{Index, Netlink};
 
-/// The server's address, out of a range reserved for documentation.
+/// Returns the server's address, from a range reserved for documentation.
 pub(crate) fn address(cluster: &Cluster) -> IpAddr {
     for_documents(cluster, 53)
 }
 
-/// An address out of a range reserved for documentation, of a family that the nodes have.
+/// Returns an address from a range reserved for documentation, of a family that the nodes have.
 pub(super) fn for_documents(cluster: &Cluster, last: u8) -> IpAddr {
     match cluster.nodes.values().any(|node| node.address(Family::V4).is_some()) {
         true => Ipv4Addr::new(192, 0, 2, last).into(),
@@ -27,7 +27,7 @@ pub(super) fn for_documents(cluster: &Cluster, last: u8) -> IpAddr {
     }
 }
 
-/// The running server; stops when dropped.
+/// The running server. It stops when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Outside {
     life: Option<PipeWriter>,
@@ -35,11 +35,11 @@ pub(crate) struct Outside {
     names: Arc<Names>,
 }
 
-/// The names that it knows, and their addresses.
+/// The known names and their addresses.
 type Names = RwLock<Vec<(Text, IpAddr)>>;
 
 impl Outside {
-    /// Starts it in the fabric.
+    /// Starts the server in the fabric.
     pub(crate) fn start(fabric: &Namespace, cluster: &Cluster) -> io::Result<Self> {
         let at = SocketAddr::new(address(cluster), 53);
         let names = Arc::new(Names::new(known(cluster)));
@@ -60,13 +60,13 @@ impl Outside {
         Ok(Self { life: Some(life), thread: Some(thread), names })
     }
 
-    /// Replaces the names that it knows.
+    /// Replaces the known names.
     pub(crate) fn set(&self, names: Vec<(Text, IpAddr)>) {
         *self.names.write().unwrap_or_else(PoisonError::into_inner) = names;
     }
 }
 
-/// The names that are stated, and those of load balancers that are not.
+/// Returns the stated names, and those of load balancers that are not stated.
 fn known(cluster: &Cluster) -> Vec<(Text, IpAddr)> {
     let mut all = cluster.dns.outside.clone();
     let is_stated = |host: &Text| all.iter().any(|(name, _)| name.eq_ignore_ascii_case(host));

@@ -1,5 +1,5 @@
-//! Resolves a name as a pod's C library does: `/etc/hosts`, then `resolv.conf` with its
-//! search list, over real questions to its servers.
+//! Resolves a name as a pod's C library does: by `/etc/hosts`, then by `resolv.conf` with its
+//! search list, with real queries to its servers.
 
 use std::fmt::Write as _;
 use std::io;
@@ -10,10 +10,10 @@ use uturn_dns::{Data, Question, Record, RecordType, wire};
 use uturn_model::pod::DnsPolicy;
 use uturn_model::{Family, Pod, Text};
 
-/// The timeout for a server.
+/// The time limit for a server's answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The C library uses at most this many servers.
+/// The number of servers that the C library uses. Further ones are ignored.
 const SERVERS: usize = 3;
 
 /// The contents of `resolv.conf` and `/etc/hosts`.
@@ -35,13 +35,13 @@ pub(crate) struct Settings<'a> {
 }
 
 impl Resolver {
-    /// The resolver of a node.
+    /// Returns the resolver of a node.
     pub(crate) fn of_node(settings: &Settings<'_>) -> Self {
         let servers = vec![settings.node];
         Self { servers, search: Vec::new(), ndots: 1, hosts: Vec::new() }
     }
 
-    /// The resolver that the kubelet configures for a pod.
+    /// Returns the resolver that the kubelet configures for a pod.
     pub(crate) fn of_pod(settings: &Settings<'_>, pod: &Pod) -> Self {
         let spec = &pod.spec;
         let of_node = Self::of_node(settings);
@@ -68,7 +68,7 @@ impl Resolver {
         made
     }
 
-    /// The text of `resolv.conf`.
+    /// Returns the text of `resolv.conf`.
     pub(crate) fn to_resolv_conf(&self) -> String {
         let mut text = String::new();
         for server in &self.servers {
@@ -83,7 +83,8 @@ impl Resolver {
         text
     }
 
-    /// The addresses of a name; empty if it has none. Must run in the client's network namespace.
+    /// Returns the addresses of a name; empty if it has none. Must run in the client's network
+    /// namespace.
     pub(super) fn resolve(&self, name: &str, families: &[Family]) -> io::Result<Vec<IpAddr>> {
         let bare = name.trim_end_matches('.');
         let hosts = self.hosts.iter().filter(|(host, _)| host.eq_ignore_ascii_case(bare));
@@ -107,7 +108,7 @@ impl Resolver {
         Ok(found)
     }
 
-    /// Names to try, in order.
+    /// Returns the names to try, in order.
     fn candidates(&self, name: &str) -> Vec<String> {
         if let Some(whole) = name.strip_suffix('.') {
             return vec![whole.to_owned()];
@@ -122,7 +123,7 @@ impl Resolver {
         all
     }
 
-    /// The addresses in the first answer that a server gives; `None` if no server answers.
+    /// Returns the addresses in the first answer of a server, or `None` if no server answers.
     fn ask(&self, name: &str, family: Family) -> io::Result<Option<Vec<IpAddr>>> {
         for server in &self.servers {
             if let Some(addresses) = ask(*server, name, family)? {
@@ -133,8 +134,8 @@ impl Resolver {
     }
 }
 
-/// The addresses in a server's answer, whatever name they stand under; `None` if the server does
-/// not answer.
+/// Returns the addresses in a server's answer, whatever name they belong to, or `None` if the
+/// server does not answer.
 fn ask(server: IpAddr, name: &str, family: Family) -> io::Result<Option<Vec<IpAddr>>> {
     let here: SocketAddr = match server {
         IpAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
@@ -156,7 +157,7 @@ fn ask(server: IpAddr, name: &str, family: Family) -> io::Result<Option<Vec<IpAd
             let response = wire::decode_response(&room[..count]).filter(|found| found.id == id);
             Ok(response.map(|response| addresses(&response.reply.records, family)))
         }
-        // Refused, unreachable, or silent.
+        // The server refused, is unreachable, or did not answer.
         Err(_) => Ok(None),
     }
 }

@@ -1,4 +1,4 @@
-//! Routing policy: which packets are routed by which table.
+//! Routing policy: the tables by which packets are routed.
 
 use std::io;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use super::{Index, Netlink, family, route_header, short};
 /// The table of a namespace's own addresses.
 const LOCAL_TABLE: u8 = 255;
 
-/// The priorities of rules that come before local addresses, and of local addresses then.
+/// The priority of rules before local addresses, and the lowered priority of local addresses.
 const EARLY: u32 = 10;
 const LOWERED: u32 = 50;
 
@@ -45,7 +45,7 @@ impl Netlink {
 
     /// Adds a policy rule: packets with this mark are routed by `table`.
     pub(crate) fn add_mark_rule(&mut self, all: IpNet, mark: u32, table: u8) -> io::Result<()> {
-        // Anywhere between the local table's rule and the main table's (32766).
+        // The priority is between those of the local table's rule and the main table's (32766).
         self.add_masked_rule(all, Masked { mark, mask: mark }, table.into(), 100)
     }
 
@@ -69,8 +69,8 @@ impl Netlink {
         self.create(RouteNetlinkMessage::NewRule(message))
     }
 
-    /// Lets other rules come before the one that delivers packets to this namespace's own
-    /// addresses, which is the first otherwise.
+    /// Moves the rule that delivers packets to this namespace's own addresses, which is normally
+    /// the first, behind other rules.
     pub(crate) fn lower_local_rule(&mut self, all: IpNet) -> io::Result<()> {
         let local = u32::from(LOCAL_TABLE);
         self.create(RouteNetlinkMessage::NewRule(rule(all.addr(), local, LOWERED)))?;
@@ -96,7 +96,7 @@ impl Netlink {
     }
 }
 
-/// A rule that selects all packets of an address's family.
+/// Returns a rule that selects all packets of an address's family.
 fn rule(of: IpAddr, table: u32, priority: u32) -> RuleMessage {
     let mut message = RuleMessage::default();
     message.header = RuleHeader {

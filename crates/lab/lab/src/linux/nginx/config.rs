@@ -30,11 +30,11 @@ const PROCESS: [&str; 3] = ["user", "daemon", "master_process"];
 pub(super) struct File<'a> {
     pub(super) path: &'a str,
     pub(super) text: &'a str,
-    /// Whether it is mounted alone (`subPath`), so that the image's other files stay visible.
+    /// Whether the file is mounted alone (`subPath`), so that the image's other files stay visible.
     pub(super) alone: bool,
 }
 
-/// All files with their paths.
+/// Returns all files with their paths.
 pub(super) fn whole(files: &[File<'_>]) -> Vec<(String, String)> {
     let has = |path: &str| files.iter().any(|file| file.path == path);
     let mut all = Vec::new();
@@ -55,7 +55,7 @@ pub(super) fn whole(files: &[File<'_>]) -> Vec<(String, String)> {
     all
 }
 
-/// A file of hosts with the names of Services.
+/// Returns a hosts file with the names of Services.
 pub(super) fn hosts(cluster: &Cluster, pod: &Pod) -> String {
     let domain = cluster.dns.domain.as_deref().unwrap_or("cluster.local");
     let mut text = String::from("127.0.0.1 localhost\n");

@@ -1,5 +1,5 @@
-//! Diagnoses a failed connection from the kernel's counters, for packets that arrive at a place
-//! and do not leave it, and for which the kernel gives no drop reason.
+//! Diagnoses a failed connection from the kernel's counters, for packets that arrive at a place and
+//! do not leave it, and for which the kernel gives no drop reason.
 
 use std::net::SocketAddr;
 
@@ -17,7 +17,8 @@ const NO_REASON: [&str; 2] = ["NOT_SPECIFIED", "no reason told"];
 const LOOPBACK: &str = "lo";
 
 impl Observations<'_> {
-    /// A packet arrives at a place that has its source address, and route lookup drops it.
+    /// Diagnoses a packet that arrives at a place that has its source address: route lookup drops
+    /// it.
     pub(super) fn own_source(&self) -> Option<Diagnosis> {
         // The kernel counted no martian sources.
         if self.growth.martians == Some(0) {
@@ -54,7 +55,7 @@ impl Observations<'_> {
         Some((Mechanism::LocalSourceDrop, because))
     }
 
-    /// A rule or a filter has counted what ends at its place.
+    /// Diagnoses a packet that ends at a place where a rule or a filter has counted it.
     pub(super) fn by_counter(&self) -> Option<Diagnosis> {
         let is_end = |frame: &&Followed| {
             let answers = frame.packet.is_syn_ack()
@@ -63,7 +64,7 @@ impl Observations<'_> {
         };
         let mut ends: Vec<usize> =
             self.frames.iter().filter(is_end).map(|frame| frame.place).collect();
-        // No frame was seen: the packet ended in the client's namespace.
+        // If no frame was seen, the packet ended in the client's namespace.
         if self.frames.is_empty() {
             ends.push(self.client);
         }
@@ -92,8 +93,8 @@ impl Observations<'_> {
         })
     }
 
-    /// Whether the SYN that a packet answers came into its place by a link, so that the place
-    /// forwards the connection.
+    /// Returns whether the SYN that a packet answers arrived at its place by a link, so that the
+    /// place forwards the connection.
     fn has_passed_on_syn_of(&self, frame: &Followed) -> bool {
         let Body::Tcp { ack, .. } = frame.packet.body else { return false };
         let is_it = |other: &Followed| match other.packet.body {
@@ -103,7 +104,7 @@ impl Observations<'_> {
         self.at(frame.place).any(|other| !other.leaves && is_it(other))
     }
 
-    /// The place that a packet reaches has no socket for it.
+    /// Diagnoses a packet that reaches a place without a socket for it.
     pub(super) fn no_process_listens(&self) -> Option<Diagnosis> {
         let refused = self.frames.iter().find(|frame| {
             let by = match frame.packet.body {
@@ -130,7 +131,7 @@ impl Observations<'_> {
         })
     }
 
-    /// A virtual server of IPVS takes it and has no real server.
+    /// Diagnoses a packet for an IPVS virtual server without a real server.
     pub(super) fn without_server(&self) -> Option<Diagnosis> {
         if self.outcome != Outcome::Refused {
             return None;
@@ -147,11 +148,12 @@ impl Observations<'_> {
         };
         let seen =
             self.frames.iter().find(comes).map(|frame| explain(frame.place, frame.packet.dst));
-        // A node's own connection to its virtual server is seen on no link.
+        // A node's own connection to its virtual server appears on no link.
         seen.or_else(|| lacks_server(self.client, self.to).then(|| explain(self.client, self.to)))
     }
 
-    /// Whether a packet leaves its place again, possibly with other addresses, or is answered.
+    /// Returns whether a packet leaves its place again, possibly with other addresses, or is
+    /// answered.
     fn passes(&self, frame: &Followed) -> bool {
         let passes = |other: &Followed| match (&frame.packet.body, &other.packet.body) {
             (Body::Tcp { seq, .. }, Body::Tcp { ack, .. }) if other.packet.is_syn_ack() => {
@@ -165,7 +167,7 @@ impl Observations<'_> {
         self.at(frame.place).any(|other| other.leaves && other.at >= frame.at && passes(other))
     }
 
-    /// Whether its place answers with a reset or an ICMP error.
+    /// Returns whether the packet's place answers it with a reset or an ICMP error.
     fn is_refused(&self, frame: &Followed) -> bool {
         let refuses = |other: &Followed| match (&frame.packet.body, &other.packet.body) {
             (Body::Tcp { seq, .. }, Body::Tcp { ack, .. }) => {
@@ -179,12 +181,12 @@ impl Observations<'_> {
 }
 
 impl Followed {
-    /// Whether it is a SYN or a datagram.
+    /// Returns whether the frame is a SYN or a datagram.
     pub(super) fn begins(&self) -> bool {
         self.packet.is_syn() || matches!(self.packet.body, Body::Udp(_))
     }
 
-    /// Whether it goes the other way, or is an error about it.
+    /// Returns whether the frame goes in the opposite direction, or is an error about `question`.
     fn answers(&self, question: &Self) -> bool {
         match &self.packet.body {
             Body::Error { about, .. } => *about == (question.packet.src, question.packet.dst),

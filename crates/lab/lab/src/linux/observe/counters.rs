@@ -14,14 +14,14 @@ use crate::linux::build::LabCluster;
 use crate::linux::system::During;
 use crate::linux::tables;
 
-/// What is counted.
+/// The subject of a counter.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Counted {
-    /// Packets that a rule has ended, as `iptables-save` prints it.
+    /// Packets that a rule dropped or rejected; the rule is as `iptables-save` prints it.
     Rule(String),
-    /// Packets that the reverse-path filter has taken.
+    /// Packets that the reverse-path filter dropped.
     ReversePath,
-    /// Connections that the kernel itself has reset: no rule, and no process.
+    /// Connections that the kernel itself reset, rather than a rule or a process.
     Resets,
     /// Datagrams to a closed port.
     NoPorts,
@@ -42,7 +42,7 @@ const KERNELS: [(&str, Counted); 9] = [
     ("Ip6InNoRoutes", Counted::NoWay),
 ];
 
-/// All counters, by place and what is counted.
+/// All counters, by place and subject.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counters {
     places: BTreeMap<(usize, Counted), u64>,
@@ -50,12 +50,12 @@ pub(crate) struct Counters {
     martians: Option<u64>,
 }
 
-/// What has grown.
+/// The counters that grew between two readings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Growth {
     pub(crate) grown: Vec<Grown>,
-    /// Packets with martian sources on the whole machine. `None` if the kernel does not count
-    /// them.
+    /// The number of packets with martian sources on the whole machine. `None` if the kernel does
+    /// not count them.
     pub(super) martians: Option<u64>,
 }
 
@@ -68,12 +68,12 @@ pub(crate) struct Grown {
 }
 
 impl Grown {
-    /// Whether what it counts is the end of a packet.
+    /// Returns whether the counter counts packets that ended.
     pub(crate) fn is_end(&self) -> bool {
         matches!(self.what, Counted::Rule(_) | Counted::ReversePath | Counted::NoWay)
     }
 
-    /// The rule that grew.
+    /// Returns the rule, if the counter is a rule's.
     pub(super) fn rule(&self) -> Option<&str> {
         match &self.what {
             Counted::Rule(rule) => Some(rule),
@@ -128,7 +128,7 @@ impl Counters {
         Ok(all)
     }
 
-    /// What has grown since.
+    /// Returns the counters that have grown since `before`.
     pub(crate) fn grown_since(&self, before: &Self) -> Growth {
         let grown = |(key, count): (&(usize, Counted), &u64)| {
             let was = before.places.get(key).copied().unwrap_or_default();
@@ -143,7 +143,7 @@ impl Counters {
     }
 }
 
-/// DROP and REJECT rules with their packet counts.
+/// Returns the DROP and REJECT rules with their packet counts.
 fn rules(text: &str) -> impl Iterator<Item = (String, u64)> {
     text.lines().filter_map(|line| {
         let (counts, rule) = line.strip_prefix('[')?.split_once("] ")?;
@@ -179,7 +179,7 @@ fn numbers(text: &str) -> Vec<(String, u64)> {
     all
 }
 
-/// The number of packets with martian sources so far, on all processors.
+/// Returns the number of packets with martian sources so far, on all processors.
 fn martians() -> Option<u64> {
     count_martians(&fs::read_to_string("/proc/net/stat/rt_cache").ok()?)
 }

@@ -15,21 +15,21 @@ use crate::linux::netlink::HOLE;
 use crate::linux::rules::UNSERVED_PORTS;
 use crate::linux::tunnel;
 
-/// Everything that was observed of a connection.
+/// All observations of a connection.
 #[derive(Debug)]
 pub(crate) struct Observations<'a> {
     pub(crate) cluster: &'a Cluster,
     pub(crate) load_balancers: &'a [LoadBalancer],
-    /// What each place is.
+    /// The name of each place.
     pub(crate) places: &'a [String],
     /// The kernel state of each place.
     pub(crate) kernel_states: &'a [KernelState],
     pub(crate) frames: &'a [Followed],
     pub(crate) growth: &'a Growth,
-    /// Packets that traced rules have dropped.
+    /// The packets that traced rules have dropped.
     pub(crate) traced: &'a [EndedPacket],
     pub(crate) outcome: Outcome,
-    /// The client's place.
+    /// The index of the client's place.
     pub(crate) client: usize,
     /// The address that the client calls.
     pub(crate) to: SocketAddr,
@@ -41,7 +41,7 @@ pub(crate) struct Observations<'a> {
 pub(super) type Diagnosis = (Mechanism, String);
 
 impl Observations<'_> {
-    /// The mechanism, if it could be seen.
+    /// Returns the mechanism, if it could be seen.
     pub(crate) fn mechanism(&self) -> Option<Diagnosis> {
         self.asymmetric_return()
             .or_else(|| self.turned_away())
@@ -58,7 +58,7 @@ impl Observations<'_> {
             .or_else(|| self.stayed_at_balancer())
     }
 
-    /// A client receives a reply from an address that it never called.
+    /// Diagnoses a client that receives a reply from an address that it never called.
     fn asymmetric_return(&self) -> Option<Diagnosis> {
         // A place that only forwards a packet has not sent it.
         let called = |place: usize, from: SocketAddr, to: SocketAddr| {
@@ -91,7 +91,7 @@ impl Observations<'_> {
                 && !frame.leaves
                 && !called(frame.place, frame.packet.dst, frame.packet.src)
         };
-        // A frame on its way through the client's node is for another host, and is not reset
+        // A frame that passes through the client's node is for another host, and is not reset
         // there.
         let strange_frame = self.frames.iter().filter(strange).find(|frame| {
             let rejects = |other: &Followed| {
@@ -114,7 +114,7 @@ impl Observations<'_> {
         Some((Mechanism::AsymmetricReturn, because))
     }
 
-    /// The load balancer process has answered by itself.
+    /// Diagnoses a load balancer process that has answered by itself.
     fn turned_away(&self) -> Option<Diagnosis> {
         if !self.turned_away {
             return None;
@@ -131,7 +131,7 @@ impl Observations<'_> {
         })
     }
 
-    /// A packet to a cluster IP has left its node untranslated.
+    /// Diagnoses a packet to a cluster IP that has left its node untranslated.
     fn untranslated(&self) -> Option<Diagnosis> {
         let of = |address: SocketAddr| {
             self.cluster
@@ -146,7 +146,7 @@ impl Observations<'_> {
         let service = of(to)?;
         let has_port = service.ports.iter().any(|port| port.port.number() == to.port());
         let name = &service.name;
-        // Clients outside call from there.
+        // Clients outside the VPC call from there.
         let is_from_outside = &*self.places[frame.place] == "edge";
         Some(if has_port && is_from_outside {
             (Mechanism::NoRoute, format!("only nodes know {to} (Service {name})"))
@@ -166,7 +166,7 @@ impl Observations<'_> {
         })
     }
 
-    /// The VPC has no route for a packet.
+    /// Diagnoses a packet that the VPC has no route for.
     fn vanished(&self) -> Option<Diagnosis> {
         let is_lost = |frame: &&Followed| self.is_balancers(frame.place) && frame.link == HOLE;
         let frame = self.frames.iter().find(is_lost)?;
@@ -174,7 +174,7 @@ impl Observations<'_> {
         Some((self.kind_of_unroutable(frame.packet.dst.ip()), because))
     }
 
-    /// The kernel has given a drop reason.
+    /// Diagnoses a packet that the kernel has given a drop reason for.
     fn dropped(&self) -> Option<Diagnosis> {
         self.frames.iter().find_map(|frame| {
             let place = &self.places[frame.place];
@@ -208,8 +208,8 @@ impl Observations<'_> {
         })
     }
 
-    /// An encapsulated packet does not arrive at the other node, and a rule of the fabric has
-    /// counted it.
+    /// Diagnoses an encapsulated packet that does not arrive at the other node, and that a rule of
+    /// the fabric has counted.
     fn lost_in_tunnel(&self) -> Option<Diagnosis> {
         let mut wrapped = self.frames.iter().filter(|frame| frame.link == tunnel::DEVICE);
         let comes_out = |inner: &Followed| {
@@ -223,7 +223,7 @@ impl Observations<'_> {
         Some((mechanism, format!("{place} wraps {}, which no node unwraps: {why}", frame.packet)))
     }
 
-    /// The rule of a place that has counted packets.
+    /// Returns the mechanism and the evidence of a rule of a place that has counted packets.
     pub(super) fn rule(&self, place: usize) -> Option<(Mechanism, String)> {
         let rule = |counter: &Grown| match &counter.what {
             Counted::Rule(rule) if counter.place == place => Some((rule.clone(), counter.by)),
@@ -246,8 +246,8 @@ impl Observations<'_> {
         grown.map(explain).next().or_else(|| self.traced(place))
     }
 
-    /// The rule that the kernel's trace names: those of nftables mode have no counters, nor have
-    /// the load balancers'.
+    /// Diagnoses by the rule that the kernel's trace names: rules of nftables mode have no
+    /// counters, nor have those of the load balancers.
     fn traced(&self, place: usize) -> Option<Diagnosis> {
         // A node's own packets may be dropped before they appear on a link.
         let is_seen = |ended: &EndedPacket| {
@@ -265,7 +265,7 @@ impl Observations<'_> {
         Some((mechanism, format!("it met `{rule}` in chain {chain} of table {table}")))
     }
 
-    /// A rule drops what a load balancer sends before it appears on a link.
+    /// Diagnoses a load balancer whose packets a rule drops before they appear on a link.
     fn never_sent(&self) -> Option<Diagnosis> {
         let place = self.frames.iter().find(|frame| {
             let to_vip = self.load_balancers.iter().any(|lb| lb.vip == frame.packet.dst.ip());
@@ -290,7 +290,7 @@ impl Observations<'_> {
         })
     }
 
-    /// A packet arrives at a load balancer, which sends nothing on.
+    /// Diagnoses a packet that arrives at a load balancer, which sends nothing on.
     fn stayed_at_balancer(&self) -> Option<Diagnosis> {
         let is_vip = |ip: IpAddr| self.load_balancers.iter().any(|lb| lb.vip == ip);
         let frame = self.frames.iter().find(|frame| {
@@ -304,7 +304,8 @@ impl Observations<'_> {
         })
     }
 
-    /// The mechanism if a node has an address for a Service and serves nothing at this port.
+    /// Returns the mechanism if a node has an address for a Service, but serves nothing at this
+    /// port.
     fn kind_of_unserved(&self, to: SocketAddr) -> Mechanism {
         let of_service = |service: &uturn_model::Service| {
             service.cluster_ips.contains(&to.ip())
@@ -316,7 +317,7 @@ impl Observations<'_> {
         }
     }
 
-    /// The destination of the connection where it arrives at a place.
+    /// Returns the destination of the connection where it arrives at a place.
     fn called_at(&self, place: usize) -> SocketAddr {
         let comes = |frame: &&Followed| !frame.leaves && frame.begins();
         self.at(place).find(comes).map_or(self.to, |frame| frame.packet.dst)
@@ -340,7 +341,7 @@ impl Observations<'_> {
                 .any(|port| port.node_port.is_some_and(|port| port.number() == to.port()))
     }
 
-    /// Whether route lookup dropped a packet.
+    /// Returns whether route lookup dropped a packet.
     fn is_unroutable(&self, frame: &Followed) -> bool {
         let reasons = ["IP_INNOROUTES", "IP_OUTNOROUTES", "IP_INADDRERRORS"];
         let places = ["dst_discard", "ip_error", "ip_forward", "ip6_forward", "ip_rcv_finish_core"];
@@ -348,7 +349,7 @@ impl Observations<'_> {
             || frame.location().is_some_and(|location| places.contains(&location))
     }
 
-    /// The mechanism for an unroutable address: a pod's, or any other.
+    /// Returns the mechanism for an unroutable address: a pod's, or any other.
     pub(super) fn kind_of_unroutable(&self, to: IpAddr) -> Mechanism {
         match self.cluster.pods.values().any(|pod| pod.ips.contains(&to)) {
             true => Mechanism::CrossNode,

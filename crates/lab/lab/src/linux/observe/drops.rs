@@ -1,11 +1,10 @@
-//! Where the kernel drops packets, and why: the tracepoint `skb:kfree_skb`.
+//! Reads where and why the kernel drops packets, from the tracepoint `skb:kfree_skb`.
 //!
-//! It reports every packet of the machine, without its addresses. The tracepoint
+//! The tracepoint reports every packet of the machine, without its addresses. The tracepoint
 //! `net:netif_receive_skb` reports the link, length and time of arrival of the same buffer, which
 //! identify the frame that a tap has seen.
 //!
-//! The tracer uses its own tracing instance in a private mount of tracefs, both of which it
-//! removes.
+//! The tracer uses its own tracing instance in a private mount of tracefs, and removes both.
 
 use std::collections::HashMap;
 use std::fs;
@@ -18,20 +17,20 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, 
 
 use super::tap::Frame;
 
-/// Room for what is recorded, for each processor.
+/// The size of the trace buffer of each processor.
 const BUFFER_KB: &str = "8192";
 
-/// How far the times of taps and tracer may differ at first, and after they have been aligned
-/// packet by packet.
+/// The largest difference between the times of taps and tracer, at first and after packets have
+/// aligned the clocks.
 const APART: Duration = Duration::from_millis(1);
 const CLOSE: Duration = Duration::from_micros(100);
 
 const HEADER: usize = 14;
 
-/// The reason for unread data of a closed socket, which was delivered.
+/// The reason for the unread data of a closed socket, which was delivered.
 const PURGED: &str = "QUEUE_PURGE";
 
-/// Records drops as long as it lives.
+/// Records drops until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Tracer {
     files: Files,
@@ -89,7 +88,7 @@ impl Tracer {
         self.write("trace", "")
     }
 
-    /// The drops since [`Tracer::begin`].
+    /// Returns the drops since [`Tracer::begin`].
     pub(crate) fn take(&self) -> io::Result<Drops> {
         Ok(Drops::read(&self.read()?, self.offset))
     }
@@ -186,7 +185,7 @@ impl Drops {
         all
     }
 
-    /// The frames that were dropped where they arrived, with reason and location.
+    /// Returns the frames that were dropped where they arrived, with reason and location.
     pub(super) fn ends(&self, frames: &[Frame]) -> HashMap<usize, (&str, &str)> {
         // The packets themselves give the best estimate of the clocks' difference.
         let mut late: Vec<i128> = frames
@@ -220,13 +219,13 @@ impl Drops {
 }
 
 impl Arrival {
-    /// Whether it matches a frame in everything but the time.
+    /// Returns whether the arrival matches a frame in everything but the time.
     fn is(&self, frame: &Frame) -> bool {
         !frame.leaves && self.link == frame.link && self.length + HEADER == frame.bytes.len()
     }
 }
 
-/// ` … 1234.567890: event: …`.
+/// Returns the time of a line: ` … 1234.567890: event: …`.
 fn time_of(line: &str) -> Option<Duration> {
     let (before, _) = line.split_once(": ")?;
     let (seconds, micros) = before.rsplit_once(' ')?.1.split_once('.')?;
@@ -258,7 +257,7 @@ mod tests {
     fn a_drop_is_found_by_how_the_packet_came() {
         let drops = Drops::read(TEXT, Duration::from_secs(1000));
         let end = ("IP_LOCAL_SOURCE", "ip_rcv_finish_core");
-        // The nearest one only, and none that went another way.
+        // Only the nearest frame matches, and none that went another way.
         let frames = [frame(30, "eth0", false, 74), frame(9, "eth0", false, 74)];
         assert_eq!(drops.ends(&frames), HashMap::from([(1, end)]));
         for other in [

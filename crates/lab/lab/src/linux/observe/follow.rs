@@ -1,8 +1,8 @@
 //! Selects the frames that belong to one connection.
 //!
-//! Address translation keeps TCP sequence numbers: SYNs with the same number at two places are
-//! the same packet. A proxy begins a connection of its own, which belongs to the followed one
-//! too: nothing else happens meanwhile but health checks, which have known sources.
+//! Address translation keeps TCP sequence numbers: SYNs with the same number at two places are the
+//! same packet. A proxy begins a connection of its own, which belongs to the followed one too:
+//! apart from health checks, which have known sources, nothing else happens meanwhile.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
@@ -14,7 +14,7 @@ use super::tap::Frame;
 use crate::Sighting;
 use crate::linux::netlink::HOLE;
 
-/// How long a packet may take through a place.
+/// The longest time for a packet to pass through a place.
 const SOON: Duration = Duration::from_millis(1);
 
 /// A frame of the followed connection.
@@ -28,7 +28,7 @@ pub(crate) struct Followed {
     pub(super) dropped: Option<Dropped>,
 }
 
-/// Where the kernel dropped a packet, and why.
+/// The place in the kernel where a packet was dropped, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Dropped {
     pub(super) reason: String,
@@ -39,15 +39,15 @@ pub(super) struct Dropped {
 #[derive(Debug)]
 pub(crate) struct ConnectionFilter<'a> {
     pub(crate) kind: ConnectionKind,
-    /// The client's place.
+    /// The index of the client's place.
     pub(crate) client: usize,
-    /// The called address.
+    /// The address that is called.
     pub(crate) to: SocketAddr,
-    /// Addresses that health checks come from.
+    /// The addresses that health checks come from.
     pub(crate) probers: &'a [IpAddr],
 }
 
-/// What kind of connection is followed.
+/// The kind of the connection that is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionKind {
     /// A client's connection, including those that a proxy begins for it.
@@ -59,7 +59,7 @@ pub(crate) enum ConnectionKind {
     Probe,
 }
 
-/// A connection from one client or proxy, with all the address pairs it has on its way.
+/// A connection from one client or proxy, with all its address pairs between translations.
 struct Leg {
     /// Whether it belongs to the followed connection.
     is_ours: bool,
@@ -75,7 +75,7 @@ enum FirstPacket {
 }
 
 impl ConnectionFilter<'_> {
-    /// Selects the frames of the connection and adds where they were dropped.
+    /// Selects the frames of the connection, and adds where they were dropped.
     pub(crate) fn of(&self, frames: &[Frame], drops: &Drops) -> Vec<Followed> {
         let mut legs: Vec<Leg> = Vec::new();
         let mut followed = Vec::new();
@@ -103,7 +103,7 @@ impl ConnectionFilter<'_> {
         followed
     }
 
-    /// Whether this is the first packet of the connection.
+    /// Returns whether this is the first packet of the connection.
     fn is_first(&self, legs: &[Leg], frame: &Frame, packet: &Packet) -> bool {
         let begun = legs.iter().any(|leg| leg.is_ours);
         let begins = packet.is_syn() || matches!(packet.body, Body::Udp(_));
@@ -134,7 +134,7 @@ impl ConnectionFilter<'_> {
                 leg.add(way);
                 return leg.is_ours;
             }
-            // Other UDP senders are not the load balancer, which handles UDP with rules.
+            // Other UDP senders are not the load balancer, which handles UDP by rules.
             if is_first || packet.is_syn() {
                 let begun = legs.iter().any(|leg| leg.is_ours);
                 let is_probe = self.probers.contains(&packet.src.ip());
@@ -171,7 +171,8 @@ impl Leg {
 }
 
 impl Followed {
-    /// Whether the same packet leaves its place right afterwards, possibly with other addresses.
+    /// Returns whether the same packet leaves its place right afterwards, possibly with other
+    /// addresses.
     fn goes_on(&self, all: &[Self]) -> bool {
         let soon = self.at..self.at + SOON;
         all.iter().any(|other| {
@@ -180,7 +181,7 @@ impl Followed {
         })
     }
 
-    /// The frames for the report. Retransmissions are merged.
+    /// Converts the frames for the report. Retransmissions are merged.
     pub(crate) fn sightings(all: &[Self], names: &[String]) -> Vec<Sighting> {
         let mut grouped: Vec<(&Self, Sighting)> = Vec::new();
         for frame in all {

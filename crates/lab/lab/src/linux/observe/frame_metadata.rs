@@ -16,7 +16,7 @@ const STAMP: u32 = 0x8907;
 /// `PACKET_OUTGOING`.
 const OUTGOING: u8 = 4;
 
-/// The link's number, and whether the frame left by it (`struct sockaddr_ll`).
+/// Returns the link's number, and whether the frame left by it (`struct sockaddr_ll`).
 pub(super) fn link_of(from: &SockAddr) -> Option<(u32, bool)> {
     let bytes = bytes(from);
     let index = bytes.get(4..8)?.try_into().ok()?;
@@ -29,7 +29,7 @@ fn bytes(from: &SockAddr) -> &[u8] {
     unsafe { slice::from_raw_parts(from.as_ptr().cast(), from.len() as usize) }
 }
 
-/// The first `length` bytes of a buffer that a read has filled.
+/// Returns the first `length` bytes of a buffer that a read has filled.
 #[expect(unsafe_code, reason = "reads into a buffer that need not be initialised first")]
 pub(super) fn written(room: &[MaybeUninit<u8>], length: usize) -> &[u8] {
     let room = &room[..length];
@@ -37,8 +37,8 @@ pub(super) fn written(room: &[MaybeUninit<u8>], length: usize) -> &[u8] {
     unsafe { slice::from_raw_parts(room.as_ptr().cast(), room.len()) }
 }
 
-/// The arrival time of the latest frame, since 1970. The kernel takes the times of frames after
-/// the first request.
+/// Returns the arrival time of the latest frame, since 1970. The kernel records the times of frames
+/// after the first request.
 #[expect(unsafe_code, reason = "no crate in use knows how to ask for the time of a frame")]
 pub(super) fn stamp(socket: &Socket) -> io::Result<Duration> {
     // SAFETY: this request writes a timespec: two numbers of the size of a C long.

@@ -1,5 +1,5 @@
-//! The state of each kernel of a lab: its local addresses, and its virtual servers of IPVS
-//! without a real server.
+//! The state of each kernel of a lab: its local addresses, and its IPVS virtual servers without a
+//! real server.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +17,7 @@ use crate::linux::system::During;
 /// The state of one kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KernelState {
-    /// Its local addresses, on any link.
+    /// The local addresses, on any link.
     pub(super) own: BTreeSet<IpAddr>,
     /// Virtual servers without a real server.
     pub(super) without_server: BTreeSet<SocketAddr>,
@@ -52,7 +52,7 @@ impl KernelState {
     }
 }
 
-/// Local addresses out of `fib_trie`: an address, then its routes.
+/// Returns the local addresses in `fib_trie`, which lists each address before its routes.
 fn own_v4(text: &str) -> BTreeSet<IpAddr> {
     let mut own = BTreeSet::new();
     let mut latest: Option<IpAddr> = None;
@@ -66,7 +66,8 @@ fn own_v4(text: &str) -> BTreeSet<IpAddr> {
     own
 }
 
-/// `fe80…01 02 40 20 80 eth0`: 32 digits of the address come first.
+/// Returns the address of a line such as `fe80…01 02 40 20 80 eth0`, which begins with its 32
+/// digits.
 fn own_v6(line: &str) -> Option<IpAddr> {
     let bits = u128::from_str_radix(line.split(' ').next()?, 16).ok()?;
     Some(Ipv6Addr::from_bits(bits).into())

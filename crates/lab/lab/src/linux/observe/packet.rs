@@ -1,9 +1,9 @@
-//! Decodes frames: addresses, flags, and what identifies a packet.
+//! Decodes frames: addresses, flags, and the fields that identify a packet.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// A packet of TCP or UDP, or an error that one of them caused.
+/// A packet of TCP or UDP, or an ICMP error about one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Packet {
     pub(super) src: SocketAddr,
@@ -17,7 +17,7 @@ pub(super) enum Body {
         flags: Flags,
         seq: u32,
         ack: u32,
-        /// How many bytes it carries.
+        /// The number of bytes of payload.
         length: usize,
     },
     Udp(Vec<u8>),
@@ -47,12 +47,12 @@ impl Flags {
 }
 
 impl Packet {
-    /// Whether it begins a connection of TCP.
+    /// Returns whether the packet begins a TCP connection.
     pub(super) fn is_syn(&self) -> bool {
         matches!(self.body, Body::Tcp { flags, .. } if flags.is_syn() && !flags.is_ack())
     }
 
-    /// Whether it is the first answer to one.
+    /// Returns whether the packet is the first answer to a SYN.
     pub(super) fn is_syn_ack(&self) -> bool {
         matches!(self.body, Body::Tcp { flags, .. } if flags.is_syn() && flags.is_ack())
     }
@@ -103,7 +103,7 @@ impl Packet {
     }
 }
 
-/// Source, destination, protocol, what follows.
+/// The source, the destination, the protocol and the payload.
 type Parts<'a> = (IpAddr, IpAddr, u8, &'a [u8]);
 
 fn v4(packet: &[u8]) -> Option<Parts<'_>> {
@@ -176,7 +176,7 @@ impl fmt::Display for Packet {
 mod tests {
     use super::*;
 
-    /// A SYN of 10.1.1.10:40000 to 10.0.0.100:80, filled up as short frames are.
+    /// Returns a SYN of 10.1.1.10:40000 to 10.0.0.100:80, padded as short frames are.
     fn syn() -> Vec<u8> {
         let mut frame = vec![0; 12];
         frame.extend([8, 0, 0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0]);

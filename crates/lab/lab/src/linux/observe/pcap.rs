@@ -9,7 +9,7 @@ use std::time::Duration;
 /// The magic number of pcap files with nanoseconds.
 const MAGIC: u32 = 0xa1b2_3c4d;
 
-/// Frames begin with an Ethernet header.
+/// The link type of frames with an Ethernet header.
 const ETHERNET: u32 = 1;
 
 /// The longest frame that is kept whole.

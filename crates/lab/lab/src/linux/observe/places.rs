@@ -1,4 +1,4 @@
-//! The namespaces of a lab: what each of them is, and its listening sockets.
+//! The namespaces of a lab, with their roles and their listening sockets.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,17 +9,17 @@ use crate::LabNamespace;
 use crate::linux::build::LabCluster;
 use crate::linux::namespace::Namespace;
 
-/// Makes a file's name out of a link's.
+/// A function that converts a link's name to a file's name.
 pub(super) type FileName = Box<dyn Fn(&str) -> String + Send>;
 
-/// A namespace, what it is, and how the capture files of its links are named.
+/// A namespace, its role, and the naming of its links' capture files.
 pub(crate) struct Place<'a> {
     pub(crate) space: &'a Namespace,
     pub(crate) what: String,
     pub(super) file: FileName,
 }
 
-/// All namespaces of a lab, the fabric first.
+/// Returns all namespaces of a lab, the fabric first.
 pub(crate) fn places(lab_cluster: &LabCluster) -> Vec<Place<'_>> {
     let nodes: Vec<String> = lab_cluster.nodes.keys().map(ToString::to_string).collect();
     // Links of the fabric are named after the number of their node.
@@ -54,7 +54,7 @@ fn place(space: &Namespace, what: String, file: String) -> Place<'_> {
     Place { space, what, file: Box::new(move |link| format!("{file}-{link}")) }
 }
 
-/// A place without links other than `eth0` and the loopback.
+/// Returns a place without links other than `eth0` and the loopback.
 fn only_link(space: &Namespace, what: String, file: String) -> Place<'_> {
     let name = move |link: &str| match link {
         "eth0" => file.clone(),
@@ -72,7 +72,7 @@ pub(crate) fn lab_namespaces(lab_cluster: &LabCluster) -> io::Result<Vec<LabName
     places(lab_cluster).into_iter().map(inside).collect()
 }
 
-/// The listening sockets in the calling thread's namespace.
+/// Returns the listening sockets in the calling thread's namespace.
 fn listens() -> Vec<String> {
     let mut all = BTreeSet::new();
     for (protocol, state) in [("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")] {
@@ -91,7 +91,7 @@ fn listens() -> Vec<String> {
     all.into_iter().map(|(protocol, address)| format!("{protocol} {address}")).collect()
 }
 
-/// `0100007F:0050`: words in the machine's own order, then the port.
+/// Parses an address such as `0100007F:0050`: words in the machine's own order, then the port.
 fn address(text: &str) -> Option<SocketAddr> {
     let (ip, port) = text.split_once(':')?;
     let words: Vec<[u8; 4]> = (0..ip.len() / 8)

@@ -1,5 +1,4 @@
-//! Reads all taps on a thread: into capture files, and into memory while a connection is
-//! followed.
+//! Reads all taps on a thread: into capture files, and into memory while a connection is followed.
 
 use std::io::{self, PipeReader, PipeWriter};
 use std::mem::{self, MaybeUninit};
@@ -18,7 +17,7 @@ use crate::linux::build::LabCluster;
 use crate::linux::system::During;
 use crate::linux::wait::QUIET_PERIOD;
 
-/// The maximum number of frames kept while one connection is followed.
+/// The maximum number of frames kept while one connection is followed. Further ones are discarded.
 const MAX: usize = 200_000;
 
 /// All taps of a lab. Reading ends when this is dropped.
@@ -111,7 +110,7 @@ impl Memory {
 /// The state of the recording thread.
 struct Reading {
     taps: Vec<Tap>,
-    /// How the capture files of each place are named.
+    /// The naming of each place's capture files.
     names: Vec<FileName>,
     captures: Option<Captures>,
     memory: Arc<Memory>,

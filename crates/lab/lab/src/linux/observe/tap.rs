@@ -26,7 +26,7 @@ pub(crate) struct Frame {
     pub(crate) place: usize,
     pub(crate) link: String,
     pub(crate) leaves: bool,
-    /// Since 1970.
+    /// The time since 1970.
     pub(crate) at: Duration,
     pub(crate) bytes: Vec<u8>,
 }
@@ -51,7 +51,7 @@ impl Tap {
         Ok(Self { place, socket, links: HashMap::new() })
     }
 
-    /// The next frame, if there is one.
+    /// Returns the next frame, if there is one.
     pub(super) fn next(&mut self, room: &mut [MaybeUninit<u8>]) -> io::Result<Option<Frame>> {
         let (length, from) = match self.socket.recv_from(room) {
             Ok(read) => read,

@@ -17,7 +17,7 @@ use crate::linux::build::LabCluster;
 use crate::linux::generic::{Attribute, read_u16, read_u32};
 use crate::linux::system::{During, output, run};
 
-/// At a lower priority than all other chains, so that every rule is traced.
+/// A table with a lower priority than all other chains, so that every rule is traced.
 const TABLE: &str = "table inet uturn-trace {\n\
     chain came { type filter hook prerouting priority -500; \
     meta l4proto { tcp, udp } meta nftrace set 1; }\n\
@@ -26,7 +26,7 @@ const TABLE: &str = "table inet uturn-trace {\n\
     }\n";
 const NO_TABLE: &str = "delete table inet uturn-trace\n";
 
-/// The kernel's group for traces, and what its messages are.
+/// The kernel's group for traces, and the type of its messages.
 const GROUP: u32 = 9;
 const MESSAGE: u16 = 10 << 8 | 17;
 
@@ -49,7 +49,7 @@ const BUFFER: usize = 8 << 20;
 
 /// Trace sockets.
 pub(crate) struct Trace {
-    /// By their place.
+    /// The sockets by place.
     sockets: BTreeMap<usize, Socket>,
 }
 
@@ -91,7 +91,7 @@ impl Trace {
         Ok(Self { sockets })
     }
 
-    /// Stops tracing and returns the packets that rules have dropped since.
+    /// Stops tracing, and returns the packets that rules dropped meanwhile.
     pub(crate) fn take(self, lab_cluster: &LabCluster) -> Result<Vec<EndedPacket>, LabError> {
         let mut all = Vec::new();
         for (number, place) in places(lab_cluster).into_iter().enumerate() {
@@ -146,7 +146,7 @@ impl TraceLog {
             match socket.recv_from_full() {
                 Ok((bytes, _)) => log.parse(&bytes),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(log),
-                // The buffer overflowed: messages were lost, the others are valid.
+                // The buffer overflowed: some messages were lost, the others are valid.
                 Err(error) if error.raw_os_error() == Some(LOST) => {}
                 Err(error) => return Err(error),
             }
@@ -202,7 +202,7 @@ impl TraceLog {
 }
 
 impl Verdict {
-    /// The rule's text. Only from within the node's namespace.
+    /// Returns the rule's text. Works only within the node's namespace.
     fn rule(&self) -> io::Result<String> {
         let Some(handle) = self.handle else { return Ok("the chain's policy".into()) };
         let text = output("nft", &["-a", "list", "chain", self.family, &self.table, &self.chain])?;
@@ -212,7 +212,7 @@ impl Verdict {
     }
 }
 
-/// A packet from its traced headers.
+/// Decodes a packet from its traced headers.
 fn packet(network: &[u8], transport: &[u8]) -> Option<Packet> {
     let kind: [u8; 2] = match network.first()? >> 4 {
         4 => [0x08, 0x00],

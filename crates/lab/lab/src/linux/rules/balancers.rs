@@ -1,5 +1,5 @@
 //! Configures the kernels of the fabric and the edge: the load balancers' addresses, the steering
-//! of packets to the load balancer process, layer 4, security groups, public addresses.
+//! of packets to the load balancer process, layer 4, security groups and public addresses.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -21,17 +21,17 @@ use crate::linux::netlink::{Index, Netlink};
 use crate::linux::public;
 use crate::linux::system::During;
 
-/// A namespace with load balancers, and what its kernel is configured for.
+/// A namespace with load balancers, and the configuration of its kernel.
 #[derive(Debug)]
 pub(crate) struct Site {
     scope: Scope,
-    /// The load balancers that are there, with the addresses that they send from.
+    /// The load balancers in the namespace, with their source addresses.
     pub(crate) balancers: Vec<LoadBalancer>,
-    /// What programs layer 4.
+    /// The program that sets up layer 4.
     pub(crate) layer_4: Layer4,
-    /// Calls that are counted there.
+    /// The calls that are counted in the namespace.
     pub(crate) calls: BTreeSet<Call>,
-    /// The nodes that packets are handed to.
+    /// The nodes that packets are forwarded to.
     pub(crate) nodes: Nodes,
 }
 
@@ -53,8 +53,8 @@ impl Site {
         self.scope
     }
 
-    /// Binds the load balancers' addresses, steers their packets to the load balancer process,
-    /// and loads all rules. `public` has the public load balancers if the VPC has an edge.
+    /// Binds the load balancers' addresses, steers their packets to the load balancer process, and
+    /// loads all rules. `public` has the public load balancers if the VPC has an edge.
     pub(crate) fn program(
         &self,
         space: &Namespace,
@@ -84,7 +84,8 @@ impl Site {
         Ok(())
     }
 
-    /// Reloads the layer 4 rules for the current health of targets, if they are the lab's.
+    /// Reloads the layer 4 rules for the current health of targets, if the lab's rules forward
+    /// layer 4.
     pub(crate) fn program_layer_4(
         &self,
         space: &Namespace,

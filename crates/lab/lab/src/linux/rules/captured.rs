@@ -29,8 +29,8 @@ const SETTINGS: [&str; 12] = [
     "bridge-nf-call-ip6tables",
 ];
 
-/// Loads the rules, sets, virtual servers and settings of a capture, and binds what it has
-/// on `kube-ipvs0`. Links, addresses and routes are the lab's.
+/// Loads the rules, sets, virtual servers and settings of a capture, and binds the addresses that
+/// it has on `kube-ipvs0`. Links, addresses and routes are the lab's.
 pub(crate) fn load(capture: &Capture, space: &Namespace) -> Result<(), LabError> {
     let doing = format!("load what was captured of node {}", capture.node);
     let file_text = |file| text(capture, file);
@@ -52,7 +52,7 @@ pub(crate) fn load(capture: &Capture, space: &Namespace) -> Result<(), LabError>
     load_virtual_servers(space, path, file_text(CaptureFile::Ipvs), &doing)
 }
 
-/// The addresses that kube-proxy has bound in IPVS mode.
+/// Returns the addresses that kube-proxy has bound in IPVS mode.
 fn bound(capture: &Capture, doing: &str) -> Result<Vec<IpAddr>, LabError> {
     let Some(captured) = capture.files.get(&CaptureFile::Addresses) else { return Ok(Vec::new()) };
     let interfaces = addr::parse(captured.path.clone(), &captured.text).map_err(|faults| {
@@ -61,13 +61,13 @@ fn bound(capture: &Capture, doing: &str) -> Result<Vec<IpAddr>, LabError> {
     })?;
     let device = interfaces.iter().filter(|interface| &*interface.name == IPVS_DEVICE);
     let addresses = device.flat_map(|interface| &interface.addresses).map(|(ip, _)| *ip);
-    // Every link has a link-local address by itself.
+    // The kernel gives every link a link-local address.
     let is_own = |ip: &IpAddr| matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
     Ok(addresses.filter(|ip| !is_own(ip)).collect())
 }
 
-/// Sets the sysctls that matter and exist here. A capture may have settings of links that the lab
-/// does not have.
+/// Sets the sysctls that affect packets and exist here. A capture may have settings of links that
+/// the lab does not have.
 fn set(text: &str) -> io::Result<()> {
     for line in text.lines() {
         let Some((key, value)) = line.split_once('=') else { continue };
@@ -84,7 +84,7 @@ fn set(text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Some sysctls only exist in the host's namespace.
+/// Returns whether a sysctl is missing here, as some exist only in the host's namespace.
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
 }

@@ -11,8 +11,8 @@ use crate::linux::edge::{FROM_EDGE, TO_EDGE};
 use crate::linux::links::links_of;
 use crate::linux::public::{address_of, probers};
 
-/// Rules for the fabric: SNAT to the node's public address towards the edge, DNAT from a node's
-/// public address to the node.
+/// Returns rules for the fabric: SNAT to the node's public address towards the edge, DNAT from a
+/// node's public address to the node.
 pub(super) fn translation(cluster: &Cluster, family: Family) -> String {
     let mut text = String::from("*nat\n");
     for node in cluster.nodes.values() {
@@ -33,7 +33,7 @@ pub(super) fn translation(cluster: &Cluster, family: Family) -> String {
     text + "COMMIT\n"
 }
 
-/// The source addresses of a node and its pods.
+/// Returns the source addresses of a node and its pods.
 fn private_ranges(cluster: &Cluster, node: &Node, family: Family) -> Vec<IpNet> {
     let pods = cluster.pods_on(&node.name).flat_map(|pod| &pod.ips);
     let single = node.internal_ips.iter().chain(pods).copied().map(IpNet::from);
@@ -44,8 +44,8 @@ fn private_ranges(cluster: &Cluster, node: &Node, family: Family) -> Vec<IpNet> 
     all
 }
 
-/// Rules for the fabric's mangle table: a node without public bandwidth sends nothing to the
-/// edge, neither requests nor answers. Health checks and packets of private load balancers are
+/// Returns rules for the fabric's mangle table: a node without public bandwidth sends nothing to
+/// the edge, neither requests nor answers. Health checks and packets of private load balancers are
 /// exempt.
 pub(super) fn bandwidth(
     cluster: &Cluster,
@@ -75,9 +75,9 @@ pub(super) fn bandwidth(
     text
 }
 
-/// Rules for the fabric's mangle table: replies of connections from the edge go back there, even
-/// if the destination is an address inside, so that a load balancer gets the replies to what it
-/// sent.
+/// Returns rules for the fabric's mangle table: replies of connections from the edge return there,
+/// even if the destination is an address inside, so that a load balancer gets the replies to its
+/// packets.
 pub(super) fn way_back() -> String {
     format!(
         "-A PREROUTING -i {TO_EDGE} -m conntrack --ctstate NEW \
@@ -87,8 +87,8 @@ pub(super) fn way_back() -> String {
     )
 }
 
-/// The source addresses of load balancers beside the VIPs: of what they send to targets, and of
-/// health checks.
+/// Returns the source addresses of load balancers other than the VIPs: those of packets to targets,
+/// and those of health checks.
 pub(super) fn own_sources(all: &[LoadBalancer]) -> Vec<IpAddr> {
     let listeners = || all.iter().flat_map(|lb| lb.listeners.iter().map(move |own| (lb.vip, own)));
     let replaced = listeners().filter_map(|(_, listener)| match &listener.profile.source {

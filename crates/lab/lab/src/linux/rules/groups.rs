@@ -1,8 +1,8 @@
 //! Security groups as rules at the fabric's end of each link, and in front of each load balancer.
 //!
-//! They are stateful: only the first packet of a connection is checked. Rules of several groups
-//! are concatenated, the first match decides, and what no rule matches is dropped. An unknown
-//! group admits everything. Health checks from the cloud's own range pass every group.
+//! Groups are stateful: only the first packet of a connection is checked. Rules of several groups
+//! are concatenated, the first match decides, and packets that no rule matches are dropped. An
+//! unknown group admits everything. Health checks from the cloud's own range pass every group.
 //!
 //! A group without outbound rules admits all outbound packets.
 
@@ -25,11 +25,11 @@ pub(crate) struct Hooks {
 }
 
 impl Hooks {
-    /// The kernel's own.
+    /// The built-in chains of the kernel.
     pub(super) const BUILT_IN: Self = Self { inbound: "POSTROUTING", outbound: "PREROUTING" };
 }
 
-/// Rules of the mangle table for the nodes' groups.
+/// Returns rules of the mangle table for the nodes' groups.
 pub(crate) fn of_nodes(cluster: &Cluster, family: Family, hooks: Hooks) -> String {
     let Hooks { inbound, outbound } = hooks;
     let mut text = String::new();
@@ -41,7 +41,8 @@ pub(crate) fn of_nodes(cluster: &Cluster, family: Family, hooks: Hooks) -> Strin
         let links = links_of(&cluster.network, number);
         text += &format!(":SG-IN-{number} - [0:0]\n");
         for link in &links {
-            // What a public load balancer hands to a node is not tracked in the fabric.
+            // The fabric does not track packets that a public load balancer forwards to a node
+            // unchanged.
             text += &format!(
                 "-A {inbound} -o {link} -m conntrack --ctstate NEW,UNTRACKED -j SG-IN-{number}\n"
             );
@@ -63,8 +64,9 @@ pub(crate) fn of_nodes(cluster: &Cluster, family: Family, hooks: Hooks) -> Strin
     text
 }
 
-/// Rules before those of nodes' groups, for connections that the kernel forwards with an address that
-/// stands for a load balancer's own: these tables are walked before the address is replaced.
+/// Returns rules before those of nodes' groups, for connections that the kernel forwards with an
+/// address that stands for a load balancer's own. These tables are walked before the address is
+/// replaced.
 pub(super) fn let_in_replaced(
     cluster: &Cluster,
     all: &[LoadBalancer],
@@ -96,7 +98,7 @@ pub(super) fn let_in_replaced(
     text
 }
 
-/// Rules of the mangle table for the load balancers' own groups.
+/// Returns rules of the mangle table for the load balancers' own groups.
 pub(super) fn of_balancers(cluster: &Cluster, all: &[LoadBalancer], family: Family) -> String {
     let mut text = String::new();
     for (number, lb) in all.iter().enumerate().filter(|(_, lb)| Family::of(lb.vip) == family) {
@@ -111,7 +113,7 @@ pub(super) fn of_balancers(cluster: &Cluster, all: &[LoadBalancer], family: Fami
     text
 }
 
-/// Rules of the mangle table for listeners that let in only some sources.
+/// Returns rules of the mangle table for listeners that admit only some sources.
 pub(super) fn of_allowed_sources(all: &[LoadBalancer], family: Family) -> String {
     let mut text = String::new();
     let of_family = all.iter().enumerate().filter(|(_, lb)| Family::of(lb.vip) == family);
@@ -129,7 +131,7 @@ pub(super) fn of_allowed_sources(all: &[LoadBalancer], family: Family) -> String
             let mut sources: Vec<IpNet> =
                 allowed.iter().filter(|net| Family::of(net.addr()) == family).copied().collect();
             if lb.scope == Scope::Public && family == Family::V4 {
-                // The prediction supposes that an address which is not given is let in.
+                // The prediction assumes that an address that is not given is admitted.
                 sources.push(IpNet::from(ANY_PUBLIC));
             }
             for source in sources {
@@ -147,7 +149,8 @@ struct Groups<'a> {
     outbound: Vec<&'a SecurityRule>,
 }
 
-/// Returns `None` if everything is admitted: there is no group, or one is unknown.
+/// Concatenates the rules of groups. Returns `None` if everything is admitted: there is no group,
+/// or one is unknown.
 fn known<'a>(cluster: &'a Cluster, names: &[Text]) -> Option<Groups<'a>> {
     let groups: Vec<_> =
         names.iter().map(|name| cluster.security_groups.get(name)).collect::<Option<_>>()?;
@@ -180,8 +183,8 @@ fn chain(chain: &str, rules: &[&SecurityRule], way: Way, family: Family) -> Stri
     text + &format!("-A {chain} -j DROP\n")
 }
 
-/// The protocol and port matches of a rule. A rule for ports of every protocol becomes one for
-/// each protocol with ports.
+/// Returns the protocol and port matches of a rule. A rule for ports of every protocol becomes one
+/// for each protocol with ports.
 fn matches(rule: &SecurityRule) -> Vec<String> {
     let protocols = match (rule.protocol, rule.ports) {
         (Some(protocol), _) => vec![protocol],

@@ -1,4 +1,4 @@
-//! Rules for packets that load balancers hand to nodes with the address that clients called
+//! Rules for packets that load balancers forward to nodes with the address that clients called
 //! ([`handover`](crate::linux::handover)).
 
 use uturn_model::lb::Scope;
@@ -8,13 +8,14 @@ use crate::linux::edge::{FROM_EDGE, TO_EDGE};
 use crate::linux::handover::{self, MASK, is_handed, link, mark_of};
 use crate::linux::links::links_of;
 
-/// The chain that picks a node for each new connection: its mark goes into the connection's.
+/// The chain that picks a node for each new connection and stores the node's mark in the
+/// connection's mark.
 pub(super) const PICK: &str = "LB-HAND";
 
-/// A packet that has crossed two nodes and the fabric between them has fewer hops left.
+/// The TTL or hop limit below which a packet has passed two nodes and the fabric between them.
 const FIRST_TIME: u8 = 62;
 
-/// What precedes the picks: later packets of a connection get the node of the first.
+/// Returns the rules before the picks: later packets of a connection go to the node of the first.
 pub(super) fn entry() -> String {
     format!(
         "*mangle\n\
@@ -26,15 +27,15 @@ pub(super) fn entry() -> String {
     )
 }
 
-/// The name of the chain that hands packets to a node.
+/// Returns the name of the chain that marks connections for a node.
 pub(super) fn to_node(number: usize) -> String {
     format!("{PICK}-{number}")
 }
 
-/// Rules for the fabric. It does not take back what it has handed to a node, it takes what comes
-/// from the edge for a node to that node, and answers to that back to the edge. The edge tracks
-/// these connections, and the fabric does not: it may have one with the same addresses and ports,
-/// of the client inside.
+/// Returns rules for the fabric. The fabric drops packets that it has already forwarded to a node,
+/// forwards packets for a node from the edge to that node, and returns the answers to the edge. The
+/// edge tracks these connections, and the fabric does not: it may have a connection of the client
+/// inside with the same addresses and ports.
 pub(super) fn in_fabric(
     cluster: &Cluster,
     private: &[LoadBalancer],

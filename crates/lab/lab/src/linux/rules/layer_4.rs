@@ -1,7 +1,7 @@
-//! Layer 4 load balancing as rules for iptables, for kernels on which the load balancer process
-//! cannot forward: the small machine's has no nf_tables for IP. Each new connection is translated
-//! to a target, and conntrack is the connection table. `uturn_lb::decide` picks the target for
-//! each client and turn; the rules repeat its picks.
+//! Layer 4 load balancing as iptables rules, for kernels on which the load balancer process cannot
+//! forward: the small machine's has no nf_tables for IP. Each new connection is translated to a
+//! target, and conntrack is the connection table. `uturn_lb::decide` picks the target for each
+//! client and turn; the rules repeat its picks.
 //!
 //! The rules are in chains of their own, so that reloading them changes targets atomically and
 //! leaves everything else unchanged.
@@ -19,7 +19,7 @@ use crate::linux::handover::{self, MASK, Nodes, is_handed, mark_of};
 use crate::linux::health::TargetHealths;
 use crate::linux::layer_4::{is_in_kernel, turns};
 
-/// The jumps to the chains, loaded once.
+/// The jumps to the chains. They are loaded once.
 pub(crate) const ENTRY: &str = "*nat\n\
     :LB-L4 - [0:0]\n\
     :LB-SOURCE - [0:0]\n\
@@ -31,8 +31,8 @@ pub(crate) const ENTRY: &str = "*nat\n\
     -A PREROUTING -m conntrack --ctstate NEW -j LB-NO-TARGET\n\
     COMMIT\n";
 
-/// The rules for the current health of targets. `callers` are the clients that need rules of
-/// their own if a listener picks by source address.
+/// Returns the rules for the current health of targets. `callers` are the clients that need rules
+/// of their own if a listener picks by source address.
 pub(crate) fn text(
     load_balancers: &[LoadBalancer],
     family: Family,
@@ -55,8 +55,8 @@ pub(crate) fn text(
         let matched =
             format!("-d {} -p {protocol} -m {protocol} --dport {}", lb.vip, listener.port);
         let chain = format!("LB-{number}-{}", listener.port);
-        // What marks a connection does not end the walk through its chains: they are left by
-        // going to another, and not by a jump that comes back.
+        // A rule that marks a connection does not end the walk through its chains. So these chains
+        // are left by going to another one, rather than by a jump, which would return.
         let (own, entry, go) = match listener.profile.delivery {
             Delivery::ToTarget => (&mut nat, "LB-L4", "-j"),
             Delivery::KeepsAddress => (&mut mangle, handed::PICK, "-g"),
@@ -85,7 +85,7 @@ pub(crate) fn text(
         for (class, (client, picks)) in picks(listener, &alive, callers).into_iter().enumerate() {
             let from = client.map_or_else(String::new, |ip| format!("-s {ip} "));
             if picks.is_empty() {
-                // No target: the connection gets no answer.
+                // Without a target, the connection gets no answer.
                 mangle.rule("LB-NO-TARGET", &format!("{from}{matched} -j DROP"));
                 continue;
             }
@@ -115,8 +115,8 @@ pub(crate) fn text(
     format!("*nat\n{}COMMIT\n*mangle\n{}COMMIT\n", nat.text(), mangle.text())
 }
 
-/// The targets that each class of client gets, turn by turn. Classes of one client come first,
-/// then all other clients, because the first matching rule decides.
+/// Returns the targets of each class of clients, turn by turn. Classes of a single client come
+/// before all other clients, because the first matching rule decides.
 fn picks<'a>(
     listener: &'a Listener,
     alive: &[bool],
@@ -174,7 +174,7 @@ impl Chains {
         self.0.entry(chain.into()).or_default().push(format!("-A {chain} {rule}\n"));
     }
 
-    /// Declaring a chain empties it.
+    /// Returns the text of the rules. Declaring a chain empties it.
     fn text(&self) -> String {
         let declared: String = self.0.keys().map(|chain| format!(":{chain} - [0:0]\n")).collect();
         let rules: String = self.0.values().flatten().map(String::as_str).collect();
@@ -318,7 +318,7 @@ mod tests {
         }
     }
 
-    /// What `-m statistic --mode nth --every N --packet 0` does: it matches the first packet
+    /// Follows `-m statistic --mode nth --every N --packet 0`, which matches the first packet that
     /// it sees, and then each N-th after that.
     fn walk(text: &str, connections: usize) -> Vec<String> {
         let rules: Vec<&str> =

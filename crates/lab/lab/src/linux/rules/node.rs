@@ -19,8 +19,8 @@ use crate::{LabError, Plan};
 /// The device that kube-proxy binds addresses on in IPVS mode.
 pub(super) const IPVS_DEVICE: &str = "kube-ipvs0";
 
-/// Loads what was captured of a node, and what kube-proxy programs there where the capture
-/// has no rules.
+/// Loads the captured rules of a node, and those that kube-proxy programs there for families
+/// without captured rules.
 pub(crate) fn program_node(
     plan: &Plan<'_>,
     name: &Name,
@@ -34,7 +34,7 @@ pub(crate) fn program_node(
     capture.map_or(Ok(()), |capture| captured::load(capture, space))
 }
 
-/// Loads the rules of those families that are not captured.
+/// Loads the rules of the families that are not captured.
 fn program(
     plan: &Plan<'_>,
     name: &Name,
@@ -80,7 +80,7 @@ fn program(
     }
     let switch: Vec<(String, String)> = host_ports::sysctl(cluster, node).into_iter().collect();
     space.run(|| set(&switch)).during(&doing)?;
-    // In IPVS mode, kube-proxy turns forwarding on; what is stated of the node holds.
+    // In IPVS mode, kube-proxy turns forwarding on, but the stated setting of the node applies.
     space.run(|| stop_forwarding(node)).during(&doing)?;
     if shares_tables { load_own() } else { Ok(()) }
 }
@@ -96,17 +96,17 @@ fn load(space: &Namespace, family: Family, program: &Program, doing: &str) -> Re
     load_virtual_servers(space, "what kube-proxy programs", &program.ipvs, doing)
 }
 
-/// Loads what `ipset save` prints.
+/// Loads the output of `ipset save`.
 pub(super) fn load_sets(space: &Namespace, text: &str, doing: &str) -> Result<(), LabError> {
     start(space, "ipset", &["restore"], text, doing)
 }
 
-/// Loads what `nft list ruleset` prints.
+/// Loads the output of `nft list ruleset`.
 pub(super) fn load_nft(space: &Namespace, text: &str, doing: &str) -> Result<(), LabError> {
     start(space, "nft", &["-f", "-"], text, doing)
 }
 
-/// Loads what `ipvsadm -Sn` prints.
+/// Loads the output of `ipvsadm -Sn`.
 pub(super) fn load_virtual_servers(
     space: &Namespace,
     source: &str,
@@ -136,7 +136,7 @@ pub(super) fn load_virtual_servers(
     }
 }
 
-/// Whether two virtual servers are equal, regardless of the order of their real servers.
+/// Returns whether two virtual servers are equal, regardless of the order of their real servers.
 fn is_same(first: &VirtualServer, other: &VirtualServer) -> bool {
     let head = |server: &VirtualServer| VirtualServer { servers: Vec::new(), ..server.clone() };
     first.at == other.at
@@ -161,7 +161,7 @@ fn start(
         .map_err(|reason| LabError::Program { doing: format!("{doing} with {program}"), reason })
 }
 
-/// Sets kernel settings (`net.ipv4.ip_forward`). Only from within [`Namespace::run`].
+/// Sets kernel settings (`net.ipv4.ip_forward`). Works only within [`Namespace::run`].
 pub(super) fn set(sysctls: &[(String, String)]) -> io::Result<()> {
     sysctls.iter().try_for_each(|(key, value)| {
         Namespace::set_sysctl(&key.replace('.', "/"), value)
@@ -169,7 +169,7 @@ pub(super) fn set(sysctls: &[(String, String)]) -> io::Result<()> {
     })
 }
 
-/// Creates the device that holds the bound addresses. It stays down: its addresses are local
+/// Creates the device that holds the bound addresses. It stays down, as its addresses are local
 /// anyway.
 pub(super) fn add_ipvs_device() -> io::Result<()> {
     Netlink::open()?.add_dummy(IPVS_DEVICE)

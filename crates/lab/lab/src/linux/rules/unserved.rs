@@ -1,13 +1,13 @@
-//! Rules in front of load balancers that do not answer at ports which they do not serve.
+//! Rules for load balancers that do not answer at ports without a listener.
 
 use uturn_clouds::unserved::Unserved;
 use uturn_model::{Cluster, Family, LoadBalancer};
 
-/// How the chains of these rules begin.
+/// The prefix of the chains of these rules.
 pub(crate) const UNSERVED_PORTS: &str = "UNSERVED-LB-";
 
-/// Rules of the mangle table that drop new packets for such ports. Where a load balancer refuses them,
-/// the kernel does so without a rule.
+/// Returns rules of the mangle table that drop new packets for such ports. If a load balancer
+/// refuses them instead, the kernel does so without a rule.
 pub(super) fn ports(cluster: &Cluster, all: &[LoadBalancer], family: Family) -> String {
     let mut text = String::new();
     for (number, lb) in all.iter().enumerate().filter(|(_, lb)| Family::of(lb.vip) == family) {

@@ -15,7 +15,7 @@ use super::serve::answer;
 /// The first byte of a TLS handshake.
 const GREETING: u8 = 0x16;
 
-/// Longer than any head of a request.
+/// The most bytes of a request's head. More bytes close the connection.
 const LONGEST: usize = 1 << 20;
 
 pub(super) struct Connection<'a> {
@@ -30,7 +30,7 @@ pub(super) struct Connection<'a> {
     expects_header: bool,
 }
 
-/// What stands at the beginning of a connection.
+/// The result of reading a PROXY header.
 enum Header {
     Read,
     Incomplete,
@@ -103,8 +103,8 @@ impl<'a> Connection<'a> {
         Ok(stays)
     }
 
-    /// Takes the PROXY header off the connection. What comes in its place is read too: a server
-    /// that closes before it has read everything resets the connection.
+    /// Reads the PROXY header. Other bytes in its place are read too, since a server that closes
+    /// before it has read everything resets the connection.
     fn read_header(&mut self) -> io::Result<Header> {
         let mut bytes = [0; 4096];
         let seen = match self.stream.peek(&mut bytes) {
@@ -121,7 +121,7 @@ impl<'a> Connection<'a> {
         Ok(found)
     }
 
-    /// Whether the head of a request has been received, or something that cannot be one.
+    /// Returns whether the head of a request has been received, or bytes that cannot be one.
     fn has_request(&self) -> bool {
         let is_http = self.received.first().is_none_or(u8::is_ascii_uppercase);
         !is_http || self.received.windows(4).any(|four| four == b"\r\n\r\n")
@@ -151,7 +151,7 @@ impl<'a> Connection<'a> {
                 tls.send_close_notify();
                 write_all(tls, &mut self.stream)
             }
-            // Small enough for any socket's buffer.
+            // The text is small enough for any socket's buffer.
             _ => {
                 self.stream.write_all(whole.as_bytes())?;
                 self.stream.shutdown(Shutdown::Write)

@@ -1,8 +1,9 @@
-//! The pods' servers: they answer every request with their name and the client address they saw.
+//! The pods' servers, which answer every request with their name and the client address that they
+//! saw.
 //!
-//! They serve HTTP on TCP ports, over TLS if the port is a TLS port. On UDP ports they echo the
-//! datagram and add their name. One thread serves all of them, since a socket stays in the
-//! namespace it was opened in.
+//! The servers speak HTTP on TCP ports, over TLS if the port is a TLS port. On UDP ports they echo
+//! the datagram and add their name. One thread serves all of them, since a socket stays in the
+//! namespace in which it was opened.
 
 mod connection;
 mod serve;
@@ -44,7 +45,7 @@ impl Answer {
         format!("by {}\nsource {}\nforwarded-for {forwarded_for}\n", self.by, self.source)
     }
 
-    /// Reads what a server wrote.
+    /// Reads an answer that a server wrote.
     pub(crate) fn from_text(text: &str) -> Option<Self> {
         let mut lines = text.lines();
         let by = lines.next()?.strip_prefix("by ")?.to_owned();
@@ -58,7 +59,7 @@ impl Answer {
 /// All servers of a lab. They stop when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Servers {
-    /// Closing it stops the servers.
+    /// Closing this pipe stops the servers.
     life: Option<PipeWriter>,
     thread: Option<JoinHandle<()>>,
 }
@@ -113,8 +114,8 @@ impl Servers {
     }
 }
 
-/// The endpoints behind load balancers that send a PROXY header: their servers are set up for it, or
-/// no client outside would ever be answered.
+/// Returns the endpoints behind load balancers that send a PROXY header. Their servers expect that
+/// header, as otherwise no client outside would ever be answered.
 fn behind_headers(plan: &Plan<'_>) -> BTreeSet<SocketAddr> {
     let mut all = BTreeSet::new();
     for lb in plan.load_balancers {
@@ -137,7 +138,8 @@ fn behind_headers(plan: &Plan<'_>) -> BTreeSet<SocketAddr> {
     all
 }
 
-/// Opens the ports of a pod's servers. Makes the certificate if it is needed and not there yet.
+/// Opens the ports of a pod's servers. Makes the certificate if it is needed and does not exist
+/// yet.
 fn open_all(
     cluster: &Cluster,
     pod: &Pod,
@@ -197,8 +199,8 @@ impl Served {
     }
 }
 
-/// The ports of a pod's servers: those that its containers declare and those that its probes use
-/// or, if it declares none, those that Services send to.
+/// Returns the ports of a pod's servers: those that its containers declare and those that its
+/// probes use or, if it declares none, those that Services send to.
 fn ports(cluster: &Cluster, pod: &Pod) -> Vec<Served> {
     let declared =
         |port: &ContainerPort| Served::new(port.protocol, port.port, port.name.as_deref());
@@ -244,8 +246,8 @@ fn open(
     Ok(ServedSocket::Tcp(socket.into(), tls, headers.contains(&address)))
 }
 
-/// One client stands for many: with the default rate limits only its first datagrams would get an
-/// ICMP error.
+/// Turns off the rate limits of ICMP errors. One client stands for many: with the default limits
+/// only its first datagrams would get an ICMP error.
 fn refuse_without_limit() -> io::Result<()> {
     Namespace::set_sysctl("net/ipv4/icmp_ratemask", "0")?;
     match Namespace::set_sysctl("net/ipv6/icmp/ratelimit", "0") {
@@ -254,7 +256,7 @@ fn refuse_without_limit() -> io::Result<()> {
     }
 }
 
-/// A self-signed certificate for this run.
+/// Returns a self-signed certificate for this run.
 fn self_signed() -> io::Result<Arc<ServerConfig>> {
     let made = rcgen::generate_simple_self_signed(["pod".to_owned()]).map_err(io::Error::other)?;
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));

@@ -59,7 +59,7 @@ fn answer_datagrams(socket: &UdpSocket, name: &str) {
     while let Ok((count, peer)) = socket.recv_from(&mut bytes) {
         let answer = answer(name, peer, None);
         let text = [&bytes[..count], b"\n", answer.to_text().as_bytes()].concat();
-        // A failed answer is like no answer.
+        // The client treats a failed answer like no answer.
         let _ = socket.send_to(&text, peer);
     }
 }

@@ -1,4 +1,4 @@
-//! The addresses of a flow: those that its client has, and those that its destination has.
+//! The addresses of a flow: those of its client and those of its destination.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,8 @@ use crate::LabError;
 use crate::linux::names::Found;
 use crate::linux::public;
 
-/// The addresses that the cluster's DNS returned for the flow's name. `None` if it was not asked.
+/// Returns the addresses that the cluster's DNS returned for the flow's name. `None` if it was not
+/// asked.
 pub(super) fn resolved_addresses<'a>(flow: &Flow, found: &'a Found) -> Option<&'a [IpAddr]> {
     let (Destination::Url { host, .. } | Destination::Host(host, _)) = &flow.to else {
         return None;
@@ -19,8 +20,8 @@ pub(super) fn resolved_addresses<'a>(flow: &Flow, found: &'a Found) -> Option<&'
     found.get(&(flow.from.clone(), host.clone())).map(Vec::as_slice)
 }
 
-/// The addresses of the load balancer that a flow names, where nothing else says what its name leads
-/// to.
+/// Returns the addresses of the load balancer that a flow names, if nothing else states the name's
+/// address.
 pub(super) fn balancer_addresses(cluster: &Cluster, flow: &Flow) -> Vec<IpAddr> {
     match &flow.to {
         Destination::Url { host, .. } | Destination::Host(host, _) => {
@@ -30,7 +31,7 @@ pub(super) fn balancer_addresses(cluster: &Cluster, flow: &Flow) -> Vec<IpAddr> 
     }
 }
 
-/// The address family of a destination, if the destination alone decides it.
+/// Returns the address family of a destination, if the destination alone decides it.
 pub(super) fn to_family(
     cluster: &Cluster,
     all: &[LoadBalancer],
@@ -51,8 +52,8 @@ pub(super) fn to_family(
     }
 }
 
-/// A client's own source address. `wanted` is the family of the destination, which decides for
-/// clients outside.
+/// Returns a client's own source address. `wanted` is the family of the destination, which decides
+/// for clients outside.
 pub(super) fn client_address(
     cluster: &Cluster,
     client: &Client,
@@ -83,8 +84,8 @@ pub(super) fn client_address(
     address.ok_or_else(|| LabError::Plan(format!("{client} has no address")))
 }
 
-/// The client's own address and its node's, which masqueraded connections have. A public load
-/// balancer sees the node's public address in place of both.
+/// Returns the client's own address and its node's, which masqueraded connections have. A public
+/// load balancer sees the node's public address in place of both.
 pub(super) fn sources(
     cluster: &Cluster,
     client: &Client,
@@ -109,7 +110,7 @@ pub(super) fn sources(
     all
 }
 
-/// The load balancer that serves an Ingress, or a host of it.
+/// Returns the load balancer that serves an Ingress, or a host of it.
 pub(super) fn ingress_balancer<'a>(
     load_balancers: &'a [LoadBalancer],
     name: &NamespacedName,
@@ -126,8 +127,8 @@ pub(super) fn ingress_balancer<'a>(
         .find(|lb| lb.listeners.iter().flat_map(|listener| &listener.rules).any(serves))
 }
 
-/// Resolves a name from the cluster's own data: a literal address, a stated one, a Service's or
-/// an Ingress's.
+/// Resolves a name from the cluster's own data: a literal address, a stated one, a Service's or an
+/// Ingress's.
 pub(super) fn resolve(
     cluster: &Cluster,
     load_balancers: &[LoadBalancer],

@@ -1,5 +1,5 @@
-//! The fabric as the machine that carries the load balancers: their addresses, those that they
-//! send from, and the rules by which answers find back to them.
+//! The fabric as the machine of the load balancers: their addresses, their source addresses, and
+//! the rules by which answers return to them.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -16,14 +16,14 @@ use crate::linux::netlink::{Index, Netlink};
 use crate::linux::system::During;
 use crate::linux::tables::restore_more;
 
-/// Where probes come from that do not come from the load balancer's address.
+/// The source address of probes that do not come from the load balancer's address.
 const PROBER: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 1);
-/// What replaces clients' addresses.
+/// The address that replaces clients' addresses.
 const REPLACED: Ipv4Addr = Ipv4Addr::new(100, 127, 0, 1);
-/// What the cluster's addresses become on the way to public load balancers.
+/// The address that replaces the cluster's addresses on the way to public load balancers.
 const OUTSIDE: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 254);
 
-/// Makes the addresses of load balancers the fabric's, and steers packets to them.
+/// Gives the fabric the addresses of load balancers, and steers packets to them.
 pub(super) fn prepare(layout: &Layout, space: &Namespace, shown: &[Shown]) -> Result<(), LabError> {
     let doing = "set up the load balancers";
     let ranges = [first_host(layout.balancers), first_host(PUBLIC)];
@@ -45,14 +45,16 @@ pub(super) fn prepare(layout: &Layout, space: &Namespace, shown: &[Shown]) -> Re
     restore_more(space, Family::V4, &(steer::rules() + &translation(layout)), doing)
 }
 
-/// A range by its first host: the loopback link then has every address of it.
+/// Returns a range with its first host as the address, which makes all its addresses local to the
+/// loopback link.
 fn first_host(range: Ipv4Net) -> Ipv4Net {
     let host = range.hosts().next().unwrap_or(range.network());
     Ipv4Net::new_assert(host, range.prefix_len())
 }
 
-/// Public load balancers see no private address: neither those on layer 7, which the fabric
-/// delivers to the process, nor those on layer 4, whose packets it passes on.
+/// Returns rules that hide private addresses from public load balancers: from those on layer 7,
+/// whose packets the fabric delivers to the process, and from those on layer 4, whose packets it
+/// forwards.
 fn translation(layout: &Layout) -> String {
     let nodes = layout.cluster.nodes.values();
     let pods = nodes.clone().filter_map(|node| v4_range(&node.pod_cidrs));

@@ -1,6 +1,6 @@
-//! Layer 4 where the kernel has no nf_tables, as the small machine's: rules for iptables stand in
-//! for what the load balancer process programs elsewhere. They follow what that process serves, and
-//! what it says of the health of targets.
+//! Layer 4 for kernels without nf_tables, such as the small machine's: iptables rules replace the
+//! rules that the load balancer process programs elsewhere. They follow the configuration that the
+//! process serves, and its events about the health of targets.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -24,26 +24,26 @@ use crate::linux::rules::layer_4;
 use crate::linux::system::During;
 use crate::linux::tables::{restore_more, restore_more_here};
 
-/// How often it is looked what is served.
+/// The time between two updates.
 const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
 
-/// How long the load balancer process may take to answer.
+/// The longest time until the load balancer process answers.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What is followed.
+/// The load balancer process that is followed, and the log.
 #[derive(Debug)]
 pub(super) struct Followed {
     /// The admin address of the load balancer process.
     pub(super) admin: SocketAddr,
-    /// The token for it.
+    /// The token for the admin address.
     pub(super) token: String,
-    /// Where its events are.
+    /// The file with the events of the process.
     pub(super) events: PathBuf,
-    /// Where a failure is written.
+    /// The file that the latest failure is written to.
     pub(super) log: PathBuf,
 }
 
-/// The running stand-in. What it has loaded stays with the namespace.
+/// The running stand-in. Its rules stay in the namespace when it ends.
 #[derive(Debug)]
 pub(super) struct Forwarding {
     life: Option<PipeWriter>,
@@ -57,7 +57,7 @@ impl Forwarding {
         let space = space.handle().during(during)?;
         let (end, life) = io::pipe().during(during)?;
         let follow = move || {
-            // It enters the namespace or has nothing to do.
+            // If the thread cannot enter the namespace, there is nothing to do.
             let _ = space.run(|| {
                 Follower::new(followed).follow(&end);
                 Ok(())
@@ -77,11 +77,11 @@ impl Drop for Forwarding {
     }
 }
 
-/// Follows the process, in the namespace.
+/// Follows the process, from within the namespace.
 struct Follower {
     followed: Followed,
     healths: TargetHealths,
-    /// How much of the events has been read.
+    /// The number of bytes of the events that were read.
     read: u64,
     loaded: String,
 }
@@ -93,7 +93,7 @@ impl Follower {
 
     fn follow(&mut self, end: &PipeReader) {
         loop {
-            // The next round may succeed.
+            // A failed round is not final: the next one may succeed.
             if let Err(why) = self.load() {
                 let _ = fs::write(&self.followed.log, format!("{why}\n"));
             }
@@ -121,7 +121,7 @@ impl Follower {
         Ok(())
     }
 
-    /// What the process serves.
+    /// Reads the load balancers that the process serves.
     fn served(&self) -> io::Result<Vec<LoadBalancer>> {
         let Followed { admin, token, .. } = &self.followed;
         let mut connection = TcpStream::connect_timeout(admin, PATIENCE)?;
@@ -139,11 +139,11 @@ impl Follower {
             return Err(io::Error::other(format!("the load balancers answer {line}")));
         }
         let source = Source { name: "config".into(), text: body.to_owned() };
-        // At first nothing is served.
+        // At first the process serves nothing.
         Ok(read_load_balancers(source).unwrap_or_default())
     }
 
-    /// Reads the events since the last time.
+    /// Reads the events since the last round.
     fn hear(&mut self) -> io::Result<()> {
         let mut events = File::open(&self.followed.events)?;
         events.seek(SeekFrom::Start(self.read))?;

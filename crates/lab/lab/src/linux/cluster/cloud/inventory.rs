@@ -1,4 +1,4 @@
-//! What the cloud has: a network with the nodes, subnets for load balancers, and the load
+//! The inventory of the cloud: a network with the nodes, subnets for load balancers, and the load
 //! balancers that manifests show.
 
 use std::collections::BTreeSet;
@@ -11,10 +11,10 @@ use super::{CLUSTER_ID, NETWORK, REGION};
 use crate::linux::cluster::layout::{Layout, PUBLIC};
 use crate::linux::cluster::shown::Shown;
 
-/// The subnet that is there in any case.
+/// The subnet that exists in any case.
 const SUBNET: &str = "subnet-00000001";
 
-/// The inventory of `uturn cloud serve`.
+/// Returns the inventory of `uturn cloud serve`.
 pub(super) fn inventory(layout: &Layout, shown: &[Shown]) -> Value {
     let subnet = |id: &String| json!({"id": id, "addresses": layout.balancers});
     let instance = |(name, ip): (&str, Ipv4Addr)| json!({"id": instance(ip), "name": name, "network": NETWORK, "privateAddresses": [ip]});
@@ -34,15 +34,15 @@ pub(super) fn inventory(layout: &Layout, shown: &[Shown]) -> Value {
     }]})
 }
 
-/// The subnets: one, and those that manifests name.
+/// Returns the subnets: a fixed one, and those that manifests name.
 pub(super) fn subnets(shown: &[Shown]) -> Vec<String> {
     let named = shown.iter().filter_map(|shown| shown.subnet.clone());
     let all: BTreeSet<String> = named.chain([SUBNET.to_owned()]).collect();
     all.into_iter().collect()
 }
 
-/// The load balancers that manifests show. One of the user's without an address gets one of the
-/// subnets'.
+/// Returns the load balancers that manifests show. A user's own one without an address gets a free
+/// one of the subnets.
 fn load_balancers(layout: &Layout, shown: &[Shown]) -> Vec<Value> {
     let mut taken: BTreeSet<Ipv4Addr> = shown.iter().filter_map(|shown| shown.address).collect();
     let mut all = Vec::new();
@@ -71,8 +71,8 @@ fn load_balancers(layout: &Layout, shown: &[Shown]) -> Vec<Value> {
     all
 }
 
-/// The id of the instance that a node is: its address in base 36, as in an inventory that states
-/// nothing.
+/// Returns the id of the instance of a node: its address in base 36, as for an inventory that
+/// states none.
 pub(in super::super) fn instance(ip: Ipv4Addr) -> String {
     let mut number = ip.to_bits();
     let mut digits = [b'0'; 8];

@@ -1,5 +1,5 @@
-//! The cloud of a cluster in a box: its API, the load balancers that it drives, and the
-//! controllers that call it. All three are this program, in the namespace of the fabric.
+//! The cloud of a cluster in a box: its API, the load balancers that the API drives, and the
+//! controllers that call the API. All three are this program, in the namespace of the fabric.
 //!
 //! ```text
 //!   operator ── 127.0.0.1:8443 ── cloud ── 127.0.0.1:9900 ── load balancers
@@ -37,31 +37,31 @@ pub(super) use inventory::instance;
 
 /// The id of the cluster, which tags its load balancers.
 const CLUSTER_ID: &str = "cls-uturnlab";
-/// The network.
+/// The id of the network.
 const NETWORK: &str = "vpc-00000001";
 /// The region.
 const REGION: &str = "ap-guangzhou";
 
-/// Where the data plane is driven.
+/// The admin address of the data plane.
 const PLANE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 9900);
-/// What it is called in logs.
+/// The name of the data plane in messages and logs.
 const PLANE_NAME: &str = "load-balancer";
-/// The file with the token for it.
+/// The file with the token for the data plane.
 const PLANE_TOKEN: &str = "data-plane-token";
-/// Where the API is served.
+/// The address of the API.
 const API: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8443);
-/// Where the cloud serves its status.
+/// The address of the cloud's status.
 const STATUS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 9901);
-/// Where the controllers serve their metrics.
+/// The address of the controllers' metrics.
 const METRICS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 9902);
 
 /// The id of the credential.
 const SECRET_ID: &str = "AKIDuturnlab";
 
-/// What the load balancers are called as a place of `lab exec`.
+/// The name of the load balancers as a place of `lab exec`.
 const PLACE: &str = "cloud";
 
-/// What the programs of the cloud are started with.
+/// The surroundings that the programs of the cloud are started in.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Site<'a> {
     pub(super) run: &'a Run,
@@ -73,7 +73,7 @@ pub(super) struct Site<'a> {
 /// The running programs; they end when this is dropped.
 #[derive(Debug)]
 pub(super) struct Cloud {
-    // In this order: a client goes before its server.
+    // The order matters: a client ends before its server.
     programs: Vec<Running>,
     _forwarding: Option<Forwarding>,
     _relay: Relay,
@@ -148,15 +148,15 @@ impl Cloud {
         operator.arg("--credentials").arg(site.run.file("cloud-credentials"));
         operator.arg("--kubeconfig").arg(kubeconfig);
         operator.args(["--listen", &METRICS.to_string()]);
-        // It is the only one. A machine that is busy for a while must not end it.
+        // There is no other operator, and a machine that is busy for a while must not end this one.
         operator.arg("--without-lease");
-        // Its rounds are told by the objects.
+        // The objects show what its rounds did.
         let running = begin(site, operator, "operator", "")?;
         self.programs.insert(0, running);
         Ok(())
     }
 
-    /// Fails if one has ended.
+    /// Fails if one of the programs has ended.
     pub(super) fn check(&mut self) -> Result<(), LabError> {
         self.programs.iter_mut().try_for_each(|Running { name, log, program }| {
             program.check(log, &format!("run the {name}"))
@@ -164,7 +164,7 @@ impl Cloud {
     }
 }
 
-/// The manifests that are applied before the operator runs.
+/// Returns the manifests that are applied before the operator runs.
 pub(super) fn operator_manifests(program: &Path) -> Result<String, LabError> {
     let during = "print the operator's manifests";
     let output = Command::new(program).args(["operator", "manifests"]).output().during(during)?;
@@ -177,7 +177,7 @@ pub(super) fn operator_manifests(program: &Path) -> Result<String, LabError> {
     }
 }
 
-/// What the stand-in for layer 4 follows.
+/// Returns the files and the address that the stand-in for layer 4 follows.
 fn followed(run: &Run) -> io::Result<Followed> {
     Ok(Followed {
         admin: PLANE,

@@ -1,11 +1,11 @@
-//! Gives pods addresses out of the ranges of their nodes.
+//! Allocates pod addresses from the ranges of nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use ipnet::Ipv4Net;
 
-/// The ranges of all nodes, and which of their addresses pods have.
+/// The ranges of all nodes, and the addresses that pods have.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Addresses {
     nodes: BTreeMap<String, Range>,
@@ -24,8 +24,8 @@ impl Addresses {
         Self { nodes: ranges.map(|(name, net)| (name, range(net))).collect() }
     }
 
-    /// An address for a pod of this node; `None` if there is none left. An address that was given
-    /// back comes last, so that nothing still sends to the pod that had it before.
+    /// Returns an address for a pod of this node, or `None` if there is none left. An address that
+    /// was given back comes last, so that no sender still means the pod that had it before.
     pub(super) fn take(&mut self, node: &str) -> Option<Ipv4Addr> {
         let range = self.nodes.get_mut(node)?;
         // The first address is the bridge's.

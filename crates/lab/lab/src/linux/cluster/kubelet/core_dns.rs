@@ -21,16 +21,16 @@ use crate::linux::namespace::Namespace;
 use crate::linux::program::Program;
 use crate::linux::system::During;
 
-/// The image that is run for real, without registry and tag.
+/// The image whose program really runs, without registry and tag.
 const IMAGE: &str = "coredns";
 
 /// The ConfigMap of a pod whose volumes name none.
 const CONFIG_MAP: &str = "coredns";
 
-/// Images that only stand for what runs on the node anyway.
+/// Images that only represent programs that run on the node anyway.
 const COMPONENTS: [&str; 1] = ["kube-proxy"];
 
-/// The files of a ConfigMap, and where they are from.
+/// The files of a ConfigMap, with its namespace and name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Files {
     namespace: String,
@@ -38,7 +38,7 @@ pub(super) struct Files {
     files: BTreeMap<String, String>,
 }
 
-/// A CoreDNS that runs; it ends when this is dropped.
+/// A running CoreDNS. It ends when this is dropped.
 pub(super) struct CoreDns {
     _program: Program,
     folder: PathBuf,
@@ -46,17 +46,17 @@ pub(super) struct CoreDns {
     config_map: String,
 }
 
-/// Whether a pod is one in which CoreDNS runs.
+/// Returns whether CoreDNS runs in a pod.
 pub(super) fn runs_in(pod: &Pod) -> bool {
     pod.spec.containers.iter().any(|container| container.program() == IMAGE)
 }
 
-/// Whether a pod stands for a program that runs on its node without it.
+/// Returns whether a pod represents a program that runs on its node without the pod.
 pub(super) fn is_component(pod: &Pod) -> bool {
     pod.spec.containers.iter().all(|container| COMPONENTS.contains(&container.program()))
 }
 
-/// The files of a pod's ConfigMap; none if it has none.
+/// Reads the files of a pod's ConfigMap. The result is empty if the pod does not run CoreDNS.
 pub(super) async fn files(client: &Client, pod: &Value) -> Files {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let volumes = pod["spec"]["volumes"].as_array().into_iter().flatten();
@@ -106,7 +106,7 @@ impl CoreDns {
     pub(super) async fn refresh(&self, context: PodContext<'_>, client: &Client) {
         let files = read(client, &self.namespace, &self.config_map).await;
         if files.contains_key("Corefile") {
-            // The next refresh tries again.
+            // If this fails, the next refresh tries again.
             let _ = write(context, &self.folder, &files);
         }
     }
@@ -124,8 +124,8 @@ fn write(
     folder: &Path,
     files: &BTreeMap<String, String>,
 ) -> io::Result<()> {
-    // It calls the API server by its address and not by the Service, so that names are known
-    // before kube-proxy has programmed the first rule.
+    // CoreDNS calls the API server by its address rather than by the Service, so that names are
+    // known before kube-proxy has programmed the first rule.
     let (credentials, api) = (context.credentials, context.layout.api);
     let kubeconfig = credentials.file("coredns.kubeconfig");
     credentials.write_kubeconfig(kubeconfig.clone(), CORE_DNS, api, PORT)?;

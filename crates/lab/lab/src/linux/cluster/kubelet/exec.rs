@@ -1,9 +1,9 @@
-//! What the API server calls on a node for `kubectl exec`: `/exec/NAMESPACE/POD/CONTAINER`.
+//! Serves the API server's calls to a node for `kubectl exec`: `/exec/NAMESPACE/POD/CONTAINER`.
 //!
-//! A command runs as `uturn lab exec` would run it: in the network namespace of the pod, with the
-//! programs of this machine. It has no terminal. It is killed when the caller goes, which a real
-//! kubelet does not do. The API server of the box passes WebSocket through, so nothing here speaks
-//! SPDY. There are no logs, and no forwarding of ports.
+//! A command runs as with `uturn lab exec`: in the network namespace of the pod, with the programs
+//! of this machine. It has no terminal. It is killed when the caller leaves, which a real kubelet
+//! does not do. The API server of the box forwards WebSocket, so nothing here speaks SPDY. Logs and
+//! port forwarding are not supported.
 
 mod call;
 mod run;
@@ -35,7 +35,7 @@ pub(in super::super) struct ExecServer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Where commands run.
+/// The surroundings that commands run in.
 #[derive(Clone, Debug)]
 struct Site {
     /// The folder of the run, with the places that can be entered.
@@ -81,13 +81,14 @@ impl Drop for ExecServer {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // One that panicked has ended too.
+            // A thread that panicked has ended too.
             let _ = thread.join();
         }
     }
 }
 
-/// Only the API server may call: it shows a certificate of the cluster's authority.
+/// Returns a configuration that admits only the API server, which has a certificate of the
+/// cluster's authority.
 fn configuration(credentials: &Credentials) -> io::Result<ServerConfig> {
     let authority = credentials.file(AUTHORITY);
     let mut roots = RootCertStore::empty();
@@ -112,13 +113,13 @@ fn configuration(credentials: &Credentials) -> io::Result<ServerConfig> {
 async fn listen(listener: TcpListener, acceptor: TlsAcceptor, site: Arc<Site>) {
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
     loop {
-        // A call that broke off before it was accepted is not this server's to mend.
+        // A call that broke off before it was accepted is no error of this server.
         let Ok((stream, _)) = listener.accept().await else { continue };
         tokio::spawn(serve(stream, acceptor.clone(), Arc::clone(&site)));
     }
 }
 
-/// Serves a call. One that breaks off has nobody to hear of it.
+/// Serves a call. Errors are not reported, as the caller is gone then.
 async fn serve(stream: TcpStream, acceptor: TlsAcceptor, site: Arc<Site>) {
     let Ok(stream) = acceptor.accept(stream).await else { return };
     if let Some((call, stream)) = call::accept(stream, &site).await {

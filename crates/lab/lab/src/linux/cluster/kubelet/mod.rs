@@ -1,11 +1,11 @@
-//! A stand-in of the kubelet for all nodes: it runs each pod as a namespace with the lab's
-//! servers, and writes its status.
+//! A stand-in for the kubelet of all nodes: it runs each pod as a namespace with the lab's servers,
+//! and writes the pod's status.
 //!
-//! It runs no containers. A pod's servers answer on the ports that its containers declare, or to
-//! which Services send; a container whose image is called `coredns` is the real CoreDNS. Probes
-//! are not run: a pod is ready when its servers listen and its readiness gates are true. Volumes
-//! are not mounted, but for the ConfigMap of CoreDNS. The API server reaches it for `kubectl exec`
-//! only ([`exec`]).
+//! The stand-in runs no containers. A pod's servers answer on the ports that its containers
+//! declare, or that Services send to; a container whose image is called `coredns` is the real
+//! CoreDNS. Probes are not run: a pod is ready when its servers listen and its readiness gates are
+//! true. Volumes are not mounted, except for the ConfigMap of CoreDNS. The API server reaches the
+//! stand-in only for `kubectl exec` ([`exec`]).
 
 mod addresses;
 mod core_dns;
@@ -38,10 +38,10 @@ use addresses::Addresses;
 use pod::RunningPod;
 use status::Running;
 
-/// How often ConfigMaps are read again.
+/// The time between two readings of ConfigMaps.
 const REFRESH: Duration = Duration::from_secs(5);
 
-/// What pods are built of.
+/// The surroundings that pods are built in.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PodContext<'a> {
     pub(super) run: &'a Run,
@@ -51,16 +51,16 @@ pub(super) struct PodContext<'a> {
     pub(super) credentials: &'a Credentials,
 }
 
-/// The stand-in and the pods that it runs, which end when it is dropped.
+/// The stand-in and the pods that it runs. The pods end when it is dropped.
 pub(super) struct Kubelet<'a> {
     context: PodContext<'a>,
     client: Client,
-    /// By UID.
+    /// The pods by UID.
     pods: BTreeMap<String, Entry>,
     addresses: Addresses,
-    /// How many pods were built so far.
+    /// The number of pods that were built so far.
     count: usize,
-    /// The pods that the list under way has shown.
+    /// The pods in the current list, while it arrives.
     listed: Option<BTreeSet<String>>,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Kubelet<'a> {
         Self { context, client, pods: BTreeMap::new(), addresses, count: 0, listed: None }
     }
 
-    /// Runs the pods that are bound to nodes for as long as it is polled.
+    /// Runs the pods that are bound to nodes for as long as the future is polled.
     pub(super) async fn serve(&mut self) {
         let pods: Api<Pod> = Api::all(self.client.clone());
         let bound = watcher::Config::default().fields("spec.nodeName!=");
@@ -117,8 +117,8 @@ impl<'a> Kubelet<'a> {
         }
     }
 
-    /// Brings a pod to what its object asks for. An error of the API server shows in the pod's
-    /// status, which stays behind; the next event tries again.
+    /// Brings a pod to the state that its object asks for. If the API server returns an error, the
+    /// pod's status stays outdated until the next event tries again.
     async fn keep(&mut self, pod: &Pod) {
         let Ok(object) = serde_json::to_value(pod) else { return };
         let uid = pod.uid().unwrap_or_default();
@@ -146,12 +146,12 @@ impl<'a> Kubelet<'a> {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &namespace(pod));
         let patch = Patch::Strategic(json!({"metadata": {"uid": uid}, "status": status}));
         if pods.patch_status(&pod.name_any(), &PatchParams::default(), &patch).await.is_err() {
-            // The pod was changed meanwhile, which is an event.
+            // The pod was changed meanwhile, which causes another event.
             self.stop(&uid);
         }
     }
 
-    /// Starts a pod. Returns its status; `None` if its node is not one of ours.
+    /// Starts a pod. Returns its status, or `None` if its node is not one of the lab's.
     async fn start(&mut self, uid: &str, object: &Value) -> Option<Value> {
         let node = object["spec"]["nodeName"].as_str()?;
         let nodes = &self.context.layout.cluster.nodes;
@@ -185,7 +185,7 @@ impl<'a> Kubelet<'a> {
         }
     }
 
-    /// The Services of a pod's namespace.
+    /// Returns the Services of a pod's namespace.
     async fn services(&self, pod: &Value) -> Result<Vec<Value>, Error> {
         let namespace = pod["metadata"]["namespace"].as_str().unwrap_or_default();
         let services: Api<Service> = Api::namespaced(self.client.clone(), namespace);
@@ -202,7 +202,7 @@ impl<'a> Kubelet<'a> {
         entry.pod.leave(self.context);
     }
 
-    /// Tells the API server that a pod that is to be deleted has ended.
+    /// Tells the API server that a pod to be deleted has ended.
     async fn remove(&self, pod: &Pod) -> Result<(), Error> {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &namespace(pod));
         let preconditions = Preconditions { uid: pod.uid(), resource_version: None };

@@ -12,7 +12,7 @@ use super::super::cloud::instance;
 use super::super::manifests::name;
 use super::status;
 
-/// Who registers nodes.
+/// The field manager that registers nodes.
 const MANAGER: &str = "uturn-lab-kubelet-stand-in";
 
 /// The label of every node of a cluster in a box.
@@ -21,11 +21,11 @@ const LABEL: &str = "lab.uturn.dev/kubelet";
 /// The namespace of leases.
 const LEASES: &str = "kube-node-lease";
 
-/// How long a lease lasts, and how often it is renewed: as a kubelet does.
+/// The duration of a lease, and the time between renewals: those of a kubelet.
 const LEASE_SECONDS: u64 = 40;
 const RENEWAL: Duration = Duration::from_secs(10);
 
-/// The node as it is registered.
+/// Returns the node object that is registered.
 pub(super) fn object(manifest: &Value) -> Value {
     let mut metadata = json!({
         "name": name(manifest),
@@ -76,7 +76,7 @@ pub(crate) async fn register(
     Ok(())
 }
 
-/// Renews the leases of nodes for as long as it is polled.
+/// Renews the leases of nodes for as long as the future is polled.
 pub(crate) async fn renew(client: &Client, names: &[String]) {
     let leases: Api<Lease> = Api::namespaced(client.clone(), LEASES);
     let params = PatchParams::apply(MANAGER).force();
@@ -92,13 +92,13 @@ pub(crate) async fn renew(client: &Client, names: &[String]) {
                     "renewTime": now_in_microseconds(),
                 },
             });
-            // The next renewal comes before the lease is over.
+            // If this fails, the next renewal comes before the lease is over.
             let _ = leases.patch(node, &params, &Patch::Apply(lease)).await;
         }
     }
 }
 
-/// A `MicroTime`, which has exactly six digits after the point.
+/// Returns the time as a `MicroTime`, which has exactly six digits after the point.
 fn now_in_microseconds() -> String {
     format!("{:.6}", Timestamp::now())
 }

@@ -1,4 +1,4 @@
-//! A pod that runs: its namespace, its servers, and for CoreDNS the real program.
+//! A running pod: its namespace and its servers, or the real program for CoreDNS.
 
 use std::net::IpAddr;
 
@@ -18,9 +18,9 @@ use crate::linux::pods;
 use crate::linux::server::Servers;
 use crate::linux::system::During;
 
-/// A pod that runs; its programs end and its namespace goes when it is dropped.
+/// A running pod. When it is dropped, its programs end and its namespace is removed.
 pub(super) struct RunningPod {
-    // In this order: servers go before the namespace that they are in.
+    // The order matters: servers end before their namespace.
     core_dns: Option<CoreDns>,
     _servers: Option<Servers>,
     own_space: Option<Namespace>,
@@ -28,8 +28,8 @@ pub(super) struct RunningPod {
 }
 
 impl RunningPod {
-    /// Builds a pod and starts what runs in it. `services` are those of its namespace, `files`
-    /// the files of its CoreDNS.
+    /// Builds a pod and starts its programs. `services` are those of its namespace, `files` the
+    /// files of its CoreDNS.
     pub(super) fn start(
         context: PodContext<'_>,
         number: usize,
@@ -72,7 +72,7 @@ impl RunningPod {
         Ok(Self { core_dns, _servers: servers, own_space, place })
     }
 
-    /// Whether the pod has its node's address.
+    /// Returns whether the pod has its node's address.
     pub(super) fn shares_host(&self) -> bool {
         self.own_space.is_none()
     }
@@ -82,7 +82,7 @@ impl RunningPod {
         self.place.remove(context.run.folder());
     }
 
-    /// Reads the files of its CoreDNS again.
+    /// Reads the files of the pod's CoreDNS again.
     pub(super) async fn refresh(&self, context: PodContext<'_>, client: &Client) {
         if let Some(core_dns) = &self.core_dns {
             core_dns.refresh(context, client).await;
@@ -91,7 +91,7 @@ impl RunningPod {
 }
 
 /// Reads an object of the API server as a pod with this address. If no container declares a port,
-/// the pod is given those that Services send to.
+/// the pod gets those that Services send to.
 fn read(object: &Value, ip: IpAddr, services: &[Value]) -> Result<(Cluster, Pod), LabError> {
     let mut object = object.clone();
     object["status"] = json!({"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}]});
@@ -113,7 +113,7 @@ fn read(object: &Value, ip: IpAddr, services: &[Value]) -> Result<(Cluster, Pod)
     Ok((cluster, pod))
 }
 
-/// The numbered ports to which Services that select a pod send.
+/// Returns the numbered ports that the Services of a pod send to.
 fn ports(pod: &Value, services: &[Value]) -> Vec<Value> {
     let labels = &pod["metadata"]["labels"];
     let selects = |service: &&Value| {

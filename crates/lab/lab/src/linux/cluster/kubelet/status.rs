@@ -1,4 +1,4 @@
-//! The status that the stand-in of the kubelet writes for pods and nodes.
+//! The status that the stand-in for the kubelet writes for pods and nodes.
 
 use std::net::IpAddr;
 
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::exec::PORT;
 
-/// Written on every node, and where a kubelet states its version.
+/// The version that the stand-in states on every node, in place of a kubelet's.
 pub(super) const STAND_IN: &str = "v0.0.0-uturn-kubelet-stand-in";
 
-/// A pod that runs: its addresses and since when.
+/// The addresses of a running pod, and its start time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Running {
     pub(super) ip: IpAddr,
@@ -17,7 +17,7 @@ pub(super) struct Running {
     pub(super) since: String,
 }
 
-/// Whether all readiness gates of a pod are true.
+/// Returns whether all readiness gates of a pod are true.
 pub(super) fn gates_are_open(pod: &Value) -> bool {
     let gates = pod["spec"]["readinessGates"].as_array();
     let conditions = pod["status"]["conditions"].as_array();
@@ -31,7 +31,8 @@ pub(super) fn gates_are_open(pod: &Value) -> bool {
     gates.is_none_or(|gates| gates.iter().all(is_open))
 }
 
-/// The status of a pod whose containers all serve. Conditions of others are not part of it.
+/// Returns the status of a pod whose containers all serve. Conditions of other controllers are not
+/// part of it.
 pub(super) fn of_pod(pod: &Value, running: &Running) -> Value {
     let Running { ip, host, since } = running;
     let condition = |kind: &str, is_true: bool| json!({"type": kind, "status": truth(is_true), "lastTransitionTime": since});
@@ -58,7 +59,7 @@ pub(super) fn of_pod(pod: &Value, running: &Running) -> Value {
     })
 }
 
-/// The status of a pod that cannot be run.
+/// Returns the status of a pod that cannot be run.
 pub(super) fn of_failed_pod(pod: &Value, why: &str) -> Value {
     let containers = pod["spec"]["containers"].as_array().into_iter().flatten();
     let containers = containers.map(|container| {
@@ -71,7 +72,7 @@ pub(super) fn of_failed_pod(pod: &Value, why: &str) -> Value {
     json!({"phase": "Pending", "containerStatuses": containers.collect::<Vec<_>>()})
 }
 
-/// The status of a node: that of its manifest, with what is true here.
+/// Returns the status of a node: that of its manifest, with what is true here.
 pub(super) fn of_node(manifest: &Value, kernel: &str, proxy: Option<&str>, now: &str) -> Value {
     let condition = |kind: &str, is_true: bool, reason: &str| {
         json!({
@@ -101,7 +102,7 @@ pub(super) fn of_node(manifest: &Value, kernel: &str, proxy: Option<&str>, now: 
     })
 }
 
-/// The name of the processor as Kubernetes has it.
+/// Returns Kubernetes's name of the processor architecture.
 pub(super) fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",

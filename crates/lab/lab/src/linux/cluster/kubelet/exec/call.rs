@@ -1,4 +1,4 @@
-//! What the API server asks for.
+//! Accepts the API server's calls.
 
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
@@ -8,24 +8,24 @@ use tokio_tungstenite::{WebSocketStream, accept_hdr_async};
 use super::Site;
 use crate::linux::cluster::record;
 
-/// The protocols of channels, the preferred one first. With the first, a caller can close the input.
+/// The channel protocols, the preferred one first. With the first, a caller can close the input.
 const PROTOCOLS: [&str; 2] = ["v5.channel.k8s.io", "v4.channel.k8s.io"];
 
 /// The connection of a call.
 pub(super) type Stream = WebSocketStream<TlsStream<TcpStream>>;
 
-/// A command in a pod.
+/// A command to run in a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Call {
-    /// The place as `lab exec` calls it: `pod/shop/web-0`.
+    /// The name of the place in `lab exec`: `pod/shop/web-0`.
     pub(super) place: String,
     /// The program and its arguments.
     pub(super) command: Vec<String>,
-    /// Whether the caller has an input for it.
+    /// Whether the caller has input for the command.
     pub(super) has_input: bool,
 }
 
-/// Reads a call and makes a WebSocket of its connection. Returns `None` if it is refused.
+/// Reads a call and upgrades its connection to a WebSocket. Returns `None` if the call is refused.
 pub(super) async fn accept(stream: TlsStream<TcpStream>, site: &Site) -> Option<(Call, Stream)> {
     let mut call = None;
     #[expect(clippy::result_large_err, reason = "the type of the callback is the library's")]
@@ -59,7 +59,7 @@ fn refusal(code: u16, why: &str) -> ErrorResponse {
     response
 }
 
-/// Reads the path and the query of a call. Returns `None` if it is none.
+/// Parses the path and the query of a call. Returns `None` if they are not a call.
 fn read(path: &str, query: &str) -> Option<Call> {
     let ["", "exec", namespace, pod, _] = path.split('/').collect::<Vec<_>>()[..] else {
         return None;
@@ -76,7 +76,7 @@ fn read(path: &str, query: &str) -> Option<Call> {
     (!command.is_empty()).then(|| Call { place, command, has_input: has("input") })
 }
 
-/// A value of a query without its escapes.
+/// Decodes a value of a query.
 fn decoded(value: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = value.bytes();

@@ -1,4 +1,4 @@
-//! Runs a command, with its inputs and outputs as channels of a WebSocket.
+//! Runs a command, with its input and outputs as channels of a WebSocket.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
@@ -17,15 +17,15 @@ use super::Site;
 use super::call::{Call, Stream};
 use crate::linux::system::find;
 
-/// The first byte of each message says what it carries.
+/// The channels. The first byte of each message names its channel.
 const STDIN: u8 = 0;
 const STDOUT: u8 = 1;
 const STDERR: u8 = 2;
 const STATUS: u8 = 3;
-/// The caller closes the channel that the next byte names.
+/// The message that closes the channel named by the next byte.
 const CLOSE: u8 = 255;
 
-/// How much is read at once.
+/// The largest number of bytes that are read at once.
 const PART: usize = 64 << 10;
 
 /// Runs the command of a call to its end.
@@ -34,7 +34,7 @@ pub(super) async fn run(call: &Call, stream: Stream, site: &Site) {
     let status = match start(call, site) {
         Ok(child) => match serve(child, &mut sink, &mut source).await {
             Some(status) => status,
-            // The caller has gone; the command was killed when it was dropped.
+            // The caller has gone. The command was killed when it was dropped.
             None => return,
         },
         Err(why) => internal_error(&why),
@@ -44,12 +44,12 @@ pub(super) async fn run(call: &Call, stream: Stream, site: &Site) {
     let close = CloseFrame { code: CloseCode::Normal, reason: "".into() };
     let is_sent = sink.send(Message::binary(message)).await.is_ok();
     if is_sent && sink.send(Message::Close(Some(close))).await.is_ok() {
-        // What the caller still sends is of no use.
+        // Further messages of the caller are not needed.
         while let Some(Ok(_)) = source.next().await {}
     }
 }
 
-/// Starts the command; else says why not, as the runtime of containers does.
+/// Starts the command, or returns why it cannot be started in the words of container runtimes.
 fn start(call: &Call, site: &Site) -> Result<Child, String> {
     let program = call.command.first().map(String::as_str).unwrap_or_default();
     let is_there = match program.contains('/') {
@@ -66,12 +66,12 @@ fn start(call: &Call, site: &Site) -> Result<Child, String> {
     let mut command = Command::new(&site.program);
     command.args(["lab", "exec", &call.place, "--"]).args(&call.command);
     command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // Ctrl-C in the keeper's terminal is the keeper's.
+    // The keeper handles Ctrl-C in its own terminal.
     command.process_group(0).kill_on_drop(true);
     command.spawn().map_err(|why| format!("error executing command in container: {why}"))
 }
 
-/// Serves a command until it has ended. Returns `None` if the caller goes before.
+/// Serves a command until it has ended. Returns `None` if the caller leaves first.
 async fn serve(
     mut child: Child,
     sink: &mut SplitSink<Stream, Message>,
@@ -101,7 +101,7 @@ async fn serve(
     }
 }
 
-/// Reads a part of an output; nothing at its end.
+/// Reads a part of an output. Returns 0 at its end.
 async fn part(output: &mut Option<impl AsyncRead + Unpin>, buffer: &mut [u8]) -> usize {
     match output {
         Some(output) => output.read(buffer).await.unwrap_or(0),
@@ -113,7 +113,7 @@ async fn send(sink: &mut SplitSink<Stream, Message>, channel: u8, bytes: &[u8]) 
     sink.send(Message::binary([&[channel], bytes].concat())).await.ok()
 }
 
-/// Takes what the caller sends: input for the command.
+/// Handles a message of the caller: input for the command, or the end of the input.
 async fn take(message: Message, stdin: &mut Option<ChildStdin>) {
     let Message::Binary(bytes) = message else { return };
     match &bytes[..] {
@@ -131,7 +131,7 @@ async fn take(message: Message, stdin: &mut Option<ChildStdin>) {
     }
 }
 
-/// How a command ended, as a kubelet says it.
+/// Returns the status of a command that ended, as a kubelet reports it.
 fn status(ended: ExitStatus) -> Value {
     if ended.success() {
         return json!({"metadata": {}, "status": "Success"});
