@@ -18,7 +18,8 @@ const LEFT_OUT: &str = "…";
 /// Every page with its text.
 fn pages() -> Vec<(PathBuf, String)> {
     let mut pages = vec![root().join("README.md")];
-    let folders = ["docs", "docs/clouds"].map(|folder| fs::read_dir(root().join(folder)).unwrap());
+    let folders = ["docs", "docs/clouds", "docs/decisions"]
+        .map(|folder| fs::read_dir(root().join(folder)).unwrap());
     let docs = folders.into_iter().flatten().map(|entry| entry.unwrap().path());
     pages.extend(docs.filter(|path| path.extension().is_some_and(|ending| ending == "md")));
     pages.sort();
@@ -287,7 +288,11 @@ fn exists(word: &str, files: &[String]) -> Option<bool> {
     if word.contains('/') && FOLDERS.contains(&first) {
         return Some(root().join(word).exists());
     }
-    if word.contains('/') && root().join("crates").join(first).is_dir() {
+    let names_a_crate = |(room, rest): (&str, &str)| {
+        let krate = rest.split('/').next().unwrap_or_default();
+        !room.is_empty() && root().join("crates").join(room).join(krate).is_dir()
+    };
+    if word.split_once('/').is_some_and(names_a_crate) {
         return Some(root().join("crates").join(word).exists());
     }
     // ARCHITECTURE.md tells how to add this cloud.
