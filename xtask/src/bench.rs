@@ -1,5 +1,6 @@
-//! `bench lb`: the load balancer beside nginx and HAProxy. `bench hostile`: honest clients of it
-//! beside hostile ones. `bench operator`: the controllers of a large cluster.
+//! `bench lb`: compares the load balancer with nginx and HAProxy. `bench hostile`: measures honest
+//! clients of the load balancer beside hostile ones. `bench operator`: measures the controllers of
+//! a large cluster.
 //!
 //! The first two build uturn as it is shipped and the crate `uturn-bench`, which does the rest. The
 //! third runs tests of `uturn-kube` that are too long for every day.
@@ -10,7 +11,7 @@ use std::process::Command;
 use crate::shell::{self, Failure};
 use crate::{Outcome, machine};
 
-/// What `uturn-bench` is to do.
+/// The comparison that `uturn-bench` runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     Lb,
@@ -29,7 +30,7 @@ pub(crate) fn run(what: What, words: &[String]) -> Result<Outcome, Failure> {
         What::Lb => "lb",
         What::Hostile => "hostile",
     };
-    // Its targets are the program's own, and there is no contestant.
+    // The targets are the program's own, and nothing is compared.
     if what == What::Lb
         && let Err(why) = machine::install_for_bench()
     {
@@ -43,14 +44,14 @@ pub(crate) fn run(what: What, words: &[String]) -> Result<Outcome, Failure> {
     Ok(Outcome::Complete)
 }
 
-/// The tests, and the files with what they measured.
+/// The tests, each with the file that it writes its measurements to.
 const OPERATOR: [(&str, &str); 2] = [
     ("scale::five_thousand_services", "operator-scale.txt"),
     ("scale::apart::processes", "operator-scale.processes.txt"),
 ];
 
-/// Runs the tests, and prints what they measured. Each ends by itself: with a failure if it takes
-/// too long.
+/// Runs the tests, and prints their measurements. Each test ends by itself: with a failure if it
+/// takes too long.
 pub(crate) fn operator() -> Result<Outcome, Failure> {
     let test = ["test", "--release", "--package", "uturn-kube", "--test", "kube"];
     for (name, file) in OPERATOR {
@@ -64,7 +65,7 @@ pub(crate) fn operator() -> Result<Outcome, Failure> {
     Ok(Outcome::Complete)
 }
 
-/// Where cargo puts a program.
+/// Returns the path of a program that cargo has built.
 fn built(program: &str) -> PathBuf {
     target().join("release").join(program)
 }

@@ -1,9 +1,9 @@
-//! `clients`: the API that `uturn cloud serve` has, called by clients from elsewhere.
+//! `clients`: calls the API that `uturn cloud serve` has with independent clients.
 //!
 //! Installs the SDKs for Python, Go and Node.js and the command line tool of the API's own vendor
 //! (`conformance/cloud-clients` has their versions and checksums) under `target/clients`. Each
-//! client gets a server of its own. It also holds the schema of `uturn-cloud` against the
-//! description that one of them brings, and replays the exchanges documented there.
+//! client gets a server of its own. Also compares the schema of `uturn-cloud` with the description
+//! that one of the clients contains, and replays the exchanges documented there.
 
 mod install;
 mod server;
@@ -17,7 +17,7 @@ use crate::{Outcome, machine};
 use install::Installed;
 use server::Server;
 
-/// The name of a credential's variables for the clients.
+/// The variables with the address and the credential for the clients.
 const VARIABLES: [&str; 3] = ["CLOUD_ADDRESS", "CLOUD_ID", "CLOUD_KEY"];
 
 /// Installs the clients and runs each against a server of its own.
@@ -33,7 +33,7 @@ pub(crate) fn run() -> Result<Outcome, Failure> {
     let sources = shell::root().join("conformance").join("cloud-clients");
     let installed = match Installed::new(&sources, &shell::target().join("clients")) {
         Ok(installed) => installed,
-        // Most often a registry that cannot be reached.
+        // The most frequent reason is a registry that cannot be reached.
         Err(failure) => {
             return Ok(Outcome::Skipped(format!("the clients are not here: {failure}")));
         }
@@ -48,7 +48,7 @@ pub(crate) fn run() -> Result<Outcome, Failure> {
     if failures.is_empty() { Ok(Outcome::Complete) } else { Err(Failure(failures.join("; "))) }
 }
 
-/// What compares this repository's own facts with those that the clients bring.
+/// Returns the commands that compare this repository's own facts with those of the clients.
 fn facts(sources: &Path, installed: &Installed) -> [Command; 2] {
     let python = |file: &str| installed.python(&sources.join("python").join(file));
     let own = shell::root().join("crates/cloud/cloud");
@@ -77,14 +77,14 @@ fn clients(sources: &Path, installed: &Installed) -> [Client; 6] {
 }
 
 impl Client {
-    /// Runs it against a server that it has for itself.
+    /// Runs the client against a server of its own.
     fn run(mut self, installed: &Installed) -> Result<(), Failure> {
         let start = Instant::now();
         let folder: PathBuf = installed.folder.join(self.name);
         let server = Server::start(&folder.join("server"))?;
         let values = [server.address.as_str(), server::ID, server::KEY];
         self.program.envs(VARIABLES.into_iter().zip(values));
-        // Some of them write settings to their user's folder.
+        // Some clients write settings to their user's folder.
         self.program.env("HOME", &folder).env("USERPROFILE", &folder);
         shell::run(&mut self.program)?;
         println!("{} called the server ({} s)", self.name, start.elapsed().as_secs());

@@ -1,5 +1,5 @@
-//! `box-parts` and `box`: the real programs of `uturn lab up`, and the test that builds a cluster
-//! of them.
+//! `box-parts` and `box`: build the real programs of `uturn lab up`, and run the test that builds a
+//! cluster of them.
 
 use crate::shell::{self, Failure};
 use crate::{Outcome, go, machine};
@@ -7,17 +7,17 @@ use crate::{Outcome, go, machine};
 /// The version of kube-proxy that `uturn lab up` runs by default.
 pub(crate) const KUBE_PROXY: &str = "v1.34.4";
 
-/// What `conformance/go.mod` has to give.
+/// The programs that are built from `conformance/go.mod`.
 const SERVERS: [&str; 2] = ["k8s.io/kubernetes/cmd/kube-apiserver", "./etcd"];
 
-/// What `conformance/controllers` has to give.
+/// The programs that are built from `conformance/controllers`.
 const CONTROLLERS: [&str; 3] = [
     "k8s.io/kubernetes/cmd/kube-controller-manager",
     "k8s.io/kubernetes/cmd/kube-scheduler",
     "k8s.io/kubernetes/cmd/kubectl",
 ];
 
-/// What CI's machine has to have.
+/// The requirements that CI's machine has to meet.
 const REQUIRED_IN_CI: &str = "cluster-parts,kernel,machine";
 
 /// Builds all programs.
@@ -43,7 +43,8 @@ pub(crate) fn parts(versions: &[String]) -> Result<Outcome, Failure> {
     Ok(Outcome::Complete)
 }
 
-/// Builds them, and runs the test; if `is_short`, only what needs one cluster on this kernel.
+/// Builds the programs, and runs the test. If `is_short`, only the part that needs a single cluster
+/// on this kernel runs.
 pub(crate) fn run(is_short: bool) -> Result<Outcome, Failure> {
     if !cfg!(target_os = "linux") {
         return Ok(Outcome::Skipped("it needs Linux: it makes network namespaces".to_owned()));

@@ -1,8 +1,8 @@
-//! `conformance`: uturn held against real kube-proxies and a real kernel.
+//! `conformance`: compares uturn with real kube-proxies and a real kernel.
 //!
-//! Builds the real programs and what goes with them under `target/conformance`: those that
-//! `conformance/go.mod` names (kube-apiserver, etcd), and kube-proxy in each version that
-//! has a module in `conformance/kube-proxy`. The crate `uturn-conformance` does the rest.
+//! Builds the real programs and their helpers under `target/conformance`: those that
+//! `conformance/go.mod` names (kube-apiserver, etcd), and kube-proxy in each version that has a
+//! module in `conformance/kube-proxy`. The crate `uturn-conformance` does the rest.
 
 use std::fs;
 use std::path::Path;
@@ -11,14 +11,14 @@ use std::process::Command;
 use crate::shell::{self, Failure};
 use crate::{Outcome, go, machine};
 
-/// What the Go module has to give.
+/// The programs that are built from the Go module.
 const PROGRAMS: [&str; 4] =
     ["k8s.io/kubernetes/cmd/kube-apiserver", "./etcd", "./objects", "./wire"];
 
-/// What each version's module has to give.
+/// The program that is built from each version's module.
 const KUBE_PROXY: [&str; 1] = ["k8s.io/kubernetes/cmd/kube-proxy"];
 
-/// Runs it with these words for `uturn-conformance`.
+/// Runs the stage with these words for `uturn-conformance`.
 pub(crate) fn run(words: &[String]) -> Result<Outcome, Failure> {
     if let Some(why) = why_not_here() {
         return Ok(Outcome::Skipped(why));
@@ -46,7 +46,7 @@ pub(crate) fn run(words: &[String]) -> Result<Outcome, Failure> {
     Ok(no_ipvs.map_or(Outcome::Complete, |why| Outcome::Skipped(format!("IPVS mode: {why}"))))
 }
 
-/// The requested versions of kube-proxy (all by default), and the other arguments.
+/// Returns the requested versions of kube-proxy (all by default), and the other arguments.
 fn versions<'w>(
     modules: &Path,
     words: &'w [String],
@@ -73,7 +73,7 @@ fn versions<'w>(
     Ok((wanted, others.map(|(_, word)| word).collect()))
 }
 
-/// Why it cannot be done here.
+/// Returns the reason why the stage cannot run here.
 fn why_not_here() -> Option<String> {
     if !cfg!(target_os = "linux") {
         return Some("it needs Linux".to_owned());

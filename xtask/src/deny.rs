@@ -1,11 +1,12 @@
-//! `deny`: what may be in the dependency tree (deny.toml says it).
+//! `deny`: checks the dependency tree against the rules of deny.toml.
 
 use std::process::Command;
 
 use crate::shell::{self, Failure};
 use crate::{Outcome, machine};
 
-/// Pinned, so that a new release does not change what a green run means.
+/// The version of cargo-deny. It is pinned, so that a new release does not change what a green run
+/// means.
 const VERSION: &str = "0.20.2";
 
 pub(crate) fn run(advisories: bool) -> Result<Outcome, Failure> {
@@ -13,7 +14,7 @@ pub(crate) fn run(advisories: bool) -> Result<Outcome, Failure> {
     if machine::find_tool(&tools, "cargo-deny").is_none() {
         let mut install = shell::plain_cargo(&["install", "--locked", "--version", VERSION]);
         install.arg("--root").arg(&tools).arg("cargo-deny");
-        // It runs for a second: compiling it quickly matters more than how fast it is then.
+        // cargo-deny runs for a second: a quick build matters more than a fast program.
         for (name, value) in [("OPT_LEVEL", "0"), ("LTO", "off"), ("CODEGEN_UNITS", "256")] {
             install.env(format!("CARGO_PROFILE_RELEASE_{name}"), value);
         }

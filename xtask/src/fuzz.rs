@@ -1,14 +1,15 @@
-//! `fuzz`: the targets of `fuzz/` under libFuzzer. Without a nightly toolchain or
-//! cargo-fuzz little is lost: `cargo xtask test` runs the same functions over the same seeds
-//! and a fixed count of mutants (crates/lab/fuzz).
+//! `fuzz`: runs the targets of `fuzz/` under libFuzzer. Without a nightly toolchain or cargo-fuzz
+//! little is lost: `cargo xtask test` runs the same functions over the same seeds and a fixed count
+//! of mutants (crates/lab/fuzz).
 //!
-//! `fuzz --short`: those functions over a count of mutants that belong to the commit, some whole commands, and
-//! small texts that describe large clusters, which needs neither.
+//! `fuzz --short`: runs those functions over a number of mutants that depend on the commit, some
+//! whole commands, and small texts that describe large clusters. It needs neither tool.
 //!
-//! `fuzz --mutants` and `fuzz --commands`: the same over as many as one likes, in an optimised build.
+//! `fuzz --mutants` and `fuzz --commands`: run the same over any number of inputs, in an optimised
+//! build.
 //!
-//! `fuzz --growth`: whether what a target does grows with its input and no faster, which
-//! chance finds late.
+//! `fuzz --growth`: checks that the work of a target grows with its input and no faster, which
+//! random inputs show late.
 
 use std::fs;
 use std::process::Command;
@@ -17,26 +18,27 @@ use std::time::SystemTime;
 use crate::shell::{self, Failure};
 use crate::{Outcome, machine};
 
-/// How much is tried of each target.
+/// The amount of work for each target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Much {
-    /// So many inputs.
+    /// This many inputs.
     Count(u32),
-    /// So long.
+    /// This many seconds.
     Seconds(u32),
 }
 
-/// When nothing else is asked for.
+/// The amount of work unless another one is asked for.
 pub(crate) const USUAL: Much = Much::Count(20_000);
 
-/// How many mutants of each target a short run tries, and how many commands: about a minute on two cores.
+/// The number of mutants of each target, and of commands, in a short run: about a minute on two
+/// cores.
 const SHORT: &str = "300";
 
 /// The levels of the families of clusters in a short run, and in one from an optimised build.
 const FEW_LEVELS: &str = "1";
 const MANY_LEVELS: &str = "24";
 
-/// A short run without libFuzzer.
+/// Runs the short variant, which does not need libFuzzer.
 pub(crate) fn short() -> Result<Outcome, Failure> {
     shell::build(&["uturn-mutants", "uturn-commands"])?;
     let number = shell::number_of_commit().unwrap_or_default().to_string();
@@ -52,35 +54,36 @@ pub(crate) fn short() -> Result<Outcome, Failure> {
     Ok(Outcome::Complete)
 }
 
-/// So many mutants in all, of the targets named, or of all.
+/// Tries this many mutants in all, of the named targets or of all targets.
 pub(crate) fn mutants(count: u64, names: &[String]) -> Result<Outcome, Failure> {
     let mut words = vec!["--in-all".to_owned(), count.to_string(), clock()];
     words.extend_from_slice(names);
-    // The targets do not need what whole commands do, which takes minutes to build.
+    // The targets do not need the dependencies of whole commands, which take minutes to build.
     optimised(&["--bin", "uturn-mutants", "--no-default-features"], &words)
 }
 
-/// So many whole commands.
+/// Runs this many whole commands.
 pub(crate) fn commands(count: u64) -> Result<Outcome, Failure> {
     let families = ["--families", FEW_LEVELS, MANY_LEVELS].map(str::to_owned);
     optimised(&["--bin", "uturn-commands"], &families)?;
     optimised(&["--bin", "uturn-commands"], &[count.to_string(), clock()])
 }
 
-/// Runs a program of `crates/lab/fuzz` from a build that is fast, and in which what overflows panics.
+/// Runs a program of `crates/lab/fuzz` from a fast build in which overflows panic.
 fn optimised(program: &[&str], words: &[String]) -> Result<Outcome, Failure> {
     let mut run = shell::plain_cargo(&["run", "--profile", "fuzz", "-p", "uturn-fuzz"]);
     shell::run(run.args(program).arg("--").args(words))?;
     Ok(Outcome::Complete)
 }
 
-/// A number that is another one each time: the line that is printed has it, to be repeated.
+/// Returns a number that differs each time. The printed command line contains it, so that the run
+/// can be repeated.
 fn clock() -> String {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     now.as_secs().to_string()
 }
 
-/// How work grows: of the targets named, or of all.
+/// Measures how work grows with the input, for the named targets or for all targets.
 pub(crate) fn growth(targets: &[String]) -> Result<Outcome, Failure> {
     if shell::output(Command::new("valgrind").arg("--version")).is_none() {
         return Ok(Outcome::Skipped(
@@ -119,8 +122,9 @@ pub(crate) fn run(much: Much) -> Result<Outcome, Failure> {
     Ok(Outcome::Complete)
 }
 
-/// What is found goes beside the seeds, not among them. There is no unsafe code here for a
-/// sanitizer to watch, and without one several times as many inputs are tried.
+/// Adds the arguments of libFuzzer. New inputs are stored beside the seeds, not among them. There
+/// is no unsafe code here for a sanitizer to watch, and several times as many inputs are tried
+/// without one.
 fn configure_run(mut command: Command, target: &str, much: Much) -> Result<Command, Failure> {
     let fuzz = shell::root().join("fuzz");
     let found = fuzz.join("corpus-found").join(target);
@@ -139,11 +143,12 @@ fn have_nightly() -> bool {
     shell::output(nightly().args(["rustc", "--version"])).is_some()
 }
 
-/// A program run with the nightly toolchain, to which its arguments belong.
+/// Returns a command that runs with the nightly toolchain. The caller adds the program and its
+/// arguments.
 fn nightly() -> Command {
     let mut command = Command::new("rustup");
     command.args(["run", "nightly"]).current_dir(shell::root());
-    // Set by the pinned toolchain that runs this program.
+    // The pinned toolchain that runs this program sets these variables.
     for variable in ["CARGO", "RUSTC", "RUSTUP_TOOLCHAIN"] {
         command.env_remove(variable);
     }

@@ -1,8 +1,9 @@
-//! A large cluster as manifests, to see how uturn grows: nodes, pods with owners, Services
-//! of all kinds with their slices, Ingresses, as `kubectl get -o json` prints them.
+//! Writes a large cluster as manifests, to measure how the work of uturn grows: nodes, pods with
+//! owners, Services of all kinds with their slices, Ingresses, as `kubectl get -o json` prints
+//! them.
 //!
-//! Everything comes from a seed, and is written as it is made: the file may be larger than
-//! memory.
+//! Everything is derived from a seed, and is written as it is generated: the file may be larger
+//! than memory.
 
 mod addresses;
 mod cloud;
@@ -20,7 +21,7 @@ use self::writer::Writer;
 use crate::Outcome;
 use crate::shell::Failure;
 
-/// How large, and where to.
+/// The size of the cluster, and the file to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Size {
     pub(crate) nodes: u32,
@@ -61,7 +62,7 @@ impl Size {
     }
 }
 
-/// A node's range is a /26.
+/// The largest number of pods on a node, whose range is a /26.
 const MAX_ON_NODE: u32 = 60;
 pub(crate) fn run(size: &Size) -> Result<Outcome, Failure> {
     let write = || -> io::Result<u64> {

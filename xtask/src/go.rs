@@ -1,4 +1,4 @@
-//! Real programs written in Go, built from the modules under `conformance`.
+//! Builds real programs written in Go, from the modules under `conformance`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::machine;
 use crate::shell::{self, Failure};
 
-/// Where everything that is built from Go modules goes.
+/// Returns the folder for everything that is built from Go modules.
 pub(crate) fn folder() -> PathBuf {
     shell::root().join("target").join("conformance")
 }
@@ -16,7 +16,7 @@ pub(crate) fn folder() -> PathBuf {
 pub(crate) fn build(module: &Path, folder: &Path, programs: &[&str]) -> Result<(), Failure> {
     let start = Instant::now();
     let mut build = Command::new("go");
-    // A folder with a slash at its end is one that go makes.
+    // go creates a folder whose name ends with a slash.
     let mut into = folder.as_os_str().to_owned();
     into.push("/");
     build.arg("build").arg("-o").arg(into).args(programs);
@@ -30,7 +30,7 @@ pub(crate) fn build(module: &Path, folder: &Path, programs: &[&str]) -> Result<(
     Ok(())
 }
 
-/// The real CoreDNS that tests of names and the lab ask.
+/// Builds the real CoreDNS that the lab and tests of names query.
 pub(crate) fn coredns() -> Result<PathBuf, String> {
     if machine::find("go").is_none() {
         return Err("go not found; it builds the real CoreDNS (Go 1.24 or later)".to_owned());
@@ -41,7 +41,7 @@ pub(crate) fn coredns() -> Result<PathBuf, String> {
     Ok(programs.join("coredns"))
 }
 
-/// The same where an earlier run built it.
+/// Returns the real CoreDNS if an earlier run built it.
 pub(crate) fn coredns_if_built() -> Result<PathBuf, String> {
     let program = folder().join("bin").join("coredns");
     let is_there = program.is_file();

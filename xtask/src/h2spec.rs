@@ -1,7 +1,7 @@
-//! `h2spec`: the load balancer held against RFC 9113 and RFC 7541 by a program from elsewhere.
+//! `h2spec`: checks the load balancer against RFC 9113 and RFC 7541 with an independent program.
 //!
 //! Builds h2spec (`conformance/h2spec/go.mod` has its version), runs it against `uturn lb run` on
-//! the loopback interface, in the clear and under TLS, and compares what it does not pass with
+//! the loopback interface, in the clear and under TLS, and compares the tests that do not pass with
 //! `conformance/h2spec/explained.txt`.
 
 mod report;
@@ -16,13 +16,14 @@ use crate::{Outcome, go, machine};
 use report::{Explained, Report};
 use server::{Balancer, Target};
 
-/// The program in the module.
+/// The program in the Go module.
 const PROGRAM: &str = "github.com/summerwind/h2spec/cmd/h2spec";
 
-/// How many tests this version has with the strict ones, so that none is left out in silence.
+/// The number of tests of this version including the strict ones, so that none is left out in
+/// silence.
 const TESTS: usize = 146;
 
-/// Runs all of its tests against both kinds of listener.
+/// Runs all tests of h2spec against both kinds of listener.
 pub(crate) fn run() -> Result<Outcome, Failure> {
     if !cfg!(target_os = "linux") {
         return Ok(Outcome::Skipped("it needs Linux: the load balancer does".to_owned()));
@@ -60,7 +61,7 @@ pub(crate) fn run() -> Result<Outcome, Failure> {
 }
 
 fn report_of(h2spec: &mut Command, file: &Path) -> Result<Report, Failure> {
-    // It prints what the report has too, and fails if a test does.
+    // h2spec prints the content of the report as well, and fails if a test does.
     let status = h2spec.stdin(Stdio::null()).stdout(Stdio::null()).status();
     status.map_err(|error| Failure(format!("h2spec could not be started: {error}")))?;
     let report = Report::parse(&read(file)?).map_err(Failure)?;

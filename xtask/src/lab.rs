@@ -1,5 +1,5 @@
-//! `lab`: every scenario predicted and measured, here and in the small machine; then random
-//! ones, others for each commit: what failed once fails again when the commit is tried again.
+//! `lab`: predicts and measures every scenario, here and in the small machine; then random ones,
+//! which differ for each commit: a failure recurs when the commit is tried again.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,10 +7,10 @@ use std::process::Command;
 use crate::shell::{self, Failure};
 use crate::{Outcome, go, machine};
 
-/// How many random scenarios are tried when every scenario is.
+/// The number of random scenarios that are tried along with all others.
 const RANDOM: &str = "50";
 
-/// Runs `uturn lab verify` with these words, and `uturn lab fuzz` where there are none.
+/// Runs `uturn lab verify` with these words, and also `uturn lab fuzz` if there are none.
 pub(crate) fn run(words: &[String]) -> Result<Outcome, Failure> {
     if !cfg!(target_os = "linux") {
         return Ok(Outcome::Skipped("it needs Linux: it makes network namespaces".to_owned()));
@@ -42,7 +42,7 @@ pub(crate) fn run(words: &[String]) -> Result<Outcome, Failure> {
     Ok(Outcome::Complete)
 }
 
-/// Where random scenarios are kept that do not come out as predicted.
+/// Returns the folder for random scenarios that do not end as predicted.
 fn failed_cases() -> Result<PathBuf, Failure> {
     let folder = shell::target().join("lab");
     std::fs::create_dir_all(&folder)

@@ -1,4 +1,4 @@
-//! `lint`: formatting, clippy, documentation, and what the structure has to keep. Warnings are
+//! `lint`: checks formatting, clippy, documentation, and rules for the structure. Warnings are
 //! errors here and nowhere else, so that they do not interrupt work on a change.
 
 mod circles;
@@ -15,7 +15,7 @@ pub(crate) fn run() -> Result<Outcome, Failure> {
     let rooms = rooms::check();
     let vendors = vendor_names::check();
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    // What the first command of README.md builds.
+    // The part that the first command of README.md builds.
     let small = ["-p", "uturn", "-p", "uturn-lab", "--no-default-features"];
     let small = [&["clippy"], &small[..], &["--", "-D", "warnings"]].concat();
     let mut doc = shell::cargo(&["doc", "--workspace", "--no-deps"]);
@@ -30,7 +30,7 @@ pub(crate) fn run() -> Result<Outcome, Failure> {
     all([structure, rooms, vendors, tools]).map(|()| Outcome::Complete)
 }
 
-/// Fails with the reasons of all that failed.
+/// Runs all checks. Fails with the reasons of all that failed.
 fn all(checks: impl IntoIterator<Item = Result<(), Failure>>) -> Result<(), Failure> {
     let failures: Vec<String> =
         checks.into_iter().filter_map(|check| check.err().map(|failure| failure.0)).collect();

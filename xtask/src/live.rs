@@ -1,4 +1,4 @@
-//! `live`: reads running clusters, as a real API server with RBAC has them.
+//! `live`: reads running clusters from a real API server with RBAC.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,20 +7,20 @@ use std::process::Command;
 use crate::shell::{self, Failure};
 use crate::{Outcome, gen_cluster, go, machine};
 
-/// What `conformance/go.mod` has to give.
+/// The programs that are built from `conformance/go.mod`.
 const SERVERS: [&str; 2] = ["k8s.io/kubernetes/cmd/kube-apiserver", "./etcd"];
 
-/// What `conformance/controllers` has to give.
+/// The programs that are built from `conformance/controllers`.
 const KUBECTL: [&str; 1] = ["k8s.io/kubernetes/cmd/kubectl"];
 
 /// The seeds of the random clusters.
 const SEEDS: [u64; 2] = [1, 2];
 
-/// How large a cluster is that is measured, unless `--scale` says it: small enough for a machine
-/// with little else to do.
+/// The default size of the cluster that is measured, which the words of `--scale` override: small
+/// enough for a machine with little else to do.
 const USUAL: [&str; 6] = ["--nodes", "500", "--pods", "15000", "--targets", "500"];
 
-/// The size of the cluster that is measured.
+/// Returns the size of the cluster that is measured.
 pub(crate) fn size(words: &[&str]) -> Result<gen_cluster::Size, String> {
     let file = shell::root().join("target").join("live").join("scale.json");
     let file = file.display().to_string();
@@ -35,7 +35,8 @@ pub(crate) fn run() -> Result<Outcome, Failure> {
     let clusters = prepare()?;
     for seed in SEEDS {
         let file = clusters.join(format!("{seed}.json")).display().to_string();
-        // As kubectl prints it, a larger one is more than a scan tries cures of.
+        // A larger cluster, as kubectl prints it, would exceed the size up to which a scan tries
+        // cures.
         let size = gen_cluster::Size { nodes: 8, pods: 80, targets: 24, seed, file };
         gen_cluster::run(&size)?;
     }
@@ -45,7 +46,7 @@ pub(crate) fn run() -> Result<Outcome, Failure> {
     Ok(Outcome::Complete)
 }
 
-/// Measures how a large cluster is read.
+/// Measures how fast a large cluster is read.
 pub(crate) fn scale(size: &gen_cluster::Size) -> Result<Outcome, Failure> {
     if let Some(why) = why_not_here() {
         return Ok(Outcome::Skipped(why));
@@ -57,12 +58,12 @@ pub(crate) fn scale(size: &gen_cluster::Size) -> Result<Outcome, Failure> {
     test.args(["--", "--nocapture"]).env("UTURN_SCALE_CLUSTER", &size.file);
     test.env("UTURN_PROGRAM", shell::target().join("release").join("uturn"));
     let measured = shell::run(&mut test);
-    // It may be hundreds of megabytes.
+    // The file may have hundreds of megabytes.
     let _ = fs::remove_file(&size.file);
     measured.map(|()| Outcome::Complete)
 }
 
-/// Why it cannot be done here.
+/// Returns the reason why the task cannot be done here.
 fn why_not_here() -> Option<String> {
     if !cfg!(target_os = "linux") {
         return Some("it needs Linux".to_owned());
@@ -86,7 +87,7 @@ fn prepare() -> Result<PathBuf, Failure> {
     Ok(clusters)
 }
 
-/// The test, with all that it needs.
+/// Returns the command of the test, with its environment.
 fn test() -> Command {
     let mut test = shell::cargo(&["test", "--workspace", "--test", "live"]);
     test.env("UTURN_CLUSTER_PARTS", go::folder());

@@ -1,4 +1,5 @@
-//! What this machine is and has, and getting what tests need on a Debian-like system.
+//! Properties of this machine, and the installation of packages that tests need on a Debian-like
+//! system.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -12,8 +13,8 @@ struct Needed {
     package: &'static str,
 }
 
-/// What the lab, the small machine and the tests that load rules call. Without them those
-/// tests leave themselves out and say so.
+/// The programs that the lab, the small machine and the tests that load rules call. Without them
+/// those tests are skipped and reported as skipped.
 const NEEDED: [Needed; 18] = [
     Needed { program: "ip", package: "iproute2" },
     Needed { program: "iptables-restore", package: "iptables" },
@@ -35,7 +36,7 @@ const NEEDED: [Needed; 18] = [
     Needed { program: "node", package: "nodejs" },
 ];
 
-/// What the conformance stage calls besides.
+/// The programs that the conformance stage calls besides.
 const NEEDED_BY_CONFORMANCE: [Needed; 5] = [
     Needed { program: "ip", package: "iproute2" },
     Needed { program: "iptables-save", package: "iptables" },
@@ -44,7 +45,7 @@ const NEEDED_BY_CONFORMANCE: [Needed; 5] = [
     Needed { program: "setpriv", package: "util-linux" },
 ];
 
-/// And what it calls for IPVS mode.
+/// The programs that the conformance stage calls for IPVS mode.
 const NEEDED_BY_IPVS: [Needed; 4] = [
     Needed { program: "linux.uml", package: "user-mode-linux" },
     Needed { program: "modprobe", package: "kmod" },
@@ -52,7 +53,8 @@ const NEEDED_BY_IPVS: [Needed; 4] = [
     Needed { program: "ipvsadm", package: "ipvsadm" },
 ];
 
-/// What the comparison of load balancers calls: the peers, and what starts and places them.
+/// The programs that the comparison of load balancers calls: the peers, and the tools that start
+/// and isolate them.
 const NEEDED_BY_BENCH: [Needed; 10] = [
     Needed { program: "ip", package: "iproute2" },
     Needed { program: "nft", package: "nftables" },
@@ -66,7 +68,7 @@ const NEEDED_BY_BENCH: [Needed; 10] = [
     Needed { program: "taskset", package: "util-linux" },
 ];
 
-/// What the clients of the cloud's API run on, beside Go.
+/// The runtimes and package managers of the clients of the cloud's API, except Go.
 const NEEDED_BY_CLIENTS: [Needed; 4] = [
     Needed { program: "python3", package: "python3" },
     Needed { program: "pip3", package: "python3-pip" },
@@ -74,33 +76,33 @@ const NEEDED_BY_CLIENTS: [Needed; 4] = [
     Needed { program: "npm", package: "npm" },
 ];
 
-/// Whether this runs in CI, where leaving something out in silence is a fault.
+/// Returns whether this runs in CI, where skipping something silently is a fault.
 pub(crate) fn is_ci() -> bool {
     env::var("CI").is_ok_and(|value| value != "false" && !value.is_empty())
 }
 
-/// Installs the missing packages as root on a Debian-like system. Otherwise, or when that
-/// fails, says why the lab has to do without.
+/// Installs the missing packages as root on a Debian-like system. Otherwise, or when that fails,
+/// returns the reason why the lab has to do without them.
 pub(crate) fn install_packages() -> Result<(), String> {
     install(&NEEDED)
 }
 
-/// The same for the conformance stage.
+/// Installs the missing packages of the conformance stage, as [`install_packages`] does.
 pub(crate) fn install_for_conformance() -> Result<(), String> {
     install(&NEEDED_BY_CONFORMANCE)
 }
 
-/// The same for its IPVS mode.
+/// Installs the missing packages of its IPVS mode, as [`install_packages`] does.
 pub(crate) fn install_for_ipvs() -> Result<(), String> {
     install(&NEEDED_BY_IPVS)
 }
 
-/// The same for the comparison of load balancers.
+/// Installs the missing packages of the comparison of load balancers, as [`install_packages`] does.
 pub(crate) fn install_for_bench() -> Result<(), String> {
     install(&NEEDED_BY_BENCH)
 }
 
-/// The same for the clients of the cloud's API.
+/// Installs the missing packages of the clients of the cloud's API, as [`install_packages`] does.
 pub(crate) fn install_for_clients() -> Result<(), String> {
     install(&NEEDED_BY_CLIENTS)
 }
@@ -131,7 +133,8 @@ fn install(needed: &[Needed]) -> Result<(), String> {
         .map_err(|failure| format!("{programs} not found, and {failure}"))
 }
 
-/// Where a program is. Debian keeps some of ours out of an ordinary user's path.
+/// Returns the path of a program. Debian keeps some of the needed ones out of an ordinary user's
+/// search path.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let beside = ["/usr/sbin", "/sbin"].map(PathBuf::from);
@@ -141,7 +144,8 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// A program of ours under `target/tools`, else on the path.
+/// Returns the path of a program that was installed under `target/tools`, or else the one on the
+/// search path.
 pub(crate) fn find_tool(tools: &Path, program: &str) -> Option<PathBuf> {
     let ours = tools.join("bin").join(program).with_extension(env::consts::EXE_EXTENSION);
     if ours.is_file() { Some(ours) } else { find(program) }

@@ -1,6 +1,6 @@
-//! What people and CI run: `cargo xtask WORD`.
+//! The tasks that people and CI run: `cargo xtask WORD`.
 //!
-//! **Owns** the order of checks, what they need from the machine, and saying what was left
+//! **Owns** the order of checks, their requirements of the machine, and the report of what was left
 //! out. **Out of scope:** uturn's own subject. It has no dependency.
 //! **Start reading** at [`Task`]; each task has a file of its own.
 
@@ -107,7 +107,7 @@ cargo xtask TASK
 exit: 0 done, 1 something failed, 2 wrong usage
 ";
 
-/// What was asked for.
+/// A task that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Task {
     Test { with_go: bool },
@@ -135,12 +135,12 @@ enum Task {
     Help,
 }
 
-/// How a task ended that did not fail.
+/// The result of a task that did not fail.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
-    /// All of it was done.
+    /// The whole task was done.
     Complete,
-    /// It, or a part of it, could not be done on this machine. The text says why.
+    /// The task, or a part of it, could not be done on this machine, for this reason.
     Skipped(String),
 }
 
@@ -258,7 +258,7 @@ impl Task {
         }
     }
 
-    /// The single tasks it is made of.
+    /// Returns the single tasks that a task consists of.
     fn parts(self) -> Vec<Self> {
         match self {
             Self::Ci => vec![
@@ -309,7 +309,8 @@ impl Task {
         Self::Bench { what, words: words.iter().map(|&word| word.to_owned()).collect() }
     }
 
-    /// CI must not pass by leaving out; fuzz targets run there as ordinary tests anyway.
+    /// Returns whether the task may be skipped. CI must not pass by skipping tasks, but fuzz
+    /// targets run there as ordinary tests anyway.
     fn may_be_skipped(&self) -> bool {
         !machine::is_ci() || matches!(self, Self::Fuzz { .. })
     }
@@ -343,13 +344,13 @@ impl Task {
     }
 }
 
-/// A number above 0, the value of an option.
+/// Reads the value of an option that is a number above 0.
 fn above_0<N: FromStr + Default + PartialOrd>(option: &str, word: &str) -> Result<N, String> {
     let number = word.parse().ok().filter(|number| *number > N::default());
     number.ok_or_else(|| format!("{option} {word}: expected a number above 0"))
 }
 
-/// Options and their values, as the stage takes them.
+/// Checks options and their values, in the form that the stage takes them.
 fn conformance_words(words: &[&str]) -> Result<Task, String> {
     const ALONE: &str = "--ipvs-faults";
     let pairs: Vec<&str> = words.iter().copied().filter(|word| *word != ALONE).collect();

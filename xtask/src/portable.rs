@@ -1,5 +1,6 @@
-//! `portable`: everything but the lab and the data plane builds on other systems too. Checking is
-//! enough, so no linker of theirs is needed, and no compiler for the C in dependencies.
+//! `portable`: checks that everything but the lab and the data plane builds on other systems too.
+//! Checking without linking is enough, so no linker for those systems is needed, and no compiler
+//! for the C in dependencies.
 
 use std::process::Command;
 
@@ -8,7 +9,7 @@ use crate::shell::{self, Failure};
 
 const TARGETS: [&str; 2] = ["x86_64-apple-darwin", "x86_64-pc-windows-msvc"];
 
-/// Stands in for the C compilers and archivers of those systems.
+/// The program that stands in for the C compilers and archivers of those systems.
 const NO_COMPILER: &str = "xtask/src/portable/no-compiler";
 
 const CRATES: [&str; 14] = [
@@ -39,7 +40,7 @@ pub(crate) fn run() -> Result<Outcome, Failure> {
     Ok(Outcome::Skipped(format!("to have what it needs, run: rustup target add {missing}")))
 }
 
-/// Whether the target's standard library is installed, after trying to get it.
+/// Returns whether the target's standard library is installed, after trying to install it.
 pub(crate) fn have(target: &str) -> bool {
     let installed = shell::output(&mut rustup(&["target", "list", "--installed"]));
     installed.is_some_and(|list| list.lines().any(|line| line.trim() == target))

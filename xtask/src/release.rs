@@ -1,5 +1,5 @@
-//! `release`: static programs for Linux, in archives with checksums, and what krew installs them
-//! from.
+//! `release`: static programs for Linux, in archives with checksums, and the manifest from which
+//! krew installs them.
 
 mod elf;
 mod krew;
@@ -14,23 +14,24 @@ use crate::machine;
 use crate::portable;
 use crate::shell::{self, Failure};
 
-/// The profile of what is given away.
+/// The profile of the programs that are released.
 const PROFILE: &str = "dist";
 
-/// A kind of machine that gets a program.
+/// A platform that gets a program.
 struct Platform {
-    /// What Go, and so krew, calls its processor.
+    /// The name of the processor in Go, and so in krew.
     arch: &'static str,
     target: &'static str,
-    /// Compilers for the C in dependencies, the first that is there. Each may need a folder.
+    /// The compilers for the C code in dependencies; the first one that is installed is used. Each
+    /// may need a folder.
     compilers: &'static [Compiler],
-    /// What to install for them.
+    /// The packages to install for the compilers.
     packages: &'static str,
-    /// Runs its programs elsewhere.
+    /// The emulator that runs the program on other platforms.
     emulator: &'static str,
 }
 
-/// A compiler, and the headers of musl that it has to be told of.
+/// A compiler, and the folder of musl's headers if the compiler does not know it.
 struct Compiler {
     program: &'static str,
     headers: Option<&'static str>,
@@ -62,7 +63,7 @@ const PLATFORMS: [Platform; 2] = [
     },
 ];
 
-/// Where the archives will be, and the project's page.
+/// The URL below which the archives will be, and the project's page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
     base_url: Option<String>,
@@ -99,7 +100,7 @@ impl Place {
     }
 }
 
-/// Builds each program, looks whether it is static and runs, and packs it.
+/// Builds each program, checks that it is static and runs, and packs it.
 pub(crate) fn run(place: &Place) -> Result<Outcome, Failure> {
     let version = version()?;
     let folder = shell::target().join(format!("release-{version}"));
@@ -143,7 +144,7 @@ pub(crate) fn run(place: &Place) -> Result<Outcome, Failure> {
 }
 
 impl Platform {
-    /// A compiler that is there, with the target's standard library.
+    /// Returns a compiler that is installed, and checks that the target's standard library is.
     fn compiler(&self) -> Result<&'static Compiler, String> {
         let is_there = |compiler: &&Compiler| {
             machine::find(compiler.program).is_some()
@@ -168,13 +169,13 @@ impl Platform {
         let name = self.target.replace('-', "_");
         build.env(format!("CC_{name}"), compiler.program);
         if let Some(headers) = compiler.headers {
-            // Its own headers are of another C library.
+            // The compiler's own headers are those of another C library.
             build.env(
                 format!("CFLAGS_{name}"),
                 format!("-nostdinc -isystem {headers} {}", own_headers(compiler)),
             );
         }
-        // What comes with the standard library links the rest.
+        // The linker and libraries that come with the standard library link the rest.
         let name = name.to_uppercase();
         build.env(format!("CARGO_TARGET_{name}_LINKER"), "rust-lld");
         shell::run(&mut build)?;
@@ -185,7 +186,8 @@ impl Platform {
         Ok(program)
     }
 
-    /// Runs the program where that can be. Returns what could not be done.
+    /// Checks that the program is static, and runs it if that is possible here. Returns what could
+    /// not be checked.
     fn try_out(&self, program: &Path, version: &str) -> Result<Option<String>, Failure> {
         let bytes = fs::read(program).map_err(|why| fault(program, &why))?;
         elf::check_static(&bytes)
@@ -216,7 +218,7 @@ impl Platform {
         }
     }
 
-    /// Packs the program with its license: the same bytes for the same program. Returns the
+    /// Packs the program with its license, into the same bytes for the same program. Returns the
     /// archive's name and checksum.
     fn pack(
         &self,
@@ -240,13 +242,13 @@ impl Platform {
     }
 }
 
-/// The folder of headers that come with a compiler, for its command line.
+/// Returns the options for a compiler's command line that name the folder of its own headers.
 fn own_headers(compiler: &Compiler) -> String {
     let asked = shell::output(Command::new(compiler.program).arg("-print-file-name=include"));
     asked.map(|folder| format!("-isystem {}", folder.trim())).unwrap_or_default()
 }
 
-/// The version of the workspace.
+/// Returns the version of the workspace.
 fn version() -> Result<String, Failure> {
     let path = shell::root().join("Cargo.toml");
     let text = fs::read_to_string(&path).map_err(|why| fault(&path, &why))?;

@@ -1,4 +1,4 @@
-//! Running other programs: what is run is shown, and what failed is named.
+//! Runs other programs: shows each command, and names those that failed.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use crate::machine;
 
-/// Why a task failed.
+/// The failure of a task.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Failure(pub(crate) String);
 
@@ -17,7 +17,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// A cargo command of this workspace; in CI the lock file must already be right.
+/// Returns a cargo command of this workspace. In CI the lock file must already be right.
 pub(crate) fn cargo(words: &[&str]) -> Command {
     let mut command = plain_cargo(words);
     if machine::is_ci() {
@@ -26,7 +26,7 @@ pub(crate) fn cargo(words: &[&str]) -> Command {
     command
 }
 
-/// A cargo command that takes no `--locked`, or that has words after `--`.
+/// Returns a cargo command that takes no `--locked`, or that has words after `--`.
 pub(crate) fn plain_cargo(words: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_this_package(name)) {
@@ -36,22 +36,22 @@ pub(crate) fn plain_cargo(words: &[&str]) -> Command {
     command
 }
 
-/// Whether cargo set a variable to describe the package of this program.
+/// Returns whether cargo set a variable to describe the package of this program.
 ///
 /// Build scripts of dependencies watch these variables: with them, a build by `cargo xtask` would
-/// invalidate what a plain `cargo test` had built, and the other way round.
+/// invalidate the results of a plain `cargo test`, and the other way round.
 fn is_of_this_package(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name.starts_with(b"CARGO_PKG_") || name.starts_with(b"CARGO_MANIFEST_")
 }
 
-/// The top of the workspace.
+/// Returns the root folder of the workspace.
 pub(crate) fn root() -> PathBuf {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     here.parent().map_or(here.clone(), PathBuf::from)
 }
 
-/// Where cargo puts what it builds.
+/// Returns the folder of cargo's build results.
 pub(crate) fn target() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     target.map_or_else(|| root().join("target"), |path| root().join(path))
@@ -59,8 +59,8 @@ pub(crate) fn target() -> PathBuf {
 
 /// Builds programs of the workspace.
 ///
-/// With a test beside them, and with the whole workspace, every crate has the features that it has
-/// in `cargo xtask test`: nothing is built a second time, and target is half as large.
+/// With a test beside them, and with the whole workspace, every crate has the same features as in
+/// `cargo xtask test`: nothing is built a second time, and the target folder is half as large.
 pub(crate) fn build(programs: &[&str]) -> Result<(), Failure> {
     let mut build = cargo(&["build", "--workspace", "--test", "live"]);
     for program in programs {
@@ -69,13 +69,13 @@ pub(crate) fn build(programs: &[&str]) -> Result<(), Failure> {
     run(&mut build)
 }
 
-/// Where cargo puts a program. The build of the tests serves where nothing is measured: an
+/// Returns the path of a built program. The build of the tests serves where nothing is measured: an
 /// optimised one takes minutes.
 pub(crate) fn built(program: &str) -> PathBuf {
     target().join("debug").join(program)
 }
 
-/// Runs a command in front of the user.
+/// Runs a command, whose output the user sees.
 pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
     let line = shown(command);
     println!("+ {line}");
@@ -86,7 +86,7 @@ pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
     }
 }
 
-/// Runs every command, also after one failed, and names all that failed.
+/// Runs every command, even after one has failed, and names all that failed.
 pub(crate) fn run_each(commands: impl IntoIterator<Item = Command>) -> Result<(), Failure> {
     let failures: Vec<String> = commands
         .into_iter()
@@ -95,21 +95,20 @@ pub(crate) fn run_each(commands: impl IntoIterator<Item = Command>) -> Result<()
     if failures.is_empty() { Ok(()) } else { Err(Failure(failures.join("; "))) }
 }
 
-/// What a command prints, or nothing when it cannot be run or fails.
+/// Returns the output of a command, or `None` if the command cannot be run or fails.
 pub(crate) fn output(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// A number that belongs to the commit, for what is drawn at random. Returns `None` outside a
-/// repository.
+/// Returns a seed that depends on the commit. Returns `None` outside a repository.
 pub(crate) fn number_of_commit() -> Option<u32> {
     let git = Command::new("git").args(["rev-parse", "HEAD"]).current_dir(root()).output();
     let hash = String::from_utf8(git.ok()?.stdout).ok()?;
     u32::from_str_radix(hash.get(..8)?, 16).ok()
 }
 
-/// The command as one would type it.
+/// Formats a command as a user would type it.
 fn shown(command: &Command) -> String {
     let program = PathBuf::from(command.get_program());
     let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy();

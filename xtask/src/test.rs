@@ -1,5 +1,5 @@
-//! `test`: every test of the workspace, a list of what could not run, the tests that took
-//! longest, and in the end what failed.
+//! `test`: runs every test of the workspace, and lists the tests that could not run, those that
+//! took longest, and in the end those that failed.
 //!
 //! A test that cannot run on this machine appends one line (its name and the reason) to the
 //! file that the variable [`SKIPPED`] names, and returns. Cargo counts it as passed; the
@@ -22,27 +22,28 @@ use crate::{Outcome, go, machine};
 
 pub(crate) use runner::{WORD as RUNNER, run as run_one};
 
-/// Names the CoreDNS that tests of names ask.
+/// The variable with the path of the CoreDNS that tests of names query.
 const COREDNS: &str = "UTURN_COREDNS";
 
-/// Names the file that tests append to when they are skipped.
+/// The variable with the path of the file to which skipped tests append a line.
 const SKIPPED: &str = "UTURN_SKIPPED";
 
-/// Names what this machine has to have: a test that is skipped for the lack of it fails.
+/// The variable with the requirements that this machine has to meet: a test that is skipped for the
+/// lack of one fails.
 const REQUIRE: &str = "UTURN_REQUIRE";
 
-/// What CI's machine has.
+/// The requirements that CI's machine meets.
 const REQUIRED_IN_CI: &str =
     "kernel,nft,ipset,machine,coredns,nginx,keepalived,conntrackd,bird,call-tools";
 
-/// How many tests of each program run at once, unless the machine has more cores: most of the time of
-/// the longest ones is spent waiting.
+/// The number of tests of each program that run at once, unless the machine has more cores: most of
+/// the time of the longest ones is spent waiting.
 const THREADS: usize = 4;
 
-/// What sets that.
+/// The variable that sets this number.
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
 
-/// So many of the slowest tests are listed.
+/// The number of slowest tests that are listed.
 const SLOWEST: usize = 10;
 
 /// Runs every test. `with_go` also builds the real programs that some of them ask, which takes
@@ -120,7 +121,7 @@ fn forget(list: &Path) -> Result<(), Failure> {
     }
 }
 
-/// The text of a file; empty where there is none.
+/// Reads a file. Returns an empty text if the file does not exist.
 fn read(file: &Path) -> Result<String, Failure> {
     match fs::read_to_string(file) {
         Ok(text) => Ok(text),
@@ -129,7 +130,7 @@ fn read(file: &Path) -> Result<String, Failure> {
     }
 }
 
-/// Every reason once, in order.
+/// Returns every reason once, in order.
 fn reasons(text: &str) -> BTreeSet<String> {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }

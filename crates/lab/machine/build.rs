@@ -1,8 +1,8 @@
 //! Compiles `preload/ptrace.rs` to a shared library that the machine's kernel is started with.
 //!
-//! It is a part of this crate's executables, so there is nothing to install. User Mode Linux is a
-//! program for x86-64 that uses glibc; the library uses nothing but its `syscall`, so the libc of
-//! the target does not matter.
+//! The library is a part of this crate's executables, so there is nothing to install. User Mode
+//! Linux is a program for x86-64 that uses glibc. The library uses nothing but glibc's `syscall`,
+//! so the libc of the target does not matter.
 
 use std::env;
 use std::fs;
@@ -21,8 +21,8 @@ fn main() {
     if is_for_machine
         && let Err(why) = compile(&library, &variable("TARGET"), &variable("RUSTC_LINKER"))
     {
-        // The machine runs without it, except on processors with a large extended state, where it
-        // says so.
+        // The machine runs without the library, except on processors with a large extended state,
+        // where the machine reports that the library is missing.
         println!("cargo::warning=the small machine's {SOURCE} is left out: {why}");
         let _ = fs::remove_file(&library);
     }
@@ -38,13 +38,13 @@ fn compile(library: &PathBuf, target: &str, linker: &str) -> Result<(), String> 
         ["opt-level=3", "panic=abort", "strip=symbols", "link-args=-nostartfiles -nostdlib"];
     rustc.args(options.iter().flat_map(|option| ["-C", option]));
     if target.ends_with("musl") {
-        // Neither its libc nor what that starts programs with.
+        // Links neither the target's libc nor its startup objects.
         rustc.args(["-C", "target-feature=-crt-static", "-C", "link-self-contained=no"]);
     }
     if !linker.is_empty() {
         rustc.arg("-C").arg(format!("linker={linker}"));
     }
-    // Options of a wrapper or for the crates of the workspace are not for this one.
+    // Options for a wrapper or for the crates of the workspace do not apply to this compilation.
     rustc.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
     let output =
         rustc.arg("-o").arg(library).arg(SOURCE).output().map_err(|why| why.to_string())?;

@@ -1,4 +1,4 @@
-//! The scenarios that are built in, as texts: one for each row of the design.
+//! The built-in scenarios as texts: one for each row of the design.
 
 macro_rules! built_in {
     ($($name:literal),* $(,)?) => {
@@ -110,7 +110,7 @@ built_in![
     "zones-crossed",
 ];
 
-/// The names of those that are built in.
+/// Returns the names of the built-in scenarios.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     BUILT_IN.iter().map(|(name, _)| *name)
 }

@@ -1,4 +1,5 @@
-//! The name that was typed: `uturn`, or `kubectl uturn` where this is kubectl's plugin.
+//! The name by which the user calls the program: `uturn`, or `kubectl uturn` if it is kubectl's
+//! plugin.
 
 use std::borrow::Cow;
 use std::env;
@@ -7,7 +8,7 @@ use std::sync::OnceLock;
 
 use uturn_model::shell::Command;
 
-/// The name under which kubectl finds its plugin.
+/// The name under which kubectl finds the plugin.
 pub(crate) const PLUGIN: &str = "kubectl-uturn";
 
 /// The words that follow `uturn` where a text names a command to type.
@@ -29,12 +30,12 @@ pub(crate) const COMMANDS: [&str; 15] = [
     "help",
 ];
 
-/// What is typed to call this program.
+/// Returns the words by which the user calls this program.
 pub(crate) fn name() -> &'static str {
     if is_plugin() { "kubectl uturn" } else { "uturn" }
 }
 
-/// Whether kubectl called this program.
+/// Returns whether kubectl called this program.
 fn is_plugin() -> bool {
     static IS_PLUGIN: OnceLock<bool> = OnceLock::new();
     *IS_PLUGIN.get_or_init(|| {
@@ -43,12 +44,12 @@ fn is_plugin() -> bool {
     })
 }
 
-/// A text with its commands as the user types them.
+/// Returns a text with its commands as the user types them.
 pub(crate) fn as_typed(text: &str) -> Cow<'_, str> {
     if is_plugin() { Cow::Owned(for_kubectl(text)) } else { Cow::Borrowed(text) }
 }
 
-/// A text with `kubectl uturn scan` where it has `uturn scan`.
+/// Returns a text with `uturn scan` replaced by `kubectl uturn scan`.
 fn for_kubectl(text: &str) -> String {
     let mut typed = String::with_capacity(text.len() + 64);
     let mut rest = text;
@@ -65,8 +66,8 @@ fn for_kubectl(text: &str) -> String {
     typed + rest
 }
 
-/// Whether a command may begin behind this text: not within a word or a path, and not where kubectl
-/// or sudo is named already.
+/// Returns whether a command may begin after this text: not within a word or a path, and not after
+/// `kubectl` or `sudo`.
 fn begins_word(before: &str) -> bool {
     let is_inside = |c: char| c.is_alphanumeric() || "-_./".contains(c);
     !before.ends_with(is_inside)
@@ -78,13 +79,13 @@ fn begins_with_command(after: &str) -> bool {
     COMMANDS.contains(&word)
 }
 
-/// What `check` takes before an object.
+/// The words that `check` takes before an object.
 const TOPICS: [&str; 5] = ["service", "ingress", "dns", "nodes", "cross-node"];
 
 /// The commands that read a cluster.
 const READERS: [&str; 5] = ["scan", "trace", "check", "cure", "rules"];
 
-/// A text whose commands name the input, as [`crate::cli::ClusterArgs::as_typed`] does.
+/// Returns a text whose commands name the input, as [`crate::cli::ClusterArgs::as_typed`] does.
 pub(crate) fn with_input(text: &str, input: &Command) -> String {
     let mut named = String::with_capacity(text.len() + 64);
     let mut rest = text;

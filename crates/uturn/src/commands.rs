@@ -33,7 +33,7 @@ use crate::cli::{Cli, Collect, Command, Output, Probe};
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
-/// Runs what was typed.
+/// Runs the command that was typed.
 pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<Status, Failure> {
     match cli.command {
         Command::Scan(scan) => scan::run(&scan, printer),
@@ -70,7 +70,7 @@ fn probe(_: &Probe, _: &Printer) -> Result<Status, Failure> {
     Err(left_out("live"))
 }
 
-/// `uturn collect`: this node, or a running cluster; or any cluster, redacted.
+/// Runs `uturn collect`: for this node, or for a running cluster; or redacts any cluster.
 fn collect(args: &Collect, printer: &Printer) -> Result<Status, Failure> {
     match args.output.as_deref() {
         Some(path) if args.here.here => here::run(&args.here, path, printer),
@@ -89,7 +89,7 @@ fn running(_: &Collect, _: &Printer) -> Result<Status, Failure> {
     Err(left_out("live"))
 }
 
-/// The command is not part of this build.
+/// Returns the failure of a command that is not part of this build.
 #[cfg(not(all(feature = "lab", feature = "live", target_os = "linux")))]
 fn left_out(feature: &str) -> Failure {
     Failure::not_here(format!(
@@ -98,8 +98,8 @@ fn left_out(feature: &str) -> Failure {
     ))
 }
 
-/// Refuses to write where something is, or where there is no folder. A command asks this before it
-/// reads anything, which may take a while.
+/// Refuses to write to a path that exists, or whose folder does not exist. A command calls this
+/// before it reads anything, which may take a while.
 fn must_be_free(path: &Path) -> Result<(), Failure> {
     let shown = path.display();
     if path.symlink_metadata().is_ok() {
@@ -115,7 +115,7 @@ fn must_be_free(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// The same of a bundle, which has a name of its own: an archive or a folder.
+/// Does the same for a bundle, which has a name of its own: an archive or a folder.
 fn must_be_a_place(bundle: &Path) -> Result<(), Failure> {
     let name = bundle.to_string_lossy().to_lowercase();
     let other = [".zip", ".tar", ".gz", ".tar.xz", ".tar.bz2", ".tar.zst"];
@@ -128,7 +128,7 @@ fn must_be_a_place(bundle: &Path) -> Result<(), Failure> {
     must_be_free(bundle)
 }
 
-/// Prints a result in the form that was asked for.
+/// Prints a result in the requested format.
 fn print<T: Serialize>(
     printer: &Printer,
     output: Output,

@@ -1,9 +1,9 @@
-//! Completion: what may stand at the cursor of a half-typed line.
+//! Completion: prints candidates for the cursor of a half-typed line.
 //!
 //! A shell's script calls this program with `UTURN_COMPLETE=SHELL`, and with the words of the line
-//! behind `--`; kubectl calls what is called `kubectl_complete-uturn`. Names of objects come from
-//! where the line says that the cluster comes from. Nothing but candidates is ever printed: no
-//! error, and no question.
+//! after `--`. kubectl calls it as `kubectl_complete-uturn`. Names of objects come from the source
+//! that the line names for the cluster. Nothing but candidates is ever printed: no error, and no
+//! question.
 
 mod line;
 mod shell;
@@ -26,7 +26,7 @@ pub(crate) use self::values::{
 };
 use crate::called::PLUGIN;
 
-/// Names the shell for which candidates are wanted.
+/// The variable with the shell that candidates are for.
 const VARIABLE: &str = "UTURN_COMPLETE";
 /// The name under which kubectl asks for candidates.
 const KUBECTL_COMPLETE: &str = "kubectl_complete-uturn";
@@ -43,7 +43,7 @@ const SHELLS: Shells<'_> = Shells(&[
 /// The line whose end is completed.
 static LINE: OnceLock<Line> = OnceLock::new();
 
-/// Prints what may stand in a line of this command if a shell asks for it. Returns whether one does.
+/// Prints candidates for a line of this command if a shell asks for them. Returns whether one does.
 pub(crate) fn answer(command: impl FnOnce() -> Command) -> bool {
     let mut words = env::args_os();
     let program = words.next().unwrap_or_default();
@@ -68,18 +68,18 @@ fn print(mut command: Command, shell: &dyn EnvCompleter, words: Vec<OsString>) {
     let mut text = Vec::new();
     let folder = env::current_dir().ok();
     if shell.write_complete(&mut command, words, folder.as_deref(), &mut text).is_ok() {
-        // A shell that went away wants none.
+        // A shell that has ended needs no candidates.
         let _ = std::io::stdout().write_all(&text);
     }
 }
 
-/// The script that a shell reads at its start.
+/// Returns the script that a shell reads at its start.
 pub(crate) fn script(shell: &str) -> Option<String> {
     let program = env::args().next().unwrap_or_default();
     let path = Path::new(&program);
     let name = path.file_stem().and_then(|name| name.to_str()).filter(|name| *name == PLUGIN);
     let name = name.unwrap_or("uturn");
-    // A program that is not on the PATH is called where it is.
+    // A program that is not on the PATH is called by its path.
     let completer = match path.components().count() {
         0 | 1 => name.to_owned(),
         _ => std::path::absolute(path).unwrap_or(path.to_owned()).display().to_string(),
@@ -94,14 +94,15 @@ pub(crate) fn script(shell: &str) -> Option<String> {
     Some(script)
 }
 
-/// What completes the first word where zsh loads the script as a function of its `fpath`: the script
-/// itself is the function then, and only registers the one for later calls.
+/// Returns the code that completes the first word if zsh loads the script as a function of its
+/// `fpath`: then the script itself is the function, and only registers the function for later
+/// calls.
 fn first_call(name: &str) -> String {
     let function = format!("_clap_dynamic_completer_{}", name.replace('-', "_"));
     format!("\nif [[ ${{funcstack[1]}} == _{name} ]]; then\n    {function} \"$@\"\nfi\n")
 }
 
-/// The line that is completed.
+/// Returns the line that is completed.
 fn line() -> &'static Line {
     LINE.get_or_init(Line::default)
 }

@@ -1,8 +1,8 @@
-//! The examples that are built in.
+//! The built-in examples.
 
 use uturn_snapshot::Source;
 
-/// The manifests of an example.
+/// Returns the manifests of an example.
 pub(crate) fn manifests(name: &str) -> Vec<Source> {
     let file = |(path, text): &(&str, &str)| Source {
         name: format!("examples/{path}").into(),

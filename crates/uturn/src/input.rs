@@ -1,4 +1,4 @@
-//! Where the cluster comes from.
+//! Reads the cluster from files, bundles or an API server.
 
 use uturn_diagnose::analysis::Input;
 use uturn_model::Cluster;
@@ -12,8 +12,8 @@ use crate::status::Failure;
 #[cfg(feature = "live")]
 pub(crate) mod live;
 
-/// Reads the cluster that the flags name. Texts of more than `most_bytes` in all are not kept. Where
-/// the whole of a running cluster may not be read, `namespace` is.
+/// Reads the cluster that the flags name. Texts of more than `most_bytes` in all are not kept. If
+/// the whole of a running cluster may not be read, only `namespace` is.
 pub(crate) fn read(
     args: &ClusterArgs,
     namespace: Option<&str>,
@@ -25,7 +25,7 @@ pub(crate) fn read(
     Ok(input)
 }
 
-/// The same, whatever Scenarios there are.
+/// Reads the cluster as [`read`] does, but does not check the number of Scenarios.
 fn read_any(
     args: &ClusterArgs,
     namespace: Option<&str>,
@@ -47,8 +47,8 @@ fn read_any(
     Ok(read)
 }
 
-/// The same; files of folders that have faults are left out and named, where the rest can be read.
-/// Also returns whether there are any.
+/// Reads the cluster as [`read`] does, but leaves out and names files of folders that have faults,
+/// if the rest can be read. Also returns whether there are such files.
 pub(crate) fn read_what_can_be(
     args: &ClusterArgs,
     namespace: Option<&str>,
@@ -80,8 +80,8 @@ pub(crate) fn read_what_can_be(
     }
 }
 
-/// Reads the files without those of folders that have faults, and returns these faults. `None` if
-/// that leaves nothing, or faults elsewhere.
+/// Reads the files except those of folders that have faults, and returns these faults. Returns
+/// `None` if that leaves nothing, or if there are faults elsewhere.
 fn without_faulty(args: &ClusterArgs, most_bytes: usize) -> Option<(Input, Vec<Fault>)> {
     let (manifests, faults) = args.inputs.gather();
     if !faults.is_empty() {
@@ -89,7 +89,7 @@ fn without_faulty(args: &ClusterArgs, most_bytes: usize) -> Option<(Input, Vec<F
     }
     let mut manifests = manifests.complete_if(args.inputs.complete);
     let mut all = Vec::new();
-    // A fault may show only once another file is gone.
+    // A fault may show only once another file is left out.
     for _ in 0..MAX_ROUNDS {
         match Input::of(manifests.clone(), Vec::new(), most_bytes) {
             Ok(input) => {
@@ -106,7 +106,7 @@ fn without_faulty(args: &ClusterArgs, most_bytes: usize) -> Option<(Input, Vec<F
 
 const MAX_ROUNDS: usize = 8;
 
-/// The same, if only the cluster matters.
+/// Reads the cluster as [`read`] does, and returns only the cluster.
 pub(crate) fn cluster(
     args: &ClusterArgs,
     namespace: Option<&str>,
@@ -132,25 +132,26 @@ fn running(_: &ClusterArgs, _: Option<&str>, _: &Printer) -> Result<Manifests, F
     ))
 }
 
-/// Neither -f nor --bundle was given.
+/// Returns the failure of a command without -f and --bundle.
 #[cfg(feature = "live")]
 pub(crate) fn nothing_named() -> Failure {
     Failure::not_here("no manifests given: name them with -f PATH or --bundle PATH")
 }
 
-/// The input has faults: all of them are printed.
+/// Returns the failure of an input with faults. It lists all faults.
 pub(crate) fn faulty(faults: &[Fault]) -> Failure {
     Failure::input(faults.iter().map(ToString::to_string).collect())
 }
 
-/// Prints how many objects of each kind were read, with --verbose.
+/// Prints the number of objects of each kind, if --verbose was given.
 pub(crate) fn print_counts(loaded: &Loaded, printer: &Printer) {
     let counts: Vec<String> =
         loaded.seen.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     printer.detail(&format!("read {}", counts.join(", ")));
 }
 
-/// Each Scenario is a cluster of its own: of several, or beside other objects, none is read.
+/// Checks that there is at most one Scenario, and nothing beside it: each Scenario is a cluster of
+/// its own.
 fn check_scenarios(loaded: &Loaded, printer: &Printer) -> Result<(), Failure> {
     let names: Vec<&str> = loaded.scenarios.iter().map(|scenario| &*scenario.name).collect();
     let why = "each is a cluster of its own; give the file of one with -f, and nothing else";
@@ -170,8 +171,8 @@ fn check_scenarios(loaded: &Loaded, printer: &Printer) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where something is not that was asked for: not even known to be missing, where an API server did
-/// not give everything.
+/// Returns the words for the place where a requested object is missing. If an API server did not
+/// give everything, the object may exist.
 pub(crate) fn among(cluster: &Cluster) -> &'static str {
     match cluster.unread.is_empty() {
         true => "in this cluster",

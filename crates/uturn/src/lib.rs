@@ -1,8 +1,8 @@
 //! `uturn`: finds, explains and proves load-balancer loopback in Kubernetes.
 //!
-//! **Owns** the command line: what is typed (`cli`), where the cluster comes from (`input`), what is
-//! printed where (`printer`) and the exit status (`status`). Each command is one file in `commands`.
-//! The program is [`main`]; [`run_on_files`] is for programs that run many commands.
+//! **Owns** the command line: the arguments (`cli`), the source of the cluster (`input`), the
+//! output (`printer`) and the exit status (`status`). Each command is one file in `commands`. The
+//! program is [`main`]; [`run_on_files`] is for programs that run many commands.
 //!
 //! **Out of scope:** packets and clusters, which the other crates know.
 

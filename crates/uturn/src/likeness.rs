@@ -1,9 +1,9 @@
-//! Which of several names is most like one that does not exist.
+//! Finds the names that are most like one that does not exist.
 
 use std::cmp::Reverse;
 
-/// Sorts names: first those that have most letters in common with what is wanted, from the beginning
-/// and from the end.
+/// Sorts names by likeness: first those that have the most letters in common with the wanted name,
+/// counted from the beginning and from the end.
 pub(crate) fn sort_likest_first<N: AsRef<str>>(names: &mut [N], wanted: &str) {
     let alike = |name: &N| {
         let name = name.as_ref();

@@ -1,4 +1,4 @@
-//! Commands that read nothing but files, for programs that run many of them in one process.
+//! Runs commands that read only files, for programs that run many of them in one process.
 
 use std::ffi::OsString;
 use std::iter;
@@ -7,19 +7,20 @@ use crate::cli::{Cli, Collect, Command, Lb};
 use crate::printer::Printer;
 use crate::{commands, status};
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// It reads more than files, or does not end by itself: it was not run.
+    /// The command was not run: it reads more than files, or does not end by itself.
     NotRun,
-    /// The words are no command, or ask for help: that was printed, and this is the exit status.
+    /// The words are no command, or ask for help. The answer was printed, and this is the exit
+    /// status.
     Told(u8),
-    /// It ran: the exit status.
+    /// The command ran, with this exit status.
     Ran(u8),
 }
 
-/// Runs `uturn` with these words if that reads nothing but files, and ends by itself. What is printed goes to
-/// the standard streams of this process.
+/// Runs `uturn` with these words if the command reads only files and ends by itself. The output
+/// goes to the standard streams of this process.
 pub fn run_on_files(words: &[String]) -> Ended {
     let words = iter::once("uturn").chain(words.iter().map(String::as_str));
     let words: Vec<OsString> = words.map(OsString::from).collect();

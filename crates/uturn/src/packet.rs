@@ -1,4 +1,4 @@
-//! A packet as the command line names it.
+//! A packet in the notation of the command line.
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use uturn_model::{Family, Protocol};
 use uturn_netfilter::{Packet, Transport};
 
-/// `10.0.0.1:80`, or an address alone for what has no ports.
+/// An address with a port, `10.0.0.1:80`, or an address alone for a packet without ports.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) ip: IpAddr,
@@ -29,7 +29,7 @@ impl FromStr for Place {
     }
 }
 
-/// What a packet carries.
+/// The content of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Carried {
     Protocol(Protocol),
@@ -54,7 +54,7 @@ impl FromStr for Carried {
     }
 }
 
-/// The first packet of a flow.
+/// Returns the first packet of a flow.
 pub(crate) fn first(carried: Carried, src: Place, dst: Place) -> Result<Packet, String> {
     if src.ip.is_ipv4() != dst.ip.is_ipv4() {
         return Err("--src and --dst are of different families".to_owned());
@@ -92,7 +92,8 @@ pub(crate) fn first(carried: Carried, src: Place, dst: Place) -> Result<Packet, 
     }
 }
 
-/// A user or a group of the node: its number, or a name whose number is the same everywhere.
+/// A user or a group of the node, given by its number or by a name whose number is the same
+/// everywhere.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Owner(pub(crate) u32);
 

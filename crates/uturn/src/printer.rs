@@ -1,5 +1,6 @@
-//! The one place that prints: results on stdout, the rest on stderr. No character that a terminal obeys or a
-//! reader cannot see passes it, but for line breaks and the colours of [`Style`].
+//! The only module that prints: results on stdout, the rest on stderr. It lets no character pass
+//! that a terminal interprets or that a reader cannot see, except line breaks and the colours of
+//! [`Style`].
 
 use std::borrow::Cow;
 use std::io::{self, ErrorKind, Write};
@@ -15,10 +16,10 @@ use uturn_report::style::on_terminal;
 use crate::called;
 use crate::cli::{ColorChoice, Global};
 
-/// Why the first result that could not be written was not.
+/// The error of the first result that could not be written.
 static UNWRITTEN: OnceLock<io::Error> = OnceLock::new();
 
-/// Prints, and decides how it looks.
+/// The printer, which also decides the style of the output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Printer {
     quiet: bool,
@@ -31,8 +32,9 @@ impl Printer {
         Self { quiet: global.quiet, verbose: global.verbose, color: global.color }
     }
 
-    /// Prints a result that programs read. What makes it has escaped in its own way what terminals obey or
-    /// readers cannot see; what it missed is escaped here.
+    /// Prints a result that programs read. The producer has escaped, in the way of its format,
+    /// characters that terminals interpret or readers cannot see. Any that it missed are escaped
+    /// here.
     pub(crate) fn result(&self, text: &str) {
         self.write(&visible::lines_and_tabs(text));
     }
@@ -46,15 +48,15 @@ impl Printer {
             false => write(&mut out),
         };
         match written {
-            // A reader that went away (`| head`) wants no more, which is no failure.
+            // A reader that is gone (`| head`) wants no more output, which is no failure.
             Err(why) if why.kind() == ErrorKind::BrokenPipe => {}
-            // The first is kept.
+            // Only the first error is kept.
             Err(why) => drop(UNWRITTEN.set(why)),
             Ok(()) => {}
         }
     }
 
-    /// Why a result could not be written, if one was not.
+    /// Returns why a result could not be written, if that has happened.
     pub(crate) fn unwritten() -> Option<&'static io::Error> {
         UNWRITTEN.get()
     }
@@ -64,27 +66,27 @@ impl Printer {
         self.write(&on_terminal(&called::as_typed(text)));
     }
 
-    /// Prints what is wrong.
+    /// Prints an error.
     pub(crate) fn error(&self, message: &str) {
         let red = self.style_of(&io::stderr(), false).red("error:");
-        // A line of a message cannot be taken for one of another.
+        // Lines after the first are indented, so that no line looks like another message.
         Self::to_stderr(&format!("{red} {}", indented(message)));
     }
 
-    /// Prints what is worth knowing beside the result, unless --quiet.
+    /// Prints a note beside the result, unless --quiet was given.
     pub(crate) fn note(&self, message: &str) {
         if !self.quiet {
             Self::to_stderr(message);
         }
     }
 
-    /// Whether --verbose was given.
+    /// Returns whether --verbose was given.
     #[cfg(feature = "lab")]
     pub(crate) fn is_verbose(&self) -> bool {
         self.verbose
     }
 
-    /// Prints details, with --verbose only.
+    /// Prints details if --verbose was given.
     pub(crate) fn detail(&self, message: &str) {
         if self.verbose {
             Self::to_stderr(message);
@@ -107,7 +109,7 @@ impl Printer {
         self.progress("");
     }
 
-    /// How a result may look on stdout.
+    /// Returns the style for results on stdout.
     pub(crate) fn style(&self, wide: bool) -> Style {
         self.style_of(&io::stdout(), wide)
     }
@@ -135,17 +137,17 @@ impl Printer {
         let _ = writeln!(err, "{}", on_terminal(&called::as_typed(message)));
     }
 
-    /// Asks on stderr, where the cursor stays behind the question.
+    /// Asks a question on stderr, and leaves the cursor behind it.
     #[cfg(feature = "live")]
     pub(crate) fn ask(question: &str) -> io::Result<()> {
         let mut err = io::stderr().lock();
         write!(err, "{} ", on_terminal(question)).and_then(|()| err.flush())
     }
 
-    /// Prints what clap says of the arguments, which may hold anything.
+    /// Prints what clap reports about the arguments, which may contain any character.
     pub(crate) fn usage(error: &clap::Error) {
         let plain = error.render().to_string();
-        // Nothing can be done about a stream that is closed.
+        // A closed stream cannot be handled in any way.
         let _ = match on_terminal(&plain) {
             Cow::Borrowed(_) => error.print(),
             Cow::Owned(shown) if error.use_stderr() => write!(io::stderr(), "{shown}"),
@@ -153,7 +155,7 @@ impl Printer {
         };
     }
 
-    /// Has panics print no more of their messages than a terminal may get.
+    /// Makes panics print their messages without characters that a terminal interprets.
     pub(crate) fn guard_panics() {
         let usual = panic::take_hook();
         panic::set_hook(Box::new(move |panic| match on_terminal(&panic.to_string()) {
@@ -163,7 +165,7 @@ impl Printer {
     }
 }
 
-/// A message with every line after the first indented by at least two spaces.
+/// Returns a message with every line after the first indented by at least two spaces.
 fn indented(message: &str) -> String {
     let mut lines = message.lines();
     let mut text = lines.next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! Scenarios: those of files, and those that are built in.
+//! Reads scenarios: those of files, and the built-in ones.
 
 use std::path::PathBuf;
 
@@ -9,13 +9,13 @@ use crate::built_in_scenarios::BUILT_IN;
 use crate::likeness;
 use crate::status::Failure;
 
-/// The texts of the user's own files.
+/// Reads the texts of the user's own files.
 pub(crate) fn own(files: &[PathBuf]) -> Result<Vec<Source>, Failure> {
     let (own, faults) = uturn_snapshot::gather(files);
     if faults.is_empty() { Ok(own) } else { Err(faulty(&faults)) }
 }
 
-/// The built-in scenarios and the user's own, which take the place of built-in ones of their names.
+/// Reads the built-in scenarios and the user's own, which replace built-in ones of the same names.
 pub(crate) fn read(own: Vec<Source>) -> Result<Vec<Scenario>, Failure> {
     let own = read_only(own)?;
     let mut all = read_only(built_in_beside(&own))?;
@@ -23,12 +23,12 @@ pub(crate) fn read(own: Vec<Source>) -> Result<Vec<Scenario>, Failure> {
     Ok(all)
 }
 
-/// These and no others.
+/// Reads these scenarios and no others.
 pub(crate) fn read_only(sources: Vec<Source>) -> Result<Vec<Scenario>, Failure> {
     scenario::read_all(sources).map_err(|faults| faulty(&faults))
 }
 
-/// The texts of the built-in scenarios that have other names than these.
+/// Returns the texts of the built-in scenarios whose names differ from all of these.
 pub(crate) fn built_in_beside(own: &[Scenario]) -> Vec<Source> {
     let source = |(name, text): &(&str, &str)| Source {
         name: format!("scenarios/{name}.yaml").into(),
@@ -38,8 +38,8 @@ pub(crate) fn built_in_beside(own: &[Scenario]) -> Vec<Source> {
     BUILT_IN.iter().filter(is_other).map(source).collect()
 }
 
-/// The names of scenarios that are wanted: those that were given, else all of the user's own files.
-/// None means all.
+/// Returns the names of the requested scenarios: those that were given, else all of the user's own
+/// files. An empty list means all.
 pub(crate) fn wanted(names: &[String], own: &[Source]) -> Result<Vec<String>, Failure> {
     if !names.is_empty() || own.is_empty() {
         return Ok(names.to_vec());
@@ -52,7 +52,7 @@ pub(crate) fn wanted(names: &[String], own: &[Source]) -> Result<Vec<String>, Fa
     Ok(of_files.iter().map(|scenario| scenario.name.to_string()).collect())
 }
 
-/// Those of these names; without any, all.
+/// Returns the scenarios of these names, or all if no names are given.
 pub(crate) fn pick(scenarios: Vec<Scenario>, names: &[String]) -> Result<Vec<Scenario>, Failure> {
     let mut known: Vec<&str> = scenarios.iter().map(|scenario| &*scenario.name).collect();
     let mut missing = |name: &String| {

@@ -1,4 +1,4 @@
-//! Files with secrets: whether others on the machine can read or change them.
+//! Checks files with secrets: whether others on the machine can read or change them.
 
 use std::path::Path;
 
@@ -13,14 +13,14 @@ const OTHERS_READ: u32 = 0o004;
 /// The bit of a file's mode that lets others write it.
 const OTHERS_WRITE: u32 = 0o002;
 
-/// Why a file is not used: whoever can change a credential decides who is let in. `None` if others
-/// cannot, or if that is not known.
+/// Returns why a file is not used: whoever can change a credential decides who gets access. Returns
+/// `None` if others cannot write the file, or if that is not known.
 pub(crate) fn fault(file: &Path) -> Option<String> {
     let is_open = mode(file)? & OTHERS_WRITE != 0;
     is_open.then(|| format!("others may write {}: chmod o-w it", file.display()))
 }
 
-/// What to say of a file that others can read; `None` as for [`fault`].
+/// Returns a warning about a file that others can read, or `None` as [`fault`] does.
 pub(crate) fn warning(file: &Path) -> Option<String> {
     let mode = mode(file)?;
     let is_exposed = mode & OTHERS_READ != 0;
@@ -30,11 +30,11 @@ pub(crate) fn warning(file: &Path) -> Option<String> {
     })
 }
 
-/// Warns of files that others can read.
+/// Warns about files that others can read.
 ///
 /// # Errors
 ///
-/// Returns why one is not used.
+/// If a file is not used, with the reason.
 #[cfg(feature = "live")]
 pub(crate) fn check<'f>(
     files: impl Iterator<Item = &'f Path>,
@@ -51,7 +51,7 @@ pub(crate) fn check<'f>(
     Ok(())
 }
 
-/// The mode of a file.
+/// Returns the mode of a file.
 #[cfg(unix)]
 fn mode(file: &Path) -> Option<u32> {
     use std::os::unix::fs::PermissionsExt as _;
@@ -60,7 +60,7 @@ fn mode(file: &Path) -> Option<u32> {
     metadata.is_file().then(|| metadata.permissions().mode())
 }
 
-/// Only Unix has modes.
+/// Returns `None`: only Unix has modes.
 #[cfg(not(unix))]
 fn mode(_: &Path) -> Option<u32> {
     None

@@ -1,4 +1,4 @@
-//! How a command ends: the exit status of the contract, and failures that lead to one.
+//! The end of a command: the exit status of the contract, and failures that lead to one.
 
 use std::process::ExitCode;
 
@@ -15,7 +15,7 @@ pub(crate) enum Status {
     Found = 1,
     /// Wrong usage or bad input.
     BadInput = 2,
-    /// It could not be done here.
+    /// The command cannot be carried out here.
     NotHere = 3,
 }
 
@@ -25,7 +25,7 @@ impl From<Status> for ExitCode {
     }
 }
 
-/// Why a command failed.
+/// The failure of a command.
 #[derive(Debug)]
 pub(crate) struct Failure {
     status: Status,
@@ -33,33 +33,33 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// The user's input is at fault; lists every fault.
+    /// Creates a failure for bad input. It lists every fault.
     pub(crate) fn input(messages: Vec<String>) -> Self {
         Self { status: Status::BadInput, messages }
     }
 
-    /// What was typed is at fault.
+    /// Creates a failure for wrong usage.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::input(vec![message.into()])
     }
 
-    /// It cannot be done on this machine, or not yet.
+    /// Creates a failure for something that cannot be done on this machine, or not yet.
     pub(crate) fn not_here(message: impl Into<String>) -> Self {
         Self { status: Status::NotHere, messages: vec![message.into()] }
     }
 
-    /// The result could not be written to stdout.
+    /// Creates a failure for a result that could not be written to stdout.
     pub(crate) fn unwritten(why: &std::io::Error) -> Self {
         Self::not_here(format!("the result could not be written: {why}"))
     }
 
-    /// What is wrong.
+    /// Returns the messages of the failure.
     #[cfg(any(all(feature = "lab", target_os = "linux"), feature = "live"))]
     pub(crate) fn messages(&self) -> &[String] {
         &self.messages
     }
 
-    /// Prints it on stderr.
+    /// Prints the failure on stderr, and returns its status.
     pub(crate) fn report(self, printer: &Printer) -> Status {
         for message in &self.messages {
             printer.error(message);
@@ -106,13 +106,13 @@ impl From<Vec<uturn_path::WalkError>> for Failure {
     }
 }
 
-/// Help and version are no errors; anything else that clap says is wrong usage.
+/// Prints what clap reports. Help and version are no errors, anything else is wrong usage.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     Printer::usage(error);
     of_usage(error).into()
 }
 
-/// The exit status of what clap says.
+/// Returns the exit status for what clap reports.
 pub(crate) fn of_usage(error: &clap::Error) -> Status {
     if error.use_stderr() { Status::BadInput } else { Status::Clean }
 }

@@ -1,4 +1,5 @@
-//! The clients under `target/clients`, downloaded by their lock files' checksums.
+//! Installs the clients under `target/clients`. Downloads are verified by the checksums of the lock
+//! files.
 
 use std::fs;
 use std::io;
@@ -10,12 +11,12 @@ use crate::shell::{self, Failure};
 
 /// Installed clients.
 pub(super) struct Installed {
-    /// The folder that they are in.
+    /// The folder of the clients.
     pub(super) folder: PathBuf,
 }
 
 impl Installed {
-    /// Installs what is not there yet.
+    /// Installs the clients that are missing.
     pub(super) fn new(sources: &Path, folder: &Path) -> Result<Self, Failure> {
         let installed = Self { folder: folder.to_owned() };
         installed.install_python(&sources.join("python"))?;
@@ -24,7 +25,8 @@ impl Installed {
         Ok(installed)
     }
 
-    /// Downloads pure Python packages, which are the same everywhere, and unpacks what is used.
+    /// Downloads pure Python packages, which are the same everywhere, and unpacks the parts that
+    /// are used.
     fn install_python(&self, sources: &Path) -> Result<(), Failure> {
         let lock = sources.join("requirements.txt");
         let packages = self.packages();
@@ -59,20 +61,20 @@ impl Installed {
         self.folder.join("python-packages")
     }
 
-    /// A Python program that finds the packages.
+    /// Returns a command that runs a Python program with the packages.
     pub(super) fn python(&self, program: &Path) -> Command {
         let mut python = Command::new("python3");
-        // Whatever else the machine has installed is not meant.
+        // Other packages that the machine has installed are not used.
         python.arg("-sB").arg(program).env("PYTHONPATH", self.packages());
         python
     }
 
-    /// The Go program.
+    /// Returns the command of the Go program.
     pub(super) fn go(&self) -> Command {
         Command::new(self.folder.join("bin").join("cloud-clients"))
     }
 
-    /// The program for Node.js.
+    /// Returns the command of the program for Node.js.
     pub(super) fn node(&self) -> Command {
         let mut node = Command::new("node");
         node.arg(self.folder.join("node-client").join("flow.js"));
@@ -80,7 +82,7 @@ impl Installed {
     }
 }
 
-/// Fills a folder, unless it was filled from these files as they are.
+/// Fills a folder, unless it was filled from the same contents of these files.
 fn once(
     folder: &Path,
     files: &[&Path],

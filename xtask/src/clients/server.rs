@@ -1,4 +1,4 @@
-//! `uturn cloud serve`, which ends with what started it.
+//! `uturn cloud serve` as a child process, which ends with its parent.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader};
@@ -11,18 +11,18 @@ use crate::shell::{Failure, built};
 pub(super) const ID: &str = "id-of-the-clients";
 pub(super) const KEY: &str = "key-of-the-clients";
 
-/// How many milliseconds a task takes: long enough for clients to meet a busy load balancer.
+/// The duration of a task in milliseconds: long enough for clients to meet a busy load balancer.
 const TASK_TIME: &str = "20";
 
-/// A server with nothing in it.
+/// A server that is empty at first.
 pub(super) struct Server {
     child: Child,
-    /// Its address and port.
+    /// The address and port of the server.
     pub(super) address: String,
 }
 
 impl Server {
-    /// Returns when it listens.
+    /// Starts the server. Returns when it listens.
     pub(super) fn start(folder: &Path) -> Result<Self, Failure> {
         match fs::remove_dir_all(folder) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(&error)),

@@ -2,10 +2,10 @@
 
 const TEXT: &str = include_str!("../../gen-cluster/cloud.txt");
 
-/// The text of a word.
+/// Returns the text of a word.
 ///
 /// # Panics
-/// Panics if the file does not have the word, which a test excludes for those that are used.
+/// If the file does not have the word. A test excludes that for all words that are used.
 pub(super) fn word(name: &str) -> &'static str {
     let line = TEXT.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.expect("every word that is used is in cloud.txt")

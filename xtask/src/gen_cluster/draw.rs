@@ -6,17 +6,17 @@ use uturn_dice::Dice;
 pub(super) struct Draw(pub(super) Dice);
 
 impl Draw {
-    /// A number below `limit`, or 0.
+    /// Returns a number below `limit`, or 0.
     pub(super) fn below(&mut self, limit: u32) -> u32 {
         self.0.below(limit.max(1) as usize) as u32
     }
 
-    /// True with this probability in percent.
+    /// Returns `true` with this probability in percent.
     pub(super) fn percent(&mut self, share: u32) -> bool {
         self.below(100) < share
     }
 
-    /// The replicas of a workload: usually few, sometimes many.
+    /// Draws the replicas of a workload: usually few, sometimes many.
     pub(super) fn replicas(&mut self) -> u32 {
         match self.below(100) {
             0..50 => 1 + self.below(4),

@@ -13,7 +13,7 @@ pub(super) struct Writer {
     pub(super) draw: Draw,
     pub(super) first: bool,
     pub(super) written: u64,
-    /// How many pods each node has.
+    /// The number of pods on each node.
     pub(super) on_node: Vec<u32>,
 }
 
@@ -44,7 +44,7 @@ impl Writer {
         let services = size.targets - size.targets / 4;
         let mut exposed: Vec<(u32, String)> = Vec::new();
         for number in 0..services {
-            // What is left has to do for all that come.
+            // The remaining pods have to suffice for all further Services.
             let most = 1 + 2 * left / (services - number);
             let wanted = self.draw.replicas().min(most).min(left);
             left -= wanted;
@@ -180,7 +180,8 @@ impl Writer {
             exposed.push((number, name.clone()));
             let policy = if self.draw.percent(30) { "Local" } else { "Cluster" };
             more = format!(r#","externalTrafficPolicy":"{policy}""#);
-            // The usual range is too small for such clusters; a port is one Service's alone.
+            // The usual range is too small for such clusters: each port belongs to one Service
+            // only.
             let free = u16::try_from(9_999 + exposed.len());
             let free = free.map_err(|_| io::Error::other("there are not so many node ports"))?;
             port = format!(r#","nodePort":{free}"#);
@@ -239,7 +240,7 @@ impl Writer {
         }
         let first = self.draw.below(exposed.len() as u32) as usize;
         let namespace = namespace(exposed[first].0);
-        // Neighbours in the list are mostly of one namespace.
+        // Neighbours in the list are mostly in the same namespace.
         let own: Vec<&str> = exposed[first..]
             .iter()
             .take_while(|(service, _)| namespace == self::namespace(*service))
@@ -275,7 +276,7 @@ impl Writer {
     }
 }
 
-/// Pods in the node's own network, on each node.
+/// Returns the names of the pods that run on each node in the node's own network.
 fn daemons() -> [&'static str; 3] {
     ["kube-proxy", "ip-masq-agent", cloud::word("network-agent")]
 }

@@ -1,21 +1,21 @@
-//! What h2spec reports, and which failures are explained.
+//! Reads the report of h2spec and the list of explained failures.
 
 use std::fmt;
 
-/// What came out of a run.
+/// The results of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Report {
     pub(super) passed: usize,
-    /// Section and title of each test that was not passed.
+    /// The section and title of each test that was not passed.
     pub(super) failed: Vec<String>,
 }
 
-/// Cases that need not pass: protocol, section and title.
+/// The cases that need not pass, each as protocol, section and title.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Explained(Vec<String>);
 
 impl Report {
-    /// Reads a report in JUnit's form, as h2spec writes it.
+    /// Reads a report in JUnit's format, as h2spec writes it.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let mut report = Self::default();
         for case in text.split("<testcase ").skip(1) {
@@ -65,7 +65,7 @@ impl Explained {
         }
     }
 
-    /// What of a report is not as the list says.
+    /// Returns the deviations of a report from the list.
     pub(super) fn faults(&self, protocol: &str, report: &Report) -> Vec<String> {
         let failed: Vec<String> =
             report.failed.iter().map(|case| format!("{protocol} {case}")).collect();

@@ -15,13 +15,13 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Serves until the process ends.
+    /// Starts a server that runs until the process ends.
     pub(super) fn start() -> Result<Self, Failure> {
         let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| failed(&error))?;
         let address = listener.local_addr().map_err(|error| failed(&error))?;
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                // A connection that breaks is the load balancer's doing: h2spec resets streams.
+                // If a connection breaks, h2spec has reset a stream.
                 thread::spawn(move || drop(serve(&stream)));
             }
         });
@@ -52,7 +52,7 @@ fn serve(stream: &TcpStream) -> io::Result<()> {
             if is_chunked {
                 let mut size = String::new();
                 reader.read_line(&mut size)?;
-                // With the end of its line.
+                // The chunk is followed by the end of its line.
                 length = 2 + u64::from_str_radix(size.trim_end(), 16).unwrap_or(0);
             }
             io::copy(&mut (&mut reader).take(length), &mut io::sink())?;
@@ -64,7 +64,7 @@ fn serve(stream: &TcpStream) -> io::Result<()> {
     }
 }
 
-/// `uturn lb run`, which ends with this.
+/// `uturn lb run`, which ends when this is dropped.
 pub(super) struct Balancer {
     child: Child,
     pub(super) http: u16,
@@ -72,7 +72,7 @@ pub(super) struct Balancer {
 }
 
 impl Balancer {
-    /// Returns when it listens.
+    /// Starts the load balancer. Returns when it listens.
     pub(super) fn start(work: &Path, target: SocketAddr) -> Result<Self, Failure> {
         let (http, https) = (unused_port()?, unused_port()?);
         let listener = |port: u16, protocol: &str| {
@@ -98,7 +98,7 @@ impl Balancer {
         if !events.any(|event| event.contains("\"ready\"")) {
             return Err(Failure("uturn lb run ended before it listened".to_owned()));
         }
-        // What it reports further has to go somewhere.
+        // Later output is read and discarded, so that the process is not blocked.
         thread::spawn(move || events.for_each(drop));
         Ok(balancer)
     }
@@ -112,7 +112,7 @@ impl Drop for Balancer {
     }
 }
 
-/// A port that was free a moment ago.
+/// Returns a port that is free at present.
 fn unused_port() -> Result<u16, Failure> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| failed(&error))?;
     Ok(listener.local_addr().map_err(|error| failed(&error))?.port())

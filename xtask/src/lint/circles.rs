@@ -1,10 +1,10 @@
-//! Import circles that cross a folder.
+//! Finds import circles that cross a folder.
 //!
-//! In each folder of a crate, the files and folders that lie beside each other form a graph:
-//! an edge leads from what imports to what it imports from. A circle among files of one
-//! folder is allowed; one with a folder in it is refused, since that folder then has no
-//! place of its own in the flow of data. A module and its own submodules may import from each
-//! other: to all other modules they are one module.
+//! In each folder of a crate, the files and folders that lie beside each other form a graph: an
+//! edge leads from the importing to the imported module. A circle among files of one folder is
+//! allowed. A circle that includes a folder is refused, since that folder then has no place of its
+//! own in the flow of data. A module and its own submodules may import from each other: to all
+//! other modules they are one module.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::shell::{self, Failure};
 /// Looks for import circles in every crate.
 ///
 /// # Errors
-/// Every circle that crosses a folder, with an import for each of its edges.
+/// If there are circles that cross a folder: all of them, with an import for each edge.
 pub(super) fn check() -> Result<(), Failure> {
     let mut circles = Vec::new();
     for sources in source::crates()? {
@@ -30,10 +30,10 @@ pub(super) fn check() -> Result<(), Failure> {
     }
 }
 
-/// A module's place in its crate, name by name; none for the root.
+/// A module's place in its crate, name by name. The root has an empty path.
 type ModulePath = Vec<String>;
 
-/// What one module imports: paths as they are written.
+/// The imports of one module, as the paths are written.
 type Imports = Vec<Vec<String>>;
 
 /// An example of the imports from one submodule to another.
@@ -67,8 +67,8 @@ impl Modules {
         self.0.entry(path).or_default().extend(imports(&source::code_only(text)));
     }
 
-    /// The module in which a path ends that another module wrote. `None` where it leads out of
-    /// the crate.
+    /// Returns the module in which a path ends that another module wrote, or `None` if the path
+    /// leads out of the crate.
     fn target(&self, from: &ModulePath, path: &[String], hops: usize) -> Option<ModulePath> {
         let mut rest = path.iter();
         let mut here = match rest.next()?.as_str() {
@@ -90,7 +90,7 @@ impl Modules {
                 here = child;
                 continue;
             }
-            // What a module imports others may import from it.
+            // Other modules may import from a module whatever it imports.
             let passed_on = self.0[&here].iter().find(|path| path.last() == Some(name));
             let passed_on = passed_on.filter(|path| hops > 0 && path.len() > 1);
             return Some(
@@ -100,7 +100,7 @@ impl Modules {
         Some(here)
     }
 
-    /// The imports between direct submodules, by the module that has both.
+    /// Returns the imports between direct submodules, by their parent module.
     fn edges(&self) -> BTreeMap<&[String], Edges<'_>> {
         let mut edges: BTreeMap<&[String], Edges<'_>> = BTreeMap::new();
         for (from, imports) in &self.0 {
@@ -121,7 +121,7 @@ impl Modules {
         self.0.keys().any(|path| path.len() > module.len() && path.starts_with(module))
     }
 
-    /// A shortest circle through each folder that is part of one.
+    /// Returns a shortest circle through each folder that is part of one.
     fn circles(&self) -> Vec<String> {
         let mut circles = BTreeSet::new();
         for (parent, edges) in self.edges() {
@@ -139,7 +139,7 @@ impl Modules {
     }
 }
 
-/// The shortest way from a module back to itself, as the imports it is made of.
+/// Returns the shortest circle from a module back to itself, as the list of its imports.
 fn shortest_circle(edges: &Edges<'_>, start: &str) -> Option<String> {
     let mut ways = vec![(start.to_owned(), Vec::new())];
     let mut seen = BTreeSet::new();

@@ -20,7 +20,7 @@ struct Member {
 /// Checks the room of every crate, and which crates it uses.
 ///
 /// # Errors
-/// Every crate outside a room, and every use of a crate of a later room.
+/// If there are crates outside a room, or uses of crates of a later room: all of them.
 pub(super) fn check() -> Result<(), Failure> {
     let crates = shell::root().join("crates");
     let mut members = BTreeMap::new();

@@ -1,12 +1,12 @@
-//! Rust source as text: which files there are, and the code in them without comments, texts
-//! and tests.
+//! Reads Rust source as text: finds the files, and the code in them without comments, texts and
+//! tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::shell::{self, Failure};
 
-/// The `src` folders of all crates, xtask's own among them.
+/// Returns the `src` folders of all crates, including xtask's own.
 pub(super) fn crates() -> Result<Vec<PathBuf>, Failure> {
     let crates = shell::root().join("crates");
     let mut folders = vec![shell::root().join("xtask/src"), crates.join("uturn/src")];
@@ -20,7 +20,7 @@ pub(super) fn crates() -> Result<Vec<PathBuf>, Failure> {
     Ok(folders)
 }
 
-/// All Rust files below a folder, in order.
+/// Returns all Rust files below a folder, in order.
 pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     for path in entries(folder)? {
@@ -34,7 +34,7 @@ pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(files)
 }
 
-/// The text of a file.
+/// Reads a file.
 pub(super) fn read(file: &Path) -> Result<String, Failure> {
     fs::read_to_string(file).map_err(|error| unreadable(file, &error))
 }
@@ -48,8 +48,8 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     Failure(format!("{} cannot be read: {error}", path.display()))
 }
 
-/// The code of a file: comments and the insides of literals become spaces, and modules of
-/// tests go.
+/// Returns the code of a file: comments and the insides of literals become spaces, and modules of
+/// tests are removed.
 pub(super) fn code_only(text: &str) -> String {
     without_tests(&without_comments(text))
 }
@@ -76,7 +76,7 @@ fn without_comments(text: &str) -> String {
     code
 }
 
-/// The length of the string or character that a text begins with.
+/// Returns the length of the string or character that a text begins with.
 fn literal(text: &str, before: Option<char>) -> Option<usize> {
     let follows_name = before.is_some_and(|before| before.is_alphanumeric() || before == '_');
     if let Some(raw) = text.strip_prefix('r').filter(|_| !follows_name) {
@@ -98,7 +98,7 @@ fn literal(text: &str, before: Option<char>) -> Option<usize> {
             _ => {}
         }
         inside += 1;
-        // A lifetime is a quote without another one behind it.
+        // A lifetime is a quote without a closing quote.
         if quote == '\'' && inside > 1 && !text.starts_with("'\\") {
             return None;
         }
@@ -106,7 +106,7 @@ fn literal(text: &str, before: Option<char>) -> Option<usize> {
     None
 }
 
-/// Drops `#[cfg(test)] mod … { … }`.
+/// Removes `#[cfg(test)] mod … { … }`.
 fn without_tests(code: &str) -> String {
     const MARK: &str = "#[cfg(test)]";
     let mut kept = String::with_capacity(code.len());
@@ -129,7 +129,7 @@ fn without_tests(code: &str) -> String {
     kept
 }
 
-/// The length of a block that begins with a brace.
+/// Returns the length of a block that begins with a brace.
 fn block(code: &str) -> usize {
     let mut depth = 0_usize;
     for (at, character) in code.char_indices() {

@@ -1,7 +1,8 @@
-//! The paths that a file's code imports: those of its `use` lines, and those written out in
+//! Finds the paths that a file's code imports: those of its `use` lines, and those written out in
 //! full (`crate::…`, `super::…`) elsewhere.
 
-/// Every imported path, segment by segment. Of `use a::{b, c::*}` these are `a::b` and `a::c`.
+/// Returns every imported path, segment by segment. Those of `use a::{b, c::*}` are `a::b` and
+/// `a::c`.
 pub(super) fn imports(code: &str) -> Vec<Vec<String>> {
     let words = words(code);
     let mut paths = Vec::new();
@@ -30,7 +31,7 @@ pub(super) fn imports(code: &str) -> Vec<Vec<String>> {
     paths
 }
 
-/// Reads one tree of a `use` line and returns where it ends.
+/// Reads one tree of a `use` line and returns the position of its end.
 fn tree(
     words: &[&str],
     mut at: usize,
@@ -74,7 +75,7 @@ fn is_name(word: &str) -> bool {
     word.starts_with(|first: char| first.is_alphabetic() || first == '_')
 }
 
-/// Names, `::`, and every other character by itself.
+/// Splits code into names, `::`, and all other characters.
 fn words(code: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut rest = code.trim_start();

@@ -1,12 +1,12 @@
-//! A cloud is named in its own folder only.
+//! Checks that a cloud is named in its own folder only.
 //!
 //! Each folder below `crates/analysis/clouds/src/cloud` has a file `NAMES` with the names of its
-//! vendor and its products, one a line; a star at the end stands for any ending. No other
-//! source of a crate or of xtask may use one of them as a word or as a part of an identifier,
-//! in code, texts or comments. Where two clouds have the same name for a product, it stands in the
-//! files of both. Modules of tests may, and so may the lines of `cloud/mod.rs` by
-//! which the folder is a module and stands in the list. A cloud whose API has a crate lists that
-//! in a file `PLACES`, a path a line, together with the commands that run it.
+//! vendor and its products, one a line; a star at the end stands for any ending. No other source
+//! of a crate or of xtask may use one of them as a word or as a part of an identifier, in code,
+//! texts or comments. If two clouds have the same name for a product, both files contain it.
+//! Modules of tests may use the names, and so may the lines of `cloud/mod.rs` that declare the
+//! folder as a module and list it. A cloud whose API has a crate lists that crate in a file
+//! `PLACES`, a path a line, together with the commands that run it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ struct Name {
     has_any_ending: bool,
 }
 
-/// The folders of clouds.
+/// Reads the folders of clouds.
 fn clouds(folder: &Path) -> Result<Vec<Cloud>, Failure> {
     let unreadable =
         |path: &Path, error| Failure(format!("{} cannot be read: {error}", path.display()));
@@ -89,13 +89,14 @@ impl Name {
 }
 
 impl Cloud {
-    /// Whether a file is about this cloud.
+    /// Returns whether a file is about this cloud.
     fn is_at_home_in(&self, file: &Path) -> bool {
         file.starts_with(&self.folder) || self.places.iter().any(|place| file.starts_with(place))
     }
 
-    /// The lines of a file that name the cloud, with their numbers. `is_list` is set for the
-    /// file with the list of clouds; those at home in the file may share names with this one.
+    /// Returns the lines of a file that name the cloud, with their numbers. `is_list` is set for
+    /// the file with the list of clouds. The clouds in `at_home`, which the file is about, may
+    /// share names with this one.
     fn named_in<'t>(
         &self,
         file: &Path,
@@ -119,7 +120,8 @@ impl Cloud {
         words.any(|word| own.iter().any(|name| name.is(word)))
     }
 
-    /// Whether a line declares the cloud's module, or uses a constant of it and nothing else.
+    /// Returns whether a line declares the cloud's module, or uses a constant of it and nothing
+    /// else.
     fn is_entry_of_list(&self, line: &str) -> bool {
         let line = line.trim().trim_start_matches("pub ");
         if line == format!("mod {};", self.word) {
@@ -135,8 +137,8 @@ impl Cloud {
     }
 }
 
-/// The lines of a file that are outside its modules of tests, with their numbers. Such a module
-/// ends with the first closing brace at the beginning of a line.
+/// Returns the lines of a file that are outside its modules of tests, with their numbers. Such a
+/// module ends with the first closing brace at the beginning of a line.
 fn outside_of_tests(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut is_test = false;
     text.lines().enumerate().filter_map(move |(at, line)| {
@@ -147,7 +149,7 @@ fn outside_of_tests(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The words of an identifier without underscores: `KindOfThing`, `HTTPServer`.
+/// Returns the words of an identifier without underscores: `KindOfThing`, `HTTPServer`.
 fn parts(run: &str) -> Vec<&str> {
     let letters: Vec<char> = run.chars().collect();
     let starts = (1..letters.len()).filter(|&at| {

@@ -1,4 +1,4 @@
-//! Whether a program for Linux is static: nothing of the machine that it runs on is loaded.
+//! Checks that a program for Linux is static: it loads nothing of the machine that it runs on.
 
 /// The kind of header that names a loader.
 const INTERPRETER: u32 = 3;
@@ -29,7 +29,7 @@ pub(super) fn check_static(program: &[u8]) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    /// A program with headers of these kinds.
+    /// Returns a program with headers of these kinds.
     fn program(kinds: &[u32]) -> Vec<u8> {
         let mut bytes = vec![0; 64];
         bytes[..5].copy_from_slice(b"\x7fELF\x02");

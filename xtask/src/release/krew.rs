@@ -1,13 +1,13 @@
-//! The manifest that krew installs the plugin from.
+//! The manifest from which krew installs the plugin.
 
 use std::fs;
 
 use crate::shell::{self, Failure};
 
-/// The manifest without what a release adds to it.
+/// The manifest without the parts that a release adds.
 const TEMPLATE: &str = "packaging/krew/uturn.yaml";
 
-/// The manifest of a version whose archives have these checksums, by processor.
+/// Returns the manifest of a version whose archives have these checksums, by processor.
 pub(super) fn manifest(
     version: &str,
     base_url: &str,
@@ -16,7 +16,7 @@ pub(super) fn manifest(
 ) -> Result<String, Failure> {
     let path = shell::root().join(TEMPLATE);
     let text = fs::read_to_string(&path).map_err(|why| Failure(format!("{TEMPLATE}: {why}")))?;
-    // The comment says where it comes from.
+    // The template's comment is left out.
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let mut text: String = lines.map(|line| format!("{line}\n")).collect();
     for (mark, value) in [("VERSION", version), ("BASE_URL", base_url), ("HOMEPAGE", homepage)] {
@@ -29,7 +29,7 @@ pub(super) fn manifest(
     Ok(text)
 }
 
-/// Checks what a release fills in. The rest of the form is a test of the template.
+/// Checks the parts that a release fills in. A test of the template covers the rest of the form.
 fn check(text: &str) -> Result<(), String> {
     if text.contains('@') {
         return Err("a mark between @ signs is left".to_owned());

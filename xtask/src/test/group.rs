@@ -1,16 +1,18 @@
-//! A test program and all that it started, which end when nobody waits for them any more.
+//! Ends a test program and all processes that it started when nobody waits for them any more.
 //!
-//! The program that runs a test program leads a group of processes, and reads its standard input: it
-//! ends the group when that is closed, by whoever waits or because they are gone.
+//! The program that runs a test program leads a group of processes, and reads its standard input.
+//! It ends the group when standard input is closed, on purpose or because the waiting process has
+//! died.
 
 use std::io;
 use std::process::{self, Command, Stdio};
 use std::thread;
 
-/// The word that says that standard input decides.
+/// The argument by which closing standard input ends the group.
 pub(super) const UNTIL_STDIN_CLOSES: &str = "--until-stdin-closes";
 
-/// Makes a program the leader of a group of its own, with a standard input to be closed.
+/// Makes a program the leader of a new group, with a standard input that ends the group when it is
+/// closed.
 pub(super) fn leads(command: &mut Command) {
     command.arg(UNTIL_STDIN_CLOSES).stdin(Stdio::piped());
     #[cfg(unix)]
@@ -20,7 +22,7 @@ pub(super) fn leads(command: &mut Command) {
 /// Ends the group that this program leads when standard input is closed.
 pub(super) fn end_with_stdin() {
     thread::spawn(|| {
-        // One that cannot be read any more is closed too.
+        // A standard input that fails counts as closed.
         let _ = io::copy(&mut io::stdin(), &mut io::sink());
         if cfg!(unix) {
             let end = format!("kill -s KILL -- -{}", process::id());

@@ -1,8 +1,9 @@
-//! Runs test programs beside each other: the longest of them mostly wait.
+//! Runs several test programs at once: the longest of them mostly wait.
 //!
-//! Cargo runs one program after another. So it is told to run [`super::runner`], which only
-//! notes in a queue how cargo would run each program; then they are run from here, each through
-//! the same runner. What a program prints is shown when it has ended, by itself or because it hangs.
+//! Cargo runs one program after another. So cargo is told to run [`super::runner`], which only
+//! records in a queue how cargo would run each program. Then the programs are run from here, each
+//! through the same runner. The output of a program is shown when the program has ended, by itself
+//! or because it hangs.
 
 use std::env;
 use std::ffi::OsString;
@@ -19,26 +20,26 @@ use std::time::Duration;
 use super::{group, runner};
 use crate::shell::{self, Failure};
 
-/// Names the file that programs are noted in instead of being run.
+/// The variable with the path of the file in which programs are recorded instead of being run.
 pub(super) const QUEUE: &str = "UTURN_TEST_QUEUE";
 
-/// So many programs run at once, unless the variable [`AT_ONCE`] says otherwise.
+/// The number of programs that run at once, unless the variable [`AT_ONCE`] states another.
 const USUAL: usize = 2;
 
-/// Names the number of programs that run at once.
+/// The variable with the number of programs that run at once.
 const AT_ONCE: &str = "UTURN_TEST_PROGRAMS";
 
-/// A program that has printed nothing for so long hangs. Each test's end is printed, and none takes
-/// minutes.
+/// The longest time without output: a program that prints nothing for longer hangs. The end of each
+/// test is printed, and no test takes minutes.
 const SILENCE: Duration = Duration::from_secs(20 * 60);
 
-/// Ends a field of an entry.
+/// The character that ends a field of an entry.
 const FIELD: char = '\u{1f}';
 
-/// Ends an entry.
+/// The character that ends an entry.
 const ENTRY: char = '\u{1e}';
 
-/// How cargo runs a test program.
+/// A test program as cargo runs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Program {
     folder: String,
@@ -48,8 +49,8 @@ struct Program {
     words: Vec<String>,
 }
 
-/// Notes a program in the queue. `false` if there is no queue, or if the program will not last:
-/// those of documentation tests are removed at once.
+/// Records a program in the queue. Returns `false` if there is no queue, or if the program's file
+/// will not last: the programs of documentation tests are removed at once.
 pub(super) fn note(words: &[String]) -> io::Result<bool> {
     let Some(queue) = env::var_os(QUEUE) else { return Ok(false) };
     let folder = words.first().and_then(|program| Path::new(program).parent());
@@ -62,7 +63,7 @@ pub(super) fn note(words: &[String]) -> io::Result<bool> {
         .filter(|(name, _)| name.starts_with("CARGO") || name.ends_with("LIBRARY_PATH"))
         .collect();
     let folder = env::current_dir()?.display().to_string();
-    // Cargo's own quiet is not the programs'.
+    // Cargo's own `--quiet` is not meant for the programs.
     let words = words.iter().filter(|word| *word != "--quiet").cloned().collect();
     let program = Program { folder, variables, words };
     let mut queue = OpenOptions::new().create(true).append(true).open(queue)?;
@@ -70,7 +71,7 @@ pub(super) fn note(words: &[String]) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Runs all programs of the queue, with these variables besides.
+/// Runs all programs of the queue, with these additional environment variables.
 pub(super) fn run(queue: &str, variables: &[(&str, OsString)]) -> Result<(), Failure> {
     let programs: Vec<Program> = queue.split_terminator(ENTRY).filter_map(Program::read).collect();
     let output = shell::target().join("test-output");
@@ -97,14 +98,14 @@ pub(super) fn run(queue: &str, variables: &[(&str, OsString)]) -> Result<(), Fai
 }
 
 impl Program {
-    /// Runs it, then shows what it printed.
+    /// Runs the program, then shows its output.
     fn run(&self, variables: &[(&str, OsString)], output: &Path) -> Result<(), String> {
         let file = output.join(format!("{}.txt", self.file()));
         let name = self.name();
         let ended = self.start(variables, &file);
         let printed = fs::read(&file).unwrap_or_default();
         let mut stdout = io::stdout().lock();
-        // A reader that is gone does not matter: how the program ended does.
+        // A reader that is gone does not matter, only how the program ended.
         let _ = writeln!(stdout, "\n     Running {name}");
         let _ = stdout.write_all(&printed);
         let _ = stdout.flush();
@@ -119,7 +120,8 @@ impl Program {
         }
     }
 
-    /// Its output goes into a file: a pipe would stay open as long as what a test started lives.
+    /// Starts the program and waits for its end. The output goes to a file: a pipe would stay open
+    /// as long as any process lives that a test has started.
     fn start(&self, variables: &[(&str, OsString)], file: &Path) -> io::Result<Option<ExitStatus>> {
         let printed = File::create(file)?;
         let mut command = Command::new(env::current_exe()?);
@@ -130,13 +132,13 @@ impl Program {
         end_of(command.spawn()?, &printed, SILENCE)
     }
 
-    /// The name of the file that it is, which no other program has.
+    /// Returns the name of the program's file, which no other program has.
     fn file(&self) -> String {
         let program = PathBuf::from(self.words.first().map_or("", String::as_str));
         program.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// The name of its package and its own.
+    /// Returns the names of the program's package and of the program.
     fn name(&self) -> String {
         let package = self.variables.iter().find(|(name, _)| name == "CARGO_PKG_NAME");
         let package = package.map_or("", |(_, value)| value);
@@ -163,8 +165,8 @@ impl Program {
     }
 }
 
-/// How a program ends that prints into a file. One that prints nothing for so long is told to end by
-/// its standard input, which is closed: then this is `None`.
+/// Waits for the end of a program that prints to a file. If the program prints nothing for
+/// `silence`, closes its standard input to make it end, and returns `None`.
 fn end_of(mut program: Child, printed: &File, silence: Duration) -> io::Result<Option<ExitStatus>> {
     let stdin = program.stdin.take();
     let (sender, ended) = channel();
@@ -208,7 +210,7 @@ mod tests {
         assert_eq!((program.name(), program.file()), ("package tests".into(), "tests-0123".into()));
     }
 
-    /// It ends when its standard input is closed, and not before.
+    /// Starts a program that ends when its standard input is closed, and not before.
     fn reads(printed: &File) -> Child {
         let mut command = Command::new("cat");
         command.stdin(Stdio::piped()).stdout(printed.try_clone().unwrap());

@@ -1,10 +1,10 @@
-//! How long each test takes, and what those that failed said.
+//! Runs a test program, and records the time of each test and the output of those that failed.
 //!
-//! Every test program is started through this one ([`WORD`]), which passes on what the
-//! program prints and notes the time that libtest reports for each test. libtest reports
-//! times only where unstable options are allowed, so they are allowed for that one process;
-//! nothing is built otherwise. A program with a harness of its own is timed as a whole.
-//! What libtest says of failures is noted too: elsewhere it is far up in the output.
+//! Every test program is started through this one ([`WORD`]), which passes on the program's output
+//! and records the time that libtest reports for each test. libtest reports times only if unstable
+//! options are allowed, so they are allowed for that one process; this changes no build. A program
+//! with a harness of its own is timed as a whole. The failures that libtest reports are recorded
+//! too: in the output they are far up.
 
 use std::env;
 use std::fs::{self, OpenOptions};
@@ -16,16 +16,17 @@ use std::time::Instant;
 use super::{group, programs};
 use crate::shell::Failure;
 
-/// The word by which cargo calls this program back.
+/// The first argument with which cargo calls this program back.
 pub(crate) const WORD: &str = "run-test";
 
-/// Names the file that times are appended to, one line a test: seconds, then its name.
+/// The variable with the path of the file that times are appended to, one line a test: seconds,
+/// then the test's name.
 pub(super) const TIMES: &str = "UTURN_TEST_TIMES";
 
-/// Names the file that failures are appended to, as libtest reports them.
+/// The variable with the path of the file that failures are appended to, as libtest reports them.
 pub(super) const FAILURES: &str = "UTURN_TEST_FAILURES";
 
-/// Cargo's own option that makes it start tests through this program.
+/// Returns the option that makes cargo start tests through this program.
 pub(super) fn cargo_option() -> Result<String, Failure> {
     let program =
         env::current_exe().map_err(|why| Failure(format!("where is this program? {why}")))?;
@@ -33,7 +34,7 @@ pub(super) fn cargo_option() -> Result<String, Failure> {
     Ok(format!("target.'cfg(all())'.runner=[{program:?}, {WORD:?}]"))
 }
 
-/// Runs one test program with its arguments, or notes it in the queue if there is one.
+/// Runs one test program with its arguments, or records it in the queue if there is one.
 pub(crate) fn run(words: &[String]) -> ExitCode {
     let words = match words.split_first() {
         Some((word, rest)) if word == group::UNTIL_STDIN_CLOSES => {
@@ -104,15 +105,15 @@ fn code(code: Option<i32>) -> ExitCode {
     code.and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
-/// Appends to the file that a variable names. A single write, so that lines of programs that run
-/// at once do not mix.
+/// Appends to the file that a variable names. Uses a single write, so that lines of programs that
+/// run at once do not mix.
 fn note(variable: &str, lines: &[u8]) -> io::Result<()> {
     let Some(file) = env::var_os(variable) else { return Ok(()) };
     OpenOptions::new().create(true).append(true).open(file)?.write_all(lines)
 }
 
-/// Whether a test program has libtest's harness: its crate's `Cargo.toml` does not say
-/// `harness = false`.
+/// Returns whether a test program has libtest's harness, that is, its crate's `Cargo.toml` does not
+/// say `harness = false`.
 fn is_libtest(program: &Path) -> bool {
     let Some(folder) = env::var_os("CARGO_MANIFEST_DIR") else { return false };
     let Ok(manifest) = fs::read_to_string(Path::new(&folder).join("Cargo.toml")) else {
@@ -123,7 +124,7 @@ fn is_libtest(program: &Path) -> bool {
     !without_harness(&manifest).any(|other| other == name)
 }
 
-/// The targets of a manifest that have a harness of their own.
+/// Returns the targets of a manifest that have a harness of their own.
 fn without_harness(manifest: &str) -> impl Iterator<Item = &str> {
     let targets = manifest.split("\n[[").filter(|target| target.contains("harness = false"));
     targets.filter_map(|target| {
@@ -132,20 +133,20 @@ fn without_harness(manifest: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The name of a test program, without its folder and the hash that cargo appends.
+/// Returns the name of a test program, without its folder and the hash that cargo appends.
 pub(super) fn name_of(program: &str) -> &str {
     let file = program.rsplit(['/', '\\']).next().unwrap_or(program);
     file.rsplit_once('-').map_or(file, |(name, _)| name)
 }
 
-/// The name and the time in a line such as `test a::b ... ok <0.123s>`.
+/// Reads the name and the time of a line such as `test a::b ... ok <0.123s>`.
 fn time(line: &str) -> Option<(&str, f64)> {
     let (name, rest) = line.strip_prefix("test ")?.split_once(" ... ")?;
     let seconds = rest.split_once('<')?.1.split_once("s>")?.0;
     Some((name, seconds.parse().ok()?))
 }
 
-/// The slowest tests of a file of times, the slowest first.
+/// Returns the slowest tests of a file of times, the slowest first.
 pub(super) fn slowest(times: &str, count: usize) -> Vec<(f64, &str)> {
     let mut all: Vec<(f64, &str)> = times
         .lines()

@@ -9,8 +9,8 @@ use uturn_model::{Client, Cluster, Destination, Service};
 
 use crate::cloud::Owner;
 
-/// The addresses of the load balancer of a Service or an Ingress: those of its status, and of an
-/// entry that has only a name, those that the name has.
+/// Returns the addresses of the load balancer of a Service or an Ingress: those in its status, and
+/// for a status entry with only a name, those to which the name resolves.
 pub fn addresses(cluster: &Cluster, owner: Owner<'_>) -> Vec<NamedAddress> {
     let mut all: Vec<NamedAddress> = Vec::new();
     for entry in owner.status() {
@@ -28,19 +28,19 @@ pub fn addresses(cluster: &Cluster, owner: Owner<'_>) -> Vec<NamedAddress> {
     all
 }
 
-/// The load balancer that a client outside calls where it names a Service: no client outside reaches a
-/// cluster IP.
+/// The load balancer that a client outside the cluster calls if it names a Service: no such client
+/// reaches a cluster IP.
 #[derive(Clone, Copy, Debug)]
 pub enum BalancerCall<'a> {
-    /// The load balancer has this address. It need not listen on the port.
+    /// A load balancer with this address, which need not listen on the port.
     At(SocketAddr),
-    /// No address of this Service's load balancer is known.
+    /// A load balancer of this Service without a known address.
     WithoutAddress(&'a Service),
 }
 
 impl<'a> BalancerCall<'a> {
-    /// Returns `None` for every other client and destination, and for a port that the Service lacks by
-    /// that name.
+    /// Returns the load balancer that a client calls. Returns `None` for every other client and
+    /// destination, and for a port name that the Service lacks.
     pub fn of(cluster: &'a Cluster, from: &Client, to: &Destination) -> Option<Self> {
         let (Client::Outside(own), Destination::Service(name, port)) = (from, to) else {
             return None;
@@ -65,7 +65,7 @@ impl<'a> BalancerCall<'a> {
         }))
     }
 
-    /// The address that is called.
+    /// Returns the address that is called.
     pub fn address(self) -> Option<SocketAddr> {
         match self {
             Self::At(address) => Some(address),
@@ -74,8 +74,8 @@ impl<'a> BalancerCall<'a> {
     }
 }
 
-/// The own addresses of all nodes. Where a status has one of them, no load balancer is in front of
-/// it: a packet reaches that node, at any port.
+/// The addresses of all nodes themselves. If a status has one of them, no load balancer is in front
+/// of it: a packet reaches that node, at any port.
 pub(crate) struct NodeAddresses(HashSet<IpAddr>);
 
 impl NodeAddresses {
@@ -88,7 +88,7 @@ impl NodeAddresses {
         self.0.contains(&address)
     }
 
-    /// The addresses of an object's load balancer that are no node's.
+    /// Returns the addresses of an object's load balancer that belong to no node.
     pub(crate) fn beside(&self, cluster: &Cluster, owner: Owner<'_>) -> Vec<NamedAddress> {
         let mut all = addresses(cluster, owner);
         all.retain(|at| !self.has(at.address));

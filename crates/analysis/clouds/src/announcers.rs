@@ -1,5 +1,5 @@
-//! Which nodes announce an address of a Service, by the objects that say it and by where the program
-//! that announces runs.
+//! The nodes that announce an address of a Service, from the objects that state it and from the
+//! nodes on which the announcing program runs.
 
 use std::net::IpAddr;
 
@@ -10,13 +10,13 @@ use uturn_model::{Announcements, Cluster, Node, Service};
 /// The nodes that announce an address.
 pub(crate) struct Announcers<'c> {
     given: &'c Announcements,
-    /// The announcements of the address. `None` where nothing says which nodes do it.
+    /// The announcements of the address. `None` if nothing states which nodes announce it.
     chosen: Option<Vec<&'c Announcement>>,
-    /// What of this is not certain.
+    /// The assumption on which the choice of nodes rests, if it is not certain.
     pub(crate) assumption: Option<BehaviourAssumption>,
 }
 
-/// The nodes that announce an address of a Service.
+/// Returns the nodes that announce an address of a Service.
 pub(crate) fn of<'c>(cluster: &'c Cluster, service: &Service, address: IpAddr) -> Announcers<'c> {
     let given = &cluster.announcements;
     let chosen = places_of(cluster, service, address);
@@ -52,13 +52,13 @@ pub(crate) fn of<'c>(cluster: &'c Cluster, service: &Service, address: IpAddr) -
     Announcers { given, chosen, assumption: doubt }
 }
 
-/// The announcements of an address of a Service, by their places among all. Returns `None` where
-/// nothing says which nodes announce it.
+/// Returns the announcements of an address of a Service, as indices into all announcements. Returns
+/// `None` if nothing states which nodes announce the address.
 pub fn places_of(cluster: &Cluster, service: &Service, address: IpAddr) -> Option<Vec<usize>> {
     let given = &cluster.announcements;
     let of_service = given.all.iter().enumerate().filter(|(_, own)| own.has_service(service));
     let Some(pool) = given.pool_of(address) else {
-        // Which pool it is from is not known.
+        // The pool of the address is not known.
         let all: Vec<usize> = of_service.map(|(place, _)| place).collect();
         return (!all.is_empty()).then_some(all);
     };
@@ -67,7 +67,8 @@ pub fn places_of(cluster: &Cluster, service: &Service, address: IpAddr) -> Optio
     is_known.then(|| of_pool.collect())
 }
 
-/// That nodes whose labels are not known have those that announcements ask for.
+/// Returns the assumption that nodes whose labels are not known have the labels that announcements
+/// ask for.
 fn labels_of_nodes(given: &Announcements, chosen: &[&Announcement]) -> Option<BehaviourAssumption> {
     let asking: Vec<&Announcement> =
         chosen.iter().filter(|own| !own.nodes.is_empty()).copied().collect();
@@ -78,7 +79,8 @@ fn labels_of_nodes(given: &Announcements, chosen: &[&Announcement]) -> Option<Be
     })
 }
 
-/// That clients are on a segment of the interfaces to which announcements are limited.
+/// Returns the assumption that clients are on a segment of the interfaces to which announcements
+/// are limited.
 fn other_interfaces(chosen: &[&Announcement]) -> Option<BehaviourAssumption> {
     if chosen.is_empty() || chosen.iter().any(|own| own.interfaces.is_empty()) {
         return None;
@@ -98,14 +100,15 @@ fn named(chosen: &[&Announcement]) -> String {
 }
 
 impl Announcers<'_> {
-    /// Whether a node is among them.
+    /// Returns whether a node is one of the announcers.
     pub(crate) fn has_node(&self, node: &Node) -> bool {
         let is_chosen =
             |chosen: &Vec<&Announcement>| chosen.iter().any(|own| self.given.may_choose(own, node));
         !node.lacks_announcer && self.chosen.as_ref().is_none_or(is_chosen)
     }
 
-    /// Leaves of the nodes that may announce those that are preferred, where one does it for all.
+    /// Retains only the preferred nodes if one node announces for all. Announcements by routes have
+    /// no preference, so all nodes are retained.
     pub(crate) fn retain_preferred(&self, cluster: &Cluster, targets: &mut Vec<Target>) {
         let chosen = self.chosen.as_deref().unwrap_or_default();
         if chosen.iter().any(|own| own.by == AnnouncedBy::Routes) {
@@ -121,7 +124,7 @@ impl Announcers<'_> {
     }
 }
 
-/// What announcements see of a node: of each, whether the node announces and how much it is preferred.
+/// Returns, for each announcement, whether a node announces and how much the node is preferred.
 pub fn seen_of(cluster: &Cluster, node: &Node) -> Vec<(bool, u32)> {
     let all = cluster.announcements.all.iter();
     all.map(|own| (cluster.announcements.may_choose(own, node), own.weight_of(node))).collect()

@@ -28,7 +28,7 @@ use crate::ingress_controller;
 pub use crate::ingress_ports::IngressPorts;
 use crate::stated;
 
-/// Every load balancer of the cluster, by address.
+/// Returns every load balancer of the cluster, by address.
 pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
     let mut made: BTreeMap<IpAddr, LoadBalancer> = BTreeMap::new();
     let of_nodes = NodeAddresses::of(cluster);
@@ -45,7 +45,7 @@ pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
                     }
                 }
             }
-            // Nodes have its addresses.
+            // Nodes have the addresses of this load balancer.
             Maker::Product(product, _) if product.is_on_nodes() => {}
             Maker::Product(product, _) => {
                 let is_private = product.is_private(service).unwrap_or(false);
@@ -101,7 +101,8 @@ pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
     made.into_values().collect()
 }
 
-/// Whether the cloud's own Ingress controller serves it, and its load balancer is judged.
+/// Returns whether the cloud's own Ingress controller serves an Ingress, and its load balancer is
+/// judged.
 pub fn is_served_by_cloud(cluster: &Cluster, ingress: &Ingress) -> bool {
     let of_model = || {
         cloud::model(cluster)
@@ -112,33 +113,33 @@ pub fn is_served_by_cloud(cluster: &Cluster, ingress: &Ingress) -> bool {
         && (product_of(ingress).is_some() || of_model())
 }
 
-/// The kind of load balancer that a cloud's controller makes for an Ingress, where its product is
-/// described.
+/// Returns the kind of load balancer that a cloud's controller makes for an Ingress, if its product
+/// is described.
 pub fn product_of(ingress: &Ingress) -> Option<&'static dyn IngressProduct> {
     cloud::ingress_product(ingress.product.as_deref()?)
 }
 
-/// Whether it is known what serves an Ingress, the cloud's controller or one in the cluster, and that
-/// its address leads there.
+/// Returns whether it is known which controller serves an Ingress, the cloud's or one in the
+/// cluster, and that the Ingress's address leads to it.
 pub fn is_served(cluster: &Cluster, ingress: &Ingress) -> bool {
     let in_cluster = || cluster.controller_for(ingress).is_some() && !ingress.is_open();
     in_cluster() || is_served_by_cloud(cluster, ingress)
 }
 
-/// Whether a Service has a load balancer, and it is judged.
+/// Returns whether a Service has a load balancer that is judged.
 pub fn is_judged(service: &Service) -> bool {
     service.kind == ServiceKind::LoadBalancer
         && !service.unjudged.iter().any(Unknown::is_of_balancer)
 }
 
-/// The labels that nodes must have to be targets of a Service's load balancer. Returns `None`
-/// if it does not restrict its nodes by label.
+/// Returns the labels that nodes must have to be targets of a Service's load balancer. Returns
+/// `None` if the Service does not restrict its nodes by label.
 pub fn target_labels(cluster: &Cluster, service: &Service) -> Option<Labels> {
     let text = cloud::model(cluster)?.target_label(service)?;
     Some(crate::targets::label_pairs(text))
 }
 
-/// Whether a node is never a target of a load balancer.
+/// Returns whether a node is never a target of a load balancer.
 pub fn excludes_node(cluster: &Cluster, node: &Node) -> bool {
     match cloud::model(cluster) {
         Some(model) => model.excludes_node(node),
@@ -146,12 +147,12 @@ pub fn excludes_node(cluster: &Cluster, node: &Node) -> bool {
     }
 }
 
-/// Whether controllers without rules of their own make a node a target.
+/// Returns whether controllers without rules of their own make a node a target.
 pub fn is_usual_target(node: &Node) -> bool {
     made::is_target(node)
 }
 
-/// How load balancers distinguish the pods of a Service.
+/// The properties by which load balancers distinguish the pods of a Service.
 pub struct PodMarks<'c> {
     cluster: &'c Cluster,
     model: Option<&'static dyn CloudModel>,
@@ -162,7 +163,7 @@ pub struct PodMarks<'c> {
 }
 
 impl<'c> PodMarks<'c> {
-    /// Reads it from a cluster.
+    /// Reads the properties from a cluster.
     pub fn new(cluster: &'c Cluster) -> Self {
         let model = cloud::model(cluster);
         let services = cluster.services.values().map(Owner::Service);
@@ -179,8 +180,8 @@ impl<'c> PodMarks<'c> {
         }
     }
 
-    /// The weights of the pod with a name, and whether it is a target before it is ready. Returns
-    /// nothing for a pod that is like others.
+    /// Returns the weights of the pod with a name, and a mark if it is a target before it is ready.
+    /// Returns an empty list for a pod that load balancers treat like others.
     pub fn of(&self, name: &NamespacedName) -> Vec<u64> {
         let Some(model) = self.model else { return Vec::new() };
         let is_decided = self.gate.is_some_and(|gate| {
@@ -194,14 +195,14 @@ impl<'c> PodMarks<'c> {
     }
 }
 
-/// Whether a load balancer sends to a pod before it is known to be ready: nothing else keeps it from
-/// that.
+/// Returns whether a load balancer sends to a pod before the pod is known to be ready, which only a
+/// readiness gate of the cloud can cause.
 pub fn is_target_before_ready(cluster: &Cluster, pod: &Pod) -> bool {
     let gate = cloud::model(cluster).and_then(CloudModel::readiness_gate);
     gate.is_some_and(|gate| pod.is_decided_by(gate) && !pod.terminating)
 }
 
-/// The listeners that an Ingress asks the cloud's controller for.
+/// Returns the listeners that an Ingress asks the cloud's controller for.
 pub(crate) fn wanted<'i>(cluster: &Cluster, ingress: &'i Ingress) -> Vec<WantedListener<'i>> {
     if let Some(route) = &ingress.route {
         return cloud::of_route(ingress, route);
@@ -213,7 +214,7 @@ pub(crate) fn wanted<'i>(cluster: &Cluster, ingress: &'i Ingress) -> Vec<WantedL
     }
 }
 
-/// The port and the protocol of the first listener of an Ingress that serves anything.
+/// Returns the port and the protocol of the first listener of an Ingress that serves anything.
 pub fn ingress_listens(cluster: &Cluster, ingress: &Ingress) -> (Port, ListenerProtocol) {
     if let Some(controller) = cluster.controller_for(ingress) {
         let call = ingress_controller::call(cluster, controller, ingress, None, None);
@@ -222,15 +223,15 @@ pub fn ingress_listens(cluster: &Cluster, ingress: &Ingress) -> (Port, ListenerP
     IngressPorts::of(cluster, ingress).serving_anything()
 }
 
-/// Completes a call of a route at one of the ports of its Gateway. Returns `None` for an Ingress, and for
-/// a port at which the route is not attached.
+/// Completes a call of a route at one of the ports of its Gateway. Returns `None` for an Ingress,
+/// and for a port to which the route is not attached.
 pub fn route_call(ingress: &Ingress, port: Port, host: Option<&Text>) -> Option<IngressCall> {
     let host = host.or_else(|| ingress.rules.first()?.host.as_ref());
     ingress_controller::routes::call_at(ingress.route.as_ref()?, port, host, None)
 }
 
-/// Completes a call of an Ingress: without a host it is that of the first rule, and without a
-/// path it is the first of the host.
+/// Completes a call of an Ingress: the default host is that of the first rule, and the default path
+/// is the first of the host.
 pub fn ingress_call(
     cluster: &Cluster,
     ingress: &Ingress,
@@ -240,7 +241,8 @@ pub fn ingress_call(
     ingress_call_at(cluster, ingress, host, path, || IngressPorts::of(cluster, ingress))
 }
 
-/// The same, for who makes many calls and keeps the listeners of each Ingress.
+/// Does the same as [`ingress_call`] with given listeners, for callers that make many calls and
+/// keep the listeners of each Ingress.
 pub fn ingress_call_at<P: Borrow<IngressPorts>>(
     cluster: &Cluster,
     ingress: &Ingress,
@@ -264,8 +266,8 @@ pub fn ingress_call_at<P: Borrow<IngressPorts>>(
     IngressCall { host: host.cloned(), path: path.cloned(), port, protocol }
 }
 
-/// The port and the protocol of the first listener that serves a host and a path; `ports` has the
-/// listeners, for an Ingress that the cloud serves.
+/// Returns the port and the protocol of the first listener that serves a host and a path. `ports`
+/// returns the listeners of an Ingress that the cloud serves.
 pub fn ingress_serves<P: Borrow<IngressPorts>>(
     cluster: &Cluster,
     ingress: &Ingress,
@@ -280,13 +282,13 @@ pub fn ingress_serves<P: Borrow<IngressPorts>>(
     ports().borrow().serving(host, path)
 }
 
-/// The ports of all listeners of an Ingress.
+/// Returns the ports of all listeners of an Ingress.
 pub fn ingress_ports(cluster: &Cluster, ingress: &Ingress) -> Vec<Port> {
     wanted(cluster, ingress).into_iter().map(|listener| listener.port).collect()
 }
 
-/// Each listener of an Ingress by port and protocol, and for each of its rules whether it is
-/// served.
+/// Returns the port and protocol of each listener of an Ingress, and for each of its rules whether
+/// a backend serves it.
 pub fn ingress_wants(
     cluster: &Cluster,
     ingress: &Ingress,
@@ -298,14 +300,15 @@ pub fn ingress_wants(
     all.map(|listener| (listener.port, listener.protocol, served(&listener))).collect()
 }
 
-/// The annotations of an Ingress that its controller cannot read, each with what was expected.
+/// Returns the annotations of an Ingress that its controller cannot read, each with a description
+/// of the expected value.
 pub fn unreadable(cluster: &Cluster, ingress: &Ingress) -> Vec<(&'static str, &'static str)> {
     let model = cloud::model(cluster).filter(|_| ingress.product.is_none());
     model.map_or_else(Vec::new, |model| model.unreadable(ingress))
 }
 
-/// Private if the owner asks for it, or if the address is one of the VPC's or of a range that
-/// the internet does not route.
+/// Returns the scope of an address: private if the owner asks for it, or if the address belongs to
+/// the VPC or to a range that the internet does not route.
 fn scope(cluster: &Cluster, vip: IpAddr, is_private: bool) -> Scope {
     let in_vpc = cluster.network.vpc_cidrs.value.iter().any(|net| net.contains(&vip));
     let unrouted = match vip {
@@ -333,20 +336,20 @@ fn entry<'m>(
     })
 }
 
-/// Adds a listener, or its rules to the one that is already on that port.
+/// Adds a listener, or adds its rules to the listener that already has the port.
 fn add(balancer: &mut LoadBalancer, listener: Listener) {
     let is_same = |own: &&mut Listener| {
         own.port == listener.port && own.protocol.transport() == listener.protocol.transport()
     };
     match balancer.listeners.iter_mut().find(is_same) {
         None => balancer.listeners.push(listener),
-        // On layer 4 a port has one owner: the first keeps it.
+        // On layer 4 a port has one owner: the first listener keeps it.
         Some(there) if there.protocol.layer() == Layer::L7 => add_rules(there, listener),
         Some(_) => {}
     }
 }
 
-/// The load balancer that Facts state for an address.
+/// Returns the load balancer that Facts state for an address; adds it if the address has none.
 fn stated_entry<'m>(
     cluster: &Cluster,
     made: &'m mut BTreeMap<IpAddr, LoadBalancer>,
@@ -371,7 +374,7 @@ fn put(balancer: &mut LoadBalancer, listener: Listener) {
     balancer.listeners.push(listener);
 }
 
-/// What Facts state of a load balancer.
+/// Applies what Facts state about a load balancer.
 fn apply(balancer: &mut LoadBalancer, model: Option<&dyn CloudModel>, fact: &LoadBalancerFact) {
     let family = Family::of(balancer.vip);
     if let Some(name) = &fact.name {
@@ -391,7 +394,7 @@ fn apply(balancer: &mut LoadBalancer, model: Option<&dyn CloudModel>, fact: &Loa
                 (StatedProbeSource::Reserved, Some(model)) => {
                     ProbeSource::Reserved(model.probe_ranges())
                 }
-                // Without a model the product's own range stands.
+                // Without a model, the product's own range is kept.
                 (StatedProbeSource::Reserved, None) => check.source,
             };
         }

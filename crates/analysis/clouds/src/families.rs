@@ -1,5 +1,5 @@
-//! Targets of the other family: a load balancer's address may be an IPv6 one where nodes and pods
-//! have IPv4 only, or the other way about.
+//! Targets of the other family: a load balancer may have an IPv6 address although nodes and pods
+//! have only IPv4 addresses, or the reverse.
 
 use std::net::IpAddr;
 
@@ -8,8 +8,8 @@ use uturn_model::lb::{BehaviourAssumption, Delivery, Listener, Rule, Source};
 
 use crate::cloud::own_address;
 
-/// The listeners of an address. A rule has targets of the address's family if there are any, else
-/// those of the other one, if its load balancer can reach them.
+/// Returns the listeners of an address. A rule has targets of the address's family if there are
+/// any, otherwise those of the other family, if its load balancer can reach them.
 pub(crate) fn with_targets(
     address: IpAddr,
     listeners: impl Fn(Family) -> Vec<Listener>,
@@ -33,8 +33,9 @@ pub(crate) fn with_targets(
     all
 }
 
-/// Adds the rules of a listener to another one on the same port. What that does is what the first owner
-/// asks for, but for the source towards targets of the other family, which rules of any owner may have.
+/// Adds the rules of a listener to another one on the same port. The profile of the first owner
+/// applies, except for the source towards targets of the other family, which rules of any owner may
+/// set.
 pub(crate) fn add_rules(there: &mut Listener, listener: Listener) {
     let (own, new) = (&mut there.profile, listener.profile);
     if own.source_of_other_family.is_none() && new.source_of_other_family.is_some() {
@@ -44,12 +45,13 @@ pub(crate) fn add_rules(there: &mut Listener, listener: Listener) {
     there.rules.extend(listener.rules);
 }
 
-/// One that hands packets over as they are cannot reach targets of the other family.
+/// Returns whether a listener can have targets of the other family. One that forwards packets
+/// unchanged cannot reach them.
 fn may_have_others(listener: &Listener) -> bool {
     listener.profile.delivery == Delivery::ToTarget
 }
 
-/// Gives each rule without targets those of the same rule of the other family.
+/// Gives each rule without targets the targets of the same rule of the other family.
 fn take_targets(listener: &mut Listener, other: &Listener, own: Family) {
     let mut took = false;
     for rule in listener.rules.iter_mut().filter(|rule| rule.targets.is_empty()) {

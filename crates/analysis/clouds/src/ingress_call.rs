@@ -1,17 +1,17 @@
-//! What a call of an Ingress asks for.
+//! A call of an Ingress, completed from the Ingress's rules.
 
 use uturn_model::lb::ListenerProtocol;
 use uturn_model::{Port, Text};
 
-/// A call of an Ingress with everything that a caller may leave out.
+/// A call of an Ingress, with every value that the caller may omit filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IngressCall {
-    /// The host; none where the rule that is called is for any.
+    /// The host; `None` if the called rule is for every host.
     pub host: Option<Text>,
-    /// The path; none where there is no rule.
+    /// The path; `None` if there is no rule.
     pub path: Option<Text>,
     /// The port of the listener that serves that rule.
     pub port: Port,
-    /// What that listener speaks.
+    /// The protocol of that listener.
     pub protocol: ListenerProtocol,
 }

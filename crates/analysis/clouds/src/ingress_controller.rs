@@ -1,8 +1,8 @@
-//! What ingress controllers in the cluster do with requests: which rule serves one, and which endpoints
-//! the pods of the controller may dial.
+//! The treatment of requests by ingress controllers in the cluster: which rule serves a request,
+//! and to which endpoints the pods of the controller may connect.
 //!
-//! A controller's pod makes a connection of its own to an endpoint of the Service behind the rule.
-//! It is supposed to try endpoints that differ, each order as likely as any other: its workers take
+//! A controller's pod opens its own connection to an endpoint of the Service of the rule. The model
+//! assumes that it tries different endpoints, with every order equally likely: its workers take
 //! turns independently of each other.
 
 mod annotations;
@@ -25,8 +25,8 @@ use crate::cloud::{HTTP, HTTPS, Owner};
 use crate::ingress_call::IngressCall;
 use uturn_lb::rules;
 
-/// Completes a call of an Ingress that a controller in the cluster serves: by TLS where the host has
-/// it, at the port of the Service that has the Ingress's address.
+/// Completes a call of an Ingress that a controller in the cluster serves: with TLS if the host has
+/// TLS, at the port of the Service that has the Ingress's address.
 pub fn call(
     cluster: &Cluster,
     controller: &IngressController,

@@ -1,4 +1,4 @@
-//! Which listener of an Ingress serves which host and path: found once for all of its paths.
+//! An index of an Ingress's listeners by host and path, built once for all of its paths.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,11 @@ use uturn_model::{Cluster, Ingress, Port, Text};
 use crate::cloud;
 use crate::controller::wanted;
 
-/// A port, and what is spoken there.
+/// A port and its protocol.
 type At = (Port, ListenerProtocol);
 
-/// The listeners that an Ingress asks the cloud's controller for, by what they serve.
+/// The listeners that an Ingress asks the cloud's controller for, by the hosts and paths that they
+/// serve.
 #[derive(Clone, Debug)]
 pub struct IngressPorts {
     of_hosts: HashMap<Option<Text>, OfHost>,
@@ -28,7 +29,7 @@ struct OfHost {
 }
 
 impl IngressPorts {
-    /// Of an Ingress that no controller in the cluster serves.
+    /// Indexes the listeners of an Ingress that no controller in the cluster serves.
     pub fn of(cluster: &Cluster, ingress: &Ingress) -> Self {
         let listeners = wanted(cluster, ingress);
         let mut of_hosts: HashMap<Option<Text>, OfHost> = HashMap::new();
@@ -49,8 +50,8 @@ impl IngressPorts {
         Self { of_hosts, first, all: listeners.iter().map(|listener| listener.port).collect() }
     }
 
-    /// The port and the protocol of the first listener that serves a host and a path, else of the first
-    /// that serves anything.
+    /// Returns the port and the protocol of the first listener that serves a host and a path, or of
+    /// the first that serves anything.
     pub fn serving(&self, host: Option<&Text>, path: Option<&Text>) -> At {
         let of_host = self.of_hosts.get(&host.cloned());
         let found = of_host.and_then(|of_host| match path {
@@ -60,12 +61,12 @@ impl IngressPorts {
         found.unwrap_or(self.first)
     }
 
-    /// The port and the protocol of the first listener that serves anything.
+    /// Returns the port and the protocol of the first listener that serves anything.
     pub fn serving_anything(&self) -> At {
         self.first
     }
 
-    /// The ports of all listeners.
+    /// Returns the ports of all listeners.
     pub fn all(&self) -> &[Port] {
         &self.all
     }

@@ -1,10 +1,10 @@
-//! Clouds and controllers: which load balancers they make of a cluster's objects.
+//! Clouds and controllers, and the load balancers that they make from a cluster's objects.
 //!
-//! **Owns** three things. [`cloud`]: how each cloud is recognised and what its controllers and load
-//! balancers do, a folder each. [`controller`]: which load balancers, listeners and targets the
-//! cluster's cloud makes of Services and Ingresses, and ([`stated`]) which there are that no object
-//! owns; [`local_addresses`] says which of their addresses nodes have. [`ingress_controller`]: what
-//! ingress controllers in the cluster do with requests.
+//! **Owns** three things. [`cloud`]: how each cloud is recognised and how its controllers and load
+//! balancers behave, one folder each. [`controller`]: which load balancers, listeners and targets
+//! the cluster's cloud makes from Services and Ingresses; [`stated`] adds the load balancers that
+//! no object owns, and [`local_addresses`] lists the load-balancer addresses that nodes have.
+//! [`ingress_controller`]: how ingress controllers in the cluster handle requests.
 //!
 //! **Out of scope:** which target a load balancer picks (`uturn-lb`) and how packets travel
 //! (`uturn-path`). No code outside a cloud's folder names that cloud.

@@ -1,5 +1,5 @@
-//! Addresses of load balancers that nodes have on interfaces of their own. Packets that such a node, or a
-//! pod on it, sends there stay on the node, unless a rule translates them before.
+//! Load-balancer addresses that nodes have on their own interfaces. Packets that such a node, or a
+//! pod on it, sends to such an address stay on the node, unless a rule translates them before.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -12,8 +12,8 @@ use crate::cloud::{Maker, Owner, made, maker_of};
 use crate::controller::is_judged;
 use crate::stated;
 
-/// The addresses that a node holds: those that Facts state, and those that the controllers of load
-/// balancers assign to it.
+/// Returns the addresses that a node holds: those that Facts state, and those that the controllers
+/// of load balancers assign to it.
 pub fn on(cluster: &Cluster, node: &Node) -> Vec<IpAddr> {
     let mut held = node.local_addresses.clone();
     for service in cluster.services.values().filter(|service| is_judged(service)) {
@@ -37,8 +37,8 @@ pub fn on(cluster: &Cluster, node: &Node) -> Vec<IpAddr> {
     held
 }
 
-/// The further addresses that Facts state of nodes, each with its node where a single one holds it:
-/// packets to the address are delivered there.
+/// Returns the additional addresses of nodes that Facts state. Each has its node if only one node
+/// holds it: packets to the address are delivered there.
 pub fn stated(cluster: &Cluster) -> BTreeMap<IpAddr, Option<&Node>> {
     let mut held: BTreeMap<IpAddr, Option<&Node>> = BTreeMap::new();
     for node in cluster.nodes.values() {
@@ -51,7 +51,7 @@ pub fn stated(cluster: &Cluster) -> BTreeMap<IpAddr, Option<&Node>> {
     held
 }
 
-/// The addresses that some node holds because a controller of load balancers assigns them.
+/// Returns the addresses that any node holds because a controller of load balancers assigns them.
 pub fn by_any(cluster: &Cluster) -> BTreeSet<IpAddr> {
     let mut held = BTreeSet::new();
     for service in cluster.services.values().filter(|service| is_judged(service)) {

@@ -6,17 +6,17 @@ use uturn_model::{Cluster, Pod, Service};
 
 use crate::cloud::{Maker, Product, maker_of};
 
-/// The load balancer of a Service.
+/// A load balancer that consists of pods.
 pub struct OnNodes<'c> {
-    /// Its owner.
+    /// The Service that owns the load balancer.
     pub service: &'c Service,
-    /// Its kind.
+    /// The product of the load balancer.
     pub product: &'static dyn Product,
-    /// Its pods that run; none if they are not given.
+    /// The running pods of the load balancer; empty if they are not given.
     pub pods: Vec<&'c Pod>,
 }
 
-/// Every such load balancer of a cluster.
+/// Returns every load balancer of a cluster that consists of pods.
 pub fn all(cluster: &Cluster) -> Vec<OnNodes<'_>> {
     let services =
         cluster.services.values().filter(|service| service.kind == ServiceKind::LoadBalancer);

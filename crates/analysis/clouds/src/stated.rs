@@ -1,8 +1,8 @@
-//! Load balancers that no Service and no Ingress owns, as Facts state them: an API server's, or one
-//! that was made by hand in front of node ports.
+//! Load balancers that no Service and no Ingress owns, as Facts state them: that of an API server,
+//! or one that was made by hand in front of node ports.
 //!
-//! Facts state how one behaves with the name of a product that a cloud's folder describes, with values, or
-//! with both: then the values override the product.
+//! Facts state the behaviour of such a load balancer by the name of a product that a cloud's folder
+//! describes, by values, or by both: then the values override the product.
 
 use std::net::SocketAddr;
 
@@ -28,7 +28,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind that a product's name means, or the word of a cloud that has only one.
+    /// Returns the kind with the name of a product, or with the word of a cloud that has only one.
     pub fn named(name: &str) -> Option<Self> {
         let has_name = |product: &&&dyn Product| product.name().eq_ignore_ascii_case(name);
         let mut products = cloud::ALL.into_iter().flat_map(|entry| entry.products);
@@ -43,14 +43,15 @@ impl Kind {
         }
     }
 
-    /// Every name, as a reader of messages wants to see them.
+    /// Returns the names of all kinds, for messages.
     pub fn names() -> Vec<&'static str> {
         let modelled = cloud::modelled().map(|(entry, _)| entry.cloud.word());
         let products = cloud::ALL.into_iter().flat_map(|entry| entry.products);
         modelled.chain(products.map(|product| product.name())).collect()
     }
 
-    /// How one behaves at a listener. Returns `None` if it has no listeners of this protocol.
+    /// Returns the behaviour of a load balancer of this kind at a listener. Returns `None` if the
+    /// kind has no listeners of this protocol.
     pub fn profile(self, listener: &ListenerFact, family: Family) -> Option<Profile> {
         match self {
             Self::Model(model) => Some(model.plain_profile(protocol(listener).layer())),
@@ -64,7 +65,7 @@ impl Kind {
     }
 }
 
-/// The listeners of a load balancer that no Service owns, with their targets.
+/// Returns the listeners of a load balancer that no Service owns, with their targets.
 pub(crate) fn listeners(cluster: &Cluster, fact: &LoadBalancerFact) -> Vec<Listener> {
     let listener = |(listener, targets): (&ListenerFact, &StatedTargets)| {
         let profile = profile(fact, listener);
@@ -86,7 +87,8 @@ pub(crate) fn listeners(cluster: &Cluster, fact: &LoadBalancerFact) -> Vec<Liste
     fact.own_listeners().map(listener).collect()
 }
 
-/// Whether Facts state that a load balancer which no Service owns calls a node at a port.
+/// Returns whether Facts state that a load balancer which no Service owns sends to a port of a
+/// node.
 pub fn is_called(cluster: &Cluster, node: &Node, port: u16) -> bool {
     let mut own = own_listeners(cluster);
     own.any(|(fact, listener, targets)| {
@@ -94,12 +96,12 @@ pub fn is_called(cluster: &Cluster, node: &Node, port: u16) -> bool {
     })
 }
 
-/// Of each listener that no Service owns, whether a node is its target.
+/// Returns, for each listener that no Service owns, whether a node is its target.
 pub fn targeted(cluster: &Cluster, node: &Node) -> Vec<bool> {
     own_listeners(cluster).map(|(fact, _, targets)| fact.has_target(targets, node)).collect()
 }
 
-/// The port that a listener calls on its targets.
+/// Returns the port of the targets to which a listener sends.
 pub fn called_port(
     fact: &LoadBalancerFact,
     listener: &ListenerFact,
@@ -108,8 +110,8 @@ pub fn called_port(
     target_port(&profile(fact, listener), listener.port, targets)
 }
 
-/// Whether a node has the address of a load balancer among its own, as its targets of some kinds
-/// do.
+/// Returns whether a node has the address of a load balancer among its own, as targets of some
+/// products do.
 pub(crate) fn is_held_by(fact: &LoadBalancerFact, node: &Node) -> bool {
     let Some(Kind::Product(product)) = kind(fact) else { return false };
     fact.own_listeners().any(|(listener, targets)| {
@@ -119,7 +121,7 @@ pub(crate) fn is_held_by(fact: &LoadBalancerFact, node: &Node) -> bool {
     })
 }
 
-/// The product that a load balancer is stated to be.
+/// Returns the kind of a load balancer whose product Facts state.
 fn kind(fact: &LoadBalancerFact) -> Option<Kind> {
     Kind::named(fact.product.as_deref()?)
 }
@@ -133,7 +135,8 @@ fn own_listeners(
     })
 }
 
-/// The port that targets are called at. One that keeps its address keeps the port.
+/// Returns the port of the targets. A load balancer that keeps its address as the destination also
+/// keeps the port.
 fn target_port(profile: &Profile, called: Port, targets: &StatedTargets) -> Port {
     match profile.delivery {
         Delivery::ToTarget => targets.port,
@@ -147,14 +150,14 @@ fn profile(fact: &LoadBalancerFact, listener: &ListenerFact) -> Profile {
     let mut profile = of_kind
         .unwrap_or_else(|| cloud::unnamed(&fact.called(), listener.snat != Some(true), family));
     state(&mut profile, listener);
-    // There is no Service whose endpoints a node's kube-proxy could be asked for.
+    // There is no Service about whose endpoints a health check could ask a node's kube-proxy.
     if let Some(check) = &mut profile.health_check {
         check.question = HealthQuestion::Target;
     }
     profile
 }
 
-/// What Facts state about a listener besides its source.
+/// Applies what Facts state about a listener to its profile, except a replaced source.
 pub(crate) fn state(profile: &mut Profile, listener: &ListenerFact) {
     if let Some(delivery) = listener.delivery {
         profile.delivery = delivery;
@@ -174,7 +177,7 @@ fn protocol(listener: &ListenerFact) -> ListenerProtocol {
     listener.protocol.unwrap_or(ListenerProtocol::Tcp)
 }
 
-/// A Service that asks for nothing beside this listener.
+/// Makes a Service that asks for nothing but this listener.
 fn as_service(listener: &ListenerFact) -> (Service, ServicePort) {
     let name: NamespacedName = LoadBalancerFact::no_service();
     let mut service = Service::new(name, listener.origin.clone());

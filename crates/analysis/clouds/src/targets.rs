@@ -7,18 +7,18 @@ use uturn_model::lb::{Target, TargetKind};
 use uturn_model::service::ServicePort;
 use uturn_model::{Cluster, Endpoint, EndpointPort, Family, Labels, Name, Node, Service};
 
-/// Whether a ready endpoint of a Service is on a node.
+/// Returns whether a ready endpoint of a Service is on a node.
 pub fn has_ready_pod(cluster: &Cluster, service: &Service, node: &Name) -> bool {
     ready_endpoints(cluster, service, node).next().is_some()
 }
 
-/// Whether a Service has a ready endpoint on any node.
+/// Returns whether a Service has a ready endpoint on any node.
 pub fn has_endpoint(cluster: &Cluster, service: &Service) -> bool {
     let mut endpoints = cluster.slices(&service.name).iter().flat_map(|slice| &slice.endpoints);
     endpoints.any(|endpoint| endpoint.ready)
 }
 
-/// The addresses of the ready endpoints of a Service that are on a node.
+/// Returns the addresses of the ready endpoints of a Service that are on a node.
 pub fn ready_endpoints<'c>(
     cluster: &'c Cluster,
     service: &Service,
@@ -29,7 +29,8 @@ pub fn ready_endpoints<'c>(
     here.map(|endpoint| endpoint.address)
 }
 
-/// The NodePort of a Service's port on each of these nodes that has an address of the family.
+/// Returns the NodePort of a Service's port on each of these nodes that has an address of the
+/// family.
 pub fn node_ports(
     nodes: Vec<&Node>,
     port: &ServicePort,
@@ -47,15 +48,15 @@ pub fn node_ports(
     nodes.into_iter().filter_map(target).collect()
 }
 
-/// How many ready endpoints of a Service are behind a NodePort of a node.
+/// Returns the number of ready endpoints of a Service on the node of a NodePort.
 pub fn pods_behind(cluster: &Cluster, service: &Service, target: &Target) -> u32 {
     let TargetKind::NodePort(node) = &target.kind else { return target.weight };
     let addresses: BTreeSet<IpAddr> = ready_endpoints(cluster, service, node).collect();
     addresses.len().try_into().unwrap_or(u32::MAX)
 }
 
-/// The endpoints of a Service's port that have a weight. Of several with one address, which a pod
-/// that ends and its successor may be for a moment, the one with the largest weight counts.
+/// Returns the endpoints of a Service's port that have a weight. If several have one address, as a
+/// terminating pod and its successor may for a moment, the one with the largest weight counts.
 pub fn pods(
     cluster: &Cluster,
     service: &Service,
@@ -84,7 +85,8 @@ pub fn pods(
     targets
 }
 
-/// The labels that `k=v`, or several with commas between, asks nodes to have.
+/// Returns the labels that nodes must have, from text such as `k=v`, or several pairs separated by
+/// commas.
 pub fn label_pairs(text: &str) -> Labels {
     text.split(',').filter_map(|pair| pair.trim().split_once('=')).collect()
 }

@@ -1,4 +1,4 @@
-//! What becomes of packets for ports that a load balancer does not serve.
+//! The outcome of packets for ports that a load balancer does not serve.
 
 use uturn_model::{Cluster, LoadBalancer, ProxyMode};
 
@@ -9,16 +9,18 @@ use crate::cloud::{UnservedPort, product_of};
 pub enum Unserved {
     /// The load balancer refuses.
     Refused,
-    /// The node that announces the address has it, and refuses unless a program of its own listens.
+    /// The node that announces the address has the address on an interface, and refuses unless one
+    /// of its own programs listens.
     RefusedByNode,
     /// The load balancer drops the packet.
     Dropped,
-    /// The node that announces the address does not have it, and has nowhere to send the packet.
+    /// The node that announces the address does not have it on an interface, and has no route for
+    /// the packet.
     LostAtNode,
 }
 
 impl Unserved {
-    /// What a load balancer of a cluster does.
+    /// Returns what a load balancer of a cluster does with a call to a port without a listener.
     pub fn of(cluster: &Cluster, balancer: &LoadBalancer) -> Self {
         let mut listeners = balancer.listeners.iter();
         let found = listeners.find_map(|listener| product_of(cluster, listener));
@@ -39,7 +41,7 @@ impl Unserved {
         }
     }
 
-    /// Whether the client waits for an answer that never comes.
+    /// Returns whether the client waits for an answer that never comes.
     pub fn is_silent(self) -> bool {
         match self {
             Self::Refused | Self::RefusedByNode => false,

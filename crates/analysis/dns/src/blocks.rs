@@ -14,13 +14,14 @@ use crate::fault::Fault;
 use crate::lexer::{Token, tokens};
 use crate::pattern::PatternRoom;
 
-/// No Corefile has more tokens: stops recursive imports.
+/// The maximum number of tokens of a Corefile, which stops recursive imports.
 const MAX_TOKENS: usize = 200_000;
 
-/// No Corefile imports more often.
+/// The maximum number of imports of a Corefile.
 const MAX_IMPORTS: usize = 10_000;
 
-/// The files and snippets that a Corefile imports have no more bytes, each counted as often as it is imported.
+/// The maximum size in bytes of the files and snippets that a Corefile imports, each counted as
+/// often as it is imported.
 const MAX_IMPORTED: usize = 16 << 20;
 
 /// One server block.
@@ -44,12 +45,12 @@ impl<'c> Files<'c> {
         Self { files: main.beside.iter().collect(), main, patterns: PatternRoom::default() }
     }
 
-    /// The room that is left for regular expressions.
+    /// Returns the remaining budget for regular expressions.
     pub(crate) fn patterns(&self) -> &PatternRoom {
         &self.patterns
     }
 
-    /// The place of a token.
+    /// Returns the place of a token.
     pub(crate) fn origin(&self, token: &Token) -> Origin {
         let origin = match token.file {
             0 => &self.main.origin,
@@ -58,7 +59,7 @@ impl<'c> Files<'c> {
         origin.within(token.line, token.column)
     }
 
-    /// The display name of a token's file.
+    /// Returns the display name of a token's file.
     pub(crate) fn called(&self, token: &Token) -> &'c str {
         match token.file {
             0 => "Corefile",
@@ -66,7 +67,7 @@ impl<'c> Files<'c> {
         }
     }
 
-    /// The text of a mounted file.
+    /// Returns the text of a mounted file.
     pub(crate) fn text(&self, path: &str) -> Option<&'c str> {
         self.files.iter().find(|file| *file.path == *path).map(|file| &*file.text)
     }
@@ -76,7 +77,7 @@ impl<'c> Files<'c> {
     }
 }
 
-/// Reads all server blocks; stops at the first error that CoreDNS would stop at.
+/// Reads all server blocks. Stops at the first error at which CoreDNS would stop.
 pub(crate) fn read(files: &Files<'_>) -> Result<Vec<Block>, Fault> {
     let mut rest = tokens(&files.main.text, 0);
     rest.reverse();
@@ -167,7 +168,7 @@ impl<'c> Parser<'_, 'c> {
         Ok(Block { keys, directives })
     }
 
-    /// The keys of a block, and whether the block is empty.
+    /// Reads the keys of a block. Returns them, and whether the block is empty.
     fn keys(&mut self) -> Result<(Vec<Token>, bool), Fault> {
         let mut keys = Vec::new();
         let mut another = false;
@@ -324,7 +325,7 @@ impl<'c> Parser<'_, 'c> {
         Ok(())
     }
 
-    /// The files that an import names, by number.
+    /// Returns the files that an import names, by number.
     fn named(
         &self,
         token: &Token,
@@ -352,7 +353,8 @@ impl<'c> Parser<'_, 'c> {
         named.iter().flat_map(|(number, file)| tokens(&file.text, *number)).collect()
     }
 
-    /// The token's text; fails if it contains environment variables, whose values are unknown.
+    /// Returns the token's text. Fails if it contains environment variables, whose values are
+    /// unknown.
     fn settled(&self, token: &Token) -> Result<String, Fault> {
         for (open, close) in [("{%", "%}"), ("{$", "}")] {
             if let Some(start) = token.text.find(open)
@@ -370,12 +372,12 @@ impl<'c> Parser<'_, 'c> {
     }
 }
 
-/// Whether a token starts a line, given the token before it.
+/// Returns whether a token starts a line, given the token before it.
 pub(crate) fn is_new_line(before: &Token, token: &Token) -> bool {
     before.file != token.file || before.last_line() < token.line
 }
 
-/// Whether a path matches a pattern with at most one `*`, which does not match a slash.
+/// Returns whether a path matches a pattern with at most one `*`, which does not match a slash.
 fn fits(pattern: &str, path: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == path,

@@ -24,18 +24,19 @@ pub struct ResolvConf {
     pub of_node: bool,
     /// The search domains in order, without trailing dots.
     pub search: Vec<String>,
-    /// Names with at least this many dots are first tried as they are.
+    /// The number of dots from which a name is first tried without a search domain.
     pub ndots: u8,
 }
 
 impl ResolvConf {
-    /// That of a node with these search domains.
+    /// Returns the `resolv.conf` of a node with these search domains.
     pub fn of_node(searches: &[Text]) -> Self {
         let search = searches.iter().map(|domain| domain.trim_end_matches('.').to_owned());
         Self { servers: Vec::new(), of_node: true, search: search.collect(), ndots: 1 }
     }
 
-    /// The `resolv.conf` that the kubelet writes for a pod on a node with these search domains.
+    /// Returns the `resolv.conf` that the kubelet writes for a pod on a node with these search
+    /// domains.
     pub fn of_pod(
         spec: &PodSpec,
         namespace: &str,
@@ -91,9 +92,9 @@ fn keep_first<T: PartialEq>(list: &mut Vec<T>, most: usize) {
 /// The C library of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Library {
-    /// Used by most images.
+    /// The GNU C library, used by most images.
     Glibc,
-    /// Used by Alpine images.
+    /// The musl library, used by Alpine images.
     Musl,
 }
 
@@ -104,14 +105,14 @@ pub enum LookupResult {
     Addresses(Vec<IpAddr>),
     /// NXDOMAIN.
     NoName,
-    /// No server gave a usable answer; the response code, if there was one.
+    /// No server gave a usable answer. Has the response code, if there was one.
     Fails(Option<Rcode>),
     /// The result depends on something unknown.
     Unknown(Unknown),
 }
 
 impl LookupResult {
-    /// Whether there is an address.
+    /// Returns whether the result contains an address.
     pub fn is_address(&self) -> bool {
         matches!(self, Self::Addresses(ips) if !ips.is_empty())
     }
@@ -156,7 +157,7 @@ pub fn resolve(
         match goes_on {
             Next::Stop => return resolution,
             Next::Search => {}
-            // The name as it is comes last, unless it was first. In any case, the search
+            // The unmodified name comes last, unless it was first. In any case, the search
             // continues.
             Next::Last if many && is_first => {}
             Next::Last if many => return resolution,
@@ -170,11 +171,11 @@ pub fn resolve(
     last
 }
 
-/// How a library continues after a candidate.
+/// The step with which a library continues after a candidate.
 enum Next {
     Stop,
     Search,
-    /// Only the name as it is.
+    /// Only the unmodified name.
     Last,
 }
 
@@ -212,7 +213,7 @@ fn glibc(candidate: &str, four: Answer, six: Answer) -> (LookupResult, Next) {
     }
 }
 
-/// The addresses of a name, following its CNAMEs.
+/// Returns the addresses of a name, following its CNAMEs.
 fn addresses(candidate: &str, records: &[Record]) -> Vec<IpAddr> {
     let mut wanted = candidate.to_lowercase();
     let mut ips = Vec::new();
@@ -261,7 +262,7 @@ mod tests {
     use super::*;
 
     /// Resolves a name in a pod of namespace shop, with a server that answers by the first label.
-    /// The queries and results of glibc 2.36 were observed on a real one.
+    /// The queries and results of glibc 2.36 were observed with a real glibc.
     fn resolution(library: Library, host: &str) -> (LookupResult, Vec<String>) {
         let conf = ResolvConf {
             servers: Vec::new(),

@@ -20,14 +20,14 @@ use plugin::{ORDER, Plugin, SETTINGS, Setup, external};
 /// A valid Corefile.
 #[derive(Debug)]
 pub struct Corefile {
-    /// The name of its file for people: `coredns`.
+    /// The display name of the Corefile: `coredns`.
     pub(crate) called: String,
     pub(crate) servers: Vec<Server>,
     pub(crate) origin: Origin,
 }
 
 impl Corefile {
-    /// The addresses that its servers are bound to by number, each once.
+    /// Returns the addresses to which the servers are bound by number, each once.
     pub fn bound_addresses(&self) -> Vec<IpAddr> {
         let mut all: Vec<IpAddr> = Vec::new();
         for ip in self.servers.iter().flat_map(Server::bound_addresses) {
@@ -43,19 +43,19 @@ impl Corefile {
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) sites: Vec<Site>,
-    /// The addresses it is bound to; `None` for all.
+    /// The addresses to which the server is bound; `None` for all.
     binds: Option<Vec<Bind>>,
     pub(crate) plugins: Vec<Entry>,
-    /// Whether a `view` restricts it to some clients.
+    /// Whether a `view` restricts the server to some clients.
     pub(crate) view: bool,
-    /// Whether it has no plugin that answers queries.
+    /// Whether the server has no plugin that answers queries.
     pub(crate) idle: bool,
 }
 
 /// A zone and port that a server block serves.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Site {
-    /// As written, which is how it is compared.
+    /// The zone as it is written, which is the form in which it is compared.
     pub(crate) zone: String,
     pub(crate) scheme: &'static str,
     pub(crate) port: u16,
@@ -66,7 +66,7 @@ pub(crate) struct Site {
 pub(crate) struct Entry {
     pub(crate) name: String,
     pub(crate) plugin: Plugin,
-    /// The display name of its file.
+    /// The display name of the plugin's file.
     pub(crate) file: String,
     pub(crate) line: u32,
     /// The origin of the first line of that file.
@@ -170,7 +170,7 @@ impl Server {
         if faults.is_empty() { Ok(server) } else { Err(faults) }
     }
 
-    /// Whether it listens on an address; `None` matches every server.
+    /// Returns whether the server listens on an address; `None` matches every server.
     pub(crate) fn listens(&self, address: Option<IpAddr>) -> bool {
         let fits = |bind: &Bind| match bind {
             Bind::Address(ip) => address.is_none_or(|address| *ip == address),
@@ -179,7 +179,7 @@ impl Server {
         self.binds.as_ref().is_none_or(|binds| binds.iter().any(fits))
     }
 
-    /// The addresses that it is bound to by number.
+    /// Returns the addresses to which the server is bound by number.
     fn bound_addresses(&self) -> impl Iterator<Item = IpAddr> {
         self.binds.iter().flatten().filter_map(|bind| match bind {
             Bind::Address(ip) => Some(*ip),
@@ -187,13 +187,13 @@ impl Server {
         })
     }
 
-    /// Whether it is bound to certain addresses.
+    /// Returns whether the server is bound to certain addresses.
     pub(crate) fn is_bound(&self) -> bool {
         self.binds.is_some()
     }
 
-    /// A fault if one of its zones is already served at the same address and port, by this block or
-    /// another.
+    /// Returns a fault if one of the server's zones is already served at the same address and port,
+    /// by this block or another.
     fn taken(
         &self,
         others: &[Self],
@@ -220,8 +220,8 @@ impl Server {
 /// The blocks that serve a zone for every client.
 type Served = HashMap<Site, Vec<usize>>;
 
-/// Parses a key of a server block; `None` for an address range, whose reverse names are never
-/// queried here.
+/// Parses a key of a server block. Returns `None` for an address range, whose reverse names are
+/// never queried here.
 fn site(key: &str) -> Result<Option<Site>, String> {
     let (scheme, rest) = name::scheme(key);
     let (scheme, usual) = match scheme {

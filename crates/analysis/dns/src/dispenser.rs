@@ -29,12 +29,12 @@ impl<'t> Dispenser<'t> {
         there
     }
 
-    /// The current token's text.
+    /// Returns the text of the current token.
     pub(crate) fn value(&self) -> &'t str {
         self.next.checked_sub(1).map_or("", |at| &self.tokens[at].text)
     }
 
-    /// The current token.
+    /// Returns the current token.
     pub(crate) fn token(&self) -> &'t Token {
         &self.tokens[self.next.saturating_sub(1)]
     }
@@ -50,7 +50,7 @@ impl<'t> Dispenser<'t> {
         same_line
     }
 
-    /// The remaining arguments of the line, up to a `{`.
+    /// Reads the remaining arguments of the line, up to a `{`.
     pub(crate) fn arguments(&mut self) -> Vec<String> {
         let mut words = Vec::new();
         while self.next_argument() {
@@ -87,17 +87,17 @@ impl<'t> Dispenser<'t> {
         true
     }
 
-    /// A fault at the current token.
+    /// Returns a fault at the current token.
     pub(crate) fn fault<T>(&self, message: impl Into<String>) -> Result<T, Fault> {
         Err(self.files.fault(self.token(), message))
     }
 
-    /// The room that is left for regular expressions.
+    /// Returns the remaining budget for regular expressions.
     pub(crate) fn patterns(&self) -> &'t PatternRoom {
         self.files.patterns()
     }
 
-    /// The files of the tokens.
+    /// Returns the files of the tokens.
     pub(crate) fn files(&self) -> &'t Files<'t> {
         self.files
     }

@@ -7,9 +7,9 @@ use uturn_model::Origin;
 /// An error for which CoreDNS would not start, or a feature that cannot be evaluated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The place.
+    /// The place of the error.
     pub origin: Origin,
-    /// What was found and what was expected.
+    /// The message, with what was found and what was expected.
     pub message: String,
 }
 

@@ -9,15 +9,15 @@
 pub(crate) struct Token {
     /// The file of the token: 0 is the Corefile, others are imported.
     pub(crate) file: usize,
-    /// Counted from 1.
+    /// The line of the first character, counted from 1.
     pub(crate) line: u32,
-    /// In characters, counted from 1.
+    /// The column of the first character, counted in characters from 1.
     pub(crate) column: u32,
     pub(crate) text: String,
 }
 
 impl Token {
-    /// The line of its last character, as Caddy counts.
+    /// Returns the line of the token's last character, as Caddy counts.
     pub(crate) fn last_line(&self) -> u32 {
         self.line + self.text.matches('\n').count() as u32
     }

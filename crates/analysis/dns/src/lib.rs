@@ -1,14 +1,14 @@
 //! DNS as pods see it: how clients query, and how CoreDNS answers.
 //!
 //! **Owns** [`Corefile`]: its tokens as Caddy's lexer splits them, its server blocks, its plugins
-//! in CoreDNS's fixed order, and their answer to a query ([`Corefile::ask`]), each step with the
-//! line that it rests on; [`client`]: the contents of a pod's `resolv.conf`, and the queries that
-//! a C library derives from a name; and [`wire`], the project's one DNS wire codec.
+//! in CoreDNS's fixed order, and their answer to a query ([`Corefile::ask`]), each step with its
+//! line as evidence; [`client`]: the contents of a pod's `resolv.conf`, and the queries that a C
+//! library derives from a name; and [`wire`], the project's only DNS wire codec.
 //!
-//! **Out of scope:** I/O. It does not guess: a plugin or expression that is not modelled makes the answer
-//! [`Answer::Unknown`], with how to find out. The caller provides the servers that CoreDNS
-//! forwards to ([`UpstreamServers`]). Packets are `uturn-path`'s: whether a query reaches CoreDNS
-//! is not decided here.
+//! **Out of scope:** I/O. The crate does not guess: a plugin or expression that is not modelled
+//! makes the answer [`Answer::Unknown`], with how to find out. The caller provides the servers to
+//! which CoreDNS forwards ([`UpstreamServers`]). `uturn-path` models packets: whether a query
+//! reaches CoreDNS is not decided here.
 //!
 //! **Start reading** at [`Corefile::ask`] in `corefile::ask`, then `corefile::plugin` and the file of each
 //! plugin; `blocks` is the syntax.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use uturn_model::Family;
 
-/// The type.
+/// The type of a record.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RecordType {
     /// IPv4 addresses.
@@ -17,7 +17,7 @@ pub enum RecordType {
 }
 
 impl RecordType {
-    /// The type with this name in upper case.
+    /// Returns the type with this name in upper case.
     pub fn new(word: &str) -> Self {
         match word {
             "A" => Self::A,
@@ -26,7 +26,7 @@ impl RecordType {
         }
     }
 
-    /// The type for addresses of a family.
+    /// Returns the type for addresses of a family.
     pub fn of(family: Family) -> Self {
         match family {
             Family::V4 => Self::A,
@@ -34,7 +34,7 @@ impl RecordType {
         }
     }
 
-    /// The address family of its records; `None` for other types.
+    /// Returns the address family of the type's records. Returns `None` for other types.
     pub fn family(&self) -> Option<Family> {
         match self {
             Self::A => Some(Family::V4),
@@ -57,14 +57,14 @@ impl fmt::Display for RecordType {
 /// A question.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Question {
-    /// Fully qualified and in lower case, with a trailing dot.
+    /// The name, fully qualified and in lower case, with a trailing dot.
     pub name: String,
-    /// What is asked for.
+    /// The type of the requested records.
     pub kind: RecordType,
 }
 
 impl Question {
-    /// A question for a name in any spelling.
+    /// Makes a question for a name in any spelling.
     pub fn new(name: &str, kind: RecordType) -> Self {
         Self { name: crate::name::normal(name), kind }
     }
@@ -127,12 +127,12 @@ impl Rcode {
         Self::Other("BADTRUNC"),
     ];
 
-    /// The code of a number in a message.
+    /// Returns the code with a number in a message.
     pub fn from_number(number: u16) -> Option<Self> {
         Self::ALL.into_iter().find(|code| code.number() == number)
     }
 
-    /// Its number in a message; those from 16 on need EDNS or TSIG.
+    /// Returns the number of the code in a message. Numbers from 16 on need EDNS or TSIG.
     pub fn number(self) -> u16 {
         match self {
             Self::NoError => 0,
@@ -156,12 +156,12 @@ impl Rcode {
         }
     }
 
-    /// The code with this name in upper case.
+    /// Returns the code with this name in upper case.
     pub(crate) fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|code| code.word() == word)
     }
 
-    /// Its name.
+    /// Returns the name of the code.
     pub fn word(self) -> &'static str {
         match self {
             Self::NoError => "NOERROR",
@@ -187,22 +187,22 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// A response without records.
+    /// Makes a response without records.
     pub fn code(rcode: Rcode) -> Self {
         Self { rcode, records: Vec::new(), other_records: false }
     }
 
-    /// A negative answer from an authoritative server.
+    /// Makes a negative answer of an authoritative server.
     pub fn nothing(rcode: Rcode) -> Self {
         Self { rcode, records: Vec::new(), other_records: true }
     }
 
-    /// A response with records.
+    /// Makes a response with records.
     pub fn records(records: Vec<Record>) -> Self {
         Self { rcode: Rcode::NoError, records, other_records: false }
     }
 
-    /// A response with the addresses of a name that have the queried type.
+    /// Makes a response with the addresses of a name that have the queried type.
     pub fn addresses(question: &Question, addresses: impl IntoIterator<Item = IpAddr>) -> Self {
         let records = addresses
             .into_iter()
@@ -223,11 +223,11 @@ pub enum Answer {
     Unknown(Unknown),
 }
 
-/// Why the result is unknown.
+/// The reason why a result is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
-    /// What it depends on.
+    /// The unknown facts on which the result depends.
     pub why: String,
-    /// How to find out.
+    /// The way to find out.
     pub settle: String,
 }

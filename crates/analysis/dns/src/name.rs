@@ -1,16 +1,16 @@
 //! Domain names as CoreDNS compares them: fully qualified, with a trailing dot.
 
-/// In lower case, with a trailing dot.
+/// Converts a name to lower case, with a trailing dot.
 pub(crate) fn normal(name: &str) -> String {
     qualified(&name.to_lowercase())
 }
 
-/// With a trailing dot.
+/// Adds a trailing dot if the name has none.
 pub(crate) fn qualified(name: &str) -> String {
     if name.ends_with('.') { name.to_owned() } else { format!("{name}.") }
 }
 
-/// Whether a fully qualified name is in a zone.
+/// Returns whether a fully qualified name is in a zone.
 pub(crate) fn is_within(zone: &str, name: &str) -> bool {
     if zone == "." {
         return true;
@@ -21,7 +21,7 @@ pub(crate) fn is_within(zone: &str, name: &str) -> bool {
         && (at == 0 || name[..at].ends_with('.'))
 }
 
-/// The longest of the zones that contain a name.
+/// Returns the longest of the zones that contain a name.
 pub(crate) fn zone_of<'z>(zones: &'z [String], name: &str) -> Option<&'z str> {
     let mut longest: Option<&str> = None;
     for zone in zones.iter().filter(|zone| is_within(zone, name)) {
@@ -32,7 +32,7 @@ pub(crate) fn zone_of<'z>(zones: &'z [String], name: &str) -> Option<&'z str> {
     longest
 }
 
-/// The labels before the zone, without the separating dot; empty for the zone itself.
+/// Returns the labels before the zone, without the separating dot; empty for the zone itself.
 pub(crate) fn below<'n>(name: &'n str, zone: &str) -> &'n str {
     if zone == "." {
         return name.strip_suffix('.').unwrap_or(name);
@@ -40,7 +40,7 @@ pub(crate) fn below<'n>(name: &'n str, zone: &str) -> &'n str {
     name[..name.len() - zone.len()].trim_end_matches('.')
 }
 
-/// Whether a name is valid on the wire: labels of 1 to 63 bytes, 255 bytes in all.
+/// Returns whether a name is valid on the wire: labels of 1 to 63 bytes, 255 bytes in total.
 pub(crate) fn is_domain_name(name: &str) -> bool {
     let labels = name.strip_suffix('.').unwrap_or(name);
     if labels.is_empty() {
@@ -49,7 +49,7 @@ pub(crate) fn is_domain_name(name: &str) -> bool {
     labels.len() + 2 <= 255 && labels.split('.').all(|label| (1..=63).contains(&label.len()))
 }
 
-/// Parses a zone in a Corefile, without scheme and port. `None` for an address range, whose
+/// Parses a zone in a Corefile, without scheme and port. Returns `None` for an address range, whose
 /// reverse names are never queried here.
 pub(crate) fn zone_word(word: &str) -> Option<String> {
     let (_, rest) = scheme(word);
@@ -57,7 +57,7 @@ pub(crate) fn zone_word(word: &str) -> Option<String> {
     (!host.contains('/')).then(|| normal(host))
 }
 
-/// Splits off the scheme of an address in a Corefile.
+/// Splits an address in a Corefile into its scheme and the rest.
 pub(crate) fn scheme(word: &str) -> (&str, &str) {
     for scheme in ["tls", "dns", "quic", "grpc", "https", "unix"] {
         if let Some(rest) = word.strip_prefix(scheme).and_then(|rest| rest.strip_prefix("://")) {
@@ -67,7 +67,7 @@ pub(crate) fn scheme(word: &str) -> (&str, &str) {
     ("dns", word)
 }
 
-/// Splits `zone:port`; `None` if there is nothing after the colon.
+/// Splits `zone:port`. Returns `None` if there is nothing after the colon.
 pub(crate) fn split_port(word: &str) -> Option<(&str, Option<u16>)> {
     match word.rsplit_once(':') {
         Some((_, "")) => None,
@@ -79,7 +79,7 @@ pub(crate) fn split_port(word: &str) -> Option<(&str, Option<u16>)> {
     }
 }
 
-/// The zones given to a plugin, or else those of its server block.
+/// Returns the zones given to a plugin, or else those of its server block.
 pub(crate) fn zones(words: &[String], of_block: &[String]) -> Vec<String> {
     match words {
         [] => of_block.to_vec(),

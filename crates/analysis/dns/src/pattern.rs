@@ -15,29 +15,29 @@ pub(crate) struct Pattern {
     pub(crate) text: String,
 }
 
-/// Why there is no [`Pattern`] of an expression.
+/// The reason why there is no [`Pattern`] for an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unread {
-    /// Go refuses it, for this reason.
+    /// Go refuses the expression, for this reason.
     Invalid(&'static str),
-    /// The two engines may read it differently, or it takes too much work to match.
+    /// The two engines may read the expression differently, or matching takes too much work.
     Unmodelled,
 }
 
 const NO_OPERAND: Unread = Unread::Invalid("nothing stands before a repetition");
 const REPEATED_TWICE: Unread = Unread::Invalid("a repetition is repeated");
 
-/// How many steps an expression may take for each byte of a name.
+/// The maximum number of steps of an expression for each byte of a name.
 const MAX_STEPS: usize = 2_000;
 
-/// How many steps all expressions of a Corefile may take for each byte of a name.
+/// The maximum number of steps of all expressions of a Corefile for each byte of a name.
 const MAX_STEPS_TOGETHER: usize = 10_000;
 
-/// A replacement is not longer than this: groups that hold further numbers of groups could make it grow without
-/// end.
+/// The maximum size of a replacement in bytes: groups that contain further numbers of groups could
+/// make it grow without end.
 const MAX_EXPANDED: usize = 64 << 10;
 
-/// How many steps further expressions of a Corefile may take.
+/// The number of steps that are left for further expressions of a Corefile.
 #[derive(Debug)]
 pub(crate) struct PatternRoom(Cell<usize>);
 
@@ -48,7 +48,8 @@ impl Default for PatternRoom {
 }
 
 impl Pattern {
-    /// Parses an expression that means the same in both engines and for which there is room.
+    /// Parses an expression. Fails if it may mean something different in Go, or if too few steps
+    /// are left.
     pub(crate) fn new(text: &str, room: &PatternRoom) -> Result<Self, Unread> {
         means_the_same(text)?;
         let steps = steps(text);
@@ -58,7 +59,7 @@ impl Pattern {
         Ok(Self { regex, text: text.to_owned() })
     }
 
-    /// The number of groups.
+    /// Returns the number of groups.
     pub(crate) fn groups(&self) -> usize {
         self.regex.captures_len() - 1
     }
@@ -67,7 +68,8 @@ impl Pattern {
         self.regex.is_match(name)
     }
 
-    /// The match, and each group by number and name; a group that did not participate is empty.
+    /// Returns the match, and each group by number and name. A group that did not participate is
+    /// empty.
     pub(crate) fn find(&self, name: &str) -> Option<Vec<(Option<&str>, String)>> {
         let found = self.regex.captures(name)?;
         let texts =
@@ -75,7 +77,7 @@ impl Pattern {
         Some(self.regex.capture_names().zip(texts).collect())
     }
 
-    /// Replaces `{1}` in `template` by the first group, and so on; `None` without a match.
+    /// Replaces `{1}` in `template` by the first group, and so on. Returns `None` without a match.
     pub(crate) fn expand(&self, name: &str, template: &str) -> Option<String> {
         let groups = self.find(name)?;
         let mut text = template.to_owned();
@@ -89,11 +91,12 @@ impl Pattern {
     }
 }
 
-/// How many steps an expression takes at most for each byte, if [`means_the_same`] holds for it: its length with
-/// all that is repeated written out.
+/// Returns the maximum number of steps of an expression for each byte, if [`means_the_same`] holds
+/// for the expression: its length with all repetitions written out.
 fn steps(text: &str) -> usize {
     let bytes = text.as_bytes();
-    // Of each open group what stands before it; of the last one what stands before its last item, and that item.
+    // `open` has the steps before each open group; `before` and `item` are the steps before the
+    // last item of the innermost group, and of that item.
     let (mut open, mut before, mut item) = (Vec::new(), 0_usize, 0_usize);
     let mut at = 0;
     while at < bytes.len() {
@@ -139,7 +142,7 @@ fn means_the_same(text: &str) -> Result<(), Unread> {
     }
     let bytes = text.as_bytes();
     let mut at = 0;
-    // What a repetition that comes next would repeat.
+    // The item to which a following repetition would apply.
     let mut before = Before::Nothing;
     let mut open = 0_usize;
     while at < bytes.len() {
@@ -172,7 +175,7 @@ fn means_the_same(text: &str) -> Result<(), Unread> {
                 if !named && !flags.is_some_and(known) {
                     return Err(Unread::Unmodelled);
                 }
-                // A group, or flags alone, which are no operand.
+                // A group, or only flags, which are not an operand.
                 let alone =
                     !named && flags.is_some_and(|flags| inner[flags.len()..].starts_with(')'));
                 if alone {
@@ -232,7 +235,7 @@ fn means_the_same(text: &str) -> Result<(), Unread> {
     Ok(())
 }
 
-/// What stands before an item of an expression, in its branch of its group.
+/// The kind of the preceding item of an expression, in its branch of its group.
 #[derive(Clone, Copy)]
 enum Before {
     Nothing,
@@ -241,7 +244,8 @@ enum Before {
 }
 
 impl Before {
-    /// Flags are no item, but stand between two repetitions.
+    /// Returns the kind of the preceding item after flags: flags are not an item, but separate two
+    /// repetitions.
     fn after_flags(self) -> Self {
         match self {
             Self::Nothing => Self::Nothing,
@@ -258,8 +262,8 @@ impl Before {
     }
 }
 
-/// The length of a character class at the start of the text, if both engines read it the same
-/// way.
+/// Returns the length of a character class at the start of the text, if both engines read the class
+/// the same way.
 fn class(text: &str) -> Option<usize> {
     let inner = text[1..].strip_prefix('^').unwrap_or(&text[1..]);
     let start = text.len() - inner.len();
@@ -359,7 +363,7 @@ mod tests {
         assert!(Pattern::new("^a$", &together).is_ok(), "there is room for short ones");
     }
 
-    /// Each group holds the number of the next one several times.
+    /// Tests groups that each contain the number of the next one several times.
     #[test]
     fn replacements_do_not_grow_without_end() {
         let groups: String = (1..=16).map(|_| "(.{15,20})").collect();

@@ -1,4 +1,4 @@
-//! The servers that CoreDNS forwards queries to.
+//! The servers to which CoreDNS forwards queries.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use crate::name;
 /// A forward target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Upstream {
-    /// A server.
+    /// The address of a server.
     Address(SocketAddr),
     /// The servers in a file of CoreDNS's container: its `/etc/resolv.conf` is the node's.
     File(String),
@@ -28,13 +28,13 @@ impl fmt::Display for Upstream {
     }
 }
 
-/// The servers that CoreDNS forwards queries to.
+/// A source of answers from the servers to which CoreDNS forwards queries.
 pub trait UpstreamServers {
     /// Returns the answer of the first of these servers that answers.
     fn ask(&self, to: &[Upstream], question: &Question, steps: &mut Vec<Step>) -> Answer;
 }
 
-/// No upstream server is known: the answer to a forwarded query is unknown.
+/// The source without known servers: the answer to a forwarded query is unknown.
 pub struct NoUpstream;
 
 impl UpstreamServers for NoUpstream {

@@ -9,7 +9,7 @@ use crate::message::{Data, Question, Rcode, Record, RecordType, Reply};
 
 /// The longest name in text form, without the dot at its end.
 const MAX_NAME: usize = 253;
-/// A compressed name has no more labels and pointers than this.
+/// The maximum number of labels and pointers of a compressed name.
 const MAX_LABELS: usize = 255;
 const HEADER: usize = 12;
 
@@ -30,7 +30,7 @@ const TTL: u32 = 30;
 /// A decoded response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// The id of the query that it answers.
+    /// The id of the query.
     pub id: u16,
     /// Whether records are missing because they did not fit.
     pub truncated: bool,
@@ -38,7 +38,7 @@ pub struct Response {
     pub reply: Reply,
 }
 
-/// Encodes a query. Returns `None` if the name is no domain name or the type has no number here.
+/// Encodes a query. Returns `None` if the name is not a domain name or the type has no number here.
 pub fn encode_query(id: u16, question: &Question) -> Option<Vec<u8>> {
     let mut bytes = Vec::from(id.to_be_bytes());
     bytes.extend([RECURSION_DESIRED, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
@@ -48,8 +48,8 @@ pub fn encode_query(id: u16, question: &Question) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Decodes a query: its id and question. A type other than A and AAAA, or of another class than
-/// the internet's, becomes `TYPE` and its number. Returns `None` if the message is malformed.
+/// Decodes a query: its id and question. A type other than A and AAAA, or of another class than IN,
+/// becomes `TYPE` and its number. Returns `None` if the message is malformed.
 pub fn decode_query(bytes: &[u8]) -> Option<(u16, Question)> {
     let (name, end) = name_at(bytes, HEADER)?;
     let (number, class) = (u16_at(bytes, end)?, u16_at(bytes, end + 2)?);
@@ -102,7 +102,7 @@ pub fn encode_response(query: &[u8], reply: &Reply) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Decodes a response. Returns `None` if it is malformed, or if its code is unknown.
+/// Decodes a response. Returns `None` if the response is malformed, or if its code is unknown.
 pub fn decode_response(bytes: &[u8]) -> Option<Response> {
     let flags = *bytes.get(2)?;
     let rcode = Rcode::from_number(u16::from(bytes.get(3)? & 0x0f))?;
@@ -142,7 +142,7 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..)?.first_chunk().copied().map(u16::from_be_bytes)
 }
 
-/// Appends a name; one dot at its end is optional.
+/// Appends a name. A dot at its end is optional.
 fn put_name(name: &str, into: &mut Vec<u8>) -> Option<()> {
     let name = name.strip_suffix('.').unwrap_or(name);
     if name.len() > MAX_NAME {
@@ -157,7 +157,8 @@ fn put_name(name: &str, into: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// A name with the dot at its end, and the place behind it. Follows compression pointers.
+/// Reads a name with the dot at its end, following compression pointers. Returns it with the
+/// position after it.
 fn name_at(bytes: &[u8], mut at: usize) -> Option<(String, usize)> {
     let (mut name, mut end) = (String::new(), None);
     // Pointers may form a loop.

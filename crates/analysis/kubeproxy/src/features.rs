@@ -1,16 +1,16 @@
 //! The differences between versions of kube-proxy.
 //!
 //! Each field names a behaviour. [`Features::of`] alone decides which versions have it. Feature
-//! gates have their default values, but for that of `ipMode`, which the settings can state.
+//! gates have their default values, except that of `ipMode`, which the settings can state.
 //!
-//! From v1.22 the rules are those of a real kube-proxy to the letter. From v1.9 to v1.21 they are
-//! as far back as what a packet meets: each difference that decides where it goes is here, read in
-//! that version's source, and wording, empty chains and the order of rules that exclude each other
+//! From v1.22 the rules are exactly those of a real kube-proxy. From v1.9 to v1.21 they have the
+//! same effect on a packet: each difference that decides where a packet goes is listed here, as
+//! read in that version's source; wording, empty chains and the order of mutually exclusive rules
 //! are as in v1.22. docs/kube-proxy.md has the differences as a table.
 
 use uturn_model::Version;
 
-/// What kube-proxy of a version does.
+/// The behaviour of one version of kube-proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Features {
     pub(crate) plan: Planning,
@@ -18,177 +18,188 @@ pub(crate) struct Features {
     pub(crate) ipvs: Ipvs,
 }
 
-/// What differs in every mode.
+/// The differences in every mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Planning {
-    /// `ipMode` is read; before, every load-balancer address was served.
+    /// Whether `ipMode` is read; before, every load-balancer address was served.
     pub(crate) reads_ip_mode: bool,
-    /// Whether endpoints' hints for zones count.
+    /// The condition under which endpoints' hints for zones are used.
     pub(crate) zone_hints: ZoneHints,
-    /// Endpoints' hints for nodes count.
+    /// Whether endpoints' hints for nodes are used.
     pub(crate) node_hints: bool,
-    /// Terminating endpoints that still serve are used if there are no ready ones.
+    /// Whether terminating endpoints that still serve are used if there are no ready ones.
     pub(crate) last_resort: bool,
-    /// If several endpoints have the same address, the last that is not terminating counts;
-    /// before, the first, or the last on this node.
+    /// Whether, of several endpoints with the same address, the last one that is not terminating is
+    /// used; before, it was the first, or the last on this node.
     pub(crate) prefers_running: bool,
-    /// A source range that holds every address means no source ranges.
+    /// Whether a source range that contains every address means no source ranges.
     pub(crate) open_range_is_none: bool,
-    /// `internalTrafficPolicy` is for the cluster IP; before, it took endpoints of other
-    /// nodes from every address, unless `externalTrafficPolicy` was Local as well.
+    /// Whether `internalTrafficPolicy` applies to the cluster IP only; before, it excluded
+    /// endpoints of other nodes for every address, unless `externalTrafficPolicy` was Local as
+    /// well.
     pub(crate) policies_are_apart: bool,
-    /// `nodePortAddresses` of the other family are as if not stated; else a range of all
-    /// its addresses stands for this family's too, and others leave none of this family's.
+    /// Whether `nodePortAddresses` of the other family are ignored; otherwise a range of all
+    /// addresses of the other family also stands for all of this family, and other ranges leave
+    /// this family no addresses.
     pub(crate) node_port_ranges_apart: bool,
-    /// In nftables mode, a family of which `nodePortAddresses` states nothing has NodePorts
-    /// on the node's primary address, which is localhost where it has none; else on all.
+    /// Whether, in nftables mode, a family without `nodePortAddresses` has NodePorts on the node's
+    /// primary address, which is localhost if the node has none; otherwise on all addresses.
     pub(crate) primary_if_unstated: bool,
-    /// `externalTrafficPolicy` counts for a Service that has only external IPs, too.
+    /// Whether `externalTrafficPolicy` also applies to a Service that has only external IPs.
     pub(crate) policy_for_external_ips: bool,
-    /// It is a setting whether localhost takes NodePorts; before, IPv4's always did.
+    /// Whether a setting decides if localhost accepts NodePorts; before, IPv4's localhost always
+    /// did.
     pub(crate) localhost_is_a_choice: bool,
-    /// `internalTrafficPolicy` is read.
+    /// Whether `internalTrafficPolicy` is read.
     pub(crate) reads_internal_policy: bool,
-    /// `healthCheckNodePort` has a rule that accepts it.
+    /// Whether a rule accepts packets to `healthCheckNodePort`.
     pub(crate) accepts_health_checks: bool,
 }
 
-/// When endpoints' hints for zones count.
+/// The condition under which endpoints' hints for zones are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ZoneHints {
     Never,
-    /// If the Service says `Auto` in its annotation.
+    /// Hints are used if the Service's annotation is `Auto`.
     OnAuto,
-    /// If the Service has an annotation, under the old name or the new, that does not say
+    /// Hints are used if the Service has an annotation, under the old or the new name, that is not
     /// `Disabled`.
     UnlessDisabled,
     Always,
 }
 
-/// What differs in iptables mode.
+/// The differences in iptables mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Iptables {
-    /// Each Service port has a chain for what comes from outside (KUBE-EXT); before, its
-    /// own chain masqueraded that, and KUBE-XLB was for policy Local.
+    /// Whether each Service port has a chain for traffic from outside (KUBE-EXT); before, the
+    /// port's own chain masqueraded this traffic, and KUBE-XLB was for policy Local.
     pub(crate) external_chains: bool,
-    /// The filter table drops packets that must not pass; before, the nat table marked them and
-    /// kubelet's rules dropped them.
+    /// Whether the filter table drops packets that must not pass; before, the nat table marked them
+    /// and kubelet's rules dropped them.
     pub(crate) drops_in_filter: bool,
-    /// Comments of rules that lead to an endpoint name it.
+    /// Whether comments of rules that lead to an endpoint name the endpoint.
     pub(crate) remarks_name_endpoints: bool,
-    /// In KUBE-XLB, each rule that leads to an endpoint has a number.
+    /// Whether each rule of KUBE-XLB that leads to an endpoint has a number.
     pub(crate) numbers_local_endpoints: bool,
-    /// kube-proxy protects localhost itself; before, kubelet did.
+    /// Whether kube-proxy protects localhost itself; before, kubelet did.
     pub(crate) guards_localhost: bool,
-    /// A rule that only has a comment ends the chains of source ranges.
+    /// Whether a rule with only a comment ends the chains of source ranges.
     pub(crate) remarks_fence: bool,
-    /// NodePorts have rules also where no address of the node takes them.
+    /// Whether NodePorts have rules even if no address of the node accepts them.
     pub(crate) node_ports_without_address: bool,
-    /// IPv6's localhost takes no NodePorts.
+    /// Whether IPv6's localhost accepts no NodePorts.
     pub(crate) spares_v6_localhost: bool,
-    /// INVALID packets pass where connection tracking is set to be liberal.
+    /// Whether INVALID packets pass if connection tracking is set to be liberal.
     pub(crate) heeds_liberal: bool,
-    /// One rule lets replies pass; before, there were two that did the same.
+    /// Whether one rule accepts replies; before, two rules did the same.
     pub(crate) one_reply_rule: bool,
-    /// It counts packets with nfacct if the kernel supports it.
+    /// Whether kube-proxy counts packets with nfacct if the kernel supports it.
     pub(crate) accounts: bool,
-    /// `route_localnet` is left alone where localhost takes no NodePorts.
+    /// Whether `route_localnet` is left unchanged if localhost accepts no NodePorts.
     pub(crate) spares_route_localnet: bool,
-    /// Under policy Local, the node's own traffic may use all endpoints, as that of pods may.
+    /// Whether, under policy Local, the node's own traffic may use all endpoints, as that of pods
+    /// may.
     pub(crate) node_reaches_all: bool,
-    /// External IPs are served whoever calls them; before, only for what comes from outside the
+    /// Whether external IPs are served for every source; before, only for traffic from outside the
     /// node, or if the node has the address.
     pub(crate) external_ips_for_all: bool,
-    /// `externalTrafficPolicy` counts for external IPs; before, they were masqueraded and took
-    /// all endpoints.
+    /// Whether `externalTrafficPolicy` applies to external IPs; before, their traffic was
+    /// masqueraded and used all endpoints.
     pub(crate) external_ips_heed_policy: bool,
-    /// What becomes of traffic to load-balancer addresses without an endpoint.
+    /// The treatment of traffic to load-balancer addresses without an endpoint.
     pub(crate) empty_vips: EmptyVips,
-    /// Cluster IPs without an endpoint are refused also where the packet is forwarded, as a
-    /// pod's is; before, only the node's own were.
+    /// Whether packets to cluster IPs without an endpoint are also refused if they are forwarded,
+    /// as those of pods are; before, only the node's own were.
     pub(crate) refuses_forwarded: bool,
-    /// The same for external addresses.
+    /// Whether forwarded packets to external addresses without an endpoint are refused, too.
     pub(crate) refuses_external_forwarded: bool,
-    /// The chain that refuses cluster IPs also sees what comes in for the node.
+    /// Whether the chain that refuses packets to cluster IPs also sees incoming packets for the
+    /// node.
     pub(crate) refuses_incoming: bool,
-    /// Packets without a connection are dropped.
+    /// Whether packets without a connection are dropped.
     pub(crate) drops_invalid: bool,
-    /// Replies pass whatever their addresses; before, only those from or to the cluster CIDR.
+    /// Whether replies are accepted whatever their addresses; before, only those from or to the
+    /// cluster CIDR were.
     pub(crate) accepts_all_replies: bool,
-    /// Under policy Local, what localhost sends to a NodePort is masqueraded.
+    /// Whether, under policy Local, packets from localhost to a NodePort are masqueraded.
     pub(crate) masquerades_localhost: bool,
 }
 
-/// What becomes of traffic to load-balancer addresses of a Service without an endpoint.
+/// The treatment of traffic to load-balancer addresses of a Service without an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EmptyVips {
-    /// Its own chain marks it to be dropped.
+    /// The chain of the Service marks it to be dropped.
     Marked,
-    /// There is no rule: it goes to the load balancer.
+    /// No rule matches it: it goes to the load balancer.
     Left,
-    /// It is refused with cluster IPs.
+    /// The chain for cluster IPs refuses it.
     RefusedAsClusterIps,
-    /// It is refused with external addresses.
+    /// The chain for external addresses refuses it.
     RefusedAsExternal,
 }
 
-/// What differs in IPVS mode.
+/// The differences in IPVS mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ipvs {
-    /// The filter table drops packets from outside the source ranges; before, the nat table
+    /// Whether the filter table drops packets from outside the source ranges; before, the nat table
     /// marked them and kubelet's rules dropped them.
     pub(crate) drops_in_filter: bool,
-    /// Ports of bound addresses that no Service lists are refused, and what comes from
-    /// localhost is left alone.
+    /// Whether packets to bound addresses are refused at ports that no Service lists, and packets
+    /// from localhost are left unchanged.
     pub(crate) guards_bound: bool,
-    /// The guard lets probes of `healthCheckNodePort` pass at bound addresses.
+    /// Whether the guard of bound addresses accepts probes of `healthCheckNodePort`.
     pub(crate) guard_knows_health_checks: bool,
-    /// The same rules know external addresses under policy Local.
+    /// Whether the guard of bound addresses also accepts external addresses under policy Local.
     pub(crate) guard_knows_local: bool,
-    /// The node cannot use addresses whose source ranges do not contain it.
+    /// Whether the node cannot use addresses whose source ranges do not contain it.
     pub(crate) guards_output: bool,
-    /// An external address that the node has on another interface is not bound.
+    /// Whether an external address that the node has on another interface is not bound.
     pub(crate) spares_own_addresses: bool,
-    /// An address that is bound takes no NodePorts, even if the node has it on another interface too.
+    /// Whether a bound address accepts no NodePorts, even if the node also has it on another
+    /// interface.
     pub(crate) bound_take_no_node_ports: bool,
-    /// Scheduler `mh` takes the source port into account.
+    /// Whether the scheduler `mh` takes the source port into account.
     pub(crate) hashes_ports: bool,
-    /// Under policy Local, a node without an endpoint sends to those of other nodes.
+    /// Whether, under policy Local, a node without an endpoint sends to endpoints of other nodes.
     pub(crate) local_falls_back: bool,
-    /// SCTP NodePorts under policy Local keep the source, as those of TCP and UDP do.
+    /// Whether SCTP NodePorts under policy Local keep the source, as those of TCP and UDP do.
     pub(crate) local_sctp_keeps_source: bool,
-    /// One rule lets replies pass; before, there were two that did the same.
+    /// Whether one rule accepts replies; before, two rules did the same.
     pub(crate) one_reply_rule: bool,
-    /// Load-balancer addresses and external IPs are bound.
+    /// Whether load-balancer addresses and external IPs are bound.
     pub(crate) binds_external: bool,
-    /// When a load-balancer address under policy Local has the node's own endpoints alone.
+    /// The condition under which a load-balancer address under policy Local uses only the node's
+    /// own endpoints.
     pub(crate) local_vips: LocalVips,
-    /// Under `externalTrafficPolicy: Local` the cluster IP has the node's own endpoints alone.
+    /// Whether, under `externalTrafficPolicy: Local`, the cluster IP uses only the node's own
+    /// endpoints.
     pub(crate) policy_for_cluster_ips: bool,
-    /// Which endpoints external IPs have under policy Local, and whether they are masqueraded.
+    /// The endpoints of external IPs under policy Local, and whether their traffic is masqueraded.
     pub(crate) local_external_ips: LocalExternalIps,
-    /// Without a local detector, the node's own traffic to cluster IPs is masqueraded.
+    /// Whether, without a local detector, the node's own traffic to cluster IPs is masqueraded.
     pub(crate) masquerades_own: bool,
-    /// A chain in FORWARD accepts marked packets and replies.
+    /// Whether a chain in FORWARD accepts marked packets and replies.
     pub(crate) accepts_forwarded: bool,
-    /// Replies pass whatever their addresses; before, only those from or to the cluster CIDR.
+    /// Whether replies are accepted whatever their addresses; before, only those from or to the
+    /// cluster CIDR were.
     pub(crate) accepts_all_replies: bool,
-    /// NodePorts are told by the packet's address too; before, any packet to a port of that
-    /// number was masqueraded.
+    /// Whether NodePorts are recognised by the packet's address too; before, any packet to a port
+    /// of that number was masqueraded.
     pub(crate) node_ports_are_local: bool,
-    /// What is served ends its way through the chain accepted.
+    /// Whether packets of Services are accepted at the end of the chain.
     pub(crate) accepts_served: bool,
 }
 
-/// When a load-balancer address under policy Local has the node's own endpoints alone.
+/// The condition under which a load-balancer address under policy Local uses only the node's own
+/// endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LocalVips {
     Always,
-    /// With session affinity; otherwise it has all endpoints.
+    /// Only with session affinity; otherwise it uses all endpoints.
     WithAffinity,
 }
 
-/// What external IPs have under policy Local.
+/// The endpoints and the source of traffic to external IPs under policy Local.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LocalExternalIps {
     /// The node's own endpoints, and the source is masqueraded.
@@ -200,12 +211,14 @@ pub(crate) enum LocalExternalIps {
 }
 
 impl Features {
-    /// Those of a version, where the feature gate of `ipMode` is set so, if it is set.
+    /// Returns the behaviour of a version. `ip_mode_gate` is the feature gate of `ipMode`, if it is
+    /// set.
     pub(crate) fn of(version: Version, ip_mode_gate: Option<bool>) -> Self {
         let since = |minor: u16| (version.major, version.minor) >= (1, minor);
         Self {
             plan: Planning {
-                // The gate came with v1.29, switched off; it cannot be switched off since v1.32.
+                // The gate was added in v1.29, off by default; it cannot be switched off since
+                // v1.32.
                 reads_ip_mode: match ip_mode_gate {
                     Some(on) if since(29) && !since(32) => on,
                     _ => since(30),

@@ -1,9 +1,9 @@
-//! The rules of a node by which ports of its own lead to pods (`hostPort`), as the CNI plugin portmap
-//! writes them: translation for calls of the node's own addresses, and masquerading of what a pod
-//! sends to itself that way.
+//! The rules of a node that forward ports of its own to pods (`hostPort`), as the CNI plugin
+//! portmap writes them: translation of calls to the node's own addresses, and masquerading of
+//! packets that a pod sends to itself that way.
 //!
-//! Where a plugin of another kind forwards these ports, or none does, the rules differ; what a
-//! capture shows wins.
+//! If another kind of plugin forwards these ports, or none does, the real rules differ; the rules
+//! of a capture override these.
 
 use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr};
@@ -16,10 +16,10 @@ use crate::pod_network;
 const DNAT: &str = "CNI-HOSTPORT-DNAT";
 const MASQUERADE: &str = "CNI-HOSTPORT-MASQ";
 const SET_MARK: &str = "CNI-HOSTPORT-SETMARK";
-/// The mark of what is masqueraded.
+/// The mark of packets to masquerade.
 const MARK: &str = "0x2000/0x2000";
 
-/// A port of a node that leads to a pod.
+/// A port of a node that is forwarded to a pod.
 struct Forwarded {
     protocol: Protocol,
     port: Port,
@@ -27,15 +27,16 @@ struct Forwarded {
     to: SocketAddr,
 }
 
-/// The ports that nodes of a cluster forward, each with its pod.
+/// Returns the ports that nodes of a cluster forward, each with its pod.
 pub fn all(cluster: &Cluster) -> impl Iterator<Item = (Port, &Pod)> {
     let pods = cluster.pods.values().filter(|pod| pod.is_alive() && !pod.spec.host_network);
     pods.flat_map(|pod| pod.spec.ports().filter_map(move |port| Some((port.host_port?, pod))))
 }
 
-/// The rules for `iptables-restore --noflush`. Returns `None` if no port of the node leads to a pod.
+/// Returns the rules for `iptables-restore --noflush`. Returns `None` if no port of the node is
+/// forwarded to a pod.
 pub fn rules(cluster: &Cluster, node: &Node, family: Family) -> Option<String> {
-    // What serves Services in place of kube-proxy mostly forwards these ports by itself.
+    // Programs that serve Services in place of kube-proxy mostly forward these ports themselves.
     if cluster.proxy.replaced_by().is_some() {
         return None;
     }
@@ -71,11 +72,11 @@ pub fn rules(cluster: &Cluster, node: &Node, family: Family) -> Option<String> {
     Some(text)
 }
 
-/// The kernel setting with which calls of 127.0.0.1 may leave for a pod. Returns `None` if no port of the
-/// node leads to one.
+/// Returns the kernel setting with which calls to 127.0.0.1 may leave for a pod. Returns `None` if
+/// no port of the node is forwarded to one.
 pub fn sysctl(cluster: &Cluster, node: &Node) -> Option<(String, String)> {
     rules(cluster, node, Family::V4)?;
-    // Behind a bridge there is one link to the pods, else one for each of them.
+    // With a bridge there is one link to the pods, otherwise one for each pod.
     let device = match cluster.network.mode.value {
         NetworkMode::GlobalRouter => pod_network::link(cluster),
         NetworkMode::Routed | NetworkMode::VpcCni => "all".into(),
@@ -83,7 +84,7 @@ pub fn sysctl(cluster: &Cluster, node: &Node) -> Option<(String, String)> {
     Some((format!("net.ipv4.conf.{device}.route_localnet"), "1".to_owned()))
 }
 
-/// The ports of a pod that its node forwards.
+/// Returns the ports of a pod that its node forwards.
 fn forwarded(pod: &Pod, family: Family) -> Vec<Forwarded> {
     let Some(address) = pod.address(family) else { return Vec::new() };
     let ports =
@@ -93,7 +94,7 @@ fn forwarded(pod: &Pod, family: Family) -> Vec<Forwarded> {
             Some(Forwarded {
                 protocol: port.protocol,
                 port: port.host_port?,
-                // The unspecified address is every one.
+                // The unspecified address stands for every address.
                 host_ip: port.host_ip.filter(|ip| !ip.is_unspecified()),
                 to: SocketAddr::new(address, port.port.number()),
             })
@@ -101,8 +102,8 @@ fn forwarded(pod: &Pod, family: Family) -> Vec<Forwarded> {
         .collect()
 }
 
-/// The range that a pod's own address has at its interface: behind a bridge its node's, else
-/// itself.
+/// Returns the range of a pod's address at its interface: with a bridge, the node's range,
+/// otherwise the address itself.
 fn subnet(cluster: &Cluster, node: &Node, address: IpAddr) -> IpNet {
     let is_bridge = cluster.network.mode.value == NetworkMode::GlobalRouter;
     let mut ranges = node.pod_cidrs.iter().filter(|_| is_bridge);

@@ -1,27 +1,27 @@
-//! The rules of kubelet that older kube-proxies depend on.
+//! The rules of kubelet on which older versions of kube-proxy depend.
 //!
-//! These kube-proxies dropped nothing themselves: they marked packets in the nat table, and
-//! kubelet's rules dropped marked packets.
+//! These versions dropped nothing themselves: they marked packets in the nat table, and kubelet's
+//! rules dropped marked packets.
 
 use uturn_model::Family;
 
 use crate::text::{Chain, Mark, Table};
 
-/// The nat table's chain that marks.
+/// The chain of the nat table that marks packets to be dropped.
 pub(crate) const MARK_DROP: Chain = Chain::named("KUBE-MARK-DROP");
 
-/// The filter table's chain that drops.
+/// The chain of the filter table that drops marked packets.
 pub(crate) const FIREWALL: Chain = Chain::named("KUBE-FIREWALL");
 
-/// The rules of built-in chains that lead to it; they come first.
+/// The jump to [`FIREWALL`] from the built-in chain INPUT; it comes first.
 pub(crate) const INPUT_JUMP: &str = "-A INPUT -j KUBE-FIREWALL\n";
-/// See [`INPUT_JUMP`].
+/// The jump to [`FIREWALL`] from the built-in chain OUTPUT; it comes first.
 pub(crate) const OUTPUT_JUMP: &str = "-A OUTPUT -j KUBE-FIREWALL\n";
 
-/// `iptablesDropBit` is 15 unless kubelet is configured otherwise.
+/// The mark of packets to drop: `iptablesDropBit` is 15 unless kubelet is configured otherwise.
 const MARK: Mark = Mark(0x8000, 0x8000);
 
-/// Marks in one table and drops in the other.
+/// Writes the rules that mark packets in the nat table and drop them in the filter table.
 pub(crate) fn drop_marked(nat: &mut Table, filter: &mut Table, family: Family) {
     nat.add(MARK_DROP).words("-j MARK").display(" --set-xmark ", MARK).finish();
     filter
@@ -34,8 +34,8 @@ pub(crate) fn drop_marked(nat: &mut Table, filter: &mut Table, family: Family) {
     }
 }
 
-/// Drops packets from other hosts to localhost, except to NodePorts. Later kube-proxies have this
-/// rule themselves.
+/// Writes the rule that drops packets from other hosts to localhost, except to NodePorts. Later
+/// versions of kube-proxy write this rule themselves.
 pub(crate) fn guard_localhost(filter: &mut Table) {
     filter
         .add(FIREWALL)

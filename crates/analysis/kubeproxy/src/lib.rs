@@ -1,18 +1,18 @@
-//! What kube-proxy makes of a cluster's Services, as one node's kernel holds it.
+//! kube-proxy: compiles a cluster's Services to the rules in one node's kernel.
 //!
-//! **Owns** the translation of Services and endpoints into a node's rules: [`compile`] returns
-//! the texts that `iptables-restore`, `nft`, `ipset restore` and `ipvsadm -R` load. The engine
-//! reads these texts with the same parsers as a node's dumps, so there is no second statement of
-//! the rules. The crate also owns the differences between versions of kube-proxy, and the rules and
-//! link names of the pod network's plugin ([`pod_network`]). What a cloud's own builds do
-//! differently is set in [`ProxySettings::address_binding`].
+//! **Owns** the translation of Services and endpoints into a node's rules: [`compile`] returns the
+//! texts that `iptables-restore`, `nft`, `ipset restore` and `ipvsadm -R` load. The engine reads
+//! these texts with the same parsers as a node's dumps, so the rules are not stated twice. The
+//! crate also owns the differences between versions of kube-proxy, and the rules and link names of
+//! the pod network's plugin ([`pod_network`]). The differences of a cloud's own builds are set in
+//! [`ProxySettings::address_binding`].
 //!
 //! **Out of scope:** loading rules and reading dumps. It does not guess: rules that it cannot write are an
 //! [`Unsupported`] error, not an empty program.
 //!
-//! **Start reading** at `plan`, the part that every mode shares (which endpoints serve
-//! a Service port on this node, and under which policy); then `iptables`, `ipvs` and
-//! `nftables`, the writers of the modes.
+//! **Start reading** at `plan`, which decides for every mode which endpoints serve a Service port
+//! on this node, and under which policy; then `iptables`, `ipvs` and `nftables`, the writers of the
+//! modes.
 
 pub mod chain_names;
 mod features;
@@ -36,62 +36,64 @@ use thiserror::Error;
 use uturn_model::proxy::LocalDetector;
 use uturn_model::{Cluster, Family, Name, ProxyMode, ProxySettings, Text, Version};
 
-/// What kube-proxy leaves in a node's kernel for one family of addresses.
+/// The state that kube-proxy programs in a node's kernel for one address family.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
-    /// What `iptables-restore` (or `ip6tables-restore`) loads into an empty kernel, in the
-    /// words in which `iptables-save` would print it again.
+    /// The input of `iptables-restore` (or `ip6tables-restore`) for an empty kernel, worded as
+    /// `iptables-save` would print it again.
     pub iptables: String,
-    /// What `nft -f` loads into an empty kernel: the table `kube-proxy` of the family, as
-    /// `nft list ruleset` would print it again; empty outside nftables mode.
+    /// The input of `nft -f` for an empty kernel: the table `kube-proxy` of the family, as `nft
+    /// list ruleset` would print it again; empty outside nftables mode.
     pub nft: String,
-    /// What `ipset restore` loads before the rules that look into the sets, as `ipset save`
-    /// prints it, but for the seeds of its hashes; empty outside IPVS mode.
+    /// The input of `ipset restore` that must be loaded before the rules that match the sets, as
+    /// `ipset save` prints it, except for the seeds of hashes; empty outside IPVS mode.
     pub ipset: String,
-    /// What `ipvsadm -R` loads, as `ipvsadm -Sn` prints it; empty outside IPVS mode.
+    /// The input of `ipvsadm -R`, as `ipvsadm -Sn` prints it; empty outside IPVS mode.
     pub ipvs: String,
-    /// Addresses that kube-proxy binds on the node, on a device `kube-ipvs0` without any
-    /// other; none outside IPVS mode.
+    /// The addresses that kube-proxy binds on the node, on a device `kube-ipvs0` that has no other
+    /// addresses; empty outside IPVS mode.
     pub bound: Vec<IpAddr>,
-    /// Kernel settings it changes: name (`net.ipv4.conf.all.route_localnet`) and value.
+    /// The kernel settings that kube-proxy changes: name (`net.ipv4.conf.all.route_localnet`) and
+    /// value.
     pub sysctls: Vec<(String, String)>,
 }
 
 /// Features of a node's kernel that not every kernel has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Whether kube-proxy could create its accounting objects (nfacct). The rules then use them,
-    /// and load only where they exist. Only needed to match a dump of a real node to the letter:
-    /// accounting does not affect the path of packets.
+    /// Whether kube-proxy could create its accounting objects (nfacct). The rules then use these
+    /// objects, and load only if they exist. This is only needed to match a dump of a real node
+    /// exactly: accounting does not affect the path of packets.
     pub accounting: bool,
-    /// What a cloud's kube-proxy does for load-balancer addresses that it does not bind.
+    /// The treatment of load-balancer addresses that a cloud's kube-proxy does not bind.
     pub unbound_vip: UnboundVip,
 }
 
-/// Whether a load-balancer address that a cloud's kube-proxy does not bind is served at all,
-/// which is documented nowhere. If it is, IPVS answers what the node itself sends there (it
-/// looks at local output whether the address is bound or not), and what pods send leaves
-/// the node masqueraded under policy Cluster; if not, both leave as they are.
+/// Whether a load-balancer address that a cloud's kube-proxy does not bind is served at all, which
+/// is documented nowhere. If it is, IPVS answers packets that the node itself sends there (it
+/// processes local output whether the address is bound or not), and packets of pods leave the node
+/// masqueraded under policy Cluster; if not, both leave unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnboundVip {
-    /// It has its virtual server and its places in the sets; only the address is not bound.
+    /// The address has its virtual server and its entries in the sets; only the address is not
+    /// bound.
     #[default]
     Served,
     /// The address has no rules on the node.
     Absent,
 }
 
-/// Why rules cannot be written.
+/// The reason why rules cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Unsupported {
-    /// kube-proxy of this version has no nftables mode yet.
+    /// kube-proxy of this version has no nftables mode, or only a first trial of it.
     #[error(
         "kube-proxy {0} has no nftables mode, or only a first trial of it: \
          expected version v1.30 or later"
     )]
     NoNftables(Version),
-    /// kube-proxy of this version cannot load its rules in nftables mode where the local
-    /// detector is a prefix of interface names.
+    /// kube-proxy of this version cannot load its rules in nftables mode if the local detector is a
+    /// prefix of interface names.
     #[error(
         "kube-proxy {0} in nftables mode loads no rules at all if its local \
          detector is InterfaceNamePrefix: expected another detector, or version v1.33.6, \
@@ -107,7 +109,7 @@ pub enum Unsupported {
          letters (a prefix: 14) without blanks, '/', '+' or quotes"
     )]
     NoInterface(Text),
-    /// `masqueradeBit` is none of a mark's 32 bits.
+    /// `masqueradeBit` is not one of a mark's 32 bits.
     #[error("kube-proxy's masqueradeBit is {0}: expected a number from 0 to 31")]
     NoSuchBit(u8),
     /// `ipvs.scheduler` is an invalid scheduler name.
@@ -118,26 +120,27 @@ pub enum Unsupported {
 /// The oldest version whose rules are written as kube-proxy itself writes them.
 pub const TO_THE_LETTER: Version = Version::new(1, 22, 0);
 
-/// The oldest version that is known; older ones count as this.
+/// The oldest known version; older ones count as this one.
 pub const OLDEST: Version = Version::new(1, 9, 0);
 
-/// Compiles what kube-proxy with these settings programs on a node, for one family.
+/// Compiles the state that kube-proxy with these settings programs on a node, for one family.
 ///
-/// Rules are those of the version that the settings name, from v1.9 to v1.36; older and
-/// newer ones count as the nearest of these. From v1.22 they are so [to the letter]; before, a
-/// packet meets the same, but words, empty chains and the like are those of v1.22. Where a kube-proxy only marked packets that
-/// kubelet then dropped (before v1.25), kubelet's rules are there too.
+/// Rules are those of the version that the settings name, from v1.9 to v1.36; older and newer
+/// versions count as the nearest of these. From v1.22 they match that version's rules
+/// [to the letter]; before, they have the same effect on packets, but words, empty chains and the
+/// like are those of v1.22. If kube-proxy only marked packets that kubelet then dropped (before
+/// v1.25), kubelet's rules are included.
 ///
-/// If the node's interfaces decide which addresses take NodePorts, only the addresses that the
-/// [node] states are considered: other addresses of its interfaces are not known here. Where
-/// another program serves Services in its place, it programs nothing.
+/// If the node's interfaces decide which addresses accept NodePorts, only the addresses that the
+/// [node] states are considered: other addresses of its interfaces are not known here. If another
+/// program serves Services in place of kube-proxy, the result is empty.
 ///
 /// If two Service ports claim the same address and port, the result of kube-proxy in IPVS mode is
-/// random; here the Service whose name sorts last has it.
+/// random; here the Service whose name sorts last has the port.
 ///
 /// # Errors
-/// If this version cannot run in the mode or with the settings, if a setting is invalid, or if the
-/// cluster has no such node.
+/// Returns an error if this version cannot run in the mode or with the settings, if a setting is
+/// invalid, or if the cluster has no such node.
 ///
 /// [node]: uturn_model::Node
 /// [to the letter]: TO_THE_LETTER
@@ -150,10 +153,10 @@ pub fn compile(
     compile_with(cluster, node, settings, family, Options::default())
 }
 
-/// Like [`compile`], for a kernel with these features.
+/// Does the same as [`compile`] for a kernel with these features.
 ///
 /// # Errors
-/// Those of [`compile`].
+/// Returns the errors of [`compile`].
 pub fn compile_with(
     cluster: &Cluster,
     node: &Name,
@@ -207,7 +210,8 @@ fn check(settings: &ProxySettings) -> Result<(), Unsupported> {
     }
 }
 
-/// An empty name means kube-proxy's default. The kernel accepts names of up to 15 letters.
+/// Returns whether the name of a scheduler is valid. An empty name means kube-proxy's default. The
+/// kernel accepts names of up to 15 letters.
 fn is_scheduler(name: &str) -> bool {
     name.len() <= 15 && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
 }

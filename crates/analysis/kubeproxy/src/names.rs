@@ -7,12 +7,12 @@ const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 /// Sixteen letters: 80 bits of a SHA-256 in base 32.
 pub(crate) type Letters = [u8; 16];
 
-/// The hash of a Service port, from which those of its endpoints are made.
+/// The hash of a Service port, from which the hashes of its endpoints are derived.
 pub(crate) struct PortHash(Sha256);
 
 impl PortHash {
-    /// Of `namespace/service:port` (without `:port` when the port has no name) and
-    /// `tcp`, `udp` or `sctp`.
+    /// Hashes `namespace/service:port` (without `:port` if the port has no name) and `tcp`, `udp`
+    /// or `sctp`.
     pub(crate) fn new(port: &str, protocol: &str) -> Self {
         let mut hasher = Sha256::new();
         hasher.update(port.as_bytes());
@@ -20,12 +20,12 @@ impl PortHash {
         Self(hasher)
     }
 
-    /// Of the Service port itself.
+    /// Returns the letters of the Service port itself.
     pub(crate) fn letters(&self) -> Letters {
         base32(&self.0.clone().finalize())
     }
 
-    /// Of one of its endpoints, `address:port`.
+    /// Returns the letters of one of the port's endpoints, `address:port`.
     pub(crate) fn endpoint(&self, endpoint: &str) -> Letters {
         let mut hasher = self.0.clone();
         hasher.update(endpoint.as_bytes());

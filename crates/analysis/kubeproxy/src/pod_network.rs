@@ -1,5 +1,5 @@
-//! What the pod network adds to a node besides kube-proxy: rules, and links by which kube-proxy
-//! may recognise pods.
+//! The parts of a node that the pod network adds besides kube-proxy: rules, and links by which
+//! kube-proxy may recognise pods.
 
 use std::fmt::Write;
 
@@ -12,19 +12,19 @@ use crate::host_ports;
 /// The chain that decides whether a pod's packet is masqueraded.
 const CHAIN: &str = "POD-MASQUERADE";
 
-/// The chain that decides whether a packet to another node's pod is masqueraded that no pod sent.
+/// The chain that decides whether a packet to another node's pod is masqueraded if no pod sent it.
 const TO_PODS: &str = "TO-POD-MASQUERADE";
 
-/// The pods' bridge, if the plugin does not define its name.
+/// The name of the pods' bridge, if the plugin does not define one.
 const BRIDGE: &str = "cbr0";
 
-/// The device that wraps packets to other nodes' pods.
+/// The device that encapsulates packets to other nodes' pods.
 pub const TUNNEL: &str = "tunnel";
 
 /// The prefix of the interfaces of single pods without a bridge, if nothing defines it.
 const POD_LINKS: &str = "pods";
 
-/// The interface of a node's pods: the bridge, or the prefix of the links of single pods.
+/// Returns the interface of a node's pods: the bridge, or the prefix of the links of single pods.
 pub fn link(cluster: &Cluster) -> Text {
     let by_plugin = match cluster.network.plugin.value {
         Plugin::Flannel => Some("cni0"),
@@ -50,8 +50,8 @@ pub fn link(cluster: &Cluster) -> Text {
     by_plugin.filter(|_| is_usual).or(stated).unwrap_or(usual).into()
 }
 
-/// All rules of a node that are the pod network's, for `iptables-restore --noflush`: what it
-/// masquerades, and ports of the node that lead to pods. `None` if there are none.
+/// Returns all rules of the pod network on a node, for `iptables-restore --noflush`: masquerading,
+/// and ports of the node that are forwarded to pods. Returns `None` if there are none.
 pub fn rules(cluster: &Cluster, node: &Node, family: Family) -> Option<String> {
     let parts = [
         masquerade(&cluster.network, family),
@@ -63,8 +63,8 @@ pub fn rules(cluster: &Cluster, node: &Node, family: Family) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// The rules that masquerade packets of pods to destinations that cannot route to pods. `None` if
-/// nothing is masqueraded.
+/// Returns the rules that masquerade packets of pods to destinations that cannot route to pods.
+/// Returns `None` if nothing is masqueraded.
 ///
 /// Plugins masquerade IPv6 only if configured to, which is not modelled.
 fn masquerade(network: &Network, family: Family) -> Option<String> {
@@ -83,9 +83,9 @@ fn masquerade(network: &Network, family: Family) -> Option<String> {
     Some(text)
 }
 
-/// The rules of flannel and Weave for packets to other nodes' pods that no pod sent, such as those
-/// that kube-proxy sends on with the client's address: they get the node's address, so that the answer
-/// comes back here. `None` where the plugin has no such rules.
+/// Returns the rules of flannel and Weave for packets to other nodes' pods that no pod sent, such
+/// as those that kube-proxy forwards with the client's address: they get the node's address, so
+/// that the answer returns to this node. Returns `None` if the plugin has no such rules.
 fn masquerade_to_pods(cluster: &Cluster, node: &Node, family: Family) -> Option<String> {
     let network = &cluster.network;
     let own = match network.plugin.value {
@@ -111,8 +111,8 @@ fn masquerade_to_pods(cluster: &Cluster, node: &Node, family: Family) -> Option<
     Some(text)
 }
 
-/// Calico's rule for packets of the node itself that leave through its tunnel with an address that is
-/// not the tunnel's: the answer would not come back by it.
+/// Returns Calico's rule for packets of the node itself that leave through its tunnel with an
+/// address that is not the tunnel's: the answer would not return through the tunnel.
 fn masquerade_into_tunnel(network: &Network, family: Family) -> Option<String> {
     let is_so = network.plugin.value == Plugin::Calico && network.is_encapsulated(family);
     is_so.then(|| {
@@ -123,7 +123,8 @@ fn masquerade_into_tunnel(network: &Network, family: Family) -> Option<String> {
     })
 }
 
-/// The ranges of pods whose packets the plugin masquerades. `None` if there are none.
+/// Returns the ranges of pods whose packets the plugin masquerades. Returns `None` if there are
+/// none.
 fn masqueraded(network: &Network, family: Family) -> Option<Vec<IpNet>> {
     let pods = of_family(&network.pod_cidrs.value, family);
     let is_so = network.masquerades.value && !pods.is_empty() && family == Family::V4;
@@ -139,7 +140,7 @@ fn of_family(nets: &[IpNet], family: Family) -> Vec<IpNet> {
 pub struct Wrapping {
     /// The IP protocol's number.
     pub protocol: u8,
-    /// The port that packets go to; 0 where the protocol has none.
+    /// The destination port of packets; 0 if the protocol has none.
     pub port: u16,
 }
 
@@ -147,7 +148,8 @@ const UDP: u8 = 17;
 
 const VXLAN: Wrapping = Wrapping { protocol: UDP, port: 4789 };
 
-/// VXLAN as the kernel had it before there was a port for it, and as several plugins still do.
+/// VXLAN with the port that the kernel used before one was assigned, and that several plugins still
+/// use.
 const OLD_VXLAN: Wrapping = Wrapping { protocol: UDP, port: 8472 };
 
 const GENEVE: Wrapping = Wrapping { protocol: UDP, port: 6081 };
@@ -156,7 +158,7 @@ const IP_IN_IP: Wrapping = Wrapping { protocol: 4, port: 0 };
 
 const WEAVE: Wrapping = Wrapping { protocol: UDP, port: 6784 };
 
-/// The encapsulations of a plugin for packets to other nodes' pods, the default first.
+/// Returns the encapsulations of a plugin for packets to other nodes' pods, the default first.
 pub fn wrappings(plugin: Plugin) -> &'static [Wrapping] {
     match plugin {
         Plugin::Flannel | Plugin::Canal => &[OLD_VXLAN],

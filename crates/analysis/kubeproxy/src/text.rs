@@ -9,7 +9,7 @@ use uturn_model::Protocol;
 
 use crate::names::Letters;
 
-/// A chain's name; at most 28 letters.
+/// The name of a chain: at most 28 letters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Chain {
     bytes: [u8; Self::LONGEST],
@@ -17,10 +17,10 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    /// The kernel's limit.
+    /// The kernel's limit for the length of names.
     const LONGEST: usize = 28;
 
-    /// A name that is the same on every node.
+    /// Makes a name that is the same on every node.
     pub(crate) const fn named(name: &str) -> Self {
         let mut bytes = [0; Self::LONGEST];
         let (head, _) = bytes.split_at_mut(name.len());
@@ -28,7 +28,7 @@ impl Chain {
         Self { bytes, len: name.len() }
     }
 
-    /// A name that ends in a hash: `KUBE-SVC-` and sixteen letters.
+    /// Makes a name that ends in a hash: `KUBE-SVC-` and sixteen letters.
     pub(crate) fn hashed(prefix: &str, letters: Letters) -> Self {
         let mut chain = Self::named(prefix);
         chain.len += letters.len();
@@ -44,10 +44,10 @@ impl Chain {
 /// One table: its chains and their rules.
 pub(crate) struct Table {
     name: &'static str,
-    /// Rules of chains that are written in one go, one chain after the other.
+    /// The rules of chains that are written at once, one chain after the other.
     text: String,
     written: Vec<(Chain, Range<usize>)>,
-    /// Chains to which every Service port adds.
+    /// The chains to which every Service port adds rules.
     shared: Vec<(Chain, String)>,
 }
 
@@ -71,15 +71,15 @@ impl Table {
         Rule::begin(&mut self.shared[place].1, chain)
     }
 
-    /// Writes a chain that nothing else adds to.
+    /// Writes a chain to which nothing else adds rules.
     pub(crate) fn chain(&mut self, chain: Chain, write: impl FnOnce(&mut Rules<'_>)) {
         let start = self.text.len();
         write(&mut Rules { chain, out: &mut self.text });
         self.written.push((chain, start..self.text.len()));
     }
 
-    /// Appends the table as `iptables-save` prints it: built-in chains, then the others
-    /// by name; `jumps` are the rules of the built-in chains.
+    /// Appends the table in the format of `iptables-save`: built-in chains, then the others by
+    /// name. `jumps` are the rules of the built-in chains.
     pub(crate) fn print(&self, builtin: &[&str], jumps: &str, out: &mut String) {
         let mut chains: Vec<(Chain, &str)> = self
             .written
@@ -105,7 +105,7 @@ impl Table {
     }
 }
 
-/// Writes the rules of one chain.
+/// The writer of one chain's rules.
 pub(crate) struct Rules<'t> {
     chain: Chain,
     out: &'t mut String,
@@ -117,7 +117,7 @@ impl Rules<'_> {
     }
 }
 
-/// Lets replies pass, and what belongs to connections that passed.
+/// Writes rules that accept replies, and packets related to accepted connections.
 pub(crate) fn accept_replies(filter: &mut Table, chain: Chain, in_one_rule: bool) {
     let remarks: &[&str] = match in_one_rule {
         true => &["kubernetes forwarding conntrack rule"],
@@ -135,7 +135,7 @@ pub(crate) fn accept_replies(filter: &mut Table, chain: Chain, in_one_rule: bool
     }
 }
 
-/// The same for connections of pods alone.
+/// Writes the same rules for connections of pods only.
 pub(crate) fn accept_replies_of_pods(filter: &mut Table, chain: Chain, range: &IpNet) {
     for (side, end) in [(" -s ", "source"), (" -d ", "destination")] {
         filter
@@ -164,41 +164,41 @@ impl<'t> Rule<'t> {
         self
     }
 
-    /// `-s address/32`, from text.
+    /// Adds `-s address/32`, from text.
     pub(crate) fn source(self, address: &str) -> Self {
         let length = if address.contains(':') { "/128" } else { "/32" };
         push(self.0, &[" -s ", address, length]);
         self
     }
 
-    /// `-s range`; nothing for the range of all addresses.
+    /// Adds `-s range`; adds nothing for the range of all addresses.
     pub(crate) fn source_range(self, range: &IpNet) -> Self {
         if range.prefix_len() == 0 { self } else { self.display(" -s ", range) }
     }
 
-    /// `-d address/32`.
+    /// Adds `-d address/32`.
     pub(crate) fn destination(self, address: IpAddr) -> Self {
         self.display(" -d ", IpNet::from(address))
     }
 
-    /// `-p tcp`.
+    /// Adds `-p tcp`.
     pub(crate) fn protocol(self, protocol: Protocol) -> Self {
         push(self.0, &[" -p ", protocol.lower()]);
         self
     }
 
-    /// `-m tcp`.
+    /// Adds `-m tcp`.
     pub(crate) fn with_protocol(self, protocol: Protocol) -> Self {
         push(self.0, &[" -m ", protocol.lower()]);
         self
     }
 
-    /// `-m tcp --dport 80`.
+    /// Adds `-m tcp --dport 80`.
     pub(crate) fn destination_port(self, protocol: Protocol, port: uturn_model::Port) -> Self {
         self.with_protocol(protocol).display(" --dport ", port)
     }
 
-    /// A comment, in parts.
+    /// Adds a comment, given in parts.
     pub(crate) fn comment(self, parts: &[&str]) -> Self {
         self.0.push_str(" -m comment --comment \"");
         parts.iter().for_each(|part| push_quoted(self.0, part));
@@ -213,23 +213,23 @@ impl<'t> Rule<'t> {
         self
     }
 
-    /// Ends the rule: the packet goes to a chain.
+    /// Ends the rule with a jump to a chain.
     pub(crate) fn jump(self, chain: Chain) {
         self.end(chain.as_str());
     }
 
-    /// Ends the rule: this becomes of the packet.
+    /// Ends the rule with a target.
     pub(crate) fn end(self, target: &str) {
         push(self.0, &[" -j ", target, "\n"]);
     }
 
-    /// Ends a rule that names no target, or named it already.
+    /// Ends a rule without a target, or whose target is already written.
     pub(crate) fn finish(self) {
         self.0.push('\n');
     }
 }
 
-/// A mark and the bits of it that count: `0x4000/0x4000`.
+/// A mark and its mask: `0x4000/0x4000`.
 pub(crate) struct Mark(pub(crate) u32, pub(crate) u32);
 
 impl fmt::Display for Mark {

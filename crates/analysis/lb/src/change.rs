@@ -22,41 +22,41 @@ use crate::config::{BalancerConfig, ListenerSettings};
 /// The difference between two lists of load balancers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Change {
-    /// Load balancers that are new or other ones, with those of their listeners that are.
+    /// Load balancers that are new or different, with their new or different listeners.
     pub set: Vec<BalancerConfig>,
-    /// Load balancers that are gone.
+    /// Load balancers that no longer exist.
     pub removed: Vec<BalancerKey>,
-    /// Listeners that are gone, of load balancers that stay.
+    /// Listeners that no longer exist, of load balancers that remain.
     pub removed_listeners: Vec<ListenerKey>,
 }
 
-/// What identifies a load balancer.
+/// The identity of a load balancer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BalancerKey {
-    /// Its name.
+    /// The name of the load balancer.
     pub name: Text,
-    /// Its address.
+    /// The address of the load balancer.
     pub vip: IpAddr,
 }
 
-/// What identifies a listener.
+/// The identity of a listener.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListenerKey {
-    /// Its load balancer.
+    /// The load balancer of the listener.
     pub balancer: BalancerKey,
-    /// Its port.
+    /// The port of the listener.
     pub port: Port,
-    /// Its transport.
+    /// The transport of the listener.
     pub transport: Protocol,
 }
 
-/// The change removes something that does not exist.
+/// The error that a change removes something that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0} is to be removed and is not there")]
 pub struct UnknownPart(String);
 
 impl BalancerKey {
-    /// The key of a load balancer.
+    /// Returns the key of a load balancer.
     pub fn of(load_balancer: &LoadBalancer) -> Self {
         Self { name: load_balancer.name.clone(), vip: load_balancer.vip }
     }
@@ -69,7 +69,7 @@ impl fmt::Display for BalancerKey {
 }
 
 impl Change {
-    /// The difference between the first and the second.
+    /// Returns the difference between two lists of load balancers.
     pub fn between(before: &[BalancerConfig], after: &[BalancerConfig]) -> Self {
         let mut known: HashMap<BalancerKey, &BalancerConfig> =
             before.iter().map(|served| (BalancerKey::of(&served.load_balancer), served)).collect();
@@ -114,15 +114,15 @@ impl Change {
         self.removed_listeners.extend(removed);
     }
 
-    /// Whether it changes nothing.
+    /// Returns whether the change changes nothing.
     pub fn is_empty(&self) -> bool {
         self.set.is_empty() && self.removed.is_empty() && self.removed_listeners.is_empty()
     }
 
-    /// Changes load balancers.
+    /// Applies the change to load balancers.
     ///
     /// # Errors
-    /// Returns what is to be removed and is not there.
+    /// Returns an error if a part to be removed does not exist.
     pub fn apply(self, load_balancers: &mut Vec<BalancerConfig>) -> Result<(), UnknownPart> {
         let missing = |part: String| Err(UnknownPart(part));
         let mut places: HashMap<BalancerKey, usize> = HashMap::new();
@@ -158,7 +158,7 @@ impl Change {
     }
 }
 
-/// Puts listeners in the place of those with their ports, and after all others.
+/// Replaces listeners by those of `part` with the same ports, and appends all others.
 fn merge(served: &mut BalancerConfig, part: BalancerConfig) {
     let mut places: HashMap<_, usize> =
         listeners(served).enumerate().map(|(place, (port, _))| (port, place)).collect();
@@ -189,7 +189,7 @@ fn retain_listeners(served: &mut BalancerConfig, keep: impl Fn((Port, Protocol))
     (served.load_balancer.listeners, served.listeners) = kept.unzip();
 }
 
-/// The port and transport of each listener, and what it is.
+/// Returns the port and transport of each listener, with the listener and its settings.
 fn listeners(
     served: &BalancerConfig,
 ) -> impl Iterator<Item = ((Port, Protocol), (&Listener, &ListenerSettings))> {
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
     use crate::test_profile;
 
-    /// A load balancer: its name, its group, and ports with the connections that each takes.
+    /// A load balancer: its name, its group, and its ports with the connections that each accepts.
     type Spec = (u8, u8, Vec<(u8, u8)>);
 
     fn balancers(specs: &[Spec]) -> Vec<BalancerConfig> {

@@ -1,7 +1,7 @@
-//! The one form in which a client's address is compared, hashed, counted and passed on.
+//! The canonical form in which a client's address is compared, hashed, counted and forwarded.
 //!
-//! An IPv4 client has two forms: `192.0.2.1`, and `::ffff:192.0.2.1` where a socket takes both families
-//! or a PROXY header is written so. A rule for 192.0.2.0/24 has to hold for both.
+//! An IPv4 client has two forms: `192.0.2.1`, and `::ffff:192.0.2.1` if a socket accepts both
+//! families or a PROXY header is written so. A rule for 192.0.2.0/24 must apply to both.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,7 +10,7 @@ use uturn_model::{IpNet, Ipv4Net};
 /// The bits before the IPv4 address in `::ffff:192.0.2.1`.
 const MAPPED: u8 = 96;
 
-/// The one form of an address and its port: IPv4 where IPv6 only wraps it.
+/// Returns the canonical form of an address and its port: IPv4 if IPv6 only wraps it.
 pub fn canonical(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         IpAddr::V4(ip) => SocketAddr::new(IpAddr::V4(ip), address.port()),
@@ -18,7 +18,7 @@ pub fn canonical(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// The one form of a range of addresses.
+/// Returns the canonical form of a range of addresses.
 pub fn canonical_range(range: IpNet) -> IpNet {
     let IpNet::V6(wrapped) = range else { return range };
     let length = wrapped.prefix_len().checked_sub(MAPPED);
@@ -39,7 +39,7 @@ mod tests {
             ("[::ffff:c000:201]:80", "192.0.2.1:80"),
             ("[fd00::1]:80", "[fd00::1]:80"),
             ("[fe80::1%2]:80", "[fe80::1%2]:80"),
-            // Others than the client have these addresses.
+            // These addresses do not belong to an IPv4 client.
             ("[::192.0.2.1]:80", "[::192.0.2.1]:80"),
             ("[64:ff9b::192.0.2.1]:80", "[64:ff9b::192.0.2.1]:80"),
         ] {

@@ -1,4 +1,5 @@
-//! What `uturn lb run` serves: load balancers, and the settings that only a data plane needs.
+//! The configuration that `uturn lb run` serves: load balancers, and the settings that only a data
+//! plane needs.
 //!
 //! A prediction needs a load balancer's addresses, listeners, rules, targets and behaviour: a
 //! [`LoadBalancer`]. Certificates, limits and time-outs of connections do not change its decisions.
@@ -13,7 +14,7 @@ use uturn_model::lb::{Listener, ListenerProtocol, Source};
 use uturn_model::network::SecurityGroup;
 use uturn_model::{IpNet, LoadBalancer, Text};
 
-/// Everything that one process serves.
+/// The configuration that one process serves.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     /// The settings of the process.
@@ -25,9 +26,9 @@ pub struct Config {
 }
 
 impl Config {
-    /// Load balancers that were derived from a cluster: nothing but their decisions is
-    /// configured. Where the client's address is kept, each request has a connection to its
-    /// target for itself.
+    /// Makes the configuration of load balancers that were derived from a cluster: nothing but
+    /// their decisions is configured. If the client's address is kept, each request has its own
+    /// connection to its target.
     pub fn plain(load_balancers: Vec<LoadBalancer>) -> Self {
         let settings = |listener: &Listener| {
             let mut settings = ListenerSettings {
@@ -54,33 +55,35 @@ impl Config {
 pub struct BalancerConfig {
     /// The load balancer.
     pub load_balancer: LoadBalancer,
-    /// The settings of each of its listeners, in the same order.
+    /// The settings of each listener of the load balancer, in the same order.
     pub listeners: Vec<ListenerSettings>,
-    /// Whether a program derived it from a cluster, as the lab does. It was then not checked for
-    /// what only people get wrong, and may name security groups that are not here.
+    /// Whether a program derived the load balancer from a cluster, as the lab does. It was then not
+    /// checked for errors that only people make, and may name security groups that the
+    /// configuration lacks.
     pub derived: bool,
 }
 
 /// The settings of the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessSettings {
-    /// The number of threads that serve; `None` for one a core.
+    /// The number of worker threads; `None` for one per core.
     pub workers: Option<usize>,
     /// The address that serves metrics, the state of targets and the health of the process.
     pub admin: Option<SocketAddr>,
-    /// The file with the token that reading and changing the configuration there takes; without
-    /// it, neither is possible.
+    /// The file with the token that is required to read and change the configuration at the admin
+    /// address; without a file, neither is possible.
     pub admin_token: Option<PathBuf>,
     /// Other names by which clients may call the admin address.
     pub admin_hosts: Vec<Text>,
-    /// Whether a configuration that comes over HTTP may have targets that are of no other machine.
+    /// Whether a configuration that is received over HTTP may have targets with addresses that
+    /// belong to no other machine.
     pub local_targets: bool,
-    /// Where the access log goes.
+    /// The destination of the access log.
     pub access_log: AccessLog,
-    /// How long connections may take to end when a listener or the process stops.
+    /// The time that connections have to end when a listener or the process stops.
     pub drain: Duration,
-    /// The most connections from clients at a time, over all listeners; `None` for as many as the
-    /// limit of open files allows, and no more than 20,000.
+    /// The maximum number of concurrent connections from clients, over all listeners; `None` for as
+    /// many as the limit of open files allows, and no more than 20,000.
     pub connections: Option<usize>,
 }
 
@@ -99,51 +102,52 @@ impl Default for ProcessSettings {
     }
 }
 
-/// Where the access log goes.
+/// The destination of the access log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AccessLog {
-    /// Not written.
+    /// No access log.
     #[default]
     Off,
-    /// To standard output.
+    /// Standard output.
     Stdout,
-    /// To this file, which is appended to.
+    /// This file, to which the log is appended.
     File(PathBuf),
 }
 
-/// The settings of a listener that decisions do not depend on.
+/// The settings of a listener on which decisions do not depend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerSettings {
-    /// The certificates that it terminates TLS with, selected by server name (SNI). The first is for
-    /// clients whose server name matches none. If there is none, the process generates one.
+    /// The certificates with which the listener terminates TLS, selected by server name (SNI). The
+    /// first is for clients whose server name matches none. If there is none, the process generates
+    /// one.
     pub certificates: Vec<CertificateFiles>,
     /// The authorities of client certificates; `None` if clients are not asked for a certificate.
     pub client_certificates: Option<ClientCertificates>,
-    /// Clients whose connections begin with a PROXY header, version 1 or 2.
+    /// The clients whose connections begin with a PROXY header, version 1 or 2.
     pub proxy_from: Vec<IpNet>,
-    /// The PROXY header that connections to targets begin with.
+    /// The PROXY header with which connections to targets begin.
     pub proxy_to: Option<ProxyVersion>,
     /// Limits on connections and requests.
     pub limits: Limits,
-    /// How long things may take.
+    /// Time limits of connections and requests.
     pub timeouts: Timeouts,
     /// Connections to targets that are kept open for further requests; layer 7 only.
     pub keepalive: Keepalive,
     /// Whether clients may use HTTP/2; layer 7 only.
     pub http2: bool,
-    /// Whether a request ends when its client closes its side of the connection before the
-    /// answer, as when it gives up. A reset ends it in any case; layer 7 only.
+    /// Whether a request is aborted when its client closes its side of the connection before the
+    /// answer, as when it gives up. A reset aborts the request in any case; layer 7 only.
     pub abort_on_close: bool,
-    /// The host whose rules serve requests for a host that no rule is for; layer 7 only.
+    /// The host whose rules serve requests for hosts without a rule; layer 7 only.
     pub default_host: Option<Text>,
-    /// What becomes of what a request says of the proxies before; layer 7 only.
+    /// The treatment of headers in which earlier proxies describe the client; layer 7 only.
     pub forwarded_for: ForwardedFor,
-    /// How each rule forwards, in the order of the listener's rules.
+    /// The forwarding settings of each rule, in the order of the listener's rules.
     pub rules: Vec<RuleSettings>,
 }
 
 impl ListenerSettings {
-    /// The default settings of a listener of this protocol.
+    /// Returns the default settings of a listener of this protocol.
     pub fn of(protocol: ListenerProtocol) -> Self {
         Self { timeouts: Timeouts::of(protocol), ..Self::default() }
     }
@@ -168,25 +172,26 @@ impl Default for ListenerSettings {
     }
 }
 
-/// What becomes of `X-Forwarded-For`, and of other headers that say who asked, and how.
+/// The treatment of `X-Forwarded-For`, and of other headers that describe the client and its
+/// connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ForwardedFor {
-    /// The client's address is added to the list: other proxies may be before this one.
+    /// The client's address is appended to the list: other proxies may be in front of this one.
     #[default]
     Append,
-    /// The client's address takes their place: there is no other proxy before this one.
+    /// The client's address replaces the headers: no other proxy is in front of this one.
     Replace,
 }
 
-/// How a rule forwards.
+/// The forwarding settings of a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuleSettings {
-    /// The protocol towards its targets; layer 7 only.
+    /// The protocol towards the targets of the rule; layer 7 only.
     pub forward: Forward,
-    /// Whether, and how, a client stays with its target.
+    /// The stickiness of the rule; `None` if a client does not stay with its target.
     pub stickiness: Option<Stickiness>,
-    /// What a health check sends; `None` for the default of the listener's transport: a connection, or
-    /// an ICMP echo request for UDP.
+    /// The probe that a health check sends; `None` for the default of the listener's transport: a
+    /// connection, or an ICMP echo request for UDP.
     pub probe: Option<Probe>,
 }
 
@@ -196,41 +201,41 @@ pub enum Forward {
     /// HTTP/1.1.
     #[default]
     Http1,
-    /// HTTP/2 without TLS and without an upgrade, as gRPC servers take it.
+    /// HTTP/2 without TLS and without an upgrade, as gRPC servers accept it.
     H2c,
 }
 
-/// How a client stays with its target.
+/// The means by which a client stays with its target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stickiness {
-    /// By its address, for this long after its latest connection.
+    /// The client's address, for this long after its latest connection.
     Source(Duration),
-    /// By a cookie of this name, which the load balancer sets; layer 7 only.
+    /// A cookie of this name, which the load balancer sets; layer 7 only.
     Cookie {
-        /// The cookie's name.
+        /// The name of the cookie.
         name: Text,
-        /// Its age at most; `None` for the client's session.
+        /// The maximum age of the cookie; `None` for the client's session.
         max_age: Option<Duration>,
     },
 }
 
-/// What a health check sends to a target.
+/// The probe that a health check sends to a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Probe {
-    /// A request.
+    /// An HTTP request.
     Http {
-        /// `GET` or `HEAD`.
+        /// The method of the request.
         method: HttpMethod,
-        /// The path.
+        /// The path of the request.
         path: Text,
-        /// The host; `None` for the target's address.
+        /// The host of the request; `None` for the target's address.
         host: Option<Text>,
         /// The classes of status codes that count as healthy, such as 2 for 200 to 299.
         classes: Vec<u8>,
     },
-    /// Bytes that are sent in one piece, and bytes that the answer begins with.
+    /// Bytes that are sent at once, and bytes with which the answer must begin.
     Exchange {
-        /// The request; may be empty for protocols in which the server sends first.
+        /// The bytes that are sent; may be empty for protocols in which the server sends first.
         send: Vec<u8>,
         /// The beginning of a good answer; may be empty over TCP, where a connection is enough.
         expect: Vec<u8>,
@@ -240,19 +245,19 @@ pub enum Probe {
 /// The method of a health check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HttpMethod {
-    /// Asks for the head alone.
+    /// `HEAD`, which requests only the headers.
     #[default]
     Head,
-    /// Asks for the body too.
+    /// `GET`, which also requests the body.
     Get,
 }
 
 /// The files of a certificate, in PEM.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CertificateFiles {
-    /// The certificate, followed by those that lead to its authority.
+    /// The certificate, followed by the intermediate certificates up to its authority.
     pub certificate: PathBuf,
-    /// Its private key.
+    /// The private key of the certificate.
     pub key: PathBuf,
 }
 
@@ -266,13 +271,13 @@ pub struct ClientCertificates {
 }
 
 impl ListenerSettings {
-    /// The files that TLS is made of.
+    /// Returns the files with which TLS is configured.
     pub fn tls_files(&self) -> impl Iterator<Item = &PathBuf> {
         let files = self.certificates.iter().flat_map(|files| [&files.certificate, &files.key]);
         files.chain(self.client_certificates.iter().map(|clients| &clients.authorities))
     }
 
-    /// The files that TLS is configured with, mutably.
+    /// Returns the files with which TLS is configured, mutably.
     pub fn tls_files_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
         let certificates = self.certificates.iter_mut();
         let files = certificates.flat_map(|files| [&mut files.certificate, &mut files.key]);
@@ -283,22 +288,23 @@ impl ListenerSettings {
 /// Limits on connections and requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The most connections at a time.
+    /// The maximum number of concurrent connections.
     pub connections: Option<usize>,
-    /// The most connections at a time from one IPv4 address, or from one /64 of IPv6.
+    /// The maximum number of concurrent connections from one IPv4 address, or from one /64 of IPv6.
     pub connections_per_client: Option<usize>,
-    /// The most new connections a second.
+    /// The maximum number of new connections per second.
     pub connections_per_second: Option<u32>,
-    /// The most requests a second; layer 7 only.
+    /// The maximum number of requests per second; layer 7 only.
     pub requests_per_second: Option<u32>,
-    /// The most bytes that a request's line and headers may have; layer 7 only.
+    /// The maximum size of a request's line and headers in bytes; layer 7 only.
     pub header_bytes: usize,
-    /// The most headers of a request; layer 7 only.
+    /// The maximum number of headers of a request; layer 7 only.
     pub headers: usize,
-    /// The most bytes that a request's body may have; layer 7 only.
+    /// The maximum size of a request's body in bytes; layer 7 only.
     pub body_bytes: Option<u64>,
-    /// The fewest bytes a second that a request's body may come with, once it is late by
-    /// [`Timeouts::read`] in all; 0 for any, as for rules that forward HTTP/2. Layer 7 only.
+    /// The minimum rate of a request's body in bytes per second, once the body is late by
+    /// [`Timeouts::read`] in total; 0 for no minimum, as for rules that forward HTTP/2. Layer 7
+    /// only.
     pub body_bytes_per_second: u64,
 }
 
@@ -317,22 +323,23 @@ impl Default for Limits {
     }
 }
 
-/// How long things may take.
+/// Time limits of connections and requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Until a request's headers are complete, from the connection's or the request's first byte.
+    /// The time until a request's headers are complete, from the first byte of the connection or of
+    /// the request.
     pub header: Duration,
-    /// Between two parts of a body or an answer, on either side.
+    /// The time between two parts of a body or an answer, on either side.
     pub read: Duration,
-    /// A client's connection without a request, or without a packet on layer 4.
+    /// The time for which a client's connection may have no request, or no packet on layer 4.
     pub idle: Duration,
-    /// A connection that has switched protocols, as for WebSocket, without a byte in either
-    /// direction; layer 7 only.
+    /// The time for which a connection that has switched protocols, as for WebSocket, may have no
+    /// byte in either direction; layer 7 only.
     pub tunnel: Duration,
 }
 
 impl Timeouts {
-    /// The defaults of a listener of this protocol. A connection on layer 4 may well be idle for
+    /// Returns the defaults of a listener of this protocol. A layer 4 connection may be idle for
     /// minutes.
     pub fn of(protocol: ListenerProtocol) -> Self {
         let idle = match protocol {
@@ -358,10 +365,10 @@ impl Default for Timeouts {
 /// Connections to targets that are kept open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keepalive {
-    /// How many idle connections a worker keeps for each target; for each target and client if the
-    /// source is kept. 0 keeps none.
+    /// The number of idle connections that a worker keeps for each target; for each target and
+    /// client if the source is kept. 0 keeps none.
     pub connections: usize,
-    /// How long one is kept idle.
+    /// The time for which an idle connection is kept.
     pub idle: Duration,
 }
 

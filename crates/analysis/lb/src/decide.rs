@@ -1,16 +1,16 @@
-//! Which target a load balancer picks, which it avoids, and which it tries next.
+//! Decisions of a load balancer: which target it picks, which it avoids, and which it tries next.
 //!
 //! # Guarantees
-//! - A target with weight 0 is never picked, a dead one only when so few are alive that the
-//!   profile treats all as alive: by default, when none is.
-//! - While another target is left, a target with the client's own address is not picked.
-//! - A retry walks on from the target that failed and leaves the scheduler's turn alone.
-//!   So with N equal targets and one that fails, one request in N meets it first, however
+//! - A target with weight 0 is never picked. A dead target is picked only if so few are alive that
+//!   the profile treats all as alive: by default, if none is.
+//! - As long as another target is left, a target with the client's own address is not picked.
+//! - A retry continues from the target that failed and does not advance the scheduler's turn. So
+//!   with N equal targets and one that fails, one request in N meets that target first, however
 //!   many clients there are.
 //!
 //! # Assumptions
-//! - "The client's own address" is the address the load balancer sees. A pod behind a
-//!   NodePort target is not recognised: that is why loopback exists.
+//! - "The client's own address" is the address that the load balancer sees. A pod behind a NodePort
+//!   target is not recognised: this is the cause of loopback.
 
 use std::net::IpAddr;
 
@@ -19,7 +19,7 @@ use uturn_model::lb::{Profile, Scheduler, Target};
 
 use crate::hash::place_of;
 
-/// Everything that a decision depends on.
+/// The input of a decision: the profile, the targets with their health, and the client.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice<'a> {
     profile: &'a Profile,
@@ -29,8 +29,8 @@ pub struct Choice<'a> {
 }
 
 impl<'a> Choice<'a> {
-    /// A decision for one client. `alive` says for each target whether its health checks
-    /// are answered.
+    /// Makes the input of a decision for one client. `alive` states for each target whether it
+    /// answers its health checks.
     ///
     /// # Panics
     /// Panics if `alive` and `targets` differ in length.
@@ -44,7 +44,7 @@ impl<'a> Choice<'a> {
         Self { profile, targets, alive, client }
     }
 
-    /// The targets that may be picked, in order.
+    /// Returns the targets that may be picked, in order.
     pub fn candidates(&self) -> Vec<usize> {
         let weighted = |i: &usize| self.targets[*i].weight > 0;
         let mut all: Vec<usize> = (0..self.targets.len()).filter(weighted).collect();
@@ -57,24 +57,26 @@ impl<'a> Choice<'a> {
         all
     }
 
-    /// Whether so few of these targets are alive that all count as alive.
+    /// Returns whether so few of these targets are alive that all count as alive.
     fn is_panic(&self, targets: &[usize]) -> bool {
         let alive = targets.iter().filter(|i| self.alive[**i]).count();
         let threshold = self.profile.panic_threshold.map(usize::from);
         threshold.is_some_and(|percent| alive * 100 <= targets.len() * percent)
     }
 
-    /// The target of the connection with this number. Returns `None` if there is no candidate.
+    /// Returns the target of the connection with this number. Returns `None` if there is no
+    /// candidate.
     pub fn pick(&self, turn: u64) -> Option<usize> {
         let ring = self.ring(&self.candidates());
         self.ring_place(turn, ring.len()).map(|at| ring[at])
     }
 
-    /// The place in a ring of this length that the connection with this number gets. Returns
-    /// `None` if the ring is empty.
+    /// Returns the place in a ring of this length that the connection with this number gets.
+    /// Returns `None` if the ring is empty.
     pub(crate) fn ring_place(&self, turn: u64, length: usize) -> Option<usize> {
         match self.profile.scheduler {
-            // Without a count of open connections, fewest means in turns.
+            // Without a count of open connections, the scheduler for the fewest connections takes
+            // turns.
             Scheduler::WeightedRoundRobin | Scheduler::LeastConnections => {
                 turn.checked_rem(length as u64).map(|at| at as usize)
             }
@@ -82,8 +84,8 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// The target to try after all of `tried`, in that order, have failed. Returns `None` if
-    /// the profile tries no other or none is left.
+    /// Returns the target to try after all of `tried`, in that order, have failed. Returns `None`
+    /// if the profile tries no other target or none is left.
     pub fn next(&self, tried: &[usize]) -> Option<usize> {
         if !self.profile.next_target {
             return None;
@@ -95,7 +97,7 @@ impl<'a> Choice<'a> {
         after.chain(before).find(|i| !tried.contains(i))
     }
 
-    /// Each target that can be picked first, with the share of connections that meet it.
+    /// Returns each target that can be picked first, with the share of connections that meet it.
     pub fn shares(&self) -> Vec<(usize, Share)> {
         match self.profile.scheduler {
             Scheduler::SourceHash => {
@@ -107,7 +109,7 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// The same of a client of which nothing is known: it may get any target by a hash of its address.
+    /// Returns the same for an unknown client, which may get any target by a hash of its address.
     pub fn shares_of_any_client(&self) -> Vec<(usize, Share)> {
         let candidates = self.candidates();
         let weight = |i: usize| f64::from(self.targets[i].weight);
@@ -115,7 +117,7 @@ impl<'a> Choice<'a> {
         candidates.into_iter().map(|i| (i, Share::ratio(weight(i), total))).collect()
     }
 
-    /// A turn of the scheduler: each candidate as often as its weight says, evenly mixed.
+    /// Returns a round of the scheduler: each candidate as often as its weight says, evenly mixed.
     pub(crate) fn ring(&self, candidates: &[usize]) -> Vec<usize> {
         let weights: Vec<u64> =
             candidates.iter().map(|i| u64::from(self.targets[*i].weight)).collect();
@@ -123,7 +125,7 @@ impl<'a> Choice<'a> {
         let total: u64 = weights.iter().sum();
         let Some(length) = total.checked_div(divisor) else { return Vec::new() };
         if weights.iter().all(|weight| *weight == divisor) {
-            // What the credits below come to, without a step for each pair of targets.
+            // This is the result of the loop below, without a step for each pair of targets.
             return candidates.to_vec();
         }
         let mut credit = vec![0i64; candidates.len()];
@@ -140,7 +142,7 @@ impl<'a> Choice<'a> {
     }
 }
 
-/// The greatest common divisor.
+/// Returns the greatest common divisor.
 pub(crate) fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }

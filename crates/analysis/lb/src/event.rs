@@ -1,4 +1,4 @@
-//! What the load balancer reports of its work: each event is a line of JSON.
+//! Events that the load balancer reports about its work. Each event is a line of JSON.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -6,19 +6,19 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 use uturn_model::visible;
 
-/// What became of a probe.
+/// The result of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProbeResult {
     /// The target answered.
     Answered,
-    /// Nothing came back in time.
+    /// No answer arrived in time.
     TimedOut,
-    /// The port is closed, or a router on the way refused the probe.
+    /// The port is closed, or a router on the path refused the probe.
     Refused,
-    /// There is no way to it.
+    /// There is no route to the target.
     Unreachable,
-    /// The target answered, and not as a healthy one does.
+    /// The target answered, but not as a healthy target does.
     Unexpected,
 }
 
@@ -37,146 +37,147 @@ impl fmt::Display for ProbeResult {
 /// A target of a listener that the kernel forwards.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForwardedTarget {
-    /// The listener that it serves.
+    /// The listener that the target serves.
     pub listener: SocketAddr,
-    /// The transport that the listener speaks: `tcp` or `udp`.
+    /// The transport of the listener: `tcp` or `udp`.
     pub protocol: String,
     /// The target.
     pub target: SocketAddr,
-    /// Whether it may be picked.
+    /// Whether the target may be picked.
     pub alive: bool,
 }
 
-/// Something happened.
+/// An event in the work of the load balancer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
-    /// Every listener listens.
+    /// All listeners are listening.
     Ready {
-        /// Their addresses.
+        /// The addresses of the listeners.
         listeners: Vec<SocketAddr>,
     },
-    /// Another configuration is served.
+    /// Another configuration is being served.
     Reloaded {
-        /// What asked for it: `signal`, `file`, `certificates`, `admin`, or
-        /// `takeover` for that of a process before.
+        /// The cause of the reload: `signal`, `file`, `certificates`, `admin`, or `takeover` for
+        /// the configuration of a previous process.
         cause: String,
         /// The version of the configuration, as the admin address states it.
         version: String,
-        /// How many listeners were made anew, or removed. All others went on as they were.
+        /// The number of listeners that were created or removed. All others continued unchanged.
         #[serde(default)]
         changed: usize,
     },
-    /// Probes have decided whether a target is alive, or changed their mind.
+    /// Probes have decided whether a target is alive, or have changed that decision.
     Health {
-        /// The listener that it serves.
+        /// The listener that the target serves.
         listener: SocketAddr,
-        /// The transport that the listener speaks: `tcp` or `udp`.
+        /// The transport of the listener: `tcp` or `udp`.
         protocol: String,
-        /// The listener's rule.
+        /// The index of the listener's rule.
         rule: usize,
         /// The target.
         target: SocketAddr,
-        /// Whether it may be picked.
+        /// Whether the target may be picked.
         alive: bool,
-        /// What the latest probe came to.
+        /// The result of the latest probe.
         result: ProbeResult,
     },
-    /// A target failed so often that it is left alone for a while.
+    /// A target failed so often that it is ejected for a while.
     Resting {
-        /// The listener that it serves.
+        /// The listener that the target serves.
         listener: SocketAddr,
         /// The target.
         target: SocketAddr,
     },
-    /// The kernel did not take a change of what it forwards; it is tried again.
+    /// The kernel did not accept a change of its forwarding rules; the change is tried again.
     NotProgrammed {
-        /// Why.
+        /// The reason why the kernel did not accept the change.
         why: String,
     },
-    /// The kernel forwards new connections as health checks have decided. This follows decisions
-    /// on targets of TCP and UDP listeners that change what it does.
+    /// The kernel forwards new connections as health checks have decided. This event follows
+    /// decisions on targets of TCP and UDP listeners that change the kernel's rules.
     Programmed {
-        /// The targets that they were about.
+        /// The targets of these decisions.
         targets: Vec<ForwardedTarget>,
     },
     /// A target was picked for a new connection.
     Pick {
-        /// Counts connections from clients.
+        /// The number of the connection, counted over all clients.
         connection: u64,
         /// The client.
         client: SocketAddr,
-        /// Where it came in.
+        /// The listener that accepted the connection.
         listener: SocketAddr,
         /// The target.
         target: SocketAddr,
-        /// The rule's turn that this connection took.
+        /// The scheduler's turn that the connection took in its rule.
         turn: u64,
     },
     /// A target did not answer in time.
     Timeout {
-        /// The connection it was for.
+        /// The connection for which the target was tried.
         connection: u64,
         /// The target.
         target: SocketAddr,
     },
     /// A target or the kernel refused a connection.
     Refused {
-        /// The connection it was for.
+        /// The connection for which the target was tried.
         connection: u64,
         /// The target.
         target: SocketAddr,
         /// The error.
         why: String,
     },
-    /// A target's answer was passed on.
+    /// A target's answer was forwarded to the client.
     Answered {
-        /// The connection it was for.
+        /// The connection for which the target answered.
         connection: u64,
         /// The target.
         target: SocketAddr,
-        /// The answer's status.
+        /// The status of the answer.
         status: u16,
     },
     /// A client was redirected.
     Redirected {
         /// The connection.
         connection: u64,
-        /// The answer's status.
+        /// The status of the answer.
         status: u16,
-        /// Where to.
+        /// The location to which the client was redirected.
         location: String,
     },
-    /// A connection on layer 4 was passed on to its end.
+    /// A layer 4 connection was forwarded until it ended.
     Passed {
         /// The connection.
         connection: u64,
         /// The target.
         target: SocketAddr,
     },
-    /// The load balancer answered by itself, or could not.
+    /// The load balancer answered itself because of a failure, or could not answer.
     Failed {
         /// The connection.
         connection: u64,
         /// The client.
         client: SocketAddr,
-        /// Where it came in.
+        /// The listener that accepted the connection.
         listener: SocketAddr,
-        /// The status it answered with; none if the client was gone.
+        /// The status of the answer; `None` if the client was gone.
         status: Option<u16>,
-        /// Why.
+        /// The reason for the failure.
         why: String,
     },
 }
 
 impl Event {
-    /// As a line of JSON, without its end. Nothing in it is obeyed by a terminal, or hidden.
+    /// Formats the event as a line of JSON, without the line end. Characters that a terminal would
+    /// interpret or hide are escaped.
     pub fn to_json(&self) -> String {
         let line = serde_json::to_string(self).expect("strings and numbers only");
         visible::json(&line).into_owned()
     }
 
-    /// Reads a line that [`Event::to_json`] wrote; none when it is no such line.
+    /// Reads a line that [`Event::to_json`] wrote. Returns `None` for any other line.
     pub fn from_json(line: &str) -> Option<Self> {
         serde_json::from_str(line).ok()
     }

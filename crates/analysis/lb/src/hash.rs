@@ -2,21 +2,21 @@
 
 use std::net::IpAddr;
 
-/// FNV-1a, of 64 bits.
+/// Returns the 64-bit FNV-1a hash of bytes.
 pub fn fnv1a(bytes: &[u8]) -> u64 {
     let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, fold)
 }
 
-/// The seed of [`place_of`]: the same everywhere, so that a standby picks what the active one
-/// picks.
+/// The seed of [`place_of`]: the same everywhere, so that a standby picks the same targets as the
+/// active load balancer.
 pub const SEED: u32 = 0x7574_6e6c;
 
-/// The place that a client gets among so many, by a hash of its address. Returns `None` if there
-/// is no place.
+/// Returns the place of a client among `length` places, by a hash of its address. Returns `None` if
+/// there is no place.
 ///
-/// It is what nf_tables computes for `jhash ip saddr mod LENGTH seed SEED`, so that a prediction
-/// and a kernel agree.
+/// nf_tables computes the same for `jhash ip saddr mod LENGTH seed SEED`, so that a prediction and
+/// a kernel agree.
 pub fn place_of(client: IpAddr, length: usize) -> Option<usize> {
     let hash = match client {
         IpAddr::V4(ip) => jhash(&ip.octets(), SEED),
@@ -27,7 +27,7 @@ pub fn place_of(client: IpAddr, length: usize) -> Option<usize> {
     (length > 0).then_some(scaled as usize)
 }
 
-/// The kernel's `jhash`: lookup3 of Bob Jenkins.
+/// Returns the kernel's `jhash` of bytes: lookup3 of Bob Jenkins.
 fn jhash(bytes: &[u8], seed: u32) -> u32 {
     let word = |bytes: &[u8]| {
         bytes.iter().rev().fold(0, |word: u32, byte: &u8| (word << 8) | u32::from(*byte))
@@ -70,7 +70,7 @@ fn jhash(bytes: &[u8], seed: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// What the kernel's own source computes.
+    /// The expected values were computed with the kernel's own source.
     #[test]
     fn the_hash_is_the_kernels() {
         for (bytes, seed, hash) in [

@@ -1,15 +1,14 @@
-//! When a target counts as alive: good and bad probes in a row decide.
+//! The decision whether a target is alive, by successive good or bad probes.
 //!
 //! # Guarantees
 //! - Nothing is decided before `rise` good probes or `fall` bad ones in a row.
 //! - A decision changes only after as many contrary probes in a row; a probe that agrees with
 //!   it begins the count anew.
-//! - A target that fails `failures` requests in a row is not picked for as long as its check
-//!   says; then its failures are counted from zero.
+//! - A target that fails `failures` requests in a row is ejected for the time that its check
+//!   states; then its failures are counted from zero.
 //!
 //! # Assumptions
-//! - Until something is decided a target counts as alive: a load balancer that was just set
-//!   up refuses no client.
+//! - Until the first decision, a target counts as alive: a new load balancer refuses no client.
 
 use std::time::Instant;
 
@@ -21,17 +20,17 @@ pub struct Health {
     rise: u32,
     fall: u32,
     decided: Option<bool>,
-    /// The latest result, and how many probes in a row had it.
+    /// The latest result, and the number of successive probes that had it.
     streak: (bool, u32),
 }
 
 impl Health {
-    /// Before the first probe.
+    /// Makes the state before the first probe.
     pub fn new(check: &HealthCheck) -> Self {
         Self { rise: check.rise.max(1), fall: check.fall.max(1), decided: None, streak: (true, 0) }
     }
 
-    /// Takes a probe's result in; what it decided, if it decided or changed anything.
+    /// Records the result of a probe. Returns the decision if it is new or changed.
     pub fn record(&mut self, good: bool) -> Option<bool> {
         let before = if self.streak.0 == good { self.streak.1 } else { 0 };
         self.streak = (good, before.saturating_add(1));
@@ -43,12 +42,12 @@ impl Health {
         self.decided
     }
 
-    /// What was decided; none before the first decision.
+    /// Returns the decision. Returns `None` before the first one.
     pub fn decided(&self) -> Option<bool> {
         self.decided
     }
 
-    /// Whether it may be picked.
+    /// Returns whether the target may be picked.
     pub fn is_alive(&self) -> bool {
         self.decided.unwrap_or(true)
     }
@@ -76,12 +75,13 @@ impl PassiveHealth {
         true
     }
 
-    /// Whether it is left alone.
+    /// Returns whether the target is ejected.
     pub fn rests(&self, now: Instant) -> bool {
         self.rest_ends(now).is_some()
     }
 
-    /// When its rest ends. Returns `None` if it does not rest.
+    /// Returns the time at which the target is no longer ejected. Returns `None` if it is not
+    /// ejected.
     pub fn rest_ends(&self, now: Instant) -> Option<Instant> {
         self.rests_until.filter(|until| now < *until)
     }

@@ -1,15 +1,15 @@
-//! A load balancer: what is set up on it, and how it decides.
+//! A load balancer: its configuration, and its decisions.
 //!
 //! **Owns** the decisions: [`decide`] picks a target, avoids one, and names the next to try;
-//! [`rules`] and [`request_path`] find the rule that serves a request; [`health`] says when a target
-//! counts as alive; [`schedule`] prepares the same decisions for many connections. They are pure.
+//! [`rules`] and [`request_path`] find the rule that serves a request; [`health`] decides whether a
+//! target is alive; [`schedule`] prepares the same decisions for many connections. They are pure.
 //! The prediction and the data plane (`uturn-proxy`) both call them, so their answers agree. The
 //! crate also owns what both sides of the data plane need: [`config`], [`change`],
 //! [`client_address`], [`event`], [`nft`], [`proxy_header`], [`source`], [`special_address`] and
 //! [`steer`].
 //!
-//! **Out of scope:** how packets travel, which `uturn-path` knows, and how the load balancers of a
-//! cloud behave, which `uturn-clouds` knows.
+//! **Out of scope:** the paths of packets (`uturn-path`), and the behaviour of the load balancers
+//! of a cloud (`uturn-clouds`).
 //!
 //! **Start reading** at [`decide`].
 

@@ -1,21 +1,22 @@
-//! Layer 4 in the kernel: listeners as one nf_tables table, which `nft -f` loads in one
+//! Layer 4 in the kernel: all listeners are one nf_tables table, which `nft -f` loads in one
 //! transaction.
 //!
-//! A map finds the chain of a listener, and one rule of that chain translates a new connection to
-//! a target, whatever the number of targets. The rest is conntrack's: it keeps the target of a
-//! connection, so that changed rules are for new connections only.
+//! A map finds the chain of a listener, and one rule of that chain translates a new connection to a
+//! target, whatever the number of targets. conntrack does the rest: it keeps the target of a
+//! connection, so that changed rules affect new connections only.
 //!
 //! # Guarantees
 //! - Up to 4096 elements (a round of the scheduler, for each address that is avoided), connections
 //!   meet targets in the order of [`Choice::pick`](crate::decide::Choice::pick), turn by turn. A
-//!   client with a target's address meets the others in the same order, but may begin at another
-//!   of them. By a hash of its address, a client meets the very target that the decision picks.
-//!   Property tests hold all three.
-//! - Beyond that, targets of the same weight take turns, in any order, and which weight has the
+//!   client with a target's address meets the other targets in the same order, but may begin at
+//!   another of them. With a hash of its address, a client meets exactly the target that the
+//!   decision picks. Property tests check all three.
+//! - Beyond that, targets of the same weight take turns, in any order, and the weight that has the
 //!   turn is random: shares are exact in the mean. A client with a target's address is spread at
-//!   random over eight others, which a hash of its address picks in proportion to their weights.
-//! - A change of one listener's targets changes its chains and maps, and nothing else. What its
-//!   limits have counted stays.
+//!   random over eight other targets, which a hash of its address picks in proportion to their
+//!   weights.
+//! - A change of one listener's targets changes its chains and maps, and nothing else. The counters
+//!   of its limits are kept.
 //! - A change of one target among thousands costs the same as among a hundred: for 5000 targets
 //!   some 30 elements with equal weights, and 130 with a hundred different weights.
 //! - Without a candidate a connection gets no answer: its packets are dropped.
@@ -26,11 +27,11 @@
 //!   through this machine.
 //!
 //! # Limits
-//! - Fewest connections means in turns, as for [`Choice::pick`](crate::decide::Choice::pick): the
-//!   kernel cannot compare targets.
-//! - A client that is to stay with its target does so by the hash of its address; a change of
-//!   targets may give it another. With thousands of targets such a change replaces half the
-//!   elements on average, because the order of targets stays that of the configuration.
+//! - The scheduler for the fewest connections takes turns, as in
+//!   [`Choice::pick`](crate::decide::Choice::pick): the kernel cannot compare targets.
+//! - A sticky client stays with its target by the hash of its address; a change of targets may give
+//!   it another one. With thousands of targets such a change replaces half the elements on average,
+//!   because the order of targets stays that of the configuration.
 
 mod block;
 mod listener;
@@ -53,25 +54,25 @@ use self::block::Block;
 use crate::config::ListenerSettings;
 use crate::source::replaced_source;
 
-/// The table.
+/// The family and name of the table.
 pub const TABLE: &str = "inet uturn_lb";
 
 /// A listener that the kernel forwards.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forwarded {
-    /// The address of its load balancer.
+    /// The address of the load balancer.
     pub vip: IpAddr,
-    /// The listener. Only its first rule counts.
+    /// The listener. Only its first rule is used.
     pub listener: Listener,
-    /// Its settings.
+    /// The settings of the listener.
     pub settings: ListenerSettings,
-    /// The rules of its security groups; `None` where it has no group.
+    /// The rules of the load balancer's security groups; `None` if it has no group.
     pub security: Option<Vec<SecurityRule>>,
-    /// For each target of its first rule, whether it may be picked.
+    /// Whether each target of the first rule may be picked.
     pub alive: Vec<bool>,
 }
 
-/// Why the kernel cannot forward a listener.
+/// The error that the kernel cannot forward a listener.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{listener} and its target {target} are of different address families")]
 pub struct FamilyMismatch {
@@ -82,22 +83,22 @@ pub struct FamilyMismatch {
 /// The table as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ruleset {
-    /// What leads to listeners: it stays as it is while targets change.
+    /// The part of the table that leads to listeners. It does not change while targets change.
     frame: String,
-    /// What there is for each listener, by its name.
+    /// The part of each listener, by its name.
     blocks: BTreeMap<String, Block>,
 }
 
 impl Ruleset {
-    /// The table for these listeners.
+    /// Builds the table for these listeners.
     ///
     /// # Errors
-    /// When a target's address is of another family than its listener's.
+    /// Returns an error if a target's address is of another family than its listener's.
     pub fn new(listeners: &[Forwarded]) -> Result<Self, FamilyMismatch> {
         Self::build(listeners, None)
     }
 
-    /// The table for these listeners that takes the fewest changes to make of this one.
+    /// Builds the table for these listeners that needs the fewest changes from this one.
     ///
     /// # Errors
     /// As [`Ruleset::new`].
@@ -122,14 +123,15 @@ impl Ruleset {
         Ok(Self { frame: frame(listeners), blocks: listeners.iter().map(block).collect() })
     }
 
-    /// The same listeners without targets: open connections go on, new ones get no answer.
+    /// Returns the table for the same listeners without targets: open connections continue, new
+    /// ones get no answer.
     #[must_use]
     pub fn closed(&self) -> Self {
         let close = |(name, block): (&String, &Block)| (name.clone(), block.closed(name));
         Self { frame: self.frame.clone(), blocks: self.blocks.iter().map(close).collect() }
     }
 
-    /// Replaces whatever the table has.
+    /// Returns the commands that replace the table, whatever it contains.
     pub fn text(&self) -> String {
         let mut text = format!("add table {TABLE}\ndelete table {TABLE}\nadd table {TABLE}\n");
         let nothing = Block::default();
@@ -143,7 +145,8 @@ impl Ruleset {
         text
     }
 
-    /// Makes this of the table that `before` is. Returns `None` where nothing changes.
+    /// Returns the commands that change the table `before` to this one. Returns `None` if nothing
+    /// changes.
     pub fn change_from(&self, before: &Self) -> Option<String> {
         if self == before {
             return None;
@@ -161,29 +164,29 @@ impl Ruleset {
     }
 }
 
-/// Deletes the table, whether or not it is there.
+/// Returns the commands that delete the table, whether or not it exists.
 pub fn deletion() -> String {
     format!("add table {TABLE}\ndelete table {TABLE}\n")
 }
 
 impl Forwarded {
-    /// The listener's address.
+    /// Returns the address of the listener.
     pub fn address(&self) -> SocketAddr {
         SocketAddr::new(self.vip, self.listener.port.number())
     }
 
-    /// The listener's transport protocol.
+    /// Returns the transport protocol of the listener.
     pub fn transport(&self) -> Protocol {
         self.listener.protocol.transport()
     }
 
-    /// The addresses of its targets.
+    /// Returns the addresses of the targets of the first rule.
     pub fn targets(&self) -> impl Iterator<Item = SocketAddr> {
         let first = self.listener.rules.first();
         first.into_iter().flat_map(|rule| rule.targets.iter().map(|target| target.address))
     }
 
-    /// The name of its first chain.
+    /// Returns the name of the listener's first chain.
     fn name(&self) -> String {
         let vip = self.vip.to_string().replace(':', "_");
         format!("{}-{vip}-{}", self.transport().lower(), self.listener.port)
@@ -197,7 +200,7 @@ impl Forwarded {
         address_type(Family::of(self.vip))
     }
 
-    /// The name of its conntrack timeout, and the seconds.
+    /// Returns the name of the listener's conntrack timeout, and its seconds.
     fn idle(&self) -> (String, u64) {
         let seconds = self.settings.timeouts.idle.as_secs().max(1);
         (format!("idle-{}-{}-{seconds}", self.transport().lower(), self.family()), seconds)
@@ -211,7 +214,8 @@ fn family_name(family: Family) -> &'static str {
     }
 }
 
-/// Timeouts, the way to the chains of listeners, and replaced sources.
+/// Returns the part of the table that leads to listeners: timeouts, the maps to the chains of
+/// listeners, and replaced sources.
 fn frame(listeners: &[Forwarded]) -> String {
     let mut text = timeouts(listeners);
     let mut to_listeners = String::new();
@@ -249,7 +253,7 @@ fn frame(listeners: &[Forwarded]) -> String {
     }
     for (hook, priority, rules) in [
         ("prerouting", "dstnat", &to_listeners),
-        // Connections of this machine itself.
+        // The chain for connections from this machine itself.
         ("output", "-100", &to_listeners),
         ("postrouting", "srcnat", &to_sources),
     ] {
@@ -269,15 +273,16 @@ fn address_type(family: Family) -> &'static str {
     }
 }
 
-/// The element that says what a listener's connections come from, if that is replaced.
+/// Returns the map element with the source address of a listener's connections, if the source is
+/// replaced.
 fn source(forwarded: &Forwarded) -> Option<String> {
     let Source::Replaced(range) = &forwarded.listener.profile.source else { return None };
     let Forwarded { vip, listener, .. } = forwarded;
     Some(format!("{vip} . {} : {}", listener.port, replaced_source(*range)))
 }
 
-/// How long conntrack keeps a connection without packets. Only what is established is given
-/// another time than the kernel's own.
+/// Returns the conntrack timeouts of connections without packets. Only established connections get
+/// another timeout than the kernel's default.
 fn timeouts(listeners: &[Forwarded]) -> String {
     let all: BTreeSet<_> =
         listeners.iter().map(|l| (l.idle(), l.transport().lower(), l.family())).collect();
@@ -294,7 +299,7 @@ fn timeouts(listeners: &[Forwarded]) -> String {
     all.into_iter().map(timeout).collect()
 }
 
-/// A map with these elements.
+/// Writes a map with these elements.
 fn map(text: &mut String, name: &str, kind: &str, elements: &[String]) {
     let _ = writeln!(text, "add map {TABLE} {name} {{ {kind}; }}");
     let _ = writeln!(text, "add element {TABLE} {name} {{ {} }}", elements.join(", "));

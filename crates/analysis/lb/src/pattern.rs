@@ -1,12 +1,13 @@
 //! Hosts and paths that rules state as regular expressions or with a wildcard.
 //!
-//! A host is a regular expression after `~`, in which case makes no difference. A path is one
-//! after `~`, or after `~*` where case makes no difference. They have neither look-around nor
-//! back-references, and stand for bytes: `.` is one byte, `\w` and `\d` are of ASCII.
+//! A host is a regular expression after `~`, which ignores case. A path is one after `~`, or after
+//! `~*` if it ignores case. The expressions have neither look-around nor back-references, and match
+//! bytes: `.` is one byte, `\w` and `\d` are ASCII only.
 //!
-//! Tenants write them, and a request that one of them matches against holds up all others of its
-//! worker. So each is made an automaton that takes one step a byte, whatever the text, and one of
-//! which the automaton would be too large is refused. Making it costs no more than its limit, too.
+//! Tenants write the expressions, and matching a request against a slow one would delay all other
+//! requests of its worker. So each is compiled to an automaton that takes one step per byte,
+//! whatever the text, and an expression whose automaton would be too large is refused. Compiling
+//! costs no more than a limit, too.
 
 pub(crate) mod known;
 
@@ -19,10 +20,10 @@ use regex_automata::{Input, nfa};
 use regex_lite::escape;
 use thiserror::Error;
 
-/// The most bytes that an expression's automaton may have, and those that it is made from.
+/// The maximum size in bytes of an expression's automaton, and of the data from which it is built.
 const MOST: usize = 256 << 10;
 
-/// How deeply groups may be nested.
+/// The maximum nesting of groups.
 const NESTED: u32 = 50;
 
 /// A regular expression for hosts or paths.
@@ -38,7 +39,7 @@ impl fmt::Debug for Pattern {
     }
 }
 
-/// A text is no regular expression that can be matched here.
+/// The error that a text is not a supported regular expression.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{text} is no regular expression that is known here: {why}")]
 pub struct InvalidPattern {
@@ -46,7 +47,7 @@ pub struct InvalidPattern {
     why: String,
 }
 
-/// Whether a host or path is a regular expression.
+/// Returns whether a host or path is a regular expression.
 pub fn is_pattern(text: &str) -> bool {
     text.starts_with('~')
 }
@@ -55,7 +56,7 @@ impl Pattern {
     /// Reads a host after `~`.
     ///
     /// # Errors
-    /// Returns why it is none that is known here.
+    /// Returns an error if the text is not a supported regular expression.
     pub fn host(text: &str) -> Result<Self, InvalidPattern> {
         Self::new(text, text.trim_start_matches('~'), true)
     }
@@ -63,7 +64,7 @@ impl Pattern {
     /// Reads a path after `~` or `~*`.
     ///
     /// # Errors
-    /// Returns why it is none that is known here.
+    /// Returns an error if the text is not a supported regular expression.
     pub fn path(text: &str) -> Result<Self, InvalidPattern> {
         let expression = text.trim_start_matches('~');
         match expression.strip_prefix('*') {
@@ -87,7 +88,7 @@ impl Pattern {
         Ok(Self { text: text.to_owned(), automaton })
     }
 
-    /// Whether it matches somewhere in this text.
+    /// Returns whether the expression matches anywhere in this text.
     pub fn matches(&self, text: &str) -> bool {
         // An error is impossible: no byte ends a search early, and the start has no conditions.
         let found = self.automaton.try_search_fwd(&Input::new(text).earliest(true));
@@ -103,7 +104,7 @@ fn is_too_large(error: &dense::BuildError) -> bool {
     error.is_size_limit_exceeded() || of_nfa().is_some()
 }
 
-/// What is wrong with an expression: the last part of the cause of an error.
+/// Returns the defect of an expression: the last part of the cause of an error.
 fn reason(error: &dyn Error) -> String {
     let mut last = error;
     while let Some(source) = last.source() {
@@ -113,8 +114,8 @@ fn reason(error: &dyn Error) -> String {
     text.rsplit("error: ").next().unwrap_or(&text).to_owned()
 }
 
-/// A domain with a star at one end, which stands for one label or several, as a host after `~`.
-/// Returns `None` for a domain without one, and for a regular expression.
+/// Converts a domain with a `*` at one end, which stands for one or more labels, to a host after
+/// `~`. Returns `None` for a domain without `*`, and for a regular expression.
 pub fn from_wildcard(domain: &str) -> Option<String> {
     if is_pattern(domain) {
         return None;
@@ -144,7 +145,8 @@ mod tests {
         assert!(error.contains("look-around"), "{error}");
     }
 
-    /// What costs engines most that keep a set of places: it is refused, or one step a byte.
+    /// Tests the worst cases of engines that keep a set of places: each is refused, or takes one
+    /// step per byte.
     #[test]
     fn expressions_that_would_cost_much_are_refused() {
         for text in [

@@ -1,4 +1,4 @@
-//! The PROXY header, version 1 and 2: whose connection a proxy passes on.
+//! The PROXY header, versions 1 and 2, with which a proxy states the client of a connection.
 //!
 //! Follows the specification that HAProxy publishes ("The PROXY protocol, versions 1 & 2").
 
@@ -8,32 +8,32 @@ use thiserror::Error;
 
 use crate::config::ProxyVersion;
 
-/// What every header of version 2 begins with.
+/// The bytes with which every header of version 2 begins.
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// The longest header of version 1, with its end.
+/// The length of the longest header of version 1, with its line end.
 const LONGEST_V1: usize = 107;
 
-/// Version 2, for a connection that is passed on.
+/// The command byte of version 2 for a forwarded connection.
 const V2_PROXY: u8 = 0x21;
-/// Version 2, for a connection of the proxy's own, such as a health check.
+/// The command byte of version 2 for a connection of the proxy's own, such as a health check.
 const V2_LOCAL: u8 = 0x20;
-/// TCP over IPv4.
+/// The family byte of TCP over IPv4.
 const TCP4: u8 = 0x11;
-/// TCP over IPv6.
+/// The family byte of TCP over IPv6.
 const TCP6: u8 = 0x21;
 
 /// A header that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProxyHeader {
-    /// The client's address and the one that it connected to. `None` for a connection of the
+    /// The client's address and the address to which it connected. `None` for a connection of the
     /// proxy's own, and for a transport other than TCP.
     pub addresses: Option<(SocketAddr, SocketAddr)>,
-    /// How many bytes the header has.
+    /// The length of the header in bytes.
     pub length: usize,
 }
 
-/// Bytes that are no PROXY header.
+/// The error that bytes are not a PROXY header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("no PROXY header, or a broken one")]
 pub struct Malformed;
@@ -41,7 +41,7 @@ pub struct Malformed;
 /// Reads the header that a connection begins with. Returns `None` while more bytes are needed.
 ///
 /// # Errors
-/// When the bytes cannot become a header.
+/// Returns an error if the bytes cannot become a header.
 pub fn read(bytes: &[u8]) -> Result<Option<ProxyHeader>, Malformed> {
     let common = bytes.len().min(SIGNATURE.len());
     if bytes[..common] == SIGNATURE[..common] && common > 0 {
@@ -79,7 +79,7 @@ fn read_v1(bytes: &[u8]) -> Result<Option<ProxyHeader>, Malformed> {
     Ok(Some(ProxyHeader { addresses, length: end + 2 }))
 }
 
-/// A port is written without sign and leading zeros.
+/// Makes a socket address. A port with a sign or leading zeros is refused.
 fn socket(ip: IpAddr, port: &str) -> Result<SocketAddr, Malformed> {
     let number: u16 = port.parse().map_err(|_| Malformed)?;
     if number.to_string() != port {
@@ -103,7 +103,7 @@ fn read_v2(bytes: &[u8]) -> Result<Option<ProxyHeader>, Malformed> {
     Ok(Some(ProxyHeader { addresses, length: 16 + length }))
 }
 
-/// Two addresses of `N` bytes, then their ports. What follows is not needed.
+/// Reads two addresses of `N` bytes, then their ports. Further bytes are ignored.
 fn addresses<const N: usize>(block: &[u8]) -> Result<(SocketAddr, SocketAddr), Malformed>
 where
     IpAddr: From<[u8; N]>,
@@ -121,7 +121,7 @@ where
     read().ok_or(Malformed)
 }
 
-/// The header of a version for a client's connection.
+/// Returns the header of a version for a client's connection.
 pub fn write(version: ProxyVersion, client: SocketAddr, server: SocketAddr) -> Vec<u8> {
     match version {
         ProxyVersion::V1 => v1(client, server),
@@ -129,7 +129,7 @@ pub fn write(version: ProxyVersion, client: SocketAddr, server: SocketAddr) -> V
     }
 }
 
-/// The header of version 1 for a client's connection.
+/// Returns the header of version 1 for a client's connection.
 fn v1(client: SocketAddr, server: SocketAddr) -> Vec<u8> {
     let (client, server) = same_family(client, server);
     let family = if client.is_ipv4() { "TCP4" } else { "TCP6" };
@@ -137,7 +137,7 @@ fn v1(client: SocketAddr, server: SocketAddr) -> Vec<u8> {
     format!("PROXY {family} {ip} {} {port} {}\r\n", server.ip(), server.port()).into_bytes()
 }
 
-/// The header of version 2 for a client's connection.
+/// Returns the header of version 2 for a client's connection.
 fn v2(client: SocketAddr, server: SocketAddr) -> Vec<u8> {
     let (client, server) = same_family(client, server);
     let (family, mut block) = match (client.ip(), server.ip()) {
@@ -158,7 +158,7 @@ fn v2(client: SocketAddr, server: SocketAddr) -> Vec<u8> {
     header
 }
 
-/// Both as IPv6 if they differ in family.
+/// Converts both addresses to IPv6 if they differ in family.
 fn same_family(client: SocketAddr, server: SocketAddr) -> (SocketAddr, SocketAddr) {
     if client.is_ipv4() == server.is_ipv4() {
         return (client, server);
@@ -201,7 +201,7 @@ mod tests {
             "PROXY TCP4 fd00::1 10.0.0.100 40 80\r\n",
             "PROXY TCP4  10.1.1.10 10.0.0.100 40 80\r\n",
             "PROXY TCP9 10.1.1.10 10.0.0.100 40 80\r\n",
-            // Forms of addresses and ports that some programs read otherwise.
+            // Forms of addresses and ports that some programs read differently.
             "PROXY TCP4 010.001.001.010 10.0.0.100 40 80\r\n",
             "PROXY TCP4 0x0a.1.1.10 10.0.0.100 40 80\r\n",
             "PROXY TCP4 10.65802 10.0.0.100 40 80\r\n",

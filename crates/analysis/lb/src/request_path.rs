@@ -1,39 +1,39 @@
-//! The path by which a request's rule is found, and with which it is forwarded.
+//! The path by which a request's rule is found, and with which the request is forwarded.
 //!
-//! One resource has many paths: a target may take `//admin`, `/x/../admin`, `/%61dmin` and
-//! `/admin;x` for `/admin`. Rules compare characters, so each of these could be served by a rule that
-//! is not meant for it.
+//! One resource has many paths: a target may accept `//admin`, `/x/../admin`, `/%61dmin` and
+//! `/admin;x` as `/admin`. Rules compare characters, so each of these could be served by a rule
+//! that is not meant for it.
 //!
 //! # Guarantees
 //! With [`PathNormalization::Merge`] and [`PathNormalization::Reject`]:
 //! - The path that is forwarded is the one by which the rule was found.
-//! - It is in its normal form ([`normal`]): no empty and no dot segments, no letter or digit as `%XX`,
-//!   hexadecimal digits in upper case.
-//! - The rule is the same for every reading of it: decoded once or twice, with `\` as `/`, without
-//!   what follows `;` in a segment. If it is not, the request is refused.
-//! - A path that has none of this costs one look at each of its bytes.
+//! - The path is in its normal form ([`normal`]): no empty and no dot segments, no letter or digit
+//!   as `%XX`, hexadecimal digits in upper case.
+//! - The rule is the same for every reading of the path: decoded once or twice, with `\` as `/`,
+//!   without the part after `;` in a segment. If it is not, the request is refused.
+//! - A path without any of these forms costs one check of each of its bytes.
 //!
 //! # Assumptions
-//! - Targets tell upper case from lower case. A rule is no access control.
+//! - Targets distinguish upper case from lower case. A rule is not an access control.
 
 use std::borrow::Cow;
 
 use thiserror::Error;
 use uturn_model::lb::PathNormalization;
 
-/// How often a target may decode a path.
+/// The number of times that a target may decode a path.
 const DECODED: usize = 2;
 
-/// The path of a request, and the place of its rule.
+/// The path of a request, and the index of its rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Routed<'p> {
-    /// The path with its query, as it is forwarded.
+    /// The path with its query, in the form in which it is forwarded.
     pub path: Cow<'p, str>,
-    /// The place of the rule in the listener's list, if there is a rule.
+    /// The index of the rule in the listener's list, if there is a rule.
     pub rule: Option<usize>,
 }
 
-/// A path that is refused.
+/// The reason why a path is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RefusedPath {
     /// A `%` without two hexadecimal digits.
@@ -42,21 +42,21 @@ pub enum RefusedPath {
     /// A control character as `%XX`.
     #[error("the path has a control character")]
     Control,
-    /// A character in more bytes than it needs, such as `%C0%AF` for `/`.
+    /// An overlong encoding of a character, such as `%C0%AF` for `/`.
     #[error("the path has a character in more bytes than UTF-8 allows")]
     Overlong,
-    /// Another form than its normal form.
+    /// A path that is not in its normal form.
     #[error("the path is not in its normal form")]
     NotNormal,
-    /// A target may read it as a path of another rule.
+    /// A path that a target may read as a path of another rule.
     #[error("a target may read the path as one that another rule is for")]
     Ambiguous,
 }
 
-/// Finds the rule for a path with its query. `position` is the place of the rule for a path.
+/// Finds the rule for a path with its query. `position` returns the index of the rule for a path.
 ///
 /// # Errors
-/// When the path is refused.
+/// Returns an error if the path is refused.
 pub fn route(
     how: PathNormalization,
     sent: &str,
@@ -82,12 +82,12 @@ pub fn route(
     Ok(Routed { path, rule })
 }
 
-/// The normal form of a path without a query (RFC 3986, section 6.2.2): letters, digits and `-._~` as
-/// they are, other characters as they were sent, hexadecimal digits in upper case, no dot segments;
-/// and no empty segments.
+/// Returns the normal form of a path without a query (RFC 3986, section 6.2.2): letters, digits and
+/// `-._~` unencoded, other characters as they were sent, hexadecimal digits in upper case, no dot
+/// segments; and no empty segments.
 ///
 /// # Errors
-/// When it has no normal form, because what it encodes is no text.
+/// Returns an error if the path has no normal form, because its decoded bytes are not text.
 pub fn normal(path: &str) -> Result<String, RefusedPath> {
     let mut own = Vec::with_capacity(path.len());
     let mut decoded = Vec::with_capacity(path.len());
@@ -114,7 +114,7 @@ pub fn normal(path: &str) -> Result<String, RefusedPath> {
     Ok(without_dots(&String::from_utf8_lossy(&own)))
 }
 
-/// Whether a path is in its normal form and has one reading. Most paths are.
+/// Returns whether a path is in its normal form and has only one reading, as most paths do.
 fn is_plain(path: &str) -> bool {
     let mut before = 0;
     path.bytes().all(|byte| {
@@ -128,7 +128,8 @@ fn is_plain(path: &str) -> bool {
     })
 }
 
-/// Whether two paths that are equal but for the case of letters differ in hexadecimal digits only.
+/// Returns whether two paths that differ only in the case of letters differ in hexadecimal digits
+/// only.
 fn has_same_letters(own: &str, sent: &str) -> bool {
     let mut digits = 0;
     own.bytes().zip(sent.bytes()).all(|(own, sent)| {
@@ -138,9 +139,9 @@ fn has_same_letters(own: &str, sent: &str) -> bool {
     })
 }
 
-/// Whether a path in its normal form has what targets read in different ways: a slash or a backslash
-/// that is encoded, a backslash, a `%` that is encoded and begins another encoding, and a dot segment
-/// before `;`.
+/// Returns whether a path in its normal form has parts that targets read in different ways: an
+/// encoded slash or backslash, a backslash, an encoded `%` that begins another encoding, or a dot
+/// segment before `;`.
 fn is_doubtful(own: &str) -> bool {
     let encodes_again = |rest: &str| pair(&mut rest.bytes()).is_some();
     own.contains('\\')
@@ -152,10 +153,10 @@ fn is_doubtful(own: &str) -> bool {
         || own.split('/').any(|segment| matches!(segment.split(';').next(), Some("." | "..")))
 }
 
-/// The other paths that a target may take a path in its normal form for.
+/// Returns the other paths as which a target may read a path in its normal form.
 ///
 /// # Errors
-/// When one of them is no text.
+/// Returns an error if one of these paths is not text.
 fn readings(own: &str) -> Result<Vec<String>, RefusedPath> {
     let mut readings: Vec<String> = Vec::new();
     let mut add = |reading: &str| {
@@ -184,7 +185,7 @@ fn readings(own: &str) -> Result<Vec<String>, RefusedPath> {
     Ok(readings)
 }
 
-/// Decodes every `%XX` of a path once. Bytes that are no ASCII stay encoded.
+/// Decodes every `%XX` of a path once. Non-ASCII bytes stay encoded.
 fn decode(path: &str) -> Result<String, RefusedPath> {
     let mut decoded = Vec::with_capacity(path.len());
     let mut bytes = path.bytes();
@@ -209,7 +210,7 @@ fn decode(path: &str) -> Result<String, RefusedPath> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Refuses control characters, and characters in more bytes than they need.
+/// Refuses control characters and overlong encodings of characters.
 fn check_decoded(bytes: &[u8]) -> Result<(), RefusedPath> {
     if bytes.iter().any(u8::is_ascii_control) {
         return Err(RefusedPath::Control);
@@ -230,14 +231,14 @@ fn check_decoded(bytes: &[u8]) -> Result<(), RefusedPath> {
     }
 }
 
-/// The value of two hexadecimal digits.
+/// Reads the value of two hexadecimal digits.
 fn pair(bytes: &mut impl Iterator<Item = u8>) -> Option<u8> {
     let mut digit = || char::from(bytes.next()?).to_digit(16);
     let (high, low) = (digit()?, digit()?);
     u8::try_from(high << 4 | low).ok()
 }
 
-/// Adds a byte as it is in a normal form.
+/// Appends a byte in its normal form.
 fn push_encoded(path: &mut Vec<u8>, byte: u8) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
@@ -246,7 +247,7 @@ fn push_encoded(path: &mut Vec<u8>, byte: u8) {
     path.extend([b'%', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
 }
 
-/// A path without empty segments and dot segments. Nothing is above the root.
+/// Removes empty segments and dot segments from a path. `..` at the root stays at the root.
 fn without_dots(path: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut is_folder = false;
@@ -269,7 +270,7 @@ fn without_dots(path: &str) -> String {
     own
 }
 
-/// A path without what follows `;` in each segment.
+/// Removes the part after `;` in each segment of a path.
 fn without_parameters(path: &str) -> String {
     let names: Vec<&str> =
         path.split('/').map(|segment| segment.split(';').next().unwrap_or_default()).collect();
@@ -282,7 +283,7 @@ mod tests {
 
     use super::*;
 
-    /// The rules of the tests: `/admin` is the first, all else the second.
+    /// Returns the rule of the tests: `/admin` is the first, everything else the second.
     fn position(path: &str) -> Option<usize> {
         let path = path.split(['?', '#']).next().unwrap_or(path);
         let is_admin = path == "/admin" || path.starts_with("/admin/");
@@ -293,7 +294,8 @@ mod tests {
     fn every_way_to_write_a_path_meets_its_rule_or_is_refused() {
         use PathNormalization::{Merge, Reject};
         use RefusedPath::{Ambiguous, Control, Encoding, NotNormal, Overlong};
-        // The path, what Merge forwards it as or why it does not, and what Reject does.
+        // The path, the path that Merge forwards or the reason why it refuses it, and the result of
+        // Reject.
         type Row = (&'static str, Result<&'static str, RefusedPath>, Option<RefusedPath>);
         let rows: &[Row] = &[
             ("/admin", Ok("/admin"), None),
@@ -367,7 +369,7 @@ mod tests {
         }
     }
 
-    /// Parts of paths of which servers make different things.
+    /// Generates paths from parts that servers read in different ways.
     fn path() -> impl Strategy<Value = String> {
         let part = prop::sample::select(vec![
             "/", "//", ".", "..", "%2e", "%2E", "%2f", "%252F", "%5C", "\\", ";", "%3b", "%",
@@ -376,7 +378,7 @@ mod tests {
         prop::collection::vec(part, 0..9).prop_map(|parts| format!("/{}", parts.concat()))
     }
 
-    /// What a careless server makes of a path.
+    /// Returns the path as a careless server reads it.
     fn read_by_target(path: &str, times: usize, slashes: bool, cuts: bool) -> String {
         let mut path = path.split('?').next().unwrap().to_owned();
         for _ in 0..times {

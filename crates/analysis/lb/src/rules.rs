@@ -1,13 +1,13 @@
-//! Which rule of a layer-7 listener serves a request: by host, then by path.
+//! The choice of the layer 7 listener's rule that serves a request: by host, then by path.
 //!
-//! An exact host wins over a wildcard, a wildcard over a regular expression, and that over none.
-//! Among regular expressions, that of the first rule wins. Among the rules of the best host, an
-//! exact path wins, then the longest prefix after `^~`, then the first regular expression, then
-//! the longest prefix. Only paths of the type `ImplementationSpecific` are regular expressions or
-//! begin with `^~`.
+//! An exact host wins over a wildcard, a wildcard over a regular expression, and an expression over
+//! a rule for any host. Among regular expressions, that of the first rule wins. Among the rules of
+//! the best host, an exact path wins, then the longest prefix after `^~`, then the first regular
+//! expression, then the longest prefix. Only paths of the type `ImplementationSpecific` are regular
+//! expressions or begin with `^~`.
 //!
-//! Regular expressions are compiled when a [`Router`] is made, and cost nothing where no rule has
-//! one. One that is wrong matches nothing.
+//! Regular expressions are compiled when a [`Router`] is made, and cost nothing if no rule has one.
+//! An invalid one matches nothing.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -19,16 +19,17 @@ use uturn_model::lb::{Listener, Rule};
 use crate::pattern::{Pattern, is_pattern, known};
 use crate::request_path::{RefusedPath, Routed, route};
 
-/// The rule of a listener for a request, if there is one and the path is not refused. `host` may carry a
-/// port.
+/// Returns the rule of a listener for a request, if there is one and the path is not refused.
+/// `host` may contain a port.
 pub fn find<'a>(listener: &'a Listener, host: &str, path: &str) -> Option<&'a Rule> {
     routed(listener, host, path).ok()?.rule.map(|i| &listener.rules[i])
 }
 
-/// The place of the rule of a listener for a request, and the path with which it is forwarded.
+/// Returns the index of a listener's rule for a request, and the path with which the request is
+/// forwarded.
 ///
 /// # Errors
-/// When the listener refuses the path.
+/// Returns an error if the listener refuses the path.
 pub fn routed<'p>(
     listener: &Listener,
     host: &str,
@@ -38,10 +39,10 @@ pub fn routed<'p>(
     route(how, path, |path| position(&listener.rules, host, path))
 }
 
-/// The same, by the rules of the listener as they are prepared.
+/// Does the same as [`routed`] with the prepared rules of the listener.
 ///
 /// # Errors
-/// When the listener refuses the path.
+/// Returns an error if the listener refuses the path.
 pub fn routed_by<'p>(
     router: &Router,
     listener: &Listener,
@@ -51,24 +52,24 @@ pub fn routed_by<'p>(
     route(listener.profile.path_normalization, path, |path| router.position(host, path))
 }
 
-/// The place in a list of the rule for a request, whose path is compared as it is.
+/// Returns the index of the rule for a request in a list. The path is compared unchanged.
 pub fn position<R: Conditions>(rules: &[R], host: &str, path: &str) -> Option<usize> {
     best(rules, host, path).map(|(_, i)| i)
 }
 
-/// The same, where only rules for the host that fits best are asked: one that has no such path
-/// is not served by rules for other hosts.
+/// Does the same as [`position`] with only the rules for the best matching host: if none of them
+/// has the path, rules for other hosts do not serve the request.
 pub fn position_in_host<R: Conditions>(rules: &[R], host: &str, path: &str) -> Option<usize> {
     let bare = without_port(host);
     let of_host = rules.iter().filter_map(|rule| host_rank(rule.host(), bare)).max()?;
     best(rules, host, path).filter(|(rank, _)| *rank == of_host).map(|(_, i)| i)
 }
 
-/// What a request must have for a rule to serve it.
+/// The conditions under which a rule serves a request.
 pub trait Conditions {
-    /// The host; `None` for all hosts.
+    /// Returns the host. Returns `None` for all hosts.
     fn host(&self) -> Option<&str>;
-    /// The path; `None` for all paths.
+    /// Returns the path. Returns `None` for all paths.
     fn path(&self) -> Option<(&str, PathKind)>;
 }
 
@@ -92,7 +93,7 @@ impl<R: Conditions> Conditions for &R {
     }
 }
 
-/// The rule that fits best, and how well its host does.
+/// Returns the best matching rule, after the rank of its host.
 fn best<R: Conditions>(rules: &[R], host: &str, path: &str) -> Option<(u8, usize)> {
     let host = without_port(host);
     let path = path.split(['?', '#']).next().unwrap_or(path);
@@ -113,17 +114,17 @@ fn best<R: Conditions>(rules: &[R], host: &str, path: &str) -> Option<(u8, usize
         .map(|((rank, ..), i)| (rank, i))
 }
 
-/// The rules of a listener, prepared for many requests: finds what [`position`] finds without
-/// looking at every rule. A property test holds that.
+/// The rules of a listener, prepared for many requests: a router finds the same rule as
+/// [`position`] without looking at every rule. A property test checks this.
 #[derive(Clone, Debug, Default)]
 pub struct Router {
-    /// By host, in lower case.
+    /// Rules by host, in lower case.
     exact: HashMap<String, Paths>,
-    /// By what follows the star and its dot, in lower case.
+    /// Rules for wildcards, by the part after `*.`, in lower case.
     wildcard: HashMap<String, Paths>,
-    /// By regular expressions, in their order.
+    /// Rules by regular expressions, in the order of the rules.
     patterns: Vec<(Pattern, Paths)>,
-    /// For every host.
+    /// Rules for every host.
     any: Paths,
 }
 
@@ -131,11 +132,11 @@ pub struct Router {
 #[derive(Clone, Debug, Default)]
 struct Paths {
     exact: HashMap<String, usize>,
-    /// After `^~`; the best comes first.
+    /// Rules with a prefix after `^~`; the best comes first.
     first: Vec<(String, usize)>,
-    /// In their order, with their texts.
+    /// Rules with a regular expression, in order, with the texts of the expressions.
     patterns: Vec<(Text, Pattern, usize)>,
-    /// The best comes first.
+    /// Rules with a prefix; the best comes first.
     prefixes: Vec<(Option<(String, PathKind)>, usize)>,
 }
 
@@ -171,7 +172,7 @@ impl Router {
         router
     }
 
-    /// The place of the rule for a request. `host` may carry a port, `path` a query.
+    /// Returns the index of the rule for a request. `host` may contain a port, `path` a query.
     pub fn position(&self, host: &str, path: &str) -> Option<usize> {
         let path = path.split(['?', '#']).next().unwrap_or(path);
         let host = without_port(host);
@@ -230,7 +231,7 @@ impl Paths {
         };
         let exact = (!self.exact.is_empty()).then(|| self.exact.get(path)).flatten().copied();
         let first = || self.first.iter().find(|(prefix, _)| path.starts_with(prefix.as_str()));
-        // The expression itself stands for a path that it matches.
+        // A path that equals the text of the expression matches, too.
         let is_its =
             |(text, own, _): &&(Text, Pattern, usize)| **text == *path || own.matches(path);
         let pattern = || self.patterns.iter().find(is_its);
@@ -249,8 +250,8 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// Whether a rule for `wanted`, which may begin with a star, is for this host. A dot at the end
-/// makes no difference.
+/// Returns whether a rule for `wanted`, which may begin with a `*`, is for this host. A dot at the
+/// end is ignored.
 pub fn is_for_host(wanted: &str, host: &str) -> bool {
     let (wanted, host) = (wanted.trim_end_matches('.'), host.trim_end_matches('.'));
     !wanted.is_empty() && host_rank(Some(wanted), host).is_some()
@@ -259,8 +260,8 @@ pub fn is_for_host(wanted: &str, host: &str) -> bool {
 /// The rank of hosts by a regular expression.
 const PATTERN: u8 = 1;
 
-/// 3 for the very host, 2 for a wildcard (one label, as Kubernetes means it), 1 for a regular
-/// expression, 0 for any.
+/// Returns the rank of a matching host: 3 for the same host, 2 for a wildcard (one label, as
+/// Kubernetes defines it), 1 for a regular expression, 0 for any host.
 fn host_rank(wanted: Option<&str>, host: &str) -> Option<u8> {
     let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) else { return Some(0) };
     if wanted.eq_ignore_ascii_case(host) {
@@ -274,19 +275,19 @@ fn host_rank(wanted: Option<&str>, host: &str) -> Option<u8> {
     (!label.is_empty() && rest.eq_ignore_ascii_case(suffix)).then_some(2)
 }
 
-/// What follows `^~`.
+/// Returns the prefix after `^~`.
 fn first_prefix(wanted: &str) -> Option<&str> {
     wanted.strip_prefix("^~").map(str::trim_start)
 }
 
-/// 3 for the very path, 2 for a prefix after `^~`, 1 for a regular expression, 0 for a prefix;
-/// then the length.
+/// Returns the rank of a matching path: 3 for the same path, 2 for a prefix after `^~`, 1 for a
+/// regular expression, 0 for a prefix; then the length.
 fn path_rank(wanted: Option<(&str, PathKind)>, path: &str) -> Option<(u8, usize)> {
     let Some((wanted, kind)) = wanted else { return Some((0, 0)) };
     match kind {
         PathKind::Exact => (wanted == path).then_some((3, wanted.len())),
         PathKind::ImplementationSpecific if is_pattern(wanted) => {
-            // The expression itself stands for a path that it matches.
+            // A path that equals the text of the expression matches, too.
             known::path_matches(wanted, path).then_some((1, 0))
         }
         PathKind::ImplementationSpecific => {

@@ -1,11 +1,11 @@
-//! Decisions prepared for many connections: what [`Choice`] decides, in constant time.
+//! Decisions prepared for many connections: the decisions of [`Choice`] in constant time.
 //!
 //! A data plane asks for a target with every request, while targets and their health change
 //! rarely. A [`Schedule`] is made when they do; a pick is then a look-up.
 //!
 //! # Guarantees
-//! - [`Schedule::pick`] returns what [`Choice::pick`] returns for the same targets, health,
-//!   client and turn. A property test holds that.
+//! - [`Schedule::pick`] returns the same as [`Choice::pick`] for the same targets, health, client
+//!   and turn. A property test checks this.
 //! - [`Schedule::least`] returns a candidate whose open connections, relative to its weight, are
 //!   the fewest; the turn decides between equals.
 
@@ -23,9 +23,9 @@ pub struct Schedule {
     profile: Profile,
     targets: Box<[Target]>,
     alive: Box<[bool]>,
-    /// For a client whose address is none of the targets'.
+    /// The turns for a client whose address is none of the targets'.
     usual: Turns,
-    /// For clients with a target's address, made when the first of them asks.
+    /// The turns for clients with a target's address, made when the first of them connects.
     avoiding: HashMap<IpAddr, OnceLock<Turns>>,
 }
 
@@ -37,7 +37,7 @@ struct Turns {
 }
 
 impl Schedule {
-    /// Prepares the decisions. `alive` says for each target whether it may be picked.
+    /// Prepares the decisions. `alive` states for each target whether it may be picked.
     ///
     /// # Panics
     /// Panics if `alive` and `targets` differ in length.
@@ -55,15 +55,16 @@ impl Schedule {
         }
     }
 
-    /// The target of the connection with this number. Returns `None` if there is no candidate.
+    /// Returns the target of the connection with this number. Returns `None` if there is no
+    /// candidate.
     pub fn pick(&self, turn: u64, client: IpAddr) -> Option<usize> {
         let turns = self.turns_for(client);
         let at = self.choice(client).ring_place(turn, turns.ring.len())?;
         Some(turns.ring[at])
     }
 
-    /// The candidate with the fewest open connections relative to its weight. `open` says how
-    /// many a target has. Returns `None` if there is no candidate.
+    /// Returns the candidate with the fewest open connections relative to its weight. `open`
+    /// returns the number of a target's open connections. Returns `None` if there is no candidate.
     pub fn least(&self, turn: u64, client: IpAddr, open: impl Fn(usize) -> u64) -> Option<usize> {
         let candidates = &self.turns_for(client).candidates;
         let first = turn.checked_rem(candidates.len() as u64)? as usize;
@@ -75,12 +76,12 @@ impl Schedule {
         })
     }
 
-    /// The target to try after all of `tried` have failed, as [`Choice::next`].
+    /// Returns the target to try after all of `tried` have failed, as [`Choice::next`].
     pub fn next(&self, client: IpAddr, tried: &[usize]) -> Option<usize> {
         self.choice(client).next(tried)
     }
 
-    /// The targets that the client may be sent to.
+    /// Returns the targets to which the client may be sent.
     pub fn candidates(&self, client: IpAddr) -> &[usize] {
         &self.turns_for(client).candidates
     }

@@ -1,15 +1,15 @@
-//! The addresses that a load balancer itself sends from.
+//! The addresses from which a load balancer itself sends.
 
 use std::net::IpAddr;
 
 use uturn_model::IpNet;
 
-/// The address that a replaced source gets: the range's first after the network's own. It has to
-/// be bound where the load balancer runs.
+/// Returns the address that replaces a source: the first of the range after the network's own. The
+/// address must be bound where the load balancer runs.
 pub fn replaced_source(range: IpNet) -> IpAddr {
     let first = match range {
         IpNet::V4(range) => range.hosts().next().map(IpAddr::V4),
-        // The network's own address is every router's.
+        // The network's own address is the anycast address of all routers.
         IpNet::V6(range) => range.hosts().nth(1).map(IpAddr::V6),
     };
     first.unwrap_or_else(|| range.network())

@@ -1,19 +1,21 @@
-//! Addresses that a load balancer should not call for others: of this machine, of a link, of no machine.
+//! Addresses to which a load balancer should not connect for others: those of this machine, of a
+//! link, or of no machine.
 //!
-//! Whoever may name targets may have the load balancer call what only this machine reaches. IPv6 has
-//! forms for IPv4 addresses, by which packets get there as well: they count as what they lead to.
+//! A user who may name targets could make the load balancer connect to services that only this
+//! machine reaches. IPv6 has forms for IPv4 addresses, by which packets get there as well: such an
+//! address counts as the IPv4 address to which it leads.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Why an address is none of another machine.
+/// The reason why an address cannot belong to another machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Special {
-    /// 0.0.0.0/8 and `::`, by which Linux calls this machine.
+    /// 0.0.0.0/8 and `::`, with which Linux connects to this machine.
     Unspecified,
     /// 127.0.0.0/8 and `::1`.
     Loopback,
-    /// 169.254.0.0/16 and fe80::/10, where clouds have their metadata.
+    /// 169.254.0.0/16 and fe80::/10, which clouds use for metadata services.
     LinkLocal,
     /// 224.0.0.0/4 and ff00::/8.
     Multicast,
@@ -22,7 +24,8 @@ pub enum Special {
 }
 
 impl Special {
-    /// What an address is. Returns `None` for one that another machine may have.
+    /// Returns the kind of a special address. Returns `None` for an address that another machine
+    /// may have.
     pub fn of(address: IpAddr) -> Option<Self> {
         match led_to(address) {
             IpAddr::V4(address) => Self::of_ipv4(address),
@@ -50,7 +53,8 @@ impl Special {
         }
     }
 
-    /// Whether no machine can be called there, not even this one by its operator's wish.
+    /// Returns whether no machine can have such an address, not even this one at its operator's
+    /// request.
     pub fn is_nobodys(self) -> bool {
         matches!(self, Self::Unspecified | Self::Multicast | Self::Reserved)
     }
@@ -68,8 +72,9 @@ impl fmt::Display for Special {
     }
 }
 
-/// The address to which packets for an address are led: the IPv4 address in an IPv6 one that is mapped
-/// (`::ffff:…`), compatible (`::…`), translated (64:ff9b::/96) or tunnelled (2002::/16).
+/// Returns the address to which packets for an address are delivered: the IPv4 address in an IPv6
+/// address that is mapped (`::ffff:…`), compatible (`::…`), translated (64:ff9b::/96) or tunnelled
+/// (2002::/16).
 pub fn led_to(address: IpAddr) -> IpAddr {
     let IpAddr::V6(outer) = address else { return address };
     let inner = match outer.segments() {

@@ -7,7 +7,8 @@ use uturn_model::lb::{
     Profile, Scheduler, Source, Statuses,
 };
 
-/// A load balancer that keeps the source, avoids the client and, on layer 7, tries another target.
+/// Returns the profile of a load balancer that keeps the source, avoids the client and, on layer 7,
+/// tries another target.
 pub(crate) fn profile(layer: Layer) -> Profile {
     let health_check = HealthCheck {
         source: ProbeSource::Vip,

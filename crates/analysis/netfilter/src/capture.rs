@@ -41,7 +41,7 @@ impl NodeState {
                 CaptureFile::Sysctls => {
                     put(&mut state.sysctls, sysctl::parse(path, text), &mut errors);
                 }
-                // These say more about the capture; a walk does not follow them.
+                // These files say more about the capture, but a walk does not follow them.
                 CaptureFile::OtherIptables
                 | CaptureFile::OtherIp6tables
                 | CaptureFile::Manifest => {}

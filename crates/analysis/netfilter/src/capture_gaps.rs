@@ -1,4 +1,4 @@
-//! What a capture lacks, and what a walk assumes instead.
+//! The gaps of a capture, and the assumptions that a walk makes instead.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

@@ -26,7 +26,7 @@ pub struct Connection {
     pub seen_reply: bool,
 }
 
-/// What IPVS records about a connection.
+/// The record that IPVS keeps of a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Scheduled {
     /// The client's address, as IPVS saw it.
@@ -35,7 +35,7 @@ pub struct Scheduled {
     pub address: SocketAddr,
     /// The real server.
     pub real: SocketAddr,
-    /// How packets are forwarded to the real server.
+    /// The method by which packets are forwarded to the real server.
     pub method: Forwarding,
     /// Whether conntrack also has an entry for it: `net.ipv4.vs.conntrack`.
     pub tracked: bool,

@@ -1,4 +1,4 @@
-//! How a walk ends.
+//! The ends of walks.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ use crate::question::Question;
 pub struct End {
     /// The probability of this end; the shares of all ends of a walk sum to 1.
     pub share: Share,
-    /// How it ends.
+    /// The kind of the end.
     pub kind: EndKind,
     /// The packet as it leaves, is delivered or is dropped.
     pub packet: Packet,
@@ -40,7 +40,7 @@ pub struct End {
     pub supposed: Vec<Assumption>,
 }
 
-/// How a packet ends.
+/// The way a packet ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndKind {
     /// Delivered to a local process.
@@ -55,20 +55,20 @@ pub enum EndKind {
     Unsettled,
 }
 
-/// Why a packet was dropped.
+/// The reason why a packet was dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DropReason {
     /// A rule drops it.
     Rule(Evidence),
     /// The policy of a base chain drops it.
     Policy(Evidence),
-    /// Its source is one of the node's own addresses.
+    /// The packet's source is one of the node's own addresses.
     LocalSource,
     /// The reverse path filter drops it: the route to its source uses another interface.
     ReversePathFilter,
-    /// Its source is an address that no packet may have.
+    /// The packet's source is an address that no packet may have.
     MartianSource,
-    /// Its destination is an address that no packet may have here.
+    /// The packet's destination is an address that no packet may have here.
     MartianDestination,
     /// No route matches. A forwarding node also sends a network-unreachable error.
     NoRoute,

@@ -9,7 +9,7 @@ use uturn_model::{Origin, SourceName};
 pub struct ParseError {
     /// The place.
     pub origin: Origin,
-    /// What was found and what was expected.
+    /// A message that states what was found and what was expected.
     pub message: String,
 }
 

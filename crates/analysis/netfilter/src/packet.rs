@@ -64,8 +64,8 @@ impl Packet {
         Self { src: src.ip(), dst: dst.ip(), transport, mark: 0 }
     }
 
-    /// Its addresses and ports; port 0 if the protocol has none. Of an ICMP error, those that an
-    /// answer to the refused packet would have.
+    /// Returns the packet's addresses and ports; port 0 if the protocol has none. For an ICMP
+    /// error, they are those that an answer to the refused packet would have.
     pub fn leg(&self) -> Leg {
         if let Transport::IcmpError { called, dst_port, .. } = self.transport {
             return Leg { src: called, dst: SocketAddr::new(self.dst, dst_port) };
@@ -117,9 +117,9 @@ impl Packet {
         Self { src: self.dst, dst: self.src, transport, mark: 0 }
     }
 
-    /// What a node sends to the packet's sender if it refuses it, without a mark. An ICMP error comes
-    /// from the address that the packet was for if that is the node's own; else its source is left
-    /// unspecified, for the route to the sender to select.
+    /// Returns the packet that a node sends to the sender if it refuses this packet, without a
+    /// mark. The source of an ICMP error is the address that the packet was for if that is the
+    /// node's own. Otherwise the source is left unspecified, for the route to the sender to select.
     #[must_use]
     pub fn refusal(&self, with: RejectWith, is_for_node: bool) -> Self {
         let (leg, of) = (self.leg(), self.connection_protocol());
@@ -139,7 +139,7 @@ impl Packet {
         }
     }
 
-    /// What a kernel answers to the packet if nobody listens on the port that it is for.
+    /// Returns the answer of a kernel if nobody listens on the port that the packet is for.
     #[must_use]
     pub fn refusal_of_port(&self) -> Self {
         match self.transport {
@@ -159,7 +159,7 @@ impl Packet {
         matches!(self.transport, Transport::Reset { .. } | Transport::IcmpError { .. })
     }
 
-    /// Its address family.
+    /// Returns the packet's address family.
     pub fn family(&self) -> Family {
         Family::of(self.dst)
     }
@@ -337,7 +337,7 @@ pub(crate) fn within(ip: IpAddr, mask: IpAddr) -> IpAddr {
     }
 }
 
-/// Where a packet enters the kernel.
+/// The place where a packet enters the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Entry {
     /// From the network, through this interface.

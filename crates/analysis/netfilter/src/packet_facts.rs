@@ -110,7 +110,7 @@ impl Facts {
         self.0.len()
     }
 
-    /// What the list of them takes.
+    /// Returns the bytes of the list of facts.
     pub(crate) fn bytes(&self) -> usize {
         self.0.capacity() * size_of::<(PacketFact, bool)>()
     }

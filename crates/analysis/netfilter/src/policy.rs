@@ -27,11 +27,11 @@ pub struct PolicyRule {
     pub more: Selectors,
     /// Whether the selectors are negated (`not`).
     pub invert: bool,
-    /// What it does.
+    /// The action of the rule.
     pub action: RuleAction,
     /// Which routes of its table are ignored.
     pub suppress: Suppress,
-    /// Where it was written.
+    /// The place where the rule was written.
     pub origin: Origin,
 }
 

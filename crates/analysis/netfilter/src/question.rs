@@ -11,12 +11,13 @@ use crate::packet_facts::{Facts, PacketFact};
 pub struct Question {
     /// The rule that asks; if several rules ask the same about the sender, the first of them.
     pub by: Evidence,
-    /// What is asked.
+    /// The subject of the question.
     pub about: QuestionSubject,
 }
 
 impl Question {
-    /// What is equal for questions that ask the same, so that an answer to one answers the other.
+    /// Returns a key that is equal for questions that ask the same, so that an answer to one
+    /// answers the other.
     pub fn key(&self) -> QuestionKey {
         match self.about {
             QuestionSubject::Sender(fact) => QuestionKey::Sender(fact),
@@ -56,7 +57,7 @@ pub enum QuestionKey {
     Rule(Text),
 }
 
-/// What a question is about.
+/// The subject of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuestionSubject {
     /// Whether the rule matches.
@@ -81,8 +82,8 @@ pub struct Assumptions {
 }
 
 impl Assumptions {
-    /// That a packet is one of an ordinary call: it reaches no limit on rates, connections or amounts,
-    /// and no proxy on the node takes it over. A walk says where that decides.
+    /// Assumes that a packet is one of an ordinary call: it reaches no limit on rates, connections
+    /// or amounts, and no proxy on the node takes it over. A walk states where that decides.
     #[must_use]
     pub fn of_ordinary_call() -> Self {
         Self { is_ordinary: true, ..Self::default() }

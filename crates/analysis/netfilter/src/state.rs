@@ -46,7 +46,7 @@ pub struct NodeState {
     pub rules: Vec<PolicyRule>,
     /// The sysctls.
     pub sysctls: Sysctls,
-    /// What the capture lacks; empty if the state was not captured.
+    /// The gaps of the capture; empty if the state was not captured.
     pub gaps: BTreeSet<CaptureGap>,
 }
 
@@ -92,9 +92,9 @@ impl NodeState {
 /// A network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name.
+    /// The name of the interface.
     pub name: Text,
-    /// Its addresses with their prefix lengths, in order.
+    /// The addresses of the interface with their prefix lengths, in order.
     pub addresses: Vec<(IpAddr, u8)>,
     /// Whether it is up.
     pub up: bool,
@@ -111,13 +111,13 @@ pub struct RouteEntry {
     pub dev: Option<Text>,
     /// The routing table that contains it.
     pub table: u32,
-    /// Its type.
+    /// The type of the route.
     pub kind: RouteKind,
     /// The preferred source address of locally generated packets.
     pub src: Option<IpAddr>,
     /// Lower metrics are preferred.
     pub metric: u32,
-    /// Where it was written.
+    /// The place where the route was written.
     pub origin: Origin,
 }
 

@@ -1,4 +1,4 @@
-//! What is captured of a machine, and in which order.
+//! The capture of a machine: its parts and their order.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::machine::{Machine, ToolFailure};
 use crate::manifest::{FORMAT, Manifest, Part};
 use crate::{iptables, sysctls};
 
-/// How often a capture is begun again if the rules change while it is taken.
+/// The maximum number of attempts to capture if the rules change during each.
 const MAX_ATTEMPTS: usize = 4;
 
-/// What to capture besides rules and routes.
+/// Optional parts of a capture, besides rules and routes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// The connections that the kernel tracks.
@@ -21,17 +21,17 @@ pub struct Options {
     pub counters: bool,
 }
 
-/// What was captured.
+/// A finished capture.
 #[derive(Clone, Debug)]
 pub struct Captured {
-    /// What the capture says of itself.
+    /// The manifest, which describes the capture.
     pub manifest: Manifest,
-    /// The files, by their names.
+    /// The files by their names, without the manifest.
     pub files: BTreeMap<String, String>,
 }
 
 impl Captured {
-    /// All files, by their names: with that of the manifest.
+    /// Returns all files by their names, including the manifest.
     pub fn into_files(self) -> BTreeMap<String, String> {
         let manifest = serde_json::to_string_pretty(&self.manifest)
             .expect("a manifest has no maps with other keys than texts");
@@ -43,8 +43,8 @@ impl Captured {
 
 /// Captures a machine as this node.
 ///
-/// Nothing that fails ends the capture: the manifest says what is missing and why. If the rules
-/// change meanwhile, the capture is taken again, and the manifest says whether the last one is
+/// A failure does not end the capture: the manifest states what is missing and why. If the rules
+/// change meanwhile, the capture is repeated, and the manifest states whether the last one is
 /// settled.
 pub fn capture(machine: &impl Machine, node: &Name, options: Options) -> Captured {
     let mut attempt = 1;
@@ -93,13 +93,14 @@ fn capture_once(machine: &impl Machine, node: &Name, options: Options) -> Captur
     Captured { manifest, files: taken.files }
 }
 
-/// What the links are, beside their addresses: for people, and for later versions.
+/// The file with the properties of the links other than their addresses: for people, and for later
+/// versions.
 const LINKS: &str = "link.json";
 
-/// The connections that are tracked.
+/// The file with the tracked connections.
 const CONNTRACK: &str = "conntrack";
 
-/// What was taken so far.
+/// A capture in progress.
 struct Taken<'m, M> {
     machine: &'m M,
     files: BTreeMap<String, String>,
@@ -107,7 +108,7 @@ struct Taken<'m, M> {
 }
 
 impl<M: Machine> Taken<'_, M> {
-    /// What a kube-proxy changes.
+    /// Captures the state that a kube-proxy changes: rules, sets and virtual servers.
     fn changing_state(&mut self, options: Options) {
         for family in Family::BOTH {
             let saved = iptables::save(self.machine, family, options.counters);
@@ -122,7 +123,7 @@ impl<M: Machine> Taken<'_, M> {
         self.virtual_servers();
     }
 
-    /// The answers to these commands, one after the other, as one file.
+    /// Captures the output of these commands, one after the other, in one file.
     fn command(&mut self, file: &str, commands: &[(&str, &[&str])]) {
         let mut text = String::new();
         let words = |program: &str, arguments: &[&str]| [&[program], arguments].concat().join(" ");
@@ -140,7 +141,8 @@ impl<M: Machine> Taken<'_, M> {
         self.files.insert(file.to_owned(), text);
     }
 
-    /// The virtual servers. ipvsadm would load the kernel's part of IPVS where it is not loaded.
+    /// Captures the virtual servers. ipvsadm would load the kernel's IPVS module, so it runs only
+    /// if the module is loaded.
     fn virtual_servers(&mut self) {
         const LISTED: &str = "/proc/net/ip_vs";
         let file = CaptureFile::Ipvs.file_name();
@@ -186,7 +188,8 @@ impl<M: Machine> Taken<'_, M> {
         }
     }
 
-    /// The rules, sets and servers without what changes with each packet and each capture.
+    /// Returns the rules, sets and servers without the values that change with each packet and each
+    /// capture.
     fn state_without_counters(&self) -> BTreeMap<String, Vec<String>> {
         let lines = |text: &String| {
             let own = text.lines().filter(|line| !line.starts_with('#'));
@@ -196,8 +199,9 @@ impl<M: Machine> Taken<'_, M> {
     }
 }
 
-/// A line of rules without `[packets:bytes]` and `counter packets P bytes B`, of a set without
-/// the time that its elements have left, and of `/proc/net/ip_vs` without the connections of a server.
+/// Removes the changing values from a line: from rules `[packets:bytes]` and `counter packets P
+/// bytes B`, from sets the remaining time of elements, and from `/proc/net/ip_vs` the connections
+/// of a server.
 fn without_counters(line: &str) -> String {
     // `  -> 0AF40109:0050      Masq    1      3          12`
     if let Some(server) = line.trim_start().strip_prefix("-> ") {

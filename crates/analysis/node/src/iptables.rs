@@ -1,14 +1,14 @@
-//! The rules of both back ends of iptables. A kernel may have rules of both and applies both,
-//! and each back end's tool sees its own only.
+//! The rules of both back ends of iptables. A kernel may have rules of both and applies both; the
+//! tool of each back end shows only its own.
 
 use uturn_model::{CaptureFile, Family};
 
 use crate::machine::{Machine, ToolFailure};
 use crate::manifest::Part;
 
-/// The rules of a family.
+/// The captured rules of a family.
 pub(crate) struct Saved {
-    /// The file for the back end that kube-proxy uses, and that for the other, if it has rules.
+    /// The file of the back end that kube-proxy uses, and that of the other, if it has rules.
     pub(crate) files: Vec<(CaptureFile, String)>,
     pub(crate) parts: Vec<Part>,
 }
@@ -49,7 +49,7 @@ pub(crate) fn save(machine: &impl Machine, family: Family, counters: bool) -> Sa
             Err(why) => failed.push((program, why)),
         }
     }
-    // The sort is stable: if both are alike, the newer back end stays the first.
+    // The sort is stable: if both weigh the same, the newer back end stays first.
     texts.sort_by_key(|(_, text)| std::cmp::Reverse(weight(text)));
     let mut saved = Saved { files: Vec::new(), parts: Vec::new() };
     for (file, (program, text)) in [file, other].into_iter().zip(texts) {
@@ -68,8 +68,8 @@ pub(crate) fn save(machine: &impl Machine, family: Family, counters: bool) -> Sa
     saved
 }
 
-/// How many chains Kubernetes has in it, and how many rules there are, a policy that drops being one.
-/// kube-proxy uses the back end in which it finds chains of kubelet.
+/// Returns the number of Kubernetes chains in a dump, and the number of rules, counting a policy
+/// that drops as one. kube-proxy uses the back end in which it finds chains of kubelet.
 fn weight(text: &str) -> (usize, usize) {
     let count = |start: &str| text.lines().filter(|line| line.starts_with(start)).count();
     let chains = text.lines().filter(|line| line.starts_with(':'));

@@ -1,13 +1,13 @@
 //! Captures the state of a node's kernel: its rules, sets, virtual servers, addresses, routes and
 //! sysctls, as the tools of the node print them.
 //!
-//! **Owns** which tools are run and which files are read ([`capture()`]), what of it went well
-//! ([`Manifest`]), and the files that a capture is made of ([`Captured::into_files`]), which
-//! `uturn_snapshot` writes into a bundle and reads. It asks a [`Machine`]; [`Local`] is the one that it runs
-//! on, in its network namespace.
+//! **Owns** which tools are run and which files are read ([`capture()`]), the report on their
+//! success ([`Manifest`]), and the files of a capture ([`Captured::into_files`]), which
+//! `uturn_snapshot` writes into a bundle and reads. It reads a [`Machine`]; [`Local`] is the one on
+//! which it runs, in its network namespace.
 //!
-//! **Out of scope:** parsing what the tools print, which `uturn-netfilter` does. It changes nothing on the
-//! node, and it reads no secrets, no environment and no names of processes.
+//! **Out of scope:** parsing the output of the tools, which `uturn-netfilter` does. It changes
+//! nothing on the node, and it reads no secrets, no environment and no names of processes.
 //!
 //! **Start reading** at [`capture()`].
 

@@ -1,4 +1,4 @@
-//! What a capture asks a machine for: the output of tools, and files.
+//! The interface of a capture to a machine: the output of tools, and files.
 
 use std::io::{self, Read};
 use std::process::{Child, Command, Stdio};
@@ -8,16 +8,16 @@ use std::{env, fs, thread};
 
 use thiserror::Error;
 
-/// Why a tool printed nothing, or a file could not be read.
+/// The reason why a tool has no output, or why a file could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ToolFailure {
     /// The machine has no such program or file.
     #[error("not there")]
     Missing,
-    /// It did not end within the time limit, and was ended.
+    /// The tool did not end within the time limit, and was killed.
     #[error("did not end within {} s", .0.as_secs_f32())]
     TimedOut(Duration),
-    /// It ended with an error.
+    /// The tool ended with an error.
     #[error("{0}")]
     Failed(String),
 }
@@ -27,23 +27,23 @@ pub trait Machine {
     /// Runs a program and returns what it printed.
     ///
     /// # Errors
-    /// If there is no such program, or it fails or takes too long.
+    /// Returns an error if there is no such program, or if it fails or takes too long.
     fn run(&self, program: &str, arguments: &[&str]) -> Result<String, ToolFailure>;
 
     /// Reads a file.
     ///
     /// # Errors
-    /// If it is not there or cannot be read.
+    /// Returns an error if the file does not exist or cannot be read.
     fn read(&self, path: &str) -> Result<String, ToolFailure>;
 
-    /// Lists the names in a folder, in order; a folder that is not there has none.
+    /// Lists the names in a folder, in order. A folder that does not exist has none.
     fn list(&self, path: &str) -> Vec<String>;
 
-    /// Reads files of one line each: their paths and the lines. A name in a pattern is `*`, or ends
-    /// in `*` for all that begin so. Files that cannot be read are left out.
+    /// Reads files of one line each. Returns their paths and lines. A name in a pattern is `*`, or
+    /// ends in `*` for all names with that prefix. Files that cannot be read are left out.
     ///
     /// # Errors
-    /// If the machine cannot be asked at all.
+    /// Returns an error if the machine cannot be reached.
     fn values(&self, patterns: &[String]) -> Result<Vec<(String, String)>, ToolFailure> {
         let paths = patterns.iter().flat_map(|pattern| self.expand(pattern));
         let value = |path: String| {
@@ -53,7 +53,7 @@ pub trait Machine {
         Ok(paths.filter_map(value).collect())
     }
 
-    /// The paths that a pattern stands for, in order.
+    /// Returns the paths that match a pattern, in order.
     fn expand(&self, pattern: &str) -> Vec<String> {
         let mut paths = vec![String::new()];
         for name in pattern.split('/').skip(1) {
@@ -74,14 +74,14 @@ pub trait Machine {
     }
 }
 
-/// The machine that this program runs on, in its network namespace.
+/// The machine on which this program runs, in its network namespace.
 #[derive(Clone, Copy, Debug)]
 pub struct Local {
     /// The time limit of each tool.
     pub limit: Duration,
 }
 
-/// Where tools of an administrator are, which the `PATH` of other users often lacks.
+/// The folders of an administrator's tools, which the `PATH` of other users often lacks.
 const ADMINISTRATION: &str = "/usr/local/sbin:/usr/sbin:/sbin";
 
 impl Machine for Local {
@@ -94,7 +94,7 @@ impl Machine for Local {
         let mut child = command.spawn().map_err(|why| failure(&why))?;
         let output = collect(&mut child, self.limit);
         if output.is_none() {
-            // It may have ended in the meantime.
+            // The child may have ended in the meantime.
             let _ = child.kill();
         }
         let ended = child.wait().map_err(|why| failure(&why))?;
@@ -121,8 +121,8 @@ impl Machine for Local {
     }
 }
 
-/// What a child prints on its output and on its error output, once it has closed both. Returns
-/// `None` if that takes longer than the limit.
+/// Returns what a child printed on its output and on its error output, once it has closed both.
+/// Returns `None` if that takes longer than the limit.
 fn collect(child: &mut Child, limit: Duration) -> Option<[String; 2]> {
     let end = Instant::now() + limit;
     let streams = [reader(child.stdout.take()), reader(child.stderr.take())];
@@ -134,7 +134,7 @@ fn collect(child: &mut Child, limit: Duration) -> Option<[String; 2]> {
     Some([printed?, complaint?])
 }
 
-/// Reads a stream to its end on a thread, since both streams may fill.
+/// Reads a stream to its end on a thread, since the child may fill either of its streams.
 fn reader(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn a_tool_that_does_not_end_is_ended() {
         let local = Local { limit: Duration::ZERO };
-        // It would read for ever if it were not ended.
+        // This command never ends by itself.
         let ended = local.run("tail", &["-f", "/dev/null"]);
         assert_eq!(ended, Err(ToolFailure::TimedOut(Duration::ZERO)));
     }

@@ -4,7 +4,8 @@ use crate::machine::{Machine, ToolFailure};
 
 const ROOT: &str = "/proc/sys/net";
 
-/// Those that a machine has once, by folder. A name that ends in `*` stands for all that begin so.
+/// The sysctls that a machine has once, by folder. A name that ends in `*` stands for all names
+/// with that prefix.
 const COMMON: [(&str, &[&str]); 7] = [
     (
         "ipv4",
@@ -36,7 +37,7 @@ const COMMON: [(&str, &[&str]); 7] = [
     ("core", &["somaxconn"]),
 ];
 
-/// Those that each interface has.
+/// The sysctls that each interface has, by folder.
 const OF_INTERFACES: [(&str, &[&str]); 2] = [
     (
         "ipv4/conf",
@@ -53,10 +54,10 @@ const OF_INTERFACES: [(&str, &[&str]); 2] = [
     ("ipv6/conf", &["disable_ipv6", "forwarding"]),
 ];
 
-/// The sysctls as `sysctl -a` prints them. Those that cannot be read are left out.
+/// Reads the sysctls in the format of `sysctl -a`. Those that cannot be read are left out.
 ///
 /// # Errors
-/// If the machine cannot be asked.
+/// Returns an error if the machine cannot be reached.
 pub(crate) fn read(machine: &impl Machine) -> Result<String, ToolFailure> {
     let of = |folder: &str, names: &[&str]| -> Vec<String> {
         names.iter().map(|name| format!("{ROOT}/{folder}/{name}")).collect()

@@ -1,4 +1,4 @@
-//! What is called.
+//! The destination and the request of a call.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use thiserror::Error;
 use uturn_model::Port;
 
-/// A call that a pod is to make. Its texts are valid in a URL, in a header and as an argument.
+/// A call that a pod makes. Its texts are valid in a URL, in a header and as an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     host: String,
@@ -15,18 +15,18 @@ pub struct Call {
     request: Option<HttpRequest>,
 }
 
-/// A request of HTTP.
+/// An HTTP request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpRequest {
-    /// Whether it is sent over TLS.
+    /// Whether the request is sent over TLS.
     pub tls: bool,
-    /// Its path, with the query.
+    /// The path of the request, with the query.
     pub path: String,
     /// Whether a redirect is followed, once.
     pub follows: bool,
 }
 
-/// A text cannot be part of a call.
+/// The error that a text cannot be part of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what} {text:?} cannot be called: {why}")]
 pub struct InvalidCall {
@@ -36,12 +36,12 @@ pub struct InvalidCall {
 }
 
 impl Call {
-    /// A connection with a host, and the request that is sent on it; without a request nothing is
-    /// sent. A host that is a name is looked up by the pod, unless `address` says where to connect
-    /// to.
+    /// Makes a call: a connection to a host, and the request that is sent on it; without a request
+    /// nothing is sent. The pod resolves a host that is a name, unless `address` states where to
+    /// connect.
     ///
     /// # Errors
-    /// Returns an error if the host is neither a name nor an address, or the path is none.
+    /// Returns an error if the host is neither a name nor an address, or the path is invalid.
     pub fn new(
         host: &str,
         port: Port,
@@ -69,32 +69,32 @@ impl Call {
         Ok(Self { host: host.to_owned(), port, address, request })
     }
 
-    /// The name or address that is called.
+    /// Returns the name or address that is called.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// The port.
+    /// Returns the port.
     pub fn port(&self) -> Port {
         self.port
     }
 
-    /// The request, where something is sent.
+    /// Returns the request. Returns `None` if nothing is sent.
     pub fn request(&self) -> Option<&HttpRequest> {
         self.request.as_ref()
     }
 
-    /// Where to connect to: an address, or the name if the pod looks it up.
+    /// Returns the destination of the connection: an address, or the name if the pod resolves it.
     pub(crate) fn connects_to(&self) -> String {
         self.address.map_or_else(|| self.host.clone(), |address| address.to_string())
     }
 
-    /// The address to connect to, if the host's own name leads elsewhere or nowhere.
+    /// Returns the address to connect to if the host's own name resolves elsewhere or not at all.
     pub(crate) fn pinned(&self) -> Option<IpAddr> {
         self.address.filter(|address| self.host.parse() != Ok(*address))
     }
 
-    /// The host as URLs and headers have it, with the port if it is not the usual one.
+    /// Returns the host as URLs and headers have it, with the port if it is not the default one.
     pub(crate) fn authority(&self) -> String {
         let host = bracketed(&self.host);
         match self.request.as_ref().is_some_and(|request| self.port.number() == usual(request)) {
@@ -103,12 +103,12 @@ impl Call {
         }
     }
 
-    /// The URL of its request, for a client that looks the host up.
+    /// Returns the URL of the request, for a client that resolves the host.
     pub(crate) fn url(&self) -> String {
         self.url_at(&self.authority())
     }
 
-    /// The URL of its request with the address to connect to in place of the host.
+    /// Returns the URL of the request with the address to connect to in place of the host.
     pub(crate) fn url_by_address(&self) -> String {
         self.url_at(&format!("{}:{}", bracketed(&self.connects_to()), self.port))
     }
@@ -123,7 +123,7 @@ impl Call {
 }
 
 impl fmt::Display for Call {
-    /// `http://shop.example.com/ at 10.0.0.100`, `10.0.0.100:80`.
+    /// Formats the call as `http://shop.example.com/ at 10.0.0.100` or `10.0.0.100:80`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.url())?;
         match self.pinned() {

@@ -1,6 +1,7 @@
 //! Exact probabilities of counts.
 
-/// The probability of `count` or fewer hits of `of` tries with this share, and of `count` or more.
+/// Returns the probability of `count` or fewer hits in `of` tries with this share, and that of
+/// `count` or more.
 pub(crate) fn tails(count: u64, of: u64, share: f64) -> (f64, f64) {
     let sum = |range: std::ops::RangeInclusive<u64>| -> f64 {
         range.map(|hits| binomial(hits, of, share)).sum::<f64>().min(1.0)

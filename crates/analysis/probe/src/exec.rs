@@ -1,4 +1,4 @@
-//! Where commands are run.
+//! The interface for running commands in a container.
 
 use std::time::Duration;
 
@@ -9,34 +9,34 @@ pub trait Exec {
     /// Runs a command without input, for at most `limit`.
     ///
     /// # Errors
-    /// Returns an error if it could not be run, or nothing says how it ended.
+    /// Returns an error if the command could not be run, or if it is not known how it ended.
     fn run(&mut self, command: &[String], limit: Duration) -> Result<Ran, ExecError>;
 }
 
 /// A command that has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ran {
-    /// What it printed.
+    /// The standard output of the command.
     pub stdout: String,
-    /// What it printed on its standard error.
+    /// The standard error of the command.
     pub stderr: String,
-    /// Its exit status.
+    /// The exit status of the command.
     pub exit: i32,
 }
 
-/// Why a command has no result.
+/// The reason why a command has no result.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ExecError {
     /// There is no such program.
     #[error("there is no such program")]
     NoProgram,
-    /// It did not end in time.
+    /// The command did not end in time.
     #[error("the command did not end in time")]
     TimedOut,
-    /// The user has stopped it.
+    /// The user stopped the command.
     #[error("stopped")]
     Interrupted,
-    /// It may not be run, or cannot be.
+    /// The command may not be run, or cannot be.
     #[error("{0}")]
     Refused(String),
 }

@@ -1,9 +1,10 @@
-//! Whether calls fit a prediction.
+//! The comparison of calls with a prediction.
 //!
-//! A prediction gives each outcome a share. Calls that end as it says nowhere contradict it. Where
-//! all ends are predicted, their counts are held against the shares: exactly (binomial), at a level
-//! of one in a thousand. The counts may be those of targets that are taken in turns, which vary
-//! less than chance; but a load balancer has other clients too, so they need not be exact.
+//! A prediction gives each outcome a share. Calls with an outcome that is not predicted contradict
+//! it. If all outcomes are predicted, their counts are tested against the shares: exactly
+//! (binomial), at a level of one in a thousand. The counts may be those of targets that take turns,
+//! which vary less than chance; but a load balancer has other clients too, so they need not be
+//! exact.
 
 use std::time::Duration;
 
@@ -14,101 +15,101 @@ use crate::tool::{CallEnd, MeasuredCall};
 
 /// Counts that are less likely than this contradict a prediction.
 const MIN: f64 = 1e-3;
-/// How much less than a wait a client may measure.
+/// The tolerance by which a client may measure less than a wait.
 const EARLY: Duration = Duration::from_millis(100);
-/// Within so much after a wait that is known to occur, an answer is taken to have waited for it.
+/// The time after a known wait within which an answer is assumed to have waited for it.
 const AFTER_KNOWN: Duration = Duration::from_millis(500);
-/// What takes so much longer than its wait is worth a note.
+/// The time beyond its wait from which an answer is worth a note.
 const SLOW: Duration = Duration::from_secs(1);
 
 /// An outcome and its share.
 pub type Expected = (Outcome, Share);
 
-/// What is known of the calls besides the prediction.
+/// Facts about the calls besides the prediction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// After how long a client gave up.
+    /// The time after which a client gave up.
     pub limit: Duration,
     /// Waits that occur in any prediction, or after timeouts of the load balancer that is called.
     pub waits: Vec<Duration>,
-    /// When the load balancer leaves a target alone.
+    /// The condition under which the load balancer ejects a target, and for how long.
     pub rest: Option<Rest>,
-    /// How long all calls took.
+    /// The total time of all calls.
     pub took: Duration,
     /// Whether a client gets the same target each time, by a hash of its address or by
     /// `sessionAffinity`.
     pub keeps_target: bool,
 }
 
-/// A load balancer leaves a target alone for a while that does not answer.
+/// The rule by which a load balancer ejects a target that does not answer for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rest {
-    /// After so many failures in a row.
+    /// The number of successive failures that eject a target.
     pub failures: u32,
-    /// For so long.
+    /// The time for which a target stays ejected.
     pub lasts: Duration,
 }
 
-/// How calls fit a prediction.
+/// The result of comparing calls with a prediction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
     /// Each outcome that was predicted or measured.
     pub rows: Vec<Row>,
-    /// Whether they fit.
+    /// The fit of the calls to the prediction.
     pub fit: Fit,
-    /// Whether the counts are exactly those of targets that are taken in turns.
+    /// Whether the counts are exactly those of targets that take turns.
     pub in_turns: bool,
-    /// The longest time beyond its wait that an answer took, if that is long.
+    /// The longest time that an answer took beyond its wait, if that is long.
     pub slow: Option<Duration>,
 }
 
-/// An outcome.
+/// An outcome with its predicted share and its measured count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
     /// The outcome.
     pub outcome: Outcome,
-    /// Its share, if it was predicted.
+    /// The share of the outcome, if it was predicted.
     pub predicted: Option<Share>,
-    /// How often it was measured.
+    /// The number of calls with this outcome.
     pub count: u64,
-    /// The shortest and the longest time that it took.
+    /// The shortest and the longest time that such a call took.
     pub waited: Option<(Duration, Duration)>,
 }
 
-/// Whether calls fit a prediction.
+/// The fit of calls to a prediction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fit {
-    /// No call was made whose end is known.
+    /// No call has a known end.
     NothingMeasured,
-    /// The prediction leaves open how calls end.
+    /// The prediction does not determine how calls end.
     NotPredicted,
-    /// They fit. Counts that are as far from the shares or farther have this probability.
+    /// The calls fit the prediction.
     Agrees {
-        /// From 0 to 1.
+        /// The probability of counts that are at least as far from the shares, from 0 to 1.
         chance: f64,
     },
-    /// Calls ended as the prediction says that none does.
+    /// Some calls have an outcome that the prediction excludes.
     Unpredicted(Vec<(Outcome, u64)>),
-    /// Counts that are as far from the shares or farther have a probability that is too small.
+    /// Counts at least as far from the shares are too improbable.
     Unlikely {
-        /// From 0 to 1.
+        /// The probability of counts that are at least as far from the shares, from 0 to 1.
         chance: f64,
     },
 }
 
 impl Fit {
-    /// Whether the prediction is contradicted.
+    /// Returns whether the calls contradict the prediction.
     pub fn is_contradiction(&self) -> bool {
         matches!(self, Self::Unpredicted(_) | Self::Unlikely { .. })
     }
 
-    /// Whether the prediction stands.
+    /// Returns whether the calls agree with the prediction.
     pub fn agrees(&self) -> bool {
         matches!(self, Self::Agrees { .. })
     }
 }
 
-/// The outcomes of a prediction as a client sees them that gives up after `limit`.
+/// Returns the outcomes of a prediction as seen by a client that gives up after `limit`.
 pub fn outcomes(predicted: &[Expected], limit: Duration) -> Vec<Expected> {
     let mut seen: Vec<Expected> = Vec::new();
     for (outcome, share) in predicted {
@@ -122,7 +123,8 @@ pub fn outcomes(predicted: &[Expected], limit: Duration) -> Vec<Expected> {
     seen
 }
 
-/// Holds calls against a prediction. `by_chance`: its shares are those of chance, not of turns.
+/// Compares calls with a prediction. `by_chance` states that the shares are those of chance, not of
+/// turns.
 pub fn judge(
     predicted: &[Expected],
     by_chance: bool,
@@ -174,7 +176,7 @@ fn fit(rows: &[Row], of: u64, known: &Known) -> Fit {
     if of == 0 {
         return Fit::NothingMeasured;
     }
-    // What is not known may be anything, and may add to any other outcome.
+    // An unknown outcome may be anything, and may add to any other outcome.
     if rows.iter().any(|row| row.outcome.is_unknown()) {
         return Fit::NotPredicted;
     }
@@ -189,8 +191,8 @@ fn fit(rows: &[Row], of: u64, known: &Known) -> Fit {
         return Fit::Agrees { chance: only.predicted.unwrap_or(Share::NONE).get() };
     }
     let waited: u64 = rows.iter().filter(|row| is_wait(row.outcome)).map(|row| row.count).sum();
-    // The load balancer may have left targets alone that do not answer, for these calls or for
-    // earlier ones: then fewer wait.
+    // The load balancer may have ejected targets that do not answer, because of these calls or
+    // earlier ones: then fewer calls wait.
     let rested = known
         .rest
         .is_some_and(|rest| waited >= u64::from(rest.failures) || known.took <= rest.lasts);
@@ -211,18 +213,18 @@ fn fit(rows: &[Row], of: u64, known: &Known) -> Fit {
     }
 }
 
-/// Whether a target is waited for that does not answer.
+/// Returns whether an outcome includes a wait for a target that does not answer.
 fn is_wait(outcome: Outcome) -> bool {
     outcome == Outcome::Hangs || outcome.after().is_some_and(|after| !after.is_zero())
 }
 
-/// The outcome of a call: one that was predicted if it can be that. `None` if it is not known how
-/// the call ended.
+/// Returns the outcome of a call: a predicted one if the call fits it. Returns `None` if it is not
+/// known how the call ended.
 fn outcome_of(call: &MeasuredCall, predicted: &[Expected], known: &Known) -> Option<Outcome> {
     let status = match &call.end {
         CallEnd::Failed(_) => return None,
         CallEnd::Refused => return Some(Outcome::Refused),
-        // Not every program tells a reset from a connection that is closed.
+        // Not every program distinguishes a reset from a closed connection.
         CallEnd::Reset => {
             let is_closed = predicted.iter().any(|(outcome, _)| *outcome == Outcome::EmptyReply);
             return Some(if is_closed { Outcome::EmptyReply } else { Outcome::Reset });
@@ -236,7 +238,7 @@ fn outcome_of(call: &MeasuredCall, predicted: &[Expected], known: &Known) -> Opt
     };
     let is_same = |outcome: &Outcome| matches!(outcome, Outcome::Status { code, .. } if Some(*code) == status);
     let names_status = predicted.iter().any(|(outcome, _)| is_same(outcome));
-    // What a server says with a status below 500 is an answer: it was reached.
+    // A status below 500 is an answer: the server was reached.
     let is_answer = status.is_none_or(|status| status < 500);
     let is_alike = |outcome: &&Outcome| match names_status {
         true => is_same(outcome),
@@ -257,7 +259,7 @@ fn outcome_of(call: &MeasuredCall, predicted: &[Expected], known: &Known) -> Opt
     {
         return Some(*outcome);
     }
-    // Seconds that nothing explains may be the server's own.
+    // The server itself may cause a delay that nothing else explains.
     let after = other.unwrap_or_default();
     Some(match status {
         Some(code) if names_status || !is_answer => Outcome::Status { code, after },
@@ -351,7 +353,7 @@ mod tests {
             let fit = judge(&third(), false, &at_once(count), &known()).fit;
             assert_eq!(fit.is_contradiction(), is_contradiction, "{count}: {fit:?}");
         }
-        // All of them may have been made while a target was left alone after earlier failures.
+        // All calls may have been made while a target was ejected after earlier failures.
         let quick = Known { took: Duration::from_secs(2), ..known() };
         assert!(judge(&third(), false, &at_once(24), &quick).fit.agrees());
     }
@@ -363,7 +365,7 @@ mod tests {
         assert!(judge(&third(), false, &calls, &known()).fit.agrees());
         let without = Known { rest: None, ..known() };
         assert!(judge(&third(), false, &calls, &without).fit.is_contradiction());
-        // Too many waits are not explained by that.
+        // An ejected target does not explain too many waits.
         let all = vec![call(CallEnd::Status(200), 4.0); 20];
         assert!(judge(&third(), false, &all, &known()).fit.is_contradiction());
     }

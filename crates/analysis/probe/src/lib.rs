@@ -1,16 +1,16 @@
-//! Makes real calls with the programs of a pod, and holds how they end against a prediction.
+//! Makes real calls with the programs of a pod, and compares their outcomes with a prediction.
 //!
 //! ```text
 //! Call ── Tool::command ── Exec (a pod) ── Tool::read ── MeasuredCall ── judge ── Judgement
 //! ```
 //!
-//! **Owns** what is called ([`Call`]); which programs can make a call, how each is run and what its
-//! output means ([`Tool`]); the calls one after the other ([`measure()`]); whether they fit a
-//! prediction, and with which probability ([`judge()`]).
+//! **Owns** the description of a call ([`Call`]); the programs that can make a call, how each is
+//! run and how its output is read ([`Tool`]); making the calls one after the other ([`measure()`]);
+//! and the comparison of the calls with a prediction ([`judge()`]), with its probability.
 //!
-//! **Out of scope:** how a command gets into a pod, which an [`Exec`] knows. It predicts nothing, and
-//! reads no cluster. It passes hosts and paths as arguments of their own, never inside the text of
-//! a script.
+//! **Out of scope:** running a command in a pod, which an [`Exec`] does. The crate predicts
+//! nothing, and reads no cluster. It passes hosts and paths as arguments of their own, never inside
+//! the text of a script.
 //!
 //! **Start reading** at [`measure()`] and [`judge()`].
 

@@ -1,4 +1,4 @@
-//! Calls one after the other.
+//! Makes calls one after the other.
 
 use std::time::{Duration, Instant};
 
@@ -8,48 +8,48 @@ use crate::call::Call;
 use crate::exec::{Exec, ExecError};
 use crate::tool::{CallEnd, MeasuredCall, Tool};
 
-/// How much longer than a call its command may take: to be started, and to end.
+/// The time that a command may take in addition to its call: to start, and to end.
 const GRACE: Duration = Duration::from_secs(20);
-/// How long the command may take that shows whether a tool is there.
+/// The time limit of the command that shows whether a pod has a tool.
 const DETECTION: Duration = Duration::from_secs(30);
 
-/// How often and how long.
+/// The number of calls and their time limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How many calls.
+    /// The number of calls.
     pub calls: u32,
-    /// How long one may take.
+    /// The time limit of one call.
     pub call: Duration,
-    /// How long all may take. No call begins that might take longer.
+    /// The time limit of all calls. No call begins that might exceed it.
     pub total: Duration,
 }
 
 /// Calls that were made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Measurement {
-    /// In the order in which they were made.
+    /// The calls in the order in which they were made.
     pub calls: Vec<MeasuredCall>,
-    /// Why there are fewer than wanted.
+    /// The reason why there are fewer calls than requested.
     pub stopped: Option<Stopped>,
-    /// How long all took.
+    /// The total time of the calls.
     pub took: Duration,
 }
 
-/// Why no more calls were made.
+/// The reason why no more calls were made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Stopped {
-    /// The user has stopped it.
+    /// The user stopped the measurement.
     #[error("stopped")]
     Interrupted,
     /// Commands cannot be run any more.
     #[error("{0}")]
     Lost(String),
-    /// The time for all of them is over.
+    /// The time limit of all calls is over.
     #[error("the time for all calls is over")]
     TimeOver,
 }
 
-/// Finds the first of these tools that can make the call and is there.
+/// Finds the first of these tools that can make the call and that the pod has.
 ///
 /// # Errors
 /// Returns an error if no commands can be run.
@@ -68,7 +68,7 @@ pub fn find_tool(
     Ok(None)
 }
 
-/// Makes calls, one at a time. Tells `progress` of each.
+/// Makes calls, one at a time. Reports each to `progress`.
 pub fn measure(
     exec: &mut dyn Exec,
     tool: Tool,
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
     use crate::exec::Ran;
 
-    /// Answers commands from a list, and then not at all.
+    /// An executor that answers commands from a list, and then not at all.
     struct Script(Vec<Result<Ran, ExecError>>, Vec<String>);
 
     impl Exec for Script {

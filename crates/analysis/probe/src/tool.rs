@@ -30,12 +30,12 @@ pub enum Tool {
     Nc,
 }
 
-/// How a call ended, as the program that made it reports.
+/// The end of a call, as the program that made it reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallEnd {
-    /// A connection was made; nothing was sent.
+    /// A connection was made, and nothing was sent.
     Connected,
-    /// An answer of HTTP, with its status.
+    /// An HTTP answer with this status arrived.
     Status(u16),
     /// The connection was refused.
     Refused,
@@ -45,31 +45,31 @@ pub enum CallEnd {
     Unreachable,
     /// The TLS handshake failed.
     TlsError,
-    /// Nothing came within the time.
+    /// No answer arrived within the time limit.
     TimedOut,
-    /// The name has no address, or nothing says it.
+    /// The name has no address, or the look-up failed.
     NameNotFound,
-    /// The program could not make the call, or its output cannot be read: nothing is known.
+    /// The program could not make the call, or its output cannot be read: the end is not known.
     Failed(String),
 }
 
 /// A call that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeasuredCall {
-    /// How it ended.
+    /// The end of the call.
     pub end: CallEnd,
-    /// How long the client waited for that.
+    /// The time that the client waited for that end.
     pub waited: Duration,
-    /// The address that was called, if the program names it.
+    /// The address that was called, if the program reports it.
     pub address: Option<std::net::IpAddr>,
 }
 
 impl Tool {
-    /// All, the most telling first.
+    /// All tools, the most informative first.
     pub const ALL: [Self; 7] =
         [Self::Curl, Self::Python, Self::Wget, Self::Node, Self::BusyboxWget, Self::Bash, Self::Nc];
 
-    /// Its name on the command line.
+    /// Returns the tool's name on the command line.
     pub fn word(self) -> &'static str {
         match self {
             Self::Curl => "curl",
@@ -82,12 +82,12 @@ impl Tool {
         }
     }
 
-    /// The tool of that name on the command line.
+    /// Returns the tool with a name on the command line.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.word() == word)
     }
 
-    /// What it shows of a call.
+    /// Returns a description of what the tool shows about a call.
     pub fn shows(self, call: &Call) -> &'static str {
         match (self, call.request()) {
             (_, None) => "connections only: nothing is sent on them",
@@ -98,39 +98,39 @@ impl Tool {
         }
     }
 
-    /// Whether it can make a call.
+    /// Returns whether the tool can make a call.
     pub fn can(self, call: &Call) -> bool {
         let Some(request) = call.request() else {
             return matches!(self, Self::Python | Self::Node | Self::Bash | Self::Nc);
         };
         match self {
             Self::Curl | Self::Python => true,
-            // The others do not follow a redirect to a host at an address that they are given.
+            // The others do not follow a redirect to a host whose address is given to them.
             _ if request.follows => false,
             Self::Node => true,
-            // It takes the name that a certificate is asked for from the URL.
+            // Wget checks the certificate for the name in the URL.
             Self::Wget => !request.tls || call.pinned().is_none(),
             Self::BusyboxWget | Self::Bash => !request.tls,
             Self::Nc => false,
         }
     }
 
-    /// A command that shows whether a pod has it, and does nothing else.
+    /// Returns a command that shows whether a pod has the tool, and does nothing else.
     pub fn detection(self) -> Vec<String> {
         command::detection(self)
     }
 
-    /// Whether that command has shown it.
+    /// Returns whether the output of that command shows the tool.
     pub fn is_shown_by(self, ran: &Ran) -> bool {
         read::is_shown(self, ran)
     }
 
-    /// The command that makes a call which takes at most `limit`.
+    /// Returns the command that makes a call which takes at most `limit`.
     pub fn command(self, call: &Call, limit: Duration) -> Vec<String> {
         command::command(self, call, limit)
     }
 
-    /// How the call of such a command ended.
+    /// Reads how the call of such a command ended.
     pub fn read(self, call: &Call, ran: &Ran) -> MeasuredCall {
         read::read(self, call, ran)
     }

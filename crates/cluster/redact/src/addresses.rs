@@ -1,23 +1,23 @@
-//! Which address stands for which.
+//! The replacements of addresses.
 //!
-//! Addresses and ranges are collected first. They are the points of a binary tree in which each
-//! bit of an address is a step to the left or to the right. A bit is replaced by its opposite, as a
-//! key decides, where all points of the input take the same step; where they part it is kept. So
-//! whatever has a common prefix keeps one of the same length, and the order of addresses stays:
-//! what is within a range stays in it, and the longest prefix stays the longest.
+//! Addresses and ranges are collected first. They are the leaves of a binary tree in which each bit
+//! of an address is a step to the left or to the right. A bit is inverted, as a key decides, where
+//! all addresses of the input take the same step; where they differ, the bit is kept. So addresses
+//! with a common prefix keep one of the same length, and the order of addresses is kept: an address
+//! within a range stays in it, and the longest prefix stays the longest.
 //!
-//! Some steps are kept for what they mean: those to the ranges that kernels, clouds and uturn treat
-//! in their own way (private, shared, link-local, multicast and so on), those to the first and the
-//! last address of each range, and those that make two ranges touch. The ranges with a meaning stand
-//! for themselves (`10.0.0.0/8` stays, `10.0.0.0/16` does not). Addresses that mean the same
-//! on every machine (127.0.0.1, 169.254.169.254, 0.0.0.0, masks) stand for themselves.
+//! Some steps are kept for their meaning: those to the ranges that kernels, clouds and uturn treat
+//! specially (private, shared, link-local, multicast and so on), those to the first and the last
+//! address of each range, and those that make two ranges adjacent. The ranges with a meaning are
+//! not replaced (`10.0.0.0/8` is kept, `10.0.0.0/16` is not). Addresses that mean the same on every
+//! machine (127.0.0.1, 169.254.169.254, 0.0.0.0, masks) are not replaced either.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use sha2::{Digest, Sha256};
 
-/// Ranges with a meaning: what is in one of them stays in it.
+/// The ranges with a meaning: the replacement of an address in one of them is in it, too.
 const MEANT: &[&str] = &[
     "0.0.0.0/8",
     "10.0.0.0/8",
@@ -42,10 +42,10 @@ const MEANT: &[&str] = &[
     "ff00::/8",
 ];
 
-/// How many keys are tried for one under which no address stands for an original one; fewer where
-/// there are many addresses.
+/// The number of keys that are tried to find one under which no replacement equals an original
+/// address; the second number applies if there are many addresses.
 const TRIES: (u32, u32) = (64, 8);
-/// How many addresses are many.
+/// The number of addresses that counts as many.
 const MANY: usize = 10_000;
 
 /// An address as its bits, left-aligned in 128.
@@ -80,19 +80,19 @@ impl Point {
     }
 }
 
-/// The first bits, without the others.
+/// Returns the first bits, with the others cleared.
 fn first_bits(bits: u128, length: u32) -> u128 {
     if length == 0 { 0 } else { bits & (u128::MAX << (128 - length)) }
 }
 
-/// A place in the tree: the family, how many steps from the root, and which.
+/// A place in the tree: the family, the number of steps from the root, and the bits of these steps.
 type Place = (bool, u32, u128);
 
-/// Addresses as they are collected.
+/// The collected addresses of an input.
 #[derive(Debug, Default)]
 pub(crate) struct Collected {
     points: BTreeSet<Point>,
-    /// Places at which the step is kept.
+    /// The places at which the step is kept.
     kept: HashSet<Place>,
     addresses: HashSet<IpAddr>,
 }
@@ -105,7 +105,7 @@ impl Collected {
         }
     }
 
-    /// The range in which an address is.
+    /// Collects the range that contains an address.
     pub(crate) fn range(&mut self, ip: IpAddr, length: u8) {
         if stands_for_itself(ip) {
             return;
@@ -129,7 +129,7 @@ impl Collected {
         }
     }
 
-    /// Decides which address stands for which.
+    /// Decides the replacements of all collected addresses.
     pub(crate) fn decide(mut self, key: &[u8]) -> Addresses {
         for range in MEANT {
             let (ip, length) = range.split_once('/').expect("a constant range");
@@ -176,7 +176,7 @@ impl Collected {
     }
 }
 
-/// Which address stands for which.
+/// The decided replacements of addresses.
 #[derive(Debug)]
 pub(crate) struct Addresses {
     points: Vec<Point>,
@@ -186,17 +186,17 @@ pub(crate) struct Addresses {
 }
 
 impl Addresses {
-    /// The address that stands for this one.
+    /// Returns the replacement of an address.
     pub(crate) fn of(&self, ip: IpAddr) -> IpAddr {
         self.known.get(&ip).copied().unwrap_or_else(|| self.map(ip))
     }
 
-    /// Whether an address of the input, or an end of one of its ranges, is this.
+    /// Returns whether an address is in the input, or is an end of one of its ranges.
     pub(crate) fn is_given(&self, ip: IpAddr) -> bool {
         self.points.binary_search(&Point::of(ip)).is_ok()
     }
 
-    /// The addresses of the input, with those that stand for them.
+    /// Returns the addresses of the input with their replacements.
     pub(crate) fn all(&self) -> impl Iterator<Item = (IpAddr, IpAddr)> {
         self.known.iter().map(|(old, new)| (*old, *new))
     }
@@ -233,7 +233,7 @@ impl Addresses {
         Point { bits: mapped, ..point }.ip()
     }
 
-    /// What the key says of a place.
+    /// Returns whether the key inverts the bit at a place.
     fn flips(&self, is_v6: bool, depth: u32, prefix: u128) -> bool {
         let mut hasher = Sha256::new();
         hasher.update(self.key);
@@ -243,7 +243,7 @@ impl Addresses {
     }
 }
 
-/// Whether a range is one with a meaning, which stands for itself: what is in it stays in it.
+/// Returns whether a range has a meaning: it is not replaced, and its addresses stay in it.
 pub(crate) fn is_meant(ip: IpAddr, length: u8) -> bool {
     let is_it = |range: &&str| {
         let (own, long) = range.split_once('/').expect("a constant range");
@@ -252,7 +252,7 @@ pub(crate) fn is_meant(ip: IpAddr, length: u8) -> bool {
     MEANT.iter().any(is_it)
 }
 
-/// Whether an address means the same on every machine.
+/// Returns whether an address means the same on every machine.
 fn stands_for_itself(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => {
@@ -271,7 +271,7 @@ fn stands_for_itself(ip: IpAddr) -> bool {
     }
 }
 
-/// Whether an address is a mask of at least 8 bits, such as `-m recent` has.
+/// Returns whether an address is a mask of at least 8 bits, as `-m recent` uses.
 fn is_mask(ip: Ipv6Addr) -> bool {
     let bits = ip.to_bits();
     bits.leading_ones() >= 8 && bits.leading_ones() + bits.trailing_zeros() >= 128

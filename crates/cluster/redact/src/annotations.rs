@@ -1,5 +1,6 @@
-//! Annotations. What those hold that a cloud's controllers read, the cloud says itself
-//! ([`uturn_clouds::cloud::annotation`]); of others the whole keys are known, or how they begin.
+//! Annotations. The values of annotations that a cloud's controllers read are described by the
+//! cloud itself ([`uturn_clouds::cloud::annotation`]); for others the whole keys or their prefixes
+//! are known.
 
 use serde_json::{Map, Value};
 use uturn_clouds::cloud::{ValueKind, annotation};
@@ -10,11 +11,11 @@ use crate::settings;
 use crate::text::{HOSTS, NAMES, redact};
 use crate::words::KNOWN;
 
-/// Numbers of documents that are as large identify something: an account, a project.
+/// The size from which a number in a document may identify something: an account, a project.
 const LARGE: f64 = 100_000.0;
 
-/// Annotations with keys that are known; all others go. The value stays, redacted, where the whole
-/// key is known.
+/// Redacts annotations. Those with unknown keys are removed. The value is kept, redacted, if the
+/// whole key is known.
 pub(crate) fn redact_all(entries: Map<String, Value>, names: &mut Names) -> Map<String, Value> {
     let entry = |(key, value): (String, Value)| {
         if let Some((read, [before, own, after])) = annotation(&key) {
@@ -30,15 +31,15 @@ pub(crate) fn redact_all(entries: Map<String, Value>, names: &mut Names) -> Map<
             let value = of_program(&key, value, names);
             return Some((key, value));
         }
-        // A program is recognised by how its keys begin.
+        // A program is recognised by the prefix of its keys.
         let is_beginning = !known.ends_with(char::is_alphanumeric);
         is_beginning.then(|| (redact(&key, names, NAMES), Value::from("")))
     };
     entries.into_iter().filter_map(entry).collect()
 }
 
-/// The value of a field that stands for an annotation which a cloud's controllers read, or several of
-/// them.
+/// Redacts the value of a field that corresponds to an annotation which a cloud's controllers read,
+/// or a list of such values.
 pub(crate) fn standing_for(key: &str, value: Value, names: &mut Names) -> Value {
     match value {
         Value::String(text) => match annotation(key) {
@@ -52,7 +53,7 @@ pub(crate) fn standing_for(key: &str, value: Value, names: &mut Names) -> Value 
     }
 }
 
-/// A value that a cloud's controllers read.
+/// Redacts a value that a cloud's controllers read.
 fn of_controller(text: &str, holds: &ValueKind, names: &mut Names) -> String {
     let is_document = text.trim_start().starts_with(['[', '{']);
     match serde_json::from_str(text) {
@@ -61,7 +62,7 @@ fn of_controller(text: &str, holds: &ValueKind, names: &mut Names) -> String {
     }
 }
 
-/// A document: members that are not read are called something else.
+/// Redacts a document. Members that are not read are renamed.
 fn document(field: &str, of: Value, holds: &ValueKind, names: &mut Names) -> Value {
     let is_host = matches!(field, "host" | "hosts");
     match of {
@@ -87,11 +88,12 @@ fn document(field: &str, of: Value, holds: &ValueKind, names: &mut Names) -> Val
     }
 }
 
-/// A text in which these words are the controller's language where they stand alone, in any case.
+/// Redacts a text in which these words are kept if they stand alone, in any case: they belong to
+/// the controller's language.
 fn words(text: &str, known: &[&str], names: &mut Names) -> String {
     let is_part = |letter: char| letter.is_alphanumeric() || "_-./@".contains(letter);
     let mut new = String::with_capacity(text.len());
-    // What is not known is redacted in one piece: an address may be of several words.
+    // Unknown text is redacted in one piece: an address may consist of several words.
     let mut other = 0;
     let mut at = 0;
     while at < text.len() {
@@ -110,7 +112,7 @@ fn words(text: &str, known: &[&str], names: &mut Names) -> String {
     new
 }
 
-/// A value that another program reads.
+/// Redacts a value that another program reads.
 fn of_program(key: &str, value: Value, names: &mut Names) -> Value {
     let Value::String(text) = value else { return value };
     let is_document = text.trim_start().starts_with(['[', '{']);

@@ -1,4 +1,4 @@
-//! ConfigMaps: the few that are read.
+//! Redacts the few ConfigMaps that are read.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -16,7 +16,7 @@ use crate::words::list;
 static COREFILE: LazyLock<HashSet<&'static str>> =
     LazyLock::new(|| list(include_str!("known/corefile.txt")));
 
-/// What is read of Cilium's configuration.
+/// The keys of Cilium's configuration that are read.
 const CILIUM: [&str; 7] = [
     "kube-proxy-replacement",
     "routing-mode",
@@ -27,7 +27,7 @@ const CILIUM: [&str; 7] = [
     "node-port-mode",
 ];
 
-/// Redacts a ConfigMap; one that is not read is left out.
+/// Redacts a ConfigMap. One that is not read is left out.
 pub(crate) fn config_map(object: &Value, names: &mut Names) -> Redacted {
     let meta = |key: &str| object["metadata"][key].as_str().unwrap_or_default();
     let (namespace, name) = (meta("namespace"), meta("name"));
@@ -65,22 +65,22 @@ pub(crate) fn config_map(object: &Value, names: &mut Names) -> Redacted {
     };
     let mut redacted = named(namespace, name, names);
     redacted["apiVersion"] = text_of(object, "apiVersion").into();
-    // One without data is read otherwise than one with nothing in it.
+    // A ConfigMap without data is read differently from one with empty data.
     if object["data"].is_object() {
         redacted["data"] = data.into();
     }
     Redacted::Object(redacted)
 }
 
-/// The files of servers: that they are there. No verdict depends on what is in them; the lab alone
-/// starts servers with them.
+/// Keeps the names of the configuration files of servers, without their contents. No verdict
+/// depends on the contents; only the lab starts servers with them.
 fn server_files(data: &Map<String, Value>, names: &mut Names) -> Map<String, Value> {
     let is_file = |key: &str| key.ends_with(".conf") || key == "haproxy.cfg";
     let keys = data.keys().filter(|key| is_file(key));
     keys.map(|key| (redact(key, names, NAMES), Value::from(""))).collect()
 }
 
-/// A ConfigMap without its data. An argument of a controller may name it.
+/// Returns a ConfigMap without its data. An argument of a controller may name it.
 fn named(namespace: &str, name: &str, names: &mut Names) -> Value {
     let namespace = if namespace.is_empty() { "default" } else { namespace };
     json!({
@@ -93,7 +93,7 @@ fn named(namespace: &str, name: &str, names: &mut Names) -> Value {
     })
 }
 
-/// Each entry's text.
+/// Redacts the text of each entry.
 fn each(
     data: Map<String, Value>,
     names: &mut Names,
@@ -111,7 +111,7 @@ fn each(
     data.into_iter().filter_map(entry).collect()
 }
 
-/// A document in YAML or JSON, as JSON.
+/// Redacts a document in YAML or JSON, and returns it as JSON.
 fn document(text: &str, names: &mut Names) -> Option<String> {
     let document = json_value(text)?;
     Some(settings::document(document, names).to_string())
@@ -131,7 +131,7 @@ fn proxy(data: &Map<String, Value>, names: &mut Names) -> Map<String, Value> {
     Map::from_iter([(key, text.into())])
 }
 
-/// The name servers that kubelets give to pods: nothing else of their configuration is read.
+/// Keeps the name servers that kubelets give to pods: nothing else of their configuration is read.
 fn kubelet(data: &Map<String, Value>, names: &mut Names) -> Map<String, Value> {
     let configuration = data.get("kubelet").and_then(Value::as_str).and_then(json_value);
     let servers = configuration.map(|configuration| configuration["clusterDNS"].clone());
@@ -150,15 +150,15 @@ fn cilium(data: Map<String, Value>, names: &mut Names) -> Map<String, Value> {
     known.map(entry).collect()
 }
 
-/// What of Antrea's configuration decides which program serves Services: sections, what is within them,
-/// and what stands for itself.
+/// The parts of Antrea's configuration that determine which program serves Services: sections,
+/// switches within them, and a setting outside of sections.
 const ANTREA_SECTIONS: [&str; 2] = ["antreaProxy", "featureGates"];
 const ANTREA_SWITCHES: [&str; 4] = ["enable", "proxyAll", "proxyLoadBalancerIPs", "AntreaProxy"];
 const ANTREA_MODE: &str = "trafficEncapMode";
-/// The values that are told apart.
+/// The values that the analysis distinguishes.
 const ANTREA_VALUES: [&str; 3] = ["true", "false", "networkPolicyOnly"];
 
-/// The lines of Antrea's configuration that are read.
+/// Keeps the lines of Antrea's configuration that are read.
 fn antrea(data: &Map<String, Value>) -> Option<Map<String, Value>> {
     let text = data.get("antrea-agent.conf")?.as_str()?;
     let mut is_in_section = false;
@@ -182,7 +182,7 @@ fn antrea(data: &Map<String, Value>) -> Option<Map<String, Value>> {
     Some(Map::from_iter([("antrea-agent.conf".to_owned(), kept.into())]))
 }
 
-/// What is read of a configuration of CNI plugins: what they say of the pods' bridge.
+/// Keeps the parts of a configuration of CNI plugins that are read: those about the pods' bridge.
 fn cni(data: &Map<String, Value>) -> Option<Map<String, Value>> {
     let read = |(key, text): (&String, &Value)| {
         let text =
@@ -217,7 +217,7 @@ fn bridge(plugin: &Value) -> Map<String, Value> {
         .collect()
 }
 
-/// The one setting of a mesh that is read.
+/// Keeps the only setting of a mesh that is read.
 fn mesh(data: &Map<String, Value>) -> Map<String, Value> {
     let own = data.get("mesh").and_then(Value::as_str).and_then(json_value).unwrap_or_default();
     let topology = &own["defaultConfig"]["gatewayTopology"];
@@ -228,18 +228,19 @@ fn mesh(data: &Map<String, Value>) -> Map<String, Value> {
     Map::from_iter([("mesh".to_owned(), text.into())])
 }
 
-/// The name of a file, which a Corefile may import or read.
+/// Redacts the name of a file, which a Corefile may import or read.
 fn file_name(name: &str, names: &mut Names) -> String {
     redact(name, names, Vocabulary { words: Some(&COREFILE), ..NAMES })
 }
 
-/// CoreDNS's configuration: remarks go. A word is one of the language only where it stands alone and
-/// within a block; outside there are zones, and within a name with dots it is a part of that.
+/// Redacts CoreDNS's configuration. Comments are removed. A word belongs to the language only if it
+/// stands alone and within a block; outside there are zones, and within a name with dots a word is
+/// a part of that name.
 fn corefile(key: &str, text: &str, names: &mut Names) -> String {
     let language = Vocabulary { words: Some(&COREFILE), ignores_case: true, ..NAMES };
     let name = Vocabulary { ignores_case: true, ..NAMES };
     let mut new = String::with_capacity(text.len());
-    // What is imported into a block has no block of its own.
+    // An imported part of a block has no block of its own.
     let mut depth = usize::from(key.ends_with(".override"));
     for line in text.lines() {
         let line = match line.find('#') {

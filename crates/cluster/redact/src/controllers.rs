@@ -1,4 +1,5 @@
-//! What Ingress controllers in the cluster are recognised by, and how they are set.
+//! The arguments, images and settings by which Ingress controllers in the cluster are recognised
+//! and configured.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -9,7 +10,7 @@ use uturn_snapshot::controller_settings;
 use crate::names::Names;
 use crate::text::{HOSTS, NAMES, Vocabulary, redact};
 
-/// Arguments that are read, without the dashes and in small letters.
+/// The arguments that are read, without dashes and in lower case.
 const ARGUMENTS: [&str; 17] = [
     "configfile",
     "configmap",
@@ -30,15 +31,15 @@ const ARGUMENTS: [&str; 17] = [
     "watch-ingress-without-class",
 ];
 
-/// One that is read too, and whose value is a list of namespaces.
+/// An argument that is also read, whose value is a list of namespaces.
 const NAMESPACES: &str = "watch-namespace";
 
-/// How the arguments of Traefik's entry points begin.
+/// The prefix of the arguments of Traefik's entry points.
 const ENTRY_POINTS: &str = "entrypoints.";
-/// The entry points that Traefik itself names.
+/// The default entry points of Traefik.
 const USUAL_ENTRY_POINTS: [&str; 4] = ["web", "websecure", "http", "https"];
 
-/// What is read of them.
+/// The settings of entry points that are read.
 const ENTRY_POINT: [&str; 8] = [
     "address",
     "asdefault",
@@ -49,13 +50,13 @@ const ENTRY_POINT: [&str; 8] = [
     "http.tls",
     "proxyprotocol.insecure",
 ];
-/// And the ranges that it takes headers from.
+/// The setting with the ranges from which an entry point accepts headers.
 const TRUSTED: &str = "proxyprotocol.trustedips";
 
-/// Arguments without dashes that programs are recognised by.
+/// The arguments without dashes by which programs are recognised.
 const COMMANDS: [&str; 4] = ["/nginx-ingress-controller", "router", "serve", "shutdown-manager"];
 
-/// Programs by the whole name of their image.
+/// Programs by the full name of their image.
 const PROGRAMS: [&str; 9] = [
     "contour",
     "haproxy-ingress",
@@ -68,18 +69,18 @@ const PROGRAMS: [&str; 9] = [
     "nginx-plus-ingress",
     "traefik",
 ];
-/// Programs by how the name of their image begins.
+/// Programs by the prefix of the name of their image.
 const BEGINNINGS: [&str; 3] = ["envoy", "kubernetes-ingress", "nginx-ingress-controller"];
 
-/// What ends an attempt at an endpoint, in the words of `proxy-next-upstream`.
+/// The causes that end an attempt at an endpoint, in the words of `proxy-next-upstream`.
 static CAUSES: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
     HashSet::from(["error", "header", "idempotent", "invalid", "non", "off", "timeout"])
 });
 
-/// Words in snippets with which something else than the endpoints decides.
+/// Words in snippets with which something other than the endpoints decides.
 const DECIDE: [&str; 5] = ["return", "proxy_pass", "rewrite", "deny", "internal"];
 
-/// The name of an argument that is read, as it is to be written. What it names is redacted.
+/// Returns the name of an argument that is read, in the form to write. Names in it are redacted.
 pub(crate) fn flag(text: &str, names: &mut Names) -> Option<String> {
     let bare = text.trim_start_matches('-');
     let small = bare.to_ascii_lowercase();
@@ -88,7 +89,7 @@ pub(crate) fn flag(text: &str, names: &mut Names) -> Option<String> {
     }
     let (entry, what) = small.strip_prefix(ENTRY_POINTS)?.split_once('.')?;
     let is_read = ENTRY_POINT.contains(&what) || what == TRUSTED;
-    // Below `http.tls` are names of hosts and of settings: that there is one says enough.
+    // The settings below `http.tls` contain names of hosts; only the presence of a setting matters.
     let what = match what.starts_with("http.tls.") {
         true => "http.tls",
         false if is_read => what,
@@ -97,7 +98,7 @@ pub(crate) fn flag(text: &str, names: &mut Names) -> Option<String> {
     Some(format!("--{ENTRY_POINTS}{}.{what}", entry_point(entry, names)))
 }
 
-/// The value of an argument that is read.
+/// Redacts the value of an argument that is read.
 pub(crate) fn value(flag: &str, text: &str, names: &mut Names) -> String {
     let is_entry_point = flag.starts_with("--") && flag.ends_with("redirections.entrypoint.to");
     match is_entry_point && !text.starts_with(':') {
@@ -106,7 +107,7 @@ pub(crate) fn value(flag: &str, text: &str, names: &mut Names) -> String {
     }
 }
 
-/// The name of an entry point of Traefik.
+/// Redacts the name of an entry point of Traefik.
 fn entry_point(name: &str, names: &mut Names) -> String {
     match USUAL_ENTRY_POINTS.contains(&name) {
         true => name.to_owned(),
@@ -114,12 +115,12 @@ fn entry_point(name: &str, names: &mut Names) -> String {
     }
 }
 
-/// Whether an argument without dashes stays.
+/// Returns whether an argument without dashes is kept.
 pub(crate) fn is_command(text: &str) -> bool {
     COMMANDS.contains(&text)
 }
 
-/// The part of an image's path that says which controller it is, and what stands for it.
+/// Returns the part of an image's path that shows the controller, and its replacement.
 pub(crate) fn program(path: &str) -> Option<(&str, &'static str)> {
     const INGRESS_NGINX: &str = "ingress-nginx/controller";
     if let Some(at) = path.find(INGRESS_NGINX) {
@@ -133,7 +134,7 @@ pub(crate) fn program(path: &str) -> Option<(&str, &'static str)> {
     Some((own, found))
 }
 
-/// The settings in a ConfigMap that are read, if it has any.
+/// Redacts the settings in a ConfigMap that are read, if it has any.
 pub(crate) fn settings(data: &Map<String, Value>, names: &mut Names) -> Option<Map<String, Value>> {
     let read = data.iter().filter(|(key, _)| controller_settings().contains(&key.as_str()));
     let texts = read.filter_map(|(key, value)| Some((key, value.as_str()?)));
@@ -142,7 +143,8 @@ pub(crate) fn settings(data: &Map<String, Value>, names: &mut Names) -> Option<M
     (!found.is_empty()).then_some(found)
 }
 
-/// The value of a setting, in a ConfigMap or in an annotation whose key ends with it.
+/// Redacts the value of a setting, in a ConfigMap or in an annotation whose key ends with the
+/// setting's name.
 pub(crate) fn setting(key: &str, text: &str, names: &mut Names) -> String {
     if key.ends_with("-snippet") {
         return DECIDE.into_iter().filter(|word| text.contains(word)).collect::<Vec<_>>().join(" ");

@@ -1,4 +1,4 @@
-//! Facts, in which users state what manifests cannot.
+//! Redacts Facts, in which users state what manifests cannot.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +9,7 @@ use crate::objects::value;
 use crate::settings::{FIELDS, setting, values, version};
 use crate::text::{HOSTS, NAMES, Vocabulary, redact};
 
-/// Redacts a Facts document. Its metadata goes.
+/// Redacts a Facts document. Its metadata is removed.
 pub(crate) fn facts(document: Value, names: &mut Names) -> Value {
     let Value::Object(entries) = document else { return Value::Null };
     let kept = entries.into_iter().filter(|(key, _)| key != "metadata");
@@ -59,7 +59,7 @@ fn spec(field: &str, of: Value, names: &mut Names) -> Value {
                 let words = Vocabulary { ignores_case: true, ..values() };
                 redact(&text, names, words).into()
             }
-            // One of a few, which are the program's own.
+            // One of a few words of uturn itself.
             "product" | "delivery" => text.into(),
             _ => redact(&text, names, values()).into(),
         },

@@ -1,36 +1,37 @@
 //! Makes a bundle that can be shown to a stranger: names and addresses are replaced, and the
-//! analysis says the same of it.
+//! analysis of the bundle has the same results.
 //!
-//! **Owns** what stands for what, and which texts of objects, Facts and captures are names.
+//! **Owns** the replacements, and the knowledge of which texts of objects, Facts and captures are
+//! names.
 //!
-//! **Never passes on** what it does not know: a word that is not known to be the same in every
-//! cluster is replaced, a field that no decoder reads is removed, and what cannot be redacted
-//! with certainty is left out and named in `bundle.json`.
+//! **Never passes on** unknown text: a word that is not known to be the same in every cluster is
+//! replaced, a field that no decoder reads is removed, and data that cannot be redacted with
+//! certainty is left out and named in `bundle.json`.
 //!
-//! **Start reading** at [`redact`], then `text` (what a text is made of), `words` and `addresses`
-//! (what stands for what), `objects` and `node` (which text is where).
+//! **Start reading** at [`redact`], then `text` (the parts of a text), `words` and `addresses` (the
+//! replacements), `objects` and `node` (the places of texts).
 //!
 //! # What stays, and what goes
 //!
-//! What stays is structure: kinds, fields, numbers, ports, protocols, and the words in
-//! `known/*.txt`, which are those that the analysis asks for or that Kubernetes and its usual programs
-//! have in every cluster (`kube-system`, `coredns`, `node.kubernetes.io/`, `calico-node`); a few of
-//! them stay in some inputs only, see `usual`. All other words go: names of objects, hosts, label
-//! keys and values, paths, images, hashes. So do unknown annotations, arguments that are not read,
-//! values of environments, and remarks.
+//! The structure stays: kinds, fields, numbers, ports, protocols, and the words in `known/*.txt`,
+//! which the analysis looks for or which Kubernetes and its usual programs have in every cluster
+//! (`kube-system`, `coredns`, `node.kubernetes.io/`, `calico-node`); a few of them stay in some
+//! inputs only, see `usual`. All other words go: names of objects, hosts, label keys and values,
+//! paths, images, hashes. So do unknown annotations, arguments that are not read, values of
+//! environments, and remarks.
 //!
-//! A word is what stands between separators, and what stands for it is one for the whole bundle:
-//! `web` becomes the same word as a Service, in `web.shop.svc.cluster.local`, in `web-7d9f-x2x`, as
-//! the value of a label, in a Corefile and in a remark of kube-proxy. So each relation between names
-//! survives without being known here. The new words are numbered in the order of the old ones, and
-//! sort as these among the words of names that stay, since some results depend on which name sorts
-//! first; they say nothing but that order.
+//! A word is the text between separators, and has the same replacement in the whole bundle: `web`
+//! becomes the same word as a Service, in `web.shop.svc.cluster.local`, in `web-7d9f-x2x`, as the
+//! value of a label, in a Corefile and in a remark of kube-proxy. So each relation between names is
+//! kept without being known here. The new words are numbered in the order of the old ones, and sort
+//! like these among the words of names that stay, since some results depend on which name sorts
+//! first; they reveal nothing but that order.
 //!
 //! Addresses keep the lengths of their common prefixes and their order, and stay private, shared,
-//! link-local or public; see `addresses`. What a chain of kube-proxy is called follows from names
-//! and addresses, and is computed anew.
+//! link-local or public; see `addresses`. The names of kube-proxy's chains are derived from names
+//! and addresses, and are computed anew.
 //!
-//! The key is random and never written. What stands for what can be had as a table
+//! The key is random and never written. The replacements are available as a table
 //! ([`Redacted::map`]), which belongs to the owner of the cluster.
 
 mod addresses;
@@ -64,19 +65,19 @@ use crate::names::Names;
 use crate::node::chains::Chains;
 use crate::objects::{Redacted as Part, text_of};
 
-/// What makes the replacements differ from run to run.
+/// The key that makes the replacements differ from run to run.
 #[derive(Clone, Debug)]
 pub struct Key(Vec<u8>);
 
 impl Key {
-    /// A random key.
+    /// Makes a random key.
     pub fn random() -> Self {
-        // The standard library takes the keys of its hashes from the system.
+        // The standard library gets the keys of its hashes from the system.
         let bytes = (0..4_u64).flat_map(|number| RandomState::new().hash_one(number).to_be_bytes());
         Self(bytes.collect())
     }
 
-    /// A given key, for tests that are to be repeated.
+    /// Makes a given key, for reproducible tests.
     pub fn given(bytes: &[u8]) -> Self {
         Self(bytes.to_owned())
     }
@@ -85,39 +86,39 @@ impl Key {
 /// A redacted bundle.
 #[derive(Clone, Debug)]
 pub struct Redacted {
-    /// Its files by name, without `bundle.json`.
+    /// The files of the bundle by name, without `bundle.json`.
     pub files: BTreeMap<String, String>,
-    /// `bundle.json`.
+    /// The content of `bundle.json`.
     pub manifest: BundleManifest,
-    /// What was left out, and how many of it.
+    /// The kinds of objects that were left out, with their numbers.
     pub left_out: BTreeMap<String, usize>,
-    /// The words that stand for others: the new one, with the old one.
+    /// The replaced words: the original by its replacement.
     words: BTreeMap<String, String>,
-    /// The same of addresses.
+    /// The replaced addresses: the original by its replacement.
     addresses: BTreeMap<String, String>,
 }
 
-/// Why nothing can be redacted.
+/// The reason why an input cannot be redacted.
 #[derive(Debug, Error)]
 pub enum RedactError {
     /// The input cannot be read.
     #[error("the input cannot be read")]
     Faults(Vec<Fault>),
-    /// What came of it cannot be read. No original name is in the faults.
+    /// The redacted objects cannot be read. The faults contain no original name.
     #[error("the redacted objects cannot be read")]
     Unreadable(Vec<Fault>),
-    /// The same of what was captured on nodes.
+    /// A redacted capture of a node cannot be read.
     #[error("what is redacted of nodes cannot be read ({file})")]
     UnreadableCapture {
-        /// The file, by its redacted name.
+        /// The redacted name of the file.
         file: String,
     },
 }
 
-/// Redacts what was read.
+/// Redacts an input.
 ///
 /// # Errors
-/// If it cannot be read.
+/// Returns an error if the input, or its redacted form, cannot be read.
 pub fn redact(manifests: &Manifests, key: &Key) -> Result<Redacted, RedactError> {
     let documents = json_documents(manifests.sources()).map_err(RedactError::Faults)?;
     let loaded = manifests.load().map_err(RedactError::Faults)?;
@@ -131,7 +132,7 @@ pub fn redact(manifests: &Manifests, key: &Key) -> Result<Redacted, RedactError>
     Ok(redacted)
 }
 
-/// What is redacted.
+/// The input of a redaction.
 struct Input<'i> {
     manifests: &'i Manifests,
     documents: &'i [Value],
@@ -201,13 +202,13 @@ impl Input<'_> {
     }
 }
 
-/// The file of a kind: `services`.
+/// Returns the name of the file for a kind: `services`.
 fn file_of(kind: &str) -> String {
     let is_name = kind.bytes().all(|byte| byte.is_ascii_alphanumeric()) && !kind.is_empty();
     if is_name { kind.to_lowercase() } else { "other".to_owned() }
 }
 
-/// Objects as a List, one a line.
+/// Formats objects as a List, one per line.
 fn list(objects: &[Value]) -> String {
     let lines: Vec<String> = objects.iter().map(Value::to_string).collect();
     format!(
@@ -216,13 +217,13 @@ fn list(objects: &[Value]) -> String {
     )
 }
 
-/// Documents one after the other.
+/// Formats documents one after the other.
 fn documents(all: &[Value]) -> String {
     all.iter().map(|document| format!("---\n{document}\n")).collect()
 }
 
 impl Redacted {
-    /// Makes sure that its objects can be read as the original ones can.
+    /// Checks that the redacted objects can be read if the original ones can.
     fn read_back(&self, original: &Manifests) -> Result<(), RedactError> {
         let texts = self.files.iter().filter(|(name, _)| name.starts_with("objects/"));
         let source = |(name, text): (&String, &String)| Source {
@@ -230,7 +231,7 @@ impl Redacted {
             text: text.clone(),
         };
         let manifests = Manifests::of(texts.map(source).collect());
-        // What an API server gave may be faulty.
+        // Objects from an API server may be faulty.
         match manifests.load() {
             Err(faults) if original.listing().extent.is_none() => {
                 return Err(RedactError::Unreadable(faults));
@@ -250,7 +251,7 @@ impl Redacted {
         Ok(())
     }
 
-    /// What was captured on nodes, redacted.
+    /// Returns the redacted captures of nodes.
     fn captures(&self) -> Vec<Capture> {
         let mut all: BTreeMap<&str, Capture> = BTreeMap::new();
         for (path, text) in &self.files {
@@ -269,10 +270,10 @@ impl Redacted {
         all.into_values().collect()
     }
 
-    /// Writes it as a bundle.
+    /// Writes the files as a bundle.
     ///
     /// # Errors
-    /// If it cannot be written; then there is nothing.
+    /// Returns an error if the bundle cannot be written; then no bundle is left.
     pub fn write(&self, mut bundle: BundleWriter) -> io::Result<()> {
         for (name, text) in &self.files {
             bundle.add(name, text.as_bytes())?;
@@ -281,23 +282,23 @@ impl Redacted {
         bundle.finish()
     }
 
-    /// How many words stand for others.
+    /// Returns the number of replaced words.
     pub fn word_count(&self) -> usize {
         self.words.len()
     }
 
-    /// How many addresses stand for others.
+    /// Returns the number of replaced addresses.
     pub fn address_count(&self) -> usize {
         self.addresses.len()
     }
 
-    /// What stands for what, as a document for the owner of the cluster.
+    /// Returns the replacements as a document for the owner of the cluster.
     pub fn map(&self) -> String {
         let map = json!({"words": self.words, "addresses": self.addresses});
         serde_json::to_string_pretty(&map).expect("texts are JSON") + "\n"
     }
 
-    /// The original of a text of a redacted bundle, or of what was said of it.
+    /// Returns the original of a text from a redacted bundle, or from its analysis.
     pub fn restored(&self, text: &str) -> String {
         text::restored(text, &self.words, &self.addresses)
     }

@@ -1,10 +1,10 @@
-//! Names of network interfaces. They stand in what every tool of a node prints, and in settings of
-//! kube-proxy: wherever one stands, the same name stands for it.
+//! Names of network interfaces. They occur in the output of every tool of a node, and in settings
+//! of kube-proxy: a name has the same replacement everywhere.
 
 use crate::names::Names;
 use crate::text::{NAMES, redact};
 
-/// Those that programs make on every node.
+/// The names that programs use on every node.
 const WHOLE: [&str; 46] = [
     "lo",
     "docker0",
@@ -54,15 +54,15 @@ const WHOLE: [&str; 46] = [
     "sit0",
 ];
 
-/// How names begin that have a small number after it.
+/// The prefixes of names that end in a small number.
 const NUMBERED: [&str; 12] =
     ["eth", "ens", "eno", "bond", "dummy", "tun", "tap", "tunl", "wlan", "sit", "gre", "if"];
-/// How names begin that have a hash after it.
+/// The prefixes of names that end in a hash.
 const HASHED: [&str; 10] =
     ["cali", "veth", "lxc", "eni", "azv", "gke", "vnet", "nic", "tapcali", "br-"];
 
-/// The name that stands for an interface's. Rules may name all that begin alike (`cali+`, `"veth*"`),
-/// and `ip` a label or a VLAN (`eth0:1`, `eth0.100`).
+/// Returns the replacement of an interface's name. Rules may name all interfaces with a common
+/// prefix (`cali+`, `"veth*"`), and `ip` a label or a VLAN (`eth0:1`, `eth0.100`).
 pub(crate) fn link(text: &str, names: &mut Names) -> String {
     if WHOLE.contains(&text) {
         return text.to_owned();
@@ -90,7 +90,8 @@ pub(crate) fn link(text: &str, names: &mut Names) -> String {
     redact(text, names, NAMES)
 }
 
-/// A word that is the name of an interface of which the beginning says who made it.
+/// Returns the replacement of a word that is the name of an interface whose prefix shows the
+/// program that made it.
 pub(crate) fn of_word(word: &str, names: &mut Names) -> Option<String> {
     let is_numbered = NUMBERED.iter().any(|begins| {
         word.strip_prefix(begins).is_some_and(|rest| {

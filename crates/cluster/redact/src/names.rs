@@ -1,4 +1,5 @@
-//! What stands for what: first everything that is there is collected, then decided, then used.
+//! The replacements of names: first the whole input is collected, then the replacements are
+//! decided, then used.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
@@ -8,14 +9,14 @@ use sha2::{Digest, Sha256};
 use crate::addresses::{Addresses, Collected};
 use crate::words::{Form, Words};
 
-/// Words and addresses: as they are collected, or as they are replaced.
+/// The words and addresses of an input: while they are collected, or with their replacements.
 #[derive(Debug)]
 pub(crate) struct Names {
     key: Vec<u8>,
     state: State,
-    /// The names of interfaces that nodes have.
+    /// The names of the interfaces of nodes.
     links: HashSet<String>,
-    /// Words that stay in this input.
+    /// The words that are kept in this input.
     usual: HashSet<&'static str>,
 }
 
@@ -25,30 +26,31 @@ enum State {
     Decided { words: Words, addresses: Addresses },
 }
 
-/// What an input has.
+/// The collected words and addresses of an input.
 #[derive(Debug, Default)]
 struct Given {
     words: BTreeSet<String>,
-    /// Words in names of objects, also those that stay.
+    /// Words in names of objects, including those that are kept.
     in_names: BTreeSet<String>,
-    /// Whether there are classes of letters in regular expressions.
+    /// Whether regular expressions contain classes of letters.
     has_classes: bool,
     addresses: Collected,
 }
 
 impl Names {
-    /// None yet. Of the words that stay in some inputs only, these do.
+    /// Makes an empty collection. `usual` are the words that are kept in this input, of those that
+    /// are kept in some inputs only.
     pub(crate) fn new(key: &[u8], usual: HashSet<&'static str>) -> Self {
         let state = State::Collecting(Given::default());
         Self { key: key.to_owned(), state, links: HashSet::new(), usual }
     }
 
-    /// Whether nothing is decided yet, and texts stay as they are.
+    /// Returns whether nothing is decided yet, and texts are not changed.
     pub(crate) fn is_collecting(&self) -> bool {
         matches!(self.state, State::Collecting(_))
     }
 
-    /// Decides what stands for all that was collected.
+    /// Decides the replacements of everything that was collected.
     pub(crate) fn decide(self) -> Self {
         let state = match self.state {
             State::Collecting(given) => {
@@ -71,7 +73,7 @@ impl Names {
         }
     }
 
-    /// Whether a node has an interface of this name.
+    /// Returns whether a node has an interface with this name.
     pub(crate) fn is_link(&self, name: &str) -> bool {
         self.links.contains(name)
     }
@@ -91,12 +93,12 @@ impl Names {
         }
     }
 
-    /// Whether a word stays in this input that others do without.
+    /// Returns whether a word is kept in this input that other inputs replace.
     pub(crate) fn is_usual(&self, word: &str) -> bool {
         self.usual.contains(word)
     }
 
-    /// The word that stands for this one.
+    /// Returns the replacement of a word.
     pub(crate) fn word(&mut self, word: &str) -> String {
         match &mut self.state {
             State::Collecting(Given { words, .. }) => {
@@ -107,7 +109,7 @@ impl Names {
         }
     }
 
-    /// The address that stands for this one.
+    /// Returns the replacement of an address.
     pub(crate) fn address(&mut self, ip: IpAddr) -> IpAddr {
         match &mut self.state {
             State::Collecting(Given { addresses, .. }) => {
@@ -118,7 +120,8 @@ impl Names {
         }
     }
 
-    /// The address that stands for one that is in the input. Others are none of the input's.
+    /// Returns the replacement of an address that is in the input. Returns `None` for any other
+    /// address.
     pub(crate) fn known_address(&self, ip: IpAddr) -> Option<IpAddr> {
         match &self.state {
             State::Collecting(_) => None,
@@ -126,14 +129,14 @@ impl Names {
         }
     }
 
-    /// Notes the range in which an address is.
+    /// Notes the range that contains an address.
     pub(crate) fn range(&mut self, ip: IpAddr, length: u8) {
         if let State::Collecting(Given { addresses, .. }) = &mut self.state {
             addresses.range(ip, length);
         }
     }
 
-    /// The hardware address that stands for this one: locally administered.
+    /// Returns the replacement of a hardware address, which is locally administered.
     pub(crate) fn hardware(&self, text: &str) -> String {
         let lower = text.to_ascii_lowercase();
         if self.is_collecting() || matches!(&*lower, "00:00:00:00:00:00" | "ff:ff:ff:ff:ff:ff") {
@@ -145,7 +148,7 @@ impl Names {
         format!("02{}", bytes.collect::<String>())
     }
 
-    /// A number for a text, which says nothing without the key.
+    /// Returns a hash of a text, which reveals nothing without the key.
     pub(crate) fn hash(&self, text: &str) -> [u8; 32] {
         let mut hasher = Sha256::new();
         hasher.update(&self.key);
@@ -153,7 +156,7 @@ impl Names {
         hasher.finalize().into()
     }
 
-    /// What stands for what: the new text with the old one.
+    /// Returns the replacements: the original text by the new one.
     pub(crate) fn table(&self) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
         let State::Decided { words, addresses } = &self.state else {
             return (BTreeMap::new(), BTreeMap::new());
@@ -164,7 +167,7 @@ impl Names {
     }
 }
 
-/// Adds a word. Most are there already.
+/// Adds a word. Most words are already known.
 fn note(words: &mut BTreeSet<String>, word: &str) {
     if !words.contains(word) {
         words.insert(word.to_owned());

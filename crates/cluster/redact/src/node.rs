@@ -1,4 +1,4 @@
-//! Captures of nodes: what the tools of a node printed.
+//! Redacts captures of nodes: the output of the tools of a node.
 
 pub(crate) mod chains;
 mod ip;
@@ -23,7 +23,7 @@ use crate::words::list;
 static TOOLS: LazyLock<HashSet<&'static str>> =
     LazyLock::new(|| list(include_str!("known/capture.txt")));
 
-/// What tools print besides names.
+/// Returns the vocabulary of the output of tools.
 pub(crate) fn printed() -> Vocabulary {
     Vocabulary { words: Some(&TOOLS), keeps_numbers: true, ..NAMES }
 }
@@ -44,7 +44,7 @@ pub(crate) fn capture(
             | CaptureFile::OtherIptables
             | CaptureFile::OtherIp6tables => iptables::redact_rules(text, names, chains),
             CaptureFile::Nft => nft::redact_ruleset(text, names, chains),
-            // Where both are there, the text is read.
+            // If both exist, the text is read.
             CaptureFile::NftJson if has_text => continue,
             CaptureFile::NftJson => match serde_json::from_str::<Value>(text) {
                 Ok(document) => nft::redact_json("", document, names, chains).to_string(),
@@ -66,7 +66,7 @@ pub(crate) fn capture(
     files
 }
 
-/// A text line by line.
+/// Converts a text line by line.
 pub(crate) fn lines(text: &str, mut of: impl FnMut(&str) -> String) -> String {
     let mut new = String::with_capacity(text.len());
     for line in text.lines() {
@@ -76,9 +76,9 @@ pub(crate) fn lines(text: &str, mut of: impl FnMut(&str) -> String) -> String {
     new
 }
 
-/// What `ipset save` prints.
+/// Redacts the output of `ipset save`.
 fn sets(text: &str, names: &mut Names) -> String {
-    // Their members are sets.
+    // The sets whose members are sets.
     let of_sets: HashSet<&str> = text
         .lines()
         .filter_map(|line| line.strip_prefix("create ")?.split_once(' '))
@@ -121,7 +121,8 @@ fn sets(text: &str, names: &mut Names) -> String {
     })
 }
 
-/// A member of a set with what is said of it, or what a set is made with: `10.0.0.0/8,eth0 timeout 30`.
+/// Redacts a member of a set with its options, or the parameters of a new set: `10.0.0.0/8,eth0
+/// timeout 30`.
 fn members(text: &str, names: &mut Names) -> String {
     let (member, rest) = text.split_once(' ').unwrap_or((text, ""));
     let part = |(at, part): (usize, &str)| {
@@ -139,7 +140,7 @@ fn members(text: &str, names: &mut Names) -> String {
     format!("{}{rest}", member.join(","))
 }
 
-/// What `ipvsadm` prints, or the kernel: there, addresses are hexadecimal numbers.
+/// Redacts the output of `ipvsadm`, or of the kernel, in which addresses are hexadecimal numbers.
 fn servers(text: &str, names: &mut Names) -> String {
     lines(text, |line| {
         let mut new = String::new();
@@ -156,7 +157,7 @@ fn servers(text: &str, names: &mut Names) -> String {
     })
 }
 
-/// `0A00000B:7594`
+/// Redacts an address and a port such as `0A00000B:7594`. Returns `None` for any other text.
 fn hexadecimal(token: &str, names: &mut Names) -> Option<String> {
     let (ip, port) = token.split_once(':')?;
     let is_hex = |text: &str, digits| {

@@ -1,8 +1,8 @@
-//! Objects of Kubernetes, field by field.
+//! Redacts objects of Kubernetes, field by field.
 //!
-//! What no decoder reads is removed first. Of the rest, numbers and switches stay, and every text
-//! goes through [`redact`]: a word of Kubernetes' own (`ClusterIP`, `kube-proxy`) is known there,
-//! all others are replaced. Some fields need more than that; they are here.
+//! Fields that no decoder reads are removed first. In the others, numbers and switches are kept,
+//! and every text goes through [`redact`]: a word of Kubernetes itself (`ClusterIP`, `kube-proxy`)
+//! is known there, all others are replaced. Fields that need more than that are handled here.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -21,13 +21,13 @@ use crate::text::{HOSTS, NAMES, PROTOCOLS, redact};
 static READ: LazyLock<HashSet<&'static str>> =
     LazyLock::new(|| kinds().into_iter().map(|read| read.kind).collect());
 
-/// What became of an object.
+/// The result of redacting an object.
 pub(crate) enum Redacted {
-    /// It is in the bundle.
+    /// An object for the bundle.
     Object(Value),
-    /// Nothing of it is needed but that it is there.
+    /// An object of which only the existence is needed.
     Stub(Value),
-    /// It cannot be redacted with certainty.
+    /// An object that cannot be redacted with certainty, by its description.
     LeftOut(String),
 }
 
@@ -58,7 +58,8 @@ pub(crate) fn object(mut object: Value, names: &mut Names) -> Redacted {
     Redacted::Object(redacted)
 }
 
-/// Removes from an object of an unknown kind all that says nothing of the pods that it makes.
+/// Removes from an object of an unknown kind everything that does not describe the pods that it
+/// makes.
 fn keep_workload(object: &mut Value) {
     const TOP: [&str; 4] = ["apiVersion", "kind", "metadata", "spec"];
     const SPEC: [&str; 4] = ["replicas", "selector", "template", "workloadRef"];
@@ -73,8 +74,9 @@ fn keep_workload(object: &mut Value) {
     }
 }
 
-/// Takes the `spec` out of an object that a class of Ingresses may name as its parameters, redacted:
-/// each field stands for an annotation, and holds the words that this holds.
+/// Removes and redacts the `spec` of an object that a class of Ingresses may name as its
+/// parameters: each field corresponds to an annotation, and has the words of that annotation's
+/// value.
 fn class_parameters(kind: &str, object: &mut Value, names: &mut Names) -> Option<Value> {
     let known = cloud::class_parameters(kind)?;
     let Some(Value::Object(spec)) = object.as_object_mut()?.remove("spec") else { return None };
@@ -89,7 +91,7 @@ fn class_parameters(kind: &str, object: &mut Value, names: &mut Names) -> Option
     Some(Value::Object(spec.into_iter().map(field).collect()))
 }
 
-/// That an object of a kind is there.
+/// Returns an object that only states the existence of one of its kind.
 pub(crate) fn stub(version: &str, kind: &str, names: &mut Names) -> Value {
     let (version, kind) = (redact(version, names, NAMES), redact(kind, names, NAMES));
     serde_json::json!({"apiVersion": version, "kind": kind})
@@ -99,7 +101,7 @@ pub(crate) fn text_of<'v>(object: &'v Value, key: &str) -> &'v str {
     object[key].as_str().unwrap_or_default()
 }
 
-/// Whether a text is a time as the API server writes it.
+/// Returns whether a text is a time as the API server writes it.
 fn is_time(text: &str) -> bool {
     text.len() == 20 && text.bytes().all(|byte| byte.is_ascii_digit() || b"-T:Z".contains(&byte))
 }
@@ -135,7 +137,7 @@ pub(crate) fn value(field: &str, of: Value, names: &mut Names) -> Value {
             settings::version(&text, names).into()
         }
         ("deletionTimestamp", Value::String(_)) => "1970-01-01T00:00:00Z".into(),
-        // Of routes only, which it puts into an order.
+        // Only routes keep this time, which determines their order.
         ("creationTimestamp", Value::String(text)) if is_time(&text) => text.into(),
         (
             "host" | "hosts" | "hostname" | "hostnames" | "domain" | "externalName" | "searches"

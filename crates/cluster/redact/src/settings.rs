@@ -1,4 +1,4 @@
-//! Settings of programs: arguments, images, versions, and documents in JSON.
+//! Redacts settings of programs: arguments, images, versions, and documents in JSON.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -12,7 +12,7 @@ use crate::names::Names;
 use crate::text::{NAMES, Vocabulary, redact};
 use crate::words::list;
 
-/// The members of documents that are no names: those of Facts, of kube-proxy's configuration, and
+/// The members of documents that are not names: those of Facts, of kube-proxy's configuration, and
 /// of annotations in JSON.
 pub(crate) static FIELDS: LazyLock<HashSet<&'static str>> =
     LazyLock::new(|| list(include_str!("known/fields.txt")));
@@ -23,12 +23,12 @@ static SETTINGS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
     words
 });
 
-/// Values of settings: modes, schedulers, actions.
+/// Returns the vocabulary of the values of settings: modes, schedulers, actions.
 pub(crate) fn values() -> Vocabulary {
     Vocabulary { words: Some(&SETTINGS), ..NAMES }
 }
 
-/// Arguments that are read. The value of one may be the next argument.
+/// The arguments that are read. The value of one may be the next argument.
 const ARGUMENTS: [&str; 20] = [
     "--cluster-cidr",
     "--config",
@@ -52,7 +52,7 @@ const ARGUMENTS: [&str; 20] = [
     "--service-cidr",
 ];
 
-/// What containers are started with: the arguments that are read. All others go.
+/// Redacts the arguments of containers. Only those that are read are kept.
 pub(crate) fn arguments(words: &[Value], names: &mut Names) -> Vec<Value> {
     let mut kept = Vec::new();
     let mut takes_next = None;
@@ -73,7 +73,7 @@ pub(crate) fn arguments(words: &[Value], names: &mut Names) -> Vec<Value> {
     kept
 }
 
-/// An argument, or the value of the one before.
+/// Redacts an argument, or the value of the previous one.
 fn argument(text: &str, takes_next: &mut Option<Takes>, names: &mut Names) -> Option<String> {
     let (flag, value) = match text.split_once('=') {
         Some((flag, value)) => (flag, Some(value)),
@@ -82,7 +82,8 @@ fn argument(text: &str, takes_next: &mut Option<Takes>, names: &mut Names) -> Op
     if flag.starts_with('-') {
         *takes_next = None;
         if !ARGUMENTS.contains(&flag) {
-            // Their values are names of objects and classes, which no setting is called like.
+            // The values are names of objects and classes, and no setting has the same name as one
+            // of these arguments.
             let flag = controllers::flag(flag, names)?;
             *takes_next = value.is_none().then_some(Takes::Name);
             let value = value.map(|value| controllers::value(&flag, value, names));
@@ -98,7 +99,7 @@ fn argument(text: &str, takes_next: &mut Option<Takes>, names: &mut Names) -> Op
     })
 }
 
-/// What the argument after one without a value is.
+/// The meaning of the argument after one without a value.
 enum Takes {
     /// A name.
     Name,
@@ -106,7 +107,8 @@ enum Takes {
     ValueOf(String),
 }
 
-/// The value of an argument, which may be an argument of another program: `proxy-mode=ipvs`.
+/// Redacts the value of an argument, which may be an argument of another program:
+/// `proxy-mode=ipvs`.
 fn nested(flag: &str, value: &str, names: &mut Names) -> String {
     if flag == "--kube-proxy-arg"
         && let Some((inner, value)) = value.split_once('=')
@@ -118,7 +120,7 @@ fn nested(flag: &str, value: &str, names: &mut Names) -> String {
     setting(flag, value, names)
 }
 
-/// The value of a setting of kube-proxy, by its argument or its field.
+/// Redacts the value of a setting of kube-proxy, by its argument or its field.
 pub(crate) fn setting(name: &str, value: &str, names: &mut Names) -> String {
     match name {
         "--hostname-override" | "hostnameOverride" if !value.starts_with("$(") => {
@@ -132,8 +134,8 @@ pub(crate) fn setting(name: &str, value: &str, names: &mut Names) -> String {
     }
 }
 
-/// An image: its registry goes unless it is a cloud's own, its name is redacted like all names
-/// unless it is that of an Ingress controller, its tag like a version.
+/// Redacts an image. Its registry is removed, its name is redacted like all names unless it is that
+/// of an Ingress controller, and its tag like a version.
 pub(crate) fn image(text: &str, names: &mut Names) -> String {
     let (path, tag) = (uturn_model::image::repository(text), uturn_model::image::tag(text));
     let path = match path.split_once('/') {
@@ -150,11 +152,11 @@ pub(crate) fn image(text: &str, names: &mut Names) -> String {
     tag.map_or_else(|| path.clone(), |tag| format!("{path}:{}", version(tag, names)))
 }
 
-/// What versions are made of besides numbers.
+/// The words of versions.
 static VERSIONS: LazyLock<HashSet<&'static str>> =
     LazyLock::new(|| list(include_str!("known/versions.txt")));
 
-/// A version: numbers stay, however large.
+/// Redacts a version. Numbers of any size are kept.
 pub(crate) fn version(text: &str, names: &mut Names) -> String {
     let vocabulary = Vocabulary { words: Some(&VERSIONS), keeps_numbers: true, ..NAMES };
     match text.strip_prefix('v').filter(|rest| rest.starts_with(|own: char| own.is_ascii_digit())) {
@@ -163,20 +165,20 @@ pub(crate) fn version(text: &str, names: &mut Names) -> String {
     }
 }
 
-/// Part for part, since four numbers are no address here.
+/// Redacts a text part by part, since four numbers are not an address here.
 fn parts(text: &str, names: &mut Names, vocabulary: Vocabulary) -> String {
     let mut parts = text.split('.').map(|part| redact(part, names, vocabulary));
     let first = parts.next().unwrap_or_default();
     parts.fold(first, |text, part| format!("{text}.{part}"))
 }
 
-/// A document within a text: what is no known member is a name.
+/// Redacts a document within a text. Unknown members are names.
 pub(crate) fn document(of: Value, names: &mut Names) -> Value {
     member("", of, names)
 }
 
 fn member(field: &str, of: Value, names: &mut Names) -> Value {
-    /// Larger numbers may be those of accounts.
+    /// The largest number that is kept. Larger ones may identify accounts.
     const MAX: f64 = 99_999.0;
     match of {
         Value::Object(entries) => {

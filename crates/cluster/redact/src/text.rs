@@ -1,10 +1,10 @@
 //! Replaces words and addresses in any text.
 //!
-//! What a text is made of is found by its form: addresses, ranges and hardware addresses (also
+//! The parts of a text are recognised by their form: addresses, ranges and hardware addresses (also
 //! within names, `ip-10-0-0-1` and `1.0.0.10.in-addr.arpa`), names that are the same in every
-//! cluster, and words. Everything else (separators) stays. A word is replaced unless it is known:
-//! the same word always becomes the same other word, wherever it stands, so that what was equal
-//! stays equal and what was a part of a name stays one.
+//! cluster, and words. Everything else (separators) is kept. A word is replaced unless it is known:
+//! the same word always gets the same replacement, wherever it occurs, so that equal words stay
+//! equal and parts of a name stay parts of a name.
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -14,30 +14,30 @@ use crate::links;
 use crate::names::Names;
 use crate::words::{KNOWN, says_nothing};
 
-/// What is known besides in texts of one kind.
+/// The additional knowledge about texts of one kind.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Vocabulary {
-    /// Words that this kind of text has.
+    /// The known words of this kind of text.
     pub(crate) words: Option<&'static HashSet<&'static str>>,
-    /// Whether numbers stay, however large.
+    /// Whether numbers of any size are kept.
     pub(crate) keeps_numbers: bool,
-    /// Whether numbers go, however small: a telephone number is made of them.
+    /// Whether numbers of any size are replaced: a telephone number consists of numbers.
     pub(crate) hides_numbers: bool,
     /// Whether words are compared without case.
     pub(crate) ignores_case: bool,
 }
 
-/// Texts of names alone.
+/// The vocabulary of texts that only consist of names.
 pub(crate) const NAMES: Vocabulary =
     Vocabulary { words: None, keeps_numbers: false, hides_numbers: false, ignores_case: false };
-/// Names of hosts.
+/// The vocabulary of host names.
 pub(crate) const HOSTS: Vocabulary = Vocabulary { ignores_case: true, ..NAMES };
-/// Names of protocols, which are read in any case.
+/// The vocabulary of protocols, whose names are read in any case.
 pub(crate) const PROTOCOLS: Vocabulary = Vocabulary { ignores_case: true, ..NAMES };
-/// What people write beside rules.
+/// The vocabulary of remarks on rules.
 pub(crate) const REMARKS: Vocabulary = Vocabulary { hides_numbers: true, ..NAMES };
 
-/// Replaces what a text says.
+/// Replaces the words and addresses of a text.
 pub(crate) fn redact(text: &str, names: &mut Names, vocabulary: Vocabulary) -> String {
     let mut new = String::with_capacity(text.len() + 16);
     let (mut at, mut before) = (0, None::<char>);
@@ -60,7 +60,7 @@ pub(crate) fn redact(text: &str, names: &mut Names, vocabulary: Vocabulary) -> S
             }
             _ => at + taken,
         };
-        // What follows an escape is a word of its own.
+        // The text after an escape is a word of its own.
         let is_escape = letter == '\\' && taken > 0;
         before = text[at..end].chars().next_back().filter(|_| !is_escape);
         at = end;
@@ -68,7 +68,7 @@ pub(crate) fn redact(text: &str, names: &mut Names, vocabulary: Vocabulary) -> S
     new
 }
 
-/// The original of a text, by tables from new to old.
+/// Returns the original of a text, by tables from new to old.
 pub(crate) fn restored(
     text: &str,
     words: &BTreeMap<String, String>,
@@ -105,13 +105,13 @@ pub(crate) fn restored(
     new
 }
 
-/// The original of an address of IPv6 in the name of a chain, in which dots stand for the colons.
+/// Returns the original of an IPv6 address in the name of a chain, in which dots stand for colons.
 fn dotted_v6(ip: &str, addresses: &BTreeMap<String, String>) -> Option<String> {
     let ip: Ipv6Addr = ip.replace('.', ":").parse().ok()?;
     Some(addresses.get(&ip.to_string())?.replace(':', "."))
 }
 
-/// The original of a range's first address, by one that is in it.
+/// Returns the original of a range's first address, by any address in the range.
 fn range(ip: &str, rest: &str, addresses: &BTreeMap<String, String>) -> Option<String> {
     let ip: IpAddr = ip.parse().ok()?;
     let most = if ip.is_ipv4() { 32 } else { 128 };
@@ -132,9 +132,9 @@ fn range(ip: &str, rest: &str, addresses: &BTreeMap<String, String>) -> Option<S
     })
 }
 
-/// A letter after a backslash, as in regular expressions.
+/// Copies a letter after a backslash, as in regular expressions. Returns the number of bytes read.
 fn escaped(rest: &str, new: &mut String) -> usize {
-    /// Classes and boundaries: what follows them is a word of its own.
+    /// The letters of classes and boundaries: the text after them is a word of its own.
     const CLASSES: &str = "bBdDwWsSAzZ";
     let length = rest.chars().take(2).map(char::len_utf8).sum();
     let is_letter = rest[1..].starts_with(|letter: char| letter.is_ascii_alphabetic());
@@ -149,8 +149,8 @@ fn escaped(rest: &str, new: &mut String) -> usize {
     }
 }
 
-/// A class of a regular expression: ranges (`a-z`), signs, and no more than two letters in a row, which
-/// are no word.
+/// Copies a class of a regular expression: ranges (`a-z`), signs, and no more than two letters in a
+/// row, which do not form a word.
 fn class(rest: &str, names: &mut Names, new: &mut String) -> usize {
     let Some(end) = rest.find(']') else { return 0 };
     let inner = &rest.as_bytes()[1..end];
@@ -208,7 +208,7 @@ fn word(rest: &str, names: &mut Names, vocabulary: Vocabulary, new: &mut String)
     Some(end)
 }
 
-/// An address at the beginning of a text. Returns how long it is.
+/// Replaces an address at the beginning of a text. Returns the number of bytes read.
 fn address(rest: &str, before: &str, names: &mut Names, new: &mut String) -> Option<usize> {
     let first = rest.chars().next()?;
     if !(first.is_ascii_hexdigit() || first == ':') {
@@ -226,12 +226,12 @@ fn address(rest: &str, before: &str, names: &mut Names, new: &mut String) -> Opt
         })
 }
 
-/// How many characters from the beginning are of these.
+/// Returns the length in bytes of the beginning of a text whose characters all match.
 fn run(text: &str, is_of: impl Fn(char) -> bool) -> usize {
     text.find(|letter| !is_of(letter)).unwrap_or(text.len())
 }
 
-/// A range's length after an address: `/24`.
+/// Reads the prefix length of a range after an address: `/24`.
 fn length(rest: &str, most: u8) -> Option<(u8, usize)> {
     let digits = rest.strip_prefix('/')?;
     let end = run(digits, |letter| letter.is_ascii_digit());
@@ -244,7 +244,7 @@ fn ends(rest: &str) -> bool {
     !rest.starts_with(|letter: char| letter.is_alphanumeric())
 }
 
-/// Notes an address or a range, and writes what stands for it.
+/// Notes an address or a range, and writes its replacement.
 fn put(ip: IpAddr, rest: &str, names: &mut Names, new: &mut String) -> usize {
     let most = if ip.is_ipv4() { 32 } else { 128 };
     let length = length(rest, most);
@@ -284,16 +284,16 @@ fn with_colons(rest: &str, before: &str, names: &mut Names, new: &mut String) ->
     None
 }
 
-/// Whether this is a hardware address.
+/// Returns whether a text is a hardware address.
 fn is_hardware(text: &str) -> bool {
     let mut parts = text.split(':');
     let is_byte = |part: &str| part.len() == 2 && part.bytes().all(|own| own.is_ascii_hexdigit());
-    // InfiniBand's have 20 bytes.
+    // Hardware addresses of InfiniBand have 20 bytes.
     matches!(parts.clone().count(), 6 | 20) && parts.all(is_byte)
 }
 
-/// An address of IPv4 as four numbers with this separator: as such, or in a name (`ip-10-0-0-1`). More
-/// numbers in a row are searched for those that look like one.
+/// Replaces an IPv4 address of four numbers with this separator: as such, or in a name
+/// (`ip-10-0-0-1`). A longer row of numbers is searched for four that look like an address.
 fn numbers(
     rest: &str,
     before: &str,
@@ -342,20 +342,20 @@ fn numbers(
     Some(end)
 }
 
-/// Whether an address is one that private networks have.
+/// Returns whether an address is one of private networks.
 fn is_inner(ip: Ipv4Addr) -> bool {
     let [first, second, ..] = ip.octets();
     ip.is_private() || (first == 100 && (64..128).contains(&second))
 }
 
-/// Whether a text ends with a number, which is no part of a word, and this separator.
+/// Returns whether a text ends with a number, which is not a part of a word, and this separator.
 fn follows_number(text: &str, separator: char) -> bool {
     let Some(text) = text.strip_suffix(separator) else { return false };
     let number = text.trim_end_matches(|letter: char| letter.is_ascii_digit());
     number.len() < text.len() && !number.ends_with(char::is_alphanumeric)
 }
 
-/// An address of IPv6 in which dashes stand for the colons: `2001-db8--11`.
+/// Replaces an IPv6 address in which dashes stand for colons: `2001-db8--11`.
 fn dashed_v6(rest: &str, before: &str, names: &mut Names, new: &mut String) -> Option<usize> {
     let end = run(rest, |letter| letter.is_ascii_hexdigit() || letter == '-');
     let text = rest[..end].trim_end_matches('-');
@@ -373,7 +373,7 @@ fn dashed_v6(rest: &str, before: &str, names: &mut Names, new: &mut String) -> O
     Some(text.len())
 }
 
-/// A hardware address with other separators: `00-50-56-12-34-56`, `0050.5612.3456`.
+/// Replaces a hardware address with other separators: `00-50-56-12-34-56`, `0050.5612.3456`.
 fn hardware(rest: &str, before: &str, names: &Names, new: &mut String) -> Option<usize> {
     let form = |separator: char, count: usize, digits: usize| {
         let end = run(rest, |letter| letter.is_ascii_hexdigit() || letter == separator);
@@ -395,7 +395,7 @@ fn hardware(rest: &str, before: &str, names: &Names, new: &mut String) -> Option
     Some(text.len())
 }
 
-/// The bits of an address as a number in base 16: `0x0a000001`.
+/// Replaces an address that is written as a hexadecimal number: `0x0a000001`.
 fn hexadecimal(rest: &str, names: &Names, new: &mut String) -> Option<usize> {
     let digits = rest.strip_prefix("0x").or_else(|| rest.strip_prefix("0X"))?;
     let end = run(digits, |letter| letter.is_ascii_hexdigit());
@@ -408,7 +408,7 @@ fn hexadecimal(rest: &str, names: &Names, new: &mut String) -> Option<usize> {
     Some(2 + end)
 }
 
-/// Four numbers below 256 with a separator between them, and how long they are.
+/// Reads four numbers below 256 with a separator between them. Returns them with their length.
 fn four(rest: &str, separator: char) -> Option<(Ipv4Addr, usize)> {
     let (mut octets, mut at) = ([0; 4], 0);
     for (place, octet) in octets.iter_mut().enumerate() {
@@ -424,12 +424,12 @@ fn four(rest: &str, separator: char) -> Option<(Ipv4Addr, usize)> {
     Some((octets.into(), at))
 }
 
-/// Whether a text begins with another, in capital letters or not.
+/// Returns whether a text begins with another, ignoring case.
 fn begins(text: &str, with: &str) -> bool {
     text.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with))
 }
 
-/// A zone of reverse names: `0.10.in-addr.arpa`, `8.b.d.0.1.0.0.2.ip6.arpa`.
+/// Replaces a zone of reverse names: `0.10.in-addr.arpa`, `8.b.d.0.1.0.0.2.ip6.arpa`.
 fn reverse(rest: &str, names: &mut Names, new: &mut String) -> Option<usize> {
     let end = run(rest, |letter| letter.is_ascii_hexdigit() || letter == '.');
     let (parts, is_v6) = match (rest.get(..end)?, &rest[end..]) {

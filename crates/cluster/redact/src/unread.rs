@@ -1,4 +1,4 @@
-//! What could not be read of a cluster.
+//! Redacts the parts of a cluster that could not be read.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -12,7 +12,7 @@ use crate::words::list;
 static SENTENCES: LazyLock<HashSet<&'static str>> =
     LazyLock::new(|| list(include_str!("known/sentences.txt")));
 
-/// Redacts what could not be read.
+/// Redacts the description of a part that could not be read.
 pub(crate) fn redact(unread: &Unread, names: &mut Names) -> Unread {
     let vocabulary = Vocabulary { words: Some(&SENTENCES), ..NAMES };
     let mut of = |text: &str| redact_text(text, names, vocabulary).into();

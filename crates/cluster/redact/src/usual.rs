@@ -1,5 +1,5 @@
-//! Words that people also take for names of their own, such as `web` and `nginx`: they stay only in an
-//! input where the analysis reads something from them.
+//! Words that people also use in names of their own, such as `web` and `nginx`: they are kept only
+//! in inputs in which the analysis reads something from them.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::LazyLock;
@@ -10,14 +10,14 @@ use uturn_model::Cluster;
 use crate::objects::text_of;
 use crate::words::list;
 
-/// Words in names of ports, which tell what an Ingress controller takes there.
+/// Words in names of ports, which show what an Ingress controller accepts there.
 static PORTS: LazyLock<HashSet<&'static str>> =
     LazyLock::new(|| list(include_str!("known/ports.txt")));
 
-/// A class of Ingresses and of Gateways that is known by its name.
+/// A class of Ingresses and of Gateways that is recognised by its name.
 const CLASS: &str = "nginx";
 
-/// Those that stay in these objects.
+/// Returns the words that are kept in these objects.
 pub(crate) fn words(documents: &[Value], cluster: &Cluster) -> HashSet<&'static str> {
     let namespaces: BTreeSet<&str> =
         cluster.controllers.iter().map(|controller| controller.namespace.as_str()).collect();
@@ -34,7 +34,7 @@ pub(crate) fn words(documents: &[Value], cluster: &Cluster) -> HashSet<&'static 
     words
 }
 
-/// Takes the words out of the names of all ports.
+/// Collects the words from the names of all ports.
 fn ports(of: &Value, words: &mut HashSet<&'static str>) {
     match of {
         Value::Object(entries) => {
@@ -56,7 +56,7 @@ fn ports(of: &Value, words: &mut HashSet<&'static str>) {
     }
 }
 
-/// The classes that an object names, or is.
+/// Returns the classes that an object names or is.
 fn classes(document: &Value) -> impl Iterator<Item = &str> {
     const ANNOTATION: &str = "kubernetes.io/ingress.class";
     let is_class = matches!(text_of(document, "kind"), "IngressClass" | "GatewayClass");

@@ -1,4 +1,4 @@
-//! Which word stands for which.
+//! The replacements of words.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -14,7 +14,7 @@ pub(crate) struct Known {
     names: HashMap<&'static str, Vec<&'static str>>,
 }
 
-/// What is known everywhere.
+/// The words and names that are known in every text.
 pub(crate) static KNOWN: LazyLock<Known> = LazyLock::new(|| {
     let mut names: HashMap<&str, Vec<&str>> = HashMap::new();
     for name in include_str!("known/names.txt").lines() {
@@ -26,7 +26,7 @@ pub(crate) static KNOWN: LazyLock<Known> = LazyLock::new(|| {
     Known { words: list(include_str!("known/words.txt")), names }
 });
 
-/// The words of a list in a file of this crate.
+/// Reads the words of a list in a file of this crate.
 pub(crate) fn list(text: &'static str) -> HashSet<&'static str> {
     text.lines().collect()
 }
@@ -39,12 +39,13 @@ fn first_word(text: &str) -> &str {
 }
 
 impl Known {
-    /// Whether a word is known.
+    /// Returns whether a word is known.
     pub(crate) fn has(&self, word: &str) -> bool {
         self.words.contains(word)
     }
 
-    /// The longest name with which a text begins, if it ends where a word does.
+    /// Returns the longest known name with which a text begins, if the name ends at the end of a
+    /// word.
     pub(crate) fn name_at<'t>(&self, text: &'t str) -> Option<&'t str> {
         let word = first_word(text.get(..text.len().min(80)).unwrap_or(text));
         let name = self.names.get(word)?.iter().find(|name| {
@@ -57,7 +58,7 @@ impl Known {
     }
 }
 
-/// Whether a word identifies nothing: a letter, a small number, a number with a unit.
+/// Returns whether a word identifies nothing: a letter, a small number, a number with a unit.
 pub(crate) fn says_nothing(word: &str) -> bool {
     let letters = word.trim_start_matches(|letter: char| letter.is_ascii_digit());
     let digits = word.len() - letters.len();
@@ -69,7 +70,7 @@ pub(crate) fn says_nothing(word: &str) -> bool {
         (0, letters) => letters.chars().nth(1).is_none(),
         (..=5, "") => true,
         (..=4, "ns" | "us" | "ms" | "s" | "m" | "h" | "d" | "Mi" | "Gi" | "Ki") => true,
-        // A number in base 16, such as a mark.
+        // A hexadecimal number, such as a mark.
         (1, letters) if word.starts_with("0x") => {
             letters.len() <= 9 && letters[1..].bytes().all(|byte| byte.is_ascii_hexdigit())
         }
@@ -77,12 +78,13 @@ pub(crate) fn says_nothing(word: &str) -> bool {
     }
 }
 
-/// Which word stands for which. Order is kept: of two words the one that was first still is.
+/// The replacements of words, which sort in the order of the original words.
 #[derive(Debug, Default)]
 pub(crate) struct Words(HashMap<String, String>);
 
 impl Words {
-    /// Decides it for all words of an input. These others stay, and names of objects have them.
+    /// Decides the replacements of all words of an input. `kept` are words in names of objects that
+    /// are not replaced.
     pub(crate) fn decide(words: &BTreeSet<String>, kept: &BTreeSet<String>, form: Form) -> Self {
         let numbering = Numbering::of(words, form);
         let all: Vec<(&String, String, Gap<'_>)> = words
@@ -102,18 +104,18 @@ impl Words {
         Self(named)
     }
 
-    /// The word that stands for this one.
+    /// Returns the replacement of a word.
     pub(crate) fn of(&self, word: &str) -> String {
         self.0.get(word).cloned().unwrap_or_else(|| "unknown".to_owned())
     }
 
-    /// All words, with those that stand for them.
+    /// Returns all words with their replacements.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(old, new)| (&**old, &**new))
     }
 }
 
-/// What new words look like.
+/// The form of new words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// A letter and a number: `w0012`.
@@ -123,7 +125,7 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// The signs of numbers, in their order. Without vowels, they are no words of a language.
+    /// Returns the digits of numbers, in order. Without vowels, they form no words of a language.
     fn digits(self) -> &'static [u8] {
         match self {
             Self::Numbers => b"0123456789",
@@ -132,17 +134,18 @@ impl Form {
     }
 }
 
-/// How new words are numbered.
+/// The numbering of new words.
 struct Numbering {
     form: Form,
     /// The letter before each number.
     lead: char,
-    /// How many signs a number has.
+    /// The number of digits of each number.
     width: usize,
 }
 
 impl Numbering {
-    /// No word of the input is to stand for another: also not in what was redacted already.
+    /// Chooses a numbering in which no replacement equals a word of the input, even if the input
+    /// was redacted before.
     fn of(words: &BTreeSet<String>, form: Form) -> Self {
         const LEADS: &str = "wyzqvkjuongmabcdefhiprst";
         let digits = form.digits();
@@ -163,7 +166,7 @@ impl Numbering {
         Self { form, lead: 'w', width: least }
     }
 
-    /// The new word with this number.
+    /// Returns the new word with this number.
     fn word(&self, number: usize, old: &str) -> String {
         let digits = self.form.digits();
         let mut signs = vec![digits[0]; self.width];
@@ -183,7 +186,8 @@ impl Numbering {
     }
 }
 
-/// Between which words that stay a word sorts. Whether it begins with a digit or a capital letter stays.
+/// The kept words between which a word sorts. A digit or a capital letter at the beginning of a
+/// word is kept as such.
 #[derive(PartialEq, Eq)]
 struct Gap<'k> {
     after: Cow<'k, str>,
@@ -207,7 +211,7 @@ impl<'k> Gap<'k> {
         }
     }
 
-    /// The shortest beginning with which words sort here, from the first to the last of these.
+    /// Returns the shortest prefix with which words, from `first` to `last`, sort in this gap.
     fn beginning(&self, [first, last]: [&str; 2]) -> String {
         const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz0123456789";
         let bounds = [&self.after, &self.before];
@@ -263,8 +267,7 @@ mod tests {
         );
     }
 
-    /// Names of several words sort by their words, since what separates these sorts before letters and
-    /// digits.
+    /// Names of several words sort by their words, since separators sort before letters and digits.
     #[test]
     fn names_of_random_words_keep_their_order() {
         let mut dice = Dice::new(1);

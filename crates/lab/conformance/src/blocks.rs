@@ -31,7 +31,7 @@ pub(crate) fn iptables(text: &str) -> Blocks {
             let last = rules.iter().position(|rule| rule.contains("must be the last rule"));
             let end = last.unwrap_or(rules.len());
             rules[..end].sort();
-            // There is one for each address of the node, all to the same chain.
+            // There is one such rule for each address of the node, all to the same chain.
             rules[end..].sort();
         }
     }
@@ -56,8 +56,8 @@ pub(crate) fn nft(text: &str) -> Blocks {
     blocks
 }
 
-/// Leaves out what kube-proxy is about to remove: it flushes obsolete chains at once, but deletes
-/// them, and sets that only they use, with the first change at least a second later.
+/// Removes the leftovers that kube-proxy is about to remove: it flushes obsolete chains at once,
+/// but deletes them, and sets that only they use, with the first change at least a second later.
 pub(crate) fn without_leftovers(mut theirs: Blocks, ours: &Blocks) -> Blocks {
     let used: String = theirs.values().flatten().flat_map(|line| [line.as_str(), "\n"]).collect();
     theirs.retain(|block, lines| {
@@ -73,7 +73,7 @@ pub(crate) fn without_leftovers(mut theirs: Blocks, ours: &Blocks) -> Blocks {
     theirs
 }
 
-/// Loads a text into a new namespace and lists what the kernel then has.
+/// Loads a text into a new namespace, and returns the rules that the kernel then lists.
 pub(crate) fn loaded(text: &str) -> Outcome<String> {
     // Some rules name the pods' bridge, which must exist then.
     let script = "ip link add cbr0 type veth; nft -f - && nft list ruleset";

@@ -13,7 +13,7 @@ use crate::fault::{During as _, Fault, Outcome};
 use crate::mode::Mode;
 use crate::net;
 
-/// The namespace of what is added last.
+/// The namespace of the objects that are added last.
 const LAST: &str = "uturn-conformance";
 
 /// Objects as `kubectl get -o json` prints them, including Facts and kube-proxy's ConfigMap.
@@ -38,9 +38,9 @@ impl Case {
         }
     }
 
-    /// The objects to create first: namespaces, then everything else. Nodes get a preliminary
-    /// zone: kube-proxy may lose the zone that it sees while it starts, and then ignores hints
-    /// until the zone changes.
+    /// Returns the objects to create first: namespaces, then everything else. Nodes get a
+    /// preliminary zone: kube-proxy may lose the zone that it sees while it starts, and then
+    /// ignores hints until the zone changes.
     pub(crate) fn objects(&self) -> Vec<Value> {
         let named = self.items.iter().filter_map(|item| item["metadata"]["namespace"].as_str());
         let namespaces: BTreeSet<&str> = named.chain([LAST]).collect();
@@ -56,12 +56,12 @@ impl Case {
         namespaces.chain(elsewhere).collect()
     }
 
-    /// `namespace/name` of every Service.
+    /// Returns `namespace/name` of every Service.
     pub(crate) fn services(&self) -> Vec<String> {
         self.items.iter().filter(|item| item["kind"] == "Service").map(service_of).collect()
     }
 
-    /// The same without these Services and their endpoints.
+    /// Returns the case without these Services and their endpoints.
     pub(crate) fn without(&self, services: &[String]) -> Self {
         let stays = |item: &&Value| {
             let counts = item["kind"] == "Service" || item["kind"] == "EndpointSlice";
@@ -71,7 +71,7 @@ impl Case {
         Self { name: self.name.clone(), items }
     }
 
-    /// kube-proxy's configuration, out of its ConfigMap.
+    /// Reads kube-proxy's configuration from its ConfigMap.
     pub(crate) fn proxy_config(&self) -> Outcome<Value> {
         let text = self.items.iter().find_map(config_text).ok_or_else(|| {
             Fault::new(format!("{}: no ConfigMap kube-system/kube-proxy", self.name))
@@ -79,13 +79,14 @@ impl Case {
         serde_json::from_str(text).during(format!("{}: config.conf of kube-proxy", self.name))
     }
 
-    /// The version of kube-proxy in its Facts.
+    /// Returns the version of kube-proxy in the Facts.
     pub(crate) fn version(&self) -> Option<Version> {
         let facts = self.items.iter().find(|item| item["kind"] == "Facts")?;
         facts["spec"]["kubeProxy"]["version"].as_str()?.parse().ok()
     }
 
-    /// The case with another version of kube-proxy, without settings that this version rejects.
+    /// Returns the case with another version of kube-proxy, without settings that this version
+    /// rejects.
     pub(crate) fn of_version(&self, version: Version) -> Outcome<Self> {
         let mut config = self.proxy_config()?;
         let primary = config["nodePortAddresses"] == json!(["primary"]);
@@ -103,8 +104,8 @@ impl Case {
         Ok(Self { name: self.name.clone(), items })
     }
 
-    /// The input of uturn: the objects with the mode in kube-proxy's configuration, and the API
-    /// server's own objects.
+    /// Returns the input of uturn: the objects with the mode in kube-proxy's configuration, and the
+    /// API server's own objects.
     pub(crate) fn uturn_input(&self, mode: Mode, own: &[Value]) -> Outcome<String> {
         let mut config = self.proxy_config()?;
         config["mode"] = json!(mode.proxy().as_str());
@@ -128,8 +129,8 @@ impl Case {
     }
 }
 
-/// Objects that are added once kube-proxy has programmed everything else. When their rules are
-/// present, kube-proxy has processed all other objects, and a change.
+/// Returns the objects that are added once kube-proxy has programmed everything else. When their
+/// rules are present, kube-proxy has processed all other objects, and a change.
 pub(crate) fn last() -> Vec<Value> {
     let (name, addresses) = ("last", last_addresses());
     vec![json!({
@@ -143,12 +144,12 @@ pub(crate) fn last() -> Vec<Value> {
     })]
 }
 
-/// The addresses of the Service that is added last.
+/// Returns the addresses of the Service that is added last.
 pub(crate) fn last_addresses() -> [String; 2] {
     net::cluster_ip(254)
 }
 
-/// The Service that an object is, or belongs to.
+/// Returns the name of the Service that an object is, or belongs to.
 fn service_of(item: &Value) -> String {
     let meta = &item["metadata"];
     let owner = &meta["labels"]["kubernetes.io/service-name"];

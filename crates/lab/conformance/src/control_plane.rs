@@ -160,7 +160,7 @@ fn write_kubeconfig(workspace: &Workspace) -> Outcome<()> {
     fs::write(&path, kubeconfig().to_string()).during(path.display())
 }
 
-/// The content of the kubeconfig.
+/// Returns the content of the kubeconfig.
 fn kubeconfig() -> Value {
     json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "one",
@@ -175,7 +175,7 @@ fn server() -> String {
     format!("https://{}:{PORT}", net::API)
 }
 
-/// A List as kubectl prints one.
+/// Returns a List as kubectl prints one.
 pub(crate) fn list(items: &[Value]) -> Value {
     json!({"apiVersion": "v1", "kind": "List", "items": items})
 }

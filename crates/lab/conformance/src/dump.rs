@@ -37,7 +37,7 @@ impl Dump {
         Ok(dump)
     }
 
-    /// Commands for `nft` to flush the affinity sets.
+    /// Returns commands for `nft` to flush the affinity sets.
     pub(crate) fn forget(&self) -> String {
         let mut commands = String::new();
         for (family, text) in [("ip", &self.nft), ("ip6", &self.nft6)] {
@@ -51,7 +51,7 @@ impl Dump {
         commands
     }
 
-    /// The dump with endpoints at other ports.
+    /// Returns the dump with endpoints at other ports.
     pub(crate) fn with_other_ports(&self) -> Self {
         let spoil = |text: &str| text.replace(":8080", ":8089");
         Self {
@@ -64,7 +64,7 @@ impl Dump {
         }
     }
 
-    /// Writes it to a folder with the files of a node's capture.
+    /// Writes the dump to a folder with the files of a node's capture.
     pub(crate) fn write(&self, folder: &Path) -> Outcome<()> {
         fs::create_dir_all(folder).during(folder.display())?;
         let files = [

@@ -1,4 +1,4 @@
-//! Why the stage could not run. A difference that it found is no fault.
+//! Errors of the stage itself. A difference that the stage found is no fault.
 
 use std::fmt;
 use std::io;

@@ -22,13 +22,13 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// A description for messages.
+    /// Returns a description for messages.
     pub(crate) fn what(&self) -> String {
         let Target { kind, of, .. } = &self.target;
         format!("{} to {kind}{of}", self.client)
     }
 
-    /// The labels under which it is counted.
+    /// Returns the labels under which the flow is counted.
     pub(crate) fn labels(&self) -> [(&'static str, &'static str); 4] {
         let protocol = match self.probe.proto {
             Protocol::Tcp => "TCP",
@@ -60,7 +60,7 @@ struct Target {
 pub(crate) fn choose(cluster: &Cluster, node: u8, count: usize, dice: &mut Dice) -> Vec<Flow> {
     let mut targets = targets(cluster, node);
     dice.shuffle(&mut targets);
-    // Every target once before any a second time.
+    // Every target is used once before any is used a second time.
     let flows = (0..count).filter_map(|nth| {
         let mut target = targets.get(nth % targets.len().max(1))?.clone();
         if dice.once_in(12) {
@@ -121,7 +121,7 @@ fn targets(cluster: &Cluster, node: u8) -> Vec<Target> {
     targets
 }
 
-/// The addresses of the node itself.
+/// Returns the addresses of the node itself.
 fn own_addresses(node: u8) -> [IpAddr; 6] {
     let [v4, v6] = net::node(node);
     let [bridge4, bridge6] = net::pod(node, 1);
@@ -166,7 +166,7 @@ fn flow(cluster: &Cluster, node: u8, target: Target, dice: &mut Dice) -> Flow {
     Flow { client, target, probe, affinity }
 }
 
-/// Some endpoint that is a pod of this node.
+/// Returns some endpoint that is a pod of this node.
 fn endpoint_here(cluster: &Cluster, node: u8, family: usize, dice: &mut Dice) -> Option<String> {
     let range: uturn_model::IpNet = net::pods(node)[family].parse().ok()?;
     let wanted = [Family::V4, Family::V6][family];

@@ -6,7 +6,7 @@ use uturn_model::Version;
 use crate::case::Case;
 use crate::{services, settings};
 
-/// The random case of this seed and number.
+/// Returns the random case of this seed and number.
 pub(crate) fn case(seed: u64, number: u64, version: Version) -> Case {
     let mut dice = Dice::new(seed.wrapping_add(number.wrapping_mul(0x1000_0001)));
     let dual = !dice.once_in(3);

@@ -16,10 +16,10 @@ use crate::arguments::Arguments;
 use crate::control_plane::ControlPlane;
 use crate::fault::{During as _, Fault, Outcome};
 
-/// Memory for kube-proxy, its files and what the stage writes, in MiB.
+/// The memory for kube-proxy, its files and the files that the stage writes, in MiB.
 const MEMORY: u32 = 2048;
 
-/// Only ends a run that hangs.
+/// The limit for a run. It only ends a run that hangs.
 const LIMIT: Duration = Duration::from_secs(3600);
 
 /// Runs the stage in the machine. Returns whether uturn agrees with kube-proxy and the kernel
@@ -69,8 +69,8 @@ fn job(arguments: &Arguments) -> Outcome<Job> {
     })
 }
 
-/// The newest version before upstream deprecated the mode, because clusters in IPVS mode run such
-/// versions. If there is none, the newest.
+/// Returns the newest version before upstream deprecated the mode, because clusters in IPVS mode
+/// run such versions. If there is none, returns the newest.
 fn version(all: &[Version]) -> Outcome<Version> {
     let before = all.iter().filter(|version| (version.major, version.minor) < (1, 35)).max();
     let chosen = before.or_else(|| all.iter().max());

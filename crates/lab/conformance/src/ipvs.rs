@@ -32,14 +32,14 @@ pub(crate) fn take(namespace: &Namespace, dump: &mut Dump) -> Outcome<()> {
     Ok(())
 }
 
-/// Whether these addresses are bound.
+/// Returns whether these addresses are bound.
 pub(crate) fn shows(namespace: &Namespace, addresses: &[String; 2]) -> Outcome<bool> {
     // The device does not exist before the first sync.
     let shown = namespace.output(&["ip", "addr", "show", "dev", DEVICE]).unwrap_or_default();
     Ok(addresses.iter().all(|address| shown.contains(&format!(" {address}/"))))
 }
 
-/// The state of a family, as one text.
+/// Returns the state of a family, as one text.
 pub(crate) fn rules(dump: &Dump, family: Family) -> String {
     let saved = match family {
         Family::V4 => &dump.iptables,
@@ -53,7 +53,7 @@ pub(crate) fn rules(dump: &Dump, family: Family) -> String {
     written(saved, sets, servers, addresses.into_iter(), switches)
 }
 
-/// Both sides as comparable blocks.
+/// Returns both sides as comparable blocks.
 pub(crate) fn blocks(ours: &Program, theirs: &str) -> (Blocks, Blocks) {
     let switches = ours.sysctls.iter().map(|(key, value)| (key.as_str(), value.as_str()));
     let bound = ours.bound.iter().map(ToString::to_string);
@@ -104,7 +104,7 @@ fn taken_apart(text: &str) -> Blocks {
     for line in text.lines() {
         let (name, line) = if let Some(line) = line.strip_prefix(SET) {
             let name = line.split(' ').nth(1).unwrap_or(line);
-            // Each set has a seed of its own.
+            // Each set has a random seed, which is left out.
             (format!("{SET}{name}"), line.split(" initval ").next().unwrap_or(line))
         } else if let Some(line) = line.strip_prefix(SERVER) {
             let words: Vec<&str> = line.split(' ').skip(1).take(2).collect();

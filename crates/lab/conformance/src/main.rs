@@ -1,15 +1,17 @@
 //! Compares uturn with the real thing: kube-proxy with a real API server, and the kernel.
 //!
-//! **Owns** the conformance stage: it makes clusters ([`case`], [`generate`]), gives them to a
-//! real API server ([`control_plane`]), runs kube-proxy as each node of them ([`node`]), and judges
-//! twice: what kube-proxy left in the kernel against what `uturn_kubeproxy` writes ([`rules`]),
-//! and where packets and their answers end in that kernel against `uturn_netfilter`'s walk over
-//! the same dump ([`packets`]). Then `uturn check nodes` judges what `uturn collect --here` captures
-//! there, and faults that are put in ([`nodes`]). [`mode`] has the differences between modes of kube-proxy; IPVS
-//! mode runs on a kernel that has it ([`in_machine`]).
+//! **Owns** the conformance stage: it makes clusters ([`case`], [`generate`]), gives them to a real
+//! API server ([`control_plane`]), runs kube-proxy as each node of them ([`node`]), and judges
+//! twice: the rules that kube-proxy left in the kernel against those that `uturn_kubeproxy` writes
+//! ([`rules`]), and the ends of packets and of their answers in that kernel against
+//! `uturn_netfilter`'s walk over the same dump ([`packets`]). Then `uturn check nodes` judges
+//! captures of the node by `uturn collect --here`, without and with faults ([`nodes`]). [`mode`]
+//! has the differences between modes of kube-proxy; IPVS mode runs on a kernel that has it
+//! ([`in_machine`]).
 //!
-//! **Out of scope:** it is not shipped, and it does not build the real programs: `cargo xtask
-//! conformance` does that, from the Go modules in `conformance/`, and then calls this program.
+//! **Out of scope:** the stage is not shipped, and it does not build the real programs: `cargo
+//! xtask conformance` does that, from the Go modules in `conformance/`, and then calls this
+//! program.
 //!
 //! **Start reading** at [`judge`], then [`trial`].
 

@@ -29,7 +29,8 @@ pub(crate) enum Mode {
 impl Mode {
     pub(crate) const ALL: [Self; 3] = [Self::Iptables, Self::Nftables, Self::Ipvs];
 
-    /// Whether it runs in the small machine, whose kernel has ip_vs and no nf_tables.
+    /// Returns whether this mode runs in the small machine, whose kernel has ip_vs and no
+    /// nf_tables.
     pub(crate) fn in_machine(self) -> bool {
         self == Self::Ipvs
     }
@@ -42,7 +43,8 @@ impl Mode {
         }
     }
 
-    /// Why this version of kube-proxy programs nothing in this mode with this configuration.
+    /// Returns why this version of kube-proxy programs nothing in this mode with this
+    /// configuration.
     pub(crate) fn refusal(self, version: Version, config: &Value) -> Option<&'static str> {
         let by_prefix = config["detectLocalMode"] == "InterfaceNamePrefix";
         let old = match version.minor {
@@ -85,7 +87,7 @@ impl Mode {
         Ok(())
     }
 
-    /// The rules of a family.
+    /// Returns the rules of a family.
     pub(crate) fn rules(self, dump: &Dump, family: Family) -> Cow<'_, str> {
         Cow::Borrowed(match (self, family) {
             (Self::Ipvs, family) => return Cow::Owned(ipvs::rules(dump, family)),
@@ -96,7 +98,7 @@ impl Mode {
         })
     }
 
-    /// Whether the kernel has both of these addresses of a Service already.
+    /// Returns whether the kernel already has both of these addresses of a Service.
     pub(crate) fn shows(self, namespace: &Namespace, addresses: &[String; 2]) -> Outcome<bool> {
         let mut dump = Dump::default();
         match self {
@@ -107,7 +109,7 @@ impl Mode {
         Ok(families.all(|(family, address)| self.rules(&dump, family).contains(address)))
     }
 
-    /// How long to wait before the kernel is dumped again.
+    /// Returns how long to wait before the kernel is dumped again.
     pub(crate) fn pause(self) -> Duration {
         match self {
             Self::Iptables | Self::Nftables => Duration::from_millis(50),
@@ -116,7 +118,7 @@ impl Mode {
         }
     }
 
-    /// The nodes of a trial with this seed. The machine is too slow for more than one.
+    /// Returns the nodes of a trial with this seed. The machine is too slow for more than one.
     pub(crate) fn nodes(self, seed: u64) -> RangeInclusive<u8> {
         match self {
             Self::Iptables | Self::Nftables => 1..=net::NODES,
@@ -127,7 +129,7 @@ impl Mode {
         }
     }
 
-    /// Adds what can only be learned from the node to the cluster.
+    /// Adds facts to the cluster that can only be learned from the node.
     pub(crate) fn informed(self, cluster: &Cluster, node: &str, dump: &Dump) -> Outcome<Cluster> {
         match self {
             Self::Iptables | Self::Nftables => Ok(cluster.clone()),
@@ -135,12 +137,12 @@ impl Mode {
         }
     }
 
-    /// Whether the kernel's session affinity can be cleared.
+    /// Returns whether the kernel's session affinity can be cleared.
     pub(crate) fn forgets(self) -> bool {
         self != Self::Ipvs
     }
 
-    /// What uturn writes and what kube-proxy left, as comparable blocks.
+    /// Returns uturn's rules and those of kube-proxy as comparable blocks.
     pub(crate) fn blocks(self, ours: &Program, theirs: &str) -> Outcome<(Blocks, Blocks)> {
         Ok(match self {
             Self::Iptables => (blocks::iptables(&ours.iptables), blocks::iptables(theirs)),

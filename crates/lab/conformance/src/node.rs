@@ -1,4 +1,4 @@
-//! A node as a namespace: its interfaces, and a real kube-proxy.
+//! A node as a namespace, with its interfaces and a real kube-proxy.
 
 use std::fs;
 use std::path::Path;
@@ -57,22 +57,22 @@ impl Node {
         Ok(Self { name, number, mode, wire, host, proxy, namespace })
     }
 
-    /// Where the API server's namespace reaches kube-proxy's metrics.
+    /// Returns the address at which the API server's namespace reaches kube-proxy's metrics.
     pub(crate) fn host(&self) -> &str {
         &self.host
     }
 
-    /// Dumps its kernel state.
+    /// Dumps the node's kernel state.
     pub(crate) fn dump(&self) -> Outcome<Dump> {
         Dump::take(&self.namespace, self.mode)
     }
 
-    /// Whether its kernel has both of these addresses of a Service.
+    /// Returns whether the node's kernel has both of these addresses of a Service.
     pub(crate) fn shows(&self, addresses: &[String; 2]) -> Outcome<bool> {
         self.mode.shows(&self.namespace, addresses)
     }
 
-    /// A fault if kube-proxy has ended.
+    /// Fails if kube-proxy has ended.
     pub(crate) fn check(&mut self) -> Outcome<()> {
         let named = format!("kube-proxy {} on {}", self.mode, self.name);
         self.proxy.check().map_err(|fault| Fault::new(format!("{named} {fault}")))
@@ -82,17 +82,17 @@ impl Node {
         self.proxy.last_lines()
     }
 
-    /// Runs a program in its namespace and returns its output.
+    /// Runs a program in the node's namespace and returns its output.
     pub(crate) fn output(&self, words: &[&str]) -> Outcome<String> {
         self.namespace.output(words)
     }
 
-    /// Stops its kube-proxy, which then changes nothing until [`Node::go_on`].
+    /// Stops the node's kube-proxy, which then changes nothing until [`Node::go_on`].
     pub(crate) fn stop(&self) -> Outcome<()> {
         self.signal("-STOP")
     }
 
-    /// Lets its kube-proxy go on.
+    /// Lets the node's kube-proxy go on.
     pub(crate) fn go_on(&self) -> Outcome<()> {
         self.signal("-CONT")
     }
@@ -112,7 +112,8 @@ impl ProbedNode for Node {
         self.wire.send(probe)
     }
 
-    /// The wire clears `-m recent`; this flushes the affinity sets of nftables.
+    /// Clears session affinity: the wire clears `-m recent`, and this flushes the affinity sets of
+    /// nftables.
     fn forget_clients(&mut self, dump: &Dump) -> Outcome<bool> {
         let commands = dump.forget();
         if !commands.is_empty() {
@@ -137,14 +138,14 @@ fn set_up(namespace: &Namespace, number: u8, rp_filter: u8) -> Outcome<()> {
             lines.push_str(&format!("route add {pods} via {via} dev eth0\n"));
         }
     }
-    // Set before the addresses, because enabling forwarding resets other sysctls.
+    // Sysctls are set before the addresses, because enabling forwarding resets other sysctls.
     let switches = [
         "net.ipv4.ip_forward=1".to_owned(),
         "net.ipv6.conf.all.forwarding=1".to_owned(),
         format!("net.ipv4.conf.all.rp_filter={rp_filter}"),
         format!("net.ipv4.conf.eth0.rp_filter={rp_filter}"),
         format!("net.ipv4.conf.cbr0.rp_filter={rp_filter}"),
-        // ICMP errors are not rate limited.
+        // Turns off the rate limits of ICMP errors.
         "net.ipv4.icmp_ratelimit=0".to_owned(),
         "net.ipv6.icmp.ratelimit=0".to_owned(),
     ];
@@ -157,7 +158,7 @@ fn set_up(namespace: &Namespace, number: u8, rp_filter: u8) -> Outcome<()> {
     namespace.ip(&lines)
 }
 
-/// The cluster's configuration, with what is this node's own.
+/// Writes the cluster's configuration with the settings of this node.
 fn write_config(
     folder: &Path,
     what: &str,

@@ -1,5 +1,5 @@
-//! The third judge: what `uturn check nodes` says of a node that `uturn collect --here` captured,
-//! as kube-proxy left it and with faults.
+//! The third judge: runs `uturn check nodes` on captures of a node by `uturn collect --here`, first
+//! as kube-proxy left the node and then with faults.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,21 +12,21 @@ use crate::fault::{During as _, Fault, Outcome};
 use crate::mode::Mode;
 use crate::node::Node;
 
-/// What it found.
+/// The results of an examination.
 #[derive(Debug, Default)]
 pub(crate) struct Examined {
-    /// How many faults were put into the node.
+    /// The number of faults that were put into the node.
     pub(crate) faults: usize,
     /// Findings where there should be none, and faults without their finding.
     pub(crate) differences: Vec<String>,
 }
 
-/// A node, and what is known of its cluster.
+/// A node, and the information about its cluster.
 pub(crate) struct Examination<'e> {
     pub(crate) node: &'e Node,
-    /// The objects, as uturn reads them.
+    /// The file of the objects that uturn reads.
     pub(crate) objects: &'e Path,
-    /// For captures; it is removed.
+    /// The folder for captures, which is removed.
     pub(crate) folder: PathBuf,
 }
 
@@ -53,14 +53,14 @@ impl Examination<'_> {
         let mut examined = Examined::default();
         self.node.stop()?;
         for (nth, fault) in faults.iter().enumerate() {
-            // Whether kube-proxy sets it depends on its configuration.
+            // kube-proxy sets it only with some configurations.
             if fault.script.contains("route_localnet") && !healthy.contains("route_localnet") {
                 continue;
             }
             examined.faults += 1;
             examined.differences.extend(self.with_fault(nth, fault)?);
         }
-        // Whether each was undone: what is left of one would be a second finding of the next.
+        // Checks that each fault was undone: a remnant would be a second finding of the next fault.
         let (codes, text) = self.codes("after")?;
         if !codes.is_empty() {
             let place = format!("{} {}", self.node.name, self.node.mode);
@@ -92,7 +92,7 @@ impl Examination<'_> {
         Ok(differs.then(|| format!("{place}: {name}: expected {code}, found {codes:?}:\n{text}")))
     }
 
-    /// The codes that `check nodes` names for the node, and all that it prints.
+    /// Returns the codes that `check nodes` reports for the node, and the whole output.
     fn codes(&self, name: &str) -> Outcome<(Vec<String>, String)> {
         let program = uturn()?;
         let program = program.to_string_lossy();
@@ -126,7 +126,7 @@ impl Examination<'_> {
     }
 }
 
-/// Keeps what faults change.
+/// The script that saves the state that faults change.
 const SAVE: &str = "iptables-save >v4
 ip6tables-save >v6
 nft list table ip kube-proxy >nft4 2>/dev/null || :
@@ -135,7 +135,7 @@ sysctl net.ipv4.ip_forward net.ipv4.conf.all.route_localnet >sysctls
 sysctl net.bridge.bridge-nf-call-iptables >>sysctls 2>/dev/null || :
 ";
 
-/// Brings it back. nft cannot load what iptables keeps in its tables.
+/// The script that restores this state. nft cannot load the tables that iptables keeps.
 const RESTORE: &str = "iptables-legacy -t nat -F; iptables-legacy -t nat -X
 iptables-legacy -F; iptables-legacy -X
 iptables-legacy -t mangle -F; iptables-legacy -t mangle -X
@@ -147,7 +147,8 @@ nft -f nft6
 sysctl -qp sysctls
 ";
 
-/// The same for IPVS mode. A table that a fault is the first to use is not among what is saved.
+/// The script that saves this state in IPVS mode. It does not save a table that a fault is the
+/// first to use.
 const SAVE_IPVS: &str = "iptables-save >v4
 ipset save >sets
 ipvsadm -Sn >servers
@@ -166,7 +167,7 @@ ip addr restore <addresses
 sysctl -qp sysctls
 ";
 
-/// The program, which is built beside this one.
+/// Returns the path of the program `uturn`, which is built beside this one.
 fn uturn() -> Outcome<PathBuf> {
     let own = std::env::current_exe().during("the stage's own program")?;
     let program = own.with_file_name("uturn");

@@ -1,4 +1,4 @@
-//! How a packet ended, in terms that apply to both the kernel and uturn's walk.
+//! The end of a packet, in terms that apply to both the kernel and uturn's walk.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -12,8 +12,7 @@ use crate::wire::{Probe, ProbeResult, Seen};
 /// The source port of every walked packet. No rule of kube-proxy matches source ports.
 pub(crate) const PORT: u16 = 40000;
 
-/// Where a first packet ended. A source port may be changed by masquerade, so it does not
-/// count.
+/// The end of a first packet. The source port is left out, since masquerade may change it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum PacketEnd {
     Out { device: String, src: IpAddr, dst: SocketAddr },
@@ -23,18 +22,18 @@ pub(crate) enum PacketEnd {
     Dropped,
 }
 
-/// Where the reply ended.
+/// The end of a reply.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ReplyEnd {
-    /// Out of a device, or handed to the node itself; and whether it goes to the port that
-    /// the first packet came from.
+    /// The reply left through a device, or was handed to the node itself (without a device).
+    /// `to_its_port` is whether it goes to the port that the first packet came from.
     Arrives { device: Option<String>, src: SocketAddr, dst: IpAddr, to_its_port: bool },
-    /// It does not arrive anywhere.
+    /// The reply does not arrive anywhere.
     Lost,
 }
 
 impl PacketEnd {
-    /// The predicted end of a first packet.
+    /// Returns the predicted end of a first packet.
     pub(crate) fn predicted(end: &End, probe: &Probe) -> Self {
         let leg = end.packet.leg();
         match &end.kind {
@@ -57,7 +56,7 @@ impl PacketEnd {
         }
     }
 
-    /// The observed end of a first packet. An arrival takes precedence over errors.
+    /// Returns the observed end of a first packet. An arrival takes precedence over errors.
     pub(crate) fn seen(result: &ProbeResult, probe: &Probe) -> Self {
         for seen in &result.seen {
             match seen {
@@ -90,7 +89,7 @@ impl PacketEnd {
         }
     }
 
-    /// For counting.
+    /// Returns the class under which the end is counted.
     pub(crate) fn class(&self) -> &'static str {
         match self {
             Self::Out { .. } => "sent on",
@@ -115,7 +114,7 @@ fn icmp(family: Family, kind: u8, code: u8) -> PacketEnd {
 }
 
 impl ReplyEnd {
-    /// The predicted ends of the reply to a packet. `None` if uturn is not sure.
+    /// Returns the predicted ends of the reply to a packet, or `None` if uturn is not sure.
     pub(crate) fn predicted(kernel: &Kernel, end: &End, memory: Memory) -> Option<Vec<Self>> {
         let entry = match (&end.kind, &end.out) {
             (EndKind::Local, _) => Entry::Local,
@@ -143,7 +142,7 @@ impl ReplyEnd {
         Self::Arrives { device, src: leg.src, dst: leg.dst.ip(), to_its_port }
     }
 
-    /// The observed end of a reply.
+    /// Returns the observed end of a reply.
     pub(crate) fn seen(result: &ProbeResult) -> Self {
         for answer in &result.back {
             let (device, ends) = match answer {
@@ -157,7 +156,8 @@ impl ReplyEnd {
         Self::Lost
     }
 
-    /// For counting: whether the client accepts it as the reply to its packet.
+    /// Returns the class under which the end is counted: whether the client accepts the packet as
+    /// the reply to its own.
     pub(crate) fn class(&self, probe: &Probe) -> &'static str {
         match self {
             Self::Lost => "lost",
@@ -173,13 +173,13 @@ impl ReplyEnd {
     }
 }
 
-/// The packet of a probe, for the walk.
+/// Returns the packet of a probe, for the walk.
 pub(crate) fn packet(probe: &Probe) -> Packet {
     let (src, dst) = (SocketAddr::new(probe.src, PORT), SocketAddr::new(probe.dst, probe.dport));
     Packet::new(probe.proto, src, dst)
 }
 
-/// Where it comes in.
+/// Returns where the packet of a probe enters the kernel.
 pub(crate) fn entry(probe: &Probe) -> Entry {
     match probe.device.as_str() {
         "" => Entry::Local,

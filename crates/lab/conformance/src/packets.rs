@@ -1,5 +1,5 @@
-//! The second judge: compares where packets and their replies end in a kernel with kube-proxy's
-//! rules with where uturn's walk over a dump of the same kernel predicts.
+//! The second judge: compares the ends of packets and of their replies in a kernel with
+//! kube-proxy's rules with those that uturn's walk over a dump of the same kernel predicts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,9 +15,10 @@ use crate::flows::Flow;
 use crate::packet_end::{self, PacketEnd, ReplyEnd};
 use crate::wire::{Probe, ProbeResult};
 
-/// This many tries miss an end with a share of 1/16 less than once in 10^16 flows.
+/// The largest number of tries. They miss an end with a share of 1/16 less than once in 10^16
+/// flows.
 const MAX_TRIES: u16 = 600;
-/// Even if only one end is predicted, this many packets must agree.
+/// The number of packets that must agree even if only one end is predicted.
 const FEWEST_TRIES: u16 = 3;
 
 /// A node on which packets are tried.
@@ -31,31 +32,31 @@ pub(crate) trait ProbedNode {
     fn forget_clients(&mut self, dump: &Dump) -> Outcome<bool>;
 }
 
-/// What was tried and what differed.
+/// The number of things tried, and the differences.
 #[derive(Debug, Default)]
 pub(crate) struct Tried {
     pub(crate) flows: usize,
     pub(crate) packets: usize,
-    /// Answers that uturn was sure of.
+    /// The number of answers that uturn was sure of.
     pub(crate) answers: usize,
     /// Counts of packets and answers by their end, and of flows by their labels.
     pub(crate) end_counts: EndCounts,
     pub(crate) differences: Vec<String>,
 }
 
-/// Counts, under a heading and a word.
+/// Counts by a heading and a word.
 pub(crate) type EndCounts = BTreeMap<(&'static str, &'static str), usize>;
 
-/// What uturn predicts for an end.
+/// The prediction for an end.
 #[derive(Debug, Default)]
 struct Expected {
-    /// Some packet must end there.
+    /// Whether some packet must end there.
     must: bool,
-    /// Where replies from there end. `None` if uturn is not sure.
+    /// The predicted ends of replies from there, or `None` if uturn is not sure.
     back: Option<BTreeSet<ReplyEnd>>,
 }
 
-/// uturn's model of the node.
+/// Builds uturn's model of the node.
 fn kernel(dump: &Dump) -> Outcome<Kernel> {
     let state = NodeState {
         iptables: read(
@@ -89,7 +90,7 @@ fn read<T, E: fmt::Display>(what: &str, result: Result<T, Vec<E>>) -> Outcome<T>
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Memory {
     Whole,
-    /// None, so that the judge must find differences.
+    /// No state, so that the judge must find differences.
     None,
 }
 
@@ -176,7 +177,7 @@ fn predicted(
     predicted
 }
 
-/// A predicted end that no packet had.
+/// Returns a predicted end that no packet had.
 fn missing<'p>(
     predicted: &'p BTreeMap<PacketEnd, Expected>,
     seen_ends: &BTreeMap<(PacketEnd, Option<ReplyEnd>), u16>,

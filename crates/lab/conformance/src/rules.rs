@@ -1,8 +1,9 @@
-//! The first judge: what kube-proxy left in the kernel against what uturn writes.
+//! The first judge: compares the rules that kube-proxy left in the kernel with those that uturn
+//! writes.
 //!
-//! It compares chain by chain, including the order of rules. Only the parts of chains that every
-//! Service adds to are sorted on both sides, since kube-proxy processes Services in no particular
-//! order.
+//! The judge compares chain by chain, including the order of rules. Only the parts of chains that
+//! every Service adds to are sorted on both sides, since kube-proxy processes Services in no
+//! particular order.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,7 +16,7 @@ use crate::dump::Dump;
 use crate::fault::{Fault, Outcome};
 use crate::mode::Mode;
 
-/// What was compared and what differed.
+/// The amounts compared, and the differences.
 #[derive(Debug, Default)]
 pub(crate) struct Compared {
     pub(crate) blocks: usize,
@@ -66,7 +67,8 @@ fn differences(place: &str, ours: &Blocks, theirs: &Blocks) -> Vec<String> {
     faults.collect()
 }
 
-/// Lines of the first with `-`, of the second with `+`, common ones with a blank.
+/// Lists the lines of the first with `-`, those of the second with `+`, and common ones with a
+/// blank.
 fn diff(old: &[String], new: &[String]) -> String {
     // Longest common subsequence. Differing chains are short or differ in few lines.
     let mut longest = vec![vec![0_usize; new.len() + 1]; old.len() + 1];

@@ -9,7 +9,7 @@ use crate::net;
 const PROTOCOLS: [&str; 5] = ["TCP", "TCP", "TCP", "UDP", "SCTP"];
 const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];
 
-/// The Service of this number (from 1 to 200) and its slices.
+/// Returns the Service of this number (from 1 to 200) and its slices.
 pub(crate) fn service(dice: &mut Dice, number: usize, dual: bool) -> Vec<Value> {
     let name = format!("s{number}");
     if dice.once_in(25) {
@@ -78,7 +78,7 @@ struct Port {
 }
 
 fn ports(dice: &mut Dice, first: usize) -> Vec<Port> {
-    // Like DNS: one port number, two protocols.
+    // As for DNS: one port number, two protocols.
     if dice.once_in(6) {
         let port = |name: &str, protocol| Port { name: name.to_owned(), protocol, number: first };
         return vec![port("p0", "UDP"), port("p1", "TCP")];
@@ -93,7 +93,7 @@ fn ports(dice: &mut Dice, first: usize) -> Vec<Port> {
         .collect()
 }
 
-/// Which families it has: 0 is IPv4, 1 is IPv6.
+/// Draws the families of a Service: 0 is IPv4, 1 is IPv6.
 fn families(dice: &mut Dice, dual: bool) -> Vec<usize> {
     match dice.below(4) {
         _ if !dual => vec![0],

@@ -6,7 +6,7 @@ use uturn_model::Version;
 
 use crate::net;
 
-/// Nodes, kube-proxy's ConfigMap and the Facts that go with them.
+/// Returns Nodes, kube-proxy's ConfigMap and the Facts that belong to them.
 pub(crate) fn around(dice: &mut Dice, version: Version, dual: bool) -> Vec<Value> {
     let zones = !dice.once_in(4);
     let mut items: Vec<Value> = (1..=net::NODES).map(|number| node(number, zones, dual)).collect();

@@ -28,7 +28,7 @@ pub(crate) struct Part {
     packets: usize,
     answers: usize,
     pub(crate) differences: usize,
-    /// Nodes that were captured, and faults that were put into them.
+    /// The numbers of captured nodes, and of faults that were put into them.
     captured: usize,
     pub(crate) faults: usize,
     /// Whether the judges have detected a deliberate difference.
@@ -60,7 +60,7 @@ impl Summary {
         part.differences += rules.differences.len() + tried.differences.len();
     }
 
-    /// Adds what `check nodes` said of a node.
+    /// Adds the results of `check nodes` for a node.
     pub(crate) fn add_examined(&mut self, of: (Version, Mode), examined: &Examined) {
         let part = self.part(of.0, of.1);
         part.captured += usize::from(examined.faults == 0);
@@ -68,7 +68,8 @@ impl Summary {
         part.differences += examined.differences.len();
     }
 
-    /// Versions and modes in which the judges have not detected a deliberate difference.
+    /// Returns the versions and modes in which the judges have not detected a deliberate
+    /// difference.
     pub(crate) fn unproven(&self) -> Vec<String> {
         let unproven = self.parts.iter().filter(|(_, part)| !part.judges_work);
         unproven.map(|((version, mode), _)| format!("{version} {mode}")).collect()

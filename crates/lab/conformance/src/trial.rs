@@ -1,4 +1,4 @@
-//! One case: built on real nodes, and judged there.
+//! Tries one case: builds it on real nodes, and judges it there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,10 +23,10 @@ use crate::summary::Summary;
 use crate::workspace::Workspace;
 use crate::{flows, packets, rules};
 
-/// The case on whose nodes faults are put.
+/// The case whose nodes get faults.
 const WITH_FAULTS: &str = "every-kind";
 
-/// One case being tried.
+/// A case that is being tried.
 pub(crate) struct Trial<'t> {
     pub(crate) arguments: &'t Arguments,
     pub(crate) workspace: &'t Workspace,
@@ -36,7 +36,7 @@ pub(crate) struct Trial<'t> {
     /// The seed of packets and node settings.
     pub(crate) seed: u64,
     pub(crate) sum: &'t mut Summary,
-    /// Count differences without printing or saving them.
+    /// Whether differences are counted without printing or saving them.
     pub(crate) quiet: bool,
 }
 
@@ -73,7 +73,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// The modes that this kube-proxy supports with this configuration.
+    /// Returns the modes that this kube-proxy supports with this configuration.
     fn modes(&self, config: &Value) -> Vec<Mode> {
         let has = |mode: &Mode| match mode.refusal(self.version, config) {
             Some(why) if !self.quiet => {
@@ -95,7 +95,7 @@ impl Trial<'_> {
         synced.map_err(|fault| Fault::new(format!("{fault}\n{}", words())))
     }
 
-    /// Waits until both families have the Service that was added last.
+    /// Waits until the node has the Service that was added last, in both families.
     fn await_last(&self, node: &mut Node) -> Outcome<()> {
         let addresses = case::last_addresses();
         let end = Instant::now() + Duration::from_secs(300);
@@ -147,7 +147,7 @@ impl Trial<'_> {
         self.keep(node, &dump, cluster, uturn_input)
     }
 
-    /// Captures the node, and once for each version and mode puts faults into it.
+    /// Captures the node, and once for each version and mode also puts faults into it.
     fn examine(&mut self, node: &Node, uturn_input: &str) -> Outcome<Vec<String>> {
         // In the small machine, captures take longer than all else: one node is enough there, and
         // faults are put into it only where that is asked for.
@@ -176,8 +176,8 @@ impl Trial<'_> {
     }
 
     /// Checks that the judges detect differences: in rules and packets if endpoints have other
-    /// ports, and in replies if uturn's walk has no connection state. Repeated until one node has
-    /// shown it.
+    /// ports, and in replies if uturn's walk has no connection state. The check is repeated until
+    /// it has succeeded on one node.
     fn prove_judges(
         &mut self,
         node: &mut Node,
@@ -202,7 +202,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Saves what is needed to try the case again.
+    /// Saves the files that are needed to try the case again.
     fn keep(&self, node: &Node, dump: &Dump, cluster: &Cluster, uturn_input: &str) -> Outcome<()> {
         let folder = folder(self.arguments, self.version, self.case);
         let of_node = folder.join(format!("{}-{}", node.mode, node.name));
@@ -220,7 +220,7 @@ impl Trial<'_> {
     }
 }
 
-/// Where what is needed to try a failed case again is kept.
+/// Returns the folder for the files that are needed to try a failed case again.
 pub(crate) fn folder(arguments: &Arguments, version: Version, case: &Case) -> PathBuf {
     arguments.work.join("failed").join(format!("{version}-{}", case.name))
 }

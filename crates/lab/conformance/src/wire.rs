@@ -21,7 +21,8 @@ pub(crate) struct Wire {
 /// The first packet of a flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Probe {
-    /// The interface it comes in through; empty when a process of the node sends it.
+    /// The interface through which the packet arrives; empty when a process of the node sends the
+    /// packet.
     #[serde(rename = "in")]
     pub(crate) device: String,
     #[serde(serialize_with = "in_small_letters")]
@@ -42,13 +43,13 @@ fn in_small_letters<S: Serializer>(proto: &Protocol, to: S) -> Result<S::Ok, S::
     to.serialize_str(&proto.to_string().to_lowercase())
 }
 
-/// What happened to a packet and to the reply.
+/// The observations of a packet and of the reply.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct ProbeResult {
-    /// The port it was sent from.
+    /// The port that the packet was sent from.
     pub(crate) port: u16,
     pub(crate) seen: Vec<Seen>,
-    /// What happened to the reply, if the packet arrived anywhere.
+    /// The observations of the reply, if the packet arrived anywhere.
     pub(crate) back: Vec<Seen>,
 }
 
@@ -96,7 +97,7 @@ impl Ends {
 }
 
 impl Wire {
-    /// Creates these interfaces in a namespace.
+    /// Starts the wire program, which creates these interfaces in a namespace.
     pub(crate) fn open(
         workspace: &Workspace,
         namespace: &Namespace,

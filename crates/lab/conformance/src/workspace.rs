@@ -1,5 +1,5 @@
-//! What the stage creates on this machine: namespaces, processes, a folder. They are removed when
-//! their owner is dropped; the next run removes what a killed run left.
+//! The resources that the stage creates on this machine: namespaces, processes, a folder. They are
+//! removed when their owner is dropped. The next run removes those that a killed run left.
 
 use std::cell::Cell;
 use std::fs::{self, File};
@@ -15,7 +15,7 @@ use uturn_model::Version;
 
 use crate::fault::{During as _, Fault, Outcome};
 
-/// Every namespace of the stage begins so; the number of its process follows.
+/// The prefix of every namespace of the stage. The number of its process follows.
 const PREFIX: &str = "uturn-conf-";
 
 /// The resources of one run.
@@ -41,18 +41,18 @@ impl Workspace {
         Ok(Self { id, programs: programs.to_owned(), folder, stopped, links: Cell::new(0) })
     }
 
-    /// For files that are needed while it runs.
+    /// Returns the folder for files that are needed during the run.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// A number that no other link has, since the kernel may remove links late.
+    /// Returns a number that no other link has, since the kernel may remove links late.
     pub(crate) fn next_link(&self) -> u16 {
         self.links.set(self.links.get() + 1);
         self.links.get()
     }
 
-    /// A flag that becomes true once the user interrupts the run.
+    /// Returns a flag that becomes true once the user interrupts the run.
     pub(crate) fn stopped(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stopped)
     }
@@ -65,7 +65,7 @@ impl Workspace {
         }
     }
 
-    /// A new network namespace.
+    /// Creates a network namespace.
     pub(crate) fn namespace(&self, name: &str) -> Outcome<Namespace> {
         let name = format!("{PREFIX}{}-{name}", self.id);
         run(Command::new("ip").args(["netns", "add", &name]), "")?;
@@ -74,12 +74,12 @@ impl Workspace {
         Ok(namespace)
     }
 
-    /// A command that runs a program of the stage in a namespace.
+    /// Returns a command that runs a program of the stage in a namespace.
     pub(crate) fn program(&self, namespace: &Namespace, name: &str) -> Command {
         namespace.command(&self.programs.join("bin").join(name))
     }
 
-    /// A command that runs a version of kube-proxy in a namespace.
+    /// Returns a command that runs a version of kube-proxy in a namespace.
     pub(crate) fn kube_proxy(&self, namespace: &Namespace, version: Version) -> Command {
         namespace.command(&self.programs.join(version.to_string()).join("kube-proxy"))
     }
@@ -111,7 +111,7 @@ impl Namespace {
         &self.name
     }
 
-    /// A command that runs a program in it and is killed when this process ends.
+    /// Returns a command that runs a program in the namespace and is killed when this process ends.
     pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "ip", "netns", "exec", &self.name]);
@@ -119,12 +119,12 @@ impl Namespace {
         command
     }
 
-    /// Lines for `ip -batch`.
+    /// Runs lines of `ip -batch` in the namespace.
     pub(crate) fn ip(&self, lines: &str) -> Outcome<()> {
         run(Command::new("ip").args(["-n", &self.name, "-batch", "-"]), lines).map(|_| ())
     }
 
-    /// Runs a program there and returns its output.
+    /// Runs a program in the namespace and returns its output.
     pub(crate) fn output(&self, words: &[&str]) -> Outcome<String> {
         run(self.command(Path::new(words[0])).args(&words[1..]), "")
     }
@@ -151,7 +151,7 @@ impl Running {
         Ok(Self { child, log: None })
     }
 
-    /// Fails with the end of its log if it has ended.
+    /// Fails if the process has ended, with the end of its log.
     pub(crate) fn check(&mut self) -> Outcome<()> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
@@ -162,7 +162,7 @@ impl Running {
         }
     }
 
-    /// The end of its log.
+    /// Returns the end of the log.
     pub(crate) fn last_lines(&self) -> String {
         let text = self.log.as_ref().and_then(|log| fs::read_to_string(log).ok());
         let text = text.unwrap_or_default();
@@ -207,7 +207,7 @@ pub(crate) fn run(command: &mut Command, input: &str) -> Outcome<String> {
     String::from_utf8(printed).map_err(|_| Fault::new(format!("`{line}` printed no text")))
 }
 
-/// Removes what dead runs left.
+/// Removes the namespaces and folders that dead runs left.
 fn sweep(work: &Path) -> Outcome<()> {
     for line in run(Command::new("ip").args(["netns", "list"]), "")?.lines() {
         let name = line.split_whitespace().next().unwrap_or_default();
@@ -227,7 +227,7 @@ fn sweep(work: &Path) -> Outcome<()> {
     Ok(())
 }
 
-/// Whether no process of this number runs this program.
+/// Returns whether no process of this number runs this program.
 fn is_gone(id: &str) -> bool {
     // The kernel keeps 15 bytes of a process name.
     let name = &env!("CARGO_PKG_NAME")[..15];

@@ -1,5 +1,5 @@
-//! Bundles, and what is redacted of them. An input is the files of a bundle (`files.rs`); or an
-//! archive as it is.
+//! Bundles, and their redaction. An input is the files of a bundle (`files.rs`), or an archive as
+//! it is.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use uturn_snapshot::bundle::BundleWriter;
 use crate::files::files;
 use crate::text;
 
-/// What an archive begins with.
+/// The first bytes of an archive.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// A bundle, an archive as well as a folder, is read or refused with reasons, and read the same each time.
-/// Where both are read, both have the same objects.
+/// Reads a bundle as an archive and as a folder. Each is read or refused with reasons, and read the
+/// same each time. If both are read, both have the same objects.
 pub fn bundle(data: &[u8]) -> bool {
     let place = Place::new();
     let archive = place.0.join("bundle.tar.gz");
@@ -37,8 +37,8 @@ pub fn bundle(data: &[u8]) -> bool {
     in_archive.or(in_folder).is_some()
 }
 
-/// Whether all files are at the top, or in the folders that bundles have: a folder of others may have
-/// files that are left out, such as those of dependencies.
+/// Returns whether all files are at the top, or in the folders that bundles have: another folder
+/// may have files that are left out, such as those of dependencies.
 fn is_usual(data: &[u8]) -> bool {
     files(&text(data)).iter().all(|(name, _)| match name.split_once('/') {
         Some(("objects", rest)) => !rest.contains('/') && !rest.to_lowercase().contains("kustom"),
@@ -48,7 +48,7 @@ fn is_usual(data: &[u8]) -> bool {
     })
 }
 
-/// The texts of a bundle's objects.
+/// Returns the texts of a bundle's objects.
 fn texts(path: &Path) -> Option<Vec<String>> {
     let texts = || {
         let manifests = gather(path)?;
@@ -59,7 +59,7 @@ fn texts(path: &Path) -> Option<Vec<String>> {
     read
 }
 
-/// What can be read is redacted, the same each time, and what comes of it can be read.
+/// Redacts what can be read. The result is the same each time, and can be read.
 pub fn redaction(data: &[u8]) -> bool {
     let place = Place::new();
     let archive = place.0.join("bundle.tar.gz");
@@ -82,7 +82,7 @@ pub fn redaction(data: &[u8]) -> bool {
     }
 }
 
-/// A folder that goes when this is dropped.
+/// A folder that is removed when this is dropped.
 struct Place(PathBuf);
 
 impl Place {
@@ -98,12 +98,12 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // It is in the folder for temporary files.
+        // A folder that remains is in the folder for temporary files.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// Writes the files of an input as a bundle. Returns false if their names are none.
+/// Writes the files of an input as a bundle. Returns `false` if one of their names is invalid.
 fn write(data: &[u8], path: &Path) -> bool {
     let text = text(data);
     let files = files(&text);

@@ -1,4 +1,4 @@
-//! Whole captures: files that refer to each other, loaded and walked.
+//! A target for whole captures: files that refer to each other are loaded and walked.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use uturn_netfilter::{Entry, Kernel, NodeState, Packet, Transport};
 use crate::files::files;
 use crate::text;
 
-/// Packets are walked only through captures up to this length: the number of branches of a walk
-/// is not a property of the parsers.
+/// The length of the longest capture through which packets are walked: the number of branches of a
+/// walk is not a property of the parsers.
 const WALKED: usize = 1 << 14;
 
-/// A capture is parsed or refused with a reason; a parsed capture is compiled or refused with a
-/// reason; a compiled one can be walked.
+/// Loads a capture. It is parsed or refused with a reason; a parsed capture is compiled or refused
+/// with a reason; a compiled one can be walked.
 pub fn capture(data: &[u8]) -> bool {
     let text = text(data);
     let node = Name::new("n1").expect("a constant name");

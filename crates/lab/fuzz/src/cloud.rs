@@ -1,4 +1,4 @@
-//! The CLB API: what clients send to it, what it answers, and its files.
+//! Targets for the CLB API: the requests of clients, the answers, and the files.
 
 mod exchange;
 
@@ -17,19 +17,21 @@ use uturn_cloud::wire::error::ErrorCode;
 use self::exchange::{Exchange, Lines};
 use crate::text;
 
-/// The most requests of an input: what each costs grows with what those before it created.
+/// The largest number of requests of an input: the cost of each grows with what earlier ones
+/// created.
 const MAX_REQUESTS: usize = 12;
 
-/// The most subnets and instances of a region that are looked up: each is searched for among all.
+/// The largest number of subnets and instances of a region that are looked up: each is searched for
+/// among all.
 const MAX_FOUND: usize = 20;
 
-/// The server's clock.
+/// Returns the time of the server's clock.
 fn now() -> Timestamp {
     Timestamp::from_second(1_760_000_000).expect("a time of this century")
 }
 
-/// A request as it is received: `METHOD QUERY`, headers, an empty line, the body. One that is
-/// accepted is refused with another key.
+/// Reads a request as the server receives it: `METHOD QUERY`, headers, an empty line, the body. An
+/// accepted request is refused with another key.
 pub fn cloud_authorization(data: &[u8]) -> bool {
     let Lines { first, headers, body } = Lines::of(data);
     let (method, query) = first.split_once(' ').unwrap_or((&first, ""));
@@ -52,8 +54,8 @@ pub fn cloud_authorization(data: &[u8]) -> bool {
     }
 }
 
-/// The parameters of a GET, the first line of which is the action: what is read is what would be
-/// written, and no other value has the same meaning.
+/// Reads the parameters of a GET, after a first line with the action. The value that is read is the
+/// one that would be written, and no other value has the same meaning.
 pub fn cloud_query(data: &[u8]) -> bool {
     let text = text(data);
     let (action, query) = text.split_once('\n').unwrap_or((&text, ""));
@@ -72,8 +74,8 @@ pub fn cloud_query(data: &[u8]) -> bool {
     }
 }
 
-/// Requests of two accounts, a line each: an action and its body. Each is answered in the form
-/// of the API, one that fails changes nothing, and neither account changes the other.
+/// Sends requests of two accounts, a line each: an action and its body. Each is answered in the
+/// form of the API, a failing request changes nothing, and neither account changes the other.
 pub fn cloud_requests(data: &[u8]) -> bool {
     let exchange = Exchange::new(now());
     let mut succeeded = false;
@@ -83,7 +85,7 @@ pub fn cloud_requests(data: &[u8]) -> bool {
     succeeded
 }
 
-/// An answer, as the client reads it: one that is understood is understood again when written.
+/// Reads an answer as the client does. An accepted answer is accepted again when it is written.
 pub fn cloud_answer(data: &[u8]) -> bool {
     let results = [
         read_back::<clb::DescribeLoadBalancersRequest>(data),
@@ -119,7 +121,7 @@ fn read_back<A: Action>(data: &[u8]) -> bool {
     }
 }
 
-/// A file of credentials: each line that counts is found by its id, and keys are not printed.
+/// Reads a file of credentials. Each line that counts is found by its id, and keys are not printed.
 pub fn cloud_credentials(data: &[u8]) -> bool {
     let text = text(data);
     let lines = || {
@@ -146,7 +148,7 @@ pub fn cloud_credentials(data: &[u8]) -> bool {
     }
 }
 
-/// An inventory: the addresses that it gives are its own, and none is in use.
+/// Reads an inventory. The addresses that it gives are its own, and none is in use.
 pub fn cloud_inventory(data: &[u8]) -> bool {
     let text = text(data);
     let inventory = match Inventory::parse(&text) {
@@ -184,12 +186,12 @@ pub fn cloud_inventory(data: &[u8]) -> bool {
     true
 }
 
-/// The service that has this action, and the object of its request.
+/// Returns the service that has this action, and the object of its request.
 fn request_of(action: &str) -> Option<(&'static Service, &'static str)> {
     services().iter().find_map(|service| Some((service, service.request(action)?)))
 }
 
-/// A value as a query string.
+/// Returns a value as a query string.
 fn flattened(value: &Value) -> String {
     let mut pairs = Vec::new();
     flatten(value, "", &mut pairs);

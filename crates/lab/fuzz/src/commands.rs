@@ -1,7 +1,8 @@
-//! Whole commands, run in this process: seeds, commands that are drawn for clusters, and mutants of both.
+//! Runs whole commands in this process: seeds, commands drawn for clusters, and mutants of both.
 //!
-//! **Start reading** at [`Commands::run`], which says what a command promises, then `seeds` (what
-//! `fuzz/commands.txt` holds), `grammar` (which commands are drawn), `mutants` and `edit` (what is changed).
+//! **Start reading** at [`Commands::run`], which states the promises of a command, then `seeds`
+//! (the contents of `fuzz/commands.txt`), `grammar` (the commands that are drawn), `mutants` and
+//! `edit` (the changes that are made).
 
 mod blocks;
 mod cluster;
@@ -27,10 +28,10 @@ use self::input::Input;
 use self::mutants::CommandMutants;
 use crate::watched::{LAST_WORDS, Source};
 
-/// The archive that is made of the files of the folder `bundle`, where an argument names it.
+/// The archive that is made of the files of the folder `bundle` if an argument names it.
 const ARCHIVE: &str = "bundle.tar.gz";
 
-/// Where commands come from.
+/// A source of commands.
 pub struct Sequence {
     commands: Vec<Input>,
     seeds: Vec<Vec<u8>>,
@@ -38,7 +39,7 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// From the lines of `fuzz/commands.txt`.
+    /// Reads the commands and the clusters of `fuzz/commands.txt`.
     ///
     /// # Errors
     /// If a file cannot be read.
@@ -60,27 +61,28 @@ impl Source for Sequence {
     }
 }
 
-/// What came of a command.
+/// The outcome of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It did what it was asked: status 0 or 1.
+    /// The command did its work: status 0 or 1.
     Worked,
-    /// Its words are no command, or ask for help.
+    /// The words are no command, or ask for help.
     Usage,
-    /// Its files, or what its words name in them, were refused.
+    /// The files were refused, or the objects in them that the words name.
     BadInput,
-    /// It cannot be done here.
+    /// The command cannot be done here.
     NotHere,
-    /// It was not run: it reads more than files, names files elsewhere, or has files that cannot be.
+    /// The command was not run: it reads more than files, names files elsewhere, or has files that
+    /// cannot be written.
     NotRun,
 }
 
 impl Outcome {
-    /// All of them.
+    /// All outcomes.
     pub const ALL: [Self; 5] =
         [Self::Worked, Self::Usage, Self::BadInput, Self::NotHere, Self::NotRun];
 
-    /// In words.
+    /// Returns the outcome in words.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Worked => "worked",
@@ -92,26 +94,27 @@ impl Outcome {
     }
 }
 
-/// The commands that are counted by their names, and `other`.
+/// The names under which commands are counted. `other` stands for any other command.
 pub const NAMES: [&str; 10] =
     ["scan", "trace", "check", "cure", "rules", "walk", "lb", "collect", "explain", "other"];
 
-/// What one is counted as: a name and an outcome.
+/// Returns the key under which a command is counted: a name and an outcome.
 pub fn counted_as(name: &str, outcome: Outcome) -> String {
     format!("{name}: {}", outcome.as_str())
 }
 
-/// Where commands run, and what they print.
+/// The folder where commands run, and the files that they print to.
 pub struct Commands {
     place: PathBuf,
     streams: [File; 2],
 }
 
 impl Commands {
-    /// Commands run below this folder from here on, and all that this process prints goes to files in it.
+    /// Makes commands run below this folder, and redirects all output of this process to files in
+    /// it.
     ///
     /// # Errors
-    /// If there can be no such file.
+    /// If such a file cannot be made.
     pub fn within(folder: &Path) -> io::Result<Self> {
         let place = fs::canonicalize(folder)?;
         let open = |name: &str| {
@@ -123,8 +126,9 @@ impl Commands {
         Ok(Self { place, streams })
     }
 
-    /// Runs the command of an input. It ends with a status that is documented, says why it failed, prints
-    /// nothing that a terminal obeys, and documents that can be read. Returns what it is counted as.
+    /// Runs the command of an input, and returns the key under which it is counted. Panics unless
+    /// the command ends with a documented status, gives a reason when it fails, prints nothing that
+    /// a terminal would interpret, and prints readable JSON where that is asked for.
     pub fn run(&mut self, data: &[u8]) -> String {
         let Some(input) = Input::read(data) else { return counted_as("other", Outcome::NotRun) };
         let named = |own: &String| NAMES.into_iter().find(|name| own == name);
@@ -137,12 +141,12 @@ impl Commands {
         let here = self.place.join("here");
         let has_archive = arguments.iter().any(|own| own == ARCHIVE);
         let is_inside = arguments.iter().all(|own| stays_inside(own));
-        // Two files may have one name, or one is in the other.
+        // Two files may have the same name, or one path may lead through another file.
         if !is_inside || write(&here, files, has_archive).is_err() {
             return Outcome::NotRun;
         }
         std::env::set_current_dir(&here).expect("the folder was made");
-        // One that broke a promise may have left some.
+        // A command that broke a promise may have left output.
         self.streams.iter().for_each(|stream| stream.set_len(0).expect("a file of our own"));
         let ended = uturn::run_on_files(arguments);
         let [stdout, stderr] = self.printed().expect("files of our own");
@@ -168,7 +172,7 @@ impl Commands {
         }
     }
 
-    /// What was printed.
+    /// Reads the printed output.
     fn printed(&mut self) -> io::Result<[String; 2]> {
         let mut printed = [String::new(), String::new()];
         for (stream, text) in self.streams.iter_mut().zip(&mut printed) {
@@ -179,7 +183,7 @@ impl Commands {
     }
 }
 
-/// Has this process print to two files.
+/// Redirects the output of this process to two files.
 #[cfg(unix)]
 fn redirect([stdout, stderr]: &[File; 2]) -> io::Result<()> {
     rustix::stdio::dup2_stdout(stdout)?;
@@ -191,14 +195,14 @@ fn redirect(_: &[File; 2]) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::Unsupported, "commands are tried on Unix only"))
 }
 
-/// Whether one of these options has one of these values, in a word of its own.
+/// Returns whether one of these options has one of these values, as a separate word.
 fn has_value(arguments: &[String], options: &[&str], values: &[&str]) -> bool {
     let is_it = |own: &[String]| options.contains(&&*own[0]) && values.contains(&&*own[1]);
     arguments.windows(2).any(is_it)
 }
 
-/// Nothing is printed that a terminal obeys, or that changes the direction of what follows. Colours are, where
-/// they were asked for.
+/// Asserts that the text has nothing that a terminal would interpret or that changes the direction
+/// of the following text. Colours are accepted if they were asked for.
 fn assert_is_seen(printed: &str, may_have_colors: bool) {
     let is_color = |at: usize| {
         let code = printed[at..].strip_prefix("\x1b[").and_then(|rest| rest.split_once('m'));
@@ -214,7 +218,8 @@ fn assert_is_seen(printed: &str, may_have_colors: bool) {
     }
 }
 
-/// Whether an argument can name no file outside the folder in which commands run, since some write.
+/// Returns whether an argument can name no file outside the folder in which commands run. This
+/// matters because some commands write files.
 fn stays_inside(argument: &str) -> bool {
     let is_absolute = |text: &str| text.starts_with('/');
     let value = argument.split_once('=').map(|(_, value)| value);
@@ -228,16 +233,17 @@ fn stays_inside(argument: &str) -> bool {
     !may_lead_out
 }
 
-/// Whether a name is that of a file below a folder.
+/// Returns whether a name is that of a file below a folder.
 fn is_plain(name: &str) -> bool {
     let mut parts = Path::new(name).components().peekable();
     parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// Writes the files of an input to a new folder, and returns the line that runs its command there.
+/// Writes the files of an input to a new folder, and returns the command line that runs its command
+/// there.
 ///
 /// # Errors
-/// If it is no input, or the files cannot be written.
+/// If the data is no input, or the files cannot be written.
 pub fn unpacked(data: &[u8], folder: &Path) -> io::Result<String> {
     let Input { arguments, files } =
         Input::read(data).ok_or_else(|| io::Error::other("it does not begin with arguments"))?;
@@ -246,7 +252,8 @@ pub fn unpacked(data: &[u8], folder: &Path) -> io::Result<String> {
     Ok(arguments.iter().fold(line, |line, argument| line.value(argument)).to_string())
 }
 
-/// Writes the files of an input to a new folder, those of the bundle into an archive where one is wanted.
+/// Writes the files of an input to a new folder. The files of the bundle are packed into an archive
+/// if one is wanted.
 fn write(here: &Path, files: &[(String, Vec<u8>)], has_archive: bool) -> io::Result<()> {
     match fs::remove_dir_all(here) {
         Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),

@@ -1,4 +1,5 @@
-//! Corefiles: a valid one answers every question, an invalid one is refused with a place.
+//! A target for Corefiles: a valid one answers every question, an invalid one is refused with a
+//! place.
 
 use std::sync::LazyLock;
 
@@ -9,7 +10,7 @@ use uturn_snapshot::{Source, read};
 
 use crate::text;
 
-/// A cluster with some objects to find.
+/// A cluster with some objects that names can resolve to.
 static CLUSTER: LazyLock<Cluster> = LazyLock::new(|| {
     let text = r#"
 apiVersion: v1
@@ -35,7 +36,8 @@ const HOSTS: [&str; 6] = [
     "localhost",
 ];
 
-/// Every question has an answer, twice the same, and every step names a place in the text.
+/// Reads a Corefile. Every question has an answer, the same when it is asked twice, and every step
+/// names a place in the text.
 pub fn corefile(data: &[u8]) -> bool {
     let text = text(data);
     let lines = text.split('\n').count() as u32;

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The folder `fuzz` of this repository.
+/// Returns the folder `fuzz` of this repository.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fuzz")
 }
 
-/// The seeds of a target, sorted by name; empty without a folder.
+/// Returns the seeds of a target, sorted by name; none if it has no folder.
 ///
 /// # Errors
 /// If a seed cannot be read.
@@ -19,7 +19,7 @@ pub fn seeds(target: &str) -> io::Result<Vec<(String, Vec<u8>)>> {
     names(&folder)?.into_iter().map(read).collect()
 }
 
-/// The names in a folder, sorted; empty if the folder does not exist.
+/// Returns the names in a folder, sorted; none if the folder does not exist.
 ///
 /// # Errors
 /// If the folder exists and cannot be listed.

@@ -1,4 +1,4 @@
-//! Manifests, Facts and Scenarios, YAML and JSON.
+//! Targets for manifests, Facts and Scenarios, in YAML and JSON.
 
 use uturn_lb::config::Config;
 use uturn_model::{Origin, Share};
@@ -12,7 +12,8 @@ use crate::text;
 /// The file name of the input in error messages.
 const FILE: &str = "input";
 
-/// `-f`: an error has a place and a message, and parsing twice gives the same result.
+/// Reads manifests of `-f`. An error has a place and a message, and parsing twice gives the same
+/// result.
 pub fn manifests(data: &[u8]) -> bool {
     let text = text(data);
     let source = || vec![Source { name: FILE.into(), text: text.to_string() }];
@@ -31,7 +32,7 @@ pub fn manifests(data: &[u8]) -> bool {
     }
 }
 
-/// LoadBalancer documents: printed and parsed back unchanged.
+/// Reads LoadBalancer documents, which are printed and parsed back unchanged.
 pub fn load_balancers(data: &[u8]) -> bool {
     let text = text(data);
     let source = |text: String| Source { name: FILE.into(), text };
@@ -50,7 +51,8 @@ pub fn load_balancers(data: &[u8]) -> bool {
     true
 }
 
-/// The file of `uturn lb run`: written and read back unchanged, and its load balancers alone too.
+/// Reads the file of `uturn lb run`. It is written and read back unchanged, and its load balancers
+/// alone too.
 pub fn lb_config(data: &[u8]) -> bool {
     let text = text(data);
     let read = |text: String| read_lb_config(vec![Source { name: FILE.into(), text }]);
@@ -79,7 +81,7 @@ pub fn lb_config(data: &[u8]) -> bool {
     true
 }
 
-/// Without the places where security groups are written.
+/// Returns a configuration without the places where security groups are written.
 fn without_places(mut config: Config) -> Config {
     for group in &mut config.security_groups {
         group.origin = Origin::SUPPOSED;
@@ -89,12 +91,12 @@ fn without_places(mut config: Config) -> Config {
     config
 }
 
-/// Scenarios: the expected shares of a flow sum to 1.
+/// Reads Scenarios. The expected shares of a flow sum to 1.
 pub fn scenarios(data: &[u8]) -> bool {
     scenarios_of(&text(data)).is_some_and(|read| !read.is_empty())
 }
 
-/// Shares and durations in fields: a formula over N, `500ms`.
+/// Reads shares and durations in fields: a formula over N, `500ms`.
 pub fn fields(data: &[u8]) -> bool {
     let text = quoted(&text(data));
     let share = format!("{{outcome: answered, share: {text}}}, {{outcome: hangs, share: rest}}");

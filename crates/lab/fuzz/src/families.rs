@@ -1,8 +1,8 @@
-//! Small inputs whose work doubles with each of their levels where nothing limits it: what they cost
-//! is checked by `tests/families.rs`, in a process with limits.
+//! Small inputs whose work doubles with each of their levels unless something limits it.
+//! `tests/families.rs` checks their cost, in a process with limits.
 //!
-//! [`crate::shape`] repeats parts of seeds, and finds what grows faster than the length of an input. Here
-//! the parts of an input refer to each other.
+//! [`crate::shape`] repeats parts of seeds, and finds work that grows faster than the length of an
+//! input. In the inputs here, parts refer to each other.
 
 pub mod clusters;
 
@@ -11,13 +11,13 @@ use crate::small_node::{ADDRESSES, DEFAULT_ROUTE, OTHER_ROUTES};
 /// A family of inputs.
 #[derive(Clone, Copy, Debug)]
 pub struct Family {
-    /// What doubles.
+    /// A description of the part that doubles.
     pub name: &'static str,
     /// The target that takes the inputs.
     pub target: &'static str,
-    /// Whether the target has to take all of them for valid.
+    /// Whether the target has to accept all of the inputs.
     pub is_taken: bool,
-    /// The input with so many levels.
+    /// Returns the input with this number of levels.
     pub text: fn(usize) -> String,
 }
 
@@ -157,7 +157,7 @@ pub const FAMILIES: &[Family] = &[
 
 const HALF: &str = "-m statistic --mode random --probability 0.50000000000";
 
-/// Chains that each lead to the next one twice, the last with one rule.
+/// Returns chains that each lead to the next one twice, the last with one rule.
 fn chains(levels: usize, last: &str) -> String {
     let mut text =
         "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n".to_owned();
@@ -171,7 +171,7 @@ fn chains(levels: usize, last: &str) -> String {
     text + &format!("-A C{levels} {last}\nCOMMIT\n")
 }
 
-/// Chains that part at random and meet again.
+/// Returns chains that part at random and meet again.
 fn gotos(levels: usize) -> String {
     let mut text = "*filter\n:FORWARD ACCEPT [0:0]\n".to_owned();
     for level in 0..=levels {
@@ -186,13 +186,13 @@ fn gotos(levels: usize) -> String {
     text + "COMMIT\n"
 }
 
-/// A rule for each level, in one chain.
+/// Returns a chain with a rule for each level.
 fn each(levels: usize, rule: impl Fn(usize) -> String) -> String {
     let rules: String = (0..levels).map(rule).collect();
     format!("*filter\n:FORWARD ACCEPT [0:0]\n{rules}COMMIT\n")
 }
 
-/// The same chains in nftables, with these words before and after the next chain's name.
+/// Returns the same chains in nftables, with these words before and after the next chain's name.
 fn nft(levels: usize, before: &str, after: &str, last: &str) -> String {
     let mut text =
         "=== nft.txt\ntable ip t {\n\tset s {\n\t\ttype ipv4_addr\n\t\tflags dynamic\n\t}\n"
@@ -212,17 +212,17 @@ fn nft(levels: usize, before: &str, after: &str, last: &str) -> String {
     text + "}\n"
 }
 
-/// The files of a capture with the addresses and routes of the small node.
+/// Returns the files of a capture with the addresses and routes of the small node.
 fn links() -> String {
     links_with(DEFAULT_ROUTE)
 }
 
-/// The same with another default route.
+/// Returns the same files with another default route.
 fn links_with(default_route: &str) -> String {
     format!("=== addr\n{ADDRESSES}=== route\n{default_route}{OTHER_ROUTES}")
 }
 
-/// Whether each rule applies depends on another user.
+/// Returns policy rules that apply to different users, each with a table of its own.
 fn policy_users(levels: usize) -> String {
     let rule = |level: usize| {
         format!("{}:\tfrom all uidrange {level}-{level} lookup {}\n", 100 + level, 1000 + level)
@@ -234,7 +234,7 @@ fn policy_users(levels: usize) -> String {
     )
 }
 
-/// Each rule leads to one behind it or goes on, by another user.
+/// Returns policy rules that, each for another user, lead to a later rule or go on.
 fn policy_gotos(levels: usize) -> String {
     let rule = |level: usize| {
         let at = 100 + 2 * level;
@@ -287,7 +287,7 @@ fn sets_of_sets(levels: usize) -> String {
     )
 }
 
-/// A server with these blocks.
+/// Returns a server with these blocks.
 fn server(blocks: impl Iterator<Item = String>) -> String {
     format!(".:53 {{\n{}    whoami\n}}\n", blocks.collect::<String>())
 }

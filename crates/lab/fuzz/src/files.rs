@@ -1,9 +1,9 @@
 //! Inputs of several files: each after a line with its name, `=== objects/services.yaml`.
 
-/// A line that starts a file.
+/// The beginning of a line that starts a file.
 const BEGINS: &str = "=== ";
 
-/// The files of an input, with their names.
+/// Returns the files of an input, with their names.
 pub(crate) fn files(text: &str) -> Vec<(&str, String)> {
     let mut files: Vec<(&str, String)> = Vec::new();
     for line in text.split_inclusive('\n') {

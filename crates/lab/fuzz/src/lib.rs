@@ -76,7 +76,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("walk", walk::walk),
 ];
 
-/// The input as text, as file readers decode it: invalid UTF-8 is replaced.
+/// Returns the input as text, as file readers decode it: invalid UTF-8 is replaced.
 fn text(data: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(data)
 }

@@ -1,19 +1,19 @@
-//! What one input may cost: memory and time on a processor, of the whole process.
+//! Limits on memory and processor time for one input. They apply to the whole process.
 
 use std::time::Duration;
 
-/// The memory that a process may have, with its program: 1 GiB of addresses.
+/// The memory that a process may have, including its program: 1 GiB of address space.
 pub const MOST_MEMORY: u64 = 1 << 30;
 
-/// The time on a processor that one input may take. Other processes do not affect it.
+/// The processor time that one input may take. Other processes do not affect it.
 pub const MOST_TIME: Duration = Duration::from_secs(10);
 
-/// After this time on top of the one that is allowed, the system ends the process: an input that never
-/// ends is found too.
+/// The processor time in seconds, beyond the allowed time, after which the system ends the process.
+/// So an input that never ends is found too.
 #[cfg(unix)]
 const UNTIL_ENDED: u64 = 110;
 
-/// Limits the memory of this process from here on. An allocation that fails ends it.
+/// Limits the memory of this process from here on. An allocation that fails ends the process.
 ///
 /// # Errors
 /// If the system allows no limit.
@@ -23,7 +23,7 @@ pub fn limit_memory() -> std::io::Result<()> {
     limit(Resource::As, MOST_MEMORY)
 }
 
-/// Lets the system end this process if its next input takes far more than [`MOST_TIME`].
+/// Makes the system end this process if its next input takes far more than [`MOST_TIME`].
 ///
 /// # Errors
 /// If the system allows no limit.
@@ -41,32 +41,32 @@ fn limit(resource: rustix::process::Resource, most: u64) -> std::io::Result<()> 
     Ok(setrlimit(resource, Rlimit { current: Some(most), maximum })?)
 }
 
-/// Limits nothing: only the time that an input took is compared.
+/// Limits nothing: on this system, only the time of each input is checked afterwards.
 ///
 /// # Errors
-/// None here.
+/// Never.
 #[cfg(not(unix))]
 pub fn limit_memory() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Limits nothing: only the time that an input took is compared.
+/// Limits nothing: on this system, only the time of each input is checked afterwards.
 ///
 /// # Errors
-/// None here.
+/// Never.
 #[cfg(not(unix))]
 pub fn limit_time() -> std::io::Result<()> {
     Ok(())
 }
 
-/// The time on a processor that this process has taken.
+/// Returns the processor time that this process has used.
 #[cfg(unix)]
 pub fn processor_time() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or_default())
 }
 
-/// The time that has passed, where the other is not known.
+/// Returns the elapsed time, since the processor time is not known on this system.
 #[cfg(not(unix))]
 pub fn processor_time() -> Duration {
     use std::sync::LazyLock;
@@ -75,7 +75,7 @@ pub fn processor_time() -> Duration {
     START.elapsed()
 }
 
-/// The most memory that this process has had at once, in bytes; 0 where that is not known.
+/// Returns the peak memory of this process in bytes, or 0 if it is not known.
 pub fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

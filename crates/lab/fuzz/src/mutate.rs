@@ -39,7 +39,7 @@ pub struct Mutants<'a> {
 }
 
 impl<'a> Mutants<'a> {
-    /// The sequence with this number. Without seeds, mutates an empty input.
+    /// Creates the sequence with this number. Without seeds, mutates an empty input.
     pub fn new(seeds: &'a [Vec<u8>], number: u64) -> Self {
         Self { seeds, dice: Dice::new(number) }
     }
@@ -98,7 +98,7 @@ impl<'a> Mutants<'a> {
         }
     }
 
-    /// A range within `length`: mostly short, sometimes all of it.
+    /// Returns a range within `length`: mostly short, sometimes all of it.
     fn range(&mut self, length: usize) -> (usize, usize) {
         let from = self.below(length + 1);
         let rest = length - from;

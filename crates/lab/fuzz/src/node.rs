@@ -1,4 +1,4 @@
-//! The formats of a node's kernel state.
+//! Targets for the formats of a node's kernel state.
 
 use uturn_model::Family;
 use uturn_netfilter::iptables::Ruleset;
@@ -11,7 +11,7 @@ use crate::text;
 /// The file name of the input in error messages.
 const FILE: &str = "input";
 
-/// `iptables-save`: printed and parsed back unchanged.
+/// Reads `iptables-save`, which is printed and parsed back unchanged.
 pub fn iptables(data: &[u8]) -> bool {
     let text = text(data);
     let mut taken = false;
@@ -27,8 +27,8 @@ pub fn iptables(data: &[u8]) -> bool {
     taken
 }
 
-/// Input of `iptables-restore --noflush`: the result, printed, parses as a complete dump, and a
-/// fragment loads in two parts as in one.
+/// Reads input of `iptables-restore --noflush`. The result, printed, parses as a complete dump, and
+/// a fragment loads in two parts as in one.
 pub fn iptables_fragment(data: &[u8]) -> bool {
     let text = text(data);
     let mut taken = false;
@@ -53,7 +53,7 @@ pub fn iptables_fragment(data: &[u8]) -> bool {
     taken
 }
 
-/// `ipset save`: printed and parsed back unchanged.
+/// Reads `ipset save`, which is printed and parsed back unchanged.
 pub fn ipset(data: &[u8]) -> bool {
     let text = text(data);
     let Some(read) = checked(ipset::parse(FILE, &text), &text) else { return false };
@@ -62,7 +62,7 @@ pub fn ipset(data: &[u8]) -> bool {
     true
 }
 
-/// `nft list ruleset`, in text and in JSON: text is printed and parsed back.
+/// Reads `nft list ruleset`, in text and in JSON. Text is printed and parsed back.
 pub fn nft(data: &[u8]) -> bool {
     let text = text(data);
     let Some(read) = checked(nft::parse(FILE, &text), &text) else { return false };
@@ -75,7 +75,7 @@ pub fn nft(data: &[u8]) -> bool {
     true
 }
 
-/// `ipvsadm -Sn` and the tables: printed and parsed back unchanged.
+/// Reads `ipvsadm -Sn` and the tables, which are printed and parsed back unchanged.
 pub fn ipvs(data: &[u8]) -> bool {
     let text = text(data);
     let Some(read) = checked(ipvs::parse(FILE, &text), &text) else { return false };
@@ -89,25 +89,25 @@ pub fn ipvs(data: &[u8]) -> bool {
     true
 }
 
-/// `conntrack -L` and `/proc/net/nf_conntrack`.
+/// Reads `conntrack -L` and `/proc/net/nf_conntrack`.
 pub fn conntrack(data: &[u8]) -> bool {
     let text = text(data);
     checked(conntrack::parse(FILE, &text), &text).is_some()
 }
 
-/// `ip addr`.
+/// Reads `ip addr`.
 pub fn addr(data: &[u8]) -> bool {
     let text = text(data);
     checked(addr::parse(FILE, &text), &text).is_some()
 }
 
-/// `ip route show table all`.
+/// Reads `ip route show table all`.
 pub fn routes(data: &[u8]) -> bool {
     let text = text(data);
     checked(routes::parse(FILE, &text), &text).is_some()
 }
 
-/// `ip rule`: one rule per line or, in JSON, per object.
+/// Reads `ip rule`: one rule per line or, in JSON, per object.
 pub fn rules(data: &[u8]) -> bool {
     let text = text(data);
     let Some(read) = checked(policy_rules::parse(FILE, &text), &text) else { return false };
@@ -119,13 +119,13 @@ pub fn rules(data: &[u8]) -> bool {
     true
 }
 
-/// `sysctl -a`.
+/// Reads `sysctl -a`.
 pub fn sysctl(data: &[u8]) -> bool {
     let text = text(data);
     checked(sysctl::parse(FILE, &text), &text).is_some()
 }
 
-/// The parsed value. A refusal has at least one error, and each has a place and a message.
+/// Returns the parsed value. A refusal has at least one error, and each has a place and a message.
 fn checked<T>(read: Result<T, Vec<ParseError>>, text: &str) -> Option<T> {
     let errors = match read {
         Ok(value) => return Some(value),

@@ -1,4 +1,4 @@
-//! The operator's plan for any manifests.
+//! A target for the operator's plan for any manifests.
 
 use uturn_operator::environment::Environment;
 use uturn_operator::observed::Observed;
@@ -8,8 +8,8 @@ use uturn_snapshot::{Source, read};
 
 use crate::text;
 
-/// Whatever a cluster's objects say, there is a plan for them, the same each time, and all that is
-/// called of what has to be created is in it.
+/// Makes a plan for the manifests. Every cluster has a plan, which is the same each time, and
+/// contains all calls for the load balancers that have to be created.
 pub fn operator_plan(data: &[u8]) -> bool {
     let text = text(data);
     let Ok(loaded) = read(vec![Source { name: "input".into(), text: text.into_owned() }]) else {
@@ -27,7 +27,7 @@ pub fn operator_plan(data: &[u8]) -> bool {
     for balancer in &planned.balancers {
         assert!(!balancer.owners.is_empty(), "calls for nobody: {balancer:?}");
         assert!(!balancer.calls.is_empty(), "a load balancer without calls: {balancer:?}");
-        // Nothing is there yet, so nothing that is there is changed.
+        // No load balancer exists yet, so none that exists is changed.
         assert!(balancer.id.is_none(), "calls on what is not there: {balancer:?}");
     }
     !planned.is_empty()

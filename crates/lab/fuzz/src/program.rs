@@ -1,10 +1,10 @@
-//! What the programs of this crate have in common.
+//! Helpers that the programs of this crate share.
 #![expect(clippy::print_stderr, reason = "for programs that report")]
 
 use std::fmt::Display;
 use std::process::ExitCode;
 
-/// Ends a program: whether all was well, or why it could not say.
+/// Returns the exit code of a program: whether all was well, or failure after printing the error.
 pub fn end(done: Result<bool, impl Display>) -> ExitCode {
     match done {
         Ok(true) => ExitCode::SUCCESS,

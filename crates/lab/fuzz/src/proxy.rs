@@ -1,4 +1,4 @@
-//! What clients send to the load balancer: PROXY headers and requests.
+//! The data that clients send to the load balancer: PROXY headers and requests.
 
 #[cfg(target_os = "linux")]
 mod request;
@@ -9,8 +9,8 @@ pub use request::proxy_request;
 use uturn_lb::config::ProxyVersion;
 use uturn_lb::proxy_header::{read, write};
 
-/// A header that is read needs all of its bytes, and its addresses are read back when they are written
-/// in either version.
+/// Reads a PROXY header. An accepted header needs all of its bytes, and its addresses are read back
+/// when they are written in either version.
 pub fn proxy_header(data: &[u8]) -> bool {
     let Ok(Some(header)) = read(data) else { return false };
     assert!(header.length <= data.len());
@@ -28,7 +28,7 @@ pub fn proxy_header(data: &[u8]) -> bool {
     true
 }
 
-/// Takes anything: the data plane is for Linux.
+/// Accepts anything: the data plane is for Linux.
 #[cfg(not(target_os = "linux"))]
 pub fn proxy_request(_data: &[u8]) -> bool {
     true

@@ -8,7 +8,7 @@ use crate::Target;
 use crate::corpus::{folder, seeds};
 use crate::mutate::Mutants;
 
-/// Saves an input that breaks a promise. Returns the line that says so.
+/// Saves an input that breaks a promise. Returns the line that reports it.
 pub(crate) fn save(name: &str, file: &str, input: &[u8]) -> io::Result<String> {
     let folder = folder().join("artifacts").join(name);
     let file = folder.join(file);
@@ -18,11 +18,11 @@ pub(crate) fn save(name: &str, file: &str, input: &[u8]) -> io::Result<String> {
     Ok(format!("{name} breaks on {} ({} bytes): {start:?}", file.display(), input.len()))
 }
 
-/// Runs a target over its seeds and so many mutants of the sequence with this number, until a promise is
+/// Runs a target over its seeds and `count` mutants of the sequence `number`, until a promise is
 /// broken. Then saves the input, and returns a message with its path.
 ///
 /// # Errors
-/// If a seed cannot be read, or the input not saved.
+/// If a seed cannot be read, or the input cannot be saved.
 pub fn first_broken(
     name: &str,
     target: Target,

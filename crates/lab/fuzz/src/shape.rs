@@ -19,16 +19,17 @@ const TOKENS: [&str; 27] = [
     "(", "[", "{", "{\"a\":", "&a ", "*a ", "<", "%", "---\n", "COMMIT\n",
 ];
 
-/// Longer lines are machine-made and have too many words to try each.
+/// The largest number of words in a line that are tried. Longer lines are machine-made.
 const MAX_WORDS: usize = 16;
 
-/// Of a longer seed, this many lines are tried, spread over it.
+/// The largest number of lines of a seed that are tried. Of a longer seed, lines spread over it are
+/// tried.
 const MAX_LINES: usize = 60;
 
 /// A family of inputs.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// What it repeats.
+    /// A description of what the shape repeats.
     pub name: String,
     pieces: Vec<Piece>,
 }
@@ -40,7 +41,7 @@ enum Piece {
 }
 
 impl Shape {
-    /// An input of about `size` bytes.
+    /// Returns an input of about `size` bytes.
     pub fn text(&self, size: usize) -> String {
         let (mut fixed, mut each) = (0, 0);
         for piece in &self.pieces {
@@ -69,7 +70,7 @@ fn numbered(text: &str, number: usize) -> String {
     text.replace(NUMBER, &number.to_string()).replace(ADDRESS, &format!("10.{a}.{b}.{c}"))
 }
 
-/// All shapes of a seed.
+/// Returns all shapes of a seed.
 pub fn shapes(seed: &str, text: &str) -> Vec<Shape> {
     let mut maker = Maker { seed, shapes: Vec::new() };
     maker.whole(text);
@@ -87,7 +88,7 @@ pub fn shapes(seed: &str, text: &str) -> Vec<Shape> {
     maker.shapes
 }
 
-/// JSON is mostly a single line: splits it into objects and fields.
+/// Splits JSON into objects and fields, since it is mostly a single line.
 fn layouts(text: &str) -> Vec<(&'static str, String)> {
     match text.trim_start().starts_with(['{', '[']) && text.lines().count() < 4 {
         true => vec![("object", text.replace("},", "},\n")), ("field", text.replace(',', ",\n"))],
@@ -95,7 +96,7 @@ fn layouts(text: &str) -> Vec<(&'static str, String)> {
     }
 }
 
-/// The lines to try: no two that differ in digits only.
+/// Returns the lines to try: no two of them differ in digits only.
 fn different(lines: &[&str]) -> Vec<usize> {
     let mut seen = BTreeSet::new();
     let new: Vec<usize> =
@@ -120,7 +121,7 @@ impl Maker<'_> {
         self.add("one line", vec![Piece::Repeated(text.replace('\n', " "))]);
     }
 
-    /// Unclosed tokens, repeated: before a line, after its first word, at its end.
+    /// Adds unclosed tokens, repeated: before a line, after its first word, at its end.
     fn openings(&mut self, how: &str, lines: &[&str], at: usize) {
         let (before, line) = (lines[..at].concat(), lines[at]);
         let ends = [0, words(line).first().map_or(0, |word| word.1), line.trim_end().len()];
@@ -133,7 +134,7 @@ impl Maker<'_> {
         }
     }
 
-    /// A line repeated, unchanged and with its own values, and repetitions within it.
+    /// Adds a line repeated, unchanged and with its own values, and repetitions within it.
     fn line(&mut self, how: &str, lines: &[&str], at: usize) {
         let (name, line) = (format!("{how} {}", at + 1), lines[at]);
         let (before, after) = (lines[..at].concat(), lines[at + 1..].concat());
@@ -161,7 +162,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Two lines that share a name, repeated with different names.
+    /// Adds two lines that share a name, repeated with different names.
     fn pair(&mut self, how: &str, lines: &[&str], at: usize, other: usize) {
         let (line, second) = (lines[at], lines[other]);
         let named = |line: &str| -> BTreeSet<String> {
@@ -182,7 +183,7 @@ impl Maker<'_> {
     }
 }
 
-/// The start and end of each word of a line.
+/// Returns the start and end of each word of a line.
 fn words(line: &str) -> Vec<(usize, usize)> {
     let within = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let mut words: Vec<(usize, usize)> = Vec::new();
@@ -195,7 +196,7 @@ fn words(line: &str) -> Vec<(usize, usize)> {
     words
 }
 
-/// The word with the number of the repetition inserted.
+/// Returns the word with the number of the repetition inserted.
 fn of_its_own(word: &str) -> String {
     if word.parse::<Ipv4Addr>().is_ok() {
         ADDRESS.into()

@@ -1,7 +1,7 @@
 //! The addresses and routes of a node with one card and a bridge for its pods, on which arbitrary rules are
 //! walked.
 
-/// What `ip addr` prints there.
+/// The output of `ip addr` on the node.
 pub(crate) const ADDRESSES: &str = "\
 1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536
     inet 127.0.0.1/8 scope host lo
@@ -11,10 +11,10 @@ pub(crate) const ADDRESSES: &str = "\
     inet 10.1.1.1/24 scope global cbr0
 ";
 
-/// The line of its default route.
+/// The line of the node's default route.
 pub(crate) const DEFAULT_ROUTE: &str = "default via 10.0.0.1 dev eth0\n";
 
-/// Its routes, as `ip route` prints them behind the default route.
+/// The node's other routes, as `ip route` prints them after the default route.
 pub(crate) const OTHER_ROUTES: &str = "\
 10.0.0.0/24 dev eth0 proto kernel scope link src 10.0.0.11
 10.1.1.0/24 dev cbr0 proto kernel scope link src 10.1.1.1

@@ -1,4 +1,4 @@
-//! Arbitrary rules, walked: walks end, and shares sum to 1.
+//! A target for walks over arbitrary rules: walks end, and shares sum to 1.
 
 use uturn_model::{Family, Share};
 use uturn_netfilter::{Entry, Kernel, NodeState, Packet, Transport, addr, iptables, routes};
@@ -6,7 +6,8 @@ use uturn_netfilter::{Entry, Kernel, NodeState, Packet, Transport, addr, iptable
 use crate::small_node::{ADDRESSES, DEFAULT_ROUTE, OTHER_ROUTES};
 use crate::text;
 
-/// A pod's call, a call to a NodePort and a call of the node, through a node with these rules.
+/// Walks a pod's call, a call to a NodePort and a call of the node, through a node with these
+/// rules.
 pub fn walk(data: &[u8]) -> bool {
     let Ok(rules) = iptables::parse("input", &text(data), Family::V4) else { return false };
     let all_routes = format!("{DEFAULT_ROUTE}{OTHER_ROUTES}");

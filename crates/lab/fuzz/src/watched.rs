@@ -1,5 +1,5 @@
-//! Tries inputs in a process of their own, which has limits on memory and time. What ends that process
-//! is a finding like a broken promise: the next process goes on behind it.
+//! Tries inputs in a separate process with limits on memory and time. An input that ends that
+//! process is a finding, like a broken promise, and a new process continues with the next input.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -17,28 +17,29 @@ use crate::limits::{self, MOST_MEMORY, MOST_TIME};
 use crate::mutate::Mutants;
 use crate::run::save;
 
-/// The first argument of the process that tries inputs.
+/// The first command-line argument of the process that tries inputs.
 pub const CHILD: &str = "--try";
 
-/// The file in the folder of two processes to which the one that tries inputs may print its errors.
+/// The file in the shared folder to which the process that tries inputs may print its errors.
 pub const LAST_WORDS: &str = "stderr";
 
-/// What comes of an input that breaks a promise.
+/// The outcome of an input that breaks a promise.
 const BROKEN: &str = "broken";
 
-/// Where there are more findings than these, the rest of the inputs is left out.
+/// The largest number of findings. Once it is reached, the remaining inputs are left out.
 const MOST_FINDINGS: usize = 20;
 
-/// Where inputs come from.
+/// A source of inputs.
 pub trait Source {
-    /// Those that are tried as they are.
+    /// Returns the inputs that are tried unchanged.
     fn seeds(&self) -> &[Vec<u8>];
 
-    /// An endless sequence of others. The same number gives the same ones on every machine.
+    /// Returns an endless sequence of further inputs. The same number yields the same sequence on
+    /// every machine.
     fn mutants(&self, number: u64) -> Box<dyn Iterator<Item = Vec<u8>> + '_>;
 }
 
-/// Seeds, and mutants of their bytes.
+/// Yields the list as seeds, and mutants of the seeds' bytes.
 impl Source for Vec<Vec<u8>> {
     fn seeds(&self) -> &[Vec<u8>] {
         self
@@ -49,58 +50,58 @@ impl Source for Vec<Vec<u8>> {
     }
 }
 
-/// Some inputs: the seeds, and so many mutants from the sequence with this number.
+/// A selection of inputs: all seeds, and the first `mutants` mutants of the sequence `number`.
 #[derive(Clone, Copy)]
 pub struct Inputs<'a> {
-    /// What takes them: the name of a target, or another word.
+    /// The name of the target that takes the inputs, or another word for their consumer.
     pub name: &'a str,
-    /// Where they come from.
+    /// The source of the inputs.
     pub source: &'a dyn Source,
-    /// The number of the sequence.
+    /// The number of the sequence of mutants.
     pub number: u64,
-    /// How many mutants.
+    /// The number of mutants.
     pub mutants: usize,
 }
 
 impl Inputs<'_> {
-    /// All of them, seeds first.
+    /// Returns all inputs, seeds first.
     fn all(&self) -> impl Iterator<Item = Vec<u8>> {
         let mutants = self.source.mutants(self.number).take(self.mutants);
         self.source.seeds().iter().cloned().chain(mutants)
     }
 
-    /// The one at a place, seeds first.
+    /// Returns the input at a position, counting seeds first.
     pub fn input(&self, at: usize) -> Option<Vec<u8>> {
         self.all().nth(at)
     }
 
-    /// What the input at a place is called.
+    /// Returns the name of the input at a position.
     fn name_of(&self, at: usize) -> String {
         format!("mutant-{at}-of-{}", self.number)
     }
 }
 
-/// What came of some inputs.
+/// The results of some inputs.
 #[derive(Clone, Debug, Default)]
 pub struct Tried {
-    /// How many were tried.
+    /// The number of inputs tried.
     pub inputs: u64,
-    /// How many of them came to what.
+    /// The number of inputs for each outcome.
     pub counts: BTreeMap<String, u64>,
-    /// The time on a processor of all.
+    /// The total processor time of all inputs.
     pub time: Duration,
-    /// The most that one took.
+    /// The longest processor time of a single input.
     pub slowest: Duration,
-    /// What that one is called.
+    /// The name of the slowest input.
     pub slowest_name: String,
-    /// The most memory at once, in bytes.
+    /// The peak memory, in bytes.
     pub peak: u64,
-    /// What was found: a line for each place that broke a promise, with the file of an input.
+    /// The findings: a line for each place that broke a promise, with the file of an input.
     pub findings: Vec<String>,
 }
 
 impl Tried {
-    /// Adds what came of others.
+    /// Adds the results of other inputs.
     pub fn add(&mut self, other: Self) {
         self.inputs += other.inputs;
         for (what, count) in other.counts {
@@ -114,17 +115,17 @@ impl Tried {
         self.findings.extend(other.findings);
     }
 
-    /// How many inputs came to this.
+    /// Returns how many inputs had this outcome.
     pub fn came_of(&self, what: &str) -> u64 {
         self.counts.get(what).copied().unwrap_or_default()
     }
 }
 
-/// Tries all inputs in processes of this program, which has to call [`child`] where its first argument is
-/// [`CHILD`], with the rest of its arguments.
+/// Tries all inputs in child processes of this program. The program has to call [`child`] with the
+/// name and the remaining arguments if its first argument is [`CHILD`].
 ///
 /// # Errors
-/// If such a process cannot be run, or a finding not saved.
+/// If such a process cannot be run, or a finding cannot be saved.
 pub fn watched(inputs: Inputs<'_>) -> io::Result<Tried> {
     let place = Place::new()?;
     let all = inputs.source.seeds().len() + inputs.mutants;
@@ -158,12 +159,13 @@ fn start(inputs: Inputs<'_>, from: usize, place: &Place) -> io::Result<Output> {
     let _ = fs::remove_file(ended_of(&place.0));
     let numbers = [inputs.number, inputs.mutants as u64, from as u64].map(|own| own.to_string());
     let mut command = Command::new(std::env::current_exe()?);
-    // Each thread has a part of the addresses otherwise, and a machine may have many processors.
+    // Otherwise each thread reserves address space of its own, and a machine may have many
+    // processors.
     command.env("MALLOC_ARENA_MAX", "2");
     command.args([CHILD, inputs.name]).args(numbers).arg(&place.0).stdin(Stdio::null()).output()
 }
 
-/// What a process said that did not get to the end of its inputs.
+/// Returns the reason why a process ended before the end of its inputs.
 fn why_it_ended(output: &Output, place: &Place) -> String {
     let in_file = fs::read(place.0.join(LAST_WORDS)).unwrap_or_default();
     let said = [output.stderr.clone(), in_file].concat();
@@ -173,12 +175,12 @@ fn why_it_ended(output: &Output, place: &Place) -> String {
     format!("the process that has {memory} MiB ended with {}: {last}", output.status)
 }
 
-/// Saves the input of a finding, and returns the lines that say so.
+/// Saves the input of a finding, and returns the lines that report it.
 fn found(inputs: Inputs<'_>, at: usize, input: &[u8], why: &str) -> io::Result<String> {
     save(inputs.name, &inputs.name_of(at), input).map(|line| format!("{line}\n  {why}"))
 }
 
-/// What a process told that tried all of its inputs.
+/// Decodes the results of a process that tried all of its inputs.
 fn read_told(told: &str) -> Tried {
     let told: Value = serde_json::from_str(told).unwrap_or_default();
     let number = |key: &str| told[key].as_u64().unwrap_or_default();
@@ -203,12 +205,12 @@ struct ChildArguments {
     place: PathBuf,
 }
 
-/// Tries inputs in this process, from the arguments behind the name of what takes them: `target` says what
-/// comes of one. Whatever breaks a promise is told, once for each place in the code, also a panic that is
-/// caught.
+/// Tries inputs in this process. `arguments` are those after the name of the consumer, and `target`
+/// returns the outcome of an input. Each broken promise is reported once for each place in the
+/// code, even if its panic is caught.
 ///
 /// # Errors
-/// If the arguments are not those of [`watched`], no limit can be set or nothing can be written.
+/// If the arguments are not those of [`watched`], no limit can be set, or nothing can be written.
 pub fn child(
     name: &str,
     source: &dyn Source,
@@ -276,22 +278,22 @@ fn read(arguments: &[String]) -> Option<ChildArguments> {
     })
 }
 
-/// Writes which input is next, for the process that watches this one.
+/// Writes the number of the next input, for the process that watches this one.
 fn write_at(file: &mut File, at: u64) -> io::Result<()> {
     use std::io::Seek as _;
     file.rewind()?;
     file.write_all(&at.to_le_bytes())
 }
 
-/// The place in the code of the last panic, and what it said: the start of it, since it may hold the
-/// input.
+/// Records the place in the code and the message of the first panic from now on. Only the start of
+/// the message is kept, since it may contain the input.
 fn note_panics() -> Arc<Mutex<Option<(String, String)>>> {
     let noted = Arc::new(Mutex::new(None));
     let note = Arc::clone(&noted);
     panic::set_hook(Box::new(move |panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
         let said: String = panic.to_string().chars().take(1_000).collect();
-        // The first says why: others follow from it.
+        // The first panic tells the cause: others follow from it.
         if let Ok(mut noted) = note.lock() {
             noted.get_or_insert((place, said));
         }
@@ -299,7 +301,7 @@ fn note_panics() -> Arc<Mutex<Option<(String, String)>>> {
     noted
 }
 
-/// A folder for what the two processes tell each other. It goes when this is dropped.
+/// A folder through which the two processes communicate. It is removed when this is dropped.
 struct Place(PathBuf);
 
 impl Place {
@@ -315,17 +317,17 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // It is in the folder for temporary files.
+        // A folder that remains is in the folder for temporary files.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// The file that holds which input is tried.
+/// Returns the path of the file with the number of the current input.
 fn at_of(place: &Path) -> PathBuf {
     place.join("at")
 }
 
-/// The file that holds what came of all.
+/// Returns the path of the file with the results of all inputs.
 fn ended_of(place: &Path) -> PathBuf {
     place.join("ended.json")
 }

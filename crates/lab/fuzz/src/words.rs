@@ -1,4 +1,5 @@
-//! The short texts of the command line: clients, destinations, names, versions, fixed terms.
+//! Targets for the short texts of the command line: clients, destinations, names, versions, fixed
+//! terms.
 
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
@@ -9,17 +10,17 @@ use uturn_model::{
 
 use crate::text;
 
-/// `--from`.
+/// Reads a value of `--from`.
 pub fn client(data: &[u8]) -> bool {
     printed_is_read_back::<Client>(&text(data))
 }
 
-/// `--to`.
+/// Reads a value of `--to`.
 pub fn destination(data: &[u8]) -> bool {
     printed_is_read_back::<Destination>(&text(data))
 }
 
-/// Names, names with a namespace, and ports.
+/// Reads names, names with a namespace, and ports.
 pub fn names(data: &[u8]) -> bool {
     let text = text(data);
     let name = Name::new(&*text);
@@ -31,12 +32,12 @@ pub fn names(data: &[u8]) -> bool {
     name.is_ok() || namespaced || port
 }
 
-/// Versions of components.
+/// Reads versions of components.
 pub fn version(data: &[u8]) -> bool {
     printed_is_read_back::<Version>(&text(data))
 }
 
-/// Words of fixed lists: mechanisms, modes of kube-proxy, protocols.
+/// Reads words of fixed lists: mechanisms, modes of kube-proxy, protocols.
 pub fn terms(data: &[u8]) -> bool {
     let text = text(data);
     [
@@ -47,7 +48,7 @@ pub fn terms(data: &[u8]) -> bool {
     .contains(&true)
 }
 
-/// An accepted text is printed as one with the same meaning.
+/// Reads a text. An accepted text is printed as one with the same meaning.
 fn printed_is_read_back<T>(text: &str) -> bool
 where
     T: FromStr + Display + Debug + PartialEq,

@@ -1,23 +1,25 @@
-//! Stands between User Mode Linux and the host's `ptrace`, and is loaded into it by `LD_PRELOAD`.
+//! Intercepts the calls of User Mode Linux to the host's `ptrace`. `LD_PRELOAD` loads this library
+//! into User Mode Linux.
 //!
-//! Before version 6.13 User Mode Linux keeps the processor's extended state (NT_X86_XSTATE) of each of
-//! its threads in a buffer of 2,696 bytes. Processors with AMX have a larger one (about 11,000 bytes).
-//! The host truncates what is read, but refuses to set it unless it is whole; then User Mode Linux ends
-//! its first process and panics. Here a state that is set is completed to the size that the host
-//! demands. What is added is what a new process has: only programs that were allowed to use AMX have
-//! anything else there, and in the machine nothing can ask for that.
+//! Before version 6.13 User Mode Linux keeps the processor's extended state (NT_X86_XSTATE) of each
+//! of its threads in a buffer of 2,696 bytes. Processors with AMX have a larger state (about 11,000
+//! bytes). The host truncates the state when it is read, but refuses to set it unless it is whole;
+//! then User Mode Linux ends its first process and panics. This library completes a state that is
+//! set to the size that the host demands. The added part is that of a new process: only programs
+//! that were allowed to use AMX have anything else there, and in the machine nothing can ask for
+//! that.
 //!
 //! User Mode Linux calls `ptrace` from one thread, on stacks of a few kilobytes. So the buffer is
-//! static, and nothing here allocates or calls much.
+//! static, and this library allocates nothing and nests few calls.
 //!
-//! `build.rs` compiles this file by itself. It needs `unsafe`: it is called by a program in C.
+//! `build.rs` compiles this file by itself. It needs `unsafe`, because a program in C calls it.
 
 #![no_std]
 
 use core::ffi::{c_int, c_long, c_void};
 use core::ptr::{copy_nonoverlapping, null_mut};
 
-/// What `struct iovec` is in C.
+/// The equivalent of `struct iovec` in C.
 #[repr(C)]
 struct Piece {
     base: *mut u8,
@@ -25,7 +27,7 @@ struct Piece {
 }
 
 unsafe extern "C" {
-    /// The C library's. Sets `errno` and returns -1 where a system call fails.
+    /// The C library's function. Sets `errno` and returns -1 if a system call fails.
     fn syscall(number: c_long, ...) -> c_long;
 }
 
@@ -37,19 +39,20 @@ const GETREGSET: c_int = 0x4204;
 const SETREGSET: c_int = 0x4205;
 const NT_X86_XSTATE: usize = 0x202;
 
-/// More than any processor's state.
+/// A size in bytes that exceeds any processor's state.
 const MOST: usize = 64 * 1024;
 
-/// A state of full size. It begins with what was set last; the rest is a new process's.
+/// A state of full size. It begins with the state that was set last, and the rest is that of a new
+/// process.
 static mut WHOLE: [u8; MOST] = [0; MOST];
 
-/// How long the host's state is; 0 before it was asked.
+/// The length of the host's state in bytes; 0 before the host was asked.
 static mut LENGTH: usize = 0;
 
-/// Does what the C library's `ptrace` does, and sets an extended state that is too short anyway.
+/// Does the same as the C library's `ptrace`, but also sets an extended state that is too short.
 ///
 /// # Safety
-/// As `ptrace` in C. It is called by one thread only.
+/// The same as for `ptrace` in C. Only one thread calls this function.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ptrace(
     request: c_int,
@@ -70,8 +73,8 @@ unsafe extern "C" fn ptrace(
     if request != SETREGSET || address as usize != NT_X86_XSTATE {
         return call(request, data);
     }
-    // SAFETY: for this request the caller passes an iovec of a buffer that can be read. The statics
-    // have one user, the thread that calls.
+    // SAFETY: for this request the caller passes an iovec of a buffer that can be read. Only the
+    // calling thread uses the statics.
     unsafe {
         let given = &*data.cast::<Piece>();
         let mut whole = Piece { base: (&raw mut WHOLE).cast(), length: MOST };
@@ -90,7 +93,7 @@ unsafe extern "C" fn ptrace(
     }
 }
 
-/// Nothing here panics.
+/// Loops forever. Nothing here panics.
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     loop {}

@@ -1,4 +1,4 @@
-//! What the machine is asked to run, what it returns, and what can go wrong.
+//! The jobs that the machine runs, their results, and the errors.
 
 use std::ffi::OsString;
 use std::io;
@@ -12,42 +12,42 @@ use thiserror::Error;
 pub struct Job {
     /// The program. Without a slash it is looked for in the machine's search path.
     pub program: PathBuf,
-    /// Its arguments.
+    /// The arguments of the program.
     pub arguments: Vec<OsString>,
-    /// Its whole environment. The machine prepends its own tools to `PATH` and appends the
-    /// folders of system administration programs.
+    /// The program's whole environment. The machine prepends its own tools to `PATH` and appends
+    /// the folders of system administration programs.
     pub environment: Vec<(OsString, OsString)>,
-    /// Its working directory.
+    /// The program's working directory.
     pub folder: PathBuf,
-    /// What it reads from standard input.
+    /// The program's standard input.
     pub stdin: Vec<u8>,
-    /// Folders of the host that it may write to. Whatever else it writes is discarded with the
-    /// machine.
+    /// Folders of the host that the program may write to. Anything else that it writes is discarded
+    /// with the machine.
     pub shared: Vec<PathBuf>,
 }
 
 /// A piece of the job's output, passed on while the job runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobOutput<'a> {
-    /// On standard output.
+    /// Bytes of standard output.
     Out(&'a [u8]),
-    /// On standard error.
+    /// Bytes of standard error.
     Err(&'a [u8]),
 }
 
-/// How the job ended.
+/// The end of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// By itself, with this code.
+    /// The job exited with this code.
     Exit(i32),
-    /// By this signal.
+    /// The job was ended by this signal.
     Signal(i32),
 }
 
-/// Why the machine cannot run here.
+/// A reason why the machine cannot run here.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Unavailable {
-    /// User Mode Linux runs on Linux.
+    /// The system is not Linux, which User Mode Linux needs.
     #[error("the small machine needs Linux")]
     NotLinux,
     /// A program is not installed.
@@ -56,19 +56,19 @@ pub enum Unavailable {
          (Debian: apt-get install {package})"
     )]
     Missing {
-        /// The program.
+        /// The missing program.
         program: &'static str,
-        /// The Debian package that has it.
+        /// The Debian package that contains the program.
         package: &'static str,
     },
-    /// The machine's kernel is there, its modules are not.
+    /// The machine's kernel is installed, but its modules are not.
     #[error(
         "the small machine's kernel has no modules: expected them in {} \
          (Debian: apt-get install user-mode-linux)",
         folder.display()
     )]
     NoModules {
-        /// Where they should be.
+        /// The folder where the modules are expected.
         folder: PathBuf,
     },
     /// The processor has more registers than the machine's kernel can keep.
@@ -80,22 +80,22 @@ pub enum Unavailable {
     Processor {
         /// The size of the processor's extended state, in bytes.
         state: u32,
-        /// How much of it the machine's kernel keeps.
+        /// The part of it that the machine's kernel keeps, in bytes.
         kept: u32,
-        /// The kernel's release.
+        /// The release of the machine's kernel.
         release: String,
     },
     /// The host does not allow what the machine needs.
     #[error("this host cannot carry the small machine: {tried}: {reason}")]
     Host {
-        /// What was tried.
+        /// The operation that was tried.
         tried: String,
         /// The error.
         reason: String,
     },
 }
 
-/// Why a job did not run to its end.
+/// A reason why a job did not run to its end.
 #[derive(Debug, Error)]
 pub enum MachineError {
     /// The machine cannot run here.
@@ -104,7 +104,7 @@ pub enum MachineError {
     /// A system call of the host failed.
     #[error("cannot {doing}: {source}")]
     System {
-        /// What was being done.
+        /// The operation that failed.
         doing: String,
         /// The system's error.
         source: io::Error,
@@ -112,30 +112,30 @@ pub enum MachineError {
     /// The job could not be started in the machine.
     #[error("in the small machine: {0}")]
     Inside(String),
-    /// The time limit was reached first.
+    /// The time limit was reached before the job ended.
     #[error("the small machine was ended after {} s", .0.as_secs_f64())]
     Limit(Duration),
-    /// The caller asked it to stop.
+    /// The caller asked the machine to stop.
     #[error("the small machine was stopped")]
     Stopped,
     /// The machine was ended because it would never have started the job.
     #[error("the small machine did not start: {why}{}", last_lines(console))]
     Boot {
-        /// By what that was recognised.
+        /// The sign that the job would never start.
         why: String,
-        /// The last lines of its console.
+        /// The last lines of the machine's console.
         console: String,
     },
     /// The machine's kernel panicked while the job ran.
     #[error("the small machine's kernel panicked{}", last_lines(console))]
     Panicked {
-        /// The panic and the last lines of its console.
+        /// The panic and the last lines of the machine's console.
         console: String,
     },
     /// The machine ended before its job did.
     #[error("the small machine ended before its job did{}", died(console))]
     Died {
-        /// The last lines of its console.
+        /// The last lines of the machine's console.
         console: String,
     },
 }

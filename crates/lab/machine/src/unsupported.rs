@@ -1,4 +1,4 @@
-//! The same interface for systems other than Linux, where [`Machine::find`] always fails.
+//! The interface of this crate for systems other than Linux, where [`Machine::find`] always fails.
 
 use std::io::Read;
 use std::net::TcpStream;
@@ -27,12 +27,12 @@ impl Machine {
         Err(Unavailable::NotLinux)
     }
 
-    /// The name and release of its kernel.
+    /// Returns the name and release of the machine's kernel.
     pub fn kernel(&self) -> String {
         match self.0 {}
     }
 
-    /// Sets its memory, in MiB.
+    /// Sets the machine's memory, in MiB.
     #[must_use]
     pub fn with_memory(self, _mib: u32) -> Self {
         match self.0 {}
@@ -50,7 +50,7 @@ impl Machine {
         match self.0 {}
     }
 
-    /// Gives it a network.
+    /// Gives the machine a network.
     #[must_use]
     pub fn with_link(self, _namespace: &str, _device: &str) -> Self {
         match self.0 {}
@@ -81,7 +81,7 @@ impl Machine {
 pub struct MachineClient(());
 
 impl MachineClient {
-    /// A client that reaches nothing.
+    /// Creates a client that reaches nothing.
     pub fn of(_socket: &Path) -> Self {
         Self(())
     }
@@ -108,12 +108,12 @@ impl MachineClient {
     }
 }
 
-/// Whether this process is the first process of a machine.
+/// Returns whether this process is the first process of a machine, which it never is here.
 pub fn is_inside() -> bool {
     false
 }
 
-/// What the first process of a machine does.
+/// Fails: this process is never the first process of a machine here.
 pub fn inside() -> ExitCode {
     ExitCode::FAILURE
 }

@@ -1,15 +1,14 @@
 //! Reproducible random numbers.
 //!
-//! **Owns** [`Dice`], the generator behind everything that is random on purpose: scenarios that
-//! `uturn lab fuzz` draws, random clusters of tests and of the conformance run, mutants of fuzz
-//! seeds.
+//! **Owns** [`Dice`], the generator of all deliberate randomness: scenarios that `uturn lab fuzz`
+//! draws, random clusters of tests and of the conformance run, mutants of fuzz seeds.
 //!
 //! **Out of scope:** entropy. A caller that needs an unpredictable seed provides it.
 //!
 //! **Start reading** at [`Dice`].
 //!
-//! Written by hand and not taken from a crate: a seed that a report names has to give the same
-//! case years later, and generators of random-number crates change between releases.
+//! The generator is written by hand and not taken from a crate: a seed that a report names has to
+//! give the same case years later, and generators of random-number crates change between releases.
 
 /// A pseudo-random number generator (SplitMix64): a seed gives the same numbers on every machine
 /// and in every release.
@@ -17,18 +16,18 @@
 pub struct Dice(u64);
 
 impl Dice {
-    /// The sequence of a seed.
+    /// Creates the sequence of a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The sequence of the case with this number. Each case has its own sequence, so that it can
-    /// be made without the cases before it.
+    /// Creates the sequence of the case with this number. Each case has its own sequence, so that
+    /// it can be generated without the cases before it.
     pub fn of_case(seed: u64, number: u64) -> Self {
         Self(Self(seed).next_number() ^ Self(number).next_number())
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn next_number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -37,7 +36,7 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 to `sides - 1`.
+    /// Returns a number from 0 to `sides - 1`.
     ///
     /// # Panics
     /// If `sides` is 0.
@@ -45,28 +44,28 @@ impl Dice {
         usize::try_from(self.next_number() % sides as u64).expect("it is below a usize")
     }
 
-    /// A number from `first` to `last`.
+    /// Returns a number from `first` to `last`.
     pub fn between(&mut self, first: usize, last: usize) -> usize {
         first + self.below(last - first + 1)
     }
 
-    /// True with a probability of 1 in `times`.
+    /// Returns `true` with a probability of 1 in `times`.
     pub fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    /// A reference to one of the items.
+    /// Returns a reference to one of the items.
     ///
     /// # Panics
-    /// If there are none.
+    /// If there are no items.
     pub fn pick<'i, T>(&mut self, items: &'i [T]) -> &'i T {
         &items[self.below(items.len())]
     }
 
-    /// A copy of one of the items.
+    /// Returns a copy of one of the items.
     ///
     /// # Panics
-    /// If there are none.
+    /// If there are no items.
     pub fn choose<T: Copy>(&mut self, items: &[T]) -> T {
         *self.pick(items)
     }

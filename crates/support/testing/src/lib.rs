@@ -1,12 +1,12 @@
-//! What tests and benchmarks of several crates share.
+//! Helpers that tests and benchmarks of several crates share.
 //!
-//! **Owns** how a test says that it cannot run on this machine ([`skip`]), how it runs real
-//! tools in a network namespace of its own ([`in_a_namespace`]), the network and the nodes of
-//! small clusters ([`manifests`]), what benchmarks print their figures beside
-//! ([`yardstick`]), and with the feature `tls` a client that takes every certificate (`tls`).
-//! **Out of scope:** what only one crate's tests need. It is a dev-dependency
-//! (but not of `uturn-conformance` and `uturn-bench`, which are nothing but tests, and of `uturn-lab`,
-//! whose clients are tests too).
+//! **Owns** how a test reports that it cannot run on this machine ([`skip`]), how it runs real
+//! tools in a network namespace of its own ([`in_a_namespace`]), the network and the nodes of small
+//! clusters ([`manifests`]), the work beside which benchmarks print their figures ([`yardstick`]),
+//! and with the feature `tls` a client that accepts every certificate (`tls`).
+//! **Out of scope:** helpers that only one crate's tests need. This crate is a dev-dependency (but
+//! not of `uturn-conformance` and `uturn-bench`, which contain nothing but tests, and of
+//! `uturn-lab`, whose clients are tests too).
 //! **Start reading** below; `xtask/src/test.rs` has the other end.
 
 #![expect(clippy::print_stdout, reason = "a test reports to the person who runs it")]
@@ -24,14 +24,14 @@ use std::thread;
 
 pub mod yardstick;
 
-/// Names the file in which `cargo xtask test` collects the tests that were skipped.
+/// The variable with the path of the file in which `cargo xtask test` collects the skipped tests.
 pub const LIST: &str = "UTURN_SKIPPED";
 
-/// Lists the requirements that this machine has to meet, with commas between them: a test
+/// The variable with the requirements that this machine has to meet, separated by commas: a test
 /// that is skipped for the lack of one of them fails. `all` stands for every requirement.
 pub const REQUIRE: &str = "UTURN_REQUIRE";
 
-/// What a test may need and a machine may lack.
+/// A requirement of tests that a machine may lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requirement {
     /// Linux, root, network namespaces and iptables.
@@ -50,7 +50,7 @@ pub enum Requirement {
     CoreDns,
     /// nginx.
     Nginx,
-    /// keepalived, and curl, by which it asks whether a load balancer is well.
+    /// keepalived, and curl, by which it checks the health of a load balancer.
     Keepalived,
     /// conntrackd.
     Conntrackd,
@@ -62,7 +62,7 @@ pub enum Requirement {
     ClusterParts,
     /// A build folder that users other than root can read.
     Unprivileged,
-    /// What pods may have to make calls with: curl, wget, nc, python3, Node.js, bash, BusyBox.
+    /// Programs by which pods may make calls: curl, wget, nc, python3, Node.js, bash, BusyBox.
     CallTools,
 }
 
@@ -85,7 +85,7 @@ impl Requirement {
         Self::CallTools,
     ];
 
-    /// Its name in [`REQUIRE`].
+    /// Returns the name of the requirement in [`REQUIRE`].
     pub fn name(self) -> &'static str {
         match self {
             Self::Kernel => "kernel",
@@ -113,12 +113,12 @@ impl Display for Requirement {
     }
 }
 
-/// Notes that a test, or a part of one, cannot run on this machine, and why. The test then
-/// returns: cargo counts it as passed, `cargo xtask test` lists it as skipped.
+/// Records that a test, or a part of one, cannot run on this machine, and why. The test then
+/// returns: cargo counts it as passed, and `cargo xtask test` lists it as skipped.
 ///
 /// # Panics
-/// Where [`REQUIRE`] lists what is missing, or lists something that is no [`Requirement`];
-/// and where the list of skipped tests cannot be written: a test must not pass in silence.
+/// If [`REQUIRE`] lists the missing requirement, or a word that is no [`Requirement`], and if the
+/// list of skipped tests cannot be written: a test must not pass in silence.
 pub fn skip(missing: Requirement, what: &str, why: impl Display) {
     let line = line(what, &why.to_string());
     let required = std::env::var(REQUIRE).unwrap_or_default();
@@ -146,11 +146,11 @@ fn requirements(list: &str) -> Result<Vec<Requirement>, String> {
     Ok(required)
 }
 
-/// Runs a shell script in a network namespace of its own, which is gone when the script ends,
-/// and returns what it printed.
+/// Runs a shell script in a network namespace of its own, which is removed when the script ends.
+/// Returns the output of the script.
 ///
 /// # Errors
-/// What the script wrote to stderr, where it failed.
+/// If the script fails: its output on stderr.
 pub fn in_a_namespace(script: &str, input: &str) -> Result<String, String> {
     let mut child = Command::new("unshare")
         .args(["-n", "sh", "-ec", script])
@@ -164,7 +164,7 @@ pub fn in_a_namespace(script: &str, input: &str) -> Result<String, String> {
     let writer =
         thread::spawn(move || stdin.map_or(Ok(()), |mut stdin| stdin.write_all(input.as_bytes())));
     let output = child.wait_with_output().map_err(|why| why.to_string())?;
-    // A tool that stops early says why by itself.
+    // A tool that stops reading early reports the reason itself.
     let _ = writer.join();
     match output.status.success() {
         true => String::from_utf8(output.stdout).map_err(|why| why.to_string()),
@@ -172,13 +172,13 @@ pub fn in_a_namespace(script: &str, input: &str) -> Result<String, String> {
     }
 }
 
-/// One line, whatever the reason looks like.
+/// Formats a skipped test as one line, even if the reason has several.
 fn line(what: &str, why: &str) -> String {
     let why: Vec<&str> = why.split_whitespace().collect();
     format!("{what}: {}", why.join(" "))
 }
 
-/// A single write, so that lines of tests that run at once do not mix.
+/// Appends a line in a single write, so that lines of tests that run at once do not mix.
 fn append(list: &std::path::Path, line: &str) -> io::Result<()> {
     OpenOptions::new()
         .create(true)
@@ -207,7 +207,7 @@ mod tests {
         assert!(requirements("kernal").unwrap_err().contains("\"kernal\" is not one of"));
     }
 
-    /// Is run in a process of its own by the next test.
+    /// The next test runs this one in a process of its own.
     #[test]
     #[ignore = "fails when UTURN_REQUIRE says so"]
     fn skips_for_lack_of_nft() {

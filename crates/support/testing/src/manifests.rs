@@ -1,4 +1,4 @@
-//! The network, the nodes and the pods of the small clusters that tests are about.
+//! The network, the nodes and the pods of the small clusters that tests use.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use std::fmt;
 pub const NETWORK: &str = "{mode: global-router, podCIDRs: [10.1.0.0/16], \
                            vpcCIDRs: [10.0.0.0/16], serviceCIDRs: [172.16.0.0/16]}";
 
-/// A Facts document that states [`NETWORK`] and these fields of `spec`.
+/// Returns a Facts document that states [`NETWORK`] and these fields of `spec`.
 pub fn facts(fields: &[&str]) -> String {
     let fields: String = fields.iter().map(|field| format!("  {field}\n")).collect();
     format!(
@@ -15,7 +15,7 @@ pub fn facts(fields: &[&str]) -> String {
     )
 }
 
-/// The Node `nN`: its address is 10.0.0.1N, its pods are in 10.1.N.0/24.
+/// Returns the Node `nN`: its address is 10.0.0.1N, its pods are in 10.1.N.0/24.
 pub fn node(number: u8) -> String {
     format!(
         "---
@@ -29,16 +29,17 @@ status: {{addresses: [{{type: InternalIP, address: 10.0.0.{}}}]}}
     )
 }
 
-/// A Node that is ready, and whose providerID, labels and ranges tests choose. It prints its document.
+/// A ready Node, whose providerID, labels and ranges the test chooses. It is displayed as its
+/// document.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadyNode<'a> {
-    /// It is called `nN`.
+    /// The number of the node, which is called `nN`.
     pub number: u32,
-    /// Its address in the cluster's network.
+    /// The address of the node in the cluster's network.
     pub address: &'a str,
-    /// Its labels, as the entries of a YAML mapping.
+    /// The labels of the node, as the entries of a YAML mapping.
     pub labels: &'a str,
-    /// The fields of its `spec`.
+    /// The fields of the node's `spec`.
     pub spec: &'a str,
     /// Further entries of `status.addresses`, each after a comma.
     pub more_addresses: &'a str,
@@ -56,24 +57,24 @@ impl fmt::Display for ReadyNode<'_> {
     }
 }
 
-/// A Pod with one container. It prints its document.
+/// A Pod with one container. It is displayed as its document.
 #[derive(Clone, Copy, Debug)]
 pub struct RunningPod<'a> {
-    /// Its namespace.
+    /// The namespace of the pod.
     pub namespace: &'a str,
-    /// Its name.
+    /// The name of the pod.
     pub name: &'a str,
-    /// The value of its label `app`.
+    /// The value of the pod's label `app`.
     pub app: &'a str,
-    /// The number of its [`ReadyNode`].
+    /// The number of the [`ReadyNode`] that the pod is on.
     pub node: u32,
-    /// Its address.
+    /// The address of the pod.
     pub address: &'a str,
-    /// Whether it is in its node's network.
+    /// Whether the pod is in its node's network.
     pub host_network: bool,
-    /// The entries of its container's `ports`.
+    /// The entries of the container's `ports`.
     pub ports: &'a str,
-    /// Whether it is ready: `True` or `False`.
+    /// Whether the pod is ready: `True` or `False`.
     pub ready: &'a str,
 }
 

@@ -1,14 +1,14 @@
 //! Faults for the rules and sysctls of a node, as shell scripts that run in its network namespace,
 //! each with the code of the finding that a capture of that namespace then has.
 
-/// A fault.
+/// A fault of a node.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeFault {
-    /// What it is.
+    /// A description of the fault.
     pub name: &'static str,
     /// The script, for `sh -e`.
     pub script: &'static str,
-    /// The finding.
+    /// The code of the finding.
     pub code: &'static str,
 }
 

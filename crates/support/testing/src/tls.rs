@@ -1,4 +1,4 @@
-//! A client's side of TLS that takes every certificate.
+//! The client's side of TLS, which accepts every certificate.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use rustls::{
     ClientConfig, DigitallySignedStruct, Error, SignatureScheme, SupportedProtocolVersion,
 };
 
-/// A client of these versions of TLS to which it does not matter who the server is.
+/// Returns the configuration of a client of these versions of TLS that accepts any server.
 ///
 /// # Errors
-/// When no version is given.
+/// If no version is given.
 pub fn any_server(versions: &[&'static SupportedProtocolVersion]) -> Result<ClientConfig, Error> {
     let provider = Arc::new(ring::default_provider());
     Ok(ClientConfig::builder_with_provider(Arc::clone(&provider))

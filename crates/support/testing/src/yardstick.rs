@@ -1,4 +1,4 @@
-//! Work that never changes, for benchmarks to print their figures beside: the speed of a machine
+//! Work that never changes, beside which benchmarks print their figures: the speed of a machine
 //! varies, and the ratio of two works in one run varies far less.
 //!
 //! Do not make this work faster: figures of two commits can be compared only as long as it stays
@@ -26,7 +26,7 @@ pub fn hash_keys(count: usize) -> usize {
     keys.iter().rev().filter(|key| table[slot_of(&table, key)].as_ref() == Some(key)).count()
 }
 
-/// The slot that has a key, or the empty slot in which it belongs.
+/// Returns the slot that has a key, or the empty slot in which the key belongs.
 fn slot_of(table: &[Option<[u64; 2]>], key: &[u64; 2]) -> usize {
     let [high, low] = key;
     let mut slot = mixed(high ^ mixed(*low)) as usize % table.len();
@@ -36,19 +36,19 @@ fn slot_of(table: &[Option<[u64; 2]>], key: &[u64; 2]) -> usize {
     slot
 }
 
-/// A key that differs for each number.
+/// Returns a key that differs for each number.
 fn key(number: u64) -> [u64; 2] {
     [number, mixed(number)]
 }
 
-/// The finisher of SplitMix64.
+/// Mixes the bits of a number by the finisher of SplitMix64.
 fn mixed(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     number ^ (number >> 31)
 }
 
-/// How long work takes, and how long a yardstick takes in the same run.
+/// The time of work, and that of a yardstick in the same run.
 #[derive(Clone, Copy, Debug)]
 pub struct Beside {
     /// The shortest time of the work, in seconds.
@@ -58,8 +58,8 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// Measures a yardstick and then work once, by a clock that counts seconds. Returns what
-    /// the work made too.
+    /// Measures a yardstick and then work once, by a clock that counts seconds. Also returns the
+    /// result of the work.
     pub fn once<A, B>(
         clock: impl Fn() -> f64,
         work: impl FnOnce() -> A,
@@ -86,13 +86,13 @@ impl Beside {
         others.fold(first, Self::shortest)
     }
 
-    /// The shorter time of each.
+    /// Returns the shorter time of each.
     #[must_use]
     pub fn shortest(self, other: Self) -> Self {
         Self { work: self.work.min(other.work), yardstick: self.yardstick.min(other.yardstick) }
     }
 
-    /// How many times as long as the yardstick the work takes.
+    /// Returns how many times as long as the yardstick the work takes.
     pub fn ratio(self) -> f64 {
         self.work / self.yardstick
     }

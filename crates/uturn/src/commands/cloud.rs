@@ -1,4 +1,4 @@
-//! `uturn cloud`: the API of the cloud.
+//! `uturn cloud`: serves the API of the cloud.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -148,7 +148,7 @@ fn data_plane(text: &str, allows_plain: bool) -> Result<DataPlane, Failure> {
     Ok(DataPlane { address, token })
 }
 
-/// Starts to drive data planes. What happens meanwhile is printed on standard error.
+/// Starts to drive data planes. Prints their events on standard error.
 fn drive(
     cloud: &Arc<Cloud>,
     planes: Vec<DataPlane>,
@@ -188,7 +188,7 @@ fn cannot_listen(address: SocketAddr) -> impl Fn(io::Error) -> Failure {
     move |error| Failure::not_here(format!("{address}: {error}"))
 }
 
-/// Reads a file; an error names it.
+/// Reads a file. An error names the file.
 fn read<T, E: std::fmt::Display>(
     file: &Path,
     parse: impl FnOnce(&str) -> Result<T, E>,

@@ -13,7 +13,7 @@ use crate::input::live;
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
-/// What became of each node, in the bundle's manifest.
+/// The field of the bundle's manifest with the result of each node's capture.
 const CAPTURES: &str = "captures";
 
 pub(super) fn run(args: &Collect, printer: &Printer) -> Result<Status, Failure> {
@@ -46,7 +46,7 @@ pub(super) fn run(args: &Collect, printer: &Printer) -> Result<Status, Failure> 
         "{}: {count} objects{captured}; uturn scan --bundle reads it\n",
         path.display()
     ));
-    // Nodes were asked for, and there is none.
+    // Nodes were requested, and none was captured.
     Ok(if is_captured { Status::Clean } else { Status::NotHere })
 }
 

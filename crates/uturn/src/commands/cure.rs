@@ -69,7 +69,7 @@ pub(super) fn run(args: &Cure, printer: &Printer) -> Result<Status, Failure> {
     Ok(if reports.iter().all(is_cured) { Status::Clean } else { Status::Found })
 }
 
-/// The findings of that code about that object, each as a case.
+/// Returns the findings of this code about this object, each as a case.
 fn found<'a>(
     manifests: &'a Manifests,
     engine: &'a Engine<'a>,
@@ -81,7 +81,7 @@ fn found<'a>(
             "{code:?} is not the code of a finding: uturn explain lists all codes"
         ))
     })?;
-    // `ingress/shop/front` as the table of a scan has it, or `shop/front`.
+    // `ingress/shop/front`, as the table of a scan shows it, or `shop/front`.
     let (word, full) = match object.split_once('/') {
         Some((word, full)) if full.contains('/') => (Some(word), full),
         _ => (None, object),
@@ -99,7 +99,7 @@ fn found<'a>(
     };
     let mut findings = findings_of(engine, known)?;
     if !findings.iter().any(|finding| is_it(&finding)) {
-        // It may hold only if something that is not known is otherwise.
+        // The finding may hold only if an unknown fact is other than assumed.
         for other in what_if::each_other(engine.cluster()) {
             findings.extend(findings_of(&Engine::new(&other)?, known)?);
         }
@@ -142,12 +142,12 @@ fn report_of(base: &TrialBase<'_>, case: &Case<'_>) -> CureReport {
     }
 }
 
-/// How objects of a running cluster are applied. `kubectl apply` alone would take all that is there for
-/// the user's own, and remove it the next time.
+/// The command that applies objects of a running cluster. `kubectl apply` alone would take all that
+/// is there for the user's own, and remove it the next time.
 const APPLY: &str = "kubectl apply --server-side --field-manager=uturn --force-conflicts -f -";
 
-/// The objects of the first cure that changes some, to be applied; what else there is to do
-/// goes to stderr.
+/// Prints the objects of the first cure that changes some, to be applied. The other steps go to
+/// stderr.
 fn yaml(reports: &[CureReport], printer: &Printer) {
     let offered = reports.iter().flat_map(|report| &report.cures).filter(|cure| cure.is_offered());
     let to_apply = |cure: &&cure::Cure| {

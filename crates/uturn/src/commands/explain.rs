@@ -17,7 +17,7 @@ pub(super) fn run(args: &Explain, printer: &Printer) -> Result<Status, Failure> 
     Ok(Status::Clean)
 }
 
-/// Names the pages that speak of a word, those first that have it in their title.
+/// Names the pages that contain a word, first those that have the word in their title.
 fn unknown(word: &str) -> String {
     let sought = word.to_lowercase();
     let has = |text: &str| text.to_lowercase().contains(&sought);
@@ -34,7 +34,7 @@ fn unknown(word: &str) -> String {
     }
 }
 
-/// At most this many pages are named.
+/// The largest number of pages that are named.
 const MAX_NAMED: usize = 8;
 
 fn list() -> String {

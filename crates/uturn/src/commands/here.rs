@@ -39,7 +39,7 @@ pub(super) fn run(args: &Here, bundle: &Path, printer: &Printer) -> Result<Statu
     Ok(Status::Clean)
 }
 
-/// The machine's name, as kubelet takes it: in small letters.
+/// Returns the machine's name, as kubelet uses it: in small letters.
 fn own_name(machine: &Local) -> Result<Name, Failure> {
     let name = machine.read("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim().to_lowercase();
@@ -49,7 +49,7 @@ fn own_name(machine: &Local) -> Result<Name, Failure> {
     })
 }
 
-/// What the capture lacks, and what rests on it.
+/// Warns of missing parts of the capture, and of their consequences.
 pub(super) fn warn(manifest: &Manifest, node: Option<&Name>, printer: &Printer) {
     let node = node.map_or_else(String::new, |node| format!("node {node}: "));
     for part in manifest.lacks() {
@@ -75,7 +75,7 @@ fn line(part: &Part) -> String {
     }
 }
 
-/// What is not known without a file.
+/// Returns what is unknown without a file.
 fn rests_on(file: &str) -> Option<&'static str> {
     let file = CaptureFile::ALL.into_iter().find(|known| known.file_name() == file)?;
     Some(match file {

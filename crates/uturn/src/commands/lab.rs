@@ -58,7 +58,7 @@ pub(super) fn run(args: &Lab, printer: &Printer) -> Result<Status, Failure> {
     }
 }
 
-/// A case's cluster made ready for walking. Its load balancers are the lab's.
+/// Prepares a case's cluster for walking. Its load balancers are the lab's.
 fn engine(cluster: &Cluster) -> Result<Engine<'_>, Vec<WalkError>> {
     Engine::new(cluster).map(Engine::with_known_hash)
 }

@@ -37,13 +37,13 @@ fn check(args: &LbCheck, printer: &Printer) -> Result<Status, Failure> {
     Ok(Status::Clean)
 }
 
-/// Says on standard error which secrets others may read.
+/// Warns on standard error about secrets that others may read.
 fn warn(config: &Config, printer: &Printer) {
     exposed_files(config).iter().for_each(|warning| printer.note(&format!("warning: {warning}")));
 }
 
-/// Checks what a document alone does not tell: that something is served, or can be over the admin
-/// address, and that the files are there that are named.
+/// Checks what a document alone does not show: that something is served, or can be configured over
+/// the admin address, and that the named files exist.
 fn check_whole(config: &Config, file: &Path) -> Result<(), Failure> {
     let process = &config.process;
     let is_filled_later = process.admin.is_some() && process.admin_token.is_some();
@@ -55,7 +55,7 @@ fn check_whole(config: &Config, file: &Path) -> Result<(), Failure> {
     if faults.is_empty() { Ok(()) } else { Err(Failure::input(faults)) }
 }
 
-/// Messages for certificates, keys and tokens that cannot be opened.
+/// Returns messages for certificates, keys and tokens that cannot be opened.
 fn unreadable_files(config: &Config) -> Vec<String> {
     let mut messages = Vec::new();
     let cannot_open = |file: &Path| {
@@ -82,13 +82,13 @@ fn unreadable_files(config: &Config) -> Vec<String> {
     messages
 }
 
-/// Messages for tokens that others may change: whoever does is the administrator.
+/// Returns messages for tokens that others may change: whoever does so is the administrator.
 fn files_of_others(config: &Config) -> Vec<String> {
     let faults = config.process.admin_token.iter().filter_map(|file| secret_file::fault(file));
     faults.map(|fault| format!("spec.admin.tokenFile: {fault}")).collect()
 }
 
-/// Warnings about tokens and private keys that others may read.
+/// Returns warnings about tokens and private keys that others may read.
 fn exposed_files(config: &Config) -> Vec<String> {
     let listeners = config.load_balancers.iter().flat_map(|served| &served.listeners);
     let keys = listeners.flat_map(|listener| &listener.certificates).map(|files| &files.key);
@@ -96,7 +96,7 @@ fn exposed_files(config: &Config) -> Vec<String> {
     secrets.into_iter().filter_map(|file| secret_file::warning(file)).collect()
 }
 
-/// Reads what is to be served.
+/// Reads the configuration.
 fn read(file: &Path) -> Result<Config, Failure> {
     let (sources, faults) = uturn_snapshot::gather(&[PathBuf::from(file)]);
     if !faults.is_empty() {

@@ -17,11 +17,11 @@ use crate::printer::Printer;
 use crate::secret_file;
 use crate::status::{Failure, Status};
 
-/// The variables of the environment that have a credential.
+/// The environment variables with the credential.
 const ID_VARIABLE: &str = "TENCENTCLOUD_SECRET_ID";
 const KEY_VARIABLE: &str = "TENCENTCLOUD_SECRET_KEY";
 
-/// How many requests a second the cloud allows of each action.
+/// The number of requests a second that the cloud allows for each action.
 const RATE: u32 = 20;
 
 pub(super) fn run(command: &Operator, printer: &Printer) -> Result<Status, Failure> {
@@ -39,7 +39,7 @@ pub(super) fn run(command: &Operator, printer: &Printer) -> Result<Status, Failu
     }
 }
 
-/// Who calls the API, and where it is.
+/// Returns the settings of the API client: its credential and the API's address.
 fn settings(
     args: &OperatorRun,
     retries: Retries,

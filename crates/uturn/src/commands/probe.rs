@@ -1,4 +1,4 @@
-//! `uturn probe`: the calls of one flow for real, beside what is predicted of them.
+//! `uturn probe`: makes the calls of one flow, and compares them with the prediction.
 
 mod plan;
 mod pod;
@@ -24,9 +24,9 @@ use crate::input;
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
-/// How long a container that is added may take until it runs.
+/// The longest time until an added container runs.
 const UNTIL_IT_RUNS: Duration = Duration::from_secs(180);
-/// How much longer than the calls it sleeps: it has to be looked for programs too.
+/// How much longer than the calls the added container runs: it is searched for programs too.
 const LONGER: Duration = Duration::from_secs(120);
 
 pub(super) fn run(args: &Probe, printer: &Printer) -> Result<Status, Failure> {
@@ -67,7 +67,8 @@ pub(super) fn run(args: &Probe, printer: &Printer) -> Result<Status, Failure> {
     Ok(status(&report))
 }
 
-/// Fine calls that fit are fine; calls that were not answered at once are not, as in a trace.
+/// Returns the exit status. Only successful calls that fit the prediction are clean: calls that
+/// were not answered at once are findings, as in a trace.
 fn status(report: &ProbeReport) -> Status {
     let has_found = report.agrees() == Some(false) || report.has_bad_calls();
     let is_short = report.measurement.stopped.is_some() || !report.failed().is_empty();
@@ -78,7 +79,7 @@ fn status(report: &ProbeReport) -> Status {
     }
 }
 
-/// What can be refused before anything is read.
+/// Refuses arguments that are wrong whatever the cluster is.
 fn check(args: &Probe) -> Result<(), Failure> {
     if !args.cluster.inputs.bundles.is_empty() || args.cluster.inputs.complete {
         return Err(Failure::usage(
@@ -109,7 +110,7 @@ fn check(args: &Probe) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says what will be done, and asks.
+/// Shows the plan, and asks the user for confirmation.
 fn confirm(
     args: &Probe,
     plan: &Plan,
@@ -131,7 +132,8 @@ fn confirm(
     }
 }
 
-/// The container in which calls are made: of the pod, or one that is added to it.
+/// Connects to the container in which calls are made: the pod's own, or one that is added to the
+/// pod.
 fn connect(
     args: &ClusterArgs,
     plan: &Plan,
@@ -164,7 +166,7 @@ fn connect(
     Ok(commands)
 }
 
-/// The program that makes the calls.
+/// Returns the program that makes the calls.
 fn tool(
     commands: &mut PodCommands,
     plan: &Plan,

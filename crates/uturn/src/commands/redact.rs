@@ -40,7 +40,7 @@ pub(super) fn run(args: &Collect, path: &Path, printer: &Printer) -> Result<Stat
     }
     let written = BundleWriter::create(path).and_then(|bundle| redacted.write(bundle));
     written.map_err(|why| {
-        // Without the bundle it is of no use; if it cannot be removed, it stays.
+        // Without the bundle the table is of no use. If it cannot be removed, it stays.
         let _ = map.map(fs::remove_file);
         unwritten(path, why)
     })?;
@@ -82,7 +82,7 @@ fn running(_: &Collect, _: &Printer) -> Result<Manifests, Failure> {
     ))
 }
 
-/// Writes the table for the owner's eyes only.
+/// Writes the table so that only the owner can read it.
 fn write_map(path: &Path, redacted: &Redacted) -> io::Result<()> {
     let mut options = File::options();
     options.write(true).create_new(true);

@@ -1,4 +1,4 @@
-//! `uturn rules`: what kube-proxy programs on a node.
+//! `uturn rules`: prints what kube-proxy programs on a node.
 
 use uturn_clouds::cloud;
 use uturn_model::{DerivedFrom, Family, Known, Name, Origin, ProxyMode, ServiceProxy, Version};
@@ -14,7 +14,7 @@ pub(super) fn run(args: &Rules, printer: &Printer) -> Result<Status, Failure> {
     if let Some(mode) = args.mode {
         let origin = Origin::Derived(DerivedFrom::Option("--mode"));
         cluster.proxy.mode = Known::stated(mode, origin.clone());
-        // A mode asks for what kube-proxy would write.
+        // A stated mode asks for the rules that kube-proxy would write.
         cluster.proxy.served_by = Known::stated(ServiceProxy::KubeProxy, origin);
     }
     if let Some(version) = args.kube_proxy_version {
@@ -67,7 +67,8 @@ pub(super) fn run(args: &Rules, printer: &Printer) -> Result<Status, Failure> {
     Ok(Status::Clean)
 }
 
-/// What is not as a kube-proxy before [`uturn_kubeproxy::TO_THE_LETTER`] writes it.
+/// Describes how the output differs from that of a kube-proxy before
+/// [`uturn_kubeproxy::TO_THE_LETTER`].
 fn older(version: Version) -> String {
     let (since, oldest) = (uturn_kubeproxy::TO_THE_LETTER, uturn_kubeproxy::OLDEST);
     let same = format!(
@@ -82,7 +83,7 @@ fn older(version: Version) -> String {
     }
 }
 
-/// iptables keeps the families apart, the others hold both.
+/// Returns the families of a format: iptables separates the families, the other formats hold both.
 fn families(format: RulesFormat) -> &'static [Family] {
     match format {
         RulesFormat::Iptables => &[Family::V4],

@@ -61,7 +61,7 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
 #[cfg(feature = "live")]
 use watch::run as watch;
 
-/// Watches a running cluster.
+/// Fails: this build cannot watch a running cluster.
 #[cfg(not(feature = "live"))]
 fn watch(_: &Scan, _: &Printer) -> Result<Status, Failure> {
     Err(Failure::not_here(

@@ -7,10 +7,10 @@ use uturn_path::WalkError;
 use crate::likeness;
 use crate::status::Failure;
 
-/// At most this many names are suggested.
+/// The largest number of names that are suggested.
 const MAX: usize = 3;
 
-/// The failure of a flow that cannot be walked, with names that may have been meant.
+/// Returns the failure of a flow that cannot be walked, with names that may have been meant.
 pub(super) fn with_suggestion(why: WalkError, cluster: &Cluster) -> Failure {
     match &why {
         WalkError::Unknown(what) => {
@@ -31,7 +31,7 @@ pub(super) fn with_suggestion(why: WalkError, cluster: &Cluster) -> Failure {
     }
 }
 
-/// That a Service is there, and the port is not that is called.
+/// Returns a message that a Service exists without the called port, if that is the case.
 fn lacks_port(what: &str, cluster: &Cluster) -> Option<String> {
     let wanted = what.strip_prefix("svc/")?;
     let (name, port) = match wanted.split_once(':') {
@@ -53,7 +53,8 @@ fn lacks_port(what: &str, cluster: &Cluster) -> Option<String> {
     })
 }
 
-/// `; there are pod/shop/web-0 and pod/shop/web-1`, where there is any of the kind.
+/// Returns, for example, `; there are pod/shop/web-0 and pod/shop/web-1` if there are objects of
+/// the kind.
 pub(super) fn instead(kind: &str, wanted: &str, cluster: &Cluster) -> String {
     let mut there = all_of(kind, cluster);
     let namespace = wanted.split_once('/').map(|(namespace, _)| format!("{namespace}/"));
@@ -75,7 +76,7 @@ pub(super) fn instead(kind: &str, wanted: &str, cluster: &Cluster) -> String {
     }
 }
 
-/// Everything of a kind, as it is typed without its kind.
+/// Returns all objects of a kind, as they are typed without their kind.
 fn all_of(kind: &str, cluster: &Cluster) -> Vec<String> {
     match kind {
         "pod" => cluster.pods.keys().map(ToString::to_string).collect(),

@@ -57,7 +57,7 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
     Ok(if can_fail { Status::Found } else { Status::Clean })
 }
 
-/// The codes of what goes wrong.
+/// Returns the codes of the faults in the verdicts.
 pub(super) fn codes(engine: &Engine<'_>, flow: &Flow, verdicts: &[Verdict]) -> Vec<String> {
     let kind = kind_of(engine, flow);
     let mut codes: Vec<Code> =
@@ -67,7 +67,8 @@ pub(super) fn codes(engine: &Engine<'_>, flow: &Flow, verdicts: &[Verdict]) -> V
     codes.iter().map(ToString::to_string).collect()
 }
 
-/// What a destination belongs to: an Ingress where one of its listeners serves it.
+/// Returns the kind of object that a destination belongs to: an Ingress if one of its listeners
+/// serves the destination.
 fn kind_of(engine: &Engine<'_>, flow: &Flow) -> ObjectKind {
     match (&flow.to, engine.balancer_behind(&flow.to, flow.protocol)) {
         (Destination::Ingress { .. }, _) => ObjectKind::Ingress,

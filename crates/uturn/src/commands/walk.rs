@@ -99,7 +99,8 @@ fn warn(warnings: &[ParseError], printer: &Printer) {
     }
 }
 
-/// Every interface that the capture speaks of: a list of addresses may be a part of them.
+/// Returns every interface that the capture names: a list of addresses may contain only some of
+/// them.
 fn interfaces(state: &NodeState) -> BTreeSet<&str> {
     let addressed = state.interfaces.iter().map(|interface| &*interface.name);
     addressed.chain(state.routes.iter().filter_map(|route| route.dev.as_deref())).collect()
@@ -109,7 +110,7 @@ fn joined<T: ToString>(faults: &[T]) -> Failure {
     Failure::input(faults.iter().map(ToString::to_string).collect())
 }
 
-/// The stated facts about the packet's sender.
+/// Returns the stated facts about the packet's sender.
 fn sender(args: &Walk) -> Assumptions {
     let stated = [(FactSubject::User, args.uid), (FactSubject::Group, args.gid)];
     let stated = stated.into_iter().filter_map(|(subject, owner)| Some((subject, owner?.0)));
@@ -150,7 +151,7 @@ fn shown(end: End, entry: &Entry) -> WalkEnd {
     }
 }
 
-/// Why a packet was dropped, and what its sender is sent.
+/// Describes why a packet was dropped, and the error that its sender gets.
 fn why_dropped(reason: &DropReason, end: &End, from_here: bool) -> String {
     let heard = |error: &str, v4: &str, v6: &str| match (from_here, end.packet.family()) {
         (true, _) => format!(": the sender's call fails with {error}"),

@@ -1,9 +1,9 @@
-//! What else stands on the line.
+//! The other words of the line.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The words of a line that say where names come from.
+/// The words of a line that name the source of names.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) files: Vec<PathBuf>,
@@ -17,7 +17,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Reads what is typed so far, without judging it. An option without its value is passed over.
+    /// Reads what is typed so far, without judging it. An option without its value is skipped.
     pub(super) fn of(words: &[OsString]) -> Self {
         let mut line = Self::default();
         let mut words = words.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
@@ -31,7 +31,7 @@ impl Line {
                     Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
                     None => (long.to_owned(), None),
                 },
-                // -nshop is -n shop.
+                // `-nshop` means `-n shop`.
                 None => {
                     let (name, value) =
                         option.split_at(option.chars().next().map_or(0, char::len_utf8));
@@ -41,7 +41,7 @@ impl Line {
             };
             line.option(&name, stated.as_deref(), &mut words);
         }
-        // There it is how many calls are made.
+        // For `probe`, `-n` is the number of calls.
         if line.has("probe") {
             line.namespace = None;
         }
@@ -69,7 +69,7 @@ impl Line {
         }
     }
 
-    /// Whether a word stands on the line.
+    /// Returns whether the line has a word.
     pub(super) fn has(&self, word: &str) -> bool {
         self.words.iter().any(|known| known == word)
     }

@@ -1,4 +1,4 @@
-//! Shells whose lines need more than `clap_complete` does.
+//! Shells that need more for their lines than `clap_complete` does.
 
 use std::env;
 use std::ffi::OsString;
@@ -12,15 +12,15 @@ use clap_complete::env::EnvCompleter;
 /// Bash, which splits words at `:` and `=`.
 pub(super) struct Bash;
 
-/// kubectl, which asks for candidates in its own form and hands them to any shell.
+/// kubectl, which requests candidates in its own format and passes them to any shell.
 pub(super) struct Kubectl;
 
-/// Candidates follow, and the shell must not add names of files.
+/// The flag by which the shell adds no names of files to the candidates.
 const NO_FILES: u8 = 4;
-/// The shell must not add a space either: the word goes on.
+/// The flag by which the shell adds no space after a candidate, since the word goes on.
 const NO_SPACE: u8 = 2;
 
-/// Names of the script's variables begin as no name of the user's does.
+/// The script for Bash. The names of its variables begin as no name of the user's does.
 const BASH: &str = r#"_NAME_complete() {
     local IFS=$'\n' line=$COMP_LINE word words=() count=0 index breaks current
     # Words are put together again that bash split at : and =.
@@ -107,8 +107,8 @@ impl EnvCompleter for Kubectl {
         writeln!(buf, "exec env {var}=kubectl {program} -- {} \"$@\"", crate::called::PLUGIN)
     }
 
-    /// A line for each candidate, with its help behind a tab, and a number that says what the shell
-    /// may add.
+    /// Writes a line for each candidate, with its help after a tab, and a number with the flags for
+    /// the shell.
     fn write_complete(
         &self,
         cmd: &mut Command,
@@ -134,8 +134,8 @@ impl EnvCompleter for Kubectl {
     }
 }
 
-/// What may stand at the cursor. Options are listed only where nothing else can stand there, or
-/// where one is begun.
+/// Returns the candidates for the cursor. Options are listed only where nothing else can stand, or
+/// once one is begun.
 fn candidates(
     cmd: &mut Command,
     args: Vec<OsString>,
@@ -153,7 +153,7 @@ fn candidates(
     Ok(found)
 }
 
-/// A word as shells read it.
+/// Quotes a word for shells.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
     match word.chars().all(is_plain) && !word.is_empty() {

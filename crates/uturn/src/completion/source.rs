@@ -1,4 +1,4 @@
-//! Where names come from: what `-f` and `--bundle` name, or the API server.
+//! Sources of names: the inputs of `-f` and `--bundle`, or the API server.
 
 use uturn_model::{Cluster, NamespacedName, ObjectKind, WorkloadKind};
 use uturn_snapshot::Manifests;
@@ -8,7 +8,7 @@ use super::line::Line;
 /// A namespace, if the kind has any, and a name.
 pub(super) type ObjectName = (Option<String>, String);
 
-/// Where names come from.
+/// A source of names.
 pub(super) enum Source {
     Cluster(Box<Cluster>),
     #[cfg(feature = "live")]
@@ -16,7 +16,7 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// The one that the line names. Returns `None` if that cannot be read.
+    /// Opens the source that the line names. Returns `None` if it cannot be read.
     pub(super) fn of(line: &Line) -> Option<Self> {
         let is_api = line.is_live || line.kubeconfig.is_some() || line.context.is_some();
         if is_api || line.files.is_empty() && line.bundles.is_empty() {
@@ -62,7 +62,7 @@ impl Source {
         }
     }
 
-    /// Objects of a kind, in a namespace or in all of them, and whether there are more.
+    /// Returns the objects of a kind, in a namespace or in all of them, and whether there are more.
     pub(super) fn names(
         &self,
         kind: ObjectKind,
@@ -85,8 +85,8 @@ impl Source {
         }
     }
 
-    /// What may follow the name of a target: ports of a Service or a pod, hosts and paths of an
-    /// Ingress.
+    /// Returns the texts that may follow the name of a target: ports of a Service or a pod, hosts
+    /// and paths of an Ingress.
     pub(super) fn parts(&self, kind: ObjectKind, name: &NamespacedName) -> Vec<String> {
         match self {
             Self::Cluster(cluster) => parts_in(cluster, kind, name),
@@ -137,7 +137,7 @@ fn parts_in(cluster: &Cluster, kind: ObjectKind, name: &NamespacedName) -> Vec<S
     }
 }
 
-/// The same of an object as the API server writes it.
+/// Returns the same as `parts_in`, for an object as the API server writes it.
 #[cfg(feature = "live")]
 fn parts_of(kind: ObjectKind, object: &serde_json::Value) -> Vec<String> {
     use serde_json::Value;

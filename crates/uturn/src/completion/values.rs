@@ -10,10 +10,11 @@ use uturn_model::{Mechanism, NamespacedName, ObjectKind, ProxyMode, WorkloadKind
 use super::line;
 use super::source::{ObjectName, Source};
 
-/// Up to this many names are shown at once. Of more, the namespaces are.
+/// The largest number of names that are shown at once. If there are more, their namespaces are
+/// shown.
 const MAX_AT_ONCE: usize = 30;
 
-/// A client: `pod/shop/web-0`.
+/// Completes a client: `pod/shop/web-0`.
 pub(crate) fn client() -> ArgValueCompleter {
     completer(|typed| {
         let Some((word, _)) = typed.split_once('/') else {
@@ -30,7 +31,7 @@ pub(crate) fn client() -> ArgValueCompleter {
     })
 }
 
-/// A target: `svc/shop/front:80`, `ingress/shop/front/shop.example.com/`.
+/// Completes a target: `svc/shop/front:80`, `ingress/shop/front/shop.example.com/`.
 pub(crate) fn target() -> ArgValueCompleter {
     completer(|typed| {
         let Some((word, rest)) = typed.split_once('/') else {
@@ -54,7 +55,7 @@ pub(crate) fn target() -> ArgValueCompleter {
     })
 }
 
-/// An object of `uturn check`: `shop/front`.
+/// Completes an object of `uturn check`: `shop/front`.
 pub(crate) fn checked() -> ArgValueCompleter {
     completer(|typed| match (line().has("service"), line().has("ingress")) {
         (true, _) => with_or_without_kind(&[ObjectKind::Service], typed),
@@ -63,7 +64,7 @@ pub(crate) fn checked() -> ArgValueCompleter {
     })
 }
 
-/// An object of `uturn cure`: of the kind that findings of the code are about.
+/// Completes an object of `uturn cure`, of the kind that findings of the code are about.
 pub(crate) fn subject() -> ArgValueCompleter {
     completer(|typed| {
         let codes = line().words.iter().filter_map(|word| word.parse::<Code>().ok());
@@ -77,12 +78,12 @@ pub(crate) fn subject() -> ArgValueCompleter {
     })
 }
 
-/// A code of a finding.
+/// Completes the code of a finding.
 pub(crate) fn code() -> ArgValueCompleter {
     ArgValueCompleter::new(|typed: &OsStr| matching(typed, codes()))
 }
 
-/// What `uturn explain` has a page of.
+/// Completes a topic that `uturn explain` has a page for.
 pub(crate) fn topic() -> ArgValueCompleter {
     ArgValueCompleter::new(|typed: &OsStr| {
         let mechanisms = Mechanism::ALL.map(|mechanism| mechanism.to_string());
@@ -100,17 +101,17 @@ fn codes() -> Vec<CompletionCandidate> {
     Code::all().map(candidate).collect()
 }
 
-/// A namespace.
+/// Completes a namespace.
 pub(crate) fn namespace() -> ArgValueCompleter {
     completer(|_| Source::of(line()).map(|source| source.namespaces()).unwrap_or_default())
 }
 
-/// A node.
+/// Completes a node.
 pub(crate) fn node() -> ArgValueCompleter {
     completer(|typed| names(&[ObjectKind::Node], typed))
 }
 
-/// A context of the kubeconfig.
+/// Completes a context of the kubeconfig.
 #[cfg(feature = "live")]
 pub(crate) fn context() -> ArgValueCompleter {
     completer(|_| {
@@ -119,34 +120,35 @@ pub(crate) fn context() -> ArgValueCompleter {
     })
 }
 
-/// A context of the kubeconfig, which this build does not read.
+/// Offers no context: this build does not read kubeconfigs.
 #[cfg(not(feature = "live"))]
 pub(crate) fn context() -> ArgValueCompleter {
     completer(|_| Vec::new())
 }
 
-/// A built-in scenario.
+/// Completes a built-in scenario.
 #[cfg(feature = "lab")]
 pub(crate) fn scenario() -> ArgValueCompleter {
     completer(|_| crate::built_in_scenarios::names().map(str::to_owned).collect())
 }
 
-/// A built-in scenario, which this build does not have.
+/// Offers no scenario: this build does not have the built-in ones.
 #[cfg(not(feature = "lab"))]
 pub(crate) fn scenario() -> ArgValueCompleter {
     completer(|_| Vec::new())
 }
 
-/// A mode of kube-proxy.
+/// Completes a mode of kube-proxy.
 pub(crate) fn proxy_mode() -> ArgValueCompleter {
     completer(|_| ProxyMode::ALL.map(|mode| mode.to_string()).into())
 }
 
-/// Candidates that are picked by what is typed so far.
+/// Creates a completer from candidates that depend on what is typed so far.
 fn completer(all: impl Fn(&str) -> Vec<String> + Send + Sync + 'static) -> ArgValueCompleter {
     ArgValueCompleter::new(move |typed: &OsStr| {
         let mut found = typed.to_str().map(&all).unwrap_or_default();
-        // A shell puts the word into the line as it is: one that it would read otherwise is not offered.
+        // A shell inserts the word unchanged, so a word that the shell would interpret is not
+        // offered.
         found.retain(|word| matches!(shell::quoted(word.as_bytes()), Some(Cow::Borrowed(_))));
         matching(typed, found.into_iter().map(CompletionCandidate::new).collect())
     })
@@ -158,13 +160,14 @@ fn matching(typed: &OsStr, mut all: Vec<CompletionCandidate>) -> Vec<CompletionC
     all
 }
 
-/// Names with a word before them: `pod/shop/web-0`.
+/// Returns names after a word: `pod/shop/web-0`.
 fn below(word: &str, kind: ObjectKind, typed: &str) -> Vec<String> {
     let rest = typed.split_once('/').map_or("", |(_, rest)| rest);
     names(&[kind], rest).into_iter().map(|name| format!("{word}/{name}")).collect()
 }
 
-/// `shop/front`; once a kind is begun, `svc/` and `svc/shop/front` as tables have it.
+/// Returns `shop/front`, and once a kind has been begun, `svc/` and `svc/shop/front` as tables show
+/// it.
 fn with_or_without_kind(kinds: &[ObjectKind], typed: &str) -> Vec<String> {
     let Some((word, _)) = typed.split_once('/') else {
         let mut found = names(kinds, typed);
@@ -186,7 +189,8 @@ fn with_or_without_kind(kinds: &[ObjectKind], typed: &str) -> Vec<String> {
     found
 }
 
-/// Names with their namespaces: `shop/web-0`. Where there are many, the namespaces: `shop/`.
+/// Returns names with their namespaces: `shop/web-0`. If there are many, returns the namespaces:
+/// `shop/`.
 fn names(kinds: &[ObjectKind], typed: &str) -> Vec<String> {
     let Some(source) = Source::of(line()) else { return Vec::new() };
     let namespace = match typed.split_once('/') {
@@ -228,7 +232,7 @@ fn full(namespace: Option<&str>, name: &str) -> String {
     }
 }
 
-/// What may follow the name of a target.
+/// Returns the texts that may follow the name of a target.
 fn parts(word: &str, kind: ObjectKind, namespace: &str, name: &str, divider: char) -> Vec<String> {
     let Ok(full) = NamespacedName::new(namespace, name) else { return Vec::new() };
     let Some(source) = Source::of(line()) else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! A running cluster.
+//! Reads a running cluster as input.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::cli::{ApiArgs, ClusterArgs, Collect};
 use crate::printer::Printer;
 use crate::status::Failure;
 
-/// Reads the running cluster, and Facts beside it.
+/// Reads the running cluster, and the Facts given with `-f`.
 pub(super) fn manifests(
     args: &ClusterArgs,
     namespace: Option<&str>,
@@ -24,7 +24,7 @@ pub(super) fn manifests(
     Ok(read(&access, &settings, printer)?.manifests(facts))
 }
 
-/// Watches the running cluster. Returns the Facts beside it too.
+/// Watches the running cluster. Also returns the Facts given with `-f`.
 pub(crate) fn watch(
     args: &ClusterArgs,
     namespace: Option<&str>,
@@ -41,33 +41,33 @@ pub(crate) fn watch(
     Ok((watching, facts))
 }
 
-/// Says what the user has to know before the cluster is read.
+/// Prints the note that the user has to see before the cluster is read.
 fn remark(access: &Access, printer: &Printer) {
     if let Some(remark) = access.remark() {
         printer.note(&remark);
     }
 }
 
-/// Which cluster is wanted, and how it is read to be analysed.
+/// Returns the access to the cluster, and the settings for reading it to be analysed.
 fn wanted(args: &ClusterArgs, namespace: Option<&str>) -> (Access, Settings) {
     let settings =
         Settings { namespace: namespace.map(str::to_owned), ..Settings::new(Purpose::Analysis) };
     (access(&args.api), settings)
 }
 
-/// Which cluster is wanted, and as whom.
+/// Returns the access to the cluster that the arguments name.
 fn access(args: &ApiArgs) -> Access {
     let ApiArgs { live: _, kubeconfig, context, request_timeout } = args.clone();
     Access { kubeconfig, context, request_timeout: Some(request_timeout) }
 }
 
-/// Connects to the cluster that is wanted.
+/// Connects to the cluster that the arguments name.
 pub(crate) fn connect(args: &ApiArgs) -> Result<Session, Failure> {
     Session::open(&access(args)).map_err(|why| failure(&why))
 }
 
-/// Connects to the cluster of which a bundle is made. While a tool runs on a node, the API server may
-/// be silent.
+/// Connects to the cluster of which a bundle is made. Allows for the time that a tool runs on a
+/// node, since the API server may be silent meanwhile.
 pub(crate) fn session(args: &Collect, printer: &Printer) -> Result<Session, Failure> {
     let tool = Duration::from_secs(args.here.timeout);
     let access = Access {
@@ -111,7 +111,7 @@ fn done(
     Ok(reading)
 }
 
-/// Why a cluster cannot be read.
+/// Converts an error of reading a cluster to a failure.
 pub(crate) fn failure(error: &LiveError) -> Failure {
     match error {
         LiveError::Kubeconfig(_) => Failure::usage(error.to_string()),
@@ -119,7 +119,7 @@ pub(crate) fn failure(error: &LiveError) -> Failure {
     }
 }
 
-/// Says what could not be read, and what can be done about it.
+/// Reports what could not be read, and how to get the missing rights.
 ///
 /// # Errors
 /// If nothing could be read at all.
@@ -142,7 +142,7 @@ pub(crate) fn check_read(
     Ok(())
 }
 
-/// How to get the rights that are missing, or to do without them.
+/// Returns advice on how to get the missing rights, or to do without them, if any are missing.
 fn rights(reading: &Reading, namespace: Option<&str>) -> Option<String> {
     let rights = "uturn collect --rbac prints the rights that reading a cluster needs";
     let alone = "; where you may read a namespace alone, -n NAMESPACE of scan, trace, check, cure \
@@ -151,7 +151,8 @@ fn rights(reading: &Reading, namespace: Option<&str>) -> Option<String> {
     reading.lacks_rights().then(|| format!("{rights}{alone}"))
 }
 
-/// What `-f` names beside a running cluster: Facts alone, since objects are read from the cluster.
+/// Reads the files that `-f` names beside a running cluster: only Facts, since objects are read
+/// from the cluster.
 fn facts(files: &[PathBuf]) -> Result<Manifests, Failure> {
     let (manifests, faults) = Manifests::gather(files, &[]);
     if !faults.is_empty() {

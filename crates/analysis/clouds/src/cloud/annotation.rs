@@ -1,45 +1,46 @@
-//! What the annotations hold that controllers read: which words of a value are the controller's
-//! language, and which may name something in a cluster. Whoever has to hide names keeps the former.
+//! The values of the annotations that controllers read: which words of a value belong to the
+//! controller's language, and which may name something in a cluster. Code that redacts names keeps
+//! the former.
 
 use super::ALL;
 
-/// An annotation that a cloud's folder reads.
+/// An annotation that the code of a cloud's folder reads.
 #[derive(Clone, Copy, Debug)]
 pub struct Annotation {
-    /// How its key begins.
+    /// The beginning of the key.
     begins: &'static str,
-    /// The rest of its key, in which a `*` stands for a port or a name.
+    /// The rest of the key, in which a `*` stands for a port or a name.
     ends: &'static str,
-    /// What its value holds.
+    /// The kind of the value.
     pub holds: ValueKind,
 }
 
-/// What a value holds. Numbers and what separates words decide in each of them.
+/// The kind of an annotation's value. In each kind, numbers and separators are significant.
 #[derive(Clone, Copy, Debug)]
 pub enum ValueKind {
     /// A switch.
     Switch,
-    /// Ports, by number or by name, or a switch for all of them.
+    /// Ports, by number or by name, or a switch that stands for all of them.
     Ports,
-    /// Words of the controller's language, in any case; all others are names.
+    /// Words of the controller's language, in upper or lower case; all others are names.
     Words(&'static [&'static str]),
     /// Names, ids, labels, hosts and addresses alone.
     Names,
     /// JSON.
     Document {
-        /// The members that are read. What others are called is a name.
+        /// The members that are read. The keys of all other members are names.
         fields: &'static [&'static str],
-        /// The words of texts within it, as in [`ValueKind::Words`].
+        /// The words of strings within the document, as in [`ValueKind::Words`].
         words: &'static [&'static str],
     },
 }
 
-/// How controllers write switches.
+/// The words that controllers accept for switches.
 const SWITCHES: &[&str] =
     &["true", "false", "on", "off", "yes", "no", "enabled", "disabled", "enable", "disable"];
 
 impl ValueKind {
-    /// The words of the controller's language.
+    /// Returns the words of the controller's language.
     pub fn words(&self) -> &'static [&'static str] {
         match self {
             Self::Switch | Self::Ports => SWITCHES,
@@ -48,7 +49,7 @@ impl ValueKind {
         }
     }
 
-    /// The members of documents that are read.
+    /// Returns the members of documents that are read.
     pub fn fields(&self) -> &'static [&'static str] {
         match self {
             Self::Document { fields, .. } => fields,
@@ -58,23 +59,23 @@ impl ValueKind {
 }
 
 impl Annotation {
-    /// One with this key.
+    /// Makes an annotation with this key.
     pub(crate) const fn new(key: &'static str, holds: ValueKind) -> Self {
         Self::below(key, "", holds)
     }
 
-    /// One whose key is written in two parts.
+    /// Makes an annotation whose key is given in two parts.
     pub(crate) const fn below(begins: &'static str, ends: &'static str, holds: ValueKind) -> Self {
         Self { begins, ends, holds }
     }
 
-    /// Its key, with a port or a name where it has one.
+    /// Returns the key, with `own` in place of the `*` if the key has one.
     pub fn key(&self, own: &str) -> String {
         format!("{}{}", self.begins, self.ends.replace('*', own))
     }
 
-    /// The parts of a key, if it is the one of this annotation: what is fixed, the port or the name,
-    /// and what is fixed again.
+    /// Splits a key of this annotation into the fixed beginning, the port or name, and the fixed
+    /// end. Returns `None` for any other key.
     pub fn parts<'k>(&self, key: &'k str) -> Option<[&'k str; 3]> {
         let rest = key.strip_prefix(self.begins)?;
         let Some((before, after)) = self.ends.split_once('*') else {
@@ -86,7 +87,8 @@ impl Annotation {
     }
 }
 
-/// The annotation that a key is of, with the key's parts. Returns `None` if no cloud reads it.
+/// Returns the annotation to which a key belongs, with the key's parts. Returns `None` if no cloud
+/// reads the key.
 pub fn annotation(key: &str) -> Option<(&'static Annotation, [&str; 3])> {
     let mut all = ALL.into_iter().flat_map(|entry| entry.annotations).copied().flatten();
     all.find_map(|annotation| Some((annotation, annotation.parts(key)?)))

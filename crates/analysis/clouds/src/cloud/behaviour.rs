@@ -1,4 +1,4 @@
-//! The interface of a cloud to code outside its folder.
+//! The interface between a cloud's folder and the code outside it.
 
 use std::collections::BTreeMap;
 use uturn_model::lb::{
@@ -12,23 +12,23 @@ use uturn_model::{
 
 use super::WantedListener;
 
-/// How a cloud's controllers and load balancers behave.
+/// The behaviour of a cloud's controllers and load balancers.
 pub trait CloudModel: Sync {
     /// Describes a trace that only this cloud leaves in a cluster, beyond those of its
     /// [`Markers`](super::Markers). Returns `None` if there is none.
     fn recognise(&self, observed: &Observed<'_>) -> Option<String>;
 
-    /// Whether its controllers read annotations with this key.
+    /// Returns whether the cloud's controllers read annotations with this key.
     fn reads(&self, key: &str) -> bool;
 
-    /// Whether its controller serves an Ingress.
+    /// Returns whether the cloud's controller serves an Ingress.
     fn serves_ingress(&self, ingress: &Ingress, classes: &BTreeMap<Name, IngressClass>) -> bool;
 
-    /// Which load balancer a Service or an Ingress asks for.
+    /// Returns the properties of the load balancer that a Service or an Ingress asks for.
     fn request(&self, owner: Owner<'_>) -> BalancerRequest;
 
-    /// The listeners that its controller makes for a Service, with their targets of a
-    /// family.
+    /// Returns the listeners that the cloud's controller makes for a Service, with their targets of
+    /// a family.
     fn service_listeners(
         &self,
         cluster: &Cluster,
@@ -36,8 +36,8 @@ pub trait CloudModel: Sync {
         family: Family,
     ) -> Vec<Listener>;
 
-    /// The listeners that its controller makes for an Ingress, with their targets of a
-    /// family.
+    /// Returns the listeners that the cloud's controller makes for an Ingress, with their targets
+    /// of a family.
     fn ingress_listeners(
         &self,
         cluster: &Cluster,
@@ -45,46 +45,50 @@ pub trait CloudModel: Sync {
         family: Family,
     ) -> Vec<Listener>;
 
-    /// The listeners that an Ingress asks for, HTTP before HTTPS.
+    /// Returns the listeners that an Ingress asks for, HTTP before HTTPS.
     fn wanted_listeners<'i>(&self, ingress: &'i Ingress) -> Vec<WantedListener<'i>>;
 
-    /// The annotations of an Ingress that cannot be read, each with what was expected.
+    /// Returns the annotations of an Ingress whose values cannot be read, each with a description
+    /// of the expected value.
     fn unreadable(&self, ingress: &Ingress) -> Vec<(&'static str, &'static str)>;
 
-    /// The labels that a node must have to be a target of a Service's load balancer, as they
-    /// are written. Returns `None` if the Service does not restrict its nodes by label.
+    /// Returns the labels that a node must have to be a target of a Service's load balancer, as
+    /// they are written. Returns `None` if the Service does not restrict its nodes by label.
     fn target_label<'s>(&self, service: &'s Service) -> Option<&'s str>;
 
-    /// The value with which an object sets weights of single pods. Returns `None` if it sets none.
+    /// Returns the value of the annotation with which an object sets weights of single pods.
+    /// Returns `None` if the object sets none.
     fn pod_weights<'o>(&self, owner: Owner<'o>) -> Option<&'o str>;
 
-    /// The weights that an object gives a pod, for each place where it names weights.
+    /// Returns the weights that an object gives a pod, for each place where it names weights.
     fn weights_of_pod(&self, owner: Owner<'_>, pod: &str) -> Vec<u64>;
 
-    /// The readiness gate of a pod that a load balancer sends to before the pod is ready. Returns
-    /// `None` if there is no such gate.
+    /// Returns the readiness gate of a pod that a load balancer sends to before the pod is ready.
+    /// Returns `None` if there is no such gate.
     fn readiness_gate(&self) -> Option<&'static str>;
 
-    /// Whether a node is never a target.
+    /// Returns whether a node is never a target.
     fn excludes_node(&self, node: &Node) -> bool;
 
-    /// The nodes whose NodePorts are targets of a Service's load balancer.
+    /// Returns the nodes whose NodePorts are targets of a Service's load balancer.
     fn target_nodes<'c>(&self, cluster: &'c Cluster, service: &Service) -> Vec<&'c Node>;
 
-    /// How a load balancer of this cloud behaves of which nothing is configured.
+    /// Returns the behaviour of a load balancer of this cloud with the default configuration.
     fn plain_profile(&self, layer: Layer) -> Profile;
 
-    /// The range that a listener sends from when it replaces the client's address.
+    /// Returns the range of addresses from which a listener sends if it replaces the client's
+    /// address.
     fn replaced_source(&self) -> IpNet;
 
-    /// The ranges that health checks come from when they do not come from the load balancer's
-    /// own address. Security groups let them in.
+    /// Returns the ranges from which health checks come if they do not come from the load
+    /// balancer's own address. Security groups let them in.
     fn probe_ranges(&self) -> ProbeRanges;
 
-    /// Where users set properties of the listeners of a Service or an Ingress.
+    /// Returns the place where users set properties of the listeners of a Service or an Ingress.
     fn overrides_place(&self, owner: Owner<'_>) -> OverridesPlace;
 
-    /// What users set on the listener of a Service or an Ingress with this port and protocol.
+    /// Returns the properties that users set on the listener of a Service or an Ingress with this
+    /// port and protocol.
     fn listener_override<'c>(
         &self,
         cluster: &'c Cluster,
@@ -92,12 +96,12 @@ pub trait CloudModel: Sync {
         listener: (Port, ListenerProtocol),
     ) -> Option<&'c ListenerOverride>;
 
-    /// The key of the annotation with which a Service or an Ingress requests a setting. Returns `None`
-    /// if this cloud has no such annotation.
+    /// Returns the key of the annotation with which a Service or an Ingress requests a setting.
+    /// Returns `None` if this cloud has no such annotation.
     fn annotation(&self, setting: Setting, of: SettingOf) -> Option<&'static str>;
 }
 
-/// The object that a load balancer is made for.
+/// The object for which a load balancer is made.
 #[derive(Clone, Copy, Debug)]
 pub enum Owner<'a> {
     /// A Service of type LoadBalancer.
@@ -107,7 +111,7 @@ pub enum Owner<'a> {
 }
 
 impl<'a> Owner<'a> {
-    /// Its name.
+    /// Returns the name of the object.
     pub fn name(self) -> &'a NamespacedName {
         match self {
             Self::Service(service) => &service.name,
@@ -115,7 +119,7 @@ impl<'a> Owner<'a> {
         }
     }
 
-    /// Its annotations.
+    /// Returns the annotations of the object.
     pub fn annotations(self) -> &'a Labels {
         match self {
             Self::Service(service) => &service.annotations,
@@ -123,7 +127,7 @@ impl<'a> Owner<'a> {
         }
     }
 
-    /// The addresses and names of its load balancer.
+    /// Returns the addresses and names of the object's load balancer.
     pub fn status(self) -> &'a [LbIngress] {
         match self {
             Self::Service(service) => &service.load_balancer,
@@ -131,7 +135,7 @@ impl<'a> Owner<'a> {
         }
     }
 
-    /// A reference to it.
+    /// Returns a reference to the object.
     pub fn object(self) -> ObjectRef {
         match self {
             Self::Service(service) => service.object(),
@@ -139,7 +143,7 @@ impl<'a> Owner<'a> {
         }
     }
 
-    /// Which of the two it is.
+    /// Returns the kind of the object.
     pub fn kind(self) -> SettingOf {
         match self {
             Self::Service(_) => SettingOf::Service,
@@ -148,27 +152,28 @@ impl<'a> Owner<'a> {
     }
 }
 
-/// Which load balancer an object asks for.
+/// The properties of the load balancer that an object asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BalancerRequest {
     /// The existing load balancer that an annotation names.
     pub existing: Option<Text>,
-    /// Whether an annotation asks for one that is reachable from the private network only.
+    /// Whether an annotation asks for a load balancer that is reachable from the private network
+    /// only.
     pub is_private: bool,
-    /// The subnet that a private one gets its address from.
+    /// The subnet from which a private load balancer gets its address.
     pub subnet: Option<Text>,
 }
 
-/// Where users set properties of an object's listeners.
+/// The place where users set properties of an object's listeners.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OverridesPlace {
-    /// The name of the object that sets them.
+    /// The name of the object in which the properties are set.
     pub name: String,
-    /// The annotation that enables it if set to `true`; `None` if one is set already.
+    /// The annotation that enables that object if set to `true`; `None` if one is set already.
     pub switch: Option<&'static str>,
 }
 
-/// What an annotation can request of a cloud's controller or its kube-proxy.
+/// A setting that an annotation can request from a cloud's controller or its kube-proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
     /// kube-proxy binds the load-balancer addresses.
@@ -189,7 +194,8 @@ pub enum Setting {
     Redirects,
     /// Every rule is served with HTTP and with HTTPS.
     BothProtocols,
-    /// Each rule is served where two lists name it.
+    /// Each rule is served with the protocols whose lists name it: one list for HTTP, one for
+    /// HTTPS.
     MixedProtocols,
     /// The rules that are served with HTTP.
     HttpRules,
@@ -206,7 +212,7 @@ pub enum SettingOf {
     Ingress,
 }
 
-/// The objects of a cluster on which clouds leave marks.
+/// The objects of a cluster on which clouds leave markers.
 #[derive(Clone, Copy, Debug)]
 pub struct Observed<'a> {
     /// The image of kube-proxy.
@@ -219,6 +225,6 @@ pub struct Observed<'a> {
     pub ingresses: &'a BTreeMap<NamespacedName, Ingress>,
     /// Objects in which properties of listeners are set.
     pub overrides: &'a BTreeMap<NamespacedName, ListenerOverrides>,
-    /// The switches of a cloud's controller.
+    /// The feature switches of a cloud's controller.
     pub controller_switches: &'a Labels,
 }

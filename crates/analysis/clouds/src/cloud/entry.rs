@@ -8,55 +8,56 @@ use super::{Annotation, CloudModel, IngressProduct, Markers, Product, Remedies, 
 
 /// A cloud, or a program that provides load balancers in place of one.
 pub struct CloudEntry {
-    /// Its word in Facts and its name.
+    /// The word that Facts use for the cloud, and its name.
     pub cloud: Cloud,
-    /// What it leaves on objects, by which it is recognised.
+    /// The markers that the cloud leaves on objects, by which it is recognised.
     pub markers: Markers,
-    /// Whether its controllers serve Services only: an Ingress never has one of its load
-    /// balancers for itself.
+    /// Whether the cloud's controllers serve Services only: none of its load balancers belongs to
+    /// an Ingress.
     pub serves_services_only: bool,
-    /// What its controllers write into the status of a Service.
+    /// The form of a Service's status as the cloud's controllers write it.
     pub writes: StatusShape,
-    /// Its terms in checklists and cures.
+    /// The cloud's terms in checklists and cures.
     pub words: Words,
-    /// The builds of kube-proxy that it ships itself.
+    /// The builds of kube-proxy that the cloud ships itself.
     pub kube_proxy: Option<&'static KubeProxyBuilds>,
-    /// How a label begins of nodes on which it starts kube-proxy with the range of all pods
-    /// (`--cluster-cidr`), where no object shows the arguments.
+    /// The prefix of the label of nodes on which the cloud starts kube-proxy with the range of all
+    /// pods (`--cluster-cidr`), if no object shows the arguments.
     pub label_with_cluster_cidr: Option<&'static str>,
-    /// The pod networks that it provides.
+    /// The pod networks that the cloud provides.
     pub networks: &'static [Network],
     /// The objects in which users set properties of listeners.
     pub overrides: Option<OverridesObject>,
-    /// The objects in which users set what holds for all Ingresses of a class.
+    /// The objects in which users set properties of all Ingresses of a class.
     pub class_parameters: Option<ClassParameters>,
-    /// The objects that say which nodes announce addresses.
+    /// The objects that state which nodes announce addresses.
     pub announcements: Option<AnnouncementObjects>,
-    /// The images of the program that announces addresses, where that runs on some nodes only.
+    /// The images of the program that announces addresses, if it runs on some nodes only.
     pub announcer_images: &'static [&'static str],
-    /// The ConfigMap of `kube-system` with the switches of its controller.
+    /// The ConfigMap of `kube-system` with the feature switches of the cloud's controller.
     pub switches_config_map: Option<&'static str>,
-    /// The images of the program whose version decides what its load balancers do.
+    /// The images of the program whose version determines how the cloud's load balancers behave.
     pub versions_of: &'static [&'static str],
-    /// The arguments of its programs that decide what its load balancers do.
+    /// The arguments of the cloud's programs that determine how its load balancers behave.
     pub arguments: &'static [ProgramArgument],
-    /// The load balancers that it makes for Services, where they are described by their products
-    /// alone.
+    /// The load balancers that the cloud makes for Services, if their products describe them
+    /// completely.
     pub products: &'static [&'static dyn Product],
-    /// The load balancers on layer 7 that it makes for Ingresses.
+    /// The layer 7 load balancers that the cloud makes for Ingresses.
     pub ingress_products: &'static [&'static dyn IngressProduct],
     /// The annotations of Services that change how these load balancers behave.
     pub remedies: Remedies,
-    /// The annotations that its controllers read, and the form of their values.
+    /// The annotations that the cloud's controllers read, and the kinds of their values.
     pub annotations: &'static [&'static [Annotation]],
     /// Annotations of Services for random clusters: each set asks for a load balancer that behaves
     /// differently.
     pub samples: &'static [Annotations],
-    /// How its controllers and load balancers behave, if its products do not describe all of it.
+    /// The behaviour of the cloud's controllers and load balancers, if its products do not describe
+    /// all of it.
     pub model: Option<&'static dyn CloudModel>,
 }
 
-/// What a controller writes into the status of a Service.
+/// The form of a Service's status as a controller writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusShape {
     /// Addresses, names, or both.
@@ -68,7 +69,7 @@ pub enum StatusShape {
 }
 
 impl CloudEntry {
-    /// A cloud of which nothing is known but what it leaves behind.
+    /// Makes the entry of a cloud of which only the markers are known.
     pub const fn recognised(word: &'static str, name: &'static str, markers: Markers) -> Self {
         Self {
             cloud: Cloud::new(word, name),
@@ -95,18 +96,19 @@ impl CloudEntry {
         }
     }
 
-    /// Whether its controllers serve an Ingress too that names no class, where no class is the
-    /// default one.
+    /// Returns whether the cloud's controllers also serve an Ingress that names no class, if no
+    /// class is the default one.
     pub fn serves_every_ingress(&self) -> bool {
         self.model.is_some() || self.markers.ingress_default.is_some()
     }
 
-    /// Whether it has machines of its own. Its controllers serve nodes that are such machines.
+    /// Returns whether the cloud has machines of its own. The controllers of such a cloud only
+    /// serve nodes that are its machines.
     pub(crate) fn has_machines(&self) -> bool {
         !self.markers.provider_ids.is_empty()
     }
 
-    /// Whether its controllers can have written a status.
+    /// Returns whether the cloud's controllers can have written a status.
     pub(crate) fn can_write(&self, status: &[LbIngress]) -> bool {
         match self.writes {
             StatusShape::Any => true,
@@ -115,7 +117,7 @@ impl CloudEntry {
         }
     }
 
-    /// Whether this is a host name of one of its load balancers.
+    /// Returns whether a host name belongs to one of the cloud's load balancers.
     pub(crate) fn has_host_name(&self, host: &str) -> bool {
         self.markers.host_names.iter().any(|(ends, _)| host.ends_with(ends))
     }
@@ -124,11 +126,11 @@ impl CloudEntry {
 /// Annotations of an object, with their values.
 pub type Annotations = &'static [(&'static str, &'static str)];
 
-/// An argument that a program of a cloud is started with, or a variable of its environment.
+/// An argument with which a program of a cloud is started, or a variable of its environment.
 pub struct ProgramArgument {
-    /// The program: the names of its images, without registry and tag.
+    /// The names of the program's images, without registry and tag.
     pub images: &'static [&'static str],
-    /// The argument, without its dashes.
+    /// The name of the argument, without dashes.
     pub name: &'static str,
 }
 
@@ -138,14 +140,14 @@ pub struct KubeProxyBuilds {
     pub vendor: Vendor,
     /// The owner, as in `kube-proxy is VENDOR's`.
     pub owner: &'static str,
-    /// The name of such a build, to distinguish it from upstream's.
+    /// The name of such a build, to distinguish it from an upstream build.
     pub name: &'static str,
     /// The annotation with which a Service requests that its load-balancer addresses are bound.
     pub request: &'static str,
-    /// Which load-balancer addresses a version binds.
+    /// A function that returns which load-balancer addresses a version binds.
     pub binding: fn(Version) -> AddressBinding,
-    /// The first build of a version's line that honours the request. Returns `None` if the
-    /// history of that line is not known.
+    /// A function that returns the first build of a version's line that honours the request.
+    /// Returns `None` if the history of that line is not known.
     pub first_honouring: fn(Version) -> Option<Version>,
     /// Versions that differ from each other, for random clusters.
     pub samples: &'static [&'static str],
@@ -155,36 +157,36 @@ pub struct KubeProxyBuilds {
 pub struct Network {
     /// The network.
     pub network: CloudNetwork,
-    /// Its DaemonSets.
+    /// The names of the network's DaemonSets.
     pub agents: &'static [&'static str],
-    /// Annotations of pods that ask for it, each with a part of its value.
+    /// Annotations of pods that ask for the network, each with a part of its value.
     pub pod_annotations: &'static [(&'static str, &'static str)],
 }
 
 /// The kind of the objects that a class of Ingresses names as its parameters.
 pub struct ClassParameters {
-    /// `kind`.
+    /// The `kind` of the objects.
     pub kind: &'static str,
     /// The `apiVersion`s that are read.
     pub versions: &'static [&'static str],
-    /// Fields of its `spec`, each with the annotation of Ingresses that it overrides. Lists are joined
-    /// with commas.
+    /// Fields of the `spec`, each with the annotation of Ingresses that it overrides. Lists are
+    /// joined with commas.
     pub fields: &'static [(&'static str, &'static str)],
 }
 
-/// The kinds of objects that say which nodes announce which addresses. `uturn-snapshot` reads their
-/// fields.
+/// The kinds of objects that state which nodes announce which addresses. `uturn-snapshot` reads
+/// their fields.
 pub struct AnnouncementObjects {
     /// The `apiVersion`s that are read.
     pub versions: &'static [&'static str],
     /// The `kind` of pools of addresses.
     pub pool: &'static str,
-    /// The `kind`s of announcements, and how those announce.
+    /// The `kind`s of announcements, each with the protocol of the announcement.
     pub announcements: &'static [(&'static str, AnnouncedBy)],
 }
 
 impl AnnouncementObjects {
-    /// Each `kind`.
+    /// Returns the `kind`s of pools and announcements.
     pub fn kinds(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.pool).chain(self.announcements.iter().map(|(kind, _)| *kind))
     }
@@ -193,32 +195,32 @@ impl AnnouncementObjects {
 /// The kind of the objects in which users set properties of listeners. `uturn-snapshot` reads
 /// their fields.
 pub struct OverridesObject {
-    /// `kind`.
+    /// The `kind` of the objects.
     pub kind: &'static str,
-    /// The group of its `apiVersion`.
+    /// The group of the `apiVersion`.
     pub group: &'static str,
     /// The `apiVersion`s that are read; the first is written.
     pub versions: &'static [&'static str],
-    /// The list of listeners on layer 4 in `spec.loadBalancer`.
+    /// The name of the list of layer 4 listeners in `spec.loadBalancer`.
     pub layer_4: &'static str,
-    /// The list of listeners on layer 7.
+    /// The name of the list of layer 7 listeners.
     pub layer_7: &'static str,
-    /// The field that makes a listener on layer 7 replace the source if it is 1.
+    /// The field that, if 1, makes a layer 7 listener replace the source.
     pub replaced_source: OverridesField,
-    /// The field that makes the health checks of a listener come from the reserved range if it is 1; on
-    /// layer 4, it is in the listener's `healthCheck`.
+    /// The field that, if 1, makes the health checks of a listener come from the reserved range; on
+    /// layer 4, the field is in the listener's `healthCheck`.
     pub reserved_probes: OverridesField,
-    /// What to set in the console if no field makes the health checks of a listener on layer 7 come
-    /// from that range.
+    /// The setting of the console to use if no field makes the health checks of a layer 7 listener
+    /// come from that range.
     pub reserved_probes_in_console: &'static str,
 }
 
 /// A field that a cure sets in an [`OverridesObject`].
 pub struct OverridesField {
-    /// Its name.
+    /// The name of the field.
     pub name: &'static str,
-    /// What the account must be permitted to do, and how to get the permission.
+    /// The permission that the account needs, and how to get it.
     pub condition: (&'static str, &'static str),
-    /// Its costs in this cloud.
+    /// The side effects of setting the field in this cloud.
     pub costs: &'static [&'static str],
 }

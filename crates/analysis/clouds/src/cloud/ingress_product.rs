@@ -1,6 +1,6 @@
-//! A kind of load balancer on layer 7 that a cloud's controller makes for Ingresses, as data: its
-//! listeners, how it behaves, and who its targets are, read from the Ingress and the Services behind
-//! it. [`made`](super::made) makes rules and targets of it.
+//! A kind of layer 7 load balancer that a cloud's controller makes for Ingresses, as data: its
+//! listeners, its behaviour and its targets, read from the Ingress and its Services.
+//! [`made`](super::made) makes rules and targets from it.
 
 use std::time::Duration;
 
@@ -11,54 +11,56 @@ use uturn_model::{Cluster, Family, Ingress, Service, Text};
 use super::product::{Targets, check, passing, replaced};
 use super::{ALL, WantedListener};
 
-/// A kind of load balancer on layer 7 that a cloud's controller makes for Ingresses.
+/// A kind of layer 7 load balancer that a cloud's controller makes for Ingresses.
 pub trait IngressProduct: Sync {
-    /// What its vendor calls it.
+    /// Returns the vendor's name for the load balancer.
     fn name(&self) -> &'static str;
 
-    /// The listeners that an Ingress asks for, HTTP before HTTPS.
+    /// Returns the listeners that an Ingress asks for, HTTP before HTTPS.
     fn wanted<'i>(&self, ingress: &'i Ingress) -> Vec<WantedListener<'i>>;
 
-    /// A path of an Ingress as its controller reads it, where that differs from what Kubernetes
-    /// says of its type.
+    /// Returns a path of an Ingress as the controller reads it, which may differ from the
+    /// Kubernetes definition of the path's type.
     fn path(&self, path: &IngressPath) -> (Text, PathKind);
 
-    /// How a listener of an Ingress behaves, at an address of a family.
+    /// Returns the behaviour of a listener of an Ingress, at an address of a family.
     fn profile(&self, ingress: &Ingress, family: Family) -> Profile;
 
-    /// Who the targets of a rule of an Ingress are that leads to a Service.
+    /// Returns the kind of the targets of an Ingress's rule whose backend is a Service.
     fn targets(&self, cluster: &Cluster, ingress: &Ingress, service: &Service) -> Targets;
 
-    /// Whether an Ingress asks for one that only the private network reaches.
+    /// Returns whether an Ingress asks for a load balancer that is reachable from the private
+    /// network only.
     fn is_private(&self, ingress: &Ingress) -> bool;
 
-    /// Whether an Ingress asks for addresses of both families.
+    /// Returns whether an Ingress asks for addresses of both families.
     fn is_dual_stack(&self, ingress: &Ingress) -> bool {
         let _ = ingress;
         false
     }
 
-    /// Whether it is known what a path leads to whose backend is an action in an annotation.
+    /// Returns whether the action of an annotation is known, for paths that name the action as
+    /// their backend.
     fn reads_action(&self, ingress: &Ingress, name: &str) -> bool {
         let _ = (ingress, name);
         false
     }
 
-    /// An annotation of the Ingress that decides what becomes of a call, and that is not modelled.
+    /// Returns an annotation of the Ingress that affects the outcome of a call and is not modelled.
     fn unread<'i>(&self, ingress: &'i Ingress) -> Option<&'i str> {
         let _ = ingress;
         None
     }
 }
 
-/// The product with this name, if it is described.
+/// Returns the product with this name, if it is described.
 pub fn ingress_product(name: &str) -> Option<&'static dyn IngressProduct> {
     let mut all = ALL.into_iter().flat_map(|entry| entry.ingress_products);
     all.find(|product| product.name() == name).copied()
 }
 
-/// A load balancer that ends requests and makes its own to targets: they see its address. Its
-/// health checks are made as often, in seconds, and wait as long.
+/// Returns the profile of a load balancer that terminates requests and makes its own to targets,
+/// which see its address. `interval` and `timeout` of its health checks are in seconds.
 pub(crate) fn asking(name: &str, family: Family, (interval, timeout): (u64, u64)) -> Profile {
     let mut profile = passing(name, replaced(family));
     profile.connect_timeout = Duration::from_secs(10);
@@ -67,8 +69,9 @@ pub(crate) fn asking(name: &str, family: Family, (interval, timeout): (u64, u64)
     profile
 }
 
-/// A path whose type leaves it to the controller, where a star at its end stands for anything and
-/// without one it is exact. A star elsewhere, and a question mark, are `wild` for some.
+/// Returns a path whose type leaves its meaning to the controller: a `*` at its end matches
+/// anything, and a path without one is exact. If `is_wild`, a `*` elsewhere and a `?` are wildcards
+/// too.
 pub(crate) fn with_stars(path: &str, is_wild: bool) -> (Text, PathKind) {
     let before = path.strip_suffix('*');
     let rest = before.unwrap_or(path);

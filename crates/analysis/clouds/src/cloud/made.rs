@@ -13,8 +13,8 @@ use crate::targets;
 /// The weight that all targets have.
 const WEIGHT: u32 = 1;
 
-/// The listeners of a Service at an address, with their targets of a family. At an address of a zone
-/// only targets of that zone are served.
+/// Returns the listeners of a Service at an address, with their targets of a family. An address of
+/// a zone serves only targets of that zone.
 pub(crate) fn listeners(
     product: &dyn Product,
     cluster: &Cluster,
@@ -37,13 +37,13 @@ pub(crate) fn listeners(
             }
         }
         if holder.is_some() {
-            // It is elected among all nodes, whether they have a pod or not.
+            // The holder is elected among all nodes, whether they have a pod or not.
             plan.targets = Targets::Nodes;
         }
         let PortPlan { protocol, targets, profile } = plan;
         let called = match profile.delivery {
             Delivery::ToTarget => port.node_port,
-            // Nothing is sent to node ports.
+            // The load balancer sends nothing to node ports.
             Delivery::KeepsAddress => Some(port.node_port.unwrap_or(port.port)),
         };
         let called = ServicePort { node_port: called, ..port.clone() };
@@ -83,7 +83,8 @@ pub(crate) fn listeners(
     service.ports.iter().filter_map(listener).collect()
 }
 
-/// The sources that a Service's load balancer lets in, where it applies the Service's ranges.
+/// Returns the sources that a Service's load balancer allows. Returns `None` if it does not apply
+/// the Service's ranges.
 fn allowed_sources(
     product: &dyn Product,
     cluster: &Cluster,
@@ -106,8 +107,8 @@ fn allowed_sources(
     Some(allowed)
 }
 
-/// Where every node answers ARP requests for an address, each may get what only some should announce:
-/// whether that is so.
+/// Returns whether every node answers ARP requests for an address. Any node may then get packets
+/// for an address that only some nodes should announce, so the plan gets all nodes as targets.
 fn announce_everywhere(
     plan: &mut PortPlan,
     cluster: &Cluster,
@@ -127,7 +128,7 @@ fn announce_everywhere(
     is_everywhere
 }
 
-/// The targets of a Service's port, of the nodes that may be some.
+/// Returns the targets of a Service's port, chosen from the nodes that may be targets.
 pub(super) fn targets_of(
     cluster: &Cluster,
     service: &Service,
@@ -160,7 +161,7 @@ pub(super) fn targets_of(
     }
 }
 
-/// Whether a node may be a target of a Service's load balancer.
+/// Returns whether a node may be a target of a Service's load balancer.
 pub(crate) fn may_be_target(
     product: &dyn Product,
     cluster: &Cluster,
@@ -171,7 +172,8 @@ pub(crate) fn may_be_target(
     node.ready && !is_excluded && product.takes_node(service, node)
 }
 
-/// Whether most controllers make a node a target: it is ready, and no label excludes it.
+/// Returns whether most controllers make a node a target: the node is ready, and no label excludes
+/// it.
 pub(crate) fn is_target(node: &Node) -> bool {
     node.ready && !node.excluded_from_load_balancers()
 }

@@ -9,7 +9,7 @@ use super::ingress_product::IngressProduct;
 use super::made::{is_target, targets_of};
 use super::{RuleAction, WantedListener, WantedRule, of_route};
 
-/// The listeners of an Ingress, with their targets of a family.
+/// Returns the listeners of an Ingress, with their targets of a family.
 pub(crate) fn listeners(
     product: &dyn IngressProduct,
     cluster: &Cluster,
@@ -32,7 +32,7 @@ pub(crate) fn listeners(
     wanted.into_iter().map(listener).collect()
 }
 
-/// A rule with its targets. Returns `None` where it leads to another object than a Service.
+/// Makes a rule with its targets. Returns `None` if its backend is not a Service.
 fn made(
     product: &dyn IngressProduct,
     cluster: &Cluster,
@@ -61,7 +61,8 @@ fn made(
     Some(Rule { host, path, service, owner: ingress.object(), targets, redirect })
 }
 
-/// The targets of a port of a Service; none where there is no such Service or port.
+/// Returns the targets of a port of a Service. Returns an empty list if there is no such Service or
+/// port.
 fn targets_behind(
     product: &dyn IngressProduct,
     cluster: &Cluster,

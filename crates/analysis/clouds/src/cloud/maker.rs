@@ -1,5 +1,6 @@
-//! Which controller makes the load balancer of a Service: its class decides, then what Facts state, then
-//! the host name in its status, its annotations, and the cloud of the cluster.
+//! The controller that makes the load balancer of a Service: the class of the Service determines
+//! it, then what Facts state, then the host name in the status, the annotations, and the cloud of
+//! the cluster.
 
 use uturn_model::cluster::Provider;
 use uturn_model::lb::Listener;
@@ -11,19 +12,19 @@ use super::{entry, model_of};
 /// The controller that makes a load balancer, as far as the cluster shows it.
 #[derive(Clone)]
 pub enum Maker {
-    /// The cluster's cloud, by its model.
+    /// The controller of the cluster's cloud, with its model.
     Model(&'static dyn CloudModel),
     /// The controller of a product that is described, and how it was recognised.
     Product(&'static dyn Product, String),
     /// A cloud or a program whose load balancers are not described: the name of the product, if its
     /// markers name one, and how it was recognised.
     Other(String, String),
-    /// Nothing in the cluster names it.
+    /// A controller that nothing in the cluster shows.
     Unknown,
 }
 
 impl Maker {
-    /// Whether it is known how its load balancers behave.
+    /// Returns whether the behaviour of the controller's load balancers is known.
     pub fn is_described(&self) -> bool {
         matches!(self, Self::Model(_) | Self::Product(..))
     }
@@ -36,7 +37,7 @@ impl Maker {
     }
 }
 
-/// The controller that makes the load balancer of a Service.
+/// Returns the controller that makes the load balancer of a Service.
 pub fn maker_of(service: &Service, provider: &Known<Provider>) -> Maker {
     let object = || service.object();
     if let Some(class) = service.load_balancer_class.as_deref() {
@@ -56,7 +57,7 @@ pub fn maker_of(service: &Service, provider: &Known<Provider>) -> Maker {
     if !is_own {
         if let Some((host, product)) = by_host_name(&service.load_balancer) {
             let trace = || format!("host name {host}, of {}", object());
-            // Some names tell only the cloud; which of its products it is, the Service does.
+            // Some host names show only the cloud; the Service shows which of its products it is.
             let of_name = ALL.into_iter().find(|entry| entry.has_host_name(host));
             return match (product_named(product), of_name) {
                 (None, Some(entry)) if product == entry.cloud.name() => {
@@ -85,7 +86,7 @@ pub fn maker_of(service: &Service, provider: &Known<Provider>) -> Maker {
     }
 }
 
-/// The product that serves a listener, and the Service that it serves there.
+/// Returns the product that serves a listener, and the Service that it serves there.
 pub fn product_of<'c>(
     cluster: &'c Cluster,
     listener: &Listener,
@@ -99,8 +100,8 @@ pub fn product_of<'c>(
     }
 }
 
-/// Whether nodes have no rule for the addresses in the status of a Service, although the status says
-/// nothing of that.
+/// Returns whether nodes have no rule for the addresses in the status of a Service, although the
+/// status does not state this.
 pub fn is_left_to_balancer(service: &Service, provider: &Known<Provider>) -> bool {
     match maker_of(service, provider) {
         Maker::Product(product, _) => product.is_left_to_balancer(service),
@@ -108,24 +109,24 @@ pub fn is_left_to_balancer(service: &Service, provider: &Known<Provider>) -> boo
     }
 }
 
-/// The product of a cloud that a Service gets.
+/// Returns the controller of the product that a Service gets in a cloud.
 fn of_cloud(cloud: Cloud, service: &Service, trace: impl FnOnce() -> String) -> Maker {
     let product = entry(cloud).and_then(|entry| (entry.markers.service_product)(service));
     Maker::named(product.unwrap_or(cloud.name()), trace())
 }
 
-/// The product with this name, if it is described.
+/// Returns the product with this name, if it is described.
 fn product_named(name: &str) -> Option<&'static dyn Product> {
     let mut all = ALL.into_iter().flat_map(|entry| entry.products);
     all.find(|product| product.name() == name).copied()
 }
 
-/// Values of `spec.loadBalancerClass` of programs that are known by name only, or how they
-/// begin where they end with a `/`.
+/// Values of `spec.loadBalancerClass` of programs of which only the name is known; prefixes if they
+/// end with a `/`.
 const CLASSES: &[(&str, &str)] =
     &[("tailscale", "Tailscale"), ("loxilb.io/", "LoxiLB"), ("purelb.io/", "PureLB")];
 
-/// The program of a `loadBalancerClass` that no cloud has.
+/// Returns the program of a `loadBalancerClass` that belongs to no cloud.
 fn program_of_class(class: &str) -> Option<&'static str> {
     let is_it = |known: &str| class == known || (known.ends_with('/') && class.starts_with(known));
     CLASSES.iter().find(|(known, _)| is_it(known)).map(|(_, name)| *name)

@@ -1,4 +1,4 @@
-//! What clouds leave on objects, and lookups over all clouds.
+//! Markers that clouds leave on objects, and lookups over all clouds.
 
 use std::net::IpAddr;
 
@@ -7,12 +7,13 @@ use uturn_model::{Cloud, Labels, Service};
 
 use super::{ALL, CloudEntry};
 
-/// The marks that a cloud and its controllers leave on objects. Each entry is a prefix unless its field
-/// says otherwise.
+/// The markers that a cloud and its controllers leave on objects. Each entry is a prefix unless its
+/// field states otherwise.
 pub struct Markers {
     /// providerIDs of nodes.
     pub provider_ids: &'static [&'static str],
-    /// A part of the providerIDs that do not begin in a fixed way.
+    /// A function that returns the part of a providerID that shows the cloud, for providerIDs
+    /// without a fixed prefix.
     pub provider_id_part: fn(&str) -> Option<&str>,
     /// Labels and annotations of nodes.
     pub node_keys: &'static [&'static str],
@@ -21,41 +22,41 @@ pub struct Markers {
     pub own_node_keys: &'static [&'static str],
     /// Annotations of Services.
     pub service_keys: &'static [&'static str],
-    /// The product that is a Service's load balancer, where the cloud has several.
+    /// A function that returns the product of a Service's load balancer, if the cloud has several.
     pub service_product: fn(&Service) -> Option<&'static str>,
-    /// Values of `spec.loadBalancerClass` with the product; beginnings where they end with a
-    /// `/`.
+    /// Values of `spec.loadBalancerClass` with the product; prefixes if they end with a `/`.
     pub load_balancer_classes: &'static [(&'static str, &'static str)],
-    /// Endings of the host names of load balancers, with the product.
+    /// Suffixes of the host names of load balancers, with the product.
     pub host_names: &'static [(&'static str, &'static str)],
     /// Controllers of Ingress classes, with the product.
     pub ingress_controllers: &'static [(&'static str, &'static str)],
-    /// Whole names of Ingress classes, where no IngressClass names their controller, with the
-    /// product.
+    /// Full names of Ingress classes, with the product, for the case that no IngressClass names
+    /// their controller.
     pub ingress_classes: &'static [(&'static str, &'static str)],
     /// Annotations of Ingresses that only this cloud reads, with the product.
     pub ingress_keys: &'static [(&'static str, &'static str)],
-    /// How controllers of GatewayClasses, or names of such classes, begin, with the product.
+    /// Prefixes of the controllers of GatewayClasses, or of the names of such classes, with the
+    /// product.
     pub gateway_classes: &'static [(&'static str, &'static str)],
-    /// The product of an Ingress that names no class, where the cluster has no default class.
+    /// The product of an Ingress that names no class, if the cluster has no default class.
     pub ingress_default: Option<&'static str>,
-    /// Whole namespaces of a program that announces addresses.
+    /// Full names of namespaces of a program that announces addresses.
     pub namespaces: &'static [&'static str],
-    /// Workloads and pods of such a program.
+    /// Workloads and pods of a program that announces addresses.
     pub program_names: &'static [&'static str],
-    /// Workloads that its controller makes for Services.
+    /// Workloads that the cloud's controller makes for Services.
     pub service_workloads: &'static [&'static str],
-    /// providerIDs of a distribution that brings it, unless another program takes its place.
+    /// providerIDs of a distribution that includes the program, unless another program replaces it.
     pub distribution_ids: &'static [&'static str],
-    /// Objects of such a program, as `apiVersion/kind`.
+    /// Objects of a program that announces addresses, as `apiVersion/kind`.
     pub object_kinds: &'static [&'static str],
-    /// An address that it writes for an endpoint of Services which it serves by a program of its own on
-    /// nodes: nothing has it.
+    /// The unused address that the controller writes as the endpoint of Services which it serves by
+    /// its own program on nodes.
     pub placeholder_endpoint: Option<IpAddr>,
 }
 
 impl Markers {
-    /// No trace.
+    /// No markers.
     pub const NONE: Self = Self {
         provider_ids: &[],
         provider_id_part: |_| None,
@@ -79,7 +80,7 @@ impl Markers {
     };
 }
 
-/// The cloud that a providerID is of, with the part of it that shows this.
+/// Returns the cloud of a providerID, with the part of the providerID that shows it.
 pub fn by_provider_id(id: &str) -> Option<(&str, Cloud)> {
     ALL.iter().find_map(|entry| {
         let begins = entry.markers.provider_ids.iter().find(|begins| id.starts_with(**begins));
@@ -88,29 +89,30 @@ pub fn by_provider_id(id: &str) -> Option<(&str, Cloud)> {
     })
 }
 
-/// The controllers that write an unused address for an endpoint.
+/// Returns the cloud whose controllers write this unused address as an endpoint.
 pub fn by_placeholder_endpoint(address: IpAddr) -> Option<Cloud> {
     let mut all = ALL.iter();
     all.find(|entry| entry.markers.placeholder_endpoint == Some(address)).map(|entry| entry.cloud)
 }
 
-/// The cloud that wrote one of a node's labels or annotations, with the key.
+/// Returns the cloud that wrote one of a node's labels or annotations, with the key.
 pub fn by_node_key(labels: &Labels) -> Option<(&str, Cloud)> {
     by_key(labels, |markers| markers.node_keys)
 }
 
-/// The cloud that wrote one of a node's labels or annotations and runs the software of another,
-/// with the key.
+/// Returns the cloud that wrote one of a node's labels or annotations and runs the software of
+/// another, with the key.
 pub fn by_own_node_key(labels: &Labels) -> Option<(&str, Cloud)> {
     by_key(labels, |markers| markers.own_node_keys)
 }
 
-/// The cloud whose annotations a Service has, with a key.
+/// Returns the cloud whose annotations a Service has, with a key.
 ///
-/// Manifests are written for several clouds, and carried from one to another. In a cluster of
-/// `own`, whose machines or program are there to see, the annotations of another cloud's controllers
-/// are not read by anything, as these serve their own machines. Nor is a cloud named by its
-/// annotations whose controllers cannot have written the status, or beside another's.
+/// Manifests are written for several clouds, and copied from one to another. In a cluster of `own`,
+/// whose machines or program are visible, nothing reads the annotations of another cloud's
+/// controllers, as these serve their own machines only. Annotations of a cloud do not count either
+/// if its controllers cannot have written the status, or if the Service also has annotations of
+/// another cloud.
 pub fn by_service_key(service: &Service, own: Option<Cloud>) -> Option<(&str, Cloud)> {
     let can_serve = |entry: &CloudEntry| {
         let serves = own.is_none_or(|own| own == entry.cloud) || !entry.has_machines();
@@ -121,8 +123,8 @@ pub fn by_service_key(service: &Service, own: Option<Cloud>) -> Option<(&str, Cl
         .iter()
         .filter_map(|(key, _)| Some((key, entry_by_key(key, |markers| markers.service_keys)?)));
     let able: Vec<_> = named.filter(|(_, entry)| can_serve(entry)).collect();
-    // A program beside the machines of a cloud, or a cloud that runs another's software, has to be
-    // named to serve a Service.
+    // A program on the machines of a cloud, or a cloud that runs another's software, serves a
+    // Service only if an annotation names it.
     let programs: Vec<_> = able.iter().filter(|(_, entry)| !entry.has_machines()).collect();
     let own: Vec<_> = able.iter().filter(|(_, entry)| Some(entry.cloud) == own).collect();
     let mut named = [programs, own, able.iter().collect()].into_iter().filter(|of| !of.is_empty());
@@ -141,7 +143,7 @@ fn by_key(
     })
 }
 
-/// The cloud of a label or annotation.
+/// Returns the cloud of a label or annotation.
 fn entry_by_key(
     key: &str,
     known: fn(&Markers) -> &'static [&'static str],
@@ -150,13 +152,13 @@ fn entry_by_key(
     ALL.into_iter().find(|entry| is_of(&entry.markers))
 }
 
-/// The product of a `loadBalancerClass`.
+/// Returns the product of a `loadBalancerClass`.
 pub fn by_load_balancer_class(class: &str) -> Option<&'static str> {
     let is_it = |known: &str| class == known || (known.ends_with('/') && class.starts_with(known));
     product(|markers| markers.load_balancer_classes, is_it)
 }
 
-/// The product whose load balancer has a host name of a status, with that name.
+/// Returns the product whose load balancer has a host name of a status, with that name.
 pub fn by_host_name(status: &[LbIngress]) -> Option<(&str, &'static str)> {
     status.iter().find_map(|entry| {
         let host = entry.hostname.as_deref()?.trim_end_matches('.');
@@ -164,24 +166,25 @@ pub fn by_host_name(status: &[LbIngress]) -> Option<(&str, &'static str)> {
     })
 }
 
-/// The product of a cloud that an IngressClass names as its controller.
+/// Returns the product of a cloud that an IngressClass names as its controller.
 pub fn by_ingress_controller(controller: &str) -> Option<&'static str> {
     product(|markers| markers.ingress_controllers, |begins| controller.starts_with(begins))
 }
 
-/// The product of a cloud that usually serves an Ingress class of this name.
+/// Returns the product of a cloud that usually serves an Ingress class of this name.
 pub fn by_ingress_class(class: &str) -> Option<&'static str> {
     product(|markers| markers.ingress_classes, |name| name == class)
 }
 
-/// The product of a cloud that serves Gateways of a class, by its name before its controller.
+/// Returns the product of a cloud that serves Gateways of a class. The name of the class is looked
+/// up before its controller.
 pub fn by_gateway_class(class: &str, controller: Option<&str>) -> Option<&'static str> {
     let of =
         |text: &str| product(|markers| markers.gateway_classes, |begins| text.starts_with(begins));
     of(class).or_else(|| of(controller?))
 }
 
-/// The product of a cloud that reads an annotation of an Ingress.
+/// Returns the product of a cloud that reads an annotation of an Ingress.
 pub fn by_ingress_key(key: &str) -> Option<&'static str> {
     product(|markers| markers.ingress_keys, |begins| key.starts_with(begins))
 }
@@ -194,7 +197,7 @@ fn product(
     all.find(|(trace, _)| is_it(trace)).map(|(_, product)| *product)
 }
 
-/// The program that announces addresses, of which this is a workload or a pod.
+/// Returns the program that announces addresses to which a workload or a pod belongs.
 pub fn cloud_of_program(namespace: &str, name: &str) -> Option<Cloud> {
     let is_of = |markers: &Markers| {
         markers.namespaces.contains(&namespace)
@@ -203,14 +206,15 @@ pub fn cloud_of_program(namespace: &str, name: &str) -> Option<Cloud> {
     ALL.iter().find(|entry| is_of(&entry.markers)).map(|entry| entry.cloud)
 }
 
-/// The cloud whose controller makes a workload of this name for a Service.
+/// Returns the cloud whose controller makes a workload of this name for a Service.
 pub fn by_service_workload(name: &str) -> Option<Cloud> {
     let is_of =
         |markers: &Markers| markers.service_workloads.iter().any(|begins| name.starts_with(begins));
     ALL.iter().find(|entry| is_of(&entry.markers)).map(|entry| entry.cloud)
 }
 
-/// What a distribution brings whose nodes have such providerIDs, with the part that shows it.
+/// Returns the program that a distribution whose nodes have such providerIDs includes, with the
+/// prefix that shows it.
 pub fn by_distribution_id(id: &str) -> Option<(&'static str, Cloud)> {
     ALL.iter().find_map(|entry| {
         let mut begins = entry.markers.distribution_ids.iter();
@@ -218,7 +222,7 @@ pub fn by_distribution_id(id: &str) -> Option<(&'static str, Cloud)> {
     })
 }
 
-/// The program that has objects of this kind, as `apiVersion/kind`.
+/// Returns the program that has objects of this kind, given as `apiVersion/kind`.
 pub fn by_object_kind(kind: &str) -> Option<Cloud> {
     let is_of =
         |markers: &Markers| markers.object_kinds.iter().any(|begins| kind.starts_with(begins));

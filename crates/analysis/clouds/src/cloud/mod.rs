@@ -1,11 +1,11 @@
-//! Clouds: how each is recognised, and what its controllers and load balancers do.
+//! Clouds: how each is recognised, and how its controllers and load balancers behave.
 //!
 //! A cloud is a folder here and a line in [`ALL`]. No code outside its folder names it: what other
 //! code needs to know about a cloud is a field of its [`CloudEntry`] or a method of its
 //! [`CloudModel`]. `cargo xtask lint` checks that for the clouds that are modelled.
 //!
-//! If an entry does not describe its load balancers, they are recognised and named, and flows through
-//! them are not judged.
+//! If an entry does not describe a cloud's load balancers, they are recognised and named, but flows
+//! through them are not judged.
 
 pub mod alibaba;
 mod annotation;
@@ -77,7 +77,7 @@ pub(crate) use wanted::{HTTP, HTTPS, aimed, of_route, plain as plain_listeners, 
 pub use wanted::{RuleAction, WantedListener, WantedRule};
 pub use words::{Expected, Words};
 
-/// Every cloud: those with a model first, in the order in which they are looked for.
+/// Every cloud: those with a model first, in the order in which they are recognised.
 pub static ALL: [&CloudEntry; 21] = [
     &tke::ENTRY,
     &aws::ENTRY,
@@ -102,7 +102,7 @@ pub static ALL: [&CloudEntry; 21] = [
     &f5::ENTRY,
 ];
 
-/// The annotations that change how a product's load balancers behave.
+/// Returns the remedies for a product's load balancers. Returns `None` if no cloud has the product.
 pub fn remedies_of(product: &dyn Product) -> Option<Remedies> {
     let mut entries = ALL.into_iter();
     let makes =
@@ -110,75 +110,78 @@ pub fn remedies_of(product: &dyn Product) -> Option<Remedies> {
     Some(entries.find(|entry| makes(entry))?.remedies)
 }
 
-/// The expected values that errors in Facts name.
+/// The expected values that error messages about Facts state.
 pub const EXPECTED: Expected = tke::EXPECTED;
 
-/// The ranges that probes come from if the cloud is not known.
+/// The ranges from which health checks come if the cloud is not known.
 pub const USUAL_PROBE_RANGES: ProbeRanges = tke::PROBE_RANGES;
 
-/// The entry of a cloud. Returns `None` if no folder and no row describes it.
+/// Returns the entry of a cloud. Returns `None` if no folder and no row describes the cloud.
 pub fn entry(cloud: Cloud) -> Option<&'static CloudEntry> {
     ALL.into_iter().find(|entry| entry.cloud == cloud)
 }
 
-/// The value of an argument of a cloud's program that its entry lists. Returns `None` if it is not given.
+/// Returns the value of an argument of a cloud's program that its entry lists. Returns `None` if
+/// the argument is not given.
 pub fn argument<'c>(cluster: &'c Cluster, cloud: Cloud, name: &str) -> Option<&'c str> {
     cluster.balancer_arguments.get(&argument_key(cloud, name))
 }
 
-/// What stands for an argument's name where the version of a program is kept.
+/// The name under which the version of a program is kept among its arguments.
 pub const VERSION: &str = "version";
 
-/// The key of an argument in [`Cluster::balancer_arguments`].
+/// Returns the key of an argument in [`Cluster::balancer_arguments`].
 pub fn argument_key(cloud: Cloud, name: &str) -> String {
     format!("{}/{name}", cloud.word())
 }
 
-/// The model of the cloud that a cluster is in. Returns `None` if there is no cloud, if it is
-/// not known, or if it is not modelled.
+/// Returns the model of a cluster's cloud. Returns `None` if there is no cloud, or if it is not
+/// known or not modelled.
 pub fn model(cluster: &Cluster) -> Option<&'static dyn CloudModel> {
     model_of(cluster.provider.value.cloud()?)
 }
 
-/// The model of a cloud. Returns `None` if it is not modelled.
+/// Returns the model of a cloud. Returns `None` if the cloud is not modelled.
 pub fn model_of(cloud: Cloud) -> Option<&'static dyn CloudModel> {
     entry(cloud)?.model
 }
 
-/// The clouds that are modelled.
+/// Returns the clouds that are modelled.
 pub fn modelled() -> impl Iterator<Item = (&'static CloudEntry, &'static dyn CloudModel)> {
     ALL.into_iter().filter_map(|entry| Some((entry, entry.model?)))
 }
 
-/// Whether the controller of any modelled cloud serves an Ingress, if the cluster is in it.
+/// Returns whether the controller of any modelled cloud would serve an Ingress in that cloud.
 pub fn any_serves(ingress: &Ingress, classes: &BTreeMap<Name, IngressClass>) -> bool {
     modelled().any(|(_, model)| model.serves_ingress(ingress, classes))
 }
 
-/// The objects of this kind, where a class of Ingresses may name them as its parameters.
+/// Returns the description of the objects of this kind, if a class of Ingresses may name them as
+/// its parameters.
 pub fn class_parameters(kind: &str) -> Option<&'static ClassParameters> {
     let mut all = ALL.into_iter().filter_map(|entry| entry.class_parameters.as_ref());
     all.find(|parameters| parameters.kind == kind)
 }
 
-/// The objects that say which nodes announce addresses, where a kind is one of them.
+/// Returns the description of the objects that state which nodes announce addresses, if a kind is
+/// one of them.
 pub fn announcement_objects(kind: &str) -> Option<&'static AnnouncementObjects> {
     let mut all = ALL.into_iter().filter_map(|entry| entry.announcements.as_ref());
     all.find(|objects| objects.kinds().any(|own| own == kind))
 }
 
-/// The words of checklists and cures for a cluster's cloud.
+/// Returns the terms of checklists and cures for a cluster's cloud.
 pub fn words(cluster: &Cluster) -> &'static Words {
     let entry = cluster.provider.value.cloud().and_then(entry);
     entry.map_or(&Words::NEUTRAL, |entry| &entry.words)
 }
 
-/// The builds of kube-proxy that clouds ship themselves.
+/// Returns the builds of kube-proxy that clouds ship themselves.
 pub fn kube_proxy_builds() -> impl Iterator<Item = (Cloud, &'static KubeProxyBuilds)> {
     ALL.into_iter().filter_map(|entry| Some((entry.cloud, entry.kube_proxy?)))
 }
 
-/// The builds that a variant of kube-proxy is of. Returns `None` for upstream's.
+/// Returns the builds to which a variant of kube-proxy belongs. Returns `None` for upstream.
 pub fn builds_of(variant: Variant) -> Option<&'static KubeProxyBuilds> {
     match variant {
         Variant::Upstream => None,
@@ -186,26 +189,26 @@ pub fn builds_of(variant: Variant) -> Option<&'static KubeProxyBuilds> {
     }
 }
 
-/// The cloud whose own build of kube-proxy a version names.
+/// Returns the cloud whose own build of kube-proxy a version names.
 pub fn builder_of(version: Version) -> Option<Cloud> {
     let build = version.vendor_build?;
     kube_proxy_builds().find(|(_, builds)| builds.vendor == build.vendor).map(|(cloud, _)| cloud)
 }
 
-/// The version without its vendor build if that build is not known.
+/// Returns the version without its vendor build if that build is not known.
 pub fn with_known_build(version: Version) -> Version {
     let is_known = builder_of(version).is_some();
     Version { vendor_build: version.vendor_build.filter(|_| is_known), ..version }
 }
 
-/// Every variant of kube-proxy, upstream's first.
+/// Returns every variant of kube-proxy, upstream first.
 pub fn variants() -> impl Iterator<Item = Variant> {
     let of_clouds = kube_proxy_builds().map(|(cloud, _)| Variant::Cloud(cloud));
     std::iter::once(Variant::Upstream).chain(of_clouds)
 }
 
-/// Sets which load-balancer addresses kube-proxy binds, from its variant and its version. To
-/// be called after either changes.
+/// Sets which load-balancer addresses kube-proxy binds, from its variant and its version. Callers
+/// must call it after either changes.
 pub fn set_address_binding(proxy: &mut ProxySettings) {
     proxy.address_binding = match builds_of(proxy.variant.value) {
         None => AddressBinding::All,
@@ -213,13 +216,13 @@ pub fn set_address_binding(proxy: &mut ProxySettings) {
     };
 }
 
-/// The pod networks that clouds bring.
+/// Returns the pod networks that clouds provide.
 pub fn networks() -> impl Iterator<Item = &'static Network> {
     ALL.into_iter().flat_map(|entry| entry.networks)
 }
 
-/// The plugin that is taken where only the mode of the pod network is known: the first network
-/// of a cloud that has this mode.
+/// Returns the plugin to assume if only the mode of the pod network is known: the first network of
+/// a cloud that has this mode.
 pub fn usual_network(mode: NetworkMode) -> Plugin {
     let of_mode = |network: &CloudNetwork| network.mode == mode;
     let found = networks().map(|network| network.network).find(of_mode);

@@ -14,10 +14,10 @@ use uturn_model::{
     Cluster, Family, IpNet, Ipv4Net, Ipv6Net, Name, NamespacedName, Node, Pod, Protocol, Service,
 };
 
-/// The holders of Leases.
+/// The holder of each Lease, by the name of the Lease.
 pub type Leases = BTreeMap<NamespacedName, Name>;
 
-/// The holder of a Lease with this name, of whatever namespace.
+/// Returns the holder of the first Lease with this name, in any namespace.
 pub(crate) fn lease_holder(leases: &Leases, name: &str) -> Option<Name> {
     let mut named = leases.iter().filter(|(lease, _)| lease.name.as_str() == name);
     named.next().map(|(_, holder)| holder.clone())
@@ -25,14 +25,15 @@ pub(crate) fn lease_holder(leases: &Leases, name: &str) -> Option<Name> {
 
 /// A kind of load balancer that a controller makes for Services.
 pub trait Product: Sync {
-    /// The vendor's name for it.
+    /// Returns the vendor's name for the load balancer.
     fn name(&self) -> &'static str;
 
-    /// What it does with connections to a port of a Service, at an address of a family. Returns
-    /// `None` if it does not listen there.
+    /// Returns what the load balancer does with connections to a port of a Service, at an address
+    /// of a family. Returns `None` if it does not listen there.
     fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan>;
 
-    /// What it does in this cluster, whose network or nodes may decide what the Service leaves open.
+    /// Returns what the load balancer does with connections to a port in this cluster, whose
+    /// network or nodes may decide what the Service leaves open.
     fn port_in(
         &self,
         cluster: &Cluster,
@@ -44,83 +45,89 @@ pub trait Product: Sync {
         self.port(service, port, family)
     }
 
-    /// Whether a node may be a target of a Service: its controller may take only some.
+    /// Returns whether a node may be a target of a Service: the controller may accept only some
+    /// nodes.
     fn takes_node(&self, service: &Service, node: &Node) -> bool {
         let _ = (service, node);
         true
     }
 
-    /// Whether its controller excludes nodes with the label
+    /// Returns whether the controller excludes nodes with the label
     /// `node.kubernetes.io/exclude-from-external-load-balancers`.
     fn reads_exclusion(&self, cluster: &Cluster) -> bool {
         let _ = cluster;
         true
     }
 
-    /// Whether nodes have no rule for the addresses in a Service's status although that states no
-    /// `ipMode`: the cloud's own kube-proxy leaves these addresses to the load balancer.
+    /// Returns whether nodes have no rule for the addresses in a Service's status although the
+    /// status states no `ipMode`: the cloud's own kube-proxy leaves these addresses to the load
+    /// balancer.
     fn is_left_to_balancer(&self, service: &Service) -> bool {
         let _ = service;
         false
     }
 
-    /// Whether a Service asks for one that is reachable only from the private network. Returns `None`
-    /// if its address decides that.
+    /// Returns whether a Service asks for a load balancer that is reachable only from the private
+    /// network. Returns `None` if the load balancer's address decides that.
     fn is_private(&self, service: &Service) -> Option<bool> {
         let _ = service;
         None
     }
 
-    /// What its controller writes into the status of a Service, unless an annotation that a remedy
-    /// sets says otherwise.
+    /// Returns what the controller writes into the status of a Service, unless an annotation that a
+    /// remedy sets changes this.
     fn writes(&self, service: &Service) -> StatusEntry {
         let _ = service;
         StatusEntry::Address
     }
 
-    /// Whether it consists of pods on nodes. The addresses of these nodes are the Service's status, and
-    /// no other load balancer is in front of them.
+    /// Returns whether the load balancer consists of pods on nodes. The addresses of these nodes
+    /// are the Service's status, and no other load balancer is in front of them.
     fn is_on_nodes(&self) -> bool {
         false
     }
 
-    /// The Service whose connections a pod accepts, if it is one of those pods.
+    /// Returns the Service whose connections a pod accepts, if the pod is part of the load
+    /// balancer.
     fn service_of(&self, pod: &Pod) -> Option<NamespacedName> {
         let _ = pod;
         None
     }
 
-    /// The address of a host name in a Service's status, if the name or the Service contains it.
+    /// Returns the address of a host name in a Service's status, if the name or the Service
+    /// contains it.
     fn address_of_name(&self, service: &Service, host: &str) -> Option<IpAddr> {
         let _ = (service, host);
         None
     }
 
-    /// Whether a Service asks for addresses of both families.
+    /// Returns whether a Service asks for addresses of both families.
     fn is_dual_stack(&self, service: &Service) -> bool {
         let _ = service;
         false
     }
 
-    /// Whether each of its addresses serves only the targets of its own zone.
+    /// Returns whether each address of the load balancer serves only the targets of its own zone.
     fn serves_by_zone(&self, service: &Service) -> bool {
         let _ = service;
         false
     }
 
-    /// Which of its addresses a name server within the network gives to whom, where it has one for each
-    /// zone.
+    /// Returns which of the load balancer's addresses a name server within the network gives to
+    /// which client, if the load balancer has an address for each zone.
     fn zone_answers(&self, service: &Service) -> ZoneAnswers {
         let _ = service;
         ZoneAnswers::Any
     }
 
-    /// Whether a node announces its address, which can move to another node.
+    /// Returns whether a node announces the load balancer's address, which can move to another
+    /// node.
     fn is_announced(&self) -> bool {
         false
     }
 
-    /// What becomes of packets for ports of its address that it does not serve.
+    /// Returns what happens to packets for ports of the load balancer's address that it does not
+    /// serve.
     fn unserved_port(&self) -> UnservedPort {
         match self.is_announced() {
             true => UnservedPort::UpToNode,
@@ -128,74 +135,79 @@ pub trait Product: Sync {
         }
     }
 
-    /// The node that announces the address of a Service, where the Service or the holder of a Lease
-    /// says which.
+    /// Returns the node that announces the address of a Service, if the Service or the holder of a
+    /// Lease states it.
     fn holder(&self, service: &Service, leases: &Leases) -> Option<Name> {
         let _ = (service, leases);
         None
     }
 
-    /// Whether objects of the cluster say which nodes announce its address.
+    /// Returns whether objects of the cluster state which nodes announce the load balancer's
+    /// address.
     fn reads_announcements(&self) -> bool {
         false
     }
 
-    /// Whether each of its targets has the load balancer's address on an interface of its own. Packets
-    /// that a target sends there stay on the target unless a rule translates them before.
+    /// Returns whether each target has the load balancer's address on one of its own interfaces.
+    /// Packets that a target sends to this address stay on the target unless a rule translates them
+    /// before.
     fn is_held_by_targets(&self) -> bool {
         false
     }
 
-    /// Whether a node, target or not, has the load balancer's address of a Service on an interface.
+    /// Returns whether a node, target or not, has the load balancer's address of a Service on an
+    /// interface.
     fn is_held_by(&self, service: &Service, node: &Node) -> bool {
         let _ = (service, node);
         false
     }
 
-    /// How many addresses a Service asks for, one for each zone. Returns `None` if it leaves that
-    /// to the controller.
+    /// Returns the number of addresses that a Service asks for, one for each zone. Returns `None`
+    /// if the Service leaves it to the controller.
     fn address_count(&self, service: &Service) -> Option<usize> {
         let _ = service;
         None
     }
 
-    /// What it does with `spec.loadBalancerSourceRanges`. kube-proxy applies these ranges too, but only
-    /// to packets for the load balancer's own address.
+    /// Returns what the load balancer does with `spec.loadBalancerSourceRanges`. kube-proxy applies
+    /// these ranges too, but only to packets for the load balancer's own address.
     fn source_ranges(&self, service: &Service) -> SourceRanges {
         let _ = service;
         SourceRanges::Ignored
     }
 
-    /// The page that its health checks request from targets, if they request one.
+    /// Returns the page that health checks request from targets, if they request one.
     fn page_check(&self, service: &Service, port: &ServicePort) -> Option<PageCheck> {
         let _ = (service, port);
         None
     }
 }
 
-/// What becomes of packets for ports of a load balancer's address that it does not serve.
+/// The treatment of packets for ports of a load balancer's address that the load balancer does not
+/// serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnservedPort {
-    /// It refuses them.
+    /// The load balancer refuses them.
     Refused,
-    /// It drops them.
+    /// The load balancer drops them.
     Dropped,
-    /// They arrive at the node that announces the address.
+    /// The packets arrive at the node that announces the address.
     UpToNode,
 }
 
-/// What a load balancer does with the source ranges of a Service.
+/// The use that a load balancer makes of the source ranges of a Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceRanges {
-    /// It lets everyone in.
+    /// Every source is allowed.
     Ignored,
-    /// It drops packets of sources that are in none of the ranges.
+    /// Packets from sources outside all ranges are dropped.
     Applied,
-    /// The same, but its controller adds the addresses of the nodes to the ranges.
+    /// Packets from sources outside all ranges are dropped; the controller adds the addresses of
+    /// the nodes to the ranges.
     AppliedWithNodes,
 }
 
-/// What a controller writes into the status of a Service.
+/// The form of a Service's status as a controller writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusEntry {
     /// An address.
@@ -206,25 +218,25 @@ pub enum StatusEntry {
     Name,
 }
 
-/// What a load balancer does with connections to a port of a Service.
+/// The treatment of connections to a port of a Service by a load balancer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PortPlan {
     /// The protocol of the listener.
     pub protocol: ListenerProtocol,
-    /// Its targets.
+    /// The targets of the listener.
     pub targets: Targets,
-    /// How it behaves.
+    /// The behaviour of the load balancer.
     pub profile: Profile,
 }
 
 /// Health checks that request a page, which the target must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageCheck {
-    /// The path.
+    /// The path of the page.
     pub path: &'static str,
-    /// Why health checks request it, as far as the Service says.
+    /// The reason why health checks request the page, as far as the Service states it.
     pub because: &'static str,
-    /// The condition under which they do, if the Service does not state it.
+    /// The condition under which health checks request the page, if the Service does not state it.
     pub condition: &'static str,
     /// The annotation that sets another path, with a path that targets have.
     pub cure: (&'static str, &'static str),
@@ -243,26 +255,27 @@ pub enum Targets {
     Pods,
 }
 
-/// Which addresses the name of a load balancer leads to, of those that it has in several zones.
+/// The addresses to which the name of a load balancer with addresses in several zones resolves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ZoneAnswers {
-    /// Any of them.
+    /// Any of the addresses.
     Any,
-    /// That of the zone of who asks, if there is one.
+    /// The address of the client's zone, if there is one.
     Own,
-    /// Mostly that of the zone of who asks: so many of a hundred answers.
+    /// Mostly the address of the client's zone: in this many of a hundred answers.
     Mostly(u8),
 }
 
-/// Whether pods have addresses of the VPC, so that load balancers can reach them directly.
+/// Returns whether pods have addresses of the VPC, so that load balancers can reach them directly.
 pub(crate) fn pods_have_network_addresses(cluster: &Cluster) -> bool {
     let around = &cluster.network.vpc_cidrs.value;
     let pods = &cluster.network.pod_cidrs.value;
     !pods.is_empty() && pods.iter().all(|own| around.iter().any(|net| net.contains(own)))
 }
 
-/// The plan with pods as targets. If they see the client's address, a target on the client's own node
-/// may answer the client directly, past the load balancer.
+/// Returns the plan with pods as targets. If the pods see the client's address, a target on the
+/// client's own node may answer the client directly, past the load balancer: the plan then assumes
+/// that it does not.
 pub(crate) fn to_pods(mut plan: PortPlan) -> PortPlan {
     plan.targets = Targets::Pods;
     if plan.profile.source == Source::Kept && plan.profile.assumption.is_none() {
@@ -276,8 +289,8 @@ pub(crate) fn to_pods(mut plan: PortPlan) -> PortPlan {
 /// The reason for an assumption that the vendor's documents do not confirm.
 pub(crate) const LIKE_OTHERS: &str = "inferred from other load balancers of its kind";
 
-/// The status of a controller that has calls from inside go to its load balancer where every port
-/// needs the PROXY header that this writes.
+/// Returns the status that a controller writes which sends calls from inside the cluster to its
+/// load balancer if every port needs the PROXY header that the load balancer writes.
 pub(crate) fn mode_by_header(product: &dyn Product, service: &Service) -> StatusEntry {
     let has_header = |port: &ServicePort| {
         let plan = product.port(service, port, Family::V4);
@@ -289,7 +302,7 @@ pub(crate) fn mode_by_header(product: &dyn Product, service: &Service) -> Status
     }
 }
 
-/// The default protocol towards the targets of a port.
+/// Returns the default protocol towards the targets of a port.
 pub(crate) fn plain_protocol(port: &ServicePort) -> ListenerProtocol {
     match port.protocol {
         Protocol::Udp => ListenerProtocol::Udp,
@@ -297,8 +310,8 @@ pub(crate) fn plain_protocol(port: &ServicePort) -> ListenerProtocol {
     }
 }
 
-/// A load balancer that forwards packets without terminating connections: it picks a target once and
-/// avoids none.
+/// Returns the profile of a load balancer that forwards packets without terminating connections: it
+/// picks a target once and avoids none.
 pub(crate) fn passing(name: &str, source: Source) -> Profile {
     Profile {
         name: name.into(),
@@ -322,8 +335,8 @@ pub(crate) fn passing(name: &str, source: Source) -> Profile {
     }
 }
 
-/// A load balancer that ends connections and opens its own to node ports of all nodes: without a
-/// healthy target it turns connections away.
+/// Returns the plan of a load balancer that terminates connections and opens its own to node ports
+/// of all nodes: without a healthy target it refuses connections.
 pub(crate) fn proxying(
     name: &str,
     service: &Service,
@@ -337,7 +350,8 @@ pub(crate) fn proxying(
     PortPlan { protocol, targets: Targets::Nodes, profile }
 }
 
-/// A health check with the usual numbers of most products: every 10 s, two answers count.
+/// Makes a health check in which two equal answers change the health of a target, as in most
+/// products.
 pub(crate) fn check(question: HealthQuestion, (interval, timeout): (u64, u64)) -> HealthCheck {
     HealthCheck {
         source: ProbeSource::Reserved(ANY_PROBER),
@@ -350,14 +364,14 @@ pub(crate) fn check(question: HealthQuestion, (interval, timeout): (u64, u64)) -
     }
 }
 
-/// A load balancer of which nothing but the source of what it sends is stated.
+/// Returns the profile of a load balancer of which only the source of its packets is stated.
 pub(crate) fn unnamed(name: &str, is_source_kept: bool, family: Family) -> Profile {
     let source = if is_source_kept { Source::Kept } else { replaced(family) };
     Profile { health_check: Some(check(HealthQuestion::Target, (10, 5))), ..passing(name, source) }
 }
 
-/// What most controllers ask of a node: under policy Local whether it has an endpoint, else
-/// whether the target answers.
+/// Returns the question that the health checks of most controllers ask a node: under policy Local
+/// whether the node has an endpoint, otherwise whether the target answers.
 pub(crate) fn question_by_policy(service: &Service) -> HealthQuestion {
     match service.external_policy {
         Policy::Local => HealthQuestion::LocalEndpoint,
@@ -365,14 +379,14 @@ pub(crate) fn question_by_policy(service: &Service) -> HealthQuestion {
     }
 }
 
-/// The source that targets see where a load balancer replaces the client's address: an address of
-/// the ranges that documentation may use freely. Which one it has is not given, and only matters
-/// to rules that name it.
+/// Returns the source that targets see if a load balancer replaces the client's address: an address
+/// of the ranges reserved for documentation. The load balancer's real address is not given, and
+/// only matters to rules that name it.
 pub(crate) fn replaced(family: Family) -> Source {
     Source::Replaced(own_address(family))
 }
 
-/// The range of one address that stands for a load balancer's own.
+/// Returns the range of one address that stands for a load balancer's own.
 pub(crate) fn own_address(family: Family) -> IpNet {
     match family {
         Family::V4 => IpNet::V4(ANY_PROBER.v4),
@@ -386,19 +400,19 @@ pub(crate) const ANY_PROBER: ProbeRanges = ProbeRanges {
     v6: Ipv6Net::new_assert(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0xfa), 128),
 };
 
-/// Whether an address stands for one of a load balancer's own: which one that is, is not given.
+/// Returns whether an address stands for a load balancer's own address that is not given.
 pub fn stands_for_balancer(address: IpAddr) -> bool {
     stand_in(Family::of(address)) == address
 }
 
-/// The address that stands for a load balancer's own where which one that is, is not given.
+/// Returns the address that stands for a load balancer's own address that is not given.
 pub fn stand_in(family: Family) -> IpAddr {
     ANY_PROBER.prober(family)
 }
 
-/// A load balancer without a machine of its own, by what its vendor calls it: a node announces its
-/// address, and packets come to the node as they are. Under policy Local, only nodes with an endpoint
-/// announce it. No controller of a cloud chooses the nodes, so that no label excludes one.
+/// A load balancer without a machine of its own, with its vendor's name for it: a node announces
+/// its address, and packets arrive at the node unchanged. Under policy Local, only nodes with an
+/// endpoint announce it. No controller of a cloud chooses the nodes, so no label excludes one.
 pub(crate) struct Announced(pub(crate) &'static str);
 
 impl Product for Announced {
@@ -439,7 +453,7 @@ pub(crate) mod tests {
     /// The ports of most Services.
     pub(crate) const PORTS: [u16; 2] = [80, 443];
 
-    /// A Service of type LoadBalancer with these annotations and these ports of TCP.
+    /// Makes a Service of type LoadBalancer with these annotations and these TCP ports.
     pub(crate) fn service(notes: &[(&str, &str)], ports: &[u16]) -> Service {
         let mut service = Service::new("shop/web".parse().unwrap(), Origin::file("a.yaml"));
         service.kind = ServiceKind::LoadBalancer;
@@ -460,7 +474,7 @@ pub(crate) mod tests {
         service
     }
 
-    /// The plan of a product for a port of a Service.
+    /// Returns the plan of a product for a port of a Service.
     pub(crate) fn plan_of(product: &dyn Product, service: &Service, number: u16) -> PortPlan {
         let mut ports = service.ports.iter();
         let port = ports.find(|port| port.port.number() == number).unwrap();

@@ -1,50 +1,53 @@
-//! What annotations make a load balancer do otherwise where calls fail: as data, stated in the
-//! cloud's folder. `uturn-diagnose` tries them on a copy of the cluster before it offers them.
+//! Annotations that change the behaviour of a load balancer where calls fail: as data, stated in
+//! the cloud's folder. `uturn-diagnose` tries them on a copy of the cluster before it offers them.
 
 use uturn_model::Service;
 
-/// What users may want of a load balancer.
+/// A change of a load balancer's behaviour that users may want.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
     /// Targets see an address of the load balancer instead of the client's.
     ReplacedSource,
-    /// The same, with the client's address in a PROXY header.
+    /// Targets see an address of the load balancer, and the client's address in a PROXY header.
     SourceInHeader,
     /// Pods are the targets, not ports of nodes.
     PodTargets,
-    /// Nodes leave its address alone: calls from inside the cluster reach it.
+    /// Nodes have no rules for the load balancer's address: calls from inside the cluster reach the
+    /// load balancer.
     CallsFromInside,
-    /// Packets come to ports of nodes, not with the load balancer's own address.
+    /// Packets arrive at ports of nodes instead of the load balancer's own address.
     NodePorts,
-    /// Health checks ask what a target answers.
+    /// Health checks make requests that a target answers.
     AnswerableChecks,
     /// Targets are probed at all.
     HealthChecks,
-    /// What it sends to nodes comes from an address that they do not take for their own.
+    /// The load balancer's packets to nodes come from an address that the nodes do not take for
+    /// their own.
     ForeignAddress,
 }
 
-/// Annotations of a Service that bring about what is wanted.
+/// Annotations of a Service that bring about a [`Want`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remedy {
-    /// The keys with their values.
+    /// The keys of the annotations with their values.
     pub annotations: Vec<(String, String)>,
-    /// What the controller then writes into the Service's status.
+    /// The change of the Service's status that the controller then makes.
     pub status: NewStatus,
-    /// What has to hold for it.
+    /// The conditions that must hold for the remedy to work.
     pub needs: Vec<Need>,
-    /// What else it does.
+    /// The side effects of the remedy.
     pub costs: Vec<&'static str>,
 }
 
 impl Remedy {
-    /// An annotation.
+    /// Makes a remedy of one annotation.
     pub(crate) fn annotation(key: impl Into<String>, value: impl Into<String>) -> Self {
         Self { annotations: vec![(key.into(), value.into())], ..Self::default() }
     }
 
-    /// An annotation that has a name of the user's own stand in the status in place of the addresses.
-    /// What has to be filled in for the one that is shown is a condition.
+    /// Makes a remedy of one annotation, with which the controller writes a name of the user's own
+    /// into the status in place of the addresses. `shown` is a made-up name; the remedy has the
+    /// condition that users replace it.
     pub(crate) fn own_name(key: impl Into<String>, shown: &str) -> Self {
         let because = format!(
             "{shown} is made up; write a name there that your DNS leads to the load balancer's address, \
@@ -56,54 +59,54 @@ impl Remedy {
             .costs(NAME_COSTS)
     }
 
-    /// The same with what the controller then writes into the status.
+    /// Returns the remedy with the change that the controller then makes to the status.
     pub(crate) fn with_status(self, status: NewStatus) -> Self {
         Self { status, ..self }
     }
 
-    /// The same with something that has to hold. `holds` is `None` where the Service does not say
-    /// whether it does.
+    /// Adds a condition that must hold. `holds` is `None` if the Service does not state whether it
+    /// does.
     pub(crate) fn needs(mut self, what: &'static str, holds: Option<bool>, because: &str) -> Self {
         self.needs.push(Need { what, holds, because: because.to_owned() });
         self
     }
 
-    /// The same with something else that it does.
+    /// Adds a side effect.
     pub(crate) fn costs(mut self, effect: &'static str) -> Self {
         self.costs.push(effect);
         self
     }
 }
 
-/// What a controller writes into a Service's status after a change.
+/// The change of a Service's status after a remedy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NewStatus {
-    /// What it has.
+    /// No change.
     #[default]
     Same,
-    /// Its addresses with `ipMode: Proxy`.
+    /// The addresses of the Service with `ipMode: Proxy`.
     ModeProxy,
     /// A name in place of the addresses.
     OnlyName,
-    /// Its public addresses.
+    /// Only the public addresses of the Service.
     OnlyPublic,
 }
 
-/// Something that has to hold for a remedy.
+/// A condition that must hold for a remedy to work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Need {
-    /// What.
+    /// The condition.
     pub what: &'static str,
-    /// Whether it does. `None` where the Service does not say it.
+    /// Whether the condition holds. `None` if the Service does not state it.
     pub holds: Option<bool>,
-    /// What shows it, or how to find out.
+    /// The reason why it holds or not, or how to find out.
     pub because: String,
 }
 
-/// What brings about something that is wanted of a Service's load balancer, the best first.
-/// `name` is a name of the user's own that leads to the load balancer.
+/// A function that returns the remedies that bring about a [`Want`] for a Service's load balancer,
+/// the best first. `name` is a name of the user's own that resolves to the load balancer.
 pub type Remedies = fn(service: &Service, want: Want, name: &str) -> Vec<Remedy>;
 
-/// What a name of the user's own in place of the address costs, wherever one is asked for.
+/// The side effect of every remedy that puts a name of the user's own in place of the address.
 pub(super) const NAME_COSTS: &str =
     "the status shows the name: what reads an address there (external-dns, scripts) has to take it";

@@ -1,21 +1,21 @@
-//! What a controller will write into the status of a Service that is still to be applied.
+//! The status that a controller will write for a Service that is still to be applied.
 
 use uturn_model::{Labels, Service};
 
 use super::{NewStatus, Product, StatusEntry, Want, remedies_of};
 
-/// What a controller will write into a status.
+/// The form of a status that a controller will write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExpectedStatus {
     /// An address.
     Address,
     /// An address with `ipMode: Proxy`.
     AddressInModeProxy,
-    /// A name without an address: that of the user's own, where an annotation states one.
+    /// A name without an address: the user's own name, if an annotation states one.
     Name(Option<String>),
 }
 
-/// What the controller of a product will write into the status of a Service.
+/// Returns the status that the controller of a product will write for a Service.
 pub fn expected_status(product: &dyn Product, service: &Service) -> ExpectedStatus {
     asked_for(product, service).unwrap_or(match product.writes(service) {
         StatusEntry::Address => ExpectedStatus::Address,
@@ -24,9 +24,9 @@ pub fn expected_status(product: &dyn Product, service: &Service) -> ExpectedStat
     })
 }
 
-/// The status that an annotation asks for: remedies say which annotations do.
+/// Returns the status that an annotation asks for. Remedies state which annotations do.
 fn asked_for(product: &dyn Product, service: &Service) -> Option<ExpectedStatus> {
-    /// Stands for a name of the user's own.
+    /// A placeholder for a name of the user's own.
     const ANY: &str = "name.example";
     let remedies = remedies_of(product)?;
     let without = Service { annotations: Labels::default(), ..service.clone() };

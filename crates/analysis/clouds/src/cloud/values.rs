@@ -6,14 +6,14 @@ use uturn_model::service::ServicePort;
 
 use super::product::plain_protocol;
 
-/// Whether an annotation is switched on.
+/// Returns whether an annotation is switched on.
 pub(crate) fn is_on(service: &Service, key: &str) -> bool {
     let value = service.annotations.get(key).unwrap_or_default().trim();
     ["true", "1", "t"].iter().any(|on| value.eq_ignore_ascii_case(on))
 }
 
-/// The protocol that a word asks a port of TCP for: `http`, or `https`. Other ports, and other
-/// words, get what is sent by default.
+/// Returns the protocol that a word asks for on a TCP port: `http` or `https`. Other ports and
+/// other words get the default protocol.
 pub(crate) fn protocol_of(word: Option<&str>, port: &ServicePort) -> ListenerProtocol {
     let word = word.unwrap_or_default().trim();
     match plain_protocol(port) {
@@ -23,7 +23,7 @@ pub(crate) fn protocol_of(word: Option<&str>, port: &ServicePort) -> ListenerPro
     }
 }
 
-/// The version of the PROXY header that a word asks for: `v1`, or `v2`.
+/// Returns the version of the PROXY header that a word asks for: `v1` or `v2`.
 pub(crate) fn version_of(word: &str) -> Option<ProxyVersion> {
     let word = word.trim();
     match word.eq_ignore_ascii_case("v2") {
@@ -32,13 +32,14 @@ pub(crate) fn version_of(word: &str) -> Option<ProxyVersion> {
     }
 }
 
-/// Whether a list of ports names one: by its number, with a star for all, or with the word for a
-/// switch that is on.
+/// Returns whether the list of ports in an annotation contains a port: by its number, by a `*` for
+/// all ports, or by `true`.
 pub(crate) fn names_port(service: &Service, key: &str, port: u16) -> bool {
     lists_port(service.annotations.get(key).unwrap_or_default(), port)
 }
 
-/// The same of a list that is part of a value.
+/// Returns whether a list of ports contains a port, for a list that is part of an annotation's
+/// value.
 pub(crate) fn lists_port(list: &str, port: u16) -> bool {
     let mut all = list.split(',').map(str::trim);
     all.any(|item| item == "*" || item.eq_ignore_ascii_case("true") || item.parse() == Ok(port))

@@ -1,4 +1,4 @@
-//! What an Ingress asks a cloud's controller for.
+//! The listeners and rules that an Ingress asks for.
 
 use uturn_model::gateway::{AttachedRoute, RouteListener, RouteRedirect};
 use uturn_model::ingress::{Backend, IngressPath, IngressRule, PathKind};
@@ -8,42 +8,42 @@ use uturn_model::{Ingress, Port, Text};
 /// A listener that an Ingress asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WantedListener<'a> {
-    /// The port it listens on.
+    /// The port of the listener.
     pub port: Port,
-    /// What it speaks.
+    /// The protocol of the listener.
     pub protocol: ListenerProtocol,
-    /// What it does with which requests, in order.
+    /// The rules of the listener, in order.
     pub rules: Vec<WantedRule<'a>>,
 }
 
-/// A rule of such a listener.
+/// A rule of a listener that an Ingress asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WantedRule<'a> {
-    /// The host; none means every host.
+    /// The host; `None` for every host.
     pub host: Option<Text>,
-    /// The path; none means every path.
+    /// The path; `None` for every path.
     pub path: Option<(Text, PathKind)>,
-    /// What it does.
+    /// The action of the rule.
     pub action: RuleAction<'a>,
 }
 
-/// What a listener does with a request.
+/// The action of a listener on a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RuleAction<'a> {
-    /// Passes it to a backend.
+    /// Forwards the request to a backend.
     Serve(&'a Backend),
-    /// Answers with another address.
+    /// Answers with a redirect to another address.
     Redirect(Redirect),
 }
 
 impl RuleAction<'_> {
-    /// Whether a backend serves the request.
+    /// Returns whether a backend serves the request.
     pub fn is_served(&self) -> bool {
         matches!(self, Self::Serve(_))
     }
 }
 
-/// The rules of an Ingress as they are written, the default backend last.
+/// Returns the rules of an Ingress as they are written, the default backend last.
 pub(crate) fn rules(ingress: &Ingress) -> Vec<WantedRule<'_>> {
     let mut all = Vec::new();
     for rule in &ingress.rules {
@@ -61,7 +61,7 @@ pub(crate) fn rules(ingress: &Ingress) -> Vec<WantedRule<'_>> {
     all
 }
 
-/// The listeners that a route is attached to, with its rules for each.
+/// Returns the listeners to which a route is attached, with the route's rules for each.
 pub(crate) fn of_route<'i>(ingress: &'i Ingress, route: &AttachedRoute) -> Vec<WantedListener<'i>> {
     let rules = |at: &RouteListener| -> Vec<WantedRule<'i>> {
         let of_host = ingress.rules.iter().filter(|rule| at.hosts.contains(&rule.host));
@@ -89,7 +89,7 @@ pub(crate) fn of_route<'i>(ingress: &'i Ingress, route: &AttachedRoute) -> Vec<W
     route.listeners.iter().map(listener).collect()
 }
 
-/// A redirect with what it leaves to the request at a listener.
+/// Completes a redirect for a listener: the redirect may leave its scheme and port to the request.
 pub(crate) fn aimed(redirect: &RouteRedirect, at: &RouteListener) -> Redirect {
     let usual = match redirect.tls {
         Some(true) => HTTPS,
@@ -105,8 +105,8 @@ pub(crate) fn aimed(redirect: &RouteRedirect, at: &RouteListener) -> Redirect {
     }
 }
 
-/// The listener of an Ingress without a modelled controller: HTTPS at 443 if it has TLS, else
-/// HTTP at 80.
+/// Returns the listener of an Ingress without a modelled controller: HTTPS on port 443 if the
+/// Ingress has TLS, otherwise HTTP on port 80.
 pub(crate) fn plain(ingress: &Ingress) -> Vec<WantedListener<'_>> {
     let (port, protocol) = match ingress.tls.is_empty() {
         true => (HTTP, ListenerProtocol::Http),

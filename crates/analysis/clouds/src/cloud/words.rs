@@ -1,32 +1,32 @@
-//! The words of checklists and cures.
+//! The terms that checklists and cures use for a cloud.
 
-/// How a cloud's users speak of what surrounds their nodes.
+/// The terms of a cloud's users for the surroundings of their nodes.
 pub struct Words {
-    /// The filter around nodes, where its name is known.
+    /// The name of the packet filter around nodes, if it is known.
     pub node_firewall: Option<&'static str>,
-    /// Where users set things: `in the console`.
+    /// The place where users change settings: `in the console`.
     pub console: Option<&'static str>,
-    /// The last port that node ports are taken from, as the cloud's pages state it.
+    /// The highest node port, as the cloud's documentation states it.
     pub last_node_port: u16,
-    /// Health checks, with the range that they come from where it is fixed.
+    /// The words for health checks, with the range that they come from if it is fixed.
     pub probes: &'static str,
-    /// The check that the network has routes to a node's pods, and how to make it.
+    /// The checklist item that the network has routes to a node's pods, and how to check it.
     pub routes_to_pods: (&'static str, &'static str),
-    /// The check that it has routes to every node's pods.
+    /// The checklist item that the network has routes to every node's pods.
     pub routes_to_all_pods: &'static str,
-    /// How to add a route to the pods of a node, which stands for `{}`.
+    /// The instruction to add a route to the pods of a node; `{}` stands for the node.
     pub add_route: &'static str,
-    /// The check that nodes of other networks are connected, and how to connect them.
+    /// The checklist item that nodes of other networks are connected, and how to connect them.
     pub other_networks: (&'static str, &'static str),
-    /// The check that nodes have public bandwidth, where accounts may be billed for it by
-    /// node.
+    /// The checklist item that nodes have public bandwidth, if accounts may be billed for bandwidth
+    /// by node.
     pub bandwidth: Option<&'static str>,
-    /// How to give bandwidth to a node, which stands for `{}`.
+    /// The instruction to give bandwidth to a node; `{}` stands for the node.
     pub add_bandwidth: &'static str,
 }
 
 impl Words {
-    /// The words where the cloud's own are not known.
+    /// The terms of a cloud whose own are not known.
     pub const NEUTRAL: Self = Self {
         node_firewall: None,
         console: None,
@@ -47,18 +47,18 @@ impl Words {
         add_bandwidth: "node {}: give it public bandwidth",
     };
 
-    /// The neutral words, with the cloud's name for the filter around nodes.
+    /// Returns the neutral terms with the cloud's name for the packet filter around nodes.
     pub const fn with_firewall(node_firewall: &'static str) -> Self {
         Self { node_firewall: Some(node_firewall), ..Self::NEUTRAL }
     }
 }
 
-/// What readers of Facts say that they expected, with examples of a modelled cloud.
+/// The expected values that error messages about Facts state, with examples of a modelled cloud.
 pub struct Expected {
-    /// Of `provider`.
+    /// The expected value of `provider`.
     pub provider: &'static str,
-    /// Of `kubeProxy.version`.
+    /// The expected value of `kubeProxy.version`.
     pub version: &'static str,
-    /// Of `kubeProxy.variant`.
+    /// The expected value of `kubeProxy.variant`.
     pub variant: &'static str,
 }

@@ -1,9 +1,9 @@
-//! What annotations of an Ingress change for the controller in the cluster that serves it.
+//! The effect of an Ingress's annotations on the controller in the cluster that serves it.
 //!
-//! Those of ingress-nginx are known: most of them do not decide whether a request is answered. Of
-//! Traefik those are read that say for which entry points a rule is, of Kong those that say for which
-//! protocols. Of other controllers no annotation is read, so an Ingress that has one of theirs is not
-//! judged.
+//! The annotations of ingress-nginx are known: most of them do not affect whether a request is
+//! answered. For Traefik, only the annotations are read that state the entry points of a rule; for
+//! Kong, only those that state its protocols. For other controllers no annotation is read, so an
+//! Ingress that has one of theirs is not judged.
 
 use std::time::Duration;
 
@@ -11,22 +11,23 @@ use uturn_model::controller::{ControllerBehaviour, TlsRedirect};
 use uturn_model::ingress::{IngressPath, PathKind};
 use uturn_model::{Ingress, IngressController, Labels, Text};
 
-/// What annotations change.
+/// The settings that annotations of an Ingress make.
 pub(super) struct Read {
     pub(super) behaviour: ControllerBehaviour,
-    /// Whether endpoints are spoken to by TLS.
+    /// Whether connections to endpoints use TLS.
     pub(super) backend_tls: bool,
-    /// Whether it only takes a part of another Ingress's requests.
+    /// Whether the Ingress only takes a part of another Ingress's requests.
     pub(super) is_canary: bool,
-    /// The entry points that it asks for.
+    /// The entry points that the Ingress asks for.
     pub(super) entry_points: Option<Vec<Text>>,
-    /// Whether it asks for requests by TLS.
+    /// Whether the Ingress asks for requests over TLS.
     pub(super) asks_for_tls: bool,
-    /// Whether it has no requests by TLS.
+    /// Whether the Ingress accepts no requests over TLS.
     pub(super) is_plain_only: bool,
-    /// Whether clients without TLS are sent to TLS, or refused, whatever certificates it names.
+    /// Whether clients without TLS are redirected to TLS, or refused, whatever certificates the
+    /// Ingress names.
     pub(super) is_tls_only: bool,
-    /// Whether its paths are regular expressions.
+    /// Whether the paths of the Ingress are regular expressions.
     has_patterns: bool,
     pub(super) unknown: Option<Text>,
 }
@@ -36,7 +37,8 @@ const NGINX: &str = "nginx.ingress.kubernetes.io/";
 const KONG: &str = "konghq.com/";
 const TRAEFIK: &str = "traefik.ingress.kubernetes.io/";
 
-/// Annotations of ingress-nginx with which something else than the endpoints decides.
+/// Annotations of ingress-nginx with which something other than the endpoints decides whether a
+/// request is answered.
 const DECIDES: [&str; 12] = [
     "auth-url",
     "auth-type",
@@ -52,14 +54,14 @@ const DECIDES: [&str; 12] = [
     "proxy-next-upstream-timeout",
 ];
 
-/// How annotations of other controllers begin.
+/// Other controllers with the prefixes of their annotations.
 const OTHERS: [(&str, &str); 3] = [
     ("NGINX Ingress Controller", "nginx.org/"),
     ("HAProxy", "haproxy.org/"),
     ("HAProxy Ingress", "haproxy-ingress.github.io/"),
 ];
 
-/// How a path begins that is a regular expression for ingress-nginx.
+/// The prefix of a path that ingress-nginx treats as a regular expression.
 pub(super) const PATTERN: &str = "~* ^";
 
 /// Reads the annotations that the controller reads.
@@ -96,7 +98,8 @@ pub(super) fn read(controller: &IngressController, ingress: &Ingress) -> Read {
     read
 }
 
-/// Traefik reads the names of annotations in any case. Those below `service.` it reads of Services only.
+/// Reads the annotations of Traefik, which ignores the case of their names. Traefik reads those
+/// below `service.` from Services only.
 fn traefik(annotations: &Labels, read: &mut Read) {
     for (key, value) in annotations.iter() {
         let Some(name) = key.strip_prefix(TRAEFIK) else { continue };
@@ -112,7 +115,7 @@ fn traefik(annotations: &Labels, read: &mut Read) {
                 read.asks_for_tls = true;
                 true
             }
-            // Which certificate is shown decides nothing here.
+            // The choice of the certificate has no effect here.
             (name, _)
                 if name == "router.tls.certresolver" || name.starts_with("router.tls.domains.") =>
             {
@@ -129,7 +132,7 @@ fn traefik(annotations: &Labels, read: &mut Read) {
     }
 }
 
-/// Annotations of Kong that do not decide whether a request is answered.
+/// Annotations of Kong that do not affect whether a request is answered.
 const KONG_DECIDES_NOT: [&str; 10] = [
     "host-header",
     "path-handling",
@@ -143,7 +146,8 @@ const KONG_DECIDES_NOT: [&str; 10] = [
     "write-timeout",
 ];
 
-/// Kong serves an Ingress by HTTP and HTTPS unless it names protocols.
+/// Reads the annotations of Kong, which serves an Ingress over HTTP and HTTPS unless the Ingress
+/// names protocols.
 fn kong(ingress: &Ingress, read: &mut Read) {
     const FORCES: &str = "ingress.kubernetes.io/force-ssl-redirect";
     let annotations = &ingress.annotations;
@@ -236,7 +240,8 @@ fn nginx(annotations: &Labels, read: &mut Read) {
         decides.map(|name| format!("what {NGINX}{name} leads to is not modelled").into());
 }
 
-/// A path as rules are compared: a regular expression is one that begins with the path.
+/// Returns a path in the form in which rules are compared: a regular expression matches paths that
+/// begin with it.
 pub(super) fn path(read: &Read, path: &IngressPath) -> Text {
     let is_pattern = read.has_patterns
         && path.kind == PathKind::ImplementationSpecific

@@ -1,4 +1,5 @@
-//! Which endpoints the pods of a controller may dial, and the status when none of them answers.
+//! The endpoints to which the pods of a controller may connect, and the status of a request if none
+//! of them answers.
 
 use std::time::Duration;
 
@@ -10,22 +11,24 @@ use uturn_model::{Cluster, Family, NamespacedName, Service};
 use super::{BackendRef, ControllerRule, RuleBackend};
 use crate::targets;
 
-/// The targets of connections for a backend of a rule.
+/// The possible targets of connections for a backend of a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Dialled<'c> {
-    /// One of these endpoints, or the cluster IP of the Service.
+    /// The endpoints, or the cluster IP, of this Service.
     Targets(&'c Service, Vec<Target>),
-    /// The Service, or its port, does not exist.
+    /// No target: the Service or its port does not exist.
     Missing(NamespacedName),
-    /// No ReferenceGrant allows the rule to refer to that Service.
+    /// No target: no ReferenceGrant allows the rule to refer to this Service.
     NotGranted(NamespacedName),
-    /// Whether a ReferenceGrant allows the rule to refer to that Service is not known.
+    /// Unknown targets: it is not known whether a ReferenceGrant allows the rule to refer to this
+    /// Service.
     GrantUnknown(NamespacedName),
-    /// Targets outside the cluster, or an object that is not a Service.
+    /// Unknown targets: they are outside the cluster, or the backend is not a Service.
     Unknown,
 }
 
-/// What a controller's pods may connect to for a backend of a rule, from addresses of these families.
+/// Returns the targets to which a controller's pods may connect for a backend of a rule, from
+/// addresses of these families.
 pub fn dialled<'c>(
     cluster: &'c Cluster,
     rule: &ControllerRule,
@@ -62,17 +65,17 @@ pub fn dialled<'c>(
     Dialled::Targets(service, all)
 }
 
-/// How an attempt to connect to an endpoint failed.
+/// The cause for which a connection attempt to an endpoint failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// It refused.
+    /// The endpoint refused the connection.
     Refused,
-    /// It did not answer in time.
+    /// The endpoint did not answer in time.
     TimedOut,
 }
 
-/// The status of a request after every attempt failed, and how long the attempts that timed out took.
-/// `None` if that is not known.
+/// Returns the status of a request after every attempt failed, and the total time of the attempts
+/// that timed out. Returns `None` if that time is not known.
 pub fn given_up(
     behaviour: &ControllerBehaviour,
     last: Failure,

@@ -6,7 +6,7 @@ use uturn_model::{Ingress, IngressController, NamespacedName, Text};
 use super::{BackendRef, ControllerRule, RuleBackend, annotations};
 use uturn_lb::rules;
 
-/// The rules of an Ingress as a controller reads it.
+/// Returns the rules of an Ingress as a controller reads them.
 pub(super) fn rules_of(controller: &IngressController, ingress: &Ingress) -> Vec<ControllerRule> {
     let read = annotations::read(controller, ingress);
     if read.is_canary {

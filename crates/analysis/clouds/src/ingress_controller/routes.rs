@@ -10,7 +10,7 @@ use super::{BackendRef, ControllerRule, RuleBackend};
 use crate::cloud::{HTTP, HTTPS, aimed};
 use crate::ingress_call::IngressCall;
 
-/// A redirect of a rule, at a port of the controller's pods.
+/// Completes a redirect of a rule for a port of the controller's pods.
 pub(super) fn redirected(
     redirect: &RouteRedirect,
     at: &ControllerListener,
@@ -23,7 +23,7 @@ pub(super) fn redirected(
     aimed(redirect, &RouteListener { port, tls: at.tls, hosts: Vec::new() })
 }
 
-/// The rules of a route that is attached to a Gateway.
+/// Returns the rules of a route that is attached to a Gateway.
 pub(super) fn rules_of(
     controller: &IngressController,
     ingress: &Ingress,
@@ -83,7 +83,7 @@ fn backend_ref(backend: &RouteBackend) -> RuleBackend {
     RuleBackend { to, weight: *weight }
 }
 
-/// A host of a route as a regular expression: its star matches any number of labels.
+/// Converts a host of a route to a regular expression: its wildcard matches any number of labels.
 fn any_below(host: &Text) -> Text {
     match host.strip_prefix('*') {
         Some(rest) => format!("~^.+{}$", rest.replace('.', "\\.")).into(),
@@ -91,8 +91,8 @@ fn any_below(host: &Text) -> Text {
     }
 }
 
-/// Completes a call of a route: at the first listener of its Gateway that serves the host, one with TLS
-/// before others.
+/// Completes a call of a route: at the first listener of its Gateway that serves the host, with TLS
+/// if possible.
 pub(crate) fn call(route: &AttachedRoute, host: Option<&Text>, path: Option<&Text>) -> IngressCall {
     let serves = |listener: &&RouteListener| listener.hosts.iter().any(|own| own.as_ref() == host);
     let own = || route.listeners.iter().filter(serves);

@@ -17,60 +17,60 @@ pub struct ControllerRule {
     pub host: Option<Text>,
     /// The path; `None` for all paths.
     pub path: Option<(Text, PathKind)>,
-    /// Its position in its Ingress: the index of the rule, and of the path in that rule. `None` for
-    /// the default backend.
+    /// The position of the rule in its Ingress: the index of the Ingress's rule, and of the path in
+    /// that rule. `None` for the default backend.
     pub place: Option<(usize, usize)>,
-    /// Its backends, by weight.
+    /// The backends of the rule, with weights.
     pub backends: Vec<RuleBackend>,
-    /// The ports of the Gateway's listeners that it belongs to; `None` if it applies to all ports.
+    /// The ports of the Gateway's listeners to which the rule belongs; `None` if the rule applies
+    /// to all ports.
     pub ports: Option<Vec<Port>>,
-    /// The entry points that it is for; `None` for those that take rules which name none.
+    /// The entry points of the rule; `None` for those that accept rules without entry points.
     pub entry_points: Option<Vec<Text>>,
-    /// Whether it is for requests by TLS, whatever its entry point is set to.
+    /// Whether the rule is for requests over TLS, whatever its entry point is set to.
     pub asks_for_tls: bool,
-    /// Whether it is for no requests by TLS.
+    /// Whether the rule is for requests without TLS only.
     pub is_plain_only: bool,
-    /// Whether it is for connections, whatever is spoken on them, and reads no requests.
+    /// Whether the rule is for connections of any application protocol, without reading requests.
     pub is_of_connections: bool,
     /// A redirect to send instead of forwarding.
     pub redirect: Option<RouteRedirect>,
-    /// Whether its host has TLS.
+    /// Whether the host of the rule has TLS.
     pub tls: bool,
-    /// What the controller does with a request that it serves.
+    /// The controller's behaviour for requests that match the rule.
     pub behaviour: ControllerBehaviour,
     /// Whether connections to endpoints use TLS.
     pub backend_tls: bool,
-    /// The part of it that is not modelled.
+    /// The part of the rule that is not modelled.
     pub unknown: Option<Text>,
-    /// The Ingress.
+    /// The Ingress that contains the rule.
     pub owner: ObjectRef,
 }
 
 /// A backend of a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RuleBackend {
-    /// What it refers to.
+    /// The object to which the backend refers.
     pub to: BackendRef,
-    /// Its weight among the backends of the rule.
+    /// The weight of the backend among the backends of the rule.
     pub weight: u32,
 }
 
-/// What a backend of a rule refers to.
+/// The object to which a backend of a rule refers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BackendRef {
     /// A port of a Service.
     Service(NamespacedName, BackendPort),
     /// A Service that the rule may not refer to: no ReferenceGrant allows it.
     NotGranted(NamespacedName),
-    /// A Service that the rule may not be allowed to refer to: whether there is a ReferenceGrant is
-    /// not known.
+    /// A Service to which the rule may refer only if there is a ReferenceGrant, which is not known.
     GrantUnknown(NamespacedName),
     /// Another object.
     Other,
 }
 
 impl BackendRef {
-    /// The Service, if requests are known to be forwarded to it.
+    /// Returns the Service, if requests are known to be forwarded to it.
     pub fn service(&self) -> Option<&NamespacedName> {
         match self {
             Self::Service(name, _) => Some(name),
@@ -80,7 +80,7 @@ impl BackendRef {
 }
 
 impl ControllerRule {
-    /// The status if the Service or its port does not exist.
+    /// Returns the status of requests if the Service or its port does not exist.
     pub fn missing_backend(&self) -> u16 {
         match self.ports {
             Some(_) => INVALID_BACKEND,
@@ -88,7 +88,8 @@ impl ControllerRule {
         }
     }
 
-    /// Whether it applies to requests at a port of the controller's pods, by TLS or not.
+    /// Returns whether the rule applies to requests at a port of the controller's pods, with or
+    /// without TLS.
     pub(super) fn applies_at(&self, listener: &ControllerListener, tls: bool) -> bool {
         if let Some(entry) = listener.entry_point.as_ref().filter(|_| self.ports.is_none()) {
             let (asked, asks_for_tls) = (self.entry_points.as_deref(), self.asks_for_tls);
@@ -100,7 +101,7 @@ impl ControllerRule {
     }
 }
 
-/// Whether an entry point has the rules that ask for these, or for none.
+/// Returns whether an entry point accepts rules that ask for these entry points, or for none.
 pub(super) fn has_rule(entry: &EntryPoint, asked: Option<&[Text]>) -> bool {
     match asked {
         Some(names) => names.iter().any(|name| name.eq_ignore_ascii_case(&entry.name)),
@@ -108,7 +109,7 @@ pub(super) fn has_rule(entry: &EntryPoint, asked: Option<&[Text]>) -> bool {
     }
 }
 
-/// Whether a rule is for requests by TLS at an entry point.
+/// Returns whether a rule is for requests over TLS at an entry point.
 pub(super) fn speaks_tls(entry: &EntryPoint, asks_for_tls: bool) -> bool {
     entry.tls || asks_for_tls
 }

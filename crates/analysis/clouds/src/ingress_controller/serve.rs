@@ -1,4 +1,4 @@
-//! Which rule of a controller serves a request.
+//! The choice of a controller's rule for a request or a connection.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -13,18 +13,18 @@ use crate::cloud::HTTPS;
 use uturn_lb::pattern::is_pattern;
 use uturn_lb::rules;
 
-/// How an ingress controller handles a request.
+/// The treatment of a request by an ingress controller.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RoutingResult<'r> {
-    /// A rule passes it to a Service.
+    /// The rule forwards the request to a Service.
     Forwarded(&'r ControllerRule),
-    /// It is redirected: by the rule, because the rule is for TLS, or by the port itself.
+    /// The request is redirected: by the rule, because the rule is for TLS, or by the port itself.
     Redirected(Option<&'r ControllerRule>, Redirect),
-    /// It is refused with this status: the rule is for TLS.
+    /// The request is refused with this status: the rule is for TLS.
     Refused(&'r ControllerRule, u16),
-    /// No rule matches it: 404.
+    /// No rule matches the request: 404.
     NoRule,
-    /// That is not known. The text says why.
+    /// The treatment is not known. The text states the reason.
     Unknown(Text, Option<&'r ControllerRule>),
 }
 
@@ -32,7 +32,7 @@ pub enum RoutingResult<'r> {
 #[derive(Clone, Debug, Default)]
 pub struct ControllerRules {
     all: Vec<ControllerRule>,
-    /// By host in lower case; a wildcard by what follows its star.
+    /// Rules by host in lower case; for a wildcard, the key is the part after the `*`.
     by_host: HashMap<String, Vec<usize>>,
     /// Rules whose host is a regular expression, the longest first.
     by_expression: Vec<usize>,
@@ -41,7 +41,7 @@ pub struct ControllerRules {
 }
 
 impl ControllerRules {
-    /// The rules of all Ingresses that a controller serves or may serve, whatever their addresses are.
+    /// Collects the rules of all Ingresses that a controller serves or may serve, at any address.
     pub fn new(cluster: &Cluster, controller: &IngressController) -> Self {
         let mut rules = Self::default();
         let all = cluster.ingresses.values().flat_map(|ingress| {
@@ -71,8 +71,8 @@ impl ControllerRules {
         rules
     }
 
-    /// The rule for a connection at a port of the controller's pods, if there is one. `name` is what the
-    /// client asks for when it begins TLS.
+    /// Returns the rule for a connection at a port of the controller's pods, if there is one.
+    /// `name` is the server name that the client sends at the start of TLS.
     pub fn pass(
         &self,
         listener: &ControllerListener,
@@ -86,12 +86,12 @@ impl ControllerRules {
         if name.is_none() {
             all.retain(|rule| rule.host.is_none());
         }
-        // Of several stars that stand for a name, the one with the longest rest is the closest.
+        // Among wildcards that match the name, the one with the longest suffix is the closest.
         all.sort_by_key(|rule| Reverse(rule.host.as_ref().map_or(0, |host| host.len())));
         rules::position(&all, name.unwrap_or_default(), "/").map(|place| all[place])
     }
 
-    /// What becomes of a request at a port of the controller's pods, by TLS or not.
+    /// Routes a request, with or without TLS, at a port of the controller's pods.
     pub fn serve(
         &self,
         controller: &IngressController,
@@ -183,7 +183,7 @@ impl ControllerRules {
     }
 }
 
-/// The rules of an Ingress, or of a route that is read as one.
+/// Returns the rules of an Ingress, or of a route that is read as one.
 fn rules_of(controller: &IngressController, ingress: &Ingress) -> Vec<ControllerRule> {
     match &ingress.route {
         Some(route) => routes::rules_of(controller, ingress, route),
@@ -191,7 +191,8 @@ fn rules_of(controller: &IngressController, ingress: &Ingress) -> Vec<Controller
     }
 }
 
-/// Rules of an Ingress that a controller may serve.
+/// Marks the rules of an Ingress as unknown, since it is not known whether the controller serves
+/// it.
 fn not_known_to_be_served(mut rules: Vec<ControllerRule>) -> Vec<ControllerRule> {
     for rule in &mut rules {
         let why = || format!("whether this controller serves {} is not known", rule.owner);

@@ -10,16 +10,17 @@ use crate::message::{Answer, Data, Question, Rcode, Record, Reply, Unknown};
 use crate::name;
 use crate::upstream::UpstreamServers;
 
-/// The limit on queries that CoreDNS sends to itself for one query: CNAME loops branch quickly.
+/// The maximum number of queries that CoreDNS sends to itself for one query: CNAME loops branch
+/// quickly.
 const MAX_QUESTIONS: usize = 48;
 
-/// What the answer to a query depends on besides the Corefile.
+/// The input of a query besides the Corefile.
 pub struct QueryContext<'a> {
     /// The objects that CoreDNS watches.
     pub cluster: &'a Cluster,
     /// The client's address, if known.
     pub client: Option<IpAddr>,
-    /// The servers that queries are forwarded to.
+    /// The servers to which queries are forwarded.
     pub upstream_servers: &'a dyn UpstreamServers,
 }
 
@@ -76,7 +77,7 @@ impl Corefile {
         Step::new(StepKind::Resolve, why, by)
     }
 
-    /// The server block for a name: the one with the longest matching zone.
+    /// Returns the server block for a name: the one with the longest matching zone.
     fn server_for(&self, at: (Option<IpAddr>, u16), name: &str) -> Result<&Server, Reply> {
         let (address, port) = at;
         let here = |server: &&Server| {
@@ -167,17 +168,17 @@ impl<'a> Exchange<'a> {
         self.serve(question)
     }
 
-    /// The current plugin.
+    /// Returns the current plugin.
     fn entry(&self) -> Option<&'a Entry> {
         self.server?.plugins.get(self.asked.checked_sub(1)?)
     }
 
-    /// The name of the current plugin.
+    /// Returns the name of the current plugin.
     pub(crate) fn plugin(&self) -> String {
         self.entry().map_or_else(String::new, |entry| entry.name.clone())
     }
 
-    /// A line of the plugin that is asked; its first, where none is given.
+    /// Returns a line of the current plugin as evidence: its first line if none is given.
     pub(crate) fn by_line(&self, line: Option<u32>) -> Evidence {
         let Some(entry) = self.entry() else {
             return Evidence::Corefile {
@@ -190,14 +191,14 @@ impl<'a> Exchange<'a> {
         Evidence::Corefile { plugin: rule.into(), origin: entry.start.within(line, 0) }
     }
 
-    /// The answer depends on something unknown.
+    /// Returns the answer that depends on something unknown, and records it as a step.
     pub(crate) fn unknown(&mut self, why: String, settle: String) -> Answer {
         let step = Step::new(StepKind::Unknown, why.clone(), self.by_line(None));
         self.steps.push(step);
         Answer::Unknown(Unknown { why, settle })
     }
 
-    /// The answer depends on something that is not modelled.
+    /// Returns the answer that depends on something that is not modelled, and records it as a step.
     pub(crate) fn unmodelled(&mut self, what: &str) -> Answer {
         let by = self.by_line(None);
         self.unknown(
@@ -207,7 +208,7 @@ impl<'a> Exchange<'a> {
     }
 }
 
-/// A name in a record that is not a valid domain name.
+/// Returns a name in a record that is not a valid domain name.
 fn no_name(record: &Record) -> Option<&str> {
     let target = match &record.data {
         Data::Cname(target) => Some(target.as_str()),

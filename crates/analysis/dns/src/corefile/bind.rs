@@ -12,8 +12,7 @@ pub(crate) enum Bind {
     Other(String),
 }
 
-/// Parses the tokens of all `bind` directives of a server block. What is listed twice is in the list
-/// twice.
+/// Parses the tokens of all `bind` directives of a server block. Duplicates are kept.
 pub(crate) fn read(words: &mut Dispenser<'_>) -> Result<Vec<Bind>, Fault> {
     let mut binds = Vec::new();
     while words.advance() {
@@ -29,7 +28,7 @@ pub(crate) fn read(words: &mut Dispenser<'_>) -> Result<Vec<Bind>, Fault> {
                 ("except", []) => {
                     return words.fault("except expects at least one address or interface");
                 }
-                // What is left out of the addresses of an interface, which are not known.
+                // This also excludes addresses of interfaces, which are not known.
                 ("except", _) => binds.retain(|bind| !arguments.contains(bind)),
                 _ => return words.fault(format!("bind does not know {option}")),
             }

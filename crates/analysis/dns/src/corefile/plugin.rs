@@ -21,24 +21,24 @@ use crate::name;
 
 /// The context in which a plugin is parsed.
 pub(crate) struct Setup<'z> {
-    /// The block's zones.
+    /// The zones of the block.
     pub(crate) zones: &'z [String],
     /// The release of CoreDNS, if known.
     pub(crate) release: Option<Version>,
 }
 
 impl Setup<'_> {
-    /// Whether the release may still have what the release `minor` no longer has.
+    /// Returns whether the release may still have a feature that the release `minor` no longer has.
     fn may_precede(&self, minor: u16) -> bool {
         self.release.is_none_or(|release| (release.major, release.minor) < (1, minor))
     }
 
-    /// Whether the release may have what the release `minor` did not have yet.
+    /// Returns whether the release may have a feature that the release `minor` did not have yet.
     fn may_exceed(&self, minor: u16) -> bool {
         self.release.is_none_or(|release| (release.major, release.minor) > (1, minor))
     }
 
-    /// The zones of a `fallthrough`; all zones by default.
+    /// Returns the zones of a `fallthrough`; all zones by default.
     fn fallthrough(&self, words: &[String]) -> Vec<String> {
         match words {
             [] => vec![".".to_owned()],
@@ -145,14 +145,15 @@ pub(crate) enum Plugin {
     Kubernetes(kubernetes::Kubernetes),
     Forward(Vec<forward::Forward>),
     Whoami,
-    /// Answers in these zones in a way that is not modelled.
+    /// A plugin that answers in these zones in a way that is not modelled.
     Unmodelled(Vec<String>),
-    /// Answers, in a way that is not modelled, what the plugins after it have no record of.
+    /// A plugin that answers, in a way that is not modelled, queries for which the plugins after it
+    /// have no record.
     AfterFailure,
 }
 
 impl Plugin {
-    /// Parses a plugin's tokens; `None` for a plugin that never answers.
+    /// Parses a plugin's tokens. Returns `None` for a plugin that never answers.
     pub(crate) fn read(
         name: &str,
         words: &mut Dispenser<'_>,
@@ -200,7 +201,7 @@ impl Plugin {
             Self::Dns64 => dns64(exchange, question),
             Self::Whoami => {
                 exchange.note(format!("{} is answered with nothing", question.name));
-                // It tells who asks in other sections.
+                // The plugin describes the client in other sections.
                 Answer::Reply(Reply { other_records: true, ..Reply::code(Rcode::NoError) })
             }
             Self::AfterFailure => match exchange.next(question) {
@@ -221,7 +222,7 @@ impl Plugin {
     }
 }
 
-/// `local`: answers `localhost` and names below it, and nothing else of that zone.
+/// Runs `local`, which answers `localhost` and names below it, and nothing else of that zone.
 fn local(exchange: &mut Exchange<'_>, question: Question) -> Answer {
     if !question.name.starts_with("localhost.") && !name::is_within("localhost.", &question.name) {
         return exchange.next(question);
@@ -235,7 +236,7 @@ fn local(exchange: &mut Exchange<'_>, question: Question) -> Answer {
     Answer::Reply(Reply::addresses(&question, ips))
 }
 
-/// `dns64`: synthesizes IPv6 addresses from IPv4 addresses, which is not modelled.
+/// Runs `dns64`, which synthesizes IPv6 addresses from IPv4 addresses; this is not modelled.
 fn dns64(exchange: &mut Exchange<'_>, question: Question) -> Answer {
     let answer = exchange.next(question.clone());
     let is_address = |data: &Data| matches!(data, Data::Address(_));
@@ -253,18 +254,18 @@ fn dns64(exchange: &mut Exchange<'_>, question: Question) -> Answer {
 }
 
 impl Exchange<'_> {
-    /// Records what the current plugin does, at its first line.
+    /// Records an action of the current plugin, at its first line.
     fn note(&mut self, why: String) {
         self.note_at(why, None);
     }
 
-    /// Records what happens, at a line of the plugin.
+    /// Records an action of the current plugin, at a line.
     fn note_at(&mut self, why: String, line: Option<u32>) {
         let by = self.by_line(line);
         self.steps.push(Step::new(StepKind::Resolve, why, by));
     }
 
-    /// Why, and the plugin's own line.
+    /// Returns a reason with the line of the current plugin as evidence.
     fn by(&self, why: &str) -> (String, Evidence) {
         (why.to_owned(), self.by_line(None))
     }

@@ -13,7 +13,7 @@ use crate::text::{Chain, Rule, Rules, Table};
 pub(super) type EndpointChain<'b> = (&'b Backend, Chain);
 
 impl PortWriter<'_> {
-    /// The chains that choose an endpoint, and one chain for each endpoint.
+    /// Writes the chains that choose an endpoint, and one chain for each endpoint.
     pub(super) fn endpoints(
         &self,
         port: &PortPlan<'_>,
@@ -47,12 +47,12 @@ impl PortWriter<'_> {
         self.open(port, &endpoint_chains, nat);
     }
 
-    /// Whether the port has a chain of endpoints on this node though there is none.
+    /// Returns whether the port has a chain of local endpoints although the node has none.
     fn leads_nowhere(&self, port: &PortPlan<'_>) -> bool {
         self.drops_later(port) && port.uses_local()
     }
 
-    /// Rules that choose one of some endpoints: where the client was before, or by chance.
+    /// Writes rules that choose one of some endpoints: the client's previous one, or one by chance.
     pub(super) fn choose(
         &self,
         port: &PortPlan<'_>,
@@ -73,7 +73,7 @@ impl PortWriter<'_> {
         }
     }
 
-    /// Matches clients that this endpoint has served within so many seconds.
+    /// Adds a match for clients that this endpoint has served within this many seconds.
     pub(super) fn remembered<'t>(&self, rule: Rule<'t>, seconds: u32, chain: Chain) -> Rule<'t> {
         rule.display(" -m recent --rcheck --seconds ", seconds)
             .words("--reap")
@@ -81,7 +81,7 @@ impl PortWriter<'_> {
             .words(self.by_source())
     }
 
-    /// The chains of the endpoints.
+    /// Writes the chains of the endpoints.
     pub(super) fn open(
         &self,
         port: &PortPlan<'_>,
@@ -107,7 +107,7 @@ impl PortWriter<'_> {
         }
     }
 
-    /// The chain of one endpoint.
+    /// Writes the rules of one endpoint's chain.
     fn endpoint(
         &self,
         port: &PortPlan<'_>,
@@ -131,7 +131,7 @@ impl PortWriter<'_> {
         if self.remarks { rule.comment(&[&port.name]) } else { rule }
     }
 
-    /// How `recent` identifies clients.
+    /// Returns the options by which `recent` identifies clients.
     pub(super) fn by_source(&self) -> &'static str {
         match self.family {
             Family::V4 => "--mask 255.255.255.255 --rsource",
@@ -140,7 +140,7 @@ impl PortWriter<'_> {
     }
 }
 
-/// Every endpoint of a port with its chain.
+/// Returns every endpoint of a port with its chain.
 pub(super) fn endpoint_chains<'b>(
     port: &'b PortPlan<'_>,
     hash: &PortHash,

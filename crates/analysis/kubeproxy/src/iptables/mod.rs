@@ -1,8 +1,8 @@
-//! Writer of iptables mode.
+//! The writer of iptables mode.
 //!
-//! What every Service port adds to the shared chains, and the chains of its own, is in
-//! `port`, and how they lead to endpoints in `endpoints` (`xlb` has how kube-proxies before v1.24
-//! did it); this file has what is there without any Service.
+//! `port` writes what every Service port adds to the shared chains, and the port's own chains;
+//! `endpoints` writes how these lead to endpoints (`xlb` for versions of kube-proxy before v1.24);
+//! this file writes the rules that exist without any Service.
 
 mod endpoints;
 mod port;
@@ -18,7 +18,7 @@ use crate::text::{Chain, Mark, Rule, Table, accept_replies, accept_replies_of_po
 use crate::{Options, Program};
 use port::PortWriter;
 
-/// With more endpoints than this, kube-proxy leaves out comments that name Services.
+/// The number of endpoints above which kube-proxy omits comments that name Services.
 const MAX_ENDPOINTS_WITH_REMARKS: usize = 1000;
 
 const CANARY: Chain = Chain::named("KUBE-PROXY-CANARY");
@@ -36,7 +36,7 @@ struct Tables {
     nat: Table,
 }
 
-/// Writes a plan.
+/// Writes the rules of a plan.
 pub(crate) fn write(
     plan: &Plan<'_>,
     settings: &ProxySettings,
@@ -80,7 +80,7 @@ fn tables(features: Iptables) -> Tables {
     Tables { filter: Table::new("filter", &filter), nat: Table::new("nat", &nat) }
 }
 
-/// Whether KUBE-FIREWALL is there: as kubelet's, or as kube-proxy's own.
+/// Returns whether KUBE-FIREWALL exists: as kubelet's, or as kube-proxy's own.
 fn has_firewall(features: Iptables) -> bool {
     features.guards_localhost || !features.drops_in_filter
 }
@@ -109,13 +109,13 @@ fn print(tables: &Tables, features: Iptables) -> String {
     out
 }
 
-/// The chain that a rule is in, and the chain that it leads to.
+/// Returns the chain that contains a rule, and the chain to which it jumps.
 fn jump(line: &str) -> (&str, &str) {
     let mut words = line.split_whitespace();
     (words.nth(1).unwrap_or_default(), words.next_back().unwrap_or_default())
 }
 
-/// The last rules of KUBE-SERVICES: addresses of the node itself.
+/// Writes the last rules of KUBE-SERVICES, for addresses of the node itself.
 fn node_ports(plan: &Plan<'_>, features: Iptables, nat: &mut Table) {
     let remark = ["kubernetes service nodeports; NOTE: this must be the last rule in this chain"];
     match &plan.node.node_ports {
@@ -137,7 +137,7 @@ fn node_ports(plan: &Plan<'_>, features: Iptables, nat: &mut Table) {
     }
 }
 
-/// Marks packets, and masquerades marked ones when they leave.
+/// Writes the rules that mark packets, and masquerade marked packets when they leave.
 fn masquerade(settings: &ProxySettings, nat: &mut Table) {
     let mark = settings.masquerade_mark();
     nat.add(MARK_MASQ).words("-j MARK").display(" --set-xmark ", Mark(mark, mark)).finish();
@@ -148,7 +148,7 @@ fn masquerade(settings: &ProxySettings, nat: &mut Table) {
         .end("MASQUERADE --random-fully");
 }
 
-/// Accepts Service traffic even if the node's FORWARD policy is DROP.
+/// Writes the rules that accept Service traffic even if the node's FORWARD policy is DROP.
 fn forward(
     settings: &ProxySettings,
     local: &Local<'_>,
@@ -175,7 +175,7 @@ fn forward(
     }
 }
 
-/// Counts packets with nfacct, if the kernel supports it.
+/// Adds a match that counts packets with nfacct, if the kernel supports it.
 fn accounted<'t>(rule: Rule<'t>, options: Options, object: &str) -> Rule<'t> {
     match options.accounting {
         // Two blanks, as `iptables-save` prints it.
@@ -184,7 +184,8 @@ fn accounted<'t>(rule: Rule<'t>, options: Options, object: &str) -> Rule<'t> {
     }
 }
 
-/// kube-proxy puts each jump before those that are there, so the last of its list is first.
+/// The jumps of the filter table. kube-proxy inserts each jump before the existing ones, so the
+/// last of its list is first.
 const FILTER_JUMPS: &str = "\
 -A INPUT -j KUBE-FIREWALL
 -A INPUT -m conntrack --ctstate NEW -m comment --comment \"kubernetes load balancer firewall\" -j KUBE-PROXY-FIREWALL

@@ -1,4 +1,4 @@
-//! What one Service port adds to the tables.
+//! The rules that one Service port adds to the tables.
 
 use ipnet::IpNet;
 use uturn_model::{Family, Port, ProxySettings};
@@ -15,7 +15,7 @@ use crate::names::PortHash;
 use crate::plan::{Local, NodeFacts, Plan, PortPlan};
 use crate::text::{Chain, Rule, Rules, Table};
 
-/// What is the same for every port.
+/// The writer of Service ports, with the settings that all ports share.
 pub(super) struct PortWriter<'p> {
     pub(super) node: &'p NodeFacts<'p>,
     pub(super) features: Iptables,
@@ -115,8 +115,8 @@ impl<'p> PortWriter<'p> {
             .jump(chains.external);
     }
 
-    /// Adds to the filter table: destinations without an endpoint, source ranges, and the health
-    /// check node port.
+    /// Adds rules to the filter table: for destinations without an endpoint, source ranges, and the
+    /// health check node port.
     fn turn_away(&self, port: &PortPlan<'_>, chains: &Chains, filter: &mut Table) {
         let (why, target) = match (port.backends.any, self.family) {
             (true, _) => (" has no local endpoints", "DROP"),
@@ -165,7 +165,7 @@ impl<'p> PortWriter<'p> {
         }
     }
 
-    /// The chain that refuses load-balancer addresses without an endpoint.
+    /// Returns the chain that refuses packets to load-balancer addresses without an endpoint.
     fn refuses_vips(&self) -> Option<Chain> {
         match self.features.empty_vips {
             EmptyVips::RefusedAsExternal => Some(EXTERNAL_SERVICES),
@@ -174,19 +174,19 @@ impl<'p> PortWriter<'p> {
         }
     }
 
-    /// Whether the port has endpoints, and traffic without an endpoint on this node is marked to
-    /// be dropped.
+    /// Returns whether the port has endpoints, and traffic without an endpoint on this node is
+    /// marked to be dropped.
     pub(super) fn drops_later(&self, port: &PortPlan<'_>) -> bool {
         !self.features.drops_in_filter && port.backends.any
     }
 
-    /// The NodePort, if there are to be rules for it.
+    /// Returns the NodePort, if rules are written for it.
     pub(super) fn node_port(&self, port: &PortPlan<'_>) -> Option<Port> {
         port.node_port
             .filter(|_| self.node.any_node_port || self.features.node_ports_without_address)
     }
 
-    /// The chains of addresses other than the cluster IP.
+    /// Writes the chains of addresses other than the cluster IP.
     fn external(&self, port: &PortPlan<'_>, chains: &Chains, nat: &mut Table) {
         if !port.is_external() {
             return;
@@ -245,8 +245,8 @@ impl<'p> PortWriter<'p> {
         });
     }
 
-    /// Traffic from outside the cluster to a cluster IP is masqueraded, so that replies pass this
-    /// node.
+    /// Writes the rule that masquerades traffic from outside the cluster to a cluster IP, so that
+    /// replies pass this node.
     pub(super) fn masquerade_from_outside(&self, port: &PortPlan<'_>, rules: &mut Rules<'_>) {
         let rule = match (self.masquerade_all, &self.node.local) {
             (true, _) => rules.add().destination(port.cluster_ip),
@@ -289,7 +289,7 @@ impl<'p> PortWriter<'p> {
     }
 }
 
-/// A rule for one address and the port of the Service.
+/// Writes a rule for one address and the port of the Service.
 pub(super) fn portal(
     table: &mut Table,
     chain: Chain,

@@ -9,15 +9,15 @@ impl Probabilities {
         Self((0..=most).map(words_for).collect())
     }
 
-    /// The match for one chance in `count`. Returns `None` for the last endpoint, which needs no
-    /// match.
+    /// Returns the match for one chance in `count`. Returns `None` for the last endpoint, which
+    /// needs no match.
     pub(super) fn one_in(&self, count: usize) -> Option<&str> {
         (count > 1).then(|| self.0[count].as_str())
     }
 }
 
-/// kube-proxy writes ten decimals, the kernel keeps 31 bits, `iptables-save` prints eleven
-/// decimals.
+/// Returns the match as `iptables-save` prints it: kube-proxy writes ten decimals, the kernel keeps
+/// 31 bits, and `iptables-save` prints eleven decimals.
 fn words_for(count: usize) -> String {
     let printed = (1e10 / count.max(1) as f64).round() / 1e10;
     let whole = f64::from(1u32 << 31);

@@ -1,6 +1,6 @@
-//! What one Service port adds to the nat table, as kube-proxies before v1.24 wrote it:
-//! the port's own chain (KUBE-SVC) masquerades whatever comes from outside, and KUBE-XLB
-//! keeps what external addresses take under policy Local on this node.
+//! The rules that one Service port adds to the nat table in versions of kube-proxy before v1.24:
+//! the port's own chain (KUBE-SVC) masquerades traffic from outside, and KUBE-XLB keeps traffic to
+//! external addresses under policy Local on this node.
 
 use std::net::IpAddr;
 
@@ -83,7 +83,7 @@ impl PortWriter<'_> {
         }
     }
 
-    /// Load balancer addresses of a port without endpoints.
+    /// Writes the rules that drop traffic to load-balancer addresses of a port without endpoints.
     fn drop_vips(&self, port: &PortPlan<'_>, chains: &Chains, nat: &mut Table) {
         for ip in &port.vips {
             portal(nat, SERVICES, port, *ip, " loadbalancer IP", chains.firewall.as_str());
@@ -99,7 +99,7 @@ impl PortWriter<'_> {
         }
     }
 
-    /// All load balancer addresses share one chain.
+    /// Writes the chain of source ranges, which all load-balancer addresses share.
     fn fence(&self, port: &PortPlan<'_>, outside: Chain, rules: &mut Rules<'_>) {
         let remark = [&port.name, " loadbalancer IP"];
         let takes_node = port.source_ranges.iter().any(|range| range.contains(&self.node.address));
@@ -134,7 +134,7 @@ impl PortWriter<'_> {
         rule.destination_port(port.protocol, number).jump(outside);
     }
 
-    /// Traffic from outside is masqueraded, so that replies pass this node.
+    /// Writes the rules that masquerade traffic from outside, so that replies pass this node.
     fn masquerade_outsiders(&self, port: &PortPlan<'_>, rules: &mut Rules<'_>) {
         if port.external_local {
             return;
@@ -153,8 +153,8 @@ impl PortWriter<'_> {
         }
     }
 
-    /// The chain of policy Local: pods may use all endpoints, and so may the node itself in newer
-    /// versions.
+    /// Writes the chain of policy Local. Pods may use all endpoints, and in newer versions so may
+    /// the node itself.
     fn stay_here(
         &self,
         port: &PortPlan<'_>,

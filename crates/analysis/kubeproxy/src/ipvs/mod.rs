@@ -1,4 +1,4 @@
-//! Writer of IPVS mode.
+//! The writer of IPVS mode.
 //!
 //! Each address and port of a Service has a virtual server. The addresses are bound on a device
 //! of the node, so that the kernel treats them as local. A fixed list of iptables rules (`rules`)
@@ -20,7 +20,7 @@ use crate::{Options, Program, UnboundVip};
 use servers::{Choice, Servers};
 use sets::{Entry, Set, Sets};
 
-/// Writes a plan.
+/// Writes the rules, sets and virtual servers of a plan.
 pub(crate) fn write(
     plan: &Plan<'_>,
     settings: &ProxySettings,
@@ -74,7 +74,7 @@ struct Writer<'p> {
     features: Ipvs,
     binding: AddressBinding,
     unbound_vip: UnboundVip,
-    /// The node's addresses that take NodePorts.
+    /// The node's addresses that accept NodePorts.
     node_ips: Vec<IpAddr>,
     sets: Sets,
     servers: Servers<'p>,
@@ -111,7 +111,8 @@ impl<'p> Writer<'p> {
         }
     }
 
-    /// Without ranges, NodePorts are on the addresses of all interfaces but those that are bound.
+    /// Removes bound addresses from those that accept NodePorts if no ranges are set: NodePorts are
+    /// then on the addresses of all other interfaces.
     fn leave_out_bound(&mut self) {
         let on_all = matches!(self.plan.node.node_ports, NodePortsOn::All);
         if on_all && self.features.bound_take_no_node_ports {
@@ -119,8 +120,8 @@ impl<'p> Writer<'p> {
         }
     }
 
-    /// Ranges are looked for among the addresses of all interfaces, that to which those of
-    /// Services are bound included.
+    /// Adds bound addresses within the ranges to those that accept NodePorts: kube-proxy matches
+    /// ranges against the addresses of all interfaces, including that of bound addresses.
     fn bound_node_ips(&mut self) {
         let ranges = &self.plan.node.node_port_ranges;
         let is_in = |ip: &&IpAddr| ranges.iter().any(|net| net.contains(*ip));
@@ -166,7 +167,8 @@ impl<'p> Writer<'p> {
         }
     }
 
-    /// Returns false if kube-proxy skips the rest of the Service port.
+    /// Adds the sets and virtual servers of a NodePort. Returns `false` if kube-proxy skips the
+    /// rest of the Service port.
     fn node_port(&mut self, port: &'p PortPlan<'p>, choice: Choice) -> bool {
         let Some(number) = port.node_port else { return true };
         let locals = if port.external_local { &[false, true][..] } else { &[false] };
@@ -192,7 +194,7 @@ impl<'p> Writer<'p> {
         Choice::of(port, local, self.features.local_falls_back)
     }
 
-    /// Binds an external address, unless the node has it anyway.
+    /// Binds an external address, unless the node already has it.
     fn bind(&mut self, ip: IpAddr) {
         if !self.features.binds_external {
             return;
@@ -207,7 +209,7 @@ fn portal(port: &PortPlan<'_>, ip: IpAddr) -> Entry {
     Entry::IpPort(ip, port.protocol, port.port)
 }
 
-/// The addresses on which NodePorts are virtual servers: never those of localhost.
+/// Returns the addresses on which NodePorts are virtual servers, without those of localhost.
 fn node_ips(plan: &Plan<'_>) -> Vec<IpAddr> {
     let all = match &plan.node.node_ports {
         NodePortsOn::All => &plan.node.addresses,
@@ -216,7 +218,7 @@ fn node_ips(plan: &Plan<'_>) -> Vec<IpAddr> {
     all.iter().copied().filter(|ip| !ip.is_loopback()).collect()
 }
 
-/// The sysctls that IPVS mode sets, for both families.
+/// Returns the sysctls that IPVS mode sets, for both families.
 fn sysctls(plan: &Plan<'_>, settings: &ProxySettings) -> Vec<(String, String)> {
     let mut all = vec![("net.ipv4.vs.conntrack", 1)];
     if plan.node.kernel.is_some_and(|kernel| ((4, 1)..(5, 9)).contains(&kernel)) {

@@ -1,4 +1,4 @@
-//! The iptables rules of IPVS mode. There are few, however many Services there are.
+//! The iptables rules of IPVS mode. Their number does not depend on the number of Services.
 
 use std::collections::BTreeSet;
 
@@ -83,7 +83,7 @@ struct Writer<'s> {
 }
 
 impl Writer<'_> {
-    /// Selects traffic to Services, marks it for masquerading, and accepts it.
+    /// Writes the rules that select traffic to Services, mark it for masquerading, and accept it.
     fn services(&mut self, local: &Local<'_>, masquerade_all: bool) {
         if self.features.guards_bound {
             let localhost = match self.family {
@@ -120,7 +120,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Masquerades calls of a cluster IP from outside, so that answers return through this node.
+    /// Writes the rule that masquerades calls to a cluster IP from outside, so that answers return
+    /// through this node.
     fn masquerade_from_outside(&mut self, local: &Local<'_>, masquerade_all: bool) {
         if matches!(local, Local::Unknown) && !masquerade_all && !self.features.masquerades_own {
             return;
@@ -140,7 +141,8 @@ impl Writer<'_> {
         found(self.sets, Set::ClusterIp, directions, rule).jump(MARK_MASQ);
     }
 
-    /// Load balancer addresses: source ranges, and traffic that keeps its source.
+    /// Writes the rules for load-balancer addresses: source ranges, and traffic that keeps its
+    /// source.
     fn load_balancers(&mut self) {
         let ranges = [Set::LoadBalancerSourceCidr, Set::LoadBalancerSourceIp];
         if self.features.drops_in_filter {
@@ -161,7 +163,7 @@ impl Writer<'_> {
         self.nat.add(LOAD_BALANCER).jump(MARK_MASQ);
     }
 
-    /// NodePorts, and the health check node port.
+    /// Writes the rules for NodePorts, and for the health check node port.
     fn node_ports(&mut self) {
         for protocol in [Protocol::Tcp, Protocol::Udp, Protocol::Sctp] {
             let keep = (Set::node_ports(protocol, true), "RETURN");
@@ -177,7 +179,7 @@ impl Writer<'_> {
         looked_up(self.sets, Set::HealthCheckNodePort, self.filter.add(NODE_PORT)).end("ACCEPT");
     }
 
-    /// Marks packets, and masquerades marked ones when they leave.
+    /// Writes the rules that mark packets, and masquerade marked packets when they leave.
     fn masquerade(&mut self) {
         let mark = self.mark;
         self.nat_unless_empty(POSTROUTING, Set::LoopBack, "MASQUERADE");
@@ -190,7 +192,7 @@ impl Writer<'_> {
         nat.add(MARK_MASQ).words("-j MARK").display(" --set-xmark ", Mark(mark, mark)).finish();
     }
 
-    /// Accepts Service traffic even if the node's FORWARD policy is DROP.
+    /// Writes the rules that accept Service traffic even if the node's FORWARD policy is DROP.
     fn forward(&mut self, local: &Local<'_>) {
         if !self.features.accepts_forwarded {
             return;
@@ -209,7 +211,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Rejects traffic to the node's own listening ports at bound addresses.
+    /// Writes the rules that reject traffic to the node's own listening ports at bound addresses.
     fn guard_bound(&mut self) {
         if !self.features.guards_bound {
             return;
@@ -231,8 +233,8 @@ impl Writer<'_> {
         });
     }
 
-    /// Drops the node's own traffic to an address whose source ranges do not contain the node.
-    /// Such packets have the address itself as their source.
+    /// Writes the rule that drops the node's own traffic to an address whose source ranges do not
+    /// contain the node. Such packets have the address itself as their source.
     fn fence_off(&mut self, (ip, protocol, port): Fence) {
         let number = match protocol {
             Protocol::Tcp => 6,
@@ -260,7 +262,7 @@ impl Writer<'_> {
 
     fn print(&self) -> String {
         let mut out = String::new();
-        // kube-proxy puts each jump before those that are there, so the last is first.
+        // kube-proxy inserts each jump before the existing ones, so the last is first.
         let mut filter = String::new();
         for (wanted, jumps) in [
             (!self.features.drops_in_filter, kubelet::INPUT_JUMP),
@@ -282,12 +284,12 @@ impl Writer<'_> {
     }
 }
 
-/// A rule that matches a set, with its comment.
+/// Adds a match for a set to a rule, and the set's comment.
 fn looked_up<'t>(sets: &Sets, set: Set, rule: Rule<'t>) -> Rule<'t> {
     found(sets, set, set.directions(), rule.comment(&[set.remark()]))
 }
 
-/// A rule that matches a set with these parts of a packet.
+/// Adds a match for a set with these parts of a packet.
 fn found<'t>(sets: &Sets, set: Set, directions: &str, rule: Rule<'t>) -> Rule<'t> {
     rule.display(" -m set --match-set ", sets.name(set)).words(directions)
 }

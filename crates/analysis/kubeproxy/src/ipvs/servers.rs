@@ -1,4 +1,4 @@
-//! Virtual servers and the endpoints behind them.
+//! Virtual servers and their endpoints.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -8,8 +8,8 @@ use uturn_model::{Port, Protocol};
 
 use crate::plan::{Backend, PortPlan};
 
-/// All virtual servers of one family by address. If two Service ports claim the same, the later
-/// one has it.
+/// All virtual servers of one family by address. If two Service ports claim the same address and
+/// port, the later one has it.
 pub(super) struct Servers<'p> {
     scheduler: &'p str,
     flags: &'static str,
@@ -21,7 +21,7 @@ struct Server<'p> {
     choice: Choice,
 }
 
-/// Which endpoints of a Service port stand behind a virtual server.
+/// The choice of a Service port's endpoints for a virtual server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Choice {
     Cluster,
@@ -29,8 +29,8 @@ pub(super) enum Choice {
 }
 
 impl Choice {
-    /// Those that the policy allows. If the node has none of its own, all, in versions that do
-    /// so.
+    /// Returns the endpoints that the policy allows. If the node has none of its own, all endpoints
+    /// are used in versions that fall back.
     pub(super) fn of(port: &PortPlan<'_>, local: bool, falls_back: bool) -> Self {
         match local && (port.backends.any_local() || !falls_back) {
             true => Self::Local,
@@ -56,7 +56,7 @@ impl<'p> Servers<'p> {
         self.all.insert((port.protocol, address.0, address.1), Server { port, choice });
     }
 
-    /// All servers, as `ipvsadm -Sn` prints them.
+    /// Prints all servers in the format of `ipvsadm -Sn`.
     pub(super) fn print(&self) -> String {
         let mut out = String::new();
         let printed = self.write(&mut out);

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use uturn_model::{Family, Port, Protocol};
 
-/// A set, by what it is for.
+/// A set, by its purpose.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Set {
     LoopBack,
@@ -50,7 +50,8 @@ impl Set {
         Self::IpvsIps,
     ];
 
-    /// The set of NodePorts of a protocol; under policy Local there is one more.
+    /// Returns the set of NodePorts of a protocol. There is one for policy Local, and one for all
+    /// NodePorts.
     pub(super) fn node_ports(protocol: Protocol, local: bool) -> Self {
         match (protocol, local) {
             (Protocol::Tcp, false) => Self::NodePortTcp,
@@ -62,7 +63,7 @@ impl Set {
         }
     }
 
-    /// What comes after `KUBE-` or `KUBE-6-`.
+    /// Returns the part of the name after `KUBE-` or `KUBE-6-`.
     fn stem(self) -> &'static str {
         match self {
             Self::LoopBack => "LOOP-BACK",
@@ -85,7 +86,7 @@ impl Set {
         }
     }
 
-    /// The comment of rules that match it.
+    /// Returns the comment of rules that match the set.
     pub(super) fn remark(self) -> &'static str {
         match self {
             Self::LoopBack => {
@@ -131,7 +132,7 @@ impl Set {
         }
     }
 
-    /// The parts of a packet that it is matched with.
+    /// Returns the parts of a packet that are matched against the set.
     pub(super) fn directions(self) -> &'static str {
         match self.kind() {
             SetType::Ip | SetType::Port => "dst",
@@ -182,8 +183,8 @@ pub(super) enum Entry {
 }
 
 impl Entry {
-    /// Whether the kernel accepts it: a `hash:net` set cannot hold a /0 range. kube-proxy ignores
-    /// the error and writes the rules that match the set anyway.
+    /// Returns whether the kernel accepts the entry: a `hash:net` set cannot contain a /0 range.
+    /// kube-proxy ignores the error and writes the rules that match the set anyway.
     fn fits(&self) -> bool {
         !matches!(self, Self::IpPortNet(_, _, _, range) if range.prefix_len() == 0)
     }
@@ -228,12 +229,12 @@ impl Sets {
         self.members[set as usize].is_empty()
     }
 
-    /// The name of a set in the kernel.
+    /// Returns the name of a set in the kernel.
     pub(super) fn name(&self, set: Set) -> Name {
         Name { family: self.family, set }
     }
 
-    /// Appends the sets that `used` takes, as `ipset save` prints them.
+    /// Appends the sets that `used` selects, in the format of `ipset save`.
     pub(super) fn print(&self, used: impl Fn(Set) -> bool, out: &mut String) {
         let mut printed = Ok(());
         for set in Set::ALL.into_iter().filter(|set| used(*set)) {

@@ -6,7 +6,7 @@ use uturn_model::{Port, Protocol};
 
 use super::{push, push_address, push_number};
 
-/// Elements of one set or map. Of several with one key the last stays.
+/// Elements of one set or map. If several have the same key, the last one is kept.
 #[derive(Default)]
 pub(super) struct Elements(Vec<(Order, String)>);
 
@@ -14,16 +14,16 @@ pub(super) struct Elements(Vec<(Order, String)>);
 pub(super) struct Head<'h> {
     /// `set` or `map`, and the name.
     pub(super) name: &'h str,
-    /// The type of its elements.
+    /// The type of the elements.
     pub(super) key: &'h str,
     /// The comment. Empty if there is none.
     pub(super) remark: &'h str,
-    /// How many elements are on a line.
+    /// The number of elements on a line.
     pub(super) in_a_line: usize,
 }
 
-/// How `nft` sorts: an address alone by its value; a key of several parts by its bytes
-/// from last to first.
+/// The sort key of `nft`: a single address by its value; a key of several parts by its bytes from
+/// last to first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Order(u32, u128);
 
@@ -36,12 +36,12 @@ impl Elements {
         self.0.push((Order(0, bits), ip.to_string()));
     }
 
-    /// `proto . port remark : verdict`
+    /// Adds `proto . port remark : verdict`.
     pub(super) fn add_port(&mut self, to: (Protocol, Port), remark: &str, verdict: &[&str]) {
         self.add(&[], to, remark, verdict);
     }
 
-    /// `ip . proto . port remark : verdict`
+    /// Adds `ip . proto . port remark : verdict`.
     pub(super) fn add_service(
         &mut self,
         ip: IpAddr,
@@ -52,7 +52,7 @@ impl Elements {
         self.add(&[ip], to, remark, verdict);
     }
 
-    /// `ip . ip . proto . port`
+    /// Adds `ip . ip . proto . port`.
     pub(super) fn add_hairpin(&mut self, ip: IpAddr, to: (Protocol, Port)) {
         self.add(&[ip, ip], to, "", &[]);
     }

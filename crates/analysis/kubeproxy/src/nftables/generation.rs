@@ -1,4 +1,4 @@
-//! The generations of nftables rules, and what distinguishes them.
+//! The generations of nftables rules, and their differences.
 
 use uturn_model::Version;
 
@@ -9,9 +9,9 @@ pub(crate) enum Generation {
     V30,
     /// v1.31 and v1.32: filters before DNAT in every hook.
     V31,
-    /// v1.33.0 to v1.33.5: addresses that no Service has are dropped.
+    /// v1.33.0 to v1.33.5: packets to addresses that no Service has are dropped.
     V33Early,
-    /// v1.33 from v1.33.6: base chains of today; rules of a cluster IP name its port.
+    /// v1.33 from v1.33.6: the current base chains; rules of a cluster IP name its port.
     V33,
     /// v1.34.0 and v1.34.1: interfaces by index.
     V34Early,
@@ -22,7 +22,8 @@ pub(crate) enum Generation {
 }
 
 impl Generation {
-    /// Returns `None` for versions without the mode or with its alpha (v1.29).
+    /// Returns the generation of a version. Returns `None` for versions without the mode or with
+    /// its alpha (v1.29).
     pub(crate) fn of(version: Version) -> Option<Self> {
         match version {
             Version { major: 0, .. } | Version { major: 1, minor: ..30, .. } => None,
@@ -36,51 +37,52 @@ impl Generation {
         }
     }
 
-    /// Whether a set matches hairpin connections of pods, instead of a rule for each endpoint.
+    /// Returns whether a set matches hairpin connections of pods, instead of a rule for each
+    /// endpoint.
     pub(super) fn has_hairpin_set(self) -> bool {
         self >= Self::V36
     }
 
-    /// Whether an endpoint has a chain only with session affinity. (Before, each has one, and a
-    /// chain instead of a rule sets the mark for masquerading.)
+    /// Returns whether an endpoint has a chain only with session affinity. (Before, each has one,
+    /// and a chain instead of a rule sets the mark for masquerading.)
     pub(super) fn spares_chains(self) -> bool {
         self >= Self::V36
     }
 
-    /// Whether one rule for all cluster IPs marks what comes from outside.
+    /// Returns whether one rule for all cluster IPs marks traffic from outside.
     pub(super) fn marks_in_services(self) -> bool {
         self >= Self::V36
     }
 
-    /// Whether the rule that marks what comes from outside names the port too.
+    /// Returns whether the rule that marks traffic from outside also names the port.
     pub(super) fn marks_by_port(self) -> bool {
         self <= Self::V33
     }
 
-    /// Whether elements of `firewall-ips` have comments.
+    /// Returns whether elements of `firewall-ips` have comments.
     pub(super) fn remarks_firewall(self) -> bool {
         self == Self::V30
     }
 
-    /// Whether tables, sets and chains have comments. v1.30 tests whether `nft` supports them,
-    /// and the test fails with every tested `nft`.
+    /// Returns whether tables, sets and chains have comments. v1.30 tests whether `nft` supports
+    /// them, and the test fails with every tested `nft`.
     pub(super) fn remarks_objects(self) -> bool {
         self > Self::V30
     }
 
-    /// Whether addresses that no Service has are dropped. By default kube-proxy does not
-    /// learn their ranges before v1.33.
+    /// Returns whether packets to addresses that no Service has are dropped. By default kube-proxy
+    /// does not learn the ranges of these addresses before v1.33.
     pub(super) fn drops_unallocated(self) -> bool {
         self >= Self::V33Early
     }
 
-    /// How a rule names the interface that a packet came in by.
+    /// Returns the keyword with which a rule matches the interface of incoming packets.
     pub(super) fn interface_by(self) -> &'static str {
         if self.matches_by_name() { "iifname" } else { "iif" }
     }
 
-    /// Whether rules can match a prefix of interface names. Rules that match interfaces by index
-    /// cannot: the kernel rejects the ruleset if there is no interface of that name.
+    /// Returns whether rules can match a prefix of interface names. Rules that match interfaces by
+    /// index cannot: the kernel rejects the ruleset if there is no interface of that name.
     pub(crate) fn knows_prefixes(self) -> bool {
         self.matches_by_name()
     }
@@ -89,7 +91,7 @@ impl Generation {
         self >= Self::V33 && self != Self::V34Early
     }
 
-    /// The chains at the hooks, and where they lead.
+    /// Returns the chains at the hooks, and the chains to which they jump.
     pub(super) fn base_chains(self) -> &'static str {
         if self >= Self::V33 { BASE_CHAINS_33 } else { BASE_CHAINS_30 }
     }

@@ -1,8 +1,8 @@
-//! Writer of nftables mode, as kube-proxy v1.30 and later write it.
+//! The writer of nftables mode, for kube-proxy v1.30 and later.
 //!
-//! The text is what `nft list ruleset` (1.0.6) prints of such a node, in the order in
-//! which kube-proxy makes things. What every Service port adds is in `port`; this file
-//! has what is there without any Service.
+//! The text is in the format of `nft list ruleset` (1.0.6), in the order in which kube-proxy
+//! creates objects. `port` writes what every Service port adds; this file writes the rules that
+//! exist without any Service.
 
 mod elements;
 mod generation;
@@ -23,7 +23,7 @@ pub(crate) use generation::Generation;
 use port::PortWriter;
 use ranges::Ranges;
 
-/// What all parts of the writer share.
+/// The settings that all parts of the writer share.
 struct Style<'p> {
     family: Family,
     generation: Generation,
@@ -32,7 +32,7 @@ struct Style<'p> {
     masquerade_bit: u8,
 }
 
-/// Sets and maps of one table.
+/// The sets and maps of one table.
 #[derive(Default)]
 struct Sets {
     hairpins: Elements,
@@ -44,7 +44,7 @@ struct Sets {
     node_ports: Elements,
 }
 
-/// Writes a plan; `service_ranges` are those from which cluster IPs are taken, of any family.
+/// Writes the table of a plan. `service_ranges` are the ranges of cluster IPs, of any family.
 pub(crate) fn write(
     plan: &Plan<'_>,
     settings: &ProxySettings,
@@ -116,7 +116,7 @@ fn named_sets(style: &Style<'_>, plan: &Plan<'_>, sets: Sets, out: &mut String) 
     print(sets.node_ports, "map service-nodeports", pair, "NodePort traffic");
 }
 
-/// The chains that the base chains jump to.
+/// Writes the chains to which the base chains jump.
 fn shared_chains(style: &Style<'_>, plan: &Plan<'_>, ranges: &[IpNet], out: &mut String) {
     let ip = style.ip();
     let destination = [ip, " daddr . meta l4proto . th dport vmap @"].concat();
@@ -170,11 +170,11 @@ fn shared_chains(style: &Style<'_>, plan: &Plan<'_>, ranges: &[IpNet], out: &mut
     end(out);
 }
 
-/// Masquerades marked packets when they leave the node.
+/// Writes the chain that masquerades marked packets when they leave the node.
 fn masquerade(style: &Style<'_>, out: &mut String) {
     let mark = 1u32 << style.masquerade_bit;
     let clear = format!("meta mark set meta mark ^ {mark:#010x}");
-    // `nft` takes the highest bit alone for a prefix.
+    // `nft` prints a mask of only the highest bit as a prefix.
     let (set, unset) = match style.masquerade_bit {
         31 => ("!= 0x00000000/1".to_owned(), "0x00000000/1".to_owned()),
         _ => (format!("& {mark:#010x} != 0x00000000"), format!("& {mark:#010x} == 0x00000000")),
@@ -195,7 +195,7 @@ fn masquerade(style: &Style<'_>, out: &mut String) {
 }
 
 impl Style<'_> {
-    /// How the family's header and table are called.
+    /// Returns the name of the family's header and table.
     fn ip(&self) -> &'static str {
         match self.family {
             Family::V4 => "ip",
@@ -210,13 +210,13 @@ impl Style<'_> {
         }
     }
 
-    /// Marks a packet for masquerading.
+    /// Returns the statement that marks a packet for masquerading.
     fn mark(&self) -> String {
         format!("meta mark set meta mark | {:#010x}", 1u32 << self.masquerade_bit)
     }
 
-    /// The match for sources other than pods, with a leading blank. Empty if everything is
-    /// masqueraded.
+    /// Returns the match for sources other than pods, with a leading blank. The match is empty if
+    /// everything is masqueraded.
     fn sources_besides_pods(&self) -> Option<String> {
         match self.masquerade_all {
             true => Some(String::new()),
@@ -224,7 +224,7 @@ impl Style<'_> {
         }
     }
 
-    /// The match for sources that are pods.
+    /// Returns the match for sources that are pods.
     fn pods(&self) -> Option<String> {
         self.sources("")
     }
@@ -240,14 +240,14 @@ impl Style<'_> {
     }
 }
 
-/// A chain of a few rules, each in parts.
+/// Writes a chain of a few rules, each given in parts.
 fn chain(out: &mut String, name: &str, rules: &[&[&str]]) {
     begin(out, name, "");
     rules.iter().for_each(|parts| rule(out, parts));
     end(out);
 }
 
-/// Begins a chain; its name is in two parts.
+/// Begins a chain. Its name is given in two parts.
 fn begin(out: &mut String, kind: &str, name: &str) {
     push(out, &["\tchain ", kind, name, " {\n"]);
 }

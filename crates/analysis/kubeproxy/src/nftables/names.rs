@@ -6,16 +6,16 @@ use super::{push, push_number};
 use crate::names::PortHash;
 use crate::plan::{Backend, PortPlan};
 
-/// What names of one Service port are made of.
+/// The parts of the names of one Service port.
 pub(super) struct PortNames {
     hash: PortHash,
     /// `namespace/service/protocol/port`, as names show it.
     path: String,
-    /// What follows `service-`, `local-`, `external-` and `firewall-`.
+    /// The part of names after `service-`, `local-`, `external-` and `firewall-`.
     pub(super) base: String,
 }
 
-/// kube-proxy cuts the part after the kind of chain to this.
+/// The length to which kube-proxy cuts the part after the kind of chain.
 const LONGEST: usize = 240;
 
 impl PortNames {
@@ -32,7 +32,8 @@ impl PortNames {
         Self { hash, path, base }
     }
 
-    /// What follows `endpoint-` and `affinity-` of an endpoint. `end` is room to work in.
+    /// Returns the part of an endpoint's names after `endpoint-` and `affinity-`. `end` is a
+    /// buffer.
     pub(super) fn endpoint(&self, backend: &Backend, end: &mut String) -> String {
         let address = backend.address();
         end.clear();
@@ -58,7 +59,7 @@ fn base(letters: &[u8; 16], path: &str, end: &str) -> String {
     name
 }
 
-/// Whether a character may be in a name. All characters of valid Kubernetes names may.
+/// Returns whether a character may be in a name. All characters of valid Kubernetes names may.
 fn may_stand(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "/-_.".contains(letter)
 }

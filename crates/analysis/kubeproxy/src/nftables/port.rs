@@ -1,4 +1,4 @@
-//! What one Service port adds to the table.
+//! The rules and elements that one Service port adds to the table.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use super::ranges::Ranges;
 use super::{Sets, Style, begin, end, push, push_number, rule};
 use crate::plan::{Backend, Plan, PortPlan};
 
-/// Writes the ports of a plan, one after the other.
+/// The writer of a plan's ports, one after the other.
 pub(super) struct PortWriter<'p> {
     style: &'p Style<'p>,
     node_address: IpAddr,
@@ -19,7 +19,7 @@ pub(super) struct PortWriter<'p> {
     chains: String,
 }
 
-/// Parts that many rules have.
+/// The parts that many rules share.
 struct Words {
     ip: &'static str,
     /// The statement that marks a packet for masquerading.
@@ -55,7 +55,7 @@ impl<'p> PortWriter<'p> {
         }
     }
 
-    /// The sets; then, as text, the affinity sets, and the chains.
+    /// Returns the sets; then, as text, the affinity sets and the chains.
     pub(super) fn finish(self) -> (Sets, String, String) {
         (self.sets, self.affinity, self.chains)
     }
@@ -140,7 +140,7 @@ impl<'p> PortWriter<'p> {
         }
     }
 
-    /// Each endpoint has a chain; the chains of the port choose one of these.
+    /// Writes a chain for each endpoint, and the chains of the port that choose one of these.
     fn add_endpoint_chains(&mut self, port: &PortPlan<'_>, names: &PortNames) {
         let mut room = String::new();
         let chains_of_endpoints: Vec<EndpointChain<'_>> = port
@@ -181,7 +181,7 @@ impl<'p> PortWriter<'p> {
         }
     }
 
-    /// The chain of one endpoint.
+    /// Writes the chain of one endpoint.
     fn endpoint_chain(&mut self, port: &PortPlan<'_>, backend: &Backend, suffix: &str) {
         let (ip, out) = (self.words.ip, &mut self.chains);
         begin(out, "endpoint-", suffix);
@@ -201,7 +201,7 @@ impl<'p> PortWriter<'p> {
         }
     }
 
-    /// The chains of the port know the endpoints themselves.
+    /// Writes the chains of the port, which contain the endpoints themselves.
     fn straight(&mut self, port: &PortPlan<'_>, names: &PortNames) {
         let protocol = port.protocol.lower();
         for (kind, takes, _) in policies(port) {
@@ -226,8 +226,8 @@ impl<'p> PortWriter<'p> {
         }
     }
 
-    /// Traffic from outside the cluster to a cluster IP is masqueraded, so that replies pass this
-    /// node.
+    /// Writes the rule that masquerades traffic from outside the cluster to a cluster IP, so that
+    /// replies pass this node.
     fn masquerade_from_outside(&mut self, port: &PortPlan<'_>) {
         if self.style.generation.marks_in_services() {
             return;
@@ -241,7 +241,7 @@ impl<'p> PortWriter<'p> {
         rule(&mut self.chains, &[&to, sources_besides_pods, " ", &self.words.masquerade]);
     }
 
-    /// Traffic to addresses other than the cluster IP.
+    /// Writes the chain for traffic to addresses other than the cluster IP.
     fn external(&mut self, port: &PortPlan<'_>, base: &str) {
         let (words, out) = (&self.words, &mut self.chains);
         begin(out, "external-", base);
@@ -268,7 +268,7 @@ impl<'p> PortWriter<'p> {
         end(out);
     }
 
-    /// Enforces the source ranges of load balancer addresses.
+    /// Writes the chain that enforces the source ranges of load-balancer addresses.
     fn fence(&mut self, port: &PortPlan<'_>, base: &str) {
         let ranges = port.source_ranges.iter().copied();
         // If the node holds the VIP, its own traffic to the VIP has the VIP as its source.
@@ -282,15 +282,15 @@ impl<'p> PortWriter<'p> {
     }
 }
 
-/// An estimate of the length of all chains. Too large an estimate costs nothing, since unwritten
-/// memory is not committed.
+/// Estimates the length of all chains. Too large an estimate costs nothing, since unwritten memory
+/// is not committed.
 fn size(style: &Style<'_>, plan: &Plan<'_>) -> usize {
     let an_endpoint = if style.generation.spares_chains() { 64 } else { 512 };
     let all: usize = plan.ports.iter().map(|port| port.backends.all.len()).sum();
     (1 << 14) + plan.ports.len() * 512 + all * an_endpoint
 }
 
-/// A chain that chooses among endpoints: its kind, the endpoints it chooses from, and whether
+/// A chain that chooses among endpoints: its kind, the endpoints from which it chooses, and whether
 /// traffic to the cluster IP takes it.
 type Chooser = (&'static str, fn(&Backend) -> bool, bool);
 
@@ -301,14 +301,14 @@ fn policies(port: &PortPlan<'_>) -> [Chooser; 2] {
     ]
 }
 
-/// The comment of an element, cut to the 128 bytes that `nft` accepts.
+/// Returns the comment of an element, cut to the 128 bytes that `nft` accepts.
 fn remark(name: &str) -> String {
     let plain = |byte: u8| (b' '..0x7f).contains(&byte) && byte != b'"';
     let name = name.bytes().take(128).map(|byte| if plain(byte) { char::from(byte) } else { '?' });
     [" comment \"", &name.collect::<String>(), "\""].concat()
 }
 
-/// Seconds as `nft` prints them: `1d3h10s`.
+/// Formats seconds as `nft` does: `1d3h10s`.
 fn time(seconds: u32) -> String {
     let parts = [(seconds / 86400, "d"), (seconds / 3600 % 24, "h"), (seconds / 60 % 60, "m")];
     let mut text = String::new();

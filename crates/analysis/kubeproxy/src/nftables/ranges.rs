@@ -5,10 +5,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-/// Ranges of one family: sorted, and what touches is one.
+/// Ranges of one family, sorted, with adjacent and overlapping ranges merged.
 pub(super) struct Ranges {
     is_v4: bool,
-    /// First and last address of each.
+    /// The first and the last address of each range.
     all: Vec<(u128, u128)>,
 }
 
@@ -52,7 +52,7 @@ impl fmt::Display for Ranges {
     }
 }
 
-/// One range alone.
+/// Formats a single range.
 pub(super) fn text_of(net: &IpNet) -> String {
     Ranges::from_iter([*net]).to_string()
 }

@@ -8,10 +8,10 @@ use uturn_model::{Endpoint, EndpointSlice, Family, Node, Port, Protocol};
 
 use super::PortPlan;
 
-/// The endpoints that this node may send to, sorted as kube-proxy sorts them: by text.
+/// The endpoints to which this node may send, sorted as kube-proxy sorts them: by text.
 #[derive(Default)]
 pub(crate) struct Backends {
-    /// Each of them serves the whole cluster's traffic, the node's own, or both.
+    /// The endpoints. Each serves traffic under policy Cluster, under policy Local, or under both.
     pub(crate) all: Vec<Backend>,
     /// Whether any endpoint anywhere could serve; if not, clients are refused.
     pub(crate) any: bool,
@@ -25,14 +25,14 @@ pub(crate) struct Backend {
     pub(crate) text: String,
     pub(crate) ip: IpAddr,
     pub(crate) port: Port,
-    /// Where the address ends in `text`.
+    /// The end of the address in `text`.
     colon: usize,
     cluster: bool,
     local: bool,
 }
 
 impl Backends {
-    /// Whether there is one under policy Local.
+    /// Returns whether any endpoint serves under policy Local.
     pub(crate) fn any_local(&self) -> bool {
         self.all.iter().any(Backend::serves_local)
     }
@@ -51,17 +51,17 @@ impl Backend {
         Self { text, ip: address, port, colon, cluster: false, local: false }
     }
 
-    /// Whether it takes traffic under policy Cluster.
+    /// Returns whether the endpoint accepts traffic under policy Cluster.
     pub(crate) fn serves_cluster(&self) -> bool {
         self.cluster
     }
 
-    /// Whether it takes traffic under policy Local: it is on this node.
+    /// Returns whether the endpoint accepts traffic under policy Local: it is on this node.
     pub(crate) fn serves_local(&self) -> bool {
         self.local
     }
 
-    /// The address without brackets.
+    /// Returns the address without brackets.
     pub(crate) fn address(&self) -> &str {
         self.text[..self.colon].trim_start_matches('[').trim_end_matches(']')
     }
@@ -71,7 +71,7 @@ impl Backend {
 pub(super) struct SlicesByPort<'e>(HashMap<(&'e str, Protocol), Vec<(&'e EndpointSlice, Port)>>);
 
 impl<'e> SlicesByPort<'e> {
-    /// The slices in the order in which their endpoints count.
+    /// Groups the slices, in the order in which their endpoints are considered.
     pub(super) fn of(slices: &[&'e EndpointSlice]) -> Self {
         let mut by_port: HashMap<_, Vec<_>> = HashMap::new();
         for slice in slices {
@@ -89,7 +89,7 @@ impl<'e> SlicesByPort<'e> {
 }
 
 impl PortPlan<'_> {
-    /// Adds the endpoints that serve. Returns how many endpoints there are, ready or not.
+    /// Adds the endpoints that serve. Returns the number of endpoints, ready or not.
     pub(super) fn add_backends(&mut self, slices: &SlicesByPort<'_>, node: &Node) -> usize {
         let mut found = self.endpoints_in(slices, node);
         let count = found.len();
@@ -104,8 +104,8 @@ impl PortPlan<'_> {
         count
     }
 
-    /// Every endpoint of the port once. Of several entries for one address the first counts,
-    /// unless a later one is on this node or, in newer versions, is not going.
+    /// Returns every endpoint of the port once. Of several entries for one address the first is
+    /// used, unless a later one is on this node or, in newer versions, is not terminating.
     fn endpoints_in<'e>(&self, slices: &SlicesByPort<'e>, node: &Node) -> Vec<Found<'e>> {
         let mut found: Vec<Found<'e>> = Vec::new();
         for (slice, port) in slices.of_port(self.key, self.protocol) {
@@ -165,7 +165,7 @@ impl PortPlan<'_> {
         }
     }
 
-    /// The same where both policies are decided at once.
+    /// Does the same for versions that decide both policies at once.
     fn decide_at_once(&mut self, found: &mut [Found<'_>], node: &Node) {
         let only_here = self.internal_local && !self.external_local;
         for (backend, endpoint) in found {
@@ -175,8 +175,8 @@ impl PortPlan<'_> {
         }
     }
 
-    /// What hints keep traffic to: they count only if every ready endpoint has some, and
-    /// one of them names this node (or, failing that, its zone).
+    /// Returns the restriction that hints put on traffic. Hints are used only if every ready
+    /// endpoint has some, and one of them names this node (or, failing that, its zone).
     fn topology(&self, found: &[Found<'_>], node: &Node) -> Topology {
         let ready =
             || found.iter().map(|(_, endpoint)| *endpoint).filter(|endpoint| endpoint.ready);
@@ -199,12 +199,12 @@ fn is_on(endpoint: &Endpoint, node: &Node) -> bool {
     endpoint.node.as_ref() == Some(&node.name)
 }
 
-/// Whether it is terminating but still serves.
+/// Returns whether an endpoint is terminating but still serves.
 fn is_going(endpoint: &Endpoint) -> bool {
     endpoint.serving && endpoint.terminating
 }
 
-/// What hints keep traffic to.
+/// The endpoints to which hints restrict traffic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Topology {
     SameNode,

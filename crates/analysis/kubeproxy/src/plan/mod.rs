@@ -22,13 +22,13 @@ pub(crate) use node::{Local, NodeFacts, NodePortsOn};
 
 /// The Service ports that kube-proxy programs on one node, in one family.
 pub(crate) struct Plan<'a> {
-    /// The family of every address in it.
+    /// The family of every address in the plan.
     pub(crate) family: Family,
     /// The node.
     pub(crate) node: NodeFacts<'a>,
-    /// Every Service port that it serves, by Service name.
+    /// Every Service port that the node serves, by Service name.
     pub(crate) ports: Vec<PortPlan<'a>>,
-    /// How many endpoints these have in all, ready or not.
+    /// The total number of endpoints of these ports, ready or not.
     pub(crate) endpoints: usize,
 }
 
@@ -64,12 +64,12 @@ impl<'a> Plan<'a> {
 
 /// One port of one Service on this node.
 pub(crate) struct PortPlan<'a> {
-    /// `namespace/service:port`, or without `:port` when the port has no name.
+    /// `namespace/service:port`, or without `:port` if the port has no name.
     pub(crate) name: String,
     /// The port's name.
     key: &'a str,
     planning: Planning,
-    /// Whether endpoints' hints for zones count.
+    /// Whether endpoints' hints for zones are used.
     heeds_zone_hints: bool,
     pub(crate) protocol: Protocol,
     pub(crate) port: Port,
@@ -81,12 +81,12 @@ pub(crate) struct PortPlan<'a> {
     pub(crate) source_ranges: Vec<IpNet>,
     pub(crate) node_port: Option<Port>,
     pub(crate) health_check: Option<Port>,
-    /// Traffic to the cluster IP takes endpoints on this node only.
+    /// Whether traffic to the cluster IP uses endpoints on this node only.
     pub(crate) internal_local: bool,
-    /// Traffic to every other address takes endpoints on this node only.
+    /// Whether traffic to every other address uses endpoints on this node only.
     pub(crate) external_local: bool,
     pub(crate) affinity_seconds: Option<u32>,
-    /// The Service's annotations: one may ask for its load-balancer addresses to be bound.
+    /// The Service's annotations: one may ask kube-proxy to bind the load-balancer addresses.
     pub(crate) annotations: &'a Labels,
     pub(crate) backends: Backends,
 }
@@ -143,42 +143,43 @@ impl<'a> PortPlan<'a> {
         }
     }
 
-    /// Whether there is any address besides the cluster IP, in this family.
+    /// Returns whether the port has any address besides the cluster IP, in this family.
     pub(crate) fn is_external(&self) -> bool {
         self.node_port.is_some() || !self.vips.is_empty() || !self.external_ips.is_empty()
     }
 
-    /// Whether any rule on this node may lead to every endpoint. Always true for a port with
-    /// external addresses, since the node's own traffic ignores the external policy.
+    /// Returns whether any rule on this node may lead to every endpoint. This is always true for a
+    /// port with external addresses, since the node's own traffic ignores the external policy.
     fn uses_cluster(&self) -> bool {
         !self.internal_local || self.is_external()
     }
 
-    /// Whether any rule on this node leads only to endpoints on it.
+    /// Returns whether any rule on this node leads only to endpoints on the node.
     pub(crate) fn uses_local(&self) -> bool {
         self.internal_local || (self.external_local && self.is_external())
     }
 
-    /// Whether traffic to the cluster IP finds an endpoint.
+    /// Returns whether traffic to the cluster IP finds an endpoint.
     pub(crate) fn serves_internal(&self) -> bool {
         self.backends.any && (!self.internal_local || self.backends.any_local())
     }
 
-    /// Whether traffic from outside to any other address finds an endpoint.
+    /// Returns whether traffic from outside to any other address finds an endpoint.
     pub(crate) fn serves_external(&self) -> bool {
         self.backends.any && (!self.external_local || self.backends.any_local())
     }
 }
 
-/// Whether kube-proxy programs a Service. (It also skips Services without a cluster IP of the
-/// family.)
+/// Returns whether kube-proxy programs a Service. (It also skips Services without a cluster IP of
+/// the family.)
 fn is_served(service: &Service) -> bool {
     !service.headless
         && !matches!(service.kind, ServiceKind::ExternalName(_))
         && !Switches::of(service).is_left_to_others
 }
 
-/// kube-proxy knows a port by name and protocol. Of several with the same key, the last stays.
+/// Returns the ports that kube-proxy programs. It identifies a port by name and protocol, and of
+/// several with the same key, the last one is used.
 fn last_of_each_key(ports: &[ServicePort]) -> impl Iterator<Item = &ServicePort> {
     let last: HashMap<_, usize> =
         ports.iter().enumerate().map(|(place, port)| (key(port), place)).collect();
@@ -190,7 +191,7 @@ fn key(port: &ServicePort) -> (&str, Protocol) {
     (port.name.as_deref().unwrap_or_default(), port.protocol)
 }
 
-/// Whether a Service wants its endpoints' hints for zones to count.
+/// Returns whether a Service asks for its endpoints' hints for zones to be used.
 fn heeds_zone_hints(switches: Switches, planning: Planning) -> bool {
     match planning.zone_hints {
         ZoneHints::Never => false,
@@ -200,7 +201,8 @@ fn heeds_zone_hints(switches: Switches, planning: Planning) -> bool {
     }
 }
 
-/// The ranges of a family. One that holds every address may mean the same as none.
+/// Returns the source ranges of a family. In some versions, a range that contains every address
+/// means the same as no ranges.
 fn source_ranges(service: &Service, family: Family, planning: Planning) -> Vec<IpNet> {
     let of_family = |net: &&IpNet| Family::of(net.addr()) == family;
     let ranges: Vec<IpNet> =

@@ -1,4 +1,4 @@
-//! What kube-proxy knows about its own node.
+//! The facts that kube-proxy knows about its own node.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -10,34 +10,34 @@ use crate::features::Planning;
 
 /// Facts of one node in one family.
 pub(crate) struct NodeFacts<'a> {
-    /// Its primary address, or the loopback address if none is known.
+    /// The node's primary address, or the loopback address if none is known.
     pub(crate) address: IpAddr,
-    /// All that is known of its own addresses.
+    /// All known addresses of the node.
     pub(crate) addresses: Vec<IpAddr>,
-    /// How traffic of the node's pods is recognised.
+    /// The means by which traffic of the node's pods is recognised.
     pub(crate) local: Local<'a>,
-    /// Which of its addresses take NodePorts.
+    /// The addresses of the node that accept NodePorts.
     pub(crate) node_ports: NodePortsOn,
-    /// The ranges that they are in; none if that is not asked.
+    /// The ranges that contain these addresses; empty if no ranges are set.
     pub(crate) node_port_ranges: Vec<IpNet>,
-    /// Whether any address takes NodePorts, counting localhost.
+    /// Whether any address accepts NodePorts, including localhost.
     pub(crate) any_node_port: bool,
-    /// Whether 127.0.0.0/8 takes NodePorts.
+    /// Whether 127.0.0.0/8 accepts NodePorts.
     pub(crate) localhost: bool,
-    /// The major and minor version of its kernel.
+    /// The major and minor version of the node's kernel.
     pub(crate) kernel: Option<(u16, u16)>,
 }
 
-/// How traffic from pods is recognised, in one family.
+/// The means by which traffic from pods is recognised, in one family.
 pub(crate) enum Local<'a> {
     Range(IpNet),
     Interface(&'a str),
     InterfacePrefix(&'a str),
-    /// It is not recognised.
+    /// Traffic from pods is not recognised.
     Unknown,
 }
 
-/// Which of a node's addresses take NodePorts.
+/// The addresses of a node that accept NodePorts.
 pub(crate) enum NodePortsOn {
     All,
     These(Vec<IpAddr>),
@@ -103,7 +103,7 @@ impl<'a> NodeFacts<'a> {
 
 impl<'a> Local<'a> {
     fn new(node: &Node, detector: &'a LocalDetector, family: Family) -> Self {
-        // Of several ranges of a family kube-proxy takes the first.
+        // kube-proxy uses the first of several ranges of a family.
         let first = |nets: &[IpNet]| {
             let of_family = |net: &&IpNet| Family::of(net.addr()) == family;
             nets.iter().find(of_family).map_or(Self::Unknown, |net| Self::Range(net.trunc()))
@@ -118,8 +118,8 @@ impl<'a> Local<'a> {
     }
 }
 
-/// The ranges of a family within which the node's addresses take NodePorts; `None` means
-/// all of them, mostly also where only ranges of the other family are stated.
+/// Returns the ranges of a family within which the node's addresses accept NodePorts. Returns
+/// `None` for all addresses, mostly also if only ranges of the other family are stated.
 fn node_port_ranges(
     primary: Option<&IpAddr>,
     settings: &ProxySettings,
@@ -141,13 +141,13 @@ fn node_port_ranges(
     (!is_all).then_some(ranges)
 }
 
-/// The ranges of a family that `nodePortAddresses` states.
+/// Returns the ranges of a family that `nodePortAddresses` states.
 fn stated_ranges(settings: &ProxySettings, family: Family) -> Vec<IpNet> {
     let NodePortAddresses::Ranges(all) = &settings.node_port_addresses else { return Vec::new() };
     all.iter().copied().filter(|net| Family::of(net.addr()) == family).collect()
 }
 
-/// Whether a range lies within 127.0.0.0/8 or holds its beginning.
+/// Returns whether a range lies within 127.0.0.0/8 or contains its first address.
 fn holds_localhost(net: &IpNet) -> bool {
     net.network().is_loopback() || net.contains(&IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)))
 }

@@ -1,5 +1,5 @@
-//! The part of the table that is one listener's: maps, sets and chains, and how one is made of
-//! another.
+//! The part of the table that belongs to one listener: maps, sets and chains, and the commands that
+//! change one such part to another.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
@@ -7,12 +7,12 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::TABLE;
 
-/// The part of the table that is one listener's.
+/// The part of the table that belongs to one listener.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Block {
     /// Maps to targets, by name.
     pub(super) maps: BTreeMap<String, Map>,
-    /// The types of sets that rules fill, by name.
+    /// The types of the sets that rules fill, by the names of the sets.
     pub(super) sets: BTreeMap<String, String>,
     /// The rules of each chain.
     pub(super) chains: BTreeMap<String, Vec<String>>,
@@ -25,7 +25,7 @@ pub(super) struct Map {
     pub(super) elements: BTreeMap<Key, SocketAddr>,
 }
 
-/// What a map is asked for.
+/// The key of an element of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     /// The client's address, in maps that differ between clients.
@@ -34,13 +34,13 @@ pub(super) struct Key {
 }
 
 impl Block {
-    /// The same without targets.
+    /// Returns the block without targets.
     pub(super) fn closed(&self, first_chain: &str) -> Self {
         let chains = BTreeMap::from([(first_chain.to_owned(), vec!["drop".to_owned()])]);
         Self { chains, ..Self::default() }
     }
 
-    /// Adds all that has a name and is not in `before`.
+    /// Adds every map, set and chain that `before` lacks.
     pub(super) fn declare(&self, before: &Self, text: &mut String) {
         for (name, map) in &self.maps {
             if !before.maps.contains_key(name) {
@@ -59,8 +59,8 @@ impl Block {
         }
     }
 
-    /// Makes elements and rules of those of `before`, after [`Block::declare`]. What both have
-    /// stays as it is, with what it has counted.
+    /// Changes the elements and rules of `before` to those of this block, after [`Block::declare`].
+    /// Parts that both have are kept, with their counters.
     pub(super) fn fill(&self, before: &Self, text: &mut String) {
         let none = BTreeMap::new();
         for (name, map) in &self.maps {
@@ -87,13 +87,13 @@ impl Block {
         }
     }
 
-    /// Makes this of another block of the same listener.
+    /// Changes another block of the same listener to this one.
     pub(super) fn replace(&self, before: &Self, text: &mut String) {
         self.declare(before, text);
         self.fill(before, text);
         let gone: Vec<_> =
             before.chains.keys().filter(|name| !self.chains.contains_key(*name)).collect();
-        // They may lead to each other.
+        // The chains may refer to each other.
         for action in ["flush", "delete"] {
             for name in &gone {
                 let _ = writeln!(text, "{action} chain {TABLE} {name}");

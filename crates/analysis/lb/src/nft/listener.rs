@@ -1,4 +1,4 @@
-//! What the table has for a listener.
+//! Builds the part of the table that belongs to a listener.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,30 +15,32 @@ use crate::config::Stickiness;
 use crate::decide::{Choice, gcd};
 use crate::hash::SEED;
 
-/// The most elements of a listener's maps with which every client meets the targets in the order
-/// of the decision.
+/// The maximum number of elements of a listener's maps with which every client meets the targets in
+/// the order of the decision.
 const EXACT: u64 = 4096;
 
-/// Seeds are the same everywhere, so that a standby picks what the active one picks. A seed for each
-/// class of weights makes the places in it, which [`SEED`] is for, independent of what picks it.
+/// The base of the seeds that pick a class of weights. Seeds are the same everywhere, so that a
+/// standby picks the same targets as the active load balancer. A seed of its own for each class
+/// makes the place in the class, for which [`SEED`] is used, independent of the choice of the
+/// class.
 const CLASS_SEED: u32 = 0x6c6e_7475;
 
-/// What becomes of a packet that is between two states of the table: its rule is of the one, the map
-/// of the other and without its place. Its client sends it again.
+/// The verdict for a packet that arrives between two states of the table: the rule belongs to one
+/// state, and the map of the other lacks its place. The client sends the packet again.
 const MISSED: &str = "drop";
 
-/// Builds a block.
+/// The builder of a block.
 struct Builder<'f> {
     forwarded: &'f Forwarded,
     name: String,
     rule: &'f Rule,
-    /// Whether the client's address picks.
+    /// Whether a hash of the client's address picks the target.
     is_hash: bool,
     block: Block,
 }
 
-/// What the table has for a listener. `before` is what it had: what stays in a map keeps its
-/// place where that matters.
+/// Builds the block of a listener. `before` is its previous block: targets that remain in a map
+/// keep their places where that matters.
 pub(super) fn block(forwarded: &Forwarded, before: Option<&Block>) -> Block {
     let name = forwarded.name();
     let mut block = Block::default();
@@ -51,7 +53,7 @@ pub(super) fn block(forwarded: &Forwarded, before: Option<&Block>) -> Block {
             admitted
         }
     };
-    // What these rules count outlives changes of targets, because those change other chains.
+    // The counters of these rules survive changes of targets, because those change other chains.
     let mut rules = limits(forwarded, &name);
     rules.push(format!("ct timeout set \"{}\"", forwarded.idle().0));
     rules.push(format!("goto {pick}"));
@@ -72,7 +74,7 @@ pub(super) fn block(forwarded: &Forwarded, before: Option<&Block>) -> Block {
 }
 
 impl Builder<'_> {
-    /// Adds the targets. Returns the rules that pick one.
+    /// Adds the maps of targets. Returns the rules that pick a target.
     fn targets(&mut self, before: Option<&Block>) -> Vec<String> {
         let candidates = self.choice(unspecified(self.forwarded)).candidates();
         if candidates.is_empty() {
@@ -94,21 +96,22 @@ impl Builder<'_> {
         rules
     }
 
-    /// Each client meets the targets in the order of the decision.
+    /// Returns rules with which each client meets the targets in the order of the decision.
     fn exactly(&mut self, avoided: BTreeSet<IpAddr>) -> Vec<String> {
         let ring = self.ring_for(unspecified(self.forwarded));
         let map = format!("targets-{}", self.name);
         let mut rules = Vec::new();
         let mut targets = ring.clone();
         if !avoided.is_empty() {
-            // A hash is a place in the round as it is decided, not in one that begins elsewhere.
+            // A hash gives a place in the round of the decision, not in one that begins elsewhere.
             let is_once_each = avoided.len() == ring.len()
                 && self.forwarded.listener.profile.scheduler != Scheduler::SourceHash;
             let mut to_chains = Vec::new();
             for client in avoided {
                 let chain = format!("{}-from-{}", self.name, client.to_string().replace(':', "_"));
                 let own = match ring.iter().position(|target| target.ip() == client) {
-                    // From the next of them on, all but the client itself: the map has two rounds.
+                    // The round begins after the client's own target and leaves it out: the map has
+                    // two rounds.
                     Some(at) if is_once_each => {
                         self.translation(ring.len() - 1, at + 1, &format!("@{map}"))
                     }
@@ -135,7 +138,8 @@ impl Builder<'_> {
         rules
     }
 
-    /// The rule for clients with a target's address: each has some others in a map.
+    /// Returns the rule for clients with a target's address: a map has some other targets for each
+    /// of them.
     fn others(&mut self, candidates: &[usize], avoided: &BTreeSet<IpAddr>) -> Vec<String> {
         let Some(first) = avoided.first() else { return Vec::new() };
         let family = self.forwarded.family();
@@ -158,9 +162,9 @@ impl Builder<'_> {
         vec![rule]
     }
 
-    /// The rules for all other clients: at random a class of targets with the same weight, and in it
-    /// one target after the other. (A set of intervals would be a single rule, but it is empty for
-    /// some packets while the kernel replaces it.)
+    /// Returns the rules for all other clients: they pick at random a class of targets with the
+    /// same weight, and take turns within it. (A set of intervals would be a single rule, but it is
+    /// empty for some packets while the kernel replaces it.)
     fn by_weight(&mut self, candidates: &[usize], before: Option<&Block>) -> Vec<String> {
         let mut classes: BTreeMap<u32, Vec<SocketAddr>> = BTreeMap::new();
         for i in candidates {
@@ -179,7 +183,7 @@ impl Builder<'_> {
             let class_weight = u64::from(weight) * targets.len() as u64;
             let stood = before.and_then(|before| before.maps.get(&map));
             let targets = match stood {
-                // The hash of a client's address finds what it finds at a standby.
+                // With a hash of the client's address, the order must be the same as on a standby.
                 Some(stood) if !self.is_hash => {
                     arrange(targets, &stood.elements.values().copied().collect::<Vec<_>>())
                 }
@@ -192,7 +196,7 @@ impl Builder<'_> {
             self.block.chains.insert(chain.clone(), vec![rule, MISSED.into()]);
             to_chains.push((class_weight, weight, chain));
         }
-        // What is met most often comes first.
+        // The most frequent classes come first.
         to_chains
             .sort_unstable_by_key(|(class_weight, weight, _)| Reverse((*class_weight, *weight)));
         let mut left: u64 = to_chains.iter().map(|(class_weight, ..)| class_weight).sum();
@@ -226,13 +230,14 @@ impl Builder<'_> {
         self.block.maps.insert(name, Map { kind, elements });
     }
 
-    /// The end of a map's type. The type of a place is the same, whatever it comes from.
+    /// Returns the end of a map's type. The type of a place is the same, whatever expression
+    /// computes it.
     fn map_kind(&self) -> String {
         let (family, transport) = (self.forwarded.family(), self.forwarded.transport().lower());
         format!("numgen inc mod 2 : {family} daddr . {transport} dport")
     }
 
-    /// The rule that translates a connection to one target after the other of a map, or drops it
+    /// Returns the rule that translates a connection to the targets of a map in turn, or drops it
     /// if there is none.
     fn translation(&self, length: usize, first: usize, map: &str) -> String {
         if length == 0 {
@@ -263,7 +268,7 @@ impl Builder<'_> {
     }
 }
 
-/// Whether the hash of a client's address picks its target.
+/// Returns whether the hash of a client's address picks its target.
 fn is_hash(forwarded: &Forwarded) -> bool {
     let settings = forwarded.settings.rules.first();
     let is_sticky =
@@ -271,7 +276,7 @@ fn is_hash(forwarded: &Forwarded) -> bool {
     is_sticky || forwarded.listener.profile.scheduler == Scheduler::SourceHash
 }
 
-/// A client that is none of the targets.
+/// Returns the address of a client that is none of the targets.
 fn unspecified(forwarded: &Forwarded) -> IpAddr {
     match Family::of(forwarded.vip) {
         Family::V4 => IpAddr::from([0; 4]),
@@ -279,7 +284,8 @@ fn unspecified(forwarded: &Forwarded) -> IpAddr {
     }
 }
 
-/// The rules of security groups: the first that is for a client decides, and none lets it in.
+/// Returns the rules of security groups: the first that matches a client decides. If none matches,
+/// the client is not admitted.
 fn admission(forwarded: &Forwarded, security: &[SecurityRule], admitted: &str) -> Vec<String> {
     let family = Family::of(forwarded.vip);
     let port = forwarded.listener.port.number();
@@ -297,20 +303,20 @@ fn admission(forwarded: &Forwarded, security: &[SecurityRule], admitted: &str) -
     rules.chain(["drop".to_owned()]).collect()
 }
 
-/// What drops connections that are too many.
+/// Returns the rules that drop connections above the limits.
 fn limits(forwarded: &Forwarded, name: &str) -> Vec<String> {
     let limits = &forwarded.settings.limits;
     let rate = limits.connections_per_second;
     let rate = rate.map(|rate| format!("limit rate over {rate}/second burst {rate} packets drop"));
     let most = limits.connections.map(|most| format!("ct count over {most} drop"));
     let each = limits.connections_per_client.map(|most| {
-        // All of a /64 is one client's to choose from.
+        // A client can choose any address of its /64.
         let client = match Family::of(forwarded.vip) {
             Family::V4 => "ip saddr",
             Family::V6 => "ip6 saddr & ffff:ffff:ffff:ffff::",
         };
         format!("add @clients-{name} {{ {client} ct count over {most} }} drop")
     });
-    // Clients that have too many use up nothing of the rate that all share.
+    // Clients above their own limits use up nothing of the rate that all clients share.
     [most, each, rate].into_iter().flatten().collect()
 }

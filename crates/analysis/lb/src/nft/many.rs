@@ -1,4 +1,4 @@
-//! Where in a map targets stand, if they are too many for a chain each.
+//! The places of targets in a map, if they are too many for a chain each.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -7,14 +7,14 @@ use uturn_model::lb::Target;
 
 use crate::hash::fnv1a;
 
-/// Among how many others a client with a target's address is spread.
+/// The number of other targets over which a client with a target's address is spread.
 pub(super) const OTHERS: u32 = 8;
 
-/// The most places that are tried before the next target is taken.
+/// The maximum number of places that are tried before the next target is taken.
 const TRIES: u32 = 4096;
 
-/// Arranges targets so that as few as possible stand elsewhere than `before`: a target that is
-/// gone leaves its place to the last.
+/// Arranges targets so that as few as possible change their places from `before`: the last target
+/// gets the place of a removed one.
 pub(super) fn arrange(wanted: Vec<SocketAddr>, before: &[SocketAddr]) -> Vec<SocketAddr> {
     if before.is_empty() {
         return wanted;
@@ -34,16 +34,16 @@ pub(super) fn arrange(wanted: Vec<SocketAddr>, before: &[SocketAddr]) -> Vec<Soc
     let mut places: Vec<Option<SocketAddr>> = kept.collect();
     places.resize(wanted.len(), None);
     let mut others = wanted.iter().filter(|target| take(target)).copied();
-    // As many are left as there are free places.
+    // The number of targets left equals the number of free places.
     places.into_iter().filter_map(|place| place.or_else(|| others.next())).collect()
 }
 
-/// Picks targets by hashes of addresses, in proportion to their weights. A change of a target
-/// changes the picks that meet it, and few others.
+/// A sampler that picks targets by hashes of addresses, in proportion to their weights. A change of
+/// a target changes the picks of that target, and few others.
 pub(super) struct Sampler<'t> {
     targets: &'t [Target],
     is_candidate: Vec<bool>,
-    /// Each target stands at one place, which follows from its address.
+    /// The target at each place. A target has one place, which follows from its address.
     places: Vec<Option<usize>>,
     /// A power of two that no weight exceeds.
     heaviest: u64,
@@ -55,7 +55,7 @@ impl<'t> Sampler<'t> {
         let mut places = vec![None; size];
         for (i, target) in targets.iter().enumerate() {
             let first = hash(target.address.ip(), u32::from(target.address.port()), 0) as usize;
-            // Three in four are free.
+            // Three quarters of the places are free.
             if let Some(place) =
                 (0..size).map(|step| (first + step) % size).find(|at| places[*at].is_none())
             {
@@ -71,7 +71,8 @@ impl<'t> Sampler<'t> {
         Self { targets, is_candidate, places, heaviest }
     }
 
-    /// A candidate with another address than this client's. Returns `None` if there is none.
+    /// Returns a candidate with another address than this client's. Returns `None` if there is
+    /// none.
     pub(super) fn other(&self, client: IpAddr, number: u32) -> Option<SocketAddr> {
         let other = |i: &usize| self.is_candidate[*i] && self.targets[*i].address.ip() != client;
         for attempt in 1..=TRIES {
@@ -90,7 +91,7 @@ impl<'t> Sampler<'t> {
     }
 }
 
-/// A hash whose bits all depend on all of this.
+/// Returns a hash whose bits all depend on every input.
 fn hash(address: IpAddr, number: u32, attempt: u32) -> u64 {
     let mut bytes = [0; 24];
     match address {

@@ -1,4 +1,4 @@
-//! Tables with more targets than can have a chain each.
+//! Tests of tables with more targets than can have a chain each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use super::many::OTHERS;
 use super::tests::{decided, listener};
 use super::*;
 
-/// A table as commands make it: rules and elements by the names of chains and maps.
+/// A table as commands build it: rules and elements by the names of chains and maps.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct State {
     chains: BTreeMap<String, Vec<String>>,
@@ -16,7 +16,7 @@ struct State {
 }
 
 impl State {
-    /// Follows the commands that concern listeners.
+    /// Executes the commands that concern listeners.
     fn load(&mut self, text: &str) {
         for line in text.lines() {
             let line = line.replacen(" inet uturn_lb ", " ", 1);
@@ -57,7 +57,7 @@ impl State {
         }
     }
 
-    /// The targets of a map, each as often as it has a place. Places have no gap.
+    /// Returns the targets of a map, each with its number of places. Places have no gap.
     fn targets(&self, map: &str) -> BTreeMap<SocketAddr, usize> {
         let elements = &self.maps[map];
         let mut targets = BTreeMap::new();
@@ -67,10 +67,10 @@ impl State {
         targets
     }
 
-    /// The share of each target for clients that are none of them.
+    /// Returns the share of each target for clients that are none of the targets.
     fn shares(&self) -> BTreeMap<SocketAddr, f64> {
         let mut shares = BTreeMap::new();
-        // What no rule has taken yet.
+        // The share that no rule has taken yet.
         let mut left = 1.0;
         for rule in &self.chains["tcp-10.0.0.200-80-pick"] {
             let words: Vec<&str> = rule.split(' ').collect();
@@ -96,7 +96,7 @@ impl State {
         let (place, map) = rule.split_once(" map @").unwrap();
         let length: usize = place.rsplit_once("mod ").unwrap().1.parse().unwrap();
         let targets = self.targets(map);
-        // Two rounds, where each has the same targets.
+        // The map may have two rounds with the same targets.
         let places: usize = targets.values().sum();
         assert_eq!(places % length, 0);
         targets.into_iter().map(|(a, count)| (a, of * count as f64 / places as f64)).collect()
@@ -126,7 +126,7 @@ fn changed(before: &Ruleset, forwarded: &Forwarded) -> (Ruleset, String) {
     (after, change)
 }
 
-/// How many elements a text adds and deletes.
+/// Returns the number of elements that a text adds and deletes.
 fn count(change: &str) -> usize {
     let elements = change.lines().filter_map(|line| line.split_once(" { "));
     elements.map(|(_, elements)| elements.split(", ").count()).sum()
@@ -144,7 +144,7 @@ fn the_cost_of_a_change_does_not_grow_with_the_targets() {
         forwarded.alive[1234] = true;
         let (_, change) = changed(&without, &forwarded);
         assert!(count(&change) < 250, "{}", count(&change));
-        // A target more, and one less.
+        // One target is added, and one removed.
         let mut targets = forwarded.listener.rules[0].targets.clone();
         targets[2000].address.set_port(81);
         forwarded.listener.rules[0].targets = targets;
@@ -188,7 +188,7 @@ fn clients_with_a_targets_address_are_spread_as_weights_say() {
     assert!((share - 0.75).abs() < 0.02, "{share}");
 }
 
-/// What may happen to targets.
+/// A change of the targets.
 #[derive(Clone, Debug)]
 enum Change {
     Health(usize, bool),
@@ -276,7 +276,8 @@ proptest! {
                     prop_assert!(shares.contains_key(&address(target)));
                 }
             }
-            // Clients of no target and of a target have a target exactly if the decision says so.
+            // Clients with and without a target's address have a target exactly if the decision
+            // says so.
             prop_assert_eq!(shares.is_empty(), decided(&forwarded, outside, 1).is_empty());
         }
     }

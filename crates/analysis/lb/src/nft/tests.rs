@@ -10,7 +10,7 @@ use crate::decide::Choice;
 use crate::hash::place_of;
 use crate::test_profile;
 
-/// A listener at 10.0.0.200:80 with targets that have these addresses and weights.
+/// Makes a listener at 10.0.0.200:80 with targets that have these addresses and weights.
 pub(super) fn listener(targets: &[(String, u32)]) -> Forwarded {
     let service = NamespacedName::new("shop", "api").unwrap();
     let target = |(address, weight): &(String, u32)| Target {
@@ -49,10 +49,10 @@ fn text(forwarded: &Forwarded) -> String {
     Ruleset::new(std::slice::from_ref(forwarded)).unwrap().text()
 }
 
-/// What the kernel does with the rules of a table for new connections to 10.0.0.200:80.
+/// A model of the kernel that applies the rules of a table to new connections to 10.0.0.200:80.
 struct Kernel<'t> {
     text: &'t str,
-    /// How often each rule has counted.
+    /// The number of times that each rule has counted.
     counts: HashMap<&'t str, usize>,
 }
 
@@ -118,13 +118,13 @@ impl<'t> Kernel<'t> {
     }
 }
 
-/// The elements of a map of IPv4 addresses.
+/// Reads the elements of a map of IPv4 addresses.
 fn pairs(elements: &str) -> HashMap<&str, &str> {
     let elements = elements.strip_prefix("{ ").and_then(|rest| rest.strip_suffix(" }"));
     elements.unwrap().split(", ").map(|element| element.split_once(" : ").unwrap()).collect()
 }
 
-/// The targets that the decision picks, turn by turn.
+/// Returns the targets that the decision picks, turn by turn.
 pub(super) fn decided(forwarded: &Forwarded, client: IpAddr, turns: u64) -> Vec<SocketAddr> {
     let Listener { profile, rules, .. } = &forwarded.listener;
     let choice = Choice::new(profile, &rules[0].targets, &forwarded.alive, client);

@@ -1,17 +1,17 @@
-//! The expressions that this thread asked for last.
+//! A cache of the expressions that this thread used last.
 //!
-//! A prediction asks for the same few again and again, and to make an automaton takes a thousand
-//! times as long as to use it.
+//! A prediction uses the same few expressions again and again, and compiling one takes a thousand
+//! times as long as matching it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 
 use super::{InvalidPattern, Pattern};
 
-/// The most bytes that are kept: with one more expression than that, all are made anew.
+/// The maximum size of the cache in bytes. An expression beyond it clears the cache.
 const MOST: usize = 4 << 20;
 
-/// How a text becomes a pattern.
+/// A function that compiles a text to a pattern.
 type Read = fn(&str) -> Result<Pattern, InvalidPattern>;
 
 thread_local! {
@@ -19,13 +19,13 @@ thread_local! {
     static PATHS: RefCell<Known> = RefCell::new(Known::new(Pattern::path));
 }
 
-/// Whether a host matches one after `~`. One that is no expression matches nothing.
+/// Returns whether a host matches an expression after `~`. An invalid expression matches nothing.
 pub(crate) fn host_matches(wanted: &str, host: &str) -> bool {
     HOSTS.with_borrow_mut(|known| known.get(wanted).is_some_and(|pattern| pattern.matches(host)))
 }
 
-/// Whether a path matches one after `~` or `~*`, or is the expression itself. One that is no
-/// expression matches nothing.
+/// Returns whether a path matches an expression after `~` or `~*`, or is the text of the
+/// expression. An invalid expression matches nothing.
 pub(crate) fn path_matches(wanted: &str, path: &str) -> bool {
     PATHS.with_borrow_mut(|known| {
         known.get(wanted).is_some_and(|pattern| wanted == path || pattern.matches(path))
@@ -34,7 +34,7 @@ pub(crate) fn path_matches(wanted: &str, path: &str) -> bool {
 
 struct Known {
     read: Read,
-    /// `None` for what is no expression.
+    /// The patterns by their texts; `None` for an invalid expression.
     all: HashMap<String, Option<Pattern>>,
     bytes: usize,
 }

@@ -103,13 +103,13 @@ impl fmt::Display for SetKind {
 /// One entry of a set.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// As it was written.
+    /// The entry as it was written.
     pub text: Text,
-    /// Its parts; empty in a set of an unmodelled type.
+    /// The parts of the entry; empty in a set of an unmodelled type.
     pub parts: Vec<Part>,
     /// The options after it: `timeout 300 comment "…"`.
     pub options: Vec<Text>,
-    /// Where it was written.
+    /// The place where the entry was written.
     pub origin: Origin,
 }
 
@@ -150,7 +150,7 @@ pub enum Part {
     Named(Option<IpProtocol>),
     /// An interface, or a bridge port if `bridged`.
     Iface {
-        /// Its name.
+        /// The name of the interface.
         name: Text,
         /// Whether the bridge port of that name is meant.
         bridged: bool,

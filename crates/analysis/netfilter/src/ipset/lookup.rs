@@ -14,8 +14,9 @@ use super::{Entry, Part, PartKind, Set, SetKind, Sets};
 use crate::hash::{FastMap, FastSet};
 use crate::packet::IpProtocol;
 
-/// So many prefixes ranges may take in all sets together, besides one for each entry. The kernel adds
-/// ranges of up to 16,384 addresses, and saves them one by one: what passes this was not saved by it.
+/// The number of prefixes that ranges may take in all sets together, besides one for each entry.
+/// The kernel adds ranges of up to 16,384 addresses, and saves them one by one: it has not saved a
+/// text that exceeds this.
 const MAX_OF_RANGES: usize = 500_000;
 
 /// Looking into so many sets of a list takes as long as evaluating a rule.
@@ -63,7 +64,7 @@ enum Shape {
     Table(Table),
     List(Vec<usize>),
     Unmodelled,
-    /// Its ranges do not fit: why, with the entry.
+    /// The ranges of the set do not fit: the reason, with the entry.
     TooWide(String),
 }
 
@@ -105,8 +106,8 @@ impl Lookup {
         self.names.contains_key(name)
     }
 
-    /// Why it is not known what is in a set, if an entry of it, or of a member of a list, has ranges that
-    /// do not fit.
+    /// Returns why the contents of a set are unknown, if an entry of the set, or of a member of a
+    /// list, has ranges that do not fit.
     pub(crate) fn too_wide(&self, name: &str) -> Option<&str> {
         let why = |at: &usize| match &self.sets[*at].shape {
             Shape::TooWide(why) => Some(why.as_str()),

@@ -32,15 +32,15 @@ impl Sets {
 /// A set.
 #[derive(Clone, Debug)]
 pub struct Set {
-    /// Its name.
+    /// The name of the set.
     pub name: Text,
-    /// Its type.
+    /// The type of the set.
     pub kind: SetKind,
-    /// The options after its type: `family inet hashsize 1024 …`.
+    /// The options after the type: `family inet hashsize 1024 …`.
     pub options: Vec<Text>,
-    /// Its entries, in the order of the text.
+    /// The entries of the set, in the order of the text.
     pub entries: Vec<Entry>,
-    /// Where it was created.
+    /// The place where the set was created.
     pub origin: Origin,
 }
 

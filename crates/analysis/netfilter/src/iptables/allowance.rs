@@ -1,6 +1,6 @@
 //! Bounds the work that the commands of one text may cause.
 
-/// What is left of the work that one text may cause.
+/// The work that one text may still cause.
 pub(super) struct Allowance {
     steps: usize,
     expanded: usize,

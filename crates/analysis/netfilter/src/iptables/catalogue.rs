@@ -2,7 +2,7 @@
 //!
 //! `docs/rules.md` contains the same list; a test compares the two, and each entry with a walk.
 
-/// How a walk treats a match or target.
+/// The way a walk treats a match or target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Treatment {
     /// Evaluated as the kernel would, from the packet, its connection and the node.
@@ -119,12 +119,12 @@ pub const TARGETS: &[(&str, Treatment)] = &[
     ("ULOG", NoEffect),
 ];
 
-/// How a walk treats a match.
+/// Returns how a walk treats a match.
 pub fn of_match(name: &str) -> Treatment {
     find(MATCHES, name)
 }
 
-/// How a walk treats a target.
+/// Returns how a walk treats a target.
 pub fn of_target(name: &str) -> Treatment {
     find(TARGETS, name)
 }
@@ -135,7 +135,7 @@ fn find(all: &[(&str, Treatment)], name: &str) -> Treatment {
 }
 
 impl Treatment {
-    /// Why a walk branches on it, if it does.
+    /// Returns why a walk branches on the match or target, if it does.
     pub fn reason(self) -> Option<&'static str> {
         match self {
             Partly(why) | BothWays(why) => Some(why),

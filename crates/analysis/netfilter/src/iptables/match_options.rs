@@ -17,7 +17,7 @@ pub(super) struct Args<'t, 'a> {
     pub(super) comment: Option<Text>,
 }
 
-/// Why an option was not accepted.
+/// A reason why an option was not accepted.
 pub(super) enum Refusal {
     /// The match has no such option.
     NotMine,

@@ -55,9 +55,9 @@ pub enum Match {
 /// An unmodelled match or target, as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extension {
-    /// Its name.
+    /// The name of the match or target.
     pub name: Text,
-    /// Its options and their values, one word each.
+    /// The options and their values, one word each.
     pub words: Vec<Text>,
 }
 

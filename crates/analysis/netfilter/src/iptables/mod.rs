@@ -53,7 +53,7 @@ pub fn rule_words(line: &str) -> Option<Vec<String>> {
 /// All tables of one family.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ruleset {
-    /// Its tables, in the order of the text, without duplicates.
+    /// The tables, in the order of the text, without duplicates.
     pub tables: Vec<Table>,
 }
 
@@ -69,9 +69,9 @@ impl Ruleset {
 pub struct Table {
     /// Which table.
     pub kind: TableKind,
-    /// Its chains, in the order of the text; names are unique.
+    /// The chains of the table, in the order of the text; names are unique.
     pub chains: Vec<Chain>,
-    /// Where it was written.
+    /// The place where the table was written.
     pub origin: Origin,
 }
 
@@ -109,7 +109,7 @@ impl TableKind {
     /// All tables, in the order in which a packet traverses them.
     pub const ALL: [Self; 5] = [Self::Raw, Self::Mangle, Self::Nat, Self::Filter, Self::Security];
 
-    /// Its name.
+    /// Returns the name of the table.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Raw => "raw",
@@ -133,15 +133,15 @@ const BUILT_IN: [&str; 5] = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTRO
 /// A chain.
 #[derive(Clone, Debug)]
 pub struct Chain {
-    /// Its name.
+    /// The name of the chain.
     pub name: Text,
     /// The verdict at its end; `None` for a user-defined chain.
     pub policy: Option<Policy>,
     /// The packets and bytes that reached the policy.
     pub counters: Counters,
-    /// Its rules, in order.
+    /// The rules of the chain, in order.
     pub rules: Vec<Rule>,
-    /// Where it was declared.
+    /// The place where the chain was declared.
     pub origin: Origin,
 }
 
@@ -203,7 +203,7 @@ pub struct Rule {
     pub matches: Matches,
     /// `-j …` or `-g …`; `None` for a rule that only counts.
     pub target: Option<Target>,
-    /// Where it was written.
+    /// The place where the rule was written.
     pub origin: Origin,
 }
 
@@ -224,7 +224,7 @@ impl Rule {
         }
     }
 
-    /// Its comment, if it has one.
+    /// Returns the rule's comment, if it has one.
     pub fn comment(&self) -> Option<&Text> {
         self.matches.iter().find_map(|item| match item {
             Match::Comment(text) => Some(text),
@@ -253,7 +253,7 @@ impl Rule {
         }
     }
 
-    /// As `iptables-save` prints it in `chain`.
+    /// Formats the rule as `iptables-save` prints it in `chain`.
     pub fn line<'a>(&'a self, chain: &'a str) -> impl fmt::Display + 'a {
         print::Line { rule: self, chain }
     }

@@ -82,7 +82,7 @@ fn read<'a>(mut reader: Reader<'a>, text: &'a str) -> Result<Ruleset, Vec<ParseE
     }
 }
 
-/// What the input is.
+/// The kind of the input.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum InputKind {
     /// A complete dump.

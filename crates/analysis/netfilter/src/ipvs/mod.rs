@@ -27,15 +27,15 @@ pub struct VirtualServer {
     pub at: VirtualAddress,
     /// The scheduler: `rr`, `wrr`, `sh`, …
     pub scheduler: Text,
-    /// Its persistence: whether a client keeps its real server.
+    /// The persistence of the virtual server: whether a client keeps its real server.
     pub persistence: Option<Persistence>,
     /// `-o`: schedules every packet on its own.
     pub one_packet: bool,
     /// Other options, as written.
     pub options: Vec<Text>,
-    /// Its real servers, in the order of the text.
+    /// The real servers, in the order of the text.
     pub servers: Vec<RealServer>,
-    /// Where it was written.
+    /// The place where the virtual server was written.
     pub origin: Origin,
 }
 
@@ -58,7 +58,7 @@ pub enum VirtualAddress {
     },
 }
 
-/// How long a client keeps its real server.
+/// The time for which a client keeps its real server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Persistence {
     /// Seconds after its last connection; `None` if the text does not say.
@@ -70,15 +70,15 @@ pub struct Persistence {
 /// A real server.
 #[derive(Clone, Debug)]
 pub struct RealServer {
-    /// Its address; port 0 stands for the packet's own port.
+    /// The address of the real server; port 0 stands for the packet's own port.
     pub address: SocketAddr,
-    /// How packets are forwarded to it.
+    /// The method by which packets are forwarded to the real server.
     pub method: Forwarding,
-    /// Its weight; with 0, it receives no new connections.
+    /// The weight of the real server; with 0, it receives no new connections.
     pub weight: u32,
     /// Other options, as written.
     pub options: Vec<Text>,
-    /// Where it was written.
+    /// The place where the real server was written.
     pub origin: Origin,
 }
 

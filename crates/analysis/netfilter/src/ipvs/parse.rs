@@ -36,7 +36,7 @@ pub fn parse(source: impl Into<SourceName>, text: &str) -> Result<VirtualServers
     if list.errors.is_empty() { Ok(VirtualServers(list.servers)) } else { Err(list.errors) }
 }
 
-/// What was parsed so far.
+/// The virtual servers that were parsed so far, and the errors.
 pub(super) struct List {
     pub(super) file: SourceName,
     servers: Vec<VirtualServer>,

@@ -1,9 +1,9 @@
-//! How schedulers distribute connections.
+//! The distribution of connections by schedulers.
 
 use super::{RealServer, VirtualServer};
 use uturn_model::Share;
 
-/// How a scheduler picks a real server, as far as it can be predicted.
+/// The way a scheduler picks a real server, as far as it can be predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Picks {
     /// Round robin.

@@ -26,27 +26,29 @@ const MAX_RULES: u64 = 2_000_000;
 /// The most bytes that the branches, steps and ends of one walk have, as far as they are counted.
 const MAX_BYTES: usize = 96 << 20;
 
-/// What a branch takes: its own fields, and about as much on the heap.
+/// The bytes of a branch: its own fields, and about as much on the heap.
 const BRANCH: usize = size_of::<Walk>() + 512;
 
-/// What a step takes: its fields, and the text of a reason that no other step shares.
+/// The bytes of a step: its fields, and the text of a reason that no other step shares.
 const STEP: usize = size_of::<Step>() + 64;
 
-/// What rules have added to steps and lists is counted after so many of them at most.
+/// The largest number of rules after which the growth of steps and lists is counted.
 const CHECKED_EVERY: u64 = 256;
 
-/// So many entries of a branch's lists are looked through in the time of evaluating one rule.
+/// The number of entries of a branch's lists that are looked through in the time of evaluating one
+/// rule.
 const ENTRIES_PER_RULE: usize = 16;
 
-/// So many entries of its lists are copied for a branch in the time of evaluating one rule.
+/// The number of entries of its lists that are copied for a branch in the time of evaluating one
+/// rule.
 const COPIED_PER_RULE: usize = 2;
 
 /// To split off a branch takes as long as evaluating so many rules, and so does looking for one that a paused
 /// branch meets.
 const RULES_PER_BRANCH: u64 = 16;
 
-/// How many rules walks may still evaluate, all of them together. A walk that would need more ends
-/// [`EndKind::Unsettled`](crate::EndKind::Unsettled) at the rule where it stopped.
+/// The number of rules that walks may still evaluate, all of them together. A walk that would need
+/// more ends [`EndKind::Unsettled`](crate::EndKind::Unsettled) at the rule where it stopped.
 #[derive(Debug)]
 pub struct Budget {
     left: Cell<u64>,
@@ -58,7 +60,7 @@ impl Budget {
         Self { left: Cell::new(rules) }
     }
 
-    /// How many rules are left.
+    /// Returns the number of rules that are left.
     pub fn left(&self) -> u64 {
         self.left.get()
     }
@@ -87,13 +89,13 @@ pub(super) struct OpenBranches {
     pub(super) merges: bool,
     /// The number of branches that wait elsewhere, for others to meet them.
     pub(super) paused: usize,
-    /// How often a branch was split off.
+    /// The number of times that a branch was split off.
     splits: usize,
     /// The number of rules that all branches have evaluated, and how many they may.
     rules: u64,
     max_rules: u64,
-    /// What splitting branches off and looking for others took, as so many rules. It counts for all walks
-    /// together, and not for the limit of this one.
+    /// The cost of splitting branches off and looking for others, as a number of rules. It counts
+    /// for all walks together, and not for the limit of this one.
     of_branches: u64,
     /// The number of rules without those for which a branch has yet to pay for looking through its lists.
     paid: u64,
@@ -101,7 +103,7 @@ pub(super) struct OpenBranches {
     next_check: u64,
     /// The number of steps of all branches, when it was last counted.
     steps: usize,
-    /// What the lists of all branches take.
+    /// The bytes of the lists of all branches.
     lists: usize,
     /// The bytes of the ends, which share nothing.
     ended: usize,
@@ -131,7 +133,7 @@ impl OpenBranches {
         self.splits += 1;
         let copied = branch.entries_looked_through() / COPIED_PER_RULE;
         self.of_branches += RULES_PER_BRANCH + copied as u64;
-        // What it holds is seen at the next rule.
+        // The memory of the branch is counted at the next rule.
         self.next_check = 0;
         branch.count_lists();
         self.waiting.push(branch);
@@ -157,7 +159,7 @@ impl OpenBranches {
         ends + self.waiting.len() + self.paused >= MAX_QUESTIONED
     }
 
-    /// How often a branch was split off.
+    /// Returns the number of times that a branch was split off.
     pub(super) fn splits(&self) -> usize {
         self.splits
     }
@@ -168,7 +170,7 @@ impl OpenBranches {
             && (self.splits > MAX_SPLITS || self.splits > 0 && self.rules > MAX_RULES_IN_TURN)
     }
 
-    /// What the walk has taken, as so many rules.
+    /// Returns the work of the walk, as a number of rules.
     pub(super) fn work(&self) -> u64 {
         self.rules + self.of_branches
     }

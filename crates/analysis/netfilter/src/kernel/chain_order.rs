@@ -38,7 +38,7 @@ pub(super) fn more_than_one_way(links: &[Vec<usize>], ranks: &[u32]) -> Box<[boo
     nodes.sort_by_key(|node| ranks[*node]);
     let mut ways = vec![0_u8; links.len()];
     for node in nodes {
-        // Where nothing leads to, a packet enters.
+        // A packet enters at a node to which no link leads.
         let own = ways[node].clamp(1, 2);
         for to in &links[node] {
             ways[*to] = (ways[*to] + own).min(2);

@@ -57,8 +57,8 @@ impl Query<'_> {
     }
 }
 
-/// How a lookup treats policy rules whose selectors are not known to match, and what it found out
-/// about them.
+/// The treatment of policy rules whose selectors are not known to match in a lookup, and the
+/// findings of the lookup about these rules.
 #[derive(Debug)]
 pub(super) struct PolicyQuery<'a, 'w> {
     pub(super) facts: &'w Facts,
@@ -69,7 +69,8 @@ pub(super) struct PolicyQuery<'a, 'w> {
     /// Rules that were skipped.
     pub(super) skipped: Vec<&'a PolicyRule>,
     pub(super) supposed: Vec<Assumption>,
-    /// What it takes, as so many rules: each, and the facts that one is compared with.
+    /// The work of the lookup, as a number of rules: each rule, and the facts that it is compared
+    /// with.
     pub(super) work: u64,
 }
 
@@ -84,12 +85,12 @@ impl<'w> PolicyQuery<'_, 'w> {
     }
 }
 
-/// Why it is undecided whether a policy rule matches.
+/// The reason why it is undecided whether a policy rule matches.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Undecided {
-    /// It depends on this fact.
+    /// The match depends on this fact.
     Fact(PacketFact),
-    /// It depends on something that only this rule tests.
+    /// The match depends on something that only this rule tests.
     Rule,
 }
 

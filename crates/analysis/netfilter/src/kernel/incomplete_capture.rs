@@ -15,7 +15,7 @@ use crate::question::QuestionSubject;
 /// The range of interface names that a pattern matches, encoded as numbers.
 pub(super) type NameRange = (u128, u128);
 
-/// What a branch assumes about state that the capture lacks.
+/// The assumptions of a branch about state that the capture lacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct CaptureAssumptions {
     /// Addresses that are assumed to be the node's own, or not.

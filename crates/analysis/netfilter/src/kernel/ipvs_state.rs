@@ -1,10 +1,10 @@
-//! What a walk keeps of IPVS from hook to hook.
+//! The state of IPVS that a walk keeps from hook to hook.
 
 use std::rc::Rc;
 
 use crate::connection::{Connection, Scheduled};
 
-/// How far IPVS has processed a packet.
+/// The progress of a packet through IPVS.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct IpvsState {
     /// IPVS has handled the packet: no further IPVS hook considers it.

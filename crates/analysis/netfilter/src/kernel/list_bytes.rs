@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::walk::Walk;
 
-/// What the lists of one branch take, as part of the sum of all branches of its walk.
+/// The bytes of the lists of one branch, as part of the sum of all branches of its walk.
 #[derive(Debug, Default)]
 pub(super) struct ListBytes {
     /// The sum; a branch that is the only one needs none.
@@ -21,7 +21,7 @@ impl ListBytes {
         Self { of_all: Some(Rc::clone(of_all)), own: 0 }
     }
 
-    /// What the lists of all branches took when each was last counted.
+    /// Returns the bytes of the lists of all branches when each was last counted.
     pub(super) fn of_all(&self) -> usize {
         self.of_all.as_ref().map_or(self.own, |of_all| of_all.get())
     }
@@ -53,12 +53,13 @@ impl Walk {
         self.list_bytes.set(bytes);
     }
 
-    /// What the lists take that the end of the branch keeps.
+    /// Returns the bytes of the lists that the end of the branch keeps.
     pub(super) fn lists_of_end(&self) -> usize {
         of(&self.unknown) + of(&self.open_questions) + of(&self.supposed)
     }
 
-    /// How many entries are looked through to see whether something new is among them.
+    /// Returns the number of entries that are looked through to see whether something new is among
+    /// them.
     pub(super) fn entries_looked_through(&self) -> usize {
         self.unknown.len() + self.answers.len() + self.recent_entries.len() + self.nft.added.len()
     }

@@ -233,8 +233,8 @@ pub(super) fn state(walk: &Walk) -> CtState {
         Tracking::NotYet | Tracking::Invalid => CtState::Invalid,
         Tracking::Untracked => CtState::Untracked,
         Tracking::New { .. } => CtState::New,
-        // What a node sends because a rule refused a packet has the packet's entry. Any other reset is a
-        // packet like all of its connection.
+        // A packet that a node sends because a rule refused a packet has the refused packet's
+        // entry. Any other reset is a packet like all of its connection.
         tracking @ Tracking::Known { .. } => match walk.packet.transport {
             Transport::IcmpError { .. } => CtState::Related,
             Transport::Reset { by_rule: true, .. } if walk.from_here => CtState::Related,

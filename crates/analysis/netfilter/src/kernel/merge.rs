@@ -105,10 +105,11 @@ impl Paused {
     }
 }
 
-/// How far a branch has come. A branch that goes on only gets further.
+/// The position of a branch. A branch that goes on only gets further.
 #[derive(PartialEq, Eq)]
 struct Position {
-    /// How many hooks it has entered, which, and the stage of that hook.
+    /// The number of hooks that the branch has entered, the current hook, and the stage of that
+    /// hook.
     stage: (u32, usize, usize),
     /// The rank of each chain that it is in, with the next rule.
     frames: Vec<(u32, usize)>,
@@ -174,7 +175,7 @@ struct Ends {
     all: Vec<End>,
     by_state: FastMap<u64, Vec<usize>>,
     seed: FastState,
-    /// Where the end is that stands for all branches that were given up.
+    /// The position of the end that stands for all branches that were given up.
     given_up: Option<usize>,
     /// The rule at which the work of the walk reached its limit.
     out_of_budget: Option<Evidence>,
@@ -238,7 +239,7 @@ impl Ends {
     }
 }
 
-/// Why a walk ends before the packet does.
+/// The reason why a walk ends before the packet does.
 pub(super) const TOO_MUCH: &str =
     "too many open questions or too many rules: not followed any further";
 

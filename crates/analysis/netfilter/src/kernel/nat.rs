@@ -21,7 +21,7 @@ pub(super) enum Side {
     Destination,
 }
 
-/// Of a larger NAT address range, only this many addresses are followed.
+/// The largest number of addresses of a NAT range that are followed.
 const MAX_ADDRESSES: usize = 256;
 
 impl Kernel {
@@ -43,7 +43,8 @@ impl Kernel {
             let answered = own.clone().find(|connection| connection.reply == leg);
             answered.map(|connection| (connection, true))
         });
-        // What refuses a packet has its entry from the start, however far translation had come.
+        // A refusal has the refused packet's entry from the start, however far translation had
+        // come.
         let is_given = walk.from_here && packet.transport.has_entry_of_refused();
         let given = || {
             own.find_map(|connection| Some((connection, half_translated(connection, leg)?)))

@@ -21,7 +21,7 @@ impl Kernel {
     /// Routes an incoming packet to INPUT or FORWARD.
     pub(super) fn route_in(&self, walk: &mut Walk, open: &mut OpenBranches) -> Routed {
         if walk.from_here {
-            // It was routed when it was sent.
+            // The packet was routed when it was sent.
             walk.oif = None;
             walk.enter(Hook::Input);
             return Ok(());

@@ -68,7 +68,7 @@ fn named<'a>(rule: &'a Rule, names: &mut Vec<&'a str>) {
 }
 
 impl Kernel {
-    /// Why it is not known whether a match holds.
+    /// Returns why it is not known whether a match holds.
     pub(super) fn reason_of<'k>(&'k self, item: &'k Match) -> &'k str {
         let set = match item {
             Match::Set(set) => self.sets.too_wide(&set.set.value),

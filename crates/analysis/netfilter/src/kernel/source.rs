@@ -184,7 +184,7 @@ impl Kernel {
     }
 }
 
-/// Why an incoming packet's addresses are martian, if they are.
+/// Returns why an incoming packet's addresses are martian, if they are.
 pub(super) fn martian(
     packet: &Packet,
     iif: &str,

@@ -144,7 +144,7 @@ fn merged(hook: Hook, family: Family, rules: &Rules) -> Vec<Stage> {
         let later = |stage: &Stage| {
             !matches!(stage, Nft(_) | NftNat(..)) && priority(*stage, hook) >= base.priority
         };
-        // What follows an earlier chain belongs to it.
+        // A stage after an earlier chain belongs to that chain.
         let belongs = |at: usize| {
             matches!(all[at], Remember | RouteAgain) && at > 0 && matches!(all[at - 1], Nft(_))
         };
@@ -188,7 +188,7 @@ fn priority(stage: Stage, hook: Hook) -> i32 {
     }
 }
 
-/// How far a branch was followed.
+/// The result of following a branch.
 #[derive(Debug)]
 pub(super) enum Followed {
     /// To its end.
@@ -274,7 +274,7 @@ pub(super) fn follow(
             {
                 StageResult::On
             }
-            // These set the next stage themselves.
+            // These stages set the next stage themselves.
             IpvsAnswer => match kernel.answer_virtual(&mut walk, known, open) {
                 Ok(()) => continue,
                 Err(kind) => return Followed::Ended(walk, kind),

@@ -56,7 +56,7 @@ impl StepLog {
         self.all.borrow().steps.len()
     }
 
-    /// What its latest step rests on.
+    /// Returns the evidence of the latest step.
     pub(super) fn latest_evidence(&self) -> Option<Evidence> {
         let at = self.latest.checked_sub(1)?;
         Some(self.all.borrow().steps[at].by.clone())

@@ -7,15 +7,16 @@ use uturn_model::Share;
 
 use crate::iptables::TableKind;
 
-/// So many counters are remembered, the last ones: branches that remember different numbers do not merge.
+/// The number of counters that are remembered, the last ones: branches that remember different
+/// numbers do not merge.
 const MAX_REMEMBERED: usize = 4;
 
 /// A counter, by the place of its rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Counter {
-    /// Of a rule of an iptables table: its chain and its number there.
+    /// The counter of a rule of an iptables table: its chain and its number there.
     Iptables(TableKind, usize, usize),
-    /// Of a step of a rule of nftables: its chain, its number there, and the step.
+    /// The counter of a step of a rule of nftables: its chain, its number there, and the step.
     Nft(usize, usize, usize),
 }
 
@@ -33,7 +34,7 @@ impl Numbers {
         Self { first: 0, count: modulus.max(1) }
     }
 
-    /// Those from `start` up to and without `end`, in up to two rows.
+    /// Returns the numbers from `start` up to and without `end`, in up to two rows.
     pub(super) fn within(self, modulus: u64, start: u64, end: u64) -> impl Iterator<Item = Self> {
         let row = move |shift: u64| {
             let first = self.first.max(start.saturating_add(shift));
@@ -43,13 +44,13 @@ impl Numbers {
         [0, modulus].into_iter().filter_map(row)
     }
 
-    /// How likely some of these numbers are.
+    /// Returns the probability of some of these numbers.
     pub(super) fn share_of(self, some: Self) -> Share {
         Share::ratio(some.count as f64, self.count as f64)
     }
 }
 
-/// What a walk knows of counters that it came by.
+/// The knowledge of a walk about the counters that it visited.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Turns(Vec<(Counter, Numbers)>);
 
@@ -59,7 +60,7 @@ impl Turns {
         self.0.is_empty()
     }
 
-    /// Where a counter may be now.
+    /// Returns the numbers that a counter may be at now.
     pub(super) fn now(&self, counter: Counter, modulus: u64) -> Numbers {
         let known = self.0.iter().find(|(known, _)| *known == counter);
         known.map_or(Numbers::all(modulus), |(_, numbers)| *numbers)

@@ -21,7 +21,7 @@ pub(super) struct UnknownCondition {
     scope: Scope,
 }
 
-/// What identifies a condition.
+/// The identity of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConditionKey {
     /// A fact about the packet or its sender.
@@ -34,7 +34,8 @@ pub(super) enum ConditionKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ConditionId(u32);
 
-/// What a condition tests that is no fact. Conditions that test the same have the same answer.
+/// The subject of a condition that tests no fact. Conditions that test the same have the same
+/// answer.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum ConditionSubject {
     /// Whether a set contains addresses and ports of the packet.
@@ -349,7 +350,7 @@ pub(super) fn changed_by(target: &str) -> Option<FactSubject> {
     }
 }
 
-/// Why the answer of a match is unknown, for people.
+/// Returns why the answer of a match is unknown, in words for people.
 pub(super) fn reason_of(item: &Match) -> Option<&'static str> {
     let name: Text = match item {
         Match::Other(extension) => extension.name.clone(),

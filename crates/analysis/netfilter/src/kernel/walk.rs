@@ -76,14 +76,14 @@ pub(super) struct Walk {
     pub(super) reroutes: bool,
     /// Entries that `-m recent` has added to its lists.
     pub(super) recent_entries: Vec<(Text, IpAddr)>,
-    /// What is known of counters by which rules take turns.
+    /// The numbers of counters by which rules take turns, as far as they are known.
     pub(super) turns: Turns,
     /// Assumptions about state that the capture lacks.
     pub(super) capture_assumptions: CaptureAssumptions,
 }
 
-/// What is known of who sends a packet from here. No process sends a refusal, and the one of a rule has no
-/// socket.
+/// Returns the facts about the sender of a packet from here. No process sends a refusal, and the
+/// refusal of a rule has no socket.
 fn facts_of(packet: &Packet, assumed: &Assumptions) -> Facts {
     let known: &[_] = match packet.transport {
         Transport::Reset { by_rule: true, .. } => {

@@ -1,4 +1,4 @@
-//! What decides how a branch of a walk goes on.
+//! The state that decides how a branch of a walk goes on.
 
 use std::hash::{Hash, Hasher};
 

@@ -11,15 +11,15 @@ use crate::rule_text::rule_text;
 /// A chain.
 #[derive(Clone, Debug)]
 pub struct Chain {
-    /// Its name.
+    /// The name of the chain.
     pub name: Text,
-    /// Its hook, for a base chain; `None` for a regular chain.
+    /// The hook of a base chain; `None` for a regular chain.
     pub base: Option<Base>,
-    /// Its comment.
+    /// The comment of the chain.
     pub comment: Option<Text>,
-    /// Its rules, in order.
+    /// The rules of the chain, in order.
     pub rules: Vec<Rule>,
-    /// Where it was written.
+    /// The place where the chain was written.
     pub origin: Origin,
 }
 
@@ -110,11 +110,11 @@ impl BaseHook {
 /// A rule.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// Its conditions and actions, in order.
+    /// The conditions and actions of the rule, in order.
     pub statements: Vec<Statement>,
-    /// Its comment.
+    /// The comment of the rule.
     pub comment: Option<Text>,
-    /// Where it was written.
+    /// The place where the rule was written.
     pub origin: Origin,
 }
 
@@ -124,7 +124,7 @@ impl Rule {
         Evidence::Nftables { rule: rule_text(self.line(family)), origin: self.origin.clone() }
     }
 
-    /// As `nft list ruleset` prints it in a table of `family`.
+    /// Formats the rule as `nft list ruleset` prints it in a table of `family`.
     pub fn line(&self, family: TableFamily) -> impl fmt::Display + '_ {
         print_rule::Line { rule: self, family }
     }

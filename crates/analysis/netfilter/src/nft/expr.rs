@@ -73,15 +73,15 @@ pub struct Element {
     pub key: Expr,
     /// The data of a map element.
     pub data: Option<Data>,
-    /// Its timeout.
+    /// The timeout of the element.
     pub timeout: Option<Duration>,
     /// The time until it expires.
     pub expires: Option<Duration>,
-    /// Its packet and byte counter.
+    /// The packet and byte counter of the element.
     pub counter: Option<Counters>,
     /// Other stateful expressions of the element, such as a limit.
     pub statements: Vec<Statement>,
-    /// Its comment.
+    /// The comment of the element.
     pub comment: Option<Text>,
 }
 

@@ -22,7 +22,7 @@ pub(super) struct Node<'a> {
 pub(super) enum Json<'a> {
     Null,
     Bool(bool),
-    /// As written.
+    /// A number as it was written.
     Number(&'a str),
     Text(Cow<'a, str>),
     List(Vec<Node<'a>>),

@@ -246,7 +246,7 @@ impl Display for ElementLine<'_> {
     }
 }
 
-/// How the parts of a set's keys and data are printed.
+/// Returns the formats in which the parts of a set's keys and data are printed.
 fn formats(set: &Set) -> (Vec<ValueFormat>, Vec<ValueFormat>) {
     let keys = set.key.iter().map(|part| ValueFormat::of_type(part)).collect();
     (keys, set.data.iter().flatten().map(|part| ValueFormat::of_type(part)).collect())

@@ -8,7 +8,7 @@ use super::print::quoted;
 use super::print_rule::write_statement;
 use super::{BinaryOp, Counters, Data, Element, Expr, FibResult, TableFamily, Verdict};
 
-/// How values of a type are written.
+/// The format in which values of a type are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueFormat {
     Plain,

@@ -300,7 +300,7 @@ impl<'a> Lexer<'a> {
         Ok(duration)
     }
 
-    /// What follows the left operand of a comparison.
+    /// Reads the operator and the right operand of a comparison, after its left operand.
     pub(super) fn comparison(&mut self, left: Expr) -> Parsed<Statement> {
         let named = Relation::from_word(self.word());
         if named.is_some() {

@@ -9,7 +9,7 @@ use super::{Element, Statement};
 /// A named set or map.
 #[derive(Clone, Debug)]
 pub struct Set {
-    /// Its name.
+    /// The name of the set.
     pub name: Text,
     /// The types of its key, part by part.
     pub key: Vec<Text>,
@@ -33,11 +33,11 @@ pub struct Set {
     pub auto_merge: bool,
     /// Stateful expressions of each element, such as a counter.
     pub statements: Vec<Statement>,
-    /// Its comment.
+    /// The comment of the set.
     pub comment: Option<Text>,
-    /// Its elements.
+    /// The elements of the set.
     pub elements: Vec<Element>,
-    /// Where it was written.
+    /// The place where the set was written.
     pub origin: Origin,
 }
 
@@ -62,7 +62,7 @@ impl Set {
         }
     }
 
-    /// The same set with no elements.
+    /// Returns the same set without elements.
     #[must_use]
     pub fn without_elements(&self) -> Self {
         // No `..`, which would clone the elements first.

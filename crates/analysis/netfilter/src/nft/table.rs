@@ -11,11 +11,11 @@ use super::{Chain, Set};
 pub struct Table {
     /// The family of packets that it applies to.
     pub family: TableFamily,
-    /// Its name.
+    /// The name of the table.
     pub name: Text,
     /// `flags`, such as `dormant`, which disables the table.
     pub flags: Vec<Text>,
-    /// Its comment.
+    /// The comment of the table.
     pub comment: Option<Text>,
     /// Named counters, quotas, limits and the like.
     pub objects: Vec<Object>,
@@ -25,7 +25,7 @@ pub struct Table {
     pub flowtables: Vec<Flowtable>,
     /// Chains.
     pub chains: Vec<Chain>,
-    /// Where it was written.
+    /// The place where the table was written.
     pub origin: Origin,
 }
 
@@ -90,25 +90,25 @@ impl fmt::Display for TableFamily {
 pub struct Object {
     /// `counter`, `quota`, `limit`, `ct helper`, …
     pub kind: Text,
-    /// Its name.
+    /// The name of the object.
     pub name: Text,
     /// The lines of its body.
     pub body: Vec<Text>,
-    /// Where it was written.
+    /// The place where the object was written.
     pub origin: Origin,
 }
 
 /// A flowtable: connections that a rule adds to it bypass the other rules.
 #[derive(Clone, Debug)]
 pub struct Flowtable {
-    /// Its name.
+    /// The name of the flowtable.
     pub name: Text,
     /// The priority in the hook `ingress`.
     pub priority: i32,
-    /// Its devices.
+    /// The devices of the flowtable.
     pub devices: Vec<Text>,
     /// Further lines as written: `flags offload`, `counter`.
     pub lines: Vec<Text>,
-    /// Where it was written.
+    /// The place where the flowtable was written.
     pub origin: Origin,
 }

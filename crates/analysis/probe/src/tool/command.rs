@@ -6,13 +6,14 @@ use std::time::Duration;
 use super::Tool;
 use crate::call::Call;
 
-/// Runs a command for a limited time. Its arguments: the seconds, and the command.
+/// The script that runs a command for a limited time. Its arguments: the seconds, and the command.
 const TIMED: &str = include_str!("../scripts/timed.sh");
 const BASH: &str = include_str!("../scripts/call.bash");
 const PYTHON: &str = include_str!("../scripts/call.py");
 const NODE: &str = include_str!("../scripts/call.js");
 
-/// What curl prints at the end: status, seconds until the answer began, seconds in all, address.
+/// The line that curl prints at the end: status, seconds until the answer began, total seconds,
+/// address.
 const CURL_FORMAT: &str = "uturn %{http_code} %{time_starttransfer} %{time_total} %{remote_ip}\n";
 
 pub(super) fn detection(tool: Tool) -> Vec<String> {
@@ -79,7 +80,7 @@ pub(super) fn command(tool: Tool, call: &Call, limit: Duration) -> Vec<String> {
 }
 
 fn curl(call: &Call, seconds: &str) -> Vec<String> {
-    // The first option has curl read no configuration.
+    // The first option makes curl read no configuration.
     let mut words = strings(&[
         "curl",
         "-q",
@@ -114,7 +115,7 @@ fn curl(call: &Call, seconds: &str) -> Vec<String> {
     words
 }
 
-/// The URL, or the address with the host in a header.
+/// Returns the arguments for the destination: the URL, or the address with the host in a header.
 fn wget_target(call: &Call) -> Vec<String> {
     match call.pinned() {
         None => vec![call.url()],
@@ -125,7 +126,7 @@ fn wget_target(call: &Call) -> Vec<String> {
     }
 }
 
-/// The arguments of the scripts of Python and Node.js.
+/// Returns the arguments of the scripts of Python and Node.js.
 fn arguments(call: &Call, seconds: &str) -> Vec<String> {
     let request = call.request();
     let is_tls = request.is_some_and(|request| request.tls);

@@ -1,4 +1,4 @@
-//! What the programs print.
+//! Reads the output of the programs.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use super::{CallEnd, MeasuredCall, Tool};
 use crate::call::Call;
 use crate::exec::Ran;
 
-/// How the line begins that scripts and curl print for this module.
+/// The prefix of the line that scripts and curl print for this module.
 const MARK: &str = "uturn ";
-/// The status of a shell for a command that was ended by SIGTERM.
+/// The exit status of a shell for a command that SIGTERM ended.
 const TERMINATED: i32 = 128 + 15;
-/// What may be shown of an output that cannot be read.
+/// The maximum number of characters to show of an unreadable output.
 const MAX_SHOWN: usize = 200;
 
 pub(super) fn is_shown(tool: Tool, ran: &Ran) -> bool {
@@ -28,7 +28,8 @@ pub(super) fn is_shown(tool: Tool, ran: &Ran) -> bool {
     }
 }
 
-/// Whether a usage of nc has the option -z: `usage: nc [-46CDdFhklNnrStUuvZz] …`, or ` -z …`.
+/// Returns whether a usage text of nc lists the option -z: `usage: nc [-46CDdFhklNnrStUuvZz] …`, or
+/// ` -z …`.
 fn lists_scan_option(usage: &str) -> bool {
     usage.split_whitespace().any(|word| {
         let letters = word.trim_matches(['[', ']', ',']);
@@ -72,12 +73,13 @@ pub(super) fn read(tool: Tool, call: &Call, ran: &Ran) -> MeasuredCall {
     })
 }
 
-/// Seconds with decimals.
+/// Reads seconds with decimals.
 fn seconds(text: &str) -> Option<Duration> {
     text.replace(',', ".").parse().ok().and_then(|number| Duration::try_from_secs_f64(number).ok())
 }
 
-/// When a command began and ended, and its status.
+/// Reads the beginning, the end and the exit status of a command. Returns its duration and the
+/// status.
 fn timed(fields: &[&str]) -> Option<(Duration, i32)> {
     let [began, ended, exit] = fields else { return None };
     Some((seconds(ended)?.saturating_sub(seconds(began)?), exit.parse().ok()?))
@@ -143,7 +145,7 @@ fn wget(tool: Tool, ran: &Ran, exit: i32) -> CallEnd {
     failed(tool, ran, &format!("it ended with status {exit}"))
 }
 
-/// The status of the last answer: a line `HTTP/1.1 200 OK`.
+/// Returns the status of the last answer: a line `HTTP/1.1 200 OK`.
 fn http_status(text: &str) -> Option<u16> {
     let lines = text.lines().rev().map(str::trim_start);
     let mut answers = lines.filter_map(|line| line.strip_prefix("HTTP/"));
@@ -173,12 +175,12 @@ fn bash(ran: &Ran) -> CallEnd {
 fn nc(ran: &Ran) -> CallEnd {
     match connection_error(&ran.stderr) {
         Some(end) => end,
-        // Without -v it may say nothing.
+        // Without -v, nc may print nothing.
         None => failed(Tool::Nc, ran, "it could not connect and does not say why"),
     }
 }
 
-/// The error of a connection, in the words of the C library.
+/// Reads the error of a connection, in the words of the C library.
 fn connection_error(text: &str) -> Option<CallEnd> {
     let of_line = |line: &str| {
         let line = line.to_ascii_lowercase();
@@ -225,7 +227,7 @@ fn not_http() -> CallEnd {
     CallEnd::Failed("what was answered is not HTTP".to_owned())
 }
 
-/// The program has failed. Its last words go with that.
+/// Returns the failure of a program, with the last line that it printed.
 fn failed(tool: Tool, ran: &Ran, why: &str) -> CallEnd {
     let mut lines = ran.stderr.lines().chain(ran.stdout.lines());
     let last = lines.rfind(|line| !line.trim().is_empty() && !line.starts_with(MARK));

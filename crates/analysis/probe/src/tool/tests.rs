@@ -1,4 +1,4 @@
-//! What tools print, read: where it takes a network to have them print it.
+//! Tests of reading outputs that tools only print with a network.
 
 use uturn_model::Port;
 

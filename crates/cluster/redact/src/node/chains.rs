@@ -1,5 +1,5 @@
-//! Names of chains and sets. kube-proxy's have hashes of names and addresses in them: a chain
-//! of a Service gets the name that kube-proxy would give it in the redacted cluster.
+//! Names of chains and sets. Those of kube-proxy contain hashes of names and addresses: a chain of
+//! a Service gets the name that kube-proxy would give it in the redacted cluster.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +10,7 @@ use uturn_model::Cluster;
 use crate::names::Names;
 use crate::text::{NAMES, redact};
 
-/// How names begin that programs give, with what follows: hashes and names.
+/// The prefixes of names that programs give, which are followed by hashes and names.
 const BEGINNINGS: [&str; 22] = [
     "cali-",
     "cali",
@@ -36,8 +36,8 @@ const BEGINNINGS: [&str; 22] = [
     "f2b-",
 ];
 
-/// Names that programs give, whole, beside those of kube-proxy alone: of kubelet, of the kernel, of
-/// networks.
+/// Full names that programs give, besides those that only kube-proxy gives: names of kubelet, of
+/// the kernel, of networks.
 const WHOLE: [&str; 36] = [
     "KUBE-MARK-DROP",
     "KUBE-FIREWALL",
@@ -77,7 +77,7 @@ const WHOLE: [&str; 36] = [
     "TRACE",
 ];
 
-/// The hashes of kube-proxy's chains, with those that stand for them, and the endpoints behind.
+/// The hashes of kube-proxy's chains with their replacements, and the endpoints of chains.
 #[derive(Debug, Default)]
 pub(crate) struct Chains {
     hashes: HashMap<String, String>,
@@ -85,7 +85,7 @@ pub(crate) struct Chains {
 }
 
 impl Chains {
-    /// Those of a cluster's Services and endpoints.
+    /// Collects the chains of a cluster's Services and endpoints.
     pub(crate) fn of(cluster: &Cluster, names: &mut Names) -> Self {
         let mut chains = Self::default();
         for service in cluster.services.values() {
@@ -116,12 +116,12 @@ impl Chains {
         chains
     }
 
-    /// The endpoint to which a chain leads, in the original.
+    /// Returns the original endpoint to which a chain leads.
     pub(crate) fn endpoint(&self, chain: &str) -> Option<SocketAddr> {
         self.endpoints.get(chain.strip_prefix("KUBE-SEP-")?).copied()
     }
 
-    /// The name that stands for a chain of iptables.
+    /// Returns the replacement of an iptables chain's name.
     pub(crate) fn chain(&self, chain: &str, names: &mut Names) -> String {
         if [&SHARED[..], &OTHERS, &WHOLE].iter().any(|all| all.contains(&chain)) {
             return chain.to_owned();
@@ -130,7 +130,7 @@ impl Chains {
         if let Some((begins, hash)) = hashed {
             return match self.hashes.get(hash) {
                 Some(new) => format!("{begins}{new}"),
-                // Of a Service that is gone.
+                // The chain belongs to a Service that no longer exists.
                 None if names.is_collecting() => chain.to_owned(),
                 None => format!("{begins}{}", letters(&names.hash(hash), 16)),
             };
@@ -138,12 +138,13 @@ impl Chains {
         beginning(chain, names)
     }
 
-    /// The name that stands for a chain, a map or a set of nftables.
+    /// Returns the replacement of the name of an nftables chain, map or set.
     pub(crate) fn nft(&self, name: &str, names: &mut Names) -> String {
         self.of_port(name, names).unwrap_or_else(|| beginning(name, names))
     }
 
-    /// `service-HASH-namespace/service/protocol/port`, with `__address/port` of an endpoint.
+    /// Redacts a name such as `service-HASH-namespace/service/protocol/port`, with `__address/port`
+    /// for an endpoint. Returns `None` for any other name.
     fn of_port(&self, name: &str, names: &mut Names) -> Option<String> {
         const KINDS: [&str; 6] =
             ["service", "local", "external", "firewall", "endpoint", "affinity"];
@@ -166,7 +167,7 @@ impl Chains {
     }
 }
 
-/// `10.1.1.10/8080`; in IPv6 addresses dots stand for colons.
+/// Redacts an endpoint such as `10.1.1.10/8080`; in IPv6 addresses dots stand for colons.
 fn of_endpoint(end: &str, names: &mut Names) -> String {
     let (address, port) = end.split_once('/').unwrap_or((end, ""));
     let ip = address.parse::<IpAddr>().or_else(|_| address.replace('.', ":").parse());
@@ -180,7 +181,7 @@ fn of_endpoint(end: &str, names: &mut Names) -> String {
     }
 }
 
-/// A name that begins as a program's do keeps its beginning.
+/// Redacts a name, but keeps a prefix that a program gives.
 fn beginning(name: &str, names: &mut Names) -> String {
     let found = BEGINNINGS.iter().find_map(|begins| Some((begins, name.strip_prefix(begins)?)));
     match found {
@@ -189,7 +190,7 @@ fn beginning(name: &str, names: &mut Names) -> String {
     }
 }
 
-/// The name that stands for a set of ipset.
+/// Returns the replacement of an ipset's name.
 pub(crate) fn set(name: &str, names: &mut Names) -> String {
     let is_known = name.strip_prefix("KUBE-").is_some_and(|rest| {
         const WORDS: [&str; 24] = [
@@ -206,7 +207,7 @@ pub(crate) fn set(name: &str, names: &mut Names) -> String {
     if is_known { name.to_owned() } else { beginning(name, names) }
 }
 
-/// A hash as letters of base 32.
+/// Formats a hash as letters of base 32.
 fn letters(hash: &[u8], count: usize) -> String {
     const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
     hash.iter().take(count).map(|byte| char::from(ALPHABET[usize::from(byte & 31)])).collect()

@@ -1,4 +1,4 @@
-//! What `ip addr`, `ip route`, `ip rule` and `sysctl` print.
+//! Redacts the output of `ip addr`, `ip route`, `ip rule` and `sysctl`.
 
 use super::iptables::tokens;
 use super::printed;
@@ -6,10 +6,10 @@ use crate::links::link;
 use crate::names::Names;
 use crate::text::{REMARKS, redact};
 
-/// Words after which the name of an interface stands.
+/// The words that the name of an interface follows.
 const BEFORE_LINKS: [&str; 6] = ["dev", "iif", "oif", "master", "altname", "label"];
 
-/// A line of `ip addr`, `ip route` or `ip rule`.
+/// Redacts a line of `ip addr`, `ip route` or `ip rule`.
 pub(super) fn line(line: &str, names: &mut Names) -> String {
     let all: Vec<(&str, &str)> = tokens(line).collect();
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -54,7 +54,8 @@ pub(super) fn line(line: &str, names: &mut Names) -> String {
     new
 }
 
-/// A line of `sysctl`: some settings are of an interface, in whose name a slash stands for a dot.
+/// Redacts a line of `sysctl`. Some settings belong to an interface, in whose name a slash stands
+/// for a dot.
 pub(super) fn setting(line: &str, names: &mut Names) -> String {
     let (key, value) = line.split_once(" = ").unwrap_or((line, ""));
     let of_link = [".conf.", ".neigh."].into_iter().find_map(|part| {
@@ -72,7 +73,8 @@ pub(super) fn setting(line: &str, names: &mut Names) -> String {
     }
 }
 
-/// The name that stands for that of an interface, which other files may have too.
+/// Returns the replacement of an interface's name, and notes the name, as other files may contain
+/// it.
 fn noted(text: &str, names: &mut Names) -> String {
     names.note_link(text);
     link(text, names)

@@ -1,4 +1,4 @@
-//! What `iptables-save` prints.
+//! Redacts the output of `iptables-save`.
 
 use super::chains::{self, Chains};
 use super::picks::Picks;
@@ -7,7 +7,7 @@ use crate::links::link;
 use crate::names::Names;
 use crate::text::{NAMES, REMARKS as FREE_TEXT, redact};
 
-/// Remarks that kube-proxy and kubelet write on every node.
+/// The remarks that kube-proxy and kubelet write on every node.
 const REMARKS: [&str; 39] = [
     "kubernetes service portals",
     "kubernetes externally-visible service portals",
@@ -50,7 +50,7 @@ const REMARKS: [&str; 39] = [
     "flanneld forward",
 ];
 
-/// kube-proxy's remarks on rules of a Service: what comes before its name, and after it.
+/// kube-proxy's remarks on rules of a Service: the text before its name, and the text after it.
 const OF_SERVICES: [(&str, &str); 13] = [
     ("", " cluster IP"),
     ("", " external IP"),
@@ -67,11 +67,11 @@ const OF_SERVICES: [(&str, &str); 13] = [
     ("route LOCAL traffic for ", " LB IP to service chain"),
 ];
 
-/// The objects in which kube-proxy counts.
+/// The accounting objects of kube-proxy.
 const COUNTERS: [&str; 2] = ["ct_state_invalid_dropped_pkts", "localhost_nps_accepted_pkts"];
 
-/// Redacts rules: every chain, address, interface and remark. The order of rules stays, but that
-/// kube-proxy sorts the endpoints of a Service by the text of their addresses.
+/// Redacts rules: every chain, address, interface and remark. The order of rules is kept, except
+/// that kube-proxy sorts the endpoints of a Service by the text of their addresses.
 pub(crate) fn redact_rules(text: &str, names: &mut Names, chains: &Chains) -> String {
     let sorted = Picks::of(text, chains).sorted(names);
     lines(sorted.as_deref().unwrap_or(text), |line| self::line(line, names, chains))
@@ -100,7 +100,7 @@ fn line(line: &str, names: &mut Names, chains: &Chains) -> String {
     new
 }
 
-/// Options after which any text may stand, also one that looks like an option.
+/// The options that any text may follow, even one that looks like an option.
 const TAKES_TEXT: [&str; 13] = [
     "--comment",
     "--log-prefix",
@@ -117,7 +117,7 @@ const TAKES_TEXT: [&str; 13] = [
     "--helper",
 ];
 
-/// The word of a rule that follows an option.
+/// Redacts the word of a rule that follows an option.
 fn value(option: &str, token: &str, names: &mut Names, chains: &Chains) -> String {
     let may_be_option =
         token.starts_with("--") && token.len() > 2 || (token.len() == 2 && token.starts_with('-'));
@@ -148,7 +148,7 @@ fn value(option: &str, token: &str, names: &mut Names, chains: &Chains) -> Strin
     }
 }
 
-/// Which tool wrote it, without the time.
+/// Returns the remark of the tool that wrote a dump, without the time.
 fn remark(remark: &str, names: &mut Names) -> String {
     let remark = remark.trim_start();
     let tool = remark.split(" on ").next().unwrap_or_default();
@@ -158,7 +158,7 @@ fn remark(remark: &str, names: &mut Names) -> String {
     }
 }
 
-/// A remark on a rule.
+/// Redacts a remark on a rule.
 fn comment(token: &str, names: &mut Names, chains: &Chains) -> String {
     let quoted = token.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     let text = quoted.unwrap_or(token);
@@ -173,7 +173,7 @@ fn comment(token: &str, names: &mut Names, chains: &Chains) -> String {
     }
 }
 
-/// A remark of kube-proxy that names a Service's port.
+/// Redacts a remark of kube-proxy that names a Service's port.
 fn of_service(text: &str, names: &mut Names, chains: &Chains) -> Option<String> {
     let named = OF_SERVICES.iter().find_map(|(before, after)| {
         let name = text.strip_prefix(before)?.strip_suffix(after)?;
@@ -209,8 +209,8 @@ fn is_pair((first, second): (&str, &str)) -> bool {
     !first.contains(' ') && !second.contains(' ')
 }
 
-/// The words of a line as `iptables-restore` splits them, each with the blanks after it. A closing quote
-/// ends a word, even if no blank follows.
+/// Returns the words of a line as `iptables-restore` splits them, each with the following blanks. A
+/// closing quote ends a word, even if no blank follows.
 pub(super) fn tokens(line: &str) -> impl Iterator<Item = (&str, &str)> {
     const BLANKS: [char; 3] = [' ', '\t', '\r'];
     let mut rest = line;

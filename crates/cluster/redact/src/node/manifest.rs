@@ -1,4 +1,4 @@
-//! What a capture says of itself.
+//! Redacts the manifest of a capture.
 
 use serde_json::{Value, json};
 use uturn_model::CaptureFile;
@@ -8,8 +8,8 @@ use crate::names::Names;
 use crate::settings::version;
 use crate::text::{NAMES, redact as redact_text};
 
-/// Keeps when it was taken, the kernel and what became of each part; reasons go, since tools
-/// name what they could not read.
+/// Keeps the time of the capture, the kernel and the state of each part. Reasons are removed, since
+/// tools name the objects that they could not read.
 pub(super) fn redact(text: &str, names: &mut Names) -> Option<String> {
     let old: Value = serde_json::from_str(text).ok()?;
     let parts = old["parts"].as_array().into_iter().flatten().map(|part| {

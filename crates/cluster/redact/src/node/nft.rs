@@ -1,4 +1,4 @@
-//! What `nft list ruleset` prints, as text and as JSON.
+//! Redacts the output of `nft list ruleset`, as text and as JSON.
 
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ use crate::links::link;
 use crate::names::Names;
 use crate::text::{REMARKS as FREE_TEXT, Vocabulary, redact};
 
-/// Names of tables, chains and sets that are the same on every node.
+/// The names of tables, chains and sets that are the same on every node.
 const WHOLE: [&str; 52] = [
     "filter",
     "nat",
@@ -68,7 +68,7 @@ const WHOLE: [&str; 52] = [
     "kindnet",
 ];
 
-/// Remarks of kube-proxy on its tables, sets, chains and rules.
+/// The remarks of kube-proxy on its tables, sets, chains and rules.
 const REMARKS: [&str; 24] = [
     "rules for kube-proxy",
     "Active ClusterIPs",
@@ -101,7 +101,7 @@ pub(super) fn redact_ruleset(text: &str, names: &mut Names, chains: &Chains) -> 
     let mut is_elements = false;
     let new = lines(text, |line| {
         if line.trim_start().starts_with('#') {
-            // What nft could not print in full; it says nothing of its own.
+            // A comment of nft on a rule that it cannot print in full; it contains no names.
             return redact(line, names, printed());
         }
         is_elements |= line.contains("elements = {");
@@ -121,20 +121,20 @@ pub(super) fn redact_ruleset(text: &str, names: &mut Names, chains: &Chains) -> 
     with_affinities_in_order(text, &new)
 }
 
-/// Whether a character ends a word.
+/// Returns whether a character ends a word.
 fn is_separator(letter: char) -> bool {
     letter.is_whitespace() || "{},;()".contains(letter)
 }
 
-/// A line as it is written anew.
+/// The writer of a redacted line.
 struct Writer<'w> {
     names: &'w mut Names,
     chains: &'w Chains,
     new: String,
-    /// The words before, the latest last.
+    /// The preceding words, the latest last.
     before: Vec<String>,
     is_elements: bool,
-    /// Whether the line opens a block: it declares what it names.
+    /// Whether the line opens a block: it declares the object that it names.
     opens: bool,
 }
 
@@ -192,7 +192,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The name of a table, a chain or a set.
+    /// Redacts the name of a table, a chain or a set.
     fn named(&mut self, name: &str) -> String {
         if WHOLE.contains(&name) { name.to_owned() } else { self.chains.nft(name, self.names) }
     }
@@ -240,7 +240,7 @@ fn text_of_json(field: &str, text: &str, names: &mut Names, chains: &Chains) -> 
         "comment" => remark(text, names),
         "prefix" => redact(text, names, FREE_TEXT),
         _ if text.starts_with('@') => format!("@{}", named(&text[1..])),
-        // A prefix has its length beside it.
+        // A prefix has its length in another field.
         "addr" => redact(text, names, Vocabulary::default()),
         _ => redact(text, names, printed()),
     }

@@ -1,14 +1,14 @@
-//! The order of endpoints in the chains of Services, in nftables' text and JSON. kube-proxy sorts them
-//! by the text of their addresses, and other addresses sort in another order: they are put in the order
-//! of the new addresses, so that the rules stay those that kube-proxy writes. Where they were not
-//! sorted, they are as little sorted afterwards.
+//! The order of endpoints in the chains of Services, in the text and JSON of nftables. kube-proxy
+//! sorts endpoints by the text of their addresses, and replaced addresses sort differently: the
+//! endpoints are put in the order of the new addresses, so that the rules stay as kube-proxy would
+//! write them. Endpoints that were not sorted stay unsorted in the same way.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 use serde_json::{Map, Value};
 use uturn_kubeproxy::chain_names::{AFFINITY_SETS, is_nft_rule_of_affinity};
 
-/// The endpoints by number of a line (`0 : 10.1.1.10 . 80, 1 : …`).
+/// The numbered endpoints of a line (`0 : 10.1.1.10 . 80, 1 : …`).
 struct Picks<'l> {
     before: &'l str,
     keys: Vec<Option<String>>,
@@ -17,7 +17,8 @@ struct Picks<'l> {
 }
 
 impl<'l> Picks<'l> {
-    /// Returns `None` if the line has none, or others than kube-proxy writes.
+    /// Reads the numbered endpoints of a line. Returns `None` if the line has none, or others than
+    /// kube-proxy writes.
     fn of(line: &'l str) -> Option<Self> {
         let at = line.find("numgen random mod ")?;
         let start = at + line[at..].find('{')?;
@@ -33,7 +34,7 @@ impl<'l> Picks<'l> {
     }
 }
 
-/// The new line for a line, with its endpoints by number in the order that they had.
+/// Returns a redacted line with its numbered endpoints in their original order.
 pub(super) fn with_picks_in_order(old: &str, new: &str) -> String {
     let Some((old, new)) = Picks::of(old).zip(Picks::of(new)) else { return new.to_owned() };
     let order = in_order(&old.keys, &new.keys);
@@ -43,8 +44,9 @@ pub(super) fn with_picks_in_order(old: &str, new: &str) -> String {
     format!("{}{{ {} {}", new.before, numbered.join(", "), new.after)
 }
 
-/// The endpoint of a pick as kube-proxy sorts it: of an address and a port (`10.1.1.10 . 80`), or of
-/// the name of a chain (`goto endpoint-…__10.1.1.10/80`), in which dots stand for colons.
+/// Returns the endpoint of a pick as kube-proxy sorts it: from an address and a port (`10.1.1.10 .
+/// 80`), or from the name of a chain (`goto endpoint-…__10.1.1.10/80`), in which dots stand for
+/// colons.
 fn endpoint(value: &str) -> Option<String> {
     if let Some(chain) = value.strip_prefix("goto ") {
         let (ip, port) = chain.rsplit_once("__")?.1.split_once('/')?;
@@ -58,7 +60,7 @@ fn endpoint(value: &str) -> Option<String> {
     Some(format!("{ip}:{port}"))
 }
 
-/// The endpoints of a map by number in JSON. Empty if it is another map.
+/// Returns the endpoints of a numbered map in JSON. Returns an empty list for any other map.
 pub(super) fn picks_of(map: &Map<String, Value>) -> Vec<Option<String>> {
     if map.get("key").is_none_or(|key| key.get("numgen").is_none()) {
         return Vec::new();
@@ -79,7 +81,7 @@ pub(super) fn picks_of(map: &Map<String, Value>) -> Vec<Option<String>> {
     endpoints.collect::<Option<_>>().unwrap_or_default()
 }
 
-/// Puts the endpoints of a map by number in the order that they had.
+/// Puts the endpoints of a numbered map in their original order.
 pub(super) fn order_picks(old: &[Option<String>], map: &mut Map<String, Value>) {
     if old.is_empty() {
         return;
@@ -90,8 +92,8 @@ pub(super) fn order_picks(old: &[Option<String>], map: &mut Map<String, Value>) 
     order_part(items, "/1", order);
 }
 
-/// A ruleset whose rules of affinity, one for each endpoint, are in the order that they had before it
-/// was redacted.
+/// Returns a redacted ruleset with its affinity rules, one for each endpoint, in their original
+/// order.
 pub(super) fn with_affinities_in_order(old: &str, new: &str) -> String {
     let lines: Vec<&str> = new.lines().collect();
     let keys = |text: &str| -> Vec<Option<String>> { text.lines().map(key_of_line).collect() };
@@ -99,13 +101,13 @@ pub(super) fn with_affinities_in_order(old: &str, new: &str) -> String {
     order.into_iter().map(|at| format!("{}\n", lines[at])).collect()
 }
 
-/// The endpoint of a rule of affinity: `ip saddr @affinity-… goto endpoint-…__10.1.1.10/80`.
+/// Returns the endpoint of an affinity rule: `ip saddr @affinity-… goto endpoint-…__10.1.1.10/80`.
 fn key_of_line(line: &str) -> Option<String> {
     let (condition, chain) = line.trim().split_once(" goto ")?;
     is_nft_rule_of_affinity(condition).then(|| endpoint(&format!("goto {chain}")))?
 }
 
-/// The endpoints of the rules of affinity among these items.
+/// Returns the endpoints of the affinity rules among these items.
 pub(super) fn rules_of_affinity(items: &[Value]) -> Vec<Option<String>> {
     items.iter().map(key_of_rule).collect()
 }
@@ -119,12 +121,12 @@ fn key_of_rule(item: &Value) -> Option<String> {
     set.starts_with(AFFINITY_SETS).then(|| endpoint(&format!("goto {chain}")))?
 }
 
-/// Puts rules of affinity in JSON in the order that they had. Their handles stay in their places.
+/// Puts affinity rules in JSON in their original order. Their handles stay in place.
 pub(super) fn order_affinities(old: &[Option<String>], items: &mut [Value]) {
     if old.iter().all(Option::is_none) {
         return;
     }
-    // The rules of two chains follow each other where what ends the first is missing.
+    // The rules of two chains are adjacent if the item that ends the first is missing.
     let is_same_chain = |a: &Value, b: &Value| {
         ["family", "table", "chain"]
             .iter()
@@ -139,7 +141,8 @@ pub(super) fn order_affinities(old: &[Option<String>], items: &mut [Value]) {
     }
 }
 
-/// Puts this part of the items in another order: the indices of the items that it is taken from.
+/// Reorders this part of the items. `order` has the indices of the items from which each part is
+/// taken.
 fn order_part(items: &mut [Value], part: &str, order: Vec<usize>) {
     let parts: Vec<Option<Value>> = items.iter().map(|item| item.pointer(part).cloned()).collect();
     for (item, from) in items.iter_mut().zip(order) {
@@ -149,8 +152,8 @@ fn order_part(items: &mut [Value], part: &str, order: Vec<usize>) {
     }
 }
 
-/// The indices of items with new keys, in the order that the old keys had: in each run of items with
-/// keys, the first in the new order is where the first in the old order was, and so on.
+/// Returns the indices of items with new keys in the order of the old keys: in each run of items
+/// with keys, the first in the new order takes the place of the first in the old order, and so on.
 fn in_order(old: &[Option<String>], new: &[Option<String>]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..new.len()).collect();
     if old.len() != new.len() {

@@ -1,6 +1,6 @@
-//! The order in which a Service's chain picks endpoints. kube-proxy sorts them by the text of
-//! their addresses, and other addresses sort in another order. Where the endpoints of a chain are
-//! sorted so, they are sorted again, so that the rules stay those that kube-proxy writes.
+//! The order in which a Service's chain picks endpoints. kube-proxy sorts endpoints by the text of
+//! their addresses, and replaced addresses sort differently. Sorted endpoints of a chain are sorted
+//! again, so that the rules stay as kube-proxy would write them.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use crate::names::Names;
 /// The lines of the chains of Services that lead to endpoints.
 pub(super) struct Picks<'t> {
     lines: Vec<&'t str>,
-    /// By the chain, and by what the line does with an endpoint: the lines and their endpoints.
+    /// The lines and their endpoints, by the chain and by the line's use of an endpoint.
     chains: HashMap<(&'t str, bool), Vec<(usize, &'t str)>>,
     endpoints: HashMap<&'t str, SocketAddr>,
 }
@@ -42,8 +42,8 @@ impl<'t> Picks<'t> {
         picks
     }
 
-    /// The text with the endpoints of each chain in the order of their new addresses. `None` if
-    /// it is the same.
+    /// Returns the text with the endpoints of each chain in the order of their new addresses.
+    /// Returns `None` if the text does not change.
     pub(super) fn sorted(self, names: &mut Names) -> Option<String> {
         let mut new: HashMap<usize, String> = HashMap::new();
         for picked in self.chains.values() {
@@ -62,8 +62,8 @@ impl<'t> Picks<'t> {
             sorted.sort_by(|a, b| a.1.cmp(&b.1));
             for ((at, old), (to, _)) in picked.iter().zip(&sorted) {
                 if old != to {
-                    // Its name is there twice where it is the key of an affinity too, and the remark
-                    // names the endpoint.
+                    // The chain's name occurs twice if it is also the key of an affinity, and the
+                    // remark names the endpoint.
                     let line = self.lines[*at].replace(old, to);
                     let remark = |chain| format!(" -> {}\"", self.endpoints[chain]);
                     new.insert(*at, line.replace(&remark(*old), &remark(*to)));

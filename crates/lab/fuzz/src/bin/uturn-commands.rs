@@ -1,14 +1,15 @@
-//! Tries whole commands: the seeds in `fuzz/commands.txt`, and mutants of them and of commands that are drawn:
-//! `uturn-commands COUNT NUMBER`. Another NUMBER gives other mutants. `cargo xtask fuzz --commands` runs this.
+//! Tries whole commands: `uturn-commands COUNT NUMBER` tries the seeds in `fuzz/commands.txt`, and
+//! mutants of them and of drawn commands. Another NUMBER gives other mutants. `cargo xtask fuzz
+//! --commands` runs this.
 //!
-//! `uturn-commands --families LEVELS...` tries the commands of which a small text describes much
-//! ([`uturn_fuzz::families::clusters`]), each with limits on memory and on time of a processor.
-//! `uturn-commands --limited FILE` tries one input, from a file, with limits on memory and time: status 0 if the
-//! command did what it was asked, 3 if it refused its input.
+//! `uturn-commands --families LEVELS...` tries commands over small texts that describe much
+//! ([`uturn_fuzz::families::clusters`]), each with limits on memory and processor time.
+//! `uturn-commands --limited FILE` tries one input, from a file, with the same limits: status 0 if
+//! the command did its work, 3 if it refused its input.
 //!
-//! `uturn-commands --input AT NUMBER` prints the one that is called `mutant-AT-of-NUMBER`, and
-//! `uturn-commands --unpack FILE FOLDER` writes the files of one that was saved to a new folder, and prints the
-//! line that runs it.
+//! `uturn-commands --input AT NUMBER` prints the input that is called `mutant-AT-of-NUMBER`, and
+//! `uturn-commands --unpack FILE FOLDER` writes the files of a saved input to a new folder, and
+//! prints the line that runs its command.
 #![expect(clippy::print_stdout, reason = "a program that reports")]
 
 use std::env;
@@ -23,10 +24,10 @@ use uturn_fuzz::families::clusters::CLUSTERS;
 use uturn_fuzz::watched::{CHILD, Inputs, Tried, child, watched};
 use uturn_fuzz::{limits, program};
 
-/// What takes the inputs.
+/// The name of the consumer of the inputs.
 const NAME: &str = "commands";
 
-/// How many mutants one process tries of one sequence.
+/// The number of mutants of one sequence that one process tries.
 const BATCH: usize = 20_000;
 
 fn main() -> ExitCode {
@@ -46,16 +47,17 @@ fn main() -> ExitCode {
 
 fn run_child(rest: &[String]) -> io::Result<()> {
     let sequence = Sequence::read()?;
-    // The folder of this process is its last argument: what is left in it goes with that.
+    // The folder of this process is the last argument: files that remain in it are removed with it.
     let place = rest.last().ok_or_else(|| io::Error::other("no folder is named"))?;
     let mut commands = Commands::within(Path::new(place))?;
     child(NAME, &sequence, rest, &mut |input| commands.run(input))
 }
 
-/// The status of an input that is refused.
+/// The exit status for an input that is refused.
 const REFUSED: u8 = 3;
 
-/// Tries each family of clusters with so many levels: its command does what it is asked, or refuses its input.
+/// Tries each family of clusters with these numbers of levels. The command has to do its work, or
+/// to refuse its input if the family allows that.
 fn try_families(levels: &[String]) -> io::Result<bool> {
     let wrong = |_| io::Error::other("usage: uturn-commands --families LEVELS...");
     let levels: Vec<usize> =
@@ -83,7 +85,7 @@ fn try_families(levels: &[String]) -> io::Result<bool> {
     Ok(is_well)
 }
 
-/// Tries one input with the limits that one has.
+/// Tries one input with the limits on memory and processor time.
 fn limited(file: &Path) -> ExitCode {
     let folder = env::temp_dir().join(format!("uturn-limited-{}", std::process::id()));
     let tried = || -> io::Result<String> {
@@ -134,7 +136,7 @@ fn run(words: &[String]) -> io::Result<bool> {
     Ok(tried.findings.is_empty())
 }
 
-/// Prints how many commands came to what, by their names and in all.
+/// Prints the number of commands for each outcome, by their names and in all.
 fn print(tried: &Tried) {
     let heads = Outcome::ALL.map(|outcome| format!("{:>10}", outcome.as_str().to_uppercase()));
     println!("{:<10} {}", "COMMAND", heads.join(" "));
@@ -165,7 +167,7 @@ fn print_input(at: &str, number: &str) -> io::Result<()> {
     io::stdout().write_all(&inputs.input(at).unwrap_or_default())
 }
 
-/// Writes the files of a command that was saved, and prints the line that runs it.
+/// Writes the files of a saved command, and prints the line that runs it.
 fn print_unpacked(file: &str, folder: &str) -> io::Result<()> {
     println!("cd {folder} && {}", unpacked(&fs::read(file)?, Path::new(folder))?);
     Ok(())

@@ -17,7 +17,7 @@ use std::process::{Command, ExitCode};
 use uturn_fuzz::shape::{Shape, shapes};
 use uturn_fuzz::{TARGETS, Target, corpus, limits, program};
 
-/// The input size for timing; the larger input is eight times as long.
+/// The input size for timing. The larger input is eight times as long.
 const SMALL: usize = 1 << 14;
 const TIMES: usize = 8;
 
@@ -27,7 +27,7 @@ const SIZES: [usize; 4] = [1 << 16, 1 << 17, 1 << 18, 1 << 19];
 /// The number of shapes per target whose instructions are counted.
 const COUNTED: usize = 3;
 
-/// A larger exponent is an error.
+/// The largest exponent that is not an error.
 const MAX: f64 = 1.2;
 
 fn main() -> ExitCode {
@@ -46,8 +46,8 @@ fn find(name: &str) -> Option<Target> {
     TARGETS.iter().find(|(known, _)| *known == name).map(|(_, target)| *target)
 }
 
-/// The program whose instructions are counted: runs a target on one input, read from a file, and says
-/// whether the target took it.
+/// Runs a target on one input, read from a file, and prints whether the target took it. valgrind
+/// counts the instructions of this program.
 fn once(target: &str, file: &Path) -> Result<bool, String> {
     let target = find(target).ok_or("no such target")?;
     let input = fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
@@ -55,8 +55,8 @@ fn once(target: &str, file: &Path) -> Result<bool, String> {
     Ok(true)
 }
 
-/// The same with the limits that one input has. A debug build takes several times as long as an optimised
-/// one: of the time, only what never ends meets the limit.
+/// Runs the same with the limits for one input. A debug build takes several times as long as an
+/// optimised one, so only an input that never ends reaches the time limit.
 fn limited(target: &str, file: &Path) -> Result<bool, String> {
     limits::limit_memory().map_err(|why| why.to_string())?;
     limits::limit_time().map_err(|why| why.to_string())?;
@@ -109,7 +109,7 @@ struct Tried {
     growth: f64,
 }
 
-/// All shapes of a target, sorted by growth, and those that break a promise.
+/// Returns all shapes of a target, sorted by growth, and those that break a promise.
 fn tried(name: &str, target: Target) -> Result<(Vec<Tried>, Vec<Shape>), String> {
     let seeds = corpus::seeds(name).map_err(|error| format!("seeds of {name}: {error}"))?;
     let (mut all, mut broken) = (Vec::new(), Vec::new());
@@ -132,8 +132,8 @@ fn tried(name: &str, target: Target) -> Result<(Vec<Tried>, Vec<Shape>), String>
     Ok((all, broken))
 }
 
-/// The ratio of the times for an input and for one eight times as long; `None` if a promise is
-/// broken.
+/// Returns the ratio of the times for an input and for one eight times as long, or `None` if a
+/// promise is broken.
 fn growth(target: Target, shape: &Shape) -> Option<f64> {
     let small = time(target, &shape.text(SMALL))?;
     let large = time(target, &shape.text(TIMES * SMALL))?;

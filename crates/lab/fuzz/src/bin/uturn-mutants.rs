@@ -1,7 +1,8 @@
-//! Tries targets, all or those that are named, over their seeds and mutants of them: `uturn-mutants
-//! COUNT NUMBER [NAME…]`, each with so many mutants. With `--in-all`, COUNT is the number of mutants of
-//! all of them: those that take less time get more. Another NUMBER gives other mutants, the same on every
-//! machine. `cargo xtask fuzz --short` and `--mutants` run this.
+//! Tries targets, all or the named ones, over their seeds and mutants of them: `uturn-mutants COUNT
+//! NUMBER [NAME…]`. COUNT is the number of mutants of each target. With `--in-all`, COUNT is the
+//! number of mutants of all targets together, and faster targets get more of them. Another NUMBER
+//! gives other mutants, the same on every machine. `cargo xtask fuzz --short` and `--mutants` run
+//! this.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that reports")]
 
 use std::env;
@@ -16,16 +17,17 @@ use uturn_fuzz::corpus::seeds;
 use uturn_fuzz::watched::{CHILD, Inputs, Tried, child, watched};
 use uturn_fuzz::{TARGETS, Target, program};
 
-/// How many mutants one process tries of one sequence.
+/// The number of mutants of one sequence that one process tries.
 const BATCH: usize = 20_000;
 
-/// How many mutants show how long a target takes.
+/// The number of mutants by which the time of a target is measured.
 const MEASURED: usize = 200;
 
-/// Each target gets at least the mutants of all, divided by this.
+/// The divisor for the smallest share: each target gets at least the number of all mutants, divided
+/// by this.
 const LEAST_SHARE: usize = 500;
 
-/// What comes of an input: the target takes it for valid, or not.
+/// The outcomes of an input: the target takes it for valid, or not.
 const TAKEN: &str = "taken";
 const REFUSED: &str = "refused";
 
@@ -100,8 +102,8 @@ fn run(words: &[String], is_in_all: bool) -> io::Result<bool> {
     Ok(is_well.into_inner())
 }
 
-/// How many mutants each target gets of a count: such that a target which takes a hundredth of the time
-/// gets ten times as many.
+/// Divides a number of mutants among targets: a target which takes a hundredth of the time gets ten
+/// times as many.
 fn shares(targets: &[Named], count: usize, number: u64) -> io::Result<Vec<usize>> {
     let weight = |(name, _): &Named| {
         let seeds = texts(name)?;
@@ -116,7 +118,7 @@ fn shares(targets: &[Named], count: usize, number: u64) -> io::Result<Vec<usize>
     Ok(weights.into_iter().map(share).collect())
 }
 
-/// Tries so many mutants, of a sequence for each batch, and the seeds with each.
+/// Tries this many mutants, of a new sequence for each batch, and the seeds with each batch.
 fn tried(name: &str, number: u64, count: usize) -> io::Result<Tried> {
     let seeds = texts(name)?;
     let mut tried = Tried::default();

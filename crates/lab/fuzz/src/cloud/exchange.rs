@@ -1,4 +1,4 @@
-//! Requests to a cloud in memory, and what its answers have to be.
+//! Requests to a cloud in memory, and the promises about its answers.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -40,12 +40,12 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// The places of the records that were stored, in order.
+/// The accounts of the records that were stored, in order.
 #[derive(Clone, Debug, Default)]
 struct Memory(Arc<Mutex<Vec<String>>>);
 
 impl Memory {
-    /// The accounts that records were stored of.
+    /// Returns the accounts of which records were stored.
     fn accounts(&self) -> Vec<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -88,8 +88,8 @@ impl Exchange {
         Self { cloud, memory, now }
     }
 
-    /// Sends the request of a line: an action and its body, with a `!` in front of it if it is
-    /// the other account's. Returns whether it succeeded.
+    /// Sends the request of a line: an action and its body, preceded by `!` if the request is the
+    /// other account's. Returns whether the request succeeded.
     pub(super) fn send(&self, line: &[u8]) -> bool {
         let (account, line) = match line.strip_prefix(b"!") {
             Some(line) => ("other", line),

@@ -1,14 +1,15 @@
-//! The blocks of a text: a line, and the lines below it that are indented more, whatever its format.
+//! Finds the blocks of a text: a line, and the lines below it that are indented more, whatever its
+//! format.
 
 use std::ops::Range;
 
-/// The lines of a text, each with its end.
+/// Returns the lines of a text, each with its end.
 pub(super) fn lines(text: &str) -> Vec<&str> {
     text.split_inclusive('\n').collect()
 }
 
-/// The lines of the block that begins with a line: with it what is indented more, the items of a list below a
-/// key, and a brace that ends it.
+/// Returns the lines of the block that begins with a line. The block includes the lines that are
+/// indented more, the items of a list below a key, and a brace that ends the block.
 pub(super) fn block(lines: &[&str], first: usize) -> Range<usize> {
     let indent = indent(lines[first]);
     let has_items = !is_item(lines[first]) && lines[first].trim_end().ends_with(':');
@@ -25,12 +26,12 @@ pub(super) fn block(lines: &[&str], first: usize) -> Range<usize> {
     first..last
 }
 
-/// Whether a line starts an item of a list.
+/// Returns whether a line starts an item of a list.
 pub(super) fn is_item(line: &str) -> bool {
     line.trim_start().starts_with("- ")
 }
 
-/// How far a line is indented.
+/// Returns the indentation of a line.
 pub(super) fn indent(line: &str) -> usize {
     line.len() - line.trim_start_matches([' ', '\t']).len()
 }

@@ -1,4 +1,4 @@
-//! What a cluster has that arguments can name.
+//! The values of a cluster that arguments can name.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -8,7 +8,7 @@ use uturn_snapshot::{Source, read};
 
 use super::input::Input;
 
-/// Values of arguments, by what they name. One is empty where the cluster has none of it.
+/// The values of arguments, by their kind. A list is empty if the cluster has none of the kind.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Values {
     pub(super) clients: Vec<String>,
@@ -20,7 +20,7 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// Those of the cluster that the files of an input describe, captures aside.
+    /// Collects the values of the cluster that the files of an input describe, without captures.
     pub(super) fn of(input: &Input) -> Self {
         let is_manifest = |name: &str| name.ends_with("yaml") || name.ends_with("json");
         let source = |(name, bytes): &(String, Vec<u8>)| {

@@ -1,5 +1,5 @@
-//! Small changes of texts of lines and words, after which most can still be read: what breaks is then behind
-//! the parsers.
+//! Small changes of texts of lines and words. Most of the changed texts can still be read, so that
+//! failures occur behind the parsers.
 
 use uturn_dice::Dice;
 
@@ -7,17 +7,17 @@ use super::blocks::{block, indent, is_item, lines};
 use super::input::Input;
 use super::tokens::{Form, Token, tokens};
 
-/// A file that is copied does not become longer than this.
+/// The largest length of a file after copying.
 const LONGEST: usize = 1 << 16;
 
-/// The most copies of one block.
+/// The largest number of copies of one block.
 const COPIES: usize = 24;
 
-/// Numbers that break more often than others.
+/// Numbers that cause failures more often than others.
 const NUMBERS: [&str; 10] =
     ["0", "1", "2", "80", "443", "30080", "65535", "65536", "4294967296", "18446744073709551615"];
 
-/// Changes one file of an input, if one is a text.
+/// Changes one file of an input, if a file is a text.
 pub(super) fn edit(input: &mut Input, dice: &mut Dice) {
     let texts: Vec<usize> = (0..input.files.len())
         .filter(|at| std::str::from_utf8(&input.files[*at].1).is_ok_and(|text| !text.is_empty()))
@@ -41,8 +41,8 @@ pub(super) fn edit(input: &mut Input, dice: &mut Dice) {
     }
 }
 
-/// A value that has the same form and, unless it is a number or an address, the same key as a token of another
-/// text, from which it is taken.
+/// Returns a value of another text that can replace a token: it has the same form and, unless it is
+/// a number or an address, the same key.
 pub(super) fn value_like<'o>(
     text: &str,
     token: &Token,
@@ -58,14 +58,14 @@ pub(super) fn value_like<'o>(
     (!like.is_empty()).then(|| &other[dice.pick(&like).at.clone()])
 }
 
-/// Puts another value of the input in a value's place.
+/// Replaces a value by another value of the input.
 fn swap_value(text: &str, other: &str, dice: &mut Dice) -> Option<String> {
     let token = any_token(text, dice)?;
     let value = value_like(text, &token, other, dice)?;
     Some(replaced(text, &token, value))
 }
 
-/// Makes another value of one, seldom of a word: most words are of a set that is known.
+/// Changes a value to a new one. A word is changed seldom: most words are of a known set.
 fn change_value(text: &str, dice: &mut Dice) -> Option<String> {
     let may_be_word = dice.once_in(6);
     let token = any_token(text, dice).filter(|own| may_be_word || own.form != Form::Word)?;
@@ -122,7 +122,7 @@ fn remove_block(text: &str, dice: &mut Dice) -> Option<String> {
     is_short.then(|| [&lines[..block.start], &lines[block.end..]].concat().concat())
 }
 
-/// Moves a block before one that is indented as much.
+/// Moves a block before another one of the same indentation.
 fn move_block(text: &str, dice: &mut Dice) -> Option<String> {
     let mut lines = lines(text);
     let first = dice.below(lines.len());
@@ -184,7 +184,7 @@ fn copy_block(text: &str, dice: &mut Dice) -> Option<String> {
     Some([&lines[..block.end].concat(), &*copies, &lines[block.end..].concat()].concat())
 }
 
-/// A text with other names, addresses and ports of nodes.
+/// Returns a text with other names, addresses and ports of nodes.
 fn renamed(text: &str, number: usize) -> String {
     let mut renamed = String::with_capacity(text.len() + 64);
     let mut from = 0;

@@ -1,25 +1,25 @@
-//! Commands that read a cluster, drawn with the names and addresses that are in it.
+//! Draws commands that read a cluster, with the names and addresses of the cluster.
 
 use uturn_dice::Dice;
 
 use super::cluster::Values;
 use super::input::Input;
 
-/// A cluster: the input that names it, and what is in it.
+/// A known cluster: the input that names it, and its values.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     /// The options that name the cluster, and its files.
     pub(super) input: Input,
-    /// What arguments can name.
+    /// The values that arguments can name.
     pub(super) values: Values,
 }
 
-/// How often each command is drawn.
+/// The frequency of each command.
 const COMMANDS: [(&str, usize); 6] =
     [("scan", 6), ("trace", 5), ("check", 5), ("cure", 2), ("rules", 2), ("collect", 1)];
 
-/// Options of each command. Of words with `|` between them, one is taken; `{namespace}` is one of the
-/// cluster's.
+/// The options of each command. Of words with `|` between them, one is drawn. `{namespace}` is a
+/// namespace of the cluster.
 const OPTIONS: [(&str, &[&str]); 6] = [
     (
         "scan",
@@ -64,7 +64,7 @@ const OPTIONS: [(&str, &[&str]); 6] = [
     ("collect", &["--redact-map map", "-q"]),
 ];
 
-/// A command over a cluster.
+/// Draws a command over a cluster.
 pub(super) fn command(known: &Known, dice: &mut Dice) -> Input {
     let values = &known.values;
     let name = command_name(dice);
@@ -118,7 +118,7 @@ fn checked(values: &Values, dice: &mut Dice) -> Vec<String> {
     [topic.to_owned()].into_iter().chain(object).collect()
 }
 
-/// Up to three options, each once.
+/// Draws up to three options, each once.
 fn options(name: &str, values: &Values, dice: &mut Dice) -> Vec<String> {
     let of_command = OPTIONS.iter().find(|(own, _)| *own == name);
     let mut known = of_command.map(|(_, all)| all.to_vec()).unwrap_or_default();

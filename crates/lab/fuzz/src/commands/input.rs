@@ -3,21 +3,21 @@
 /// The first file of an input: the arguments, one on a line.
 const ARGUMENTS: &str = "arguments";
 
-/// A line that starts a file.
+/// The beginning of a line that starts a file.
 const BEGINS: &[u8] = b"=== ";
 
 /// A command and its files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Input {
-    /// The words behind the program's name.
+    /// The words after the program's name.
     pub(super) arguments: Vec<String>,
     /// The files, with their names.
     pub(super) files: Vec<(String, Vec<u8>)>,
 }
 
 impl Input {
-    /// Reads what [`Self::bytes`] has written. Bytes that are no text are replaced in arguments and names,
-    /// and stay in files.
+    /// Reads the output of [`Self::bytes`]. Bytes that are no text are replaced in arguments and
+    /// names, and stay in files.
     pub(super) fn read(data: &[u8]) -> Option<Self> {
         let mut files: Vec<(String, Vec<u8>)> = Vec::new();
         for line in data.split_inclusive(|byte| *byte == b'\n') {
@@ -34,7 +34,8 @@ impl Input {
         })
     }
 
-    /// The input as one text. A line of a file that starts one of its own splits it.
+    /// Returns the input as one text. A line of a file that looks like the start of a file splits
+    /// the file.
     pub(super) fn bytes(&self) -> Vec<u8> {
         let one_line = |argument: &String| argument.replace(['\n', '\r'], " ");
         let arguments = self.arguments.iter().map(one_line).collect::<Vec<_>>().join("\n");

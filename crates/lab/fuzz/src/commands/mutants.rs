@@ -1,5 +1,5 @@
-//! Mutants of commands: of the seeds, and of commands that are drawn for the clusters. Most still do what they
-//! are asked.
+//! Mutants of commands: of the seeds, and of commands that are drawn for the clusters. Most of them
+//! still do their work.
 
 use uturn_dice::Dice;
 
@@ -17,7 +17,7 @@ pub(super) struct CommandMutants<'a> {
 }
 
 impl<'a> CommandMutants<'a> {
-    /// The sequence with this number.
+    /// Creates the sequence with this number.
     pub(super) fn new(seeds: &'a [Input], clusters: &'a [Known], number: u64) -> Self {
         Self { seeds, clusters, dice: Dice::new(number) }
     }
@@ -88,7 +88,7 @@ fn change_argument(input: &mut Input, dice: &mut Dice) {
     }
 }
 
-/// An argument with a value of a file in place of one of its own.
+/// Returns an argument with one of its values replaced by a value of a file.
 fn with_other_value(
     argument: &str,
     files: &[(String, Vec<u8>)],

@@ -1,8 +1,9 @@
-//! The seeds: lines of `fuzz/commands.txt`, each a command and, after ` # `, its files. A file has the text of
-//! a path of this repository, a folder all files of one: `scan -f shop -o json # shop=examples/shop`.
+//! Reads the seeds: lines of `fuzz/commands.txt`, each a command and, after ` # `, its files. A
+//! file has the text of a path of this repository, and a folder has all files of such a path: `scan
+//! -f shop -o json # shop=examples/shop`.
 //!
-//! A line that begins with an option names a cluster and no command: any that reads a cluster is tried with
-//! it. A path that ends in `/*` stands for each file of a folder, in a line of its own.
+//! A line that begins with an option names a cluster and no command: any command that reads a
+//! cluster is tried with it. A path that ends in `/*` stands for a line for each file of a folder.
 
 use std::fs;
 use std::io;
@@ -12,16 +13,16 @@ use super::input::Input;
 use crate::corpus::{folder, names};
 use crate::files::files;
 
-/// All lines.
+/// The contents of all lines.
 #[derive(Debug, Default)]
 pub(super) struct Seeds {
     /// Whole commands.
     pub(super) commands: Vec<Input>,
-    /// Clusters: the options that name one, and its files.
+    /// The clusters: the options that name one, and its files.
     pub(super) clusters: Vec<Input>,
 }
 
-/// Reads them.
+/// Reads all lines.
 ///
 /// # Errors
 /// If a file cannot be read.
@@ -40,7 +41,7 @@ pub(super) fn read() -> io::Result<Seeds> {
     Ok(seeds)
 }
 
-/// The lines that a line stands for.
+/// Returns the lines that a line stands for.
 fn each(line: &str) -> io::Result<Vec<String>> {
     let Some(start) = line.strip_suffix("/*") else { return Ok(vec![line.to_owned()]) };
     let path = start.rsplit('=').next().unwrap_or_default();
@@ -66,7 +67,7 @@ fn at_top(path: &str) -> std::path::PathBuf {
     folder().join("..").join(path)
 }
 
-/// Adds a file, those below a folder, or those of a seed that has several.
+/// Adds a file, the files below a folder, or those of a seed that has several.
 fn add(name: &str, path: &Path, all: &mut Vec<(String, Vec<u8>)>) -> io::Result<()> {
     if path.is_dir() {
         for own in names(path)? {

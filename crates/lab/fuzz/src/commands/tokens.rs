@@ -1,9 +1,9 @@
-//! The values in a text of lines, whatever its format: numbers, addresses and words.
+//! Finds the values in a text of lines, whatever its format: numbers, addresses and words.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
-/// What a value looks like.
+/// The form of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// Digits.
@@ -21,15 +21,15 @@ pub(super) enum Form {
 /// A value in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Token {
-    /// Where it is.
+    /// The position of the value.
     pub(super) at: Range<usize>,
-    /// What it looks like.
+    /// The form of the value.
     pub(super) form: Form,
     /// The word before it on its line that names it: `name` in `name: web`, `--dport` in `--dport 80`.
     pub(super) key: Range<usize>,
 }
 
-/// All values of a text.
+/// Returns all values of a text.
 pub(super) fn tokens(text: &str) -> Vec<Token> {
     let mut all = Vec::new();
     let mut start = 0;
@@ -71,7 +71,7 @@ fn add_line(text: &str, line: Range<usize>, all: &mut Vec<Token>) {
     }
 }
 
-/// A line without the comment at its end.
+/// Returns a line without the comment at its end.
 fn without_comment(line: &str) -> &str {
     match line.find("# ") {
         Some(0) => "",
@@ -80,7 +80,7 @@ fn without_comment(line: &str) -> &str {
     }
 }
 
-/// Whether what follows a word says that the word is a key.
+/// Returns whether the text after a word shows that the word is a key.
 fn is_named(rest: &str) -> bool {
     let rest = rest.strip_prefix('"').unwrap_or(rest);
     let behind = rest.strip_prefix(':').map(|behind| behind.trim_start_matches('\r'));
@@ -88,7 +88,8 @@ fn is_named(rest: &str) -> bool {
         || behind.is_some_and(|own| own.is_empty() || own.starts_with([' ', '\n']))
 }
 
-/// The length of what a text begins with that may be one value, or several with colons between them.
+/// Returns the length of the start of a text that may be one value, or several with colons between
+/// them.
 fn run(text: &str) -> usize {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "._:-".contains(c);
     text.find(|c| !is_part(c)).unwrap_or(text.len())

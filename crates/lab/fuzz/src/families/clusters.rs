@@ -1,22 +1,23 @@
-//! Commands over clusters of which a small text describes much: what multiplies in a scan, a trace or a cure.
+//! Commands over clusters that a small text describes and that multiply the work of a scan, a trace
+//! or a cure.
 
 use std::fmt::Write as _;
 
 /// A family of commands.
 #[derive(Clone, Copy, Debug)]
 pub struct ClusterFamily {
-    /// What multiplies.
+    /// A description of the part that multiplies.
     pub name: &'static str,
-    /// The command, its file being `a.yaml`.
+    /// The command, whose file is `a.yaml`.
     pub command: &'static str,
-    /// Whether the command has to do what it is asked.
+    /// Whether the command has to do its work. Otherwise it may refuse its input.
     pub is_taken: bool,
-    /// The manifests with so many levels.
+    /// Returns the manifests with this number of levels.
     pub text: fn(usize) -> String,
 }
 
 impl ClusterFamily {
-    /// The command and its file as one input of the target `commands`.
+    /// Returns the command and its file as one input of the target `commands`.
     pub fn input(&self, levels: usize) -> String {
         let words = self.command.replace(' ', "\n");
         format!("=== arguments\n{words}\n=== a.yaml\n{}", (self.text)(levels))
@@ -133,17 +134,17 @@ pub const CLUSTERS: &[ClusterFamily] = &[
     }),
 ];
 
-/// What is known of the cluster, with `MODE` for kube-proxy's mode.
+/// The Facts of the cluster, with `MODE` for kube-proxy's mode.
 const FACTS: &str = include_str!("clusters/facts.yaml");
 
-/// The annotation by which a Service asks for a private load balancer.
+/// The annotation by which a Service requests a private load balancer.
 const PRIVATE: &str = include_str!("clusters/private_balancer.yaml");
 
 fn facts(mode: &str) -> String {
     FACTS.replace("MODE", mode)
 }
 
-/// A cluster with so many nodes and pods.
+/// Returns a cluster with these numbers of nodes and pods.
 fn small(nodes: usize, pods: usize) -> String {
     with_objects(facts("iptables"), nodes, pods)
 }
@@ -235,7 +236,7 @@ fn behind_ingress(rules: &[String], tls: &[String]) -> String {
     text
 }
 
-/// Deployments whose pods one load balancer leads to.
+/// Returns Deployments whose pods are behind one load balancer.
 fn replicas(workloads: usize, replicas: usize) -> String {
     let mut text = format!(
         "{{apiVersion: v1, kind: Service, metadata: {{name: web, namespace: d, annotations: {{{}}}}}, spec: \
@@ -250,7 +251,7 @@ fn replicas(workloads: usize, replicas: usize) -> String {
     text
 }
 
-/// A load balancer with endpoints that are spread over nodes, in slices.
+/// Returns a load balancer with endpoints that are spread over nodes, in slices.
 fn endpoints(nodes: usize, endpoints: usize) -> String {
     let mut text = small(nodes, 3);
     let _ = writeln!(
@@ -277,7 +278,7 @@ fn endpoints(nodes: usize, endpoints: usize) -> String {
     text
 }
 
-/// A node with rules in its firewall.
+/// Returns a node with rules in its firewall.
 fn rules(many: usize, rule: &str) -> String {
     let mut text = facts("iptables");
     text.push_str(

@@ -1,5 +1,5 @@
-//! The path of a request: a data plane on the loopback interface, and a target that looks at what
-//! reaches it.
+//! Sends requests through a data plane on the loopback interface to a target that checks what it
+//! receives.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -11,17 +11,18 @@ use uturn_lb::config::Config;
 use uturn_proxy::{Detail, Server};
 use uturn_snapshot::{Source, read_lb_config};
 
-/// Only ends what hangs.
+/// The longest wait. It only ends a test that hangs.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// The longest head that is read of a request.
+/// The longest request head that is read.
 const HEAD: usize = 1 << 20;
 
-/// What HTTP/2 begins with.
+/// The beginning of an HTTP/2 connection.
 const HTTP_2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Whatever a client sends and then closes is answered by HTTP or by the end of the connection; a target
-/// gets nothing but well-formed requests of one length; and the data plane serves on.
+/// Sends bytes from a client that then closes its side. Panics unless the answer is HTTP or the end
+/// of the connection, the target gets only well-formed requests of unambiguous length, and the data
+/// plane continues to serve.
 pub fn proxy_request(data: &[u8]) -> bool {
     static PROXY: OnceLock<Proxy> = OnceLock::new();
     let proxy = PROXY.get_or_init(|| Proxy::start().expect("the loopback interface serves"));
@@ -41,14 +42,14 @@ pub fn proxy_request(data: &[u8]) -> bool {
 struct Proxy {
     address: SocketAddr,
     server: Server,
-    /// What the target did not like.
+    /// The first fault in what the target received.
     fault: Arc<Mutex<Option<String>>>,
 }
 
 impl Proxy {
     fn start() -> io::Result<Self> {
         let target = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        // A port that was free a moment ago, on an address that this process has for itself.
+        // Finds a port that is free at present, on an address that only this process uses.
         let [_, high, middle, low] = std::process::id().to_be_bytes();
         let own = IpAddr::V4(Ipv4Addr::new(127, 64 | high, middle, low));
         let address = TcpListener::bind((own, 0))?.local_addr()?;
@@ -65,7 +66,7 @@ impl Proxy {
         let mut stream = TcpStream::connect(self.address)?;
         stream.set_read_timeout(Some(LIMIT))?;
         stream.set_write_timeout(Some(LIMIT))?;
-        // It may be refused before all of it is sent.
+        // The data may be refused before all of it is sent.
         let _ = stream.write_all(data).and_then(|()| stream.shutdown(Shutdown::Write));
         let mut answer = Vec::new();
         match stream.read_to_end(&mut answer) {
@@ -75,7 +76,7 @@ impl Proxy {
     }
 }
 
-/// One listener with one rule, which checks no target.
+/// Returns a configuration with one listener and one rule, without health checks.
 fn config(address: SocketAddr, target: SocketAddr) -> io::Result<Config> {
     let (vip, port) = (address.ip(), address.port());
     let text = format!(
@@ -96,7 +97,7 @@ spec:
         .map_err(|faults| io::Error::other(format!("{faults:?}")))
 }
 
-/// Answers each request with 200, after a look at its head.
+/// Answers each request with 200, after checking its head.
 fn serve(target: &TcpListener, fault: &Mutex<Option<String>>) {
     for stream in target.incoming() {
         let Ok(mut stream) = stream else { continue };
@@ -106,13 +107,14 @@ fn serve(target: &TcpListener, fault: &Mutex<Option<String>>) {
             let mut fault = fault.lock().unwrap_or_else(PoisonError::into_inner);
             fault.get_or_insert(format!("{why}: {text:?}"));
         }
-        // The load balancer may have gone.
+        // The load balancer may have closed the connection.
         let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
         let _ = stream.write_all(answer.as_bytes());
     }
 }
 
-/// The head of a request, without the line that ends it. `None` if the connection ends before.
+/// Reads the head of a request, without the line that ends it. Returns `None` if the connection
+/// ends before.
 fn head(stream: &mut TcpStream) -> Option<Vec<u8>> {
     let mut head = Vec::new();
     let mut bytes = [0; 4096];
@@ -129,7 +131,7 @@ fn head(stream: &mut TcpStream) -> Option<Vec<u8>> {
     Some(head)
 }
 
-/// What is wrong with a head.
+/// Returns the fault of a head, if it has one.
 fn judge(head: &[u8]) -> Option<&'static str> {
     let text = String::from_utf8_lossy(head);
     let mut lines = text.split("\r\n");

@@ -1,25 +1,27 @@
 //! Recognises a machine that will never start its job.
 //!
-//! A kernel that works takes seconds of processor time for that, however long it has to wait for a busy
-//! host. So what counts is the processor time of its processes; the clock only ends what gets none.
+//! A working kernel needs seconds of processor time to start a job, however long it has to wait on
+//! a busy host. So the limit applies to the processor time of the machine's processes. The clock
+//! only ends a machine that gets no processor time.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// How much processor time the machine may take until its job begins: a hundred times as much as usual.
+/// The limit for processor time until the job begins: a hundred times the usual amount.
 const PROCESSOR: Duration = Duration::from_secs(120);
 
-/// How long it may take altogether.
+/// The limit for the elapsed time until the job begins.
 const CLOCK: Duration = Duration::from_secs(900);
 
-/// How often the processor time is looked up.
+/// The interval at which the processor time is read.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// In what unit /proc states processor time, on every architecture of Linux: hundredths of a second.
+/// The unit in which /proc states processor time on every architecture of Linux: hundredths of a
+/// second.
 const TICK: Duration = Duration::from_millis(10);
 
-/// A machine until its job begins.
+/// A machine before its job begins.
 #[derive(Debug)]
 pub(super) struct Boot {
     /// The process that starts the kernel.
@@ -34,7 +36,7 @@ impl Boot {
         Self { launcher, began: now, looked: now }
     }
 
-    /// Why the boot is given up. Returns `None` while it may still succeed.
+    /// Returns the reason why the boot is given up, or `None` while it may still succeed.
     pub(super) fn fault(&mut self) -> Option<String> {
         let now = Instant::now();
         if now - self.looked < INTERVAL {
@@ -56,7 +58,7 @@ fn judge(processor: Duration, clock: Duration) -> Option<String> {
     }
 }
 
-/// The processor time of a process and all that descend from it, as far as it can be read.
+/// Returns the processor time of a process and all its descendants, as far as it can be read.
 fn processor_time(root: u32) -> Duration {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     let mut ticks: BTreeMap<u32, u64> = BTreeMap::new();
@@ -64,7 +66,7 @@ fn processor_time(root: u32) -> Duration {
         let Some(process) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
-        // It may have ended meanwhile.
+        // The process may have ended meanwhile.
         let Ok(text) = fs::read_to_string(entry.path().join("stat")) else { continue };
         let Some((parent, used)) = parent_and_ticks(&text) else { continue };
         children.entry(parent).or_default().push(process);
@@ -78,8 +80,9 @@ fn processor_time(root: u32) -> Duration {
     TICK * u32::try_from(all).unwrap_or(u32::MAX)
 }
 
-/// The parent, and the processor time with that of children that were waited for, of a line of
-/// `/proc/PID/stat`. The second field is a name that may hold anything.
+/// Reads a line of `/proc/PID/stat`. Returns the parent, and the processor time including that of
+/// children that were waited for. The second field of the line is a name that may contain any
+/// character.
 fn parent_and_ticks(stat: &str) -> Option<(u32, u64)> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let parent = fields.nth(1)?.parse().ok()?;
@@ -95,7 +98,7 @@ mod tests {
     #[test]
     fn processor_time_counts_and_not_the_clock() {
         let seconds = Duration::from_secs;
-        // On a host that is busy with other things.
+        // The host is busy with other work.
         assert_eq!(judge(seconds(3), seconds(800)), None);
         assert!(judge(seconds(130), seconds(131)).unwrap().contains("130 s of processor time"));
         assert!(judge(seconds(0), seconds(900)).unwrap().contains("after 900 s"));

@@ -1,8 +1,8 @@
 //! The channel: memory that both sides of the machine see, and through which they communicate.
 //!
-//! Outside it is an anonymous memory file, so that it does not outlive the processes that hold
-//! it; inside it is the block device `ubda`, opened for synchronous writes and for reads that
-//! pass by the cache. (The machine's consoles and serial lines are unsuitable: they drop data when
+//! Outside, the channel is an anonymous memory file, so that it does not outlive the processes that
+//! hold it. Inside, it is the block device `ubda`, opened for synchronous writes and for reads that
+//! bypass the cache. (The machine's consoles and serial lines are unsuitable: they drop data when
 //! the reader is slow.) The outside writes the encoded job. Then each side has a half of its own:
 //! it appends a frame and then updates the counter of bytes written, so that a reader that honours
 //! the counter only sees whole frames.
@@ -29,16 +29,16 @@ const COUNTER: u64 = 4096;
 const JOB: u64 = 8192;
 const PAGE: u64 = 4096;
 
-/// Where the outside's half begins: after more than any job prints. The file is sparse: it takes
+/// The position of the outside's half: after more than any job prints. The file is sparse: it takes
 /// no memory before it is written.
 const OUTSIDE: u64 = 1 << 40;
 const OUTSIDE_READ: u64 = OUTSIDE + PAGE;
 const OUTSIDE_FRAMES: u64 = OUTSIDE_READ + PAGE;
 
-/// How much is freed at a time.
+/// The number of bytes that are freed at a time.
 const RELEASE: u64 = 16 * PAGE;
 
-/// What reads that pass by the cache begin and end at.
+/// The alignment, in bytes, of the start and the end of reads that bypass the cache.
 const BLOCK: usize = 512;
 
 /// The outside's end of the channel.
@@ -67,12 +67,12 @@ impl Outer {
         Ok(Self { memory, frames, read: 0, released: 0, written: 0, released_own: 0 })
     }
 
-    /// A handle of the memory to pass to the machine.
+    /// Returns a handle of the memory to pass to the machine.
     pub(super) fn memory(&self) -> io::Result<File> {
         self.memory.try_clone()
     }
 
-    /// The next frame. Returns `None` if none has been written yet.
+    /// Reads the next frame. Returns `None` if none has been written yet.
     pub(super) fn next(&mut self) -> io::Result<Option<Frame>> {
         let frame = next(&self.memory, COUNTER, self.frames, &mut self.read)?;
         self.released = self.release(self.frames, self.released, self.read);
@@ -90,8 +90,8 @@ impl Outer {
         Ok(())
     }
 
-    /// Frees the pages that have been read completely. Nothing reads them again. Returns up to
-    /// where they are free.
+    /// Frees the pages that have been read completely. Nothing reads them again. Returns the
+    /// position up to which pages are free.
     fn release(&self, frames: u64, released: u64, read: u64) -> u64 {
         let whole = read / PAGE * PAGE;
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
@@ -104,9 +104,9 @@ impl Outer {
 /// The inside's end of the channel.
 #[derive(Debug)]
 pub(super) struct Inner {
-    /// For synchronous writes.
+    /// The device, for synchronous writes.
     device: File,
-    /// The same for reads that pass by the cache.
+    /// The same device, for reads that bypass the cache.
     direct: File,
     frames: u64,
     written: u64,
@@ -116,13 +116,13 @@ pub(super) struct Inner {
 
 impl Inner {
     /// Opens the channel on a device that writes synchronously, and on the same device for reads
-    /// that pass by the cache.
+    /// that bypass the cache.
     pub(super) fn new(device: File, direct: File) -> io::Result<Self> {
         let [frames, _] = head(&device)?;
         Ok(Self { device, direct, frames, written: 0, read: 0, reported: 0 })
     }
 
-    /// The encoded job.
+    /// Reads the encoded job.
     pub(super) fn job(&self) -> io::Result<Vec<u8>> {
         let [frames, length] = head(&self.device)?;
         let fits = JOB.checked_add(length).is_some_and(|end| end <= frames);
@@ -139,7 +139,7 @@ impl Inner {
         Ok(())
     }
 
-    /// The next frame. Returns `None` if none has been written yet.
+    /// Reads the next frame. Returns `None` if none has been written yet.
     pub(super) fn next(&mut self) -> io::Result<Option<Frame>> {
         let frame = next(&self.direct, OUTSIDE, OUTSIDE_FRAMES, &mut self.read)?;
         if self.read - self.reported >= RELEASE {
@@ -165,7 +165,8 @@ fn next(file: &File, counter_at: u64, frames: u64, read: &mut u64) -> io::Result
     Frame::decode(&head, payload).map(Some)
 }
 
-/// Writes a frame after the first `written` bytes of frames. Returns how many there are then.
+/// Writes a frame after the first `written` bytes of frames. Returns the number of bytes of frames
+/// then.
 fn append(
     file: &File,
     counter_at: u64,
@@ -180,8 +181,8 @@ fn append(
     Ok(written)
 }
 
-/// Reads whole blocks into memory that begins at a block's boundary, as reads that pass by the
-/// cache have to be.
+/// Reads whole blocks into memory that begins at a block's boundary, as reads that bypass the cache
+/// require.
 fn read_blocks(file: &File, at: u64, length: usize) -> io::Result<Vec<u8>> {
     let skipped = (at % BLOCK as u64) as usize;
     let whole = (skipped + length).next_multiple_of(BLOCK);
@@ -193,7 +194,7 @@ fn read_blocks(file: &File, at: u64, length: usize) -> io::Result<Vec<u8>> {
     Ok(blocks[skipped..skipped + length].to_vec())
 }
 
-/// A counter. Returns `None` while it is being written.
+/// Reads a counter. Returns `None` while the counter is being written.
 fn counter(file: &File, at: u64) -> io::Result<Option<u64>> {
     let twice = read_blocks(file, at, 16)?;
     let (once, again) = twice.split_at(8);

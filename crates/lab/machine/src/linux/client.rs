@@ -1,4 +1,5 @@
-//! A client of a running machine: another process, or another thread of the one that started it.
+//! A client of a running machine: another process, or another thread of the process that started
+//! the machine.
 
 use std::io::{self, Read, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -20,13 +21,13 @@ pub struct MachineClient {
 }
 
 impl MachineClient {
-    /// A client of the machine that listens on this socket.
+    /// Creates a client of the machine that listens on this socket.
     pub fn of(socket: &Path) -> Self {
         Self { socket: socket.to_owned() }
     }
 
-    /// Runs one more job in the machine. It reads the job's `stdin`, and after that `input` if
-    /// there is one. Passes the job's output to `hear` as it arrives.
+    /// Runs one more job in the machine. The job reads its `stdin`, and after that `input` if there
+    /// is any. Passes the job's output to `hear` as it arrives.
     ///
     /// # Errors
     /// If the machine is gone, if the job cannot be started, or if the machine ends before it.
@@ -39,7 +40,7 @@ impl MachineClient {
         let message = Message::Run(job_encoding::write(job));
         let mut stream = Stream::open(&self.socket, message)?;
         let input = input.unwrap_or_else(|| Box::new(io::empty()));
-        // It may read for longer than the job runs: it is not waited for.
+        // Reading may take longer than the job runs, so the thread is not waited for.
         stream.feed(input)?;
         loop {
             match stream.next()? {
@@ -58,14 +59,14 @@ impl MachineClient {
         }
     }
 
-    /// Connects a connection with a port of the machine's loopback, and passes bytes on until
-    /// both ends are closed.
+    /// Connects a connection to a port of the machine's loopback, and passes bytes on until both
+    /// ends are closed.
     ///
     /// # Errors
-    /// If the machine is gone, if nothing listens there, or if the connection breaks.
+    /// If the machine is gone, if nothing listens on the port, or if the connection breaks.
     pub fn connect(&self, port: u16, connection: &TcpStream) -> Result<(), MachineError> {
         let passed = self.pass(port, connection);
-        // The thread that reads it ends.
+        // Ends the thread that reads the connection.
         let _ = connection.shutdown(Shutdown::Both);
         passed
     }
@@ -94,7 +95,7 @@ impl MachineClient {
 /// A stream of the machine.
 struct Stream {
     socket: UnixStream,
-    /// The same for writing: two threads do, and each writes whole frames.
+    /// The same socket for writing: two threads write to it, and each writes whole frames.
     writes: Arc<Mutex<UnixStream>>,
     incoming: Vec<u8>,
     credit: Arc<Credit>,
@@ -109,7 +110,7 @@ impl Stream {
         Ok(Self { socket, writes, incoming: Vec::new(), credit: Arc::new(Credit::full()) })
     }
 
-    /// Sends what can be read, in a thread of its own.
+    /// Sends all input, in a thread of its own.
     fn feed(&mut self, mut input: Box<dyn Read + Send>) -> Result<(), MachineError> {
         let during = "pass input on to the small machine";
         let (writes, credit) = (Arc::clone(&self.writes), Arc::clone(&self.credit));
@@ -125,17 +126,17 @@ impl Stream {
                         send(&writes, Message::Input(bytes[..length].to_vec()))?;
                     }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    // A connection that was reset.
+                    // The connection was reset.
                     Err(_) => break,
                 }
             }
             send(&writes, Message::InputEnds)
         };
-        // A machine that is gone is found by the reader.
+        // The reader notices if the machine is gone.
         thread::Builder::new().name("input".into()).spawn(pass).map(drop).during(during)
     }
 
-    /// The next message.
+    /// Waits for the next message.
     fn next(&mut self) -> Result<Message, MachineError> {
         let during = "read what the small machine says";
         let mut bytes = [0; 16 * 1024];
@@ -157,8 +158,8 @@ impl Stream {
 
     /// Tells the inside that output has been processed.
     fn taken(&mut self, count: usize) {
-        // The stream may be over already, and its end not read yet. A machine that is gone is
-        // found when it is read from.
+        // The stream may be over already, and its end not read yet. The reader notices if the
+        // machine is gone.
         let _ = send(&self.writes, Message::Taken(count as u32));
     }
 }
@@ -172,12 +173,12 @@ fn send(writes: &Mutex<UnixStream>, message: Message) -> io::Result<()> {
 impl Drop for Stream {
     fn drop(&mut self) {
         self.credit.close();
-        // The thread that feeds it has a copy.
+        // The thread that sends input has a copy of the socket.
         let _ = self.socket.shutdown(Shutdown::Both);
     }
 }
 
-/// How many bytes of input the inside takes at present. `None` once the stream is over.
+/// The number of bytes of input that the inside accepts at present. `None` once the stream is over.
 #[derive(Debug)]
 struct Credit {
     left: Mutex<Option<usize>>,

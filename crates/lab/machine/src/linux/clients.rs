@@ -1,5 +1,5 @@
-//! The clients of a running machine, outside: passes frames between their sockets and the
-//! channel. What a frame says is between a client and the inside.
+//! The clients of a running machine, outside: passes frames between their sockets and the channel.
+//! The content of a frame concerns only the client and the inside.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
@@ -28,7 +28,7 @@ struct Client {
 }
 
 impl Clients {
-    /// Accepts clients on this socket.
+    /// Creates the clients of a machine, which are accepted on this socket.
     pub(super) fn of(control: Option<Arc<UnixListener>>) -> io::Result<Self> {
         if let Some(control) = &control {
             control.set_nonblocking(true)?;
@@ -36,7 +36,7 @@ impl Clients {
         Ok(Self { control, ..Self::default() })
     }
 
-    /// What has to be waited for.
+    /// Returns the file descriptors that have to be polled.
     pub(super) fn awaited(&self) -> impl Iterator<Item = PollFd<'_>> {
         let control = self.control.iter().map(|control| control.as_fd());
         let control = control.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
@@ -94,7 +94,8 @@ impl Clients {
 }
 
 impl Client {
-    /// Returns false if the client is gone, or has been told everything.
+    /// Reads and writes as far as possible. Returns `false` if the client is gone, or has been told
+    /// everything.
     fn serve(&mut self, number: u32, frames: &mut Vec<Frame>) -> bool {
         if self.write().is_err() || self.is_over && self.outgoing.is_empty() {
             return false;
@@ -104,7 +105,7 @@ impl Client {
             match Frame::take(&mut self.incoming) {
                 Ok(Some(frame)) => frames.push(Frame { stream: number, ..frame }),
                 Ok(None) => return is_open,
-                // It is no client.
+                // The peer is no client of the machine.
                 Err(_) => return false,
             }
         }
@@ -124,7 +125,7 @@ impl Client {
         Ok(())
     }
 
-    /// Reads what there is. Returns false if the client has closed its end.
+    /// Reads the available data. Returns `false` if the client has closed its end.
     fn read(&mut self) -> bool {
         let mut bytes = [0; 16 * 1024];
         loop {

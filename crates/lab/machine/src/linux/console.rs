@@ -6,23 +6,23 @@ use std::os::unix::fs::FileExt as _;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
-/// What a kernel writes when it gives up.
+/// The words that a kernel writes when it panics.
 const PANIC: &str = "Kernel panic";
 
 /// A function of the machine's kernel that is in the trace of a panic if the host refuses to set the
 /// registers of a process.
 const REFUSED_REGISTERS: &str = "put_fp_registers";
 
-/// How many lines are shown.
+/// The number of lines that are shown.
 const LINES: usize = 10;
 
-/// How much of the console's end is read for them.
+/// The number of bytes at the console's end that are read for these lines.
 const TAIL: u64 = 64 * 1024;
 
 #[derive(Debug)]
 pub(super) struct Console {
     file: File,
-    /// Up to where it has been looked through.
+    /// The position up to which the console has been searched.
     seen: u64,
 }
 
@@ -32,29 +32,29 @@ impl Console {
         Ok(Self { file, seen: 0 })
     }
 
-    /// A handle for the kernel to write to.
+    /// Returns a handle for the kernel to write to.
     pub(super) fn writer(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 
-    /// How much has been written.
+    /// Returns the number of bytes that have been written.
     pub(super) fn length(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }
 
-    /// Whether a panic has been written since the last call.
+    /// Returns whether a panic has been written since the last call.
     pub(super) fn has_panic(&mut self) -> io::Result<bool> {
         let length = self.length()?;
         if length == self.seen {
             return Ok(false);
         }
-        // The word may have been written in two pieces.
+        // The words may have been written in two pieces.
         let from = self.seen.saturating_sub(PANIC.len() as u64).max(length.saturating_sub(TAIL));
         self.seen = length;
         Ok(self.read(from)?.contains(PANIC))
     }
 
-    /// Why the kernel panicked, if its trace shows a reason that is known.
+    /// Returns why the kernel panicked, if its trace shows a known reason.
     pub(super) fn known_reason(&self) -> Option<&'static str> {
         let text = self.read(self.tail()).unwrap_or_default();
         text.contains(REFUSED_REGISTERS).then_some(
@@ -63,7 +63,7 @@ impl Console {
         )
     }
 
-    /// The panic if there is one, and the last lines of what `before` and the console say.
+    /// Returns the panic if there is one, and the last lines of `before` and the console.
     pub(super) fn last_lines(&self, before: &[u8]) -> String {
         // A console that cannot be read is left out of the message.
         let console = self.read(self.tail()).unwrap_or_default();
@@ -83,7 +83,7 @@ impl Console {
         self.length().unwrap_or_default().saturating_sub(TAIL)
     }
 
-    /// Reads from a position to the end, without moving where the kernel writes.
+    /// Reads from a position to the end, without moving the position at which the kernel writes.
     fn read(&self, from: u64) -> io::Result<String> {
         let length = self.length()?.saturating_sub(from).min(TAIL);
         let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
@@ -99,7 +99,7 @@ impl Console {
     }
 }
 
-/// Whether a line is empty, or a piece of a stack: numbers of eight hexadecimal digits.
+/// Returns whether a line is empty, or a piece of a stack: numbers of eight hexadecimal digits.
 fn is_stack(line: &str) -> bool {
     let is_number = |word: &str| word.len() == 8 && word.chars().all(|c| c.is_ascii_hexdigit());
     line.split(' ').all(|word| word.is_empty() || is_number(word))

@@ -1,4 +1,4 @@
-//! Finds out whether the machine can run here: looks for its parts, and tries what the host must
+//! Checks whether the machine can run here: looks for its parts, and tries what the host must
 //! allow.
 
 use std::env;
@@ -11,24 +11,24 @@ use rustix::fs::{StatVfsMountFlags, statvfs};
 use super::{preload, processor};
 use crate::Unavailable;
 
-/// Where Debian keeps the modules of its User Mode Linux.
+/// The folder in which Debian keeps the modules of its User Mode Linux.
 pub(super) const MODULES: &str = "/usr/lib/uml/modules";
 
-/// Programs that the machine uses inside, beside its kernel.
+/// Programs that the machine uses inside, besides its kernel, and their packages.
 const INSIDE: [(&str, &str); 3] =
     [("modprobe", "kmod"), ("xtables-legacy-multi", "iptables"), ("ipset", "ipset")];
 
-/// What a machine is made of.
+/// The parts of a machine.
 #[derive(Clone, Debug)]
 pub(super) struct Parts {
-    /// The kernel, a program.
+    /// The kernel, which is a program.
     pub(super) kernel: PathBuf,
     /// The kernel's release: `6.1.176`.
     pub(super) release: String,
     /// The command that starts the kernel as the first process of a PID namespace, so that all
     /// processes of the machine end with the kernel, and the kernel with this process.
     pub(super) launcher: Vec<String>,
-    /// The folder that holds its memory, an unlinked file.
+    /// The folder for the machine's memory, which is an unlinked file.
     pub(super) memory: PathBuf,
     /// This executable, which is the machine's first process.
     pub(super) init: PathBuf,
@@ -74,8 +74,8 @@ pub(super) fn find(program: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// The command that starts the kernel in a PID namespace. Without it, killing the kernel would
-/// leave the host processes that represent the machine's processes running.
+/// Returns the command that starts the kernel in a PID namespace. Without the namespace, killing
+/// the kernel would leave the host processes that represent the machine's processes running.
 fn launcher() -> Result<Vec<String>, Unavailable> {
     let [bind, unshare] = [need("setpriv", "util-linux")?, need("unshare", "util-linux")?];
     let root = ["--pid", "--fork", "--kill-child"];
@@ -96,7 +96,7 @@ fn launcher() -> Result<Vec<String>, Unavailable> {
     Err(host("making a process namespace, with and without a user namespace", reason))
 }
 
-/// A folder with room for `mib` MiB that is not mounted `noexec`.
+/// Returns a folder with room for `mib` MiB that is not mounted `noexec`.
 fn memory(mib: u32) -> Result<PathBuf, Unavailable> {
     let fits = |place: &PathBuf| {
         statvfs(place).is_ok_and(|at| {
@@ -120,7 +120,7 @@ fn host(tried: &str, reason: String) -> Unavailable {
     Unavailable::Host { tried: tried.into(), reason }
 }
 
-/// A program's trimmed standard output, or its status and standard error if it fails.
+/// Returns a program's trimmed standard output, or its status and standard error if it fails.
 fn output(command: &mut Command) -> Result<String, String> {
     let output = command.stdin(Stdio::null()).output().map_err(|why| why.to_string())?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();

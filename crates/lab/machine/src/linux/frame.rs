@@ -1,9 +1,9 @@
-//! What the two sides say to each other, as bytes: kind, stream, length (4 bytes each but for the
-//! kind), payload.
+//! The frames that the two sides exchange. Encoded: kind, stream, length (4 bytes each except the
+//! kind, which has one), payload.
 //!
-//! Stream 0 is the job that the machine was started for. Every client of a running machine has a
-//! stream of its own. A client and the inside each send at most [`WINDOW`] bytes that the other
-//! has not [`Message::Taken`] yet, so that a slow reader never stops the other streams.
+//! Stream 0 belongs to the job that the machine was started for. Every client of a running machine
+//! has a stream of its own. A client and the inside each send at most [`WINDOW`] bytes that the
+//! other side has not [`Message::Taken`] yet, so that a slow reader never stops the other streams.
 
 use std::io;
 
@@ -12,13 +12,13 @@ use crate::Ended;
 /// The largest payload of a piece of input or output, in bytes.
 pub(super) const MAX: usize = 64 * 1024;
 
-/// How many bytes of input, or of output, may be under way in one stream.
+/// The limit for the bytes of input, or of output, in flight in one stream.
 pub(super) const WINDOW: usize = 256 * 1024;
 
-/// The largest payload of all: a job with its environment and its input.
+/// The largest payload of any frame: a job with its environment and its input.
 const LARGEST: usize = 64 << 20;
 
-/// The length of what precedes a payload.
+/// The length of the head, which precedes the payload.
 pub(super) const HEAD: usize = 9;
 
 /// A message of a stream.
@@ -30,7 +30,7 @@ pub(super) struct Frame {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Message {
-    /// The job's standard output, or what a server inside answers.
+    /// The job's standard output, or the data from a server inside.
     Out(Vec<u8>),
     /// The job's standard error.
     Err(Vec<u8>),
@@ -40,9 +40,9 @@ pub(super) enum Message {
     Cannot(String),
     /// To the inside: run this encoded job.
     Run(Vec<u8>),
-    /// To the inside: connect with this port of the machine's loopback.
+    /// To the inside: connect to this port of the machine's loopback.
     Connect(u16),
-    /// To the inside: standard input, or what the server there is sent.
+    /// To the inside: standard input, or data for the server there.
     Input(Vec<u8>),
     /// To the inside: there is no more input.
     InputEnds,
@@ -57,12 +57,12 @@ pub(super) enum Message {
 }
 
 impl Frame {
-    /// A message of the machine's first job.
+    /// Creates a frame for the machine's first job.
     pub(super) fn of_job(message: Message) -> Self {
         Self { stream: 0, message }
     }
 
-    /// The frame as bytes.
+    /// Encodes the frame.
     pub(super) fn encode(&self) -> Vec<u8> {
         let number;
         let (kind, payload): (u8, &[u8]) = match &self.message {
@@ -96,10 +96,10 @@ impl Frame {
         [&[kind][..], &self.stream.to_le_bytes(), &length.to_le_bytes(), payload].concat()
     }
 
-    /// The length of the payload that follows this head.
+    /// Returns the length of the payload that follows this head.
     ///
     /// # Errors
-    /// If no frame is that long.
+    /// If the length exceeds that of any frame.
     pub(super) fn length(head: &[u8; HEAD]) -> io::Result<usize> {
         let [_, _, _, _, _, length @ ..] = *head;
         let length = u32::from_le_bytes(length) as usize;
@@ -112,7 +112,7 @@ impl Frame {
     /// Decodes a frame.
     ///
     /// # Errors
-    /// If there is no such kind of frame.
+    /// If the kind of frame is unknown.
     pub(super) fn decode(head: &[u8; HEAD], payload: Vec<u8>) -> io::Result<Self> {
         let [kind, s0, s1, s2, s3, ..] = *head;
         let number = || payload.as_slice().try_into().map(i32::from_le_bytes).unwrap_or(-1);
@@ -135,7 +135,7 @@ impl Frame {
         Ok(Self { stream: u32::from_le_bytes([s0, s1, s2, s3]), message })
     }
 
-    /// Takes the first frame off a buffer. Returns `None` if it is not there as a whole yet.
+    /// Takes the first frame off a buffer. Returns `None` if the frame is not complete yet.
     ///
     /// # Errors
     /// If the buffer does not begin with a frame.

@@ -33,25 +33,25 @@ use crate::{Ended, Job};
 /// kernel's release.
 pub(super) const INSIDE: &str = "UTURN_MACHINE";
 
-/// What the machine is called, by itself.
+/// The host name inside the machine.
 const HOSTNAME: &str = "uturn-machine";
 
 /// The byte on the serial line that announces a new frame in the channel.
 pub(super) const WAKE: u8 = 6;
 
-/// How often orphaned processes are reaped.
+/// The interval at which orphaned processes are reaped.
 const REAP_INTERVAL: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// Whether this process is the first process of a machine. If so, it must call [`inside`] before
-/// anything else.
+/// Returns whether this process is the first process of a machine. If so, it must call [`inside`]
+/// before anything else.
 pub fn is_inside() -> bool {
     getpid().is_init() && env::var_os(INSIDE).is_some()
 }
 
-/// Runs the machine's first process. The machine ends when it returns.
+/// Runs the machine's first process. The machine ends when this function returns.
 pub fn inside() -> ExitCode {
     let Err(why) = serve();
-    // Only the kernel's console is left to report to, and it may not be read.
+    // A report can only go to the kernel's console, which may not be read.
     let _ = fs::write("/dev/console", format!("uturn: {why}\n"));
     let _ = reboot(RebootCommand::PowerOff);
     ExitCode::FAILURE
@@ -83,7 +83,7 @@ fn begin(outside: &Outside) -> io::Result<Running> {
     Running::start(job)
 }
 
-/// The channel and the serial line.
+/// The connection to the outside: the channel and the serial line.
 struct Outside {
     channel: Inner,
     line: File,
@@ -227,7 +227,7 @@ fn end(how: WaitStatus) -> Ended {
     }
 }
 
-/// Passes on what is in a pipe. Sets the pipe to `None` at its end.
+/// Passes on the available data of a pipe. Sets the pipe to `None` at its end.
 fn pass_on(
     pipe: &mut Option<OwnedFd>,
     message: impl Fn(Vec<u8>) -> Message,

@@ -1,4 +1,4 @@
-//! The outside: starts the machine, reads its frames, ends it.
+//! The outside: starts the machine, reads its frames, and ends it.
 
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -27,13 +27,15 @@ use crate::{Ended, Job, JobOutput, MachineError, Unavailable};
 /// The default memory of a machine, in MiB.
 const MEMORY: u32 = 1024;
 
-/// How long a killed machine may take to end: on a busy host its processes wait for a processor, too.
+/// The longest time that a killed machine may take to end: on a busy host its processes wait for a
+/// processor, too.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(60);
 
-/// How often the channel is read when no wake-up arrives.
+/// The interval at which the channel is read when no wake-up arrives.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How often a console may still grow after a panic before its last lines are taken.
+/// The number of polls during which the console may grow after a panic before its last lines are
+/// taken.
 const TRACE_POLLS: usize = 6;
 
 /// A machine that can be started any number of times.
@@ -65,12 +67,12 @@ impl Machine {
         Ok(Self { parts, memory: MEMORY, limit: None, stop: None, link: None, control: None })
     }
 
-    /// The name and release of its kernel: `User Mode Linux 6.1.176`.
+    /// Returns the name and release of the machine's kernel: `User Mode Linux 6.1.176`.
     pub fn kernel(&self) -> String {
         format!("User Mode Linux {}", self.parts.release)
     }
 
-    /// Sets its memory, in MiB. The host only provides what the machine uses.
+    /// Sets the machine's memory, in MiB. The host only provides what the machine uses.
     #[must_use]
     pub fn with_memory(self, mib: u32) -> Self {
         Self { memory: mib, ..self }
@@ -82,22 +84,22 @@ impl Machine {
         Self { limit: Some(limit), ..self }
     }
 
-    /// Ends the machine soon after this becomes true.
+    /// Makes the machine end soon after this becomes true.
     #[must_use]
     pub fn with_stop(self, stop: Arc<AtomicBool>) -> Self {
         Self { stop: Some(stop), ..self }
     }
 
-    /// Gives it an Ethernet device, `vec0`, which is down at first. Its other end is this TAP
-    /// device in a named network namespace of the host. Needs root.
+    /// Gives the machine an Ethernet device, `vec0`, which is down at first. The other end of the
+    /// link is this TAP device in a named network namespace of the host. Needs root.
     #[must_use]
     pub fn with_link(self, namespace: &str, device: &str) -> Self {
         Self { link: Some(Link { namespace: namespace.into(), device: device.into() }), ..self }
     }
 
     /// Lets a [`MachineClient`](crate::MachineClient) of this socket run more jobs in the machine
-    /// and connect with servers there while the first job runs. The permissions of the
-    /// socket say who may.
+    /// and connect to servers there while the first job runs. The permissions of the socket decide
+    /// who may connect.
     #[must_use]
     pub fn with_control(self, socket: UnixListener) -> Self {
         Self { control: Some(Arc::new(socket)), ..self }
@@ -159,7 +161,7 @@ impl Machine {
         }
     }
 
-    /// How long to wait for the machine before checking the limit and the stop flag again.
+    /// Returns how long to wait for the machine before checking the limit and the stop flag again.
     fn time_to_wait(&self, until: Option<Instant>) -> Result<Duration, MachineError> {
         if self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::SeqCst)) {
             return Err(MachineError::Stopped);
@@ -199,11 +201,11 @@ impl Machine {
 
     fn command_line(&self) -> Vec<String> {
         let words = [
-            // Its root is the host's file system, mounted read-only.
+            // The root is the host's file system, mounted read-only.
             "rootfstype=hostfs root=/dev/root rootflags=/ ro",
             // The channel, the serial line, and a console for the kernel's most serious messages.
             "ubda=/proc/self/fd/0 ssl0=fd:1,fd:1 con=null con0=null,fd:2 quiet loglevel=1",
-            // A folder where it cannot leave files.
+            // A folder where the machine cannot leave files.
             "uml_dir=/proc noreboot",
         ];
         let words = words.iter().flat_map(|words| words.split(' ')).map(String::from);
@@ -241,7 +243,7 @@ enum Line {
     Closed,
 }
 
-/// A machine that runs. Dropping it ends it.
+/// A running machine. Dropping it ends the machine.
 #[derive(Debug)]
 struct Running {
     child: Child,
@@ -257,8 +259,8 @@ impl Running {
         match self.line.write_all(&[WAKE]) {
             Ok(()) => Ok(()),
             Err(error) => match error.kind() {
-                // A full line means that the inside has wake-ups to read already. A closed one is
-                // found when it is read.
+                // A full line means that the inside has wake-ups to read already. A closed line is
+                // noticed when it is read.
                 io::ErrorKind::WouldBlock | io::ErrorKind::BrokenPipe => Ok(()),
                 _ => Err(error),
             },
@@ -297,10 +299,10 @@ impl Running {
         }
     }
 
-    /// The error of a machine whose kernel panicked: a kernel of User Mode Linux then stays, and turns
-    /// in circles.
+    /// Returns the error of a machine whose kernel panicked: a kernel of User Mode Linux does not
+    /// end then, but loops.
     fn panicked(&mut self, is_booting: bool) -> MachineError {
-        // The trace follows.
+        // The trace follows the panic.
         let mut length = None;
         for _ in 0..TRACE_POLLS {
             let now = self.console.length().ok();
@@ -324,7 +326,7 @@ impl Running {
         MachineError::Boot { why, console }
     }
 
-    /// The last lines of the kernel's console and of the command that starts it.
+    /// Returns the last lines of the kernel's console and of the command that starts the kernel.
     fn last_lines(&self) -> String {
         self.console.last_lines(&self.unexpected)
     }

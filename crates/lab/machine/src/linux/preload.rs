@@ -1,4 +1,4 @@
-//! The library that the machine's kernel is started with: `preload/ptrace.rs`, which says why.
+//! The library that the machine's kernel is started with: `preload/ptrace.rs`, which explains why.
 
 use std::env;
 use std::ffi::OsString;
@@ -14,7 +14,7 @@ const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ptrace.so"));
 /// The variable of the dynamic loader that names libraries to load first.
 pub(super) const VARIABLE: &str = "LD_PRELOAD";
 
-/// Whether this build has the library.
+/// Returns whether this build has the library.
 pub(super) fn is_there() -> bool {
     !LIBRARY.is_empty()
 }
@@ -33,7 +33,7 @@ impl Preload {
         Ok(Some(Self(file)))
     }
 
-    /// The value of [`VARIABLE`] for a process that inherits the file.
+    /// Returns the value of [`VARIABLE`] for a process that inherits the file.
     pub(super) fn value(&self) -> OsString {
         let mut value = OsString::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()));
         if let Some(other) = env::var_os(VARIABLE) {

@@ -1,19 +1,20 @@
 //! The processor's extended state, which is too large for some kernels of User Mode Linux.
 
-/// How many bytes of it User Mode Linux keeps before version 6.13, which asks the host for the size
-/// (HOST_FP_SIZE in `arch/x86/um/user-offsets.c`: x87, SSE, AVX, MPX, AVX-512 and PKRU).
+/// The number of bytes of the state that User Mode Linux keeps before version 6.13, which asks the
+/// host for the size (HOST_FP_SIZE in `arch/x86/um/user-offsets.c`: x87, SSE, AVX, MPX, AVX-512 and
+/// PKRU).
 pub(super) const KEPT: u32 = 2696;
 
-/// The first version that keeps all of it.
+/// The first version that keeps the whole state.
 const KEEPS_ALL: (u32, u32) = (6, 13);
 
 /// The CPUID leaf of the extended state.
 const XSTATE_LEAF: u32 = 0xD;
 
-/// OSXSAVE in the third register of leaf 1: the system has enabled extended states.
+/// The flag OSXSAVE in the third register of leaf 1: the system has enabled extended states.
 const OSXSAVE: u32 = 1 << 27;
 
-/// The size of the extended state in bytes if it is more than a kernel of this release keeps.
+/// Returns the size of the extended state in bytes if a kernel of this release keeps less.
 pub(super) fn too_large(release: &str) -> Option<u32> {
     extended_state().filter(|&state| !fits(state, release))
 }
@@ -22,14 +23,14 @@ fn fits(state: u32, release: &str) -> bool {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
     let version = match (numbers.next(), numbers.next()) {
         (Some(Ok(major)), Some(Ok(minor))) => (major, minor),
-        // What cannot be read is for the boot to find out.
+        // An unknown release is taken to keep all: the boot will show whether it does.
         _ => KEEPS_ALL,
     };
     state <= KEPT || version >= KEEPS_ALL
 }
 
-/// The size that the host's kernel demands when the state of a process is set: that of all
-/// components which it has enabled.
+/// Returns the size that the host's kernel demands when the state of a process is set: the size of
+/// all components that the host has enabled.
 #[cfg(target_arch = "x86_64")]
 fn extended_state() -> Option<u32> {
     use std::arch::x86_64::{__cpuid, __cpuid_count};
@@ -37,7 +38,7 @@ fn extended_state() -> Option<u32> {
     is_there.then(|| __cpuid_count(XSTATE_LEAF, 0).ebx)
 }
 
-/// User Mode Linux is for x86.
+/// Returns `None`: User Mode Linux is for x86.
 #[cfg(not(target_arch = "x86_64"))]
 fn extended_state() -> Option<u32> {
     let _ = (XSTATE_LEAF, OSXSAVE);
@@ -67,7 +68,7 @@ mod tests {
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn this_processor_says_how_large_it_is() {
-        // x87, SSE and the header are always there.
+        // x87, SSE and the header are always part of the state.
         assert!(extended_state().is_none_or(|state| state >= 576));
     }
 }

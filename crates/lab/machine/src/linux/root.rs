@@ -12,7 +12,7 @@ use rustix::process::pivot_root;
 use super::find::MODULES;
 use super::tools;
 
-/// Where the overlay is assembled before it becomes the root.
+/// The folder in which the overlay is assembled before it becomes the root.
 const STAGING: &str = "/run";
 
 /// Makes the root file system and mounts the kernel's own file systems in it.

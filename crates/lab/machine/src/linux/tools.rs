@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 
 use super::root;
 
-/// The machine's own folder.
+/// The folder of the machine's own tools.
 const OWN: &str = "/run/uturn-machine";
 
 /// Folders that are appended to the job's `PATH`.
 const FOLDERS: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
-/// The kernel has no nf_tables for IP, so `iptables` is always the legacy variant.
+/// The names of the legacy variant of `iptables`: the kernel has no nf_tables for IP.
 const LEGACY: [&str; 6] = [
     "iptables",
     "iptables-save",
@@ -50,7 +50,7 @@ pub(super) fn set_up(release: &str) -> io::Result<()> {
     root::load(&index, &PRESENT)
 }
 
-/// The job's environment, with a `PATH` that begins with the machine's tools.
+/// Returns the job's environment, with a `PATH` that begins with the machine's tools.
 pub(super) fn environment(stated: &[(OsString, OsString)]) -> BTreeMap<OsString, OsString> {
     let mut all: BTreeMap<OsString, OsString> = stated.iter().cloned().collect();
     let path = all.remove(&OsString::from("PATH")).unwrap_or_default();
@@ -62,7 +62,7 @@ pub(super) fn environment(stated: &[(OsString, OsString)]) -> BTreeMap<OsString,
     all
 }
 
-/// Where a program is, for a job with this environment.
+/// Returns the path of a program, for a job with this environment.
 pub(super) fn find(program: &Path, environment: &BTreeMap<OsString, OsString>) -> Option<PathBuf> {
     if program.components().count() > 1 {
         return Some(program.to_owned());

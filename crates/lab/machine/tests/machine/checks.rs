@@ -15,13 +15,13 @@ use uturn_machine::{Ended, Job, JobOutput, Machine, MachineError};
 use super::clients::{CALLS, ECHOES, call, clients_run_jobs_and_reach_servers, echo};
 use super::kernels;
 
-/// As this argument says, the program is one that asks for a machine and gets killed.
+/// The argument that makes this program ask for a machine, before it is killed.
 pub(super) const ASKS: &str = "--ask-for-a-machine";
 
 /// The exit status of a program that asked for a machine and got an error.
 pub(super) const NO_MACHINE: i32 = 99;
 
-/// Ends only a job that hangs.
+/// The limit for a job. It only ends a job that hangs.
 const LIMIT: Duration = Duration::from_secs(1800);
 
 type Check = (&'static str, fn(&Machine));
@@ -94,7 +94,7 @@ pub(super) fn shell(script: &str) -> Job {
     }
 }
 
-/// What a job says and how it ends.
+/// Runs a job, and returns its output and its end.
 pub(super) fn run(machine: &Machine, job: &Job) -> Result<(String, String, Ended), MachineError> {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let ended = machine.run(job, &mut |output| match output {
@@ -235,11 +235,11 @@ fn nothing_outlives_who_asked(_: &Machine) {
     assert!(closes(&gone), "something of the machine is left");
 }
 
-/// An ordinary user, that is.
+/// Runs as an ordinary user.
 fn the_user_nobody_gets_one_too() {
     let what = "the small machine of an ordinary user";
     if !rustix::process::geteuid().is_root() {
-        // Then all the others have shown it.
+        // Then all the other tests have shown it.
         return;
     }
     let own = env::current_exe().unwrap();
@@ -270,7 +270,7 @@ fn the_user_nobody_gets_one_too() {
     assert_eq!(output.status.code(), Some(9), "{stderr}");
 }
 
-/// Runs a script in a machine, passes on what it says, and its code.
+/// Runs a script in a machine, and passes on its output and its exit code.
 fn ask() {
     let script = env::args().nth(2).unwrap();
     let machine = Machine::find().unwrap_or_else(|why| panic!("{why}"));
@@ -290,8 +290,8 @@ fn ask() {
     }
 }
 
-/// A pipe whose other end is handed down to all processes that are started while it is
-/// kept. It is closed when the last of them is gone.
+/// Returns a pipe whose other end is inherited by all processes that are started while it is kept.
+/// The pipe is closed when the last of them has ended.
 pub(super) fn watched() -> (PipeReader, OwnedFd) {
     let (gone, kept) = io::pipe().unwrap();
     // Unlike the pipe's own end, a copy stays open in programs that are started.

@@ -1,4 +1,4 @@
-//! Clients of a machine that runs: their jobs, and connections with servers inside.
+//! Clients of a running machine: their jobs, and connections to servers inside.
 
 use std::env;
 use std::fs;
@@ -16,10 +16,10 @@ use uturn_machine::{Ended, Job, JobOutput, Machine, MachineClient, MachineError}
 
 use super::checks::shell;
 
-/// As this argument says, the program is a server in the machine that sends back what it gets.
+/// The argument that makes this program a server in the machine that sends back what it receives.
 pub(super) const ECHOES: &str = "--echo";
 
-/// As this argument says, the program is a client of a machine.
+/// The argument that makes this program a client of a machine.
 pub(super) const CALLS: &str = "--call";
 
 pub(super) fn clients_run_jobs_and_reach_servers(machine: &Machine) {
@@ -76,7 +76,7 @@ pub(super) fn clients_run_jobs_and_reach_servers(machine: &Machine) {
     let refused = client.connect(631, &near);
     assert!(matches!(refused, Err(MachineError::Inside(_))), "{refused:?}");
 
-    // What a client runs ends with the client.
+    // A job of a client ends with the client.
     let mut calls = Command::new(env::current_exe().unwrap())
         .args([CALLS, socket.to_str().unwrap(), "echo $$; exec sleep 1000"])
         .stdout(Stdio::piped())
@@ -95,7 +95,7 @@ pub(super) fn clients_run_jobs_and_reach_servers(machine: &Machine) {
     fs::remove_dir_all(&folder).unwrap();
 }
 
-/// Runs a job and tells the lines of its output.
+/// Runs a job, and sends the lines of its output to the channel.
 fn run_and_tell(
     machine: &Machine,
     job: &Job,
@@ -108,7 +108,7 @@ fn run_and_tell(
     })
 }
 
-/// Says its port, and sends back what it gets.
+/// Prints the port of a server, and sends back what each client sends.
 pub(super) fn echo() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     println!("{}", listener.local_addr().unwrap().port());

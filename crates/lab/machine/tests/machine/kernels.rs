@@ -1,4 +1,5 @@
-//! Other kernels in place of the machine's own, by a program `linux.uml` that comes first in `PATH`.
+//! Tests with other kernels in place of the machine's own, by a program `linux.uml` that comes
+//! first in `PATH`.
 
 use std::env;
 use std::fs::{self, Permissions};
@@ -30,7 +31,8 @@ impl Kernel {
         Self { folder }
     }
 
-    /// What a program says that runs a job in a machine with this kernel. Nothing of it is left then.
+    /// Returns the output of a program that runs a job in a machine with this kernel. Checks that
+    /// nothing of the machine is left then.
     fn run(&self, script: &str) -> Output {
         let path = env::var_os("PATH").unwrap_or_default();
         let folders = [self.folder.clone()].into_iter().chain(env::split_paths(&path));
@@ -62,14 +64,14 @@ fn real_kernel() -> PathBuf {
     all.find(|file| file.is_file()).unwrap()
 }
 
-/// The library that plays a host with a larger processor.
+/// Builds the library that simulates a host with a larger processor.
 fn larger_host(folder: &Path) -> PathBuf {
     let library = folder.join("larger-host.so");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/machine/larger_host.c");
     let cc = env::var_os("CC").unwrap_or_else(|| "cc".into());
     let mut compile = Command::new(cc);
     compile.args(["-shared", "-fPIC", "-O2", "-o"]).arg(&library).arg(source);
-    // Rust needs it, too, to link.
+    // Rust needs a C compiler, too, to link.
     assert!(compile.status().unwrap().success());
     library
 }
@@ -93,7 +95,7 @@ pub(super) fn a_larger_processor_is_no_obstacle(_: &Machine) {
 }
 
 pub(super) fn a_kernel_that_panics_before_the_job(_: &Machine) {
-    // Without the machine's own library, as it was on such a host.
+    // The kernel runs without the machine's own library, as it once did on such a host.
     let kernel = Kernel::new("panics", "LD_PRELOAD=${0%/*}/larger-host.so exec $KERNEL \"$@\"");
     larger_host(&kernel.folder);
     let output = kernel.run("echo up");
@@ -108,7 +110,7 @@ pub(super) fn a_kernel_that_panics_before_the_job(_: &Machine) {
         assert!(stderr.contains(part), "{part}: {stderr}");
     }
 
-    // And for a reason that is not known, by a kernel that stays.
+    // A kernel that panics for an unknown reason, and does not end.
     let script = "echo 'Kernel panic - not syncing: no root' >&2; while :; do :; done";
     let output = Kernel::new("stays", script).run("echo up");
     let stderr = self::stderr(&output);

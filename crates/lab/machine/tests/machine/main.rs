@@ -1,8 +1,8 @@
-//! Starts the small machine and looks at what comes out of it, and what is left of it.
+//! Starts the small machine and checks its output, and that nothing of it remains.
 //!
-//! Not run by the usual harness: this program is also the machine's first process. Where no
-//! machine can be had it says why and skips every test. A test's name as argument runs that
-//! test only.
+//! The usual harness does not run these tests: this program is also the machine's first process. If
+//! no machine can run here, it reports the reason and skips every test. With a test's name as
+//! argument, only that test runs.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test says how it went")]
 
 #[cfg(target_os = "linux")]

@@ -14,10 +14,10 @@ use crate::commands::here::warn;
 use crate::printer::Printer;
 use crate::status::Failure;
 
-/// How many nodes are named; the rest are counted.
+/// The number of nodes that are named. The rest are counted.
 const MAX: usize = 10;
 
-/// Which nodes are captured; `None` if no node is.
+/// Returns the choice of nodes to capture, or `None` if no node is captured.
 pub(super) fn choice(args: &Here) -> Result<Option<NodeChoice>, Failure> {
     let choice = match (args.which, args.nodes.as_slice()) {
         (Some(WhichNodes::All), _) => Some(NodeChoice::All),
@@ -35,7 +35,7 @@ pub(super) fn choice(args: &Here) -> Result<Option<NodeChoice>, Failure> {
     Ok(choice)
 }
 
-/// Captures nodes. What cannot be captured of them is said, and is no failure of the rest.
+/// Captures nodes. Parts that cannot be captured are reported, and do not stop the rest.
 pub(super) fn capture(
     session: &Session,
     reading: &Reading,
@@ -76,7 +76,7 @@ pub(super) fn capture(
     Ok(captures)
 }
 
-/// Asks whether pods may be made.
+/// Asks the user whether pods may be created.
 fn ask(image: &str, with: &[&NodePlan], without: &[&NodePlan]) -> Result<(), Failure> {
     let mut places = Vec::new();
     if !without.is_empty() {
@@ -110,7 +110,7 @@ fn named(plans: &[&NodePlan]) -> String {
     names.join(", ")
 }
 
-/// What the bundle's manifest says of a node.
+/// Returns the entry of a node in the bundle's manifest.
 pub(super) fn entry(capture: &NodeCapture) -> Value {
     let mut entry = json!({});
     if let Some(pod) = &capture.pod {

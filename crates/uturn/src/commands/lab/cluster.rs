@@ -1,10 +1,10 @@
 //! `uturn lab up`, `exec` and `down`: a cluster in a box.
 //!
-//! `up` starts this program again as the keeper, which outlives it. The keeper reads the request
+//! `up` starts this program again as the keeper, which outlives `up`. The keeper reads the request
 //! from its standard input, and writes a line of JSON for each step until the cluster is up.
 //!
-//! Where this kernel cannot carry the cluster, that keeper starts a small machine, in which this
-//! program is the keeper ([`machine`]). Both speak the same way.
+//! If this kernel cannot carry the cluster, that keeper starts a small machine, in which this
+//! program is the keeper ([`machine`]). Both keepers write the same events.
 
 #[cfg(target_os = "linux")]
 mod machine;
@@ -37,7 +37,7 @@ use crate::input::faulty;
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
-/// The request as the keeper reads it.
+/// The request, as the keeper reads it.
 #[derive(Debug, Deserialize, PartialEq, Eq, Serialize)]
 struct WireRequest {
     manifests: Vec<(String, String)>,
@@ -48,18 +48,18 @@ struct WireRequest {
     place: Place,
 }
 
-/// Where a cluster is.
+/// The place of a cluster.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 enum Place {
-    /// On this kernel.
+    /// The cluster is on this kernel.
     Here,
-    /// In a small machine, which is to be started.
+    /// The cluster is in a small machine, which is to be started.
     Machine,
-    /// In the small machine that this is.
+    /// The cluster is in the small machine in which this process runs.
     InMachine,
 }
 
-/// What the keeper writes.
+/// An event that the keeper writes.
 #[derive(Debug, Deserialize, PartialEq, Eq, Serialize)]
 enum WireEvent {
     Step(String),
@@ -74,19 +74,19 @@ struct WireUp {
     nodes: Vec<String>,
     pods: usize,
     notes: Vec<String>,
-    /// Out of a small machine.
+    /// The access to the cluster, if it is in a small machine.
     access: Option<Access>,
 }
 
-/// What a user reads of a cluster in a small machine.
+/// The files of a cluster in a small machine that the user needs.
 #[derive(Debug, Deserialize, PartialEq, Eq, Serialize)]
 struct Access {
     kubeconfig: Value,
-    /// The certificate that it names.
+    /// The certificate of the authority that the kubeconfig names.
     authority: String,
-    /// How to call the cloud.
+    /// The access to the cloud's API.
     cloud: Value,
-    /// What the cluster's objects do not say of it.
+    /// Facts that the cluster's objects do not state.
     facts: Value,
 }
 
@@ -101,7 +101,7 @@ pub(super) fn up(args: &LabUp, printer: &Printer) -> Result<Status, Failure> {
     let lost = |why: io::Error| Failure::not_here(format!("the cluster's keeper: {why}"));
     let text = serde_json::to_vec(&request).map_err(|why| lost(why.into()))?;
     let mut stdin = keeper.stdin.take().expect("it is piped");
-    // A keeper that ends early says why.
+    // A keeper that ends early reports the reason.
     let _ = stdin.write_all(&text);
     drop(stdin);
     let stdout = keeper.stdout.take().expect("it is piped");
@@ -135,8 +135,8 @@ pub(super) fn up(args: &LabUp, printer: &Printer) -> Result<Status, Failure> {
     Err(Failure::not_here(format!("the cluster's keeper ended with {ended}")))
 }
 
-/// Says what is waited for: in a line that the next one overwrites or, where there is no terminal, in
-/// one of its own.
+/// Shows what is waited for. On a terminal the next line overwrites this one, elsewhere each gets a
+/// line of its own.
 fn show_step(printer: &Printer, step: &str) {
     match io::stderr().is_terminal() {
         true => printer.progress(&format!("{step} …")),
@@ -144,7 +144,7 @@ fn show_step(printer: &Printer, step: &str) {
     }
 }
 
-/// Where the cluster can be. Says so if it is not here.
+/// Decides where the cluster is built. Tells the user if that is not this kernel.
 fn place(args: &LabUp, printer: &Printer) -> Result<Place, Failure> {
     let why = match uturn_lab::can_keep_cluster(args.mode) {
         Ok(()) if !args.vm => return Ok(Place::Here),
@@ -172,7 +172,7 @@ fn place(args: &LabUp, printer: &Printer) -> Result<Place, Failure> {
     Ok(Place::Machine)
 }
 
-/// The request that the options make. Faults of manifests are found before anything is built.
+/// Builds the request from the options. Faults of manifests are found before anything is built.
 fn request(args: &LabUp) -> Result<WireRequest, Failure> {
     let (manifests, faults) = match &args.example {
         Some(name) => (Manifests::of(examples::manifests(name)), Vec::new()),
@@ -203,9 +203,9 @@ fn request(args: &LabUp) -> Result<WireRequest, Failure> {
     })
 }
 
-/// Starts this program as the keeper, in a process group that Ctrl-C does not reach. If this process
-/// ends before the cluster is up, the keeper finds out by its standard output and takes down what there
-/// is.
+/// Starts this program as the keeper, in a process group that Ctrl-C does not reach. If this
+/// process ends before the cluster is up, the keeper notices when it writes to its standard output,
+/// and takes down what it has built.
 fn start_keeper() -> Result<Child, Failure> {
     let failed = |why: io::Error| Failure::not_here(format!("cannot start the keeper: {why}"));
     let mut command = Command::new(env::current_exe().map_err(failed)?);
@@ -216,7 +216,7 @@ fn start_keeper() -> Result<Child, Failure> {
     command.spawn().map_err(failed)
 }
 
-/// The keeper's side.
+/// Runs the keeper: reads the request, and keeps the cluster.
 pub(super) fn keep() -> Result<Status, Failure> {
     let kept = match serde_json::from_reader::<_, WireRequest>(io::stdin().lock()) {
         Ok(request) if request.place == Place::Machine => machine::keep(request),
@@ -226,7 +226,7 @@ pub(super) fn keep() -> Result<Status, Failure> {
     match kept {
         Ok(()) => Ok(Status::Clean),
         Err(why) => {
-            // If nobody reads it, nobody waits.
+            // If nobody reads the event, nobody waits for it.
             let _ = write(&WireEvent::Failed(why.clone()));
             Err(Failure::not_here(why))
         }
@@ -248,7 +248,7 @@ fn keep_request(request: WireRequest) -> Result<(), String> {
     })
     .map_err(|why| why.to_string())?;
     let mut step = |step: &str| {
-        // Without a reader, the user has given up.
+        // If nothing reads the steps, the user has given up.
         write(&WireEvent::Step(step.to_owned())).map_err(|_| LabError::Interrupted)
     };
     let mut on_ready = |up: &ClusterUp| {
@@ -265,7 +265,7 @@ fn keep_request(request: WireRequest) -> Result<(), String> {
     uturn_lab::keep_cluster(&request, &mut step, &mut on_ready).map_err(|why| why.to_string())
 }
 
-/// Reads what is beside a kubeconfig.
+/// Reads a kubeconfig and the files beside it.
 fn access(path: &Path) -> io::Result<Access> {
     let read = |path: &Path| -> io::Result<Value> {
         Ok(serde_json::from_str(&fs::read_to_string(path)?)?)

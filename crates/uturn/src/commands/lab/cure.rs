@@ -14,7 +14,7 @@ use crate::cli::LabRun;
 use crate::scenarios;
 use crate::status::Failure;
 
-/// The user's own scenarios and names, with those of cured cases where a cure is asked for.
+/// Returns the user's own scenarios and names, with those of cured cases if a cure is requested.
 pub(super) fn with_cured(
     mut own: Vec<Source>,
     mut names: Vec<String>,
@@ -61,7 +61,7 @@ fn is_asked_for(case: &Case, args: &LabRun) -> bool {
         && (args.modes.is_empty() || args.modes.contains(&case.cluster.proxy.mode.value))
 }
 
-/// A case with the cure. `None` if it does not apply.
+/// A case with the cure. The source is `None` if the cure does not apply.
 struct Cured {
     source: Option<(String, Source)>,
     refused: Vec<String>,
@@ -85,7 +85,8 @@ impl Cured {
             for cure in all.into_iter().filter(|cure| cure.name == wanted) {
                 match (&cure.refused, &cure.after) {
                     (Some(why), _) => refused.push(why.clone()),
-                    // Only flows that the same edits cure: others are separate cases.
+                    // Only flows that the same edits cure belong to this case: the others are
+                    // separate cases.
                     (None, Some(after)) if same(&mut text, &manifests, &cure) => match after {
                         CaseState::Flow { flow, outcomes, .. } => {
                             flows.push(flow_tree(flow, outcomes));
@@ -123,7 +124,7 @@ impl Cured {
     }
 }
 
-/// Whether a cure changes the texts as the first one did.
+/// Returns whether a cure changes the texts as the first one did.
 fn same(text: &mut Option<Manifests>, before: &Manifests, cure: &Cure) -> bool {
     let tried = cure.tried.clone().unwrap_or_else(|| before.clone());
     match text {
@@ -135,7 +136,7 @@ fn same(text: &mut Option<Manifests>, before: &Manifests, cure: &Cure) -> bool {
     }
 }
 
-/// The scenario of a cured case, by a name of its own.
+/// Returns the scenario of a cured case, with a name of its own.
 fn named(
     text: &Manifests,
     scenario: &Scenario,

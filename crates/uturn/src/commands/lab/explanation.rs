@@ -1,4 +1,4 @@
-//! Explanations of connections as JSON: for results, and for the way out of the small machine.
+//! Explanations of connections as JSON: for results, and for the output of the small machine.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use uturn_lab::{Explanation, Sighting, Subject};
 use uturn_model::{Flow, Mechanism};
 use uturn_report::schema::lab::{self, Connection, Direction, Packet};
 
-/// What is printed of an explanation, and what the small machine sends.
+/// Converts an explanation to the form that is printed, and that the small machine sends.
 pub(super) fn to_output(explanation: &Explanation) -> lab::Explanation {
     let connection = match &explanation.subject {
         Subject::Flow { flow, of } => {
@@ -41,8 +41,8 @@ fn to_packet(sighting: &Sighting) -> Packet {
     }
 }
 
-/// Reads what [`to_output`] made; `flows` are those of the case. Returns `None` if a word or an
-/// address in it is none, or if the case has no such flow.
+/// Converts the output of [`to_output`] back; `flows` are those of the case. Returns `None` if a
+/// word or an address in it is invalid, or if the case has no such flow.
 pub(super) fn from_output(output: lab::Explanation, flows: &[Flow]) -> Option<Explanation> {
     let subject = match output.connection {
         Connection::HealthCheck { health_check_of, protocol, to } => Subject::Probe {

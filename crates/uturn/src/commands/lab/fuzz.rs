@@ -1,7 +1,7 @@
 //! `uturn lab fuzz`: compares predictions with measurements for random scenarios.
 //!
 //! A scenario that disagrees is measured again, because flaky disagreements are reported
-//! separately. One that persists is shrunk and saved as a file.
+//! separately. A scenario that keeps disagreeing is shrunk and saved as a file.
 
 mod judge;
 mod measure;
@@ -30,7 +30,7 @@ use judge::{Judged, judge};
 use measure::{Lab, Measured};
 use summary::{Found, Summary};
 
-/// How many times a disagreement is measured again.
+/// The number of times that a disagreement is measured again.
 const AGAIN: usize = 2;
 
 pub(super) fn run(args: &LabFuzz, printer: &Printer) -> Result<Status, Failure> {
@@ -85,7 +85,7 @@ pub(super) fn run(args: &LabFuzz, printer: &Printer) -> Result<Status, Failure> 
     })
 }
 
-/// Saves every scenario and prints where.
+/// Saves every scenario and prints the paths.
 fn save_all(args: &LabFuzz, trials: &[Trial], printer: &Printer) -> Result<Status, Failure> {
     for trial in trials {
         let found = keep(args, trial, Vec::new())?;
@@ -103,7 +103,7 @@ fn retry_disagreement(
     printer: &Printer,
 ) -> Result<(), Failure> {
     printer.progress(&format!("{}: measuring it again …", trial.name));
-    // Measured several times in parallel, so that effects of a busy machine show.
+    // The scenario is measured several times in parallel, so that effects of a busy machine show.
     let copies = vec![trial.clone(); AGAIN];
     let mut lasting: Option<Vec<Judged>> = None;
     for (copy, measured) in copies.iter().zip(lab.measure(&copies)?) {
@@ -207,7 +207,7 @@ impl Trial {
     }
 }
 
-/// A random seed, short enough to be typed.
+/// Returns a random seed, short enough to be typed.
 fn any_seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     (now.as_nanos() as u64 ^ u64::from(std::process::id())) % 1_000_000_000

@@ -1,4 +1,4 @@
-//! Compares what was measured with what a scenario expects and the engine predicts.
+//! Compares measurements with the outcomes that a scenario expects and the engine predicts.
 
 use uturn_lab::MeasuredFlow;
 use uturn_lab::agree::{Agreement, agrees, outcomes_within, within};
@@ -11,7 +11,7 @@ use super::health;
 use super::machine::Named;
 use crate::status::Failure;
 
-/// The report of a case. Without flows, it says why the case could not be built.
+/// Returns the report of a case. Without flows, it states why the case could not be built.
 pub(super) fn report(
     named: &Named<'_>,
     measured: Result<Vec<MeasuredFlow>, String>,
@@ -48,7 +48,7 @@ pub(super) fn report(
     })
 }
 
-/// Compares measurements with what the scenario expects and the engine predicts.
+/// Compares measurements with the outcomes that the scenario expects and the engine predicts.
 fn judge(
     engine: &Engine<'_>,
     expected: &ExpectedFlow,
@@ -90,7 +90,7 @@ fn judge(
     })
 }
 
-/// The differences between prediction and expectation.
+/// Returns the differences between prediction and expectation.
 fn unlike(expected: &ExpectedFlow, verdict: &Verdict) -> Vec<String> {
     let mut differences = Vec::new();
     let share_in = |list: &[(Outcome, Share)], outcome: Outcome| {

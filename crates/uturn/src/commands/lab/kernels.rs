@@ -11,11 +11,11 @@ use crate::status::Failure;
 
 /// The kernels that are available.
 pub(super) struct Kernels {
-    /// Why no case is measured on this kernel. Empty if the user chose the machine.
+    /// The reason why no case is measured on this kernel. Empty if the user chose the machine.
     not_here: Option<String>,
     /// Features that cases need and this kernel lacks.
     lacks: Vec<KernelPart>,
-    /// The machine, or why there is none. Looked for when it is first needed.
+    /// The machine, or the reason why there is none. It is looked for when it is first needed.
     machine: Option<Result<Machine, uturn_machine::Unavailable>>,
 }
 
@@ -41,13 +41,13 @@ impl Kernels {
         kernels.not_here = Some(why.to_string());
         match kernels.find_machine() {
             Ok(_) => Ok(kernels),
-            // One reason is enough where both are the same.
+            // One reason is enough if both are the same.
             Err(_) if why == Unavailable::NotLinux => Err(Failure::not_here(why.to_string())),
             Err(no_machine) => Err(Failure::not_here(format!("{why}; {no_machine}"))),
         }
     }
 
-    /// Whether a case is for this kernel.
+    /// Returns whether a case is measured on this kernel.
     pub(super) fn native(&self, case: &Case) -> Native {
         let lacks = needs(case).any(|part| self.lacks.contains(&part));
         if lacks || self.not_here.is_some() { Native::No } else { Native::Yes }
@@ -82,7 +82,7 @@ impl Kernels {
         }
     }
 
-    /// The machine, if it was looked for and there is one.
+    /// Returns the machine, if it was looked for and found.
     pub(super) fn found(&self) -> Option<&Machine> {
         self.machine.as_ref()?.as_ref().ok()
     }
@@ -92,32 +92,32 @@ impl Kernels {
     }
 }
 
-/// The place in reports of cases that were measured on this kernel: `kernel 6.18 here`.
+/// Returns the name in reports of this kernel: `kernel 6.18 here`.
 pub(super) fn here() -> String {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     format!("kernel {} here", short(release.trim()))
 }
 
-/// The same for the machine: `User Mode Linux 6.1`.
+/// Returns the name in reports of the machine's kernel: `User Mode Linux 6.1`.
 pub(super) fn in_machine(machine: &Machine) -> String {
     let kernel = machine.kernel();
     let (name, release) = kernel.rsplit_once(' ').unwrap_or((&kernel, ""));
     format!("{name} {}", short(release))
 }
 
-/// The first two numbers.
+/// Returns the first two numbers of a release.
 fn short(release: &str) -> &str {
     let is_end = |(_, c): &(usize, char)| !c.is_ascii_digit();
     let mut ends = release.char_indices().filter(is_end).map(|(at, _)| at);
     &release[..ends.nth(1).unwrap_or(release.len())]
 }
 
-/// Whether the machine's kernel can run a case.
+/// Returns whether the machine's kernel can run a case.
 pub(super) fn in_any_machine(case: &Case) -> bool {
     !needs(case).any(|part| part == KernelPart::NfTables)
 }
 
-/// What a case needs of a kernel.
+/// Returns the kernel features that a case needs.
 fn needs(case: &Case) -> impl Iterator<Item = KernelPart> {
     let mode = match case.cluster.proxy.mode.value {
         ProxyMode::Ipvs => Some(KernelPart::IpVs),

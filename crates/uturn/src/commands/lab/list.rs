@@ -1,4 +1,4 @@
-//! `uturn lab list`: the scenarios there are.
+//! `uturn lab list`: lists the scenarios.
 
 use uturn_report::schema::lab::{List, Listed};
 use uturn_report::table;

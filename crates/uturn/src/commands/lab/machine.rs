@@ -1,4 +1,4 @@
-//! Measures cases in the small machine: the caller's side, and the side that is started in it.
+//! Measures cases in the small machine: the caller's side, and the side that runs inside.
 
 use std::env;
 use std::fmt;
@@ -21,8 +21,8 @@ use crate::printer::Printer;
 use crate::scenarios;
 use crate::status::{Failure, Status};
 
-/// How long the machine may take to start, and for each case. Only ends a machine that hangs: one whose
-/// kernel panics, or never gets to its job, ends by itself.
+/// The time limits for the start of the machine and for each case. They only end a machine that
+/// hangs: a machine whose kernel panics, or never gets to its job, ends by itself.
 const START: Duration = Duration::from_secs(900);
 const EACH: Duration = Duration::from_secs(900);
 
@@ -34,7 +34,7 @@ pub(super) struct Named<'a> {
 }
 
 impl Named<'_> {
-    /// The report of a case that did not run.
+    /// Returns the report of a case that did not run.
     pub(super) fn not_run(&self, why: String) -> CaseReport {
         CaseReport {
             scenario: self.scenario.to_owned(),
@@ -117,7 +117,7 @@ fn job(request: &MachineRequest, printer: &Printer) -> Result<Job, Failure> {
     })
 }
 
-/// Assembles lines.
+/// Assembles lines from pieces of output.
 #[derive(Default)]
 pub(super) struct Lines {
     begun: Vec<u8>,

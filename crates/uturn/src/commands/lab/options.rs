@@ -11,18 +11,18 @@ use uturn_model::{Capture, Name};
 use crate::cli::LabRun;
 use crate::status::Failure;
 
-/// How cases are measured, as the flags say it.
+/// The options of a measurement, as the flags state them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct MeasureOptions {
-    /// Connects for each flow, at least.
+    /// The smallest number of connects for each flow.
     pub(super) connects: u32,
-    /// Where CoreDNS is.
+    /// The path of CoreDNS.
     pub(super) coredns: Option<PathBuf>,
-    /// Where nodes' captures are.
+    /// The folder with the captures of nodes.
     pub(super) rules: Option<PathBuf>,
     /// The folder that gets a folder of captures for each case.
     pub(super) pcap: Option<PathBuf>,
-    /// Whether what fails is followed.
+    /// Whether failed connections are explained.
     pub(super) explain: bool,
 }
 
@@ -40,17 +40,17 @@ impl MeasureOptions {
         Ok(Self { connects: args.connects, coredns, rules, pcap, explain })
     }
 
-    /// The nodes' captures: each folder has the name of its node.
+    /// Reads the captures of nodes. Each folder has the name of its node.
     pub(super) fn captures(&self) -> Result<BTreeMap<Name, Capture>, Failure> {
         self.rules.as_deref().map_or_else(|| Ok(BTreeMap::new()), read)
     }
 
-    /// Only so many connects, and nothing beside them.
+    /// Returns options with this number of connects, and nothing else.
     pub(super) fn plain(connects: u32) -> Self {
         Self { connects, coredns: None, rules: None, pcap: None, explain: false }
     }
 
-    /// What is watched of a case.
+    /// Returns what is observed of a case.
     pub(super) fn watching(&self, scenario: &str, case: &str) -> Watching {
         let words = case.split(|c: char| !c.is_ascii_alphanumeric());
         let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();

@@ -29,13 +29,13 @@ enum Message {
     Done(usize, Measured, f64),
 }
 
-/// The default number of labs at a time, which keeps the processors busy.
+/// Returns the default number of labs at a time, which keeps the processors busy.
 pub(super) fn usual_size() -> usize {
     2 * thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Measures `size` cases at a time. Calls `done` with each result and the seconds it took; once
-/// that returns false, no more cases begin.
+/// Measures `size` cases at a time. Calls `done` with each result and its duration in seconds. Once
+/// `done` returns `false`, no more cases begin.
 pub(super) fn measure(
     cases: &[Named<'_>],
     options: &MeasureOptions,

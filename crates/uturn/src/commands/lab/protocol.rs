@@ -1,7 +1,7 @@
-//! What goes into the small machine and what comes out of it, as JSON.
+//! The input and the output of the small machine, as JSON.
 //!
-//! In: the scenarios of the user's files and the names of the cases to measure, one
-//! document. Out: a line for each case, once it is measured.
+//! Input: one document with the scenarios of the user's files and the names of the cases to
+//! measure. Output: a line for each case, once it is measured.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -16,30 +16,30 @@ use uturn_snapshot::Source;
 use super::explanation;
 use super::options::MeasureOptions;
 
-/// What is asked of the machine.
+/// The request to the machine.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct MachineRequest {
     /// The user's own files.
     pub(super) sources: Vec<Source>,
-    /// Scenario and case.
+    /// The names of the scenario and the case.
     pub(super) cases: Vec<(String, String)>,
-    /// How to measure them.
+    /// The options of the measurement.
     pub(super) options: MeasureOptions,
 }
 
-/// What became of the next case of the request.
+/// The result of the next case of the request.
 #[derive(Clone, Debug)]
 pub(super) enum MachineAnswer {
-    /// It was measured.
+    /// The case was measured.
     Measured {
-        /// Its flows, in the order of those of the case.
+        /// The flows, in the order of those of the case.
         watched: Watched,
-        /// How long it took.
+        /// The duration of the measurement.
         seconds: f64,
     },
-    /// It cannot be built.
+    /// The case cannot be built.
     NotRun(String),
-    /// The lab broke, and nothing comes after this.
+    /// The lab failed, and no answer follows this one.
     Failed(String),
 }
 
@@ -63,7 +63,7 @@ impl MachineRequest {
     }
 }
 
-/// A request as it is sent.
+/// A request as JSON.
 #[derive(Serialize, Deserialize)]
 struct RequestDocument {
     sources: Vec<SourceFile>,
@@ -93,7 +93,7 @@ impl MachineAnswer {
         serde_json::to_string(&line).expect("an answer has no paths and no keys but text")
     }
 
-    /// Reads a line about a case with these flows. Returns `None` if it is no such line.
+    /// Reads a line about a case with these flows. Returns `None` if the line does not fit them.
     pub(super) fn read(line: &str, flows: &[Flow]) -> Option<Self> {
         Some(match serde_json::from_str(line).ok()? {
             AnswerDocument::NotRun(why) => Self::NotRun(why),
@@ -116,7 +116,7 @@ impl MachineAnswer {
     }
 }
 
-/// An answer as it is sent.
+/// An answer as JSON.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum AnswerDocument {
@@ -125,7 +125,7 @@ enum AnswerDocument {
     Failed(String),
 }
 
-/// What was measured of a flow.
+/// The measurement of a flow.
 #[derive(Serialize, Deserialize)]
 struct FlowLine {
     counts: Vec<(Outcome, u64)>,
@@ -161,7 +161,7 @@ impl FlowLine {
         }
     }
 
-    /// Returns `None` if an outcome is none.
+    /// Converts the line. Returns `None` if one of its outcomes is invalid.
     fn of(self, flow: &Flow) -> Option<MeasuredFlow> {
         let counts = self.counts.into_iter();
         let health = |HealthLine { target, alive, latest }| TargetHealth { target, alive, latest };
@@ -192,7 +192,7 @@ fn texts(counts: Vec<(String, u64)>) -> Vec<(Text, u64)> {
     counts.into_iter().map(|(text, count)| (text.into(), count)).collect()
 }
 
-/// What health checks found of a target.
+/// The health of a target according to health checks.
 #[derive(Serialize, Deserialize)]
 struct HealthLine {
     target: SocketAddr,

@@ -18,7 +18,7 @@ use network::Network;
 
 /// A scenario.
 pub(super) struct Drawn {
-    /// Its name, which has its seed and number.
+    /// The name of the scenario, which contains its seed and number.
     pub(super) name: String,
     /// The document.
     pub(super) document: Value,
@@ -69,13 +69,13 @@ struct Cluster {
 struct Node {
     name: String,
     address: String,
-    /// The ports of Services that have this address as one of theirs: kube-proxy leaves it to chance
-    /// which of two Services gets a call of the same.
+    /// The ports of Services that have this address as one of theirs. If two Services had the same
+    /// port, kube-proxy would leave it to chance which of them gets a call.
     claimed: Vec<u16>,
 }
 
 impl Node {
-    /// Takes ports for a Service, unless another has one of them.
+    /// Claims ports for a Service, unless another Service has one of them.
     fn claim(&mut self, ports: impl Iterator<Item = u16> + Clone) -> bool {
         let is_free = !ports.clone().any(|port| self.claimed.contains(&port));
         if is_free {
@@ -88,7 +88,7 @@ impl Node {
 struct Pod {
     name: String,
     address: String,
-    /// The ports that it declares. Clients have none.
+    /// The ports that the pod declares. Clients have none.
     ports: Vec<(&'static str, u16)>,
 }
 
@@ -124,7 +124,7 @@ impl Cluster {
         cluster
     }
 
-    /// The shape makes the nodes; those with labels are written as manifests.
+    /// Adds a node. The shape creates the nodes; those with labels are written as manifests.
     fn node(&mut self, dice: &mut Dice, number: usize) {
         let (name, address) = (format!("n{number}"), format!("10.0.0.{}", 10 + number));
         let mut labels = match dice.below(8) {
@@ -213,7 +213,7 @@ impl Cluster {
         self.pods.push(Pod { name, address, ports });
     }
 
-    /// The servers, and the clients.
+    /// Returns the pods that are servers.
     fn backends(&self) -> Vec<&Pod> {
         self.pods.iter().filter(|pod| !pod.ports.is_empty()).collect()
     }

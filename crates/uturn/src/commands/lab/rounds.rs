@@ -39,7 +39,7 @@ impl Rounds<'_> {
             &mut |at, measured, seconds| {
                 let (case, at) = (&native_cases[at], here[at]);
                 let measured = match measured {
-                    // Nothing is built then.
+                    // Nothing was built in this case.
                     Ok(Err(LabError::Unavailable(Unavailable::Part(part)))) => {
                         self.kernels.lacks(part);
                         elsewhere.push(at);

@@ -24,7 +24,7 @@ use crate::commands::print;
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
-/// Whether any of these options was given.
+/// Returns whether any of these options was given.
 pub(super) fn is_wanted(args: &LabRun) -> bool {
     args.keep || args.explain || args.pcap.is_some()
 }
@@ -91,10 +91,10 @@ pub(super) fn run(
     Ok(if all_ran && seen.iter().any(ran) { Status::Clean } else { Status::NotHere })
 }
 
-/// Why a case is not kept that this kernel cannot run.
+/// The reason why a case is not kept that this kernel cannot run.
 const NOT_KEPT: &str = "this kernel cannot run it, and --keep leaves namespaces of this kernel up";
 
-/// How cases are observed.
+/// The settings for observing cases.
 struct View<'a> {
     args: &'a LabRun,
     predicts: bool,
@@ -115,7 +115,7 @@ struct Explained {
 }
 
 impl View<'_> {
-    /// A case on this kernel, or what this kernel lacks for it.
+    /// Observes a case on this kernel, or returns what this kernel lacks for the case.
     fn here(&self, named: &Named<'_>) -> Result<Result<Seen, KernelPart>, Failure> {
         let Self { args, printer, .. } = *self;
         let began = Instant::now();
@@ -150,7 +150,7 @@ impl View<'_> {
         }
     }
 
-    /// The cases that are for the machine.
+    /// Observes cases in the machine.
     fn in_machine(
         &self,
         kernels: &Kernels,
@@ -234,7 +234,7 @@ impl Explained {
     }
 }
 
-/// The mechanisms that the engine predicts.
+/// Returns the mechanisms that the engine predicts.
 fn predicted(named: &Named<'_>, subject: &Subject) -> Result<Vec<Mechanism>, Failure> {
     let engine = super::engine(&named.case.cluster)?;
     let mut all: Vec<Mechanism> = match subject {

@@ -1,4 +1,4 @@
-//! `uturn lb run`: serves, and follows requests until one says to stop.
+//! `uturn lb run`: serves, and handles requests until one asks to stop.
 
 mod body;
 
@@ -22,16 +22,16 @@ use crate::cli::LbRun;
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
-/// How long to wait for requests when nothing else is due.
+/// The time to wait for a request when nothing else is due.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// How long a process that failed to take over may take to leave the kernel's rules.
+/// The time that a process which failed to take over gets to remove its rules from the kernel.
 const LEAVING: Duration = Duration::from_secs(5);
 
-/// How soon it is tried again to have them.
+/// The interval at which this process tries to have the kernel's rules again.
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// A load balancer that runs.
+/// A running load balancer.
 struct Running<'a> {
     file: &'a Path,
     printer: &'a Printer,
@@ -40,20 +40,20 @@ struct Running<'a> {
     observer: Observer,
     manager: ServiceManager,
     watch: Option<Watch>,
-    /// The file as it was read last.
+    /// The state of the file when it was last read.
     seen: Seen,
-    /// The files that it names, as they were read last.
+    /// The state of the files that the configuration names when they were last read.
     named: Seen,
-    /// Whether the file has something that could not be served.
+    /// Whether the file has a configuration that could not be served.
     is_behind: bool,
-    /// Whether another process takes over. Meanwhile nothing changes here.
+    /// Whether another process is taking over. Meanwhile nothing changes here.
     is_handing_over: bool,
-    /// Whether files have changed meanwhile.
+    /// Whether files have changed during the handover.
     is_outdated: bool,
 }
 
 pub(super) fn serve(args: &LbRun, printer: &Printer) -> Result<Status, Failure> {
-    // Before there is another thread, so that all have them.
+    // Taken before there is another thread, so that all threads have them.
     uturn_proxy::take_capabilities();
     uturn_proxy::raise_file_limit();
     let here = |why: StartError| Failure::not_here(why.to_string());
@@ -89,7 +89,7 @@ pub(super) fn serve(args: &LbRun, printer: &Printer) -> Result<Status, Failure> 
         Some(process) => Server::take_over(process, &config, Arc::clone(&observer), options),
     };
     let server = server.map_err(here)?;
-    // A process that cannot be taken over from serves all the same.
+    // A process that offers no takeover serves all the same.
     let offer =
         uturn_proxy::offer(requests.sender()).map_err(|why| printer.error(&why.to_string()));
     let file = &args.file;
@@ -118,9 +118,9 @@ pub(super) fn serve(args: &LbRun, printer: &Printer) -> Result<Status, Failure> 
 }
 
 impl Running<'_> {
-    /// Follows requests until one says to stop, and stops.
+    /// Handles requests until one asks to stop, and stops.
     fn run(mut self, requests: &Requests) {
-        // Twice as often as has to be, as systemd asks for.
+        // Signals twice as often as required, as systemd recommends.
         let pulse = self.manager.watchdog().map(|limit| limit / 2);
         loop {
             let request = requests.recv_timeout(pulse.unwrap_or(LONG));
@@ -140,7 +140,8 @@ impl Running<'_> {
                 Ok(Request::Reload(None) | Request::Changed(_)) if self.is_handing_over => {
                     self.is_outdated = true;
                 }
-                // It is dropped: who waits for an answer is told that this process stops.
+                // The request is dropped: a caller that waits for an answer is told that this
+                // process stops.
                 Ok(_) if self.is_handing_over => {}
                 Ok(Request::Reload(None)) => self.print(|this| this.reload("signal")),
                 Ok(Request::Reload(Some(answer))) => answer.give(self.reload("admin")),
@@ -157,7 +158,8 @@ impl Running<'_> {
         }
     }
 
-    /// Takes a step for a process that takes over. One that waits for its answer may be gone.
+    /// Takes a step of the handover to another process. The process that waits for the answer may
+    /// be gone.
     fn take_step(&mut self, step: Step) {
         match step {
             Step::Share(answer) => {
@@ -175,7 +177,7 @@ impl Running<'_> {
         }
     }
 
-    /// Serves on as before.
+    /// Continues to serve as before.
     fn keep(&mut self) {
         self.is_handing_over = false;
         let end = Instant::now() + LEAVING;
@@ -191,7 +193,7 @@ impl Running<'_> {
         }
     }
 
-    /// Makes a change that only the log can be told of.
+    /// Makes a change whose result only goes to the log.
     fn print(&mut self, change: impl FnOnce(&mut Self) -> Result<(), Refusal>) {
         match change(self) {
             Ok(()) | Err(Refusal::Outdated) => {}
@@ -200,7 +202,7 @@ impl Running<'_> {
         }
     }
 
-    /// Reads the file again.
+    /// Reads the file again, and serves its configuration.
     fn reload(&mut self, cause: &str) -> Result<(), Refusal> {
         if is_stdin(self.file) {
             let message = "standard input cannot be read again".to_owned();
@@ -210,8 +212,8 @@ impl Running<'_> {
         let outcome = match read(self.file) {
             Err(failure) => self.refuse(Refusal::Faults(failure.messages().to_vec())),
             Ok(config) => {
-                // Before they are read, so that no change is missed; those of what is served too,
-                // which stays if this fails.
+                // Taken before the files are read, so that no change is missed. Includes those of
+                // the current configuration, which stays if this fails.
                 let paths = || [named_files(&config), named_files(&self.config)].concat();
                 self.named = see(self.watch.is_some(), paths);
                 match check_whole(&config, self.file) {
@@ -225,7 +227,7 @@ impl Running<'_> {
         outcome
     }
 
-    /// Serves what came to the admin address.
+    /// Serves a configuration that was sent to the admin address.
     fn replace(&mut self, replacement: Replacement) {
         let Replacement { text, scope, replaces, answer } = replacement;
         let version = self.server.version().unwrap_or_default();
@@ -255,10 +257,10 @@ impl Running<'_> {
         });
     }
 
-    /// Takes in what has changed in certificates, keys and the token.
+    /// Reads the certificates, keys and the token again.
     fn read_named_files(&mut self) {
         if self.is_behind {
-            // It may have waited for just these.
+            // The rejected configuration may have waited for just these files.
             self.print(|this| this.reload("file"));
             if !self.is_behind {
                 return;
@@ -275,7 +277,7 @@ impl Running<'_> {
         self.change_with(config, cause, Server::reload)
     }
 
-    /// Serves another configuration, of which most is as it was.
+    /// Serves another configuration that differs only in part.
     fn change_part(&mut self, config: Config, cause: &str) -> Result<(), Refusal> {
         self.change_with(config, cause, Server::reload_changed)
     }
@@ -297,14 +299,14 @@ impl Running<'_> {
         outcome.map_err(|why| Refusal::NotServed(why.to_string()))
     }
 
-    /// Reports what is served from now on.
+    /// Reports the version that is served from now on.
     fn report(&self, cause: &str) {
         let version = self.server.version().unwrap_or_default();
         let changed = self.server.changed_listeners();
         (self.observer)(&Event::Reloaded { cause: cause.into(), version, changed });
     }
 
-    /// Keeps what is served, because what was to replace it is wrong.
+    /// Keeps the current configuration, because the new one is wrong.
     fn refuse(&self, refusal: Refusal) -> Result<(), Refusal> {
         self.server.count_failed_reload();
         Err(refusal)
@@ -317,7 +319,7 @@ impl Running<'_> {
     }
 
     /// Stops. Meanwhile systemd hears that the process is alive, and another request to stop cuts
-    /// what is still open.
+    /// the connections that are still open.
     fn end(self, requests: &Requests, pulse: Option<Duration>, stop: impl FnOnce(Server) + Send) {
         let Self { server, manager, .. } = self;
         let (stopper, sender) = (server.stopper(), requests.sender());
@@ -326,7 +328,7 @@ impl Running<'_> {
             scope.spawn(move || {
                 stop(server);
                 has_ended.store(true, Ordering::Release);
-                // It wakes the loop below, which waits for requests.
+                // The request wakes the loop below, which waits for requests.
                 let _ = ended.send(Request::Stop);
             });
             while !has_ended.load(Ordering::Acquire) {
@@ -340,18 +342,18 @@ impl Running<'_> {
         });
     }
 
-    /// A line for `systemctl status`.
+    /// Returns a line for `systemctl status`.
     fn status(&self) -> String {
         format!("serving version {}", self.server.version().unwrap_or_default())
     }
 }
 
-/// Files as they are now, if they are watched.
+/// Returns the current state of the files, if they are watched.
 fn see(is_watching: bool, paths: impl FnOnce() -> Vec<PathBuf>) -> Seen {
     if is_watching { Seen::now(paths()) } else { Seen::default() }
 }
 
-/// The files that a configuration names, and that are read when it is loaded.
+/// Returns the files that a configuration names and that are read when it is loaded.
 fn named_files(config: &Config) -> Vec<PathBuf> {
     let listeners = config.load_balancers.iter().flat_map(|served| &served.listeners);
     let files = listeners.flat_map(|listener| listener.tls_files().cloned());
@@ -362,7 +364,7 @@ fn is_stdin(file: &Path) -> bool {
     file == Path::new("-")
 }
 
-/// The files that a configuration names.
+/// Returns all files that a configuration names.
 fn paths(config: &mut Config) -> impl Iterator<Item = &mut PathBuf> {
     let listeners = config.load_balancers.iter_mut().flat_map(|served| &mut served.listeners);
     let files = listeners.flat_map(uturn_lb::config::ListenerSettings::tls_files_mut);
@@ -373,12 +375,12 @@ fn paths(config: &mut Config) -> impl Iterator<Item = &mut PathBuf> {
     files.chain(&mut config.process.admin_token).chain(log)
 }
 
-/// A path that means the same from every folder.
+/// Returns a path that is valid from every folder.
 fn absolute(path: &Path) -> PathBuf {
     path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Writes a configuration as a file that means the same wherever it is put.
+/// Writes a configuration with paths that are valid wherever the file is put.
 fn describe(config: &Config, form: Form) -> String {
     let mut config = config.clone();
     for path in paths(&mut config) {

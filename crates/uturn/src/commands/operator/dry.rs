@@ -1,4 +1,4 @@
-//! `uturn operator run --dry-run`: the calls for manifests.
+//! `uturn operator run --dry-run`: prints the calls for manifests.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -26,7 +26,7 @@ const CERTIFICATE_KEY: &str = "qcloud_cert_id";
 /// The key of a Secret with the id of the authority of clients' certificates.
 const AUTHORITY_KEY: &str = "qcloud_ca_cert_id";
 
-/// How often a request is repeated: a user waits for the answer.
+/// The number of times that a request is repeated: a user waits for the answer.
 const MAX_RETRIES: u32 = 3;
 
 pub(super) fn show(args: &OperatorRun, printer: &Printer) -> Result<Status, Failure> {
@@ -50,7 +50,7 @@ pub(super) fn show(args: &OperatorRun, printer: &Printer) -> Result<Status, Fail
     Ok(if is_done { Status::Clean } else { Status::Found })
 }
 
-/// The cluster that the manifests describe, and what is known beside it.
+/// Reads the cluster that the manifests describe, and the operator's environment.
 fn cluster(args: &OperatorRun, printer: &Printer) -> Result<(Cluster, Environment), Failure> {
     let inputs = &args.inputs;
     if inputs.files.is_empty() && inputs.bundles.is_empty() {
@@ -63,7 +63,7 @@ fn cluster(args: &OperatorRun, printer: &Printer) -> Result<(Cluster, Environmen
     input::print_counts(&loaded, printer);
     let mut cluster = loaded.cluster;
     if cluster.provider.value.cloud().is_none() {
-        // Where nothing names a cloud, the command does.
+        // If no input names a cloud, the command does.
         cluster.provider = Known::derived(Provider::Cloud(TKE), "uturn operator");
     }
     let Identities { uids, secrets } = manifests.identities(&wanted::secrets(&cluster));
@@ -78,7 +78,7 @@ fn cluster(args: &OperatorRun, printer: &Printer) -> Result<(Cluster, Environmen
     Ok((cluster, environment))
 }
 
-/// What a Secret holds for TLS.
+/// Returns the TLS data that a Secret holds.
 fn certificate(held: &BTreeMap<String, String>) -> CertificateSecret {
     let id = |key: &str| held.get(key).map(|id| id.trim().to_owned()).filter(|id| !id.is_empty());
     match id(CERTIFICATE_KEY) {
@@ -117,7 +117,7 @@ fn plural(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-/// What is printed as JSON.
+/// The JSON document that is printed.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Printed<'p> {
@@ -127,9 +127,9 @@ struct Printed<'p> {
 
 #[derive(Serialize)]
 struct PrintedBalancer<'p> {
-    /// Its id; `null` if the first call creates it.
+    /// The id of the load balancer, or `null` if the first call creates it.
     id: Option<&'p str>,
-    /// The objects that it is for.
+    /// The objects that the load balancer serves.
     owners: Vec<String>,
     calls: Vec<PrintedCall<'p>>,
 }

@@ -14,7 +14,7 @@ use crate::cli::OperatorRun;
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
-/// Runs until the lease is lost.
+/// Runs the operator until the lease is lost.
 pub(super) fn run(args: &OperatorRun, printer: &Printer) -> Result<Status, Failure> {
     if !args.inputs.files.is_empty() || !args.inputs.bundles.is_empty() {
         return Err(Failure::usage("-f and --bundle are for --dry-run: a cluster is watched"));
@@ -38,7 +38,7 @@ pub(super) fn run(args: &OperatorRun, printer: &Printer) -> Result<Status, Failu
             Ok(synced) => text(*synced),
             Err(error) => format!("round failed: {error}"),
         };
-        // What is as it was is not said again.
+        // An unchanged status is not printed again.
         if before.as_ref() != Some(&line) {
             printer.result(&format!("{}\n", visible::line(&line)));
         }
@@ -56,7 +56,7 @@ fn text(synced: Synced) -> String {
     format!("round: {calls} calls, {writes} writes to objects, {left} load balancers left")
 }
 
-/// A name of this process that no other one has: its host and its number.
+/// Returns a name that no other process has: the host's name and the process's number.
 fn identity() -> String {
     let host = env::var("HOSTNAME").ok().or_else(|| fs::read_to_string("/etc/hostname").ok());
     format!("{}_{}", host.unwrap_or_default().trim(), process::id())

@@ -1,4 +1,4 @@
-//! What is called, from where and how often.
+//! Plans the calls: their target, the pod that makes them, their number and their limits.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,22 +17,23 @@ use crate::cli::Probe;
 use crate::commands::suggest;
 use crate::status::Failure;
 
-/// How many calls are made unless that is stated.
+/// The number of calls unless the user states one.
 const CALLS: u32 = 12;
-/// The least time for a call: the first packet is sent again after 1, 3 and 7 s.
+/// The shortest limit of a call: the first packet is sent again after 1, 3 and 7 s.
 const MIN: Duration = Duration::from_secs(10);
-/// How much longer than any wait that is predicted a call may take.
+/// The margin of a call's limit over the longest predicted wait.
 const LONGER: Duration = Duration::from_secs(5);
-/// So many timeouts of a load balancer in a row are told from a server that is slow.
+/// The largest number of consecutive connect timeouts of a load balancer whose total wait is told
+/// apart from a slow server.
 const MAX_TIMEOUTS: u32 = 3;
 
-/// What is called, from where.
+/// A target to call, and the pod that calls it.
 pub(super) struct Plan {
     /// The flow, with the pod as its client.
     pub(super) flow: Flow,
     pub(super) pod: NamespacedName,
     pub(super) call: Call,
-    /// The listener that is called, and its rule.
+    /// The listener that is called, and the rule that serves the target.
     met: Option<(Listener, Option<Rule>)>,
     /// Whether the client gets the same target each time.
     keeps_target: bool,
@@ -53,7 +54,7 @@ impl Plan {
         Ok(Self { flow, pod, call, met, keeps_target })
     }
 
-    /// How often and how long.
+    /// Returns the number of calls and the time limits.
     pub(super) fn limits(&self, verdicts: &[Verdict], args: &Probe) -> Limits {
         let longest = self.waits(verdicts).into_iter().max().unwrap_or_default();
         let call = args.call_timeout.unwrap_or_else(|| MIN.max(longest + LONGER));
@@ -61,8 +62,8 @@ impl Plan {
         Limits { calls, call, total: args.total_timeout.max(call) }
     }
 
-    /// How many calls are made unless that is stated: a load balancer that leaves a target alone
-    /// after failures in a row is to have fewer of them.
+    /// Returns the number of calls unless the user states one. A load balancer that stops using a
+    /// target after consecutive failures gets fewer calls, so that they do not cause that.
     fn usual_calls(&self) -> u32 {
         let Some((listener, Some(rule))) = &self.met else { return CALLS };
         let Some(check) = &listener.profile.passive_check else { return CALLS };
@@ -73,7 +74,7 @@ impl Plan {
         }
     }
 
-    /// What is known of the calls besides a prediction.
+    /// Returns the facts about the calls that the judge needs besides a prediction.
     pub(super) fn known(&self, verdicts: &[Verdict], limits: &Limits, took: Duration) -> Known {
         let profile = self.met.as_ref().map(|(listener, _)| &listener.profile);
         let check = profile.and_then(|profile| profile.passive_check.as_ref());
@@ -86,7 +87,7 @@ impl Plan {
         }
     }
 
-    /// The waits that are predicted in any case, and those after timeouts of the load balancer.
+    /// Returns the waits that are predicted, and those that load balancer timeouts would add.
     fn waits(&self, verdicts: &[Verdict]) -> Vec<Duration> {
         let outcomes = verdicts.iter().flat_map(|verdict| &verdict.outcomes);
         let predicted = outcomes.filter_map(|(outcome, _)| match outcome {
@@ -105,17 +106,17 @@ impl Plan {
         waits
     }
 
-    /// How long all calls and what is done for them take at most.
+    /// Returns the longest time that all calls and the work for them take.
     pub(super) fn longest(limits: &Limits) -> Duration {
         limits.total.min((limits.call + MIN) * limits.calls)
     }
 
-    /// The listener that is called.
+    /// Returns the listener that is called.
     pub(super) fn listener(&self) -> Option<&Listener> {
         self.met.as_ref().map(|(listener, _)| listener)
     }
 
-    /// What will be done.
+    /// Describes the calls to the user before they are made.
     pub(super) fn announcement(
         &self,
         args: &Probe,
@@ -166,7 +167,7 @@ impl Plan {
     }
 }
 
-/// The pod that makes the calls: of a workload, the first.
+/// Returns the pod that makes the calls. Of a workload, the first pod is used.
 fn pod(engine: &Engine<'_>, from: &Client) -> Result<NamespacedName, Failure> {
     let cluster: &Cluster = engine.cluster();
     match from {
@@ -189,7 +190,7 @@ fn pod(engine: &Engine<'_>, from: &Client) -> Result<NamespacedName, Failure> {
     }
 }
 
-/// The listener of a load balancer that a target leads to, and the rule that serves it.
+/// Returns the load balancer's listener that serves a target, and the rule for the target.
 fn met(
     engine: &Engine<'_>,
     target: &ResolvedTarget,
@@ -208,8 +209,9 @@ fn met(
     Some((listener.clone(), rule.cloned()))
 }
 
-/// Whether a client gets the same target each time: by the affinity of the Service that kube-proxy
-/// serves there, or by a hash of its address, if the load balancer that it meets picks by one.
+/// Returns whether a client gets the same target each time: by the affinity of the Service that
+/// kube-proxy serves at the address, or because the load balancer picks by a hash of the client's
+/// address.
 fn keeps_target(cluster: &Cluster, address: SocketAddr, met: Option<Scheduler>) -> bool {
     let ip = address.ip();
     let is_served = |service: &&Service| {
@@ -238,7 +240,8 @@ fn call(
 ) -> Result<Call, Failure> {
     let first = target.addresses().first();
     let listener = met.map(|(listener, _)| listener);
-    // It accepts connections itself: that it does says nothing of its targets.
+    // The listener accepts connections itself, so an accepted connection says nothing of its
+    // targets.
     let ends_connections = listener.is_some_and(|listener| {
         listener.protocol.layer() == Layer::L7 || listener.protocol.ends_tls()
     });
@@ -330,7 +333,7 @@ spec: {clusterIP: 172.16.1.2, externalIPs: [10.0.0.50], ports: [{port: 81}]}
             ("10.0.0.50:80", None, true),
             ("10.0.0.50:81", None, false),
             ("10.0.0.100:80", turns, true),
-            // The load balancer serves these, for pods too.
+            // The load balancer serves these addresses, for pods too.
             ("10.0.0.101:80", turns, false),
             ("10.0.0.101:80", hash, true),
             ("10.0.0.102:443", hash, true),

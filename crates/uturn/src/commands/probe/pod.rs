@@ -1,4 +1,4 @@
-//! Commands in a container of a running cluster.
+//! Runs commands in a container of a running cluster.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::cli::ClusterArgs;
 use crate::input::live;
 use crate::status::Failure;
 
-/// A container of a pod, and the connection with its cluster.
+/// A container of a pod, and the connection to its cluster.
 pub(super) struct PodCommands {
     session: PodSession,
     container: Container,
@@ -31,7 +31,7 @@ impl PodCommands {
         Ok(Self { session, container })
     }
 
-    /// The container's name, if it is not the pod's default one.
+    /// Returns the container's name, if it is not the pod's default one.
     pub(super) fn container(&self) -> Option<&str> {
         self.container.container.as_deref()
     }
@@ -65,7 +65,7 @@ impl Exec for PodCommands {
     }
 }
 
-/// Why something was not done, with the rights that it needs if one is missing.
+/// Explains why something was not done, and names the rights that it needs if one is missing.
 fn explained(why: SessionError, rights: &str) -> String {
     match why {
         SessionError::Exec(uturn_live::ExecError::Forbidden(message)) => {

@@ -1,4 +1,4 @@
-//! What calls show of what was not known.
+//! Derives from the calls which of the unknown facts hold.
 
 use std::net::IpAddr;
 
@@ -13,15 +13,15 @@ use uturn_report::probe::{Learned, ProbeCase};
 use super::plan::Plan;
 use crate::status::Failure;
 
-/// What was not known of kube-proxy begins so among the conditions of a case.
+/// The prefix of conditions of a case that are about kube-proxy.
 const KUBE_PROXY: &str = "kube-proxy ";
 
-/// What calls show.
+/// The facts that the calls show.
 #[derive(Default)]
 pub(super) struct Settled {
-    /// What is so.
+    /// The facts that hold.
     pub(super) learned: Vec<Learned>,
-    /// What would have to be so for the calls to fit.
+    /// The facts that would have to hold for the calls to fit.
     pub(super) would_fit: Vec<Learned>,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn settle(
     Ok(settled)
 }
 
-/// Which ways of running kube-proxy the calls do not contradict, if these are not all.
+/// Returns the ways of running kube-proxy that the calls do not contradict, unless these are all.
 fn kube_proxy(
     engine: &Engine<'_>,
     plan: &Plan,
@@ -99,8 +99,8 @@ fn kube_proxy(
     Ok(Some(Learned { what, facts }))
 }
 
-/// A listener that replaces the source where it was taken to keep it, or the other way round, if
-/// the calls fit that.
+/// Returns a correction for a listener that was assumed to keep the source and replaces it, or the
+/// other way round, if the calls fit that.
 fn other_source(
     engine: &Engine<'_>,
     plan: &Plan,
@@ -131,7 +131,7 @@ fn other_source(
     }))
 }
 
-/// States in a cluster whether a listener replaces clients' addresses.
+/// States in a cluster whether a listener replaces the addresses of clients.
 fn state_source(
     cluster: &mut Cluster,
     vip: IpAddr,
@@ -160,7 +160,7 @@ fn verdicts(cluster: &Cluster, plan: &Plan) -> Result<Vec<Verdict>, Failure> {
     Ok(engine.verdicts(&plan.flow)?)
 }
 
-/// Whether calls contradict all of these verdicts.
+/// Returns whether the calls contradict all of these verdicts.
 fn is_contradicted(verdicts: &[Verdict], calls: &[MeasuredCall], known: &Known) -> bool {
     verdicts.iter().all(|verdict| {
         let fit = judge(&verdict.outcomes, verdict.is_by_chance(), calls, known).fit;
@@ -168,7 +168,7 @@ fn is_contradicted(verdicts: &[Verdict], calls: &[MeasuredCall], known: &Known) 
     })
 }
 
-/// What the world outside answers for the name that was called, as a fact.
+/// Returns a fact with the outside address of the called name, if all answered calls went there.
 fn outside_name(plan: &Plan, cluster: &Cluster, calls: &[MeasuredCall]) -> Option<String> {
     let (Destination::Url { host, .. } | Destination::Host(host, _)) = &plan.flow.to else {
         return None;

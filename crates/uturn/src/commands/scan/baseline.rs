@@ -1,4 +1,4 @@
-//! The file of known findings, read and written.
+//! Reads and writes the file of known findings.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use uturn_snapshot::whole_file;
 
 use crate::status::Failure;
 
-/// What a baseline has at most.
+/// The largest size of a baseline, in bytes.
 const MAX: u64 = 64 << 20;
 
 /// A baseline and the name of its file.
@@ -24,8 +24,8 @@ impl BaselineFile {
     /// Reads a baseline. Returns `None` if none was given.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be read or is no baseline, together with all that is
-    /// wrong with the annotations that ignore findings.
+    /// If the file cannot be read or is no baseline. The error also lists all faults of the
+    /// annotations that ignore findings.
     pub(super) fn read(file: Option<&Path>, cluster: &Cluster) -> Result<Option<Self>, Failure> {
         let Some(file) = file else { return Ok(None) };
         let name = file.display().to_string();
@@ -41,18 +41,18 @@ impl BaselineFile {
         }
     }
 
-    /// How many findings of the baseline are no longer there.
+    /// Returns how many findings of the baseline no longer occur.
     pub(super) fn gone(&self, analysis: &Analysis) -> usize {
         let suppressed = analysis.suppressed.iter().map(|suppressed| &suppressed.finding);
         self.list.gone(analysis.findings.iter().chain(suppressed))
     }
 }
 
-/// Writes everything that was found and is not ignored, and returns how many entries that makes.
-/// The file is complete or not there.
+/// Writes all findings that are not ignored, and returns the number of entries. The file is either
+/// complete or absent.
 ///
 /// # Errors
-/// Returns an error if the file cannot be written.
+/// If the file cannot be written.
 pub(super) fn write(file: &Path, analysis: &Analysis) -> Result<usize, Failure> {
     let known = analysis.suppressed.iter().filter_map(|suppressed| match suppressed.why {
         Suppression::Known { .. } => Some(&suppressed.finding),

@@ -22,9 +22,9 @@ mod screen;
 
 use screen::Screen;
 
-/// States are drawn at most this often.
+/// The shortest interval between states that are shown.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// A state is drawn after this time at the latest, however long the last took.
+/// The longest interval between states, however long the last analysis took.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
 
 pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
@@ -61,7 +61,7 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
     }
 }
 
-/// How states are shown.
+/// The form in which states are shown.
 enum View<'w> {
     Text(Screen<'w>),
     Json,
@@ -75,13 +75,13 @@ struct Analyses<'w> {
     prepared: PreparedCluster,
     baseline: Option<BaselineFile>,
     last: Result<ScanReport, Failure>,
-    /// The versions of objects in it.
+    /// The versions of the objects in the last reading.
     versions: BTreeMap<String, String>,
     printer: &'w Printer,
 }
 
 impl Analyses<'_> {
-    /// Shows a state after the other until the watch ends, or nobody reads them any more.
+    /// Shows one state after another until the watch ends, or nobody reads them any more.
     fn run(&mut self, mut view: View<'_>) -> Result<WatchEnd, Failure> {
         let mut seen = Moment::default();
         let mut is_first = true;
@@ -102,7 +102,7 @@ impl Analyses<'_> {
             };
             match shown {
                 Ok(()) => {}
-                // A reader that went away (`| head`) wants no more, which is no failure.
+                // A reader that is gone (`| head`) wants no more output, which is no failure.
                 Err(why) if why.kind() == ErrorKind::BrokenPipe => {
                     return Ok(WatchEnd::Interrupted);
                 }
@@ -115,10 +115,11 @@ impl Analyses<'_> {
         }
     }
 
-    /// Analyses the cluster as it is now. Returns which state that is.
+    /// Analyses the cluster as it is now. Returns the moment of that state.
     ///
     /// # Errors
-    /// If it can never be analysed: nothing of the cluster, or what `--baseline` names, can be read.
+    /// If the cluster can never be analysed: nothing of it, or not the file of `--baseline`, can be
+    /// read.
     fn analyze(&mut self, is_first: bool) -> Result<Moment, Failure> {
         let begun = Instant::now();
         let (reading, moment, versions) = self.cluster.reading();
@@ -197,7 +198,8 @@ impl Analyses<'_> {
         }
     }
 
-    /// Prints a state as a document on a line; a state that cannot be analysed, on stderr.
+    /// Prints a state as a JSON document on one line. A state that cannot be analysed is reported
+    /// on stderr.
     fn show_json(&self, moment: Moment) -> io::Result<()> {
         match &self.last {
             Ok(report) => {
@@ -212,7 +214,7 @@ impl Analyses<'_> {
         }
     }
 
-    /// The exit status that a scan of the last state has.
+    /// Returns the exit status that a scan of the last state would have.
     fn status(self) -> Result<Status, Failure> {
         let report = self.last?;
         let fails = report.findings.iter().any(|finding| report.fails(finding));

@@ -1,4 +1,4 @@
-//! The keys that the controller reads, and lists within their values.
+//! The keys of the annotations that the controller reads, and lists within their values.
 
 use uturn_model::Service;
 use uturn_model::lb::{ListenerProtocol, ProxyVersion};
@@ -7,52 +7,54 @@ use uturn_model::service::ServicePort;
 use crate::cloud::product::plain_protocol;
 use crate::cloud::{Annotation, ValueKind};
 
-/// Before each key, the older prefix last.
+/// The prefixes of each key, the older one last.
 const PREFIXES: [&str; 2] = [
     "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-",
     "service.beta.kubernetes.io/alicloud-loadbalancer-",
 ];
 
-/// Pods' network interfaces or nodes as targets: `eni`, `ecs`.
+/// The annotation for the kind of targets: `eni` for pods' network interfaces, `ecs` for nodes.
 pub(super) const BACKEND_TYPE: &str = "service.beta.kubernetes.io/backend-type";
-/// Leaves a Service to another controller.
+/// The annotation that leaves a Service to another controller.
 pub(super) const CLASS: &str = "service.beta.kubernetes.io/class";
 
-/// `nlb` where a Service without a class asks for a Network Load Balancer.
+/// The annotation with `nlb` if a Service without a class asks for a Network Load Balancer.
 pub(super) const TYPE: &str = "type";
-/// `internet` or `intranet`.
+/// The annotation for the kind of address: `internet` or `intranet`.
 const ADDRESS_TYPE: &str = "address-type";
-/// What listeners speak: `https:443,http:80`.
+/// The annotation for the protocols of listeners: `https:443,http:80`.
 const PROTOCOL_PORT: &str = "protocol-port";
-/// `on`: connections to targets begin with a PROXY header.
+/// The annotation that, if `on`, begins connections to targets with a PROXY header.
 pub(super) const PROXY_PROTOCOL: &str = "proxy-protocol";
-/// Whether a Network Load Balancer keeps the client's address: `on`, `off`.
+/// The annotation that states whether a Network Load Balancer keeps the client's address: `on`,
+/// `off`.
 pub(super) const KEEPS_SOURCE: &str = "preserve-client-ip";
-/// Whether each address of a Network Load Balancer serves the targets of all zones.
+/// The annotation that states whether each address of a Network Load Balancer serves the targets of
+/// all zones.
 pub(super) const CROSS_ZONE: &str = "cross-zone-enabled";
 
-/// The value of one of the keys.
+/// Returns the value of an annotation with either prefix.
 pub(super) fn get<'s>(service: &'s Service, key: &str) -> Option<&'s str> {
     let mut both = PREFIXES.iter().map(|prefix| service.annotations.get(&format!("{prefix}{key}")));
     both.find_map(|value| value.map(str::trim))
 }
 
-/// One of the keys as it is written today.
+/// Returns a key with the current prefix.
 pub(super) fn key(key: &str) -> String {
     format!("{}{key}", PREFIXES[0])
 }
 
-/// What a Service wants as targets.
+/// Returns the kind of targets that a Service asks for.
 pub(super) fn backend_type(service: &Service) -> Option<&str> {
     service.annotations.get(BACKEND_TYPE).filter(|kind| !kind.is_empty())
 }
 
-/// Whether a Service asks for an address of the private network only.
+/// Returns whether a Service asks for an address of the private network only.
 pub(super) fn is_private(service: &Service) -> bool {
     get(service, ADDRESS_TYPE).is_some_and(|kind| kind.eq_ignore_ascii_case("intranet"))
 }
 
-/// What the listener of a port speaks.
+/// Returns the protocol of the listener of a port.
 pub(super) fn protocol(service: &Service, port: &ServicePort) -> ListenerProtocol {
     let listed = get(service, PROTOCOL_PORT).unwrap_or_default().split(',');
     let mut pairs = listed.filter_map(|pair| pair.trim().split_once(':'));
@@ -66,20 +68,20 @@ pub(super) fn protocol(service: &Service, port: &ServicePort) -> ListenerProtoco
     }
 }
 
-/// The PROXY header of connections to targets. Requests have none.
+/// Returns the PROXY header of connections to targets. Listeners of HTTP send none.
 pub(super) fn proxy_header(service: &Service, spoken: ListenerProtocol) -> Option<ProxyVersion> {
     let is_connection = matches!(spoken, ListenerProtocol::Tcp | ListenerProtocol::TcpSsl);
     let is_asked = get(service, PROXY_PROTOCOL) == Some("on");
     (is_connection && is_asked).then_some(ProxyVersion::V2)
 }
 
-/// What the annotations hold.
+/// The annotations without a prefix that are read, with the kinds of their values.
 pub(super) const READ: &[Annotation] = &[
     Annotation::new(BACKEND_TYPE, ValueKind::Words(&["eni", "ecs"])),
     Annotation::new(CLASS, ValueKind::Names),
 ];
 
-/// The same of those that either prefix can stand before.
+/// The annotations that can have either prefix, with the kinds of their values.
 pub(super) const READ_BELOW: [&[Annotation]; 2] = [&below(PREFIXES[0]), &below(PREFIXES[1])];
 
 const fn below(prefix: &'static str) -> [Annotation; 6] {

@@ -1,5 +1,5 @@
-//! Classic Load Balancers. On layer 4 they pass packets on with the client's address; on layer 7 they
-//! are proxies.
+//! Classic Load Balancers. On layer 4 they forward packets with the client's address; on layer 7
+//! they are proxies.
 
 use uturn_model::lb::{Layer, Source};
 use uturn_model::service::ServicePort;

@@ -1,4 +1,4 @@
-//! By what the cloud is recognised, and which product a Service gets.
+//! The markers by which the cloud is recognised, and the product of a Service.
 
 use uturn_model::Service;
 
@@ -6,7 +6,7 @@ use super::annotations::{CLASS, TYPE, get};
 use super::{clb, nlb};
 use crate::cloud::Markers;
 
-/// What it leaves behind.
+/// The markers that the cloud leaves on objects.
 pub(super) const MARKERS: Markers = Markers {
     provider_ids: &["alicloud://", "ack-hybrid://"],
     provider_id_part: region,
@@ -23,7 +23,7 @@ pub(super) const MARKERS: Markers = Markers {
     ..Markers::NONE
 };
 
-/// The region of a providerID without a scheme: `cn-hangzhou.i-bp1…`.
+/// Returns the region of a providerID without a scheme: `cn-hangzhou.i-bp1…`.
 fn region(id: &str) -> Option<&str> {
     let (region, instance) = id.split_once('.')?;
     let is_region = region.contains('-')
@@ -31,7 +31,8 @@ fn region(id: &str) -> Option<&str> {
     (is_region && instance.starts_with("i-")).then_some(region)
 }
 
-/// Whether a Service gets a Network Load Balancer: its class asks for one, else what tells the product.
+/// Returns whether a Service gets a Network Load Balancer: its class decides, or without a class
+/// its annotations and status.
 pub(super) fn is_network(service: &Service) -> bool {
     match service.load_balancer_class.as_deref() {
         Some(class) => MARKERS.load_balancer_classes.iter().any(|(known, _)| *known == class),
@@ -39,8 +40,8 @@ pub(super) fn is_network(service: &Service) -> bool {
     }
 }
 
-/// The product of a Service without a class: an annotation may name a Network Load Balancer, or
-/// another controller.
+/// Returns the product of a Service without a class. Returns `None` if an annotation names another
+/// controller.
 fn product(service: &Service) -> Option<&'static str> {
     if service.annotations.get(CLASS).is_some_and(|class| !class.is_empty()) {
         return None;

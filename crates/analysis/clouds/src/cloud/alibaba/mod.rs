@@ -3,10 +3,10 @@
 //! | file | what it says |
 //! | --- | --- |
 //! | `annotations` | the keys that the controller reads, and lists within their values |
-//! | `markers` | by what the cloud is recognised, and which product a Service gets |
+//! | `markers` | the markers by which the cloud is recognised, and the product of a Service |
 //! | `clb` | Classic Load Balancers |
 //! | `nlb` | Network Load Balancers |
-//! | `remedies` | what annotations make them do otherwise |
+//! | `remedies` | the annotations that change their behaviour |
 
 mod annotations;
 mod clb;
@@ -22,7 +22,7 @@ use uturn_model::{Cluster, Service};
 use super::{CloudEntry, PortPlan, Targets, Words};
 use crate::cloud::product::{check, pods_have_network_addresses, to_pods};
 
-/// All that is known of it.
+/// The description of Alibaba Cloud.
 pub static ENTRY: CloudEntry = CloudEntry {
     annotations: &[annotations::READ, annotations::READ_BELOW[0], annotations::READ_BELOW[1]],
     words: Words::with_firewall("security group"),
@@ -31,8 +31,8 @@ pub static ENTRY: CloudEntry = CloudEntry {
     ..CloudEntry::recognised("alibaba", "Alibaba Cloud", markers::MARKERS)
 };
 
-/// What both products do on a port beside what their profiles say. `times` are the interval and the
-/// timeout of health checks, in seconds.
+/// Returns the plan of a port, with the properties that both products share. `times` are the
+/// interval and the timeout of health checks, in seconds.
 fn plan(
     service: &Service,
     port: &ServicePort,
@@ -45,9 +45,9 @@ fn plan(
     PortPlan { protocol, targets: targets(service), profile }
 }
 
-/// What the targets of a Service are, as far as the Service says it: pods where it asks for their
-/// network interfaces, else nodes. Under policy Local these are the nodes with a pod, each with as
-/// large a share as it has pods.
+/// Returns the targets of a Service as far as the Service states them: pods if it asks for their
+/// network interfaces, otherwise nodes. Under policy Local, these are the nodes with a pod,
+/// weighted by their number of pods.
 fn targets(service: &Service) -> Targets {
     match (annotations::backend_type(service), service.external_policy) {
         (Some("eni"), _) => Targets::Pods,
@@ -56,8 +56,8 @@ fn targets(service: &Service) -> Targets {
     }
 }
 
-/// The plan with the targets that the cluster decides: where pods have network interfaces of their own, they are the targets
-/// unless the Service asks for nodes.
+/// Returns the plan with the targets that the cluster determines: if pods have network interfaces
+/// of their own, they are the targets unless the Service asks for nodes.
 fn with_default_targets(plan: PortPlan, cluster: &Cluster, service: &Service) -> PortPlan {
     let is_asked = annotations::backend_type(service).is_some();
     let has_interfaces =

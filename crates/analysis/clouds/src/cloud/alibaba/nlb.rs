@@ -1,5 +1,5 @@
-//! Network Load Balancers: they pass packets on, and keep the client's address unless they end TLS or
-//! are asked not to.
+//! Network Load Balancers: they forward packets, and keep the client's address unless they
+//! terminate TLS or an annotation switches that off.
 
 use uturn_model::lb::{BehaviourAssumption, ListenerProtocol, Source};
 use uturn_model::service::ServicePort;

@@ -1,4 +1,4 @@
-//! What annotations make load balancers do otherwise.
+//! Annotations that change the behaviour of load balancers.
 
 use uturn_model::Service;
 
@@ -6,8 +6,8 @@ use super::annotations::{BACKEND_TYPE, KEEPS_SOURCE, PROXY_PROTOCOL, backend_typ
 use super::markers::is_network;
 use crate::cloud::{Remedy, Want};
 
-/// What brings about something that is wanted. Only Network Load Balancers can replace the client's
-/// address on layer 4, and only of Classic ones does the status have an address.
+/// Returns the remedies for a [`Want`]. Only Network Load Balancers can replace the client's
+/// address on layer 4, and only Classic Load Balancers have an address in the status.
 pub(super) fn remedies(service: &Service, want: Want, name: &str) -> Vec<Remedy> {
     let is_network = is_network(service);
     match want {
@@ -31,7 +31,7 @@ pub(super) fn remedies(service: &Service, want: Want, name: &str) -> Vec<Remedy>
     }
 }
 
-/// A name for the status in place of the address.
+/// The annotation with a name for the status in place of the address.
 const HOST_NAME: &str = "hostname";
 
 #[cfg(test)]

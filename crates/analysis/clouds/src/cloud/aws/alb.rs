@@ -15,11 +15,11 @@ use crate::cloud::{
 
 pub(super) const NAME: &str = "AWS ALB";
 
-/// How its annotations begin.
+/// The prefix of the annotations.
 pub(super) const PREFIX: &str = "alb.ingress.kubernetes.io/";
 
-/// Settings of a class: they hold for all of its Ingresses, whatever their annotations say. The version
-/// of the vendor's own service calls some of them otherwise.
+/// The settings of a class, which override the annotations of its Ingresses. The API version of the
+/// vendor's managed service has other names for some of them.
 pub(super) const CLASS_PARAMETERS: ClassParameters = ClassParameters {
     kind: "IngressClassParams",
     versions: &["elbv2.k8s.aws/v1beta1", "eks.amazonaws.com/v1"],
@@ -35,7 +35,8 @@ pub(super) const CLASS_PARAMETERS: ClassParameters = ClassParameters {
     ],
 };
 
-/// Annotations with which something else than the rules and the targets decides.
+/// Annotations with which something other than the rules and the targets decides whether a request
+/// is answered.
 const DECIDES: [&str; 9] = [
     "auth-type",
     "inbound-cidrs",
@@ -61,7 +62,7 @@ impl IngressProduct for Alb {
         let listener = |(protocol, port)| {
             let to_tls = redirect.filter(|_| protocol == ListenerProtocol::Http);
             let rules = match to_tls {
-                // All else is left out where HTTP is redirected.
+                // If HTTP is redirected, the listener has no other rules.
                 Some(to) => vec![WantedRule {
                     host: None,
                     path: None,
@@ -92,7 +93,7 @@ impl IngressProduct for Alb {
 
     fn profile(&self, _: &Ingress, family: Family) -> Profile {
         let mut profile = asking(NAME, family, (15, 5));
-        // Without a healthy target all of them are asked.
+        // Without a healthy target, all targets get requests.
         profile.panic_threshold = Some(0);
         profile
     }
@@ -107,8 +108,8 @@ impl IngressProduct for Alb {
             Some("ip") => Targets::Pods,
             Some(_) => Targets::Nodes,
             None if is_of_auto_mode(cluster, ingress) || are_pods_default(cluster) => Targets::Pods,
-            // The usual type is nodes. A setting of the class can make it pods: nothing else serves a
-            // Service without node ports.
+            // The default type is nodes. A setting of the class can make it pods: only pods can
+            // serve a Service without node ports.
             None if has_node_ports => Targets::Nodes,
             None => Targets::Pods,
         }
@@ -142,10 +143,10 @@ impl IngressProduct for Alb {
     }
 }
 
-/// The controller of EKS Auto Mode.
+/// The name of the controller of EKS Auto Mode.
 pub(super) const AUTO_MODE_CONTROLLER: &str = "eks.amazonaws.com/alb";
 
-/// Whether EKS Auto Mode serves an Ingress.
+/// Returns whether EKS Auto Mode serves an Ingress.
 fn is_of_auto_mode(cluster: &Cluster, ingress: &Ingress) -> bool {
     let mut classes = cluster.ingress_classes.values();
     let class = match ingress.class.as_deref() {
@@ -161,8 +162,8 @@ fn get<'i>(ingress: &'i Ingress, key: &str) -> Option<&'i str> {
     stated.map(str::trim)
 }
 
-/// The protocols and ports that it listens on: those that are listed, else one by whether a
-/// certificate is named. A Secret of `spec.tls` is not used.
+/// Returns the protocols and ports of the listeners: those that are listed, otherwise HTTPS if a
+/// certificate is named, or HTTP. A Secret of `spec.tls` is not used.
 fn listens(ingress: &Ingress) -> Vec<(ListenerProtocol, Port)> {
     let usual = match get(ingress, "certificate-arn").is_some_and(|names| !names.is_empty()) {
         true => (ListenerProtocol::Https, HTTPS),
@@ -186,8 +187,8 @@ fn listens(ingress: &Ingress) -> Vec<(ListenerProtocol, Port)> {
     if all.is_empty() { vec![usual] } else { all }
 }
 
-/// A rule with what its action says where its backend is one. Returns `None` for a redirect to the
-/// listener itself, which is left out.
+/// Replaces the backend of a rule by the redirect of its action, if it has one. Returns `None` for
+/// a redirect to the listener itself: the rule is left out.
 fn acting<'i>(
     ingress: &Ingress,
     rule: WantedRule<'i>,
@@ -208,7 +209,7 @@ fn acting<'i>(
     Some(WantedRule { action: RuleAction::Redirect(redirect), ..rule })
 }
 
-/// A redirect as an action writes it: what is left out is that of the request.
+/// A redirect as an action states it. Values that the action omits are taken from the request.
 struct Sent {
     code: u16,
     tls: Option<bool>,
@@ -217,14 +218,14 @@ struct Sent {
     path: Option<Text>,
 }
 
-/// The redirect that an action asks for. Returns `None` for actions of other kinds.
+/// Returns the redirect that an action asks for. Returns `None` for actions of other kinds.
 fn action(ingress: &Ingress, name: &str) -> Option<Sent> {
     let action: Value = serde_json::from_str(get(ingress, &format!("actions.{name}"))?).ok()?;
     if field(&action, "type")? != "redirect" {
         return None;
     }
     let config = action.as_object()?.iter().find(|(key, _)| is_key(key, "redirectConfig"))?.1;
-    // What stands for a part of the request changes it only where more is written.
+    // A placeholder for a part of the request changes that part only if it has more text around it.
     let own = |key: &str, same: &str| field(config, key).filter(|value| *value != same);
     let (host, path) = (own("host", "#{host}"), own("path", "/#{path}"));
     if host.into_iter().chain(path).any(|text| text.contains("#{")) {
@@ -243,7 +244,7 @@ fn action(ingress: &Ingress, name: &str) -> Option<Sent> {
     })
 }
 
-/// A field, in whichever case its name is written: the controller takes each.
+/// Returns a field. Its name may be in any case, as the controller accepts each.
 fn field<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     value.as_object()?.iter().find(|(own, _)| is_key(own, key))?.1.as_str()
 }
@@ -252,7 +253,7 @@ fn is_key(own: &str, key: &str) -> bool {
     own.eq_ignore_ascii_case(key)
 }
 
-/// What its annotations hold.
+/// The annotations that are read, with the kinds of their values.
 pub(super) const READ: &[Annotation] = &[
     of("actions.*", ACTION),
     of("auth-type", ValueKind::Words(&["none", "oidc", "cognito"])),
@@ -275,7 +276,7 @@ pub(super) const READ: &[Annotation] = &[
     of("use-regex-path-match", ValueKind::Switch),
 ];
 
-/// An action: in its texts `#{host}` is the host of the request.
+/// The value of an action. In its strings, `#{host}` is the host of the request.
 const ACTION: ValueKind = ValueKind::Document {
     fields: &["type", "redirectConfig", "host", "path", "port", "protocol", "query", "statusCode"],
     words: &[

@@ -1,4 +1,5 @@
-//! The keys that the controllers read, and lists within their values.
+//! The keys of the annotations that the controllers read, and lists within their values. Most
+//! constants are keys without their common prefix.
 
 use uturn_model::{Node, Service};
 
@@ -6,52 +7,54 @@ use crate::cloud::{Annotation, ValueKind};
 
 const PREFIX: &str = "service.beta.kubernetes.io/aws-load-balancer-";
 
-/// Which controller and product a Service asks for.
+/// The annotation that chooses the controller and product of a Service.
 pub(super) const TYPE: &str = "type";
-/// Nodes or pods as targets: `instance`, `ip`.
+/// The annotation for the kind of targets: `instance` for nodes, `ip` for pods.
 pub(super) const TARGET_TYPE: &str = "nlb-target-type";
-/// `internal` or `internet-facing`.
+/// The annotation for the kind of address: `internal` or `internet-facing`.
 pub(super) const SCHEME: &str = "scheme";
-/// Asks the in-tree controller for an internal one.
+/// The annotation that asks the in-tree controller for an internal load balancer.
 pub(super) const INTERNAL: &str = "internal";
-/// `*`: connections to targets begin with a PROXY header.
+/// The annotation that, if `*`, begins connections to targets with a PROXY header.
 pub(super) const PROXY_PROTOCOL: &str = "proxy-protocol";
-/// `key=value` pairs of target groups.
+/// The annotation with attributes of target groups: `key=value` pairs.
 pub(super) const TARGET_GROUP_ATTRIBUTES: &str = "target-group-attributes";
-/// `key=value` pairs of the load balancer.
+/// The annotation with attributes of the load balancer: `key=value` pairs.
 pub(super) const ATTRIBUTES: &str = "attributes";
-/// The attribute that says which address its name leads to.
+/// The attribute that determines to which address the load balancer's name resolves.
 pub(super) const CLIENT_ROUTING: &str = "dns_record.client_routing_policy";
-/// Whether each address serves the targets of all zones.
+/// The annotation that states whether each address serves the targets of all zones.
 pub(super) const CROSS_ZONE: &str = "cross-zone-load-balancing-enabled";
-/// The certificate that TLS ends with.
+/// The annotation with the certificate with which the load balancer terminates TLS.
 pub(super) const CERTIFICATE: &str = "ssl-cert";
-/// The ports at which TLS ends; all without it.
+/// The annotation with the ports at which the load balancer terminates TLS; all ports without it.
 pub(super) const TLS_PORTS: &str = "ssl-ports";
-/// What targets speak: `http`, `https`, `tcp`, `ssl`.
+/// The annotation for the protocol of targets: `http`, `https`, `tcp`, `ssl`.
 pub(super) const BACKEND_PROTOCOL: &str = "backend-protocol";
 
-/// What health checks speak: `http`, `https`, `tcp`.
+/// The annotation for the protocol of health checks: `http`, `https`, `tcp`.
 pub(super) const CHECK_PROTOCOL: &str = "healthcheck-protocol";
-/// The port that health checks ask: a number, or `traffic-port`.
+/// The annotation for the port of health checks: a number, or `traffic-port`.
 pub(super) const CHECK_PORT: &str = "healthcheck-port";
-/// The subnets that the load balancer has an address in, one for each zone.
+/// The annotation with the subnets in which the load balancer has an address, one for each zone.
 pub(super) const SUBNETS: &str = "subnets";
-/// Elastic addresses, one for each subnet.
+/// The annotation with Elastic IP addresses, one for each subnet.
 pub(super) const ADDRESSES: &str = "eip-allocations";
-/// Addresses of its own choice, one for each subnet.
+/// The annotation with private addresses that the user chooses, one for each subnet.
 pub(super) const PRIVATE_ADDRESSES: &str = "private-ipv4-addresses";
 
-/// Security groups of the user's own, which replace those that the controller makes.
+/// The annotation with the user's own security groups, which replace those that the controller
+/// makes.
 pub(super) const SECURITY_GROUPS: &str = "security-groups";
 
-/// The families of its own addresses: `ipv4`, `dualstack`.
+/// The annotation for the families of the load balancer's addresses: `ipv4`, `dualstack`.
 pub(super) const ADDRESS_TYPE: &str = "ip-address-type";
 
-/// Labels of the nodes that are targets: `key=value`, or `key=` and `key` for no value.
+/// The annotation with labels of the nodes that are targets: `key=value`, or `key=` and `key` for
+/// no value.
 pub(super) const NODE_LABELS: &str = "target-node-labels";
 
-/// Whether a node has the labels that targets have to have.
+/// Returns whether a node has the labels that targets must have.
 pub(super) fn has_target_labels(service: &Service, node: &Node) -> bool {
     let wanted = get(service, NODE_LABELS).unwrap_or_default();
     let mut wanted = wanted.split(',').map(str::trim).filter(|pair| !pair.is_empty());
@@ -61,29 +64,30 @@ pub(super) fn has_target_labels(service: &Service, node: &Node) -> bool {
     })
 }
 
-/// A key as it is written.
+/// Returns a key with its prefix.
 pub(super) fn key(name: &str) -> String {
     format!("{PREFIX}{name}")
 }
 
-/// The value of one of the keys.
+/// Returns the value of an annotation by its key without the prefix.
 pub(super) fn get<'s>(service: &'s Service, name: &str) -> Option<&'s str> {
     service.annotations.get(&key(name)).map(str::trim)
 }
 
-/// The value of an attribute in a list of `key=value` pairs.
+/// Returns the last value of an attribute in a list of `key=value` pairs.
 pub(super) fn attribute<'s>(service: &'s Service, list: &str, name: &str) -> Option<&'s str> {
     let mut pairs = get(service, list)?.split(',').filter_map(|pair| pair.split_once('='));
     Some(pairs.rfind(|(key, _)| key.trim() == name)?.1.trim())
 }
 
-/// Whether a list of `key=value` pairs says that an attribute is on or off. Returns `None` if it
-/// does not name it.
+/// Returns whether a list of `key=value` pairs switches an attribute on or off. Returns `None` if
+/// the list does not contain the attribute.
 pub(super) fn switch(service: &Service, list: &str, name: &str) -> Option<bool> {
     attribute(service, list, name)?.parse().ok()
 }
 
-/// Whether TLS ends at a port: a certificate is named, and the port is among those for it.
+/// Returns whether the load balancer terminates TLS at a port: a certificate is named, and the port
+/// is one of those for TLS.
 pub(super) fn ends_tls(service: &Service, port: u16, name: Option<&str>) -> bool {
     let has_certificate = get(service, CERTIFICATE).is_some_and(|text| !text.is_empty());
     let is_listed = get(service, TLS_PORTS).is_none_or(|ports| {
@@ -93,7 +97,7 @@ pub(super) fn ends_tls(service: &Service, port: u16, name: Option<&str>) -> bool
     has_certificate && is_listed
 }
 
-/// What the annotations hold that the controllers read.
+/// The annotations that the controllers read, with the kinds of their values.
 pub(super) const READ: &[Annotation] = &[
     of(TYPE, ValueKind::Words(&["nlb", "nlb-ip", "external"])),
     of(TARGET_TYPE, ValueKind::Words(&["instance", "ip"])),
@@ -116,7 +120,8 @@ pub(super) const READ: &[Annotation] = &[
     of(NODE_LABELS, ValueKind::Names),
 ];
 
-/// The attributes of load balancers and of target groups that are read.
+/// The attributes of load balancers and target groups that are read, with the words of their
+/// values.
 const ATTRIBUTE_WORDS: ValueKind = ValueKind::Words(&[
     "true",
     "false",

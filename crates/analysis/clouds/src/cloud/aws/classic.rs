@@ -32,7 +32,7 @@ impl Product for Classic {
         has_target_labels(service, node)
     }
 
-    /// The controller writes them into the load balancer's security group.
+    /// The controller writes the source ranges into the load balancer's security group.
     fn source_ranges(&self, service: &Service) -> SourceRanges {
         match get(service, SECURITY_GROUPS) {
             Some(_) => SourceRanges::Ignored,
@@ -59,8 +59,8 @@ impl Product for Classic {
     }
 }
 
-/// Whether the in-tree controller is asked for an internal one: an older value of the annotation
-/// is a range.
+/// Returns whether the in-tree controller is asked for an internal load balancer. An older value of
+/// the annotation is an address range, which counts as yes.
 pub(super) fn is_internal(service: &Service) -> bool {
     get(service, INTERNAL).is_some_and(|value| !matches!(value, "" | "false"))
 }

@@ -1,4 +1,4 @@
-//! By what the cloud is recognised, and which product a Service gets.
+//! The markers by which the cloud is recognised, and the product of a Service.
 
 use uturn_model::Service;
 
@@ -6,7 +6,7 @@ use super::annotations::{TYPE, get};
 use super::{alb, classic, nlb};
 use crate::cloud::Markers;
 
-/// What it leaves behind.
+/// The markers that the cloud leaves on objects.
 pub(super) const MARKERS: Markers = Markers {
     provider_ids: &["aws://"],
     node_keys: &["eks.amazonaws.com/", "alpha.eksctl.io/"],
@@ -24,8 +24,9 @@ pub(super) const MARKERS: Markers = Markers {
     ..Markers::NONE
 };
 
-/// The product of a Service without a class: `aws-load-balancer-type` names it, else the form of
-/// the name in its status. Any other type, and none, is a Classic Load Balancer.
+/// Returns the product of a Service without a class: `aws-load-balancer-type` determines it,
+/// otherwise the form of the name in the status. Any other type, and no type, mean a Classic Load
+/// Balancer.
 pub(super) fn product(service: &Service) -> Option<&'static str> {
     match get(service, TYPE) {
         Some("nlb" | "nlb-ip" | "external") => return Some(nlb::NAME),
@@ -39,8 +40,8 @@ pub(super) fn product(service: &Service) -> Option<&'static str> {
     })
 }
 
-/// Whether a name is formed as those of Network Load Balancers are: `NAME.elb.REGION.…`. Classic
-/// ones have it the other way round: `NAME.REGION.elb.…`.
+/// Returns whether a host name has the form of a Network Load Balancer: `NAME.elb.REGION.…`.
+/// Classic ones have the reverse order: `NAME.REGION.elb.…`.
 fn is_of_nlb(host: &str) -> bool {
     host.split('.').nth(1) == Some("elb")
 }

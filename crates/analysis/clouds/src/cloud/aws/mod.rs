@@ -4,10 +4,10 @@
 //! | --- | --- |
 //! | `alb` | Application Load Balancers of Ingresses |
 //! | `annotations` | the keys that the two controllers read, and lists within their values |
-//! | `markers` | by what the cloud is recognised, and which product a Service gets |
+//! | `markers` | the markers by which the cloud is recognised, and the product of a Service |
 //! | `nlb` | Network Load Balancers, of either controller |
 //! | `classic` | Classic Load Balancers |
-//! | `remedies` | what annotations make them do otherwise |
+//! | `remedies` | the annotations that change their behaviour |
 
 mod alb;
 mod annotations;
@@ -20,15 +20,15 @@ use uturn_model::Cluster;
 
 use super::{CloudEntry, ProgramArgument, StatusShape, Words, argument};
 
-/// What the targets of the Services and Ingresses are that do not say it: `instance`, `ip`.
+/// The argument for the default targets of Services and Ingresses: `instance`, `ip`.
 const DEFAULT_TARGET_TYPE: &str = "default-target-type";
 
-/// Whether an argument of AWS's own controller makes pods the targets where nothing else is said.
+/// Returns whether an argument of AWS's own controller makes pods the default targets.
 fn are_pods_default(cluster: &Cluster) -> bool {
     argument(cluster, ENTRY.cloud, DEFAULT_TARGET_TYPE) == Some("ip")
 }
 
-/// All that is known of it.
+/// The description of AWS.
 pub static ENTRY: CloudEntry = CloudEntry {
     annotations: &[annotations::READ, alb::READ],
     writes: StatusShape::Names,

@@ -1,6 +1,6 @@
-//! Network Load Balancers. Three controllers make them: the one that is in the tree of Kubernetes'
-//! cloud provider, with nodes as targets, and AWS's own, with nodes or pods: one that users install,
-//! and the one of EKS Auto Mode, which reads fewer annotations.
+//! Network Load Balancers. Three controllers make them: the in-tree one of Kubernetes' cloud
+//! provider, with nodes as targets; AWS's own, which users install, with nodes or pods; and AWS's
+//! own in EKS Auto Mode, which reads fewer annotations.
 
 use uturn_model::lb::{
     BehaviourAssumption, HealthQuestion, ListenerProtocol, ProxyVersion, Source,
@@ -72,8 +72,8 @@ impl Product for Nlb {
         has_target_labels(service, node)
     }
 
-    /// The controllers write them into a security group: AWS's own into the load balancer's, the
-    /// in-tree one into that of the nodes, which see the client's address.
+    /// The controllers write the source ranges into a security group: AWS's own into that of the
+    /// load balancer, the in-tree one into that of the nodes, which see the client's address.
     fn source_ranges(&self, service: &Service) -> SourceRanges {
         match get(service, SECURITY_GROUPS) {
             Some(_) => SourceRanges::Ignored,
@@ -101,7 +101,7 @@ impl Product for Nlb {
         if !is_asked || Controller::of(service) != Controller::InTree {
             return Some(self.plan(service, port, family, usual, true));
         }
-        // Releases of 1.32 and later read the attributes from some patch on, earlier ones never.
+        // Minor releases since 1.32 read the attributes from some patch on, earlier ones never.
         let reads = cluster.proxy.version.value >= Version::new(1, 32, 0);
         let mut plan = self.plan(service, port, family, usual, reads);
         if reads {
@@ -119,8 +119,9 @@ impl Product for Nlb {
 }
 
 impl Nlb {
-    /// What it does with connections to a port. `usual` is what the targets are where the Service
-    /// does not say it; `reads_attributes` says whether its controller reads those of target groups.
+    /// Returns what the load balancer does with connections to a port. `usual` are the targets if
+    /// the Service does not state them; `reads_attributes` states whether the controller reads the
+    /// attributes of target groups.
     fn plan(
         &self,
         service: &Service,
@@ -134,7 +135,7 @@ impl Nlb {
             let set = switch(service, TARGET_GROUP_ATTRIBUTES, attribute);
             set.filter(|_| reads_attributes)
         };
-        // Only TCP and TLS may change what is kept.
+        // Attributes apply to TCP and TLS only: UDP always keeps the client's address.
         let keeps = match (port.protocol, targets) {
             (Protocol::Udp, _) => true,
             (_, Targets::Pods) => group("preserve_client_ip.enabled").unwrap_or(false),
@@ -142,13 +143,15 @@ impl Nlb {
         };
         let source = if keeps { Source::Kept } else { replaced(family) };
         let mut profile = passing(NAME, source);
-        // The in-tree controller reads this for Classic Load Balancers only, Auto Mode's never.
+        // The in-tree controller reads this annotation for Classic Load Balancers only, that of
+        // Auto Mode never.
         let annotated =
             get(service, PROXY_PROTOCOL) == Some("*") && Controller::of(service) == Controller::Own;
         if group("proxy_protocol_v2.enabled").unwrap_or(annotated) {
             profile.proxy_header = Some(ProxyVersion::V2);
         }
-        // Before release 2.6 only targets that see the client's address can be kept from it.
+        // Before release 2.6, source ranges can only restrict access to targets that see the
+        // client's address.
         if !keeps && !service.source_ranges.is_empty() {
             profile.assumption = Some(BehaviourAssumption {
                 assumed: "it lets in only what loadBalancerSourceRanges names".into(),
@@ -173,8 +176,9 @@ impl Nlb {
     }
 }
 
-/// What health checks ask. Under policy Local both controllers have nodes asked by HTTP for endpoints
-/// of their own. A target group that sends PROXY headers sends them before these questions too.
+/// Returns the question that health checks ask. Under policy Local, both controllers check nodes
+/// over HTTP for endpoints of their own. A target group that sends PROXY headers sends them before
+/// these requests too.
 fn question(service: &Service, targets: Targets, has_header: bool) -> HealthQuestion {
     if service.external_policy == Policy::Cluster || targets == Targets::Pods {
         return HealthQuestion::Target;
@@ -182,14 +186,14 @@ fn question(service: &Service, targets: Targets, has_header: bool) -> HealthQues
     let is_tcp = get(service, CHECK_PROTOCOL).is_some_and(|own| own.eq_ignore_ascii_case("tcp"));
     match (get(service, CHECK_PORT), is_tcp, has_header) {
         (Some("traffic-port"), ..) => HealthQuestion::Target,
-        // kube-proxy takes connections there whatever the node has.
+        // kube-proxy accepts connections there whether or not the node has endpoints.
         (_, true, _) => HealthQuestion::ServiceProxy,
         (_, false, true) => HealthQuestion::LocalEndpointWithHeader,
         (_, false, false) => HealthQuestion::LocalEndpoint,
     }
 }
 
-/// Whether a Service gets a Network Load Balancer.
+/// Returns whether a Service gets a Network Load Balancer.
 pub(super) fn is_nlb(service: &Service) -> bool {
     match &service.load_balancer_class {
         Some(class) => super::markers::MARKERS
@@ -203,11 +207,12 @@ pub(super) fn is_nlb(service: &Service) -> bool {
 /// The controllers that make Network Load Balancers.
 #[derive(PartialEq, Eq)]
 pub(super) enum Controller {
-    /// The one of Kubernetes' cloud provider.
+    /// The in-tree controller of Kubernetes' cloud provider.
     InTree,
-    /// AWS's own, which users install.
+    /// AWS's own controller, which users install.
     Own,
-    /// AWS's own as a part of EKS Auto Mode. Only the class decides that it makes one.
+    /// AWS's own controller as a part of EKS Auto Mode. It serves a Service only if the Service has
+    /// its class.
     AutoMode,
 }
 
@@ -215,8 +220,8 @@ pub(super) enum Controller {
 pub(super) const AUTO_MODE_CLASS: &str = "eks.amazonaws.com/nlb";
 
 impl Controller {
-    /// The one that makes the load balancer of a Service: AWS's own with a class, with a type
-    /// of its own, or where only it reads what is asked.
+    /// Returns the controller that makes the load balancer of a Service: AWS's own if the Service
+    /// has a class, a type of that controller, or annotations that only that controller reads.
     pub(super) fn of(service: &Service) -> Self {
         if service.load_balancer_class.as_deref() == Some(AUTO_MODE_CLASS) {
             return Self::AutoMode;
@@ -228,8 +233,8 @@ impl Controller {
     }
 }
 
-/// What a Service says that the targets are. The in-tree controller knows nodes only, and reads
-/// nothing of that.
+/// Returns the targets that a Service states. The in-tree controller supports nodes only, and does
+/// not read these annotations.
 fn stated_targets(service: &Service) -> Option<Targets> {
     let controller = Controller::of(service);
     if controller == Controller::InTree {
@@ -244,7 +249,7 @@ fn stated_targets(service: &Service) -> Option<Targets> {
     is_legacy.then_some(Targets::Pods)
 }
 
-/// What the targets are where the Service does not say it and nothing tells the controller.
+/// Returns the default targets if neither the Service nor the controller's arguments state them.
 fn usual_targets(service: &Service) -> Targets {
     match Controller::of(service) {
         Controller::AutoMode => Targets::Pods,
@@ -252,7 +257,8 @@ fn usual_targets(service: &Service) -> Targets {
     }
 }
 
-/// The same in a cluster, where an argument may tell AWS's own controller.
+/// Returns the default targets in a cluster, where an argument of AWS's own controller may set
+/// them.
 fn default_targets(cluster: &Cluster, service: &Service) -> Targets {
     match Controller::of(service) {
         Controller::Own if are_pods_default(cluster) => Targets::Pods,

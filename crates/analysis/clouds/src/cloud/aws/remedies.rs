@@ -1,4 +1,4 @@
-//! What annotations make Network Load Balancers do otherwise.
+//! Annotations that change the behaviour of Network Load Balancers.
 
 use uturn_model::Service;
 
@@ -8,7 +8,8 @@ use super::annotations::{
 use super::nlb::{Controller, is_nlb};
 use crate::cloud::{Remedy, Want};
 
-/// What brings about something that is wanted. Classic ones replace the source anyway.
+/// Returns the remedies for a [`Want`]. Classic Load Balancers have none, as they always replace
+/// the source.
 pub(super) fn remedies(service: &Service, want: Want, _: &str) -> Vec<Remedy> {
     if !is_nlb(service) {
         return Vec::new();
@@ -53,7 +54,7 @@ pub(super) fn remedies(service: &Service, want: Want, _: &str) -> Vec<Remedy> {
 const KEEPS_SOURCE: &str = "preserve_client_ip.enabled";
 const HEADER: &str = "proxy_protocol_v2.enabled";
 
-/// The attributes of the target groups with some set anew.
+/// Makes a remedy that sets some attributes of the target groups and keeps the others.
 fn group_attributes(service: &Service, set: &[(&str, &str)]) -> Remedy {
     let written = get(service, TARGET_GROUP_ATTRIBUTES).unwrap_or_default();
     let kept = written.split(',').map(str::trim).filter(|pair| {

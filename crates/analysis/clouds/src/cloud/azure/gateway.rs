@@ -13,10 +13,10 @@ use crate::cloud::{
 pub(super) const NAME: &str = "Azure Application Gateway";
 pub(super) const CONTAINERS: &str = "Azure Application Gateway for Containers";
 
-/// How the annotations of the older one begin.
+/// The prefix of the annotations of the older Application Gateway.
 pub(super) const PREFIX: &str = "appgw.ingress.kubernetes.io/";
 
-/// The older one, made by AGIC.
+/// The older Application Gateway, made by AGIC.
 pub(super) struct ApplicationGateway;
 
 impl IngressProduct for ApplicationGateway {
@@ -24,7 +24,7 @@ impl IngressProduct for ApplicationGateway {
         NAME
     }
 
-    /// Hosts with a certificate are served by HTTPS alone, unless HTTP is redirected there.
+    /// Hosts with a certificate are served with HTTPS only, unless HTTP is redirected there.
     fn wanted<'i>(&self, ingress: &'i Ingress) -> Vec<WantedListener<'i>> {
         let stated = get(ingress, "override-frontend-port").and_then(|port| port.parse().ok());
         let has_tls = !ingress.tls.is_empty() || get(ingress, "appgw-ssl-certificate").is_some();
@@ -46,7 +46,7 @@ impl IngressProduct for ApplicationGateway {
         wanted
     }
 
-    /// `/` is every path whatever its type; a prefix is one of letters, not of elements.
+    /// `/` matches every path whatever its type; a prefix matches characters, not path elements.
     fn path(&self, path: &IngressPath) -> (Text, PathKind) {
         let loose = PathKind::ImplementationSpecific;
         let text = path.path.trim_end_matches('*');
@@ -60,7 +60,7 @@ impl IngressProduct for ApplicationGateway {
 
     fn profile(&self, _: &Ingress, family: Family) -> Profile {
         let mut profile = asking(NAME, family, (30, 30));
-        // Paths without a rule, too, lead to a pool without targets.
+        // Paths without a rule also lead to a pool without targets.
         profile.statuses = Statuses { no_rule: 502, no_target: 502 };
         profile
     }
@@ -80,7 +80,7 @@ impl IngressProduct for ApplicationGateway {
     }
 }
 
-/// The newer one, for containers.
+/// The newer Application Gateway, for containers.
 pub(super) struct ForContainers;
 
 impl IngressProduct for ForContainers {
@@ -121,7 +121,7 @@ fn to_tls(port: Port) -> Redirect {
     Redirect { code: 301, tls: true, host: None, port, path: None }
 }
 
-/// What its annotations hold.
+/// The annotations that are read, with the kinds of their values.
 pub(super) const READ: &[Annotation] = &[
     Annotation::below(PREFIX, "appgw-ssl-certificate", ValueKind::Names),
     Annotation::below(PREFIX, "appgw-ssl-profile", ValueKind::Names),

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `gateway` | the Application Gateways of Ingresses |
 //! | `standard` | the Standard Load Balancer of a Service |
-//! | `remedies` | what annotations make it do otherwise |
+//! | `remedies` | the annotations that change its behaviour |
 
 mod gateway;
 mod remedies;
@@ -12,7 +12,7 @@ mod standard;
 
 use super::{CloudEntry, Markers, Words};
 
-/// All that is known of it.
+/// The description of Azure.
 pub static ENTRY: CloudEntry = CloudEntry {
     annotations: &[standard::READ, gateway::READ],
     products: &[&standard::Standard],

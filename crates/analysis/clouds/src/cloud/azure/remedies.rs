@@ -1,12 +1,12 @@
-//! What annotations make the Standard Load Balancer do otherwise.
+//! Annotations that change the behaviour of the Standard Load Balancer.
 
 use uturn_model::Service;
 
 use super::standard::NO_FLOATING_IP;
 use crate::cloud::{Remedy, Want};
 
-/// What brings about something that is wanted. It always keeps the client's address, and no
-/// annotation changes its status.
+/// Returns the remedies for a [`Want`]. The load balancer always keeps the client's address, and no
+/// annotation changes the status.
 pub(super) fn remedies(_: &Service, want: Want, _: &str) -> Vec<Remedy> {
     match want {
         Want::NodePorts => vec![

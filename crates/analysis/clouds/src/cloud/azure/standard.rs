@@ -1,5 +1,5 @@
-//! The Standard Load Balancer: it passes packets on and keeps the client's address, and its own too
-//! unless a Service switches floating IP off.
+//! The Standard Load Balancer: it forwards packets and keeps the client's address. It also keeps
+//! its own address as the destination unless a Service switches floating IP off.
 
 use uturn_model::lb::{Delivery, HealthQuestion, Source};
 use uturn_model::service::{Policy, ServicePort};
@@ -17,12 +17,12 @@ const INTERNAL: &str = "service.beta.kubernetes.io/azure-load-balancer-internal"
 pub(super) const NO_FLOATING_IP: &str =
     "service.beta.kubernetes.io/azure-disable-load-balancer-floating-ip";
 
-/// The path that health checks ask for.
+/// The annotation for the path that health checks request.
 const CHECK_PATH: &str = "service.beta.kubernetes.io/azure-load-balancer-health-probe-request-path";
-/// What health checks speak.
+/// The annotation for the protocol of health checks.
 const CHECK_PROTOCOL: &str = "service.beta.kubernetes.io/azure-load-balancer-health-probe-protocol";
 
-/// Annotations that let in others too.
+/// Annotations that allow further sources.
 const ALSO_ALLOWED: [&str; 2] = [
     "service.beta.kubernetes.io/azure-allowed-ip-ranges",
     "service.beta.kubernetes.io/azure-allowed-service-tags",
@@ -44,7 +44,7 @@ impl Product for Standard {
         Some(is_internal(service))
     }
 
-    /// The controller writes them into the nodes' security group.
+    /// The controller writes the source ranges into the nodes' security group.
     fn source_ranges(&self, service: &Service) -> SourceRanges {
         let has_others = ALSO_ALLOWED.iter().any(|key| service.annotations.get(key).is_some());
         match has_others {
@@ -73,7 +73,7 @@ impl Product for Standard {
     fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {
         let mut profile = passing(NAME, Source::Kept);
         profile.delivery = delivery(service, family);
-        // Without a healthy target no new connection is passed on.
+        // Without a healthy target, new connections are not forwarded.
         profile.panic_threshold = None;
         let question = match self.page_check(service, port) {
             Some(page) => HealthQuestion::Page {
@@ -82,8 +82,8 @@ impl Product for Standard {
             },
             None => question_by_policy(service),
         };
-        // A port of UDP has no probe of its own. With policy Local, all ports have the one of the
-        // Service's health check port.
+        // A UDP port has no health check of its own. With policy Local, all ports use the check of
+        // the Service's health check port.
         let is_probed = port.protocol == Protocol::Tcp || question == HealthQuestion::LocalEndpoint;
         profile.health_check = is_probed.then(|| check(question, (5, 5)));
         Some(PortPlan { protocol: plain_protocol(port), targets: Targets::Nodes, profile })
@@ -94,7 +94,8 @@ fn is_internal(service: &Service) -> bool {
     service.annotations.is(INTERNAL, "true")
 }
 
-/// Floating IP, which keeps the address, is on; an internal one for IPv6 never has it.
+/// Returns how packets are delivered. Floating IP, which keeps the address, is on by default; an
+/// internal load balancer for IPv6 never has it.
 fn delivery(service: &Service, family: Family) -> Delivery {
     let is_off = service.annotations.is(NO_FLOATING_IP, "true");
     match is_off || (is_internal(service) && family == Family::V6) {
@@ -103,7 +104,7 @@ fn delivery(service: &Service, family: Family) -> Delivery {
     }
 }
 
-/// What its annotations hold.
+/// The annotations that are read, with the kinds of their values.
 pub(super) const READ: &[Annotation] = &[
     Annotation::new(INTERNAL, ValueKind::Switch),
     Annotation::new(NO_FLOATING_IP, ValueKind::Switch),

@@ -1,4 +1,4 @@
-//! Cilium, where it gives Services addresses and announces them.
+//! Cilium as a load balancer: it assigns addresses to Services and announces them.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -10,7 +10,7 @@ use crate::cloud::product::{Announced, Leases, PortPlan, Product, lease_holder};
 
 const NAME: &str = "Cilium";
 
-/// How the Lease of a Service begins: its namespace and its name follow.
+/// The prefix of the Lease of a Service; its namespace and its name follow.
 const LEASE: &str = "cilium-l2announce-";
 
 /// The load balancer: the node that holds the Service's Lease announces the address.
@@ -39,7 +39,7 @@ impl Product for OnHolder {
     }
 }
 
-/// All that is known of it.
+/// The description of Cilium.
 pub static ENTRY: CloudEntry = CloudEntry {
     products: &[&OnHolder],
     serves_services_only: true,
@@ -53,7 +53,8 @@ pub static ENTRY: CloudEntry = CloudEntry {
                 "cilium.io/v2alpha1/CiliumLoadBalancerIPPool",
                 "cilium.io/v2/CiliumLoadBalancerIPPool",
             ],
-            // Of a Service for its own Ingresses and Gateways, which its Envoy on each node serves.
+            // The endpoint of Services for Cilium's own Ingresses and Gateways, which its Envoy on
+            // each node serves.
             placeholder_endpoint: Some(IpAddr::V4(Ipv4Addr::new(192, 192, 192, 192))),
             ..Markers::NONE
         },

@@ -12,7 +12,7 @@ use crate::cloud::values::{is_on, names_port, protocol_of};
 
 const NAME: &str = "DigitalOcean Load Balancer";
 
-/// All that is known of it.
+/// The description of DigitalOcean.
 pub static ENTRY: CloudEntry = CloudEntry {
     annotations: &[READ],
     products: &[&Balancer],
@@ -35,7 +35,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     )
 };
 
-/// Its load balancer.
+/// A load balancer of DigitalOcean.
 struct Balancer;
 
 impl Product for Balancer {
@@ -43,7 +43,7 @@ impl Product for Balancer {
         NAME
     }
 
-    /// The controller writes them into the load balancer's firewall.
+    /// The controller writes the source ranges into the load balancer's firewall.
     fn source_ranges(&self, _: &Service) -> SourceRanges {
         SourceRanges::Applied
     }
@@ -64,7 +64,7 @@ impl Product for Balancer {
         let mut plan = proxying(NAME, service, protocol, family);
         let has_header = is_on(service, PROXY_PROTOCOL);
         plan.profile.proxy_header = has_header.then_some(ProxyVersion::V1);
-        // Only this type ends TLS, speaks HTTP or sends a header.
+        // Only the type REGIONAL terminates TLS, speaks HTTP or sends a header.
         let is_sure = service.annotations.get(TYPE).is_some()
             || has_header
             || matches!(protocol, ListenerProtocol::Http | ListenerProtocol::Https);
@@ -79,8 +79,8 @@ impl Product for Balancer {
     }
 }
 
-/// What a port speaks. With a certificate, or with TLS passed through, 443 is one of TLS unless
-/// others are listed.
+/// Returns the protocol of a port. With a certificate, or with TLS passed through, 443 is a port of
+/// TLS unless an annotation lists the ports of TLS.
 fn protocol(service: &Service, port: &ServicePort) -> ListenerProtocol {
     let number = port.port.number();
     let has = |key: &str| service.annotations.get(key).is_some_and(|text| !text.trim().is_empty());
@@ -96,7 +96,7 @@ fn protocol(service: &Service, port: &ServicePort) -> ListenerProtocol {
         service.annotations.get(PROTOCOL)
     };
     match word {
-        // What is passed through is not looked into.
+        // The load balancer does not read TLS that it passes through.
         Some("https" | "http2") if is_passed => plain_protocol(port),
         Some("http2") => protocol_of(Some("https"), port),
         word => protocol_of(word, port),
@@ -104,11 +104,11 @@ fn protocol(service: &Service, port: &ServicePort) -> ListenerProtocol {
 }
 
 const TYPE: &str = "service.beta.kubernetes.io/do-loadbalancer-type";
-/// What ports speak that no list names.
+/// The protocol of ports that no list names.
 const PROTOCOL: &str = "service.beta.kubernetes.io/do-loadbalancer-protocol";
 const HTTP_PORTS: &str = "service.beta.kubernetes.io/do-loadbalancer-http-ports";
 const TLS_PORTS: &str = "service.beta.kubernetes.io/do-loadbalancer-tls-ports";
-/// Ports at which TLS ends, with either version of HTTP.
+/// Ports at which the load balancer terminates TLS, with either version of HTTP.
 const TLS_LISTS: [&str; 2] = [TLS_PORTS, "service.beta.kubernetes.io/do-loadbalancer-http2-ports"];
 const CERTIFICATE: [&str; 2] = [
     "service.beta.kubernetes.io/do-loadbalancer-certificate-id",
@@ -117,7 +117,7 @@ const CERTIFICATE: [&str; 2] = [
 const PASS_THROUGH: &str = "service.beta.kubernetes.io/do-loadbalancer-tls-passthrough";
 const PROXY_PROTOCOL: &str = "service.beta.kubernetes.io/do-loadbalancer-enable-proxy-protocol";
 
-/// What its annotations hold.
+/// The annotations that are read, with the kinds of their values.
 const READ: &[Annotation] = &[
     Annotation::new(TYPE, ValueKind::Words(&["REGIONAL", "REGIONAL_NETWORK", "GLOBAL"])),
     Annotation::new(PROTOCOL, ValueKind::Words(&["http", "https", "http2", "http3", "tcp", "udp"])),

@@ -1,10 +1,11 @@
-//! What annotations make the load balancer do otherwise.
+//! Annotations that change the behaviour of the load balancer.
 
 use uturn_model::Service;
 
 use crate::cloud::{Remedy, Want};
 
-/// What brings about something that is wanted. It replaces the client's address anyway.
+/// Returns the remedies for a [`Want`]. A load balancer of the type REGIONAL always replaces the
+/// client's address.
 pub(super) fn remedies(_: &Service, want: Want, name: &str) -> Vec<Remedy> {
     match want {
         Want::CallsFromInside => vec![Remedy::own_name(HOST_NAME, name)],

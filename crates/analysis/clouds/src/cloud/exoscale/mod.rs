@@ -1,4 +1,4 @@
-//! Exoscale: network load balancers, which pass packets on to node ports of an instance pool.
+//! Exoscale: network load balancers, which forward packets to node ports of an instance pool.
 
 use uturn_model::lb::{BehaviourAssumption, HealthCheck, Scheduler, Source};
 use uturn_model::service::ServicePort;
@@ -9,7 +9,7 @@ use crate::cloud::product::{check, passing, plain_protocol, question_by_policy};
 
 const NAME: &str = "Exoscale NLB";
 
-/// All that is known of it.
+/// The description of Exoscale.
 pub static ENTRY: CloudEntry = CloudEntry {
     annotations: &[READ],
     products: &[&Balancer],
@@ -25,7 +25,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     )
 };
 
-/// Its load balancer.
+/// A load balancer of Exoscale.
 struct Balancer;
 
 impl Product for Balancer {
@@ -49,10 +49,10 @@ impl Product for Balancer {
     }
 }
 
-/// How a target is picked: `round-robin`, or by the client's address.
+/// The annotation for the choice of a target: `round-robin`, or by the client's address.
 const STRATEGY: &str = "service.beta.kubernetes.io/exoscale-loadbalancer-service-strategy";
 
-/// What its annotations hold.
+/// The annotations that are read, with the kinds of their values.
 const READ: &[Annotation] =
     &[Annotation::new(STRATEGY, ValueKind::Words(&["round-robin", "maglev-hash", "source-hash"]))];
 

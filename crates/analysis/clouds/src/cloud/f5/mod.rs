@@ -1,5 +1,5 @@
-//! F5's controller for its own devices: proxies in front of node ports or pods, which take an
-//! address of their own as the source unless a policy says otherwise.
+//! F5's controller for its own devices: proxies in front of node ports or pods, which use an
+//! address of their own as the source unless a policy states otherwise.
 
 use uturn_model::lb::{BehaviourAssumption, HealthQuestion};
 use uturn_model::service::{Policy, ServicePort};
@@ -10,7 +10,7 @@ use crate::cloud::product::{check, plain_protocol, proxying};
 
 const NAME: &str = "F5 BIG-IP";
 
-/// All that is known of it.
+/// The description of F5.
 pub static ENTRY: CloudEntry = CloudEntry {
     annotations: &[READ],
     products: &[&Device],
@@ -36,7 +36,8 @@ impl Product for Device {
 
     fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {
         let mut plan = proxying(NAME, service, plain_protocol(port), family);
-        // Without an annotation nothing is probed; with one, whether members take connections.
+        // Without the annotation there are no health checks; with it, they test whether members
+        // accept connections.
         let is_probed = service.annotations.get(HEALTH).is_some();
         plan.profile.health_check = is_probed.then(|| check(HealthQuestion::Target, (5, 16)));
         // A Service without node ports has pods as members.
@@ -64,10 +65,11 @@ impl Product for Device {
 }
 
 const HEALTH: &str = "cis.f5.com/health";
-/// A Policy of the controller's own with profiles, rules and the source to take.
+/// The annotation with the name of a Policy, an object of the controller's own that sets profiles,
+/// rules and the source address.
 const POLICY: &str = "cis.f5.com/policyName";
 
-/// What its annotations hold.
+/// The annotations that are read, with the kinds of their values.
 const READ: &[Annotation] =
     &[Annotation::new(HEALTH, ValueKind::Names), Annotation::new(POLICY, ValueKind::Names)];
 

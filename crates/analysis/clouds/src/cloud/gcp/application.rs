@@ -11,12 +11,12 @@ use crate::cloud::{Annotation, HTTP, HTTPS, ValueKind, WantedListener, rules};
 pub(super) const EXTERNAL: &str = "Google Cloud application load balancer";
 pub(super) const INTERNAL: &str = "Google Cloud internal application load balancer";
 
-/// Which of a Service's pods are a group of targets of their own.
+/// The annotation that states which of a Service's pods form a group of targets.
 const NEG: &str = "cloud.google.com/neg";
 const ALLOW_HTTP: &str = "kubernetes.io/ingress.allow-http";
-/// An object that may redirect HTTP.
+/// The annotation with the name of an object that may redirect HTTP.
 const FRONTEND: &str = "networking.gke.io/v1beta1.FrontendConfig";
-/// Certificates beside the Secrets of `spec.tls`.
+/// The annotations with certificates other than the Secrets of `spec.tls`.
 const CERTIFICATES: [&str; 2] =
     ["networking.gke.io/managed-certificates", "ingress.gcp.kubernetes.io/pre-shared-cert"];
 
@@ -65,8 +65,8 @@ impl IngressProduct for Application {
         profile
     }
 
-    /// Pods where a group of them is asked for, which clusters whose pods have addresses of the
-    /// network do by themselves; else all nodes.
+    /// Pods are the targets if a group of them is asked for, which clusters whose pods have
+    /// addresses of the network do by default; otherwise all nodes are.
     fn targets(&self, _: &Cluster, _: &Ingress, service: &Service) -> Targets {
         let asked = service.annotations.get(NEG).map(has_group_for_ingress);
         let has_node_ports = service.ports.iter().any(|port| port.node_port.is_some());
@@ -84,13 +84,13 @@ impl IngressProduct for Application {
     }
 }
 
-/// Whether the annotation asks for a group of pods for Ingresses: `{"ingress": true}`.
+/// Returns whether the annotation asks for a group of pods for Ingresses: `{"ingress": true}`.
 fn has_group_for_ingress(text: &str) -> bool {
     let asked: Option<serde_json::Value> = serde_json::from_str(text).ok();
     asked.and_then(|asked| asked.get("ingress")?.as_bool()).unwrap_or(false)
 }
 
-/// What its annotations hold.
+/// The annotations that are read, with the kinds of their values.
 pub(super) const READ: &[Annotation] = &[
     Annotation::new(NEG, ValueKind::Document { fields: &["ingress", "exposed_ports"], words: &[] }),
     Annotation::new(ALLOW_HTTP, ValueKind::Switch),

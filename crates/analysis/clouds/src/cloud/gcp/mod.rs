@@ -10,7 +10,7 @@ mod passthrough;
 
 use super::{CloudEntry, Markers, Words};
 
-/// All that is known of it.
+/// The description of Google Cloud.
 pub static ENTRY: CloudEntry = CloudEntry {
     annotations: &[application::READ, passthrough::READ],
     products: &[&passthrough::Passthrough],

@@ -1,4 +1,4 @@
-//! Passthrough load balancers, external and internal: packets come to a node as the client sent
+//! Passthrough load balancers, external and internal: packets arrive at a node as the client sent
 //! them.
 
 use uturn_model::lb::{Delivery, HealthCheck, HealthQuestion, Source};
@@ -12,7 +12,7 @@ use crate::cloud::{Annotation, ValueKind};
 
 pub(super) const NAME: &str = "Google Cloud passthrough load balancer";
 
-/// Annotations that ask for an internal one, the older key last.
+/// The annotations that ask for an internal load balancer, the older key last.
 const TYPE: [&str; 2] =
     ["networking.gke.io/load-balancer-type", "cloud.google.com/load-balancer-type"];
 const INTERNAL_CLASSES: &str = "networking.gke.io/l4-regional-internal";
@@ -38,7 +38,7 @@ impl Product for Passthrough {
         Some(is_asked || class.is_some_and(|class| class.starts_with(INTERNAL_CLASSES)))
     }
 
-    /// The controller writes them into a rule of the network's firewall.
+    /// The controller writes the source ranges into a rule of the network's firewall.
     fn source_ranges(&self, _: &Service) -> SourceRanges {
         SourceRanges::Applied
     }
@@ -60,7 +60,7 @@ impl Product for Passthrough {
     }
 }
 
-/// What its annotations hold.
+/// The annotations that are read, with the kinds of their values.
 pub(super) const READ: &[Annotation] = &[
     Annotation::new(TYPE[0], ValueKind::Words(&["internal", "external"])),
     Annotation::new(TYPE[1], ValueKind::Words(&["internal", "external"])),

@@ -16,7 +16,7 @@ use crate::cloud::values::{is_on, protocol_of};
 
 const NAME: &str = "Hetzner Load Balancer";
 
-/// All that is known of it.
+/// The description of Hetzner Cloud.
 pub static ENTRY: CloudEntry = CloudEntry {
     annotations: &[READ],
     products: &[&Balancer],
@@ -34,7 +34,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     )
 };
 
-/// Its load balancer.
+/// A load balancer of Hetzner Cloud.
 struct Balancer;
 
 impl Product for Balancer {
@@ -60,8 +60,8 @@ impl Product for Balancer {
     }
 }
 
-/// The address in the nodes' private network that it sends from, where it sends to their private
-/// addresses and its own is in the status.
+/// Returns the address in the nodes' private network from which the load balancer sends, if it
+/// sends to their private addresses and its own private address is in the status.
 fn own_address(service: &Service, family: Family) -> Option<IpAddr> {
     let mut listed = service.load_balancer.iter().filter_map(|entry| entry.ip);
     let is_private = |ip: &IpAddr| matches!(ip, IpAddr::V4(ip) if ip.is_private());
@@ -69,7 +69,7 @@ fn own_address(service: &Service, family: Family) -> Option<IpAddr> {
     (is_on(service, USES_PRIVATE_ADDRESSES) && family == Family::V4).then_some(own)
 }
 
-/// Health checks from one address.
+/// Returns the ranges of health checks that come from one address.
 fn from(own: Ipv4Addr) -> ProbeRanges {
     ProbeRanges { v4: Ipv4Net::from(own), ..ANY_PROBER }
 }
@@ -78,7 +78,7 @@ const USES_PRIVATE_ADDRESSES: &str = "load-balancer.hetzner.cloud/use-private-ip
 const PROTOCOL: &str = "load-balancer.hetzner.cloud/protocol";
 const PROXY_PROTOCOL: &str = "load-balancer.hetzner.cloud/uses-proxyprotocol";
 
-/// What its annotations hold.
+/// The annotations that are read, with the kinds of their values.
 const READ: &[Annotation] = &[
     Annotation::new(USES_PRIVATE_ADDRESSES, ValueKind::Switch),
     Annotation::new(PROTOCOL, ValueKind::Words(&["http", "https", "tcp"])),

@@ -1,10 +1,10 @@
-//! What annotations make the load balancer do otherwise.
+//! Annotations that change the behaviour of the load balancer.
 
 use uturn_model::Service;
 
 use crate::cloud::{NewStatus, Remedy, Want};
 
-/// What brings about something that is wanted. It replaces the client's address anyway.
+/// Returns the remedies for a [`Want`]. The load balancer always replaces the client's address.
 pub(super) fn remedies(_: &Service, want: Want, name: &str) -> Vec<Remedy> {
     match want {
         Want::CallsFromInside => vec![Remedy::own_name(HOST_NAME, name)],
@@ -17,6 +17,6 @@ pub(super) fn remedies(_: &Service, want: Want, name: &str) -> Vec<Remedy> {
     }
 }
 
-/// Keeps its address in a private network out of the status.
+/// The annotation that keeps the load balancer's address in a private network out of the status.
 pub(super) const NO_PRIVATE_ADDRESS: &str = "load-balancer.hetzner.cloud/disable-private-ingress";
 pub(super) const HOST_NAME: &str = "load-balancer.hetzner.cloud/hostname";

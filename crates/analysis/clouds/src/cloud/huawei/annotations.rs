@@ -1,4 +1,4 @@
-//! The keys that the controllers read, and lists within their values.
+//! The keys of the annotations that the controllers read, and lists within their values.
 
 use uturn_model::Service;
 use uturn_model::lb::ListenerProtocol;
@@ -7,18 +7,19 @@ use uturn_model::service::ServicePort;
 use crate::cloud::product::plain_protocol;
 use crate::cloud::{Annotation, ValueKind};
 
-/// Which kind of load balancer: `union` or `shared`, `performance` or `dedicated`.
+/// The annotation for the kind of load balancer: `union` or `shared`, `performance` or `dedicated`.
 pub(super) const CLASS: &str = "kubernetes.io/elb.class";
-/// A new load balancer, as JSON.
+/// The annotation that asks for a new load balancer, as JSON.
 pub(super) const NEW: &str = "kubernetes.io/elb.autocreate";
-/// `true` or `onlyLocal`: nodes leave the address to the load balancer.
+/// The annotation that, if `true` or `onlyLocal`, makes nodes leave the address to the load
+/// balancer.
 pub(super) const PASS_THROUGH: &str = "kubernetes.io/elb.pass-through";
-/// Whether a shared one keeps the client's address.
+/// The annotation that states whether a shared load balancer keeps the client's address.
 pub(super) const KEEPS_SOURCE: &str = "kubernetes.io/elb.enable-transparent-client-ip";
-/// What listeners speak: `https:443,http:80`.
+/// The annotation for the protocols of listeners: `https:443,http:80`.
 const PROTOCOL_PORT: &str = "kubernetes.io/elb.protocol-port";
 
-/// What the listener of a port speaks.
+/// Returns the protocol of the listener of a port.
 pub(super) fn protocol(service: &Service, port: &ServicePort) -> ListenerProtocol {
     let listed = service.annotations.get(PROTOCOL_PORT).unwrap_or_default().split(',');
     let mut pairs = listed.filter_map(|pair| pair.trim().split_once(':'));
@@ -32,7 +33,7 @@ pub(super) fn protocol(service: &Service, port: &ServicePort) -> ListenerProtoco
     }
 }
 
-/// What the annotations hold.
+/// The annotations that are read, with the kinds of their values.
 pub(super) const READ: &[Annotation] = &[
     Annotation::new(CLASS, ValueKind::Words(&["union", "shared", "performance", "dedicated"])),
     Annotation::new(

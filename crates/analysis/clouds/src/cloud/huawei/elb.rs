@@ -1,6 +1,6 @@
-//! Elastic Load Balancers, shared and dedicated. They pass connections on to nodes with a pod, or to
-//! pods that have addresses of the network around the nodes. A dedicated one keeps the client's
-//! address; a shared one does where it is asked to, and under policy Local.
+//! Elastic Load Balancers, shared and dedicated. They forward connections to nodes with a pod, or
+//! to pods that have addresses of the nodes' network. A dedicated one keeps the client's address; a
+//! shared one does if an annotation asks for it, and under policy Local.
 
 use uturn_model::lb::{BehaviourAssumption, HealthQuestion, Layer, Source};
 use uturn_model::service::{Policy, ServicePort};
@@ -21,8 +21,8 @@ pub(super) struct Elb {
 pub(super) static SHARED: Elb = Elb { name: "Huawei Cloud shared ELB", is_dedicated: false };
 pub(super) static DEDICATED: Elb = Elb { name: "Huawei Cloud dedicated ELB", is_dedicated: true };
 
-/// The load balancer of a Service: its class, else what a new one is asked to have, as only dedicated
-/// ones are of a size and in zones of one's choice.
+/// Returns the kind of a Service's load balancer: by its class, otherwise by the properties
+/// requested for a new one, as only dedicated ones have a chosen size and zones.
 pub(super) fn of(service: &Service) -> &'static Elb {
     let is_dedicated = match service.annotations.get(CLASS) {
         Some(class) => matches!(class, "performance" | "dedicated"),
@@ -80,7 +80,8 @@ impl Product for Elb {
 }
 
 impl Elb {
-    /// Whether targets see the client's address, and what of that no document says.
+    /// Returns whether targets see the client's address, and the assumption on which this rests if
+    /// no document states it.
     fn keeps_source(&self, service: &Service, layer: Layer) -> (bool, Option<BehaviourAssumption>) {
         if layer == Layer::L7 {
             let because = "its requests name the client's address in a header";
@@ -104,9 +105,9 @@ impl Elb {
     }
 }
 
-/// Whether the controller of the vendor's own clusters leaves the address to the load balancer without
-/// being asked: it does under policy Local. The words of the class are other ones in clusters that
-/// run the open controller beside an ordinary kube-proxy.
+/// Returns whether the controller of the vendor's own clusters leaves the address to the load
+/// balancer by default: it does under policy Local. Clusters that run the open-source controller
+/// with an ordinary kube-proxy use other words for the class.
 fn is_set_to_only_local(service: &Service) -> bool {
     let is_open = matches!(service.annotations.get(CLASS), Some("shared" | "dedicated"));
     service.external_policy == Policy::Local && !is_open

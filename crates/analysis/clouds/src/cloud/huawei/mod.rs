@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `annotations` | the keys that the controllers read, and lists within their values |
 //! | `elb` | Elastic Load Balancers, shared and dedicated |
-//! | `remedies` | what annotations make them do otherwise |
+//! | `remedies` | the annotations that change their behaviour |
 
 mod annotations;
 mod elb;
@@ -12,7 +12,7 @@ mod remedies;
 
 use super::{CloudEntry, Markers, Words};
 
-/// All that is known of it.
+/// The description of Huawei Cloud.
 pub static ENTRY: CloudEntry = CloudEntry {
     annotations: &[annotations::READ],
     words: Words::with_firewall("security group"),

@@ -1,4 +1,4 @@
-//! What annotations make load balancers do otherwise.
+//! Annotations that change the behaviour of load balancers.
 
 use uturn_model::Service;
 use uturn_model::service::Policy;
@@ -7,8 +7,8 @@ use super::annotations::{CLASS, KEEPS_SOURCE, PASS_THROUGH};
 use super::elb;
 use crate::cloud::{Remedy, Want};
 
-/// What brings about something that is wanted. A dedicated one always keeps the client's address on
-/// layer 4, and a shared one does under policy Local.
+/// Returns the remedies for a [`Want`]. A dedicated load balancer always keeps the client's address
+/// on layer 4, and a shared one does under policy Local.
 pub(super) fn remedies(service: &Service, want: Want, _: &str) -> Vec<Remedy> {
     match want {
         Want::ReplacedSource
@@ -35,8 +35,8 @@ pub(super) fn remedies(service: &Service, want: Want, _: &str) -> Vec<Remedy> {
     }
 }
 
-/// Whether kube-proxy is that of the vendor's own clusters: the open controller has other words for
-/// the class.
+/// Returns whether kube-proxy is that of the vendor's own clusters: the open-source controller uses
+/// other words for the class. Returns `None` if the class does not show it.
 fn has_own_kube_proxy(service: &Service) -> Option<bool> {
     match service.annotations.get(CLASS)? {
         "union" | "performance" => Some(true),

@@ -1,5 +1,5 @@
-//! Network Load Balancers of classic clusters: nodes hold their addresses. Version 1.0 is kube-proxy
-//! on such a node; version 2.0 has IPVS there, which hands packets on as they are.
+//! Network Load Balancers of classic clusters: nodes hold their addresses. Version 1.0 is
+//! kube-proxy on such a node; version 2.0 has IPVS there, which forwards packets unchanged.
 
 use uturn_model::lb::{BehaviourAssumption, Delivery, Source};
 use uturn_model::service::ServicePort;
@@ -11,7 +11,7 @@ use crate::cloud::product::{Announced, PortPlan, Product, Targets, passing, plai
 pub(super) const NLB_1: &str = "IBM Cloud NLB 1.0";
 pub(super) const NLB_2: &str = "IBM Cloud NLB 2.0";
 
-/// Version 1.0: a node announces the address, and another one does when that fails.
+/// Version 1.0: a node announces the address; if the node fails, another one takes over.
 pub(super) struct Nlb1;
 
 impl Product for Nlb1 {

@@ -12,7 +12,7 @@ use uturn_model::Service;
 
 use super::{Annotation, CloudEntry, Markers, ValueKind};
 
-/// All that is known of it.
+/// The description of IBM Cloud.
 pub static ENTRY: CloudEntry = CloudEntry {
     annotations: &[READ],
     products: &[&vpc::Alb, &vpc::Nlb, &classic::Nlb1, &classic::Nlb2],
@@ -30,25 +30,25 @@ pub static ENTRY: CloudEntry = CloudEntry {
     )
 };
 
-/// A list of what a load balancer is to be or do.
+/// The annotation with a list of features of the load balancer.
 const FEATURES: &str = "service.kubernetes.io/ibm-load-balancer-cloud-provider-enable-features";
-/// `public` or `private`.
+/// The annotation for the kind of address: `public` or `private`.
 const REACH: &str = "service.kubernetes.io/ibm-load-balancer-cloud-provider-ip-type";
 
-/// Whether a Service asks for a feature.
+/// Returns whether a Service asks for a feature.
 fn asks_for(service: &Service, feature: &str) -> bool {
     let list = service.annotations.get(FEATURES).unwrap_or_default();
     list.split(',').any(|asked| asked.trim() == feature)
 }
 
-/// Whether a Service asks for one that only the private network reaches. A classic one that is asked
-/// for nothing is public.
+/// Returns whether a Service asks for a load balancer that is reachable from the private network
+/// only. A classic one is public by default.
 fn is_private(service: &Service) -> bool {
     service.annotations.is(REACH, "private")
 }
 
-/// The product of a Service: what it asks for, else what its status has. Only those in a VPC have
-/// names, and of these only Network Load Balancers have an address beside it.
+/// Returns the product of a Service: the one that it asks for, otherwise by its status. Only load
+/// balancers in a VPC have names, and of these only Network Load Balancers also have an address.
 fn product(service: &Service) -> &'static str {
     if asks_for(service, "nlb") {
         return vpc::NLB;
@@ -65,7 +65,7 @@ fn product(service: &Service) -> &'static str {
     }
 }
 
-/// What its annotations hold.
+/// The annotations that are read, with the kinds of their values.
 const READ: &[Annotation] = &[
     Annotation::new(FEATURES, ValueKind::Words(&["nlb", "ipvs", "proxy-protocol"])),
     Annotation::new(REACH, ValueKind::Words(&["public", "private"])),

@@ -1,6 +1,6 @@
-//! Load balancers for VPC: the Application Load Balancer, which is a proxy although Services ask for
-//! connections only, and the Network Load Balancer, which keeps the client's address and lets nodes
-//! answer directly.
+//! Load balancers for VPC: the Application Load Balancer, which is a proxy although Services ask
+//! for connections only, and the Network Load Balancer, which keeps the client's address and lets
+//! nodes answer clients directly.
 
 use uturn_model::lb::{BehaviourAssumption, Delivery, ProxyVersion, Source};
 use uturn_model::service::ServicePort;

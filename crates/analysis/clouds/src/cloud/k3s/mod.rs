@@ -1,5 +1,5 @@
-//! The load balancer that k3s brings: for each Service a pod on each node, which takes connections at
-//! the Service's ports of the node and passes them on to the Service. The addresses of those nodes
+//! The load balancer that k3s includes: for each Service, a pod on each node accepts connections at
+//! the Service's ports of the node and forwards them to the Service. The addresses of those nodes
 //! are the status.
 
 use uturn_model::service::ServicePort;
@@ -9,7 +9,7 @@ use super::{CloudEntry, Markers, PortPlan, Product, StatusShape};
 
 const NAME: &str = "K3s ServiceLB";
 
-/// All that is known of it.
+/// The description of k3s.
 pub static ENTRY: CloudEntry = CloudEntry {
     products: &[&OnNodes],
     serves_services_only: true,
@@ -27,7 +27,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     )
 };
 
-/// Pods on nodes.
+/// The load balancer: pods on nodes.
 struct OnNodes;
 
 impl Product for OnNodes {
@@ -44,11 +44,11 @@ impl Product for OnNodes {
         NamespacedName::new(label("svcnamespace")?, label("svcname")?).ok()
     }
 
-    /// No machine of its own listens.
+    /// No machine of the load balancer's own listens.
     fn port(&self, _: &Service, _: &ServicePort, _: Family) -> Option<PortPlan> {
         None
     }
 }
 
-/// The labels of its pods that name the Service.
+/// The prefix of the labels with which the load balancer's pods name the Service.
 const LABELS: &str = "svccontroller.k3s.cattle.io/";

@@ -9,28 +9,31 @@ use crate::cloud::product::{Announced, Leases, PortPlan, Product, Targets, lease
 
 const NAME: &str = "kube-vip";
 
-/// The node that has the addresses of a Service, which kube-vip itself writes.
+/// The annotation with the node that has the addresses of a Service, which kube-vip itself writes.
 const HOST: &str = "kube-vip.io/vipHost";
 
 /// The Lease of the leader for all Services, unless one is elected for each.
 const COMMON_LEASE: &str = "plndr-svcs-lock";
 
-/// How the Lease of a Service of its own begins: its name follows.
+/// The prefix of the Lease of a Service that elects its own leader; the name of the Service
+/// follows.
 const OWN_LEASE: &str = "kubevip-";
 
 /// The first release that reads policy Local.
 const READS_POLICY: Version = Version::new(0, 5, 0);
 
-/// No report says of this release that it ignores policy Local in BGP mode; one does of 0.7.0.
+/// The first release that is assumed to read policy Local in BGP mode: reports that it is ignored
+/// exist up to 0.7.0.
 const READS_POLICY_BY_ROUTES: Version = Version::new(0, 8, 0);
 
-/// Its image.
+/// The image of kube-vip.
 const PROGRAM: &[&str] = &["kube-vip"];
 
-/// Has each Service elect a leader of its own: a variable, and an argument.
+/// The settings that make each Service elect its own leader: a variable, and an argument.
 const ELECTS: [&str; 2] = ["svc_election", "servicesElection"];
 
-/// Has it announce addresses with BGP, from every node.
+/// The settings that make kube-vip announce addresses with BGP, from every node: a variable, and an
+/// argument.
 const BY_ROUTES: [&str; 2] = ["bgp_enable", "bgp"];
 
 /// The load balancer: the leader has the address on an interface.
@@ -106,7 +109,7 @@ impl Product for OnLeader {
     }
 }
 
-/// All that is known of it.
+/// The description of kube-vip.
 pub static ENTRY: CloudEntry = CloudEntry {
     annotations: &[READ],
     products: &[&OnLeader],
@@ -131,10 +134,10 @@ pub static ENTRY: CloudEntry = CloudEntry {
     )
 };
 
-/// A switch as Go's programs read it.
+/// Returns whether a switch is on, as programs in Go read it.
 fn is_true(value: &str) -> bool {
     matches!(value.trim(), "" | "1" | "t" | "T" | "true" | "TRUE" | "True")
 }
 
-/// What its annotations hold.
+/// The annotations that are read, with the kinds of their values.
 const READ: &[Annotation] = &[Annotation::new(HOST, ValueKind::Names)];

@@ -13,7 +13,7 @@ use crate::cloud::values::{protocol_of, version_of};
 const CLOUD: &str = "Linode";
 const NAME: &str = "Linode NodeBalancer";
 
-/// All that is known of it.
+/// The description of Linode.
 pub static ENTRY: CloudEntry = CloudEntry {
     annotations: &[READ],
     products: &[&Balancer],
@@ -36,7 +36,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     )
 };
 
-/// Its load balancer.
+/// A load balancer of Linode.
 struct Balancer;
 
 impl Product for Balancer {
@@ -67,33 +67,33 @@ impl Product for Balancer {
     }
 }
 
-/// Whether a Service itself shows that its load balancer is a NodeBalancer: by an annotation that
-/// only those have a use for, or by the name in its status.
+/// Returns whether a Service itself shows that its load balancer is a NodeBalancer: by an
+/// annotation that only NodeBalancers use, or by the name in its status.
 fn is_sure(service: &Service) -> bool {
     service.annotations.iter().any(|(key, _)| key.starts_with(ANNOTATIONS))
         || by_host_name(&service.load_balancer).is_some_and(|(_, product)| product == CLOUD)
 }
 
-/// What an annotation sets for a single port, as JSON.
+/// Returns the settings of an annotation for a single port, as JSON.
 fn settings_of_port(service: &Service, port: u16) -> Option<serde_json::Value> {
     let text = service.annotations.get(&format!("{PORT}{port}"))?;
     serde_json::from_str(text).ok()
 }
 
-/// How all its annotations begin.
+/// The prefix of all annotations of Linode.
 const ANNOTATIONS: &str = "service.beta.kubernetes.io/linode-";
 const PORT: &str = "service.beta.kubernetes.io/linode-loadbalancer-port-";
 const DEFAULT_PROTOCOL: &str = "service.beta.kubernetes.io/linode-loadbalancer-default-protocol";
-/// The older key last.
+/// The keys of the annotation for the PROXY header of all ports, the older one last.
 const DEFAULT_PROXY_PROTOCOL: [&str; 2] = [
     "service.beta.kubernetes.io/linode-loadbalancer-default-proxy-protocol",
     "service.beta.kubernetes.io/linode-loadbalancer-proxy-protocol",
 ];
 
-/// What ports speak, and with which header.
+/// The words for the protocols of ports and for their PROXY headers.
 const SPOKEN: &[&str] = &["http", "https", "tcp", "udp", "none", "v1", "v2"];
 
-/// What its annotations hold.
+/// The annotations that are read, with the kinds of their values.
 const READ: &[Annotation] = &[
     Annotation::below(
         PORT,

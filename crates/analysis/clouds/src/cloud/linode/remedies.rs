@@ -1,11 +1,11 @@
-//! What annotations make a NodeBalancer do otherwise.
+//! Annotations that change the behaviour of a NodeBalancer.
 
 use uturn_model::Service;
 
 use crate::cloud::remedy::NAME_COSTS;
 use crate::cloud::{NewStatus, Remedy, Want};
 
-/// What brings about something that is wanted. It replaces the client's address anyway.
+/// Returns the remedies for a [`Want`]. A NodeBalancer always replaces the client's address.
 pub(super) fn remedies(_: &Service, want: Want, _: &str) -> Vec<Remedy> {
     match want {
         Want::CallsFromInside => vec![

@@ -11,13 +11,14 @@ use crate::cloud::product::Announced;
 
 const NAME: &str = "MetalLB";
 
-/// Has speakers announce addresses from nodes that are excluded from load balancers, too.
+/// The argument that makes speakers also announce addresses from nodes that are excluded from load
+/// balancers.
 const IGNORES_EXCLUSION: &str = "ignore-exclude-lb";
 
 /// The first release that excludes nodes with the label.
 const READS_EXCLUSION: Version = Version::new(0, 14, 2);
 
-/// The images of the program that announces.
+/// The images of the program that announces addresses.
 const SPEAKERS: &[&str] = &["speaker", "metallb-speaker"];
 
 /// The load balancer: a speaker announces the address from its node.
@@ -51,7 +52,7 @@ impl Product for Speakers {
     }
 }
 
-/// All that is known of it.
+/// The description of MetalLB.
 pub static ENTRY: CloudEntry = CloudEntry {
     products: &[&Speakers],
     serves_services_only: true,

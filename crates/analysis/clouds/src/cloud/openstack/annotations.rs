@@ -1,51 +1,53 @@
-//! The keys that the controller reads.
+//! The keys of the annotations that the controller reads.
 
 use uturn_model::Service;
 
 use crate::cloud::{Annotation, ValueKind};
 
-/// A name for the status in place of the address.
+/// The annotation with a name for the status in place of the address.
 pub(super) const HOST_NAME: &str = "hostname";
 
 const PREFIX: &str = "loadbalancer.openstack.org/";
 
-/// How a target is picked.
+/// The annotation for the choice of a target.
 pub(super) const LB_METHOD: &str = "lb-method";
-/// Connections to targets begin with a PROXY header: `true` and `v1`, `v2`.
+/// The annotation that begins connections to targets with a PROXY header: `true` and `v1` for
+/// version 1, `v2`.
 pub(super) const PROXY_PROTOCOL: &str = "proxy-protocol";
-/// Its listeners speak HTTP, and write the client's address into a header.
+/// The annotation that makes listeners speak HTTP and write the client's address into a header.
 pub(super) const FORWARDED_FOR: &str = "x-forwarded-for";
-/// The certificate that TLS ends with.
+/// The annotation with the certificate with which listeners terminate TLS.
 pub(super) const TLS: &str = "default-tls-container-ref";
-/// Whether targets are probed.
+/// The annotation that states whether targets have health checks.
 pub(super) const HEALTH_MONITOR: &str = "enable-health-monitor";
-/// The address, which the controller writes itself.
+/// The annotation with the load balancer's address, which the controller writes itself.
 pub(super) const ADDRESS: &str = "load-balancer-address";
 
-/// Asks for one without an address on the internet.
+/// The annotation that asks for a load balancer without an address on the internet.
 const INTERNAL: &str = "service.beta.kubernetes.io/openstack-internal-load-balancer";
 
-/// The value of one of the keys.
+/// Returns the value of an annotation by its key without the prefix.
 pub(super) fn get<'s>(service: &'s Service, key: &str) -> Option<&'s str> {
     service.annotations.get(&format!("{PREFIX}{key}")).map(str::trim)
 }
 
-/// One of the keys in full.
+/// Returns a key with its prefix.
 pub(super) fn key(key: &str) -> String {
     format!("{PREFIX}{key}")
 }
 
-/// Whether a key is switched on or off: the controller reads these two words only.
+/// Returns whether an annotation is switched on or off. The controller reads only `true` and
+/// `false`.
 pub(super) fn switch(service: &Service, key: &str) -> Option<bool> {
     get(service, key)?.parse().ok()
 }
 
-/// Whether a Service asks for an internal one.
+/// Returns whether a Service asks for an internal load balancer.
 pub(super) fn is_internal(service: &Service) -> bool {
     service.annotations.is(INTERNAL, "true")
 }
 
-/// What the annotations hold.
+/// The annotations that are read, with the kinds of their values.
 pub(super) const READ: &[Annotation] = &[
     of(
         LB_METHOD,

@@ -4,8 +4,8 @@
 //! | --- | --- |
 //! | `annotations` | the keys that the controller reads |
 //! | `octavia` | load balancers of Octavia, by either of its drivers |
-//! | `remedies` | what annotations make them do otherwise |
-//! | `ovh` | a provider that runs it: by what it is recognised, and the load balancers of its own |
+//! | `remedies` | the annotations that change their behaviour |
+//! | `ovh` | a provider that runs OpenStack: its markers, and its own load balancers |
 
 mod annotations;
 mod octavia;
@@ -20,7 +20,7 @@ use super::{CloudEntry, Markers, Words};
 use annotations::{LB_METHOD, get};
 use octavia::{AMPHORA, AMPHORA_NAME, OVN, OVN_NAME};
 
-/// All that is known of it.
+/// The description of OpenStack.
 pub static ENTRY: CloudEntry = CloudEntry {
     annotations: &[annotations::READ],
     words: Words::with_firewall("security group"),
@@ -38,8 +38,8 @@ pub static ENTRY: CloudEntry = CloudEntry {
     )
 };
 
-/// The product of a Service: only one driver picks targets by a hash of address and port, and no
-/// other annotation tells it.
+/// Returns the product of a Service: only one driver picks targets by a hash of address and port,
+/// and no other annotation shows the driver.
 fn product(service: &Service) -> &'static str {
     match get(service, LB_METHOD)
         .is_some_and(|method| method.eq_ignore_ascii_case("SOURCE_IP_PORT"))

@@ -1,5 +1,5 @@
-//! Load balancers of Octavia. Its usual driver, amphora, runs a proxy in a machine of its own;
-//! OVN's rewrites addresses within the network.
+//! Load balancers of Octavia. Its usual driver, amphora, runs a proxy in a machine of its own; the
+//! driver of OVN rewrites addresses within the network.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -23,31 +23,32 @@ use crate::cloud::product::{
 pub(super) const AMPHORA_NAME: &str = "OpenStack Octavia";
 pub(super) const OVN_NAME: &str = "OpenStack Octavia (OVN)";
 
-/// With the driver that is usual, where nothing says whether the controller makes health monitors.
+/// Octavia with its usual driver, if it is not known whether the controller makes health monitors.
 pub(super) const AMPHORA: Octavia =
     Octavia { name: AMPHORA_NAME, driver: Driver::Amphora, makes_monitors: None };
-/// With OVN's.
+/// Octavia with the driver of OVN, if it is not known whether the controller makes health monitors.
 pub(super) const OVN: Octavia =
     Octavia { name: OVN_NAME, driver: Driver::Ovn, makes_monitors: None };
 
 /// Load balancers of Octavia.
 pub(super) struct Octavia {
-    /// What their vendor calls them.
+    /// The vendor's name for them.
     pub(super) name: &'static str,
-    /// What does the work.
+    /// The driver that forwards the traffic.
     pub(super) driver: Driver,
-    /// Whether the controller makes health monitors where no annotation says so, if that is known.
+    /// Whether the controller makes health monitors if no annotation states it. `None` if that is
+    /// not known.
     pub(super) makes_monitors: Option<bool>,
 }
 
-/// What does the work.
+/// A driver of Octavia.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Driver {
-    /// A proxy; which of the drivers it is may not be known.
+    /// A proxy; the driver itself may not be known.
     Amphora,
-    /// The same, for certain.
+    /// A proxy whose driver is known to be amphora.
     AmphoraOnly,
-    /// Flows in the network.
+    /// The driver of OVN: flows in the network.
     Ovn,
 }
 
@@ -64,7 +65,8 @@ impl Product for Octavia {
         Some(is_internal(service))
     }
 
-    /// The controller makes them the allowed ranges of listeners, which OVN's do not have.
+    /// The controller writes the source ranges into the allowed ranges of listeners, which
+    /// listeners of OVN do not have.
     fn source_ranges(&self, _: &Service) -> SourceRanges {
         match self.driver {
             Driver::Amphora | Driver::AmphoraOnly => SourceRanges::Applied,
@@ -72,8 +74,8 @@ impl Product for Octavia {
         }
     }
 
-    /// With a PROXY header the name in the status may be made of the address, and a suffix that
-    /// leads back to it.
+    /// With a PROXY header, the controller may write a name that consists of the address and a
+    /// suffix; it resolves to the address.
     fn address_of_name(&self, service: &Service, host: &str) -> Option<IpAddr> {
         let written = get(service, ADDRESS).and_then(|text| text.parse().ok());
         let labels: Vec<&str> = host.splitn(5, '.').collect();
@@ -111,7 +113,7 @@ impl Product for Octavia {
 }
 
 impl Octavia {
-    /// What a proxy does.
+    /// Returns the plan of a port that a proxy serves.
     fn proxy(&self, service: &Service, port: &ServicePort, family: Family) -> PortPlan {
         let ends_tls = get(service, TLS).is_some_and(|text| !text.is_empty());
         let speaks_http = switch(service, FORWARDED_FOR) == Some(true);
@@ -138,7 +140,7 @@ impl Octavia {
         plan
     }
 
-    /// What targets are asked: OVN's driver has no probes with HTTP.
+    /// Returns the health check of targets. The driver of OVN has no health checks over HTTP.
     fn monitor(&self, service: &Service) -> HealthCheck {
         let question = match self.driver {
             Driver::Ovn => HealthQuestion::Target,

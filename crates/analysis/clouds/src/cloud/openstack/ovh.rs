@@ -12,7 +12,7 @@ use crate::cloud::{Annotation, CloudEntry, Markers, PortPlan, Product, ValueKind
 const OCTAVIA_NAME: &str = "OVHcloud Public Cloud Load Balancer";
 const OWN_NAME: &str = "OVHcloud Load Balancer for Kubernetes";
 
-/// All that is known of it.
+/// The description of OVHcloud.
 pub static OVH: CloudEntry = CloudEntry {
     annotations: &[READ],
     words: Words::with_firewall("security group"),
@@ -33,12 +33,14 @@ pub static OVH: CloudEntry = CloudEntry {
     )
 };
 
-/// Its pages say that targets are probed unless an annotation switches that off.
+/// The load balancers of Octavia. The vendor's documentation states that targets have health checks
+/// unless an annotation switches them off.
 const OCTAVIA: Octavia =
     Octavia { name: OCTAVIA_NAME, driver: Driver::AmphoraOnly, makes_monitors: Some(true) };
 
-/// Its own proxies, by their class or by an annotation that only they read. Clusters of Kubernetes
-/// 1.32 and later have no others than Octavia's.
+/// Returns the product of a Service: the cloud's own proxies if their class or an annotation that
+/// only they read asks for them. Clusters of Kubernetes 1.32 and later have only load balancers of
+/// Octavia.
 fn product(service: &Service) -> &'static str {
     let is_own = match service.annotations.get(CLASS).map(str::trim) {
         Some(class) => class.eq_ignore_ascii_case("iolb"),
@@ -47,7 +49,7 @@ fn product(service: &Service) -> &'static str {
     if is_own { OWN_NAME } else { OCTAVIA_NAME }
 }
 
-/// Its own proxies.
+/// The cloud's own proxies.
 struct Own;
 
 impl Product for Own {
@@ -59,7 +61,7 @@ impl Product for Own {
         let mut plan = proxying(OWN_NAME, service, plain_protocol(port), family);
         plan.profile.proxy_header = match service.annotations.get(PROXY_PROTOCOL).map(str::trim) {
             Some("v1") => Some(ProxyVersion::V1),
-            // Some say more of TLS within the header.
+            // Some versions add details of TLS to the header.
             Some(word) if word.starts_with("v2") => Some(ProxyVersion::V2),
             _ => None,
         };
@@ -68,10 +70,11 @@ impl Product for Own {
 }
 
 const CLASS: &str = "loadbalancer.ovhcloud.com/class";
-/// `v1`, `v2`, `v2-ssl`, `v2-ssl-cn`; of its own proxies.
+/// The annotation for the PROXY header of the cloud's own proxies: `v1`, `v2`, `v2-ssl`,
+/// `v2-ssl-cn`.
 const PROXY_PROTOCOL: &str = "service.beta.kubernetes.io/ovh-loadbalancer-proxy-protocol";
 
-/// What its own annotations hold.
+/// The annotations of OVHcloud that are read, with the kinds of their values.
 const READ: &[Annotation] = &[
     Annotation::new(CLASS, ValueKind::Words(&["iolb", "octavia"])),
     Annotation::new(PROXY_PROTOCOL, ValueKind::Words(&["v1", "v2", "v2-ssl", "v2-ssl-cn"])),

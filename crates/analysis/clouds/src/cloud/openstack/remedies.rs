@@ -1,12 +1,12 @@
-//! What annotations make load balancers of Octavia do otherwise.
+//! Annotations that change the behaviour of load balancers of Octavia.
 
 use uturn_model::Service;
 
 use super::annotations::{HEALTH_MONITOR, HOST_NAME, key};
 use crate::cloud::{Remedy, Want};
 
-/// What brings about something that is wanted. A proxy replaces the client's address anyway, and OVN
-/// does where a client is its own target.
+/// Returns the remedies for a [`Want`]. A proxy always replaces the client's address, and OVN does
+/// so if a client is its own target.
 pub(super) fn remedies(_: &Service, want: Want, name: &str) -> Vec<Remedy> {
     match want {
         Want::CallsFromInside => vec![Remedy::own_name(key(HOST_NAME), name)],

@@ -12,7 +12,7 @@ pub(super) const NAME: &str = "Oracle Cloud Load Balancer";
 
 const INTERNAL: &str = "service.beta.kubernetes.io/oci-load-balancer-internal";
 const TLS_PORTS: &str = "service.beta.kubernetes.io/oci-load-balancer-ssl-ports";
-/// What listeners speak: `TCP`, `HTTP` or `GRPC`.
+/// The annotation for the protocol of listeners: `TCP`, `HTTP` or `GRPC`.
 const PROTOCOL: &str = "service.beta.kubernetes.io/oci-load-balancer-backend-protocol";
 const PROXY_PROTOCOL: &str =
     "service.beta.kubernetes.io/oci-load-balancer-connection-proxy-protocol-version";
@@ -52,7 +52,7 @@ impl Product for Lb {
     }
 }
 
-/// What its annotations hold.
+/// The annotations that are read, with the kinds of their values.
 pub(super) const READ: &[Annotation] = &[
     Annotation::new(INTERNAL, ValueKind::Switch),
     Annotation::new(TLS_PORTS, ValueKind::Ports),

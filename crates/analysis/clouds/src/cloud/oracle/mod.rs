@@ -3,8 +3,8 @@
 //! | file | what it says |
 //! | --- | --- |
 //! | `lb` | the Load Balancer: a proxy in front of node ports |
-//! | `nlb` | the Network Load Balancer: it passes packets on to node ports |
-//! | `remedies` | what annotations make them do otherwise |
+//! | `nlb` | the Network Load Balancer: it forwards packets to node ports |
+//! | `remedies` | the annotations that change their behaviour |
 
 mod lb;
 mod nlb;
@@ -17,7 +17,7 @@ use uturn_model::service::Policy;
 use super::{Annotation, CloudEntry, Markers, ValueKind, Words};
 use crate::cloud::product::check;
 
-/// All that is known of it.
+/// The description of Oracle Cloud.
 pub static ENTRY: CloudEntry = CloudEntry {
     annotations: &[READ, lb::READ, nlb::READ],
     words: Words::with_firewall("security list"),
@@ -42,7 +42,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
 
 const TYPE: &str = "oci.oraclecloud.com/load-balancer-type";
 
-/// The product of a Service: an annotation asks for the Network Load Balancer.
+/// Returns the product of a Service: the Network Load Balancer only if an annotation asks for it.
 fn product(service: &Service) -> &'static str {
     match service.annotations.get(TYPE) {
         Some(kind) if kind.eq_ignore_ascii_case("nlb") => nlb::NAME,
@@ -50,8 +50,8 @@ fn product(service: &Service) -> &'static str {
     }
 }
 
-/// Health checks ask the node's kube-proxy: whether it works, and under policy Local whether the
-/// node has an endpoint.
+/// Returns the health check of nodes. It asks the node's kube-proxy whether kube-proxy works, and
+/// under policy Local whether the node has an endpoint.
 fn health_check(service: &Service) -> HealthCheck {
     let question = match service.external_policy {
         Policy::Local => HealthQuestion::LocalEndpoint,
@@ -60,7 +60,7 @@ fn health_check(service: &Service) -> HealthCheck {
     check(question, (10, 3))
 }
 
-/// What its annotations hold.
+/// The annotations that are read, with the kinds of their values.
 const READ: &[Annotation] = &[
     Annotation::new(TYPE, ValueKind::Words(&["lb", "nlb"])),
     Annotation::new(remedies::IP_MODE, ValueKind::Words(&["vip", "proxy"])),

@@ -1,4 +1,4 @@
-//! The Network Load Balancer: it passes packets on to node ports. It keeps the client's address
+//! The Network Load Balancer: it forwards packets to node ports. It keeps the client's address
 //! under policy Local only.
 
 use uturn_model::lb::{BehaviourAssumption, ProxyVersion, Source};
@@ -43,14 +43,15 @@ impl Product for Nlb {
     }
 }
 
-/// Whether targets see the client's address: under policy Local, unless the Service forbids it.
+/// Returns whether targets see the client's address: they do under policy Local, unless the Service
+/// switches that off.
 fn keeps_source(service: &Service) -> bool {
     let is_allowed =
         service.annotations.get(KEEPS_SOURCE).is_none() || is_on(service, KEEPS_SOURCE);
     service.external_policy == Policy::Local && is_allowed
 }
 
-/// What its annotations hold.
+/// The annotations that are read, with the kinds of their values.
 pub(super) const READ: &[Annotation] = &[
     Annotation::new(INTERNAL, ValueKind::Switch),
     Annotation::new(KEEPS_SOURCE, ValueKind::Switch),

@@ -1,11 +1,11 @@
-//! What annotations make load balancers do otherwise.
+//! Annotations that change the behaviour of load balancers.
 
 use uturn_model::Service;
 
 use super::nlb::{self, KEEPS_SOURCE, PROXY_PROTOCOL};
 use crate::cloud::{NewStatus, Remedy, Want};
 
-/// What brings about something that is wanted. The Load Balancer replaces the client's address anyway.
+/// Returns the remedies for a [`Want`]. The Load Balancer always replaces the client's address.
 pub(super) fn remedies(service: &Service, want: Want, _: &str) -> Vec<Remedy> {
     let is_network = super::product(service) == nlb::NAME;
     match want {
@@ -22,7 +22,7 @@ pub(super) fn remedies(service: &Service, want: Want, _: &str) -> Vec<Remedy> {
     }
 }
 
-/// `vip` or `proxy`: what the controller writes into the status as `ipMode`.
+/// The annotation for the `ipMode` that the controller writes into the status: `vip` or `proxy`.
 pub(super) const IP_MODE: &str = "oci.oraclecloud.com/ingress-ip-mode";
 
 #[cfg(test)]

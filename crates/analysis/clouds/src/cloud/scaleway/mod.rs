@@ -14,7 +14,7 @@ use crate::cloud::values::{lists_port, names_port};
 
 const NAME: &str = "Scaleway Load Balancer";
 
-/// All that is known of it.
+/// The description of Scaleway.
 pub static ENTRY: CloudEntry = CloudEntry {
     annotations: &[READ],
     products: &[&Balancer],
@@ -33,7 +33,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     )
 };
 
-/// Its load balancer.
+/// A load balancer of Scaleway.
 struct Balancer;
 
 impl Product for Balancer {
@@ -45,7 +45,7 @@ impl Product for Balancer {
         mode_by_header(self, service)
     }
 
-    /// The controller makes them access rules, beside the nodes' own addresses.
+    /// The controller writes the source ranges into access rules, with the addresses of the nodes.
     fn source_ranges(&self, _: &Service) -> SourceRanges {
         SourceRanges::AppliedWithNodes
     }
@@ -72,7 +72,8 @@ impl Product for Balancer {
     }
 }
 
-/// Whether a port has certificates: those without a port before them are of all ports.
+/// Returns whether a port has certificates: certificates without a prefix of ports are for all
+/// ports.
 fn has_certificate(service: &Service, port: u16) -> bool {
     let value = service.annotations.get(CERTIFICATES).unwrap_or_default();
     value
@@ -83,17 +84,17 @@ fn has_certificate(service: &Service, port: u16) -> bool {
 
 const PROTOCOL_HTTP: &str = "service.beta.kubernetes.io/scw-loadbalancer-protocol-http";
 const PROXY_V1: &str = "service.beta.kubernetes.io/scw-loadbalancer-proxy-protocol-v1";
-/// The older key last.
+/// The annotations with the ports that get a PROXY header of version 2, the older key last.
 const PROXY_V2: [&str; 2] = [
     "service.beta.kubernetes.io/scw-loadbalancer-proxy-protocol-v2",
     "service.beta.kubernetes.io/scw-loadbalancer-send-proxy-v2",
 ];
-/// Certificates, for all ports or after the ports that have them.
+/// The annotation with certificates, for all ports or with the ports that have them as a prefix.
 const CERTIFICATES: &str = "service.beta.kubernetes.io/scw-loadbalancer-certificate-ids";
-/// `1`: a connection that fails goes to another target.
+/// The annotation that, if `1`, makes a connection that fails go to another target.
 const REDISPATCH: &str = "service.beta.kubernetes.io/scw-loadbalancer-redispatch-attempt-count";
 
-/// What its annotations hold.
+/// The annotations that are read, with the kinds of their values.
 const READ: &[Annotation] = &[
     Annotation::new(PROTOCOL_HTTP, ValueKind::Ports),
     Annotation::new(PROXY_V1, ValueKind::Ports),

@@ -6,12 +6,12 @@ use crate::cloud::{Annotation, Setting, SettingOf, ValueKind};
 pub const PREVENT_LOOPBACK: &str = "service.cloud.tencent.com/prevent-loopback";
 /// On a Service: pods are the targets.
 pub const DIRECT_ACCESS: &str = "service.cloud.tencent.com/direct-access";
-/// The same on an Ingress.
+/// On an Ingress: pods are the targets.
 pub const INGRESS_DIRECT_ACCESS: &str = "ingress.cloud.tencent.com/direct-access";
 /// On a Service with policy Local: only nodes with a ready pod are targets.
 pub const ONLY_NODES_WITH_PODS: &str = "service.kubernetes.io/local-svc-only-bind-node-with-pod";
-/// On a Service of which only nodes with a ready pod are targets: their weights are the numbers of
-/// these pods.
+/// On a Service for which only nodes with a ready pod are targets: each node's weight is its number
+/// of ready pods.
 pub const WEIGHT_BY_PODS: &str = "service.cloud.tencent.com/local-svc-weighted-balance";
 /// On a Service: only nodes with these labels are targets.
 pub const BACKENDS_LABEL: &str = "service.kubernetes.io/qcloud-loadbalancer-backends-label";
@@ -19,11 +19,11 @@ pub const BACKENDS_LABEL: &str = "service.kubernetes.io/qcloud-loadbalancer-back
 pub const SPECIFY_PROTOCOL: &str = "service.cloud.tencent.com/specify-protocol";
 /// On a Service: the id of an existing CLB.
 pub const EXISTING: &str = "service.kubernetes.io/tke-existed-lbid";
-/// The same on an Ingress.
+/// On an Ingress: the id of an existing CLB.
 pub const INGRESS_EXISTING: &str = "kubernetes.io/ingress.existLbId";
 /// On a Service: the subnet of a private CLB.
 pub const SUBNET: &str = "service.kubernetes.io/qcloud-loadbalancer-internal-subnetid";
-/// The same on an Ingress.
+/// On an Ingress: the subnet of a private CLB.
 pub const INGRESS_SUBNET: &str = "kubernetes.io/ingress.subnetId";
 /// On a Service: the name of its TkeServiceConfig.
 pub const CONFIG: &str = "service.cloud.tencent.com/tke-service-config";
@@ -33,7 +33,7 @@ pub const CONFIG_AUTO: &str = "service.cloud.tencent.com/tke-service-config-auto
 pub const INGRESS_CONFIG: &str = "ingress.cloud.tencent.com/tke-service-config";
 /// On an Ingress: the controller makes its TkeServiceConfig.
 pub const INGRESS_CONFIG_AUTO: &str = "ingress.cloud.tencent.com/tke-service-config-auto";
-/// On an Ingress: each rule is served where the lists of rules name it.
+/// On an Ingress: each rule is served with the protocols whose lists of rules name it.
 pub const MIXED: &str = "kubernetes.io/ingress.rule-mix";
 /// On an Ingress: each rule is served with HTTP and with HTTPS.
 pub const BOTH: &str = "kubernetes.io/ingress.rule-mix-both";
@@ -41,59 +41,59 @@ pub const BOTH: &str = "kubernetes.io/ingress.rule-mix-both";
 pub const HTTP_RULES: &str = "kubernetes.io/ingress.http-rules";
 /// On an Ingress: the rules served with HTTPS, as JSON.
 pub const HTTPS_RULES: &str = "kubernetes.io/ingress.https-rules";
-/// On an Ingress: HTTP redirects to what is served with HTTPS.
+/// On an Ingress: HTTP redirects to HTTPS for all rules that are served with HTTPS.
 pub const AUTO_REWRITE: &str = "ingress.cloud.tencent.com/auto-rewrite";
 /// On an Ingress: the status of those redirects, as JSON.
 pub const AUTO_REWRITE_CODE: &str = "ingress.cloud.tencent.com/auto-rewrite-code";
 /// On an Ingress: whether redirects are made at all.
 pub const REWRITE_SUPPORT: &str = "ingress.cloud.tencent.com/rewrite-support";
-/// On an Ingress: the ports that it listens on, as JSON.
+/// On an Ingress: the ports of its listeners, as JSON.
 pub const LISTEN_PORTS: &str = "ingress.cloud.tencent.com/listen-ports";
 /// On a Service: the security groups of its CLB, by id.
 pub const SECURITY_GROUPS: &str = "service.cloud.tencent.com/security-groups";
-/// The same on an Ingress.
+/// On an Ingress: the security groups of its CLB, by id.
 pub const INGRESS_SECURITY_GROUPS: &str = "ingress.cloud.tencent.com/security-groups";
-/// On a Service: targets let in what its CLB let in.
+/// On a Service: targets accept the packets that its CLB accepted.
 pub const PASS_TO_TARGET: &str = "service.cloud.tencent.com/pass-to-target";
-/// The same on an Ingress.
+/// On an Ingress: targets accept the packets that its CLB accepted.
 pub const INGRESS_PASS_TO_TARGET: &str = "ingress.cloud.tencent.com/pass-to-target";
 /// On a Service: `skip` stops its controller.
 pub const MODE: &str = "service.cloud.tencent.com/mode";
-/// The same on an Ingress.
+/// On an Ingress: `skip` stops its controller.
 pub const INGRESS_MODE: &str = "ingress.cloud.tencent.com/mode";
-/// On a Service: members of the request that creates its CLB, as JSON.
+/// On a Service: fields of the request that creates its CLB, as JSON.
 pub const PARAMETERS: &str = "service.kubernetes.io/service.extensiveParameters";
-/// The same on an Ingress.
+/// On an Ingress: fields of the request that creates its CLB, as JSON.
 pub const INGRESS_PARAMETERS: &str = "kubernetes.io/ingress.extensiveParameters";
 /// On a Service: the id of its CLB, which its controller writes.
 pub const CURRENT: &str = "service.kubernetes.io/loadbalance-id";
-/// The same on an Ingress.
+/// On an Ingress: the id of its CLB, which its controller writes.
 pub const INGRESS_CURRENT: &str = "kubernetes.io/ingress.qcloud-loadbalance-id";
 /// On an Ingress: it shares an existing CLB with other Ingresses.
 pub const GROUP: &str = "ingress.cloud.tencent.com/enable-group";
-/// On a Service with pods as targets: those that are not ready have weight 0.
+/// On a Service with pods as targets: pods that are not ready stay targets with weight 0.
 pub const GRACE_SHUTDOWN: &str = "service.cloud.tencent.com/enable-grace-shutdown-tkex";
-/// The same on an Ingress.
+/// On an Ingress with pods as targets: pods that are not ready stay targets with weight 0.
 pub const INGRESS_GRACE_SHUTDOWN: &str = "ingress.cloud.tencent.com/enable-grace-shutdown-tkex";
 /// On a Service with pods as targets: their weights, as JSON.
 pub const POD_WEIGHTS: &str = "service.cloud.tencent.com/lb-rs-weight";
-/// The same on an Ingress.
+/// On an Ingress with pods as targets: their weights, as JSON.
 pub const INGRESS_POD_WEIGHTS: &str = "ingress.cloud.tencent.com/lb-rs-weight";
 /// On a Service: the addresses of its CLB that replace clients' addresses, as JSON.
 pub const SNAT_ADDRESSES: &str = "service.cloud.tencent.com/snat-pro-info";
-/// The same on an Ingress.
+/// On an Ingress: the addresses of its CLB that replace clients' addresses, as JSON.
 pub const INGRESS_SNAT_ADDRESSES: &str = "ingress.cloud.tencent.com/snat-pro-info";
 /// The readiness gate of pods that are targets.
 pub const READINESS_GATE: &str = "cloud.tencent.com/load-balancer-backendgroup-ready";
 /// On a pod: its network cards.
 pub const NETWORKS: &str = "tke.cloud.tencent.com/networks";
 
-/// Whether only this cloud's components read or write a key.
+/// Returns whether only this cloud's components read or write a key.
 pub(super) fn is_own(key: &str) -> bool {
     key.contains("tencent") || key.contains("qcloud") || key == INGRESS_SUBNET
 }
 
-/// The key for a setting.
+/// Returns the key of the annotation for a setting.
 pub(super) fn key(setting: Setting, of: SettingOf) -> Option<&'static str> {
     use SettingOf::{Ingress, Service};
     Some(match (setting, of) {
@@ -115,7 +115,7 @@ pub(super) fn key(setting: Setting, of: SettingOf) -> Option<&'static str> {
     })
 }
 
-/// What the annotations hold.
+/// The annotations that are read, with the kinds of their values.
 pub(super) const READ: &[Annotation] = &[
     Annotation::new(PREVENT_LOOPBACK, ValueKind::Switch),
     Annotation::new(DIRECT_ACCESS, ValueKind::Switch),
@@ -171,7 +171,8 @@ const RULES: ValueKind = ValueKind::Document {
     fields: &["host", "path", "backend", "serviceName", "servicePort", "rewrite", "port"],
     words: &[],
 };
-/// The switches that decide are its own; ids and names are not.
+/// The fields of the request that creates a CLB. The field with fixed words is read; ids and names
+/// in the request are the user's.
 const REQUEST: ValueKind =
     ValueKind::Document { fields: &["LoadBalancerType"], words: &["OPEN", "INTERNAL"] };
 const WEIGHTS: ValueKind = ValueKind::Document {

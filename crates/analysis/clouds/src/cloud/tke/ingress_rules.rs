@@ -1,6 +1,7 @@
-//! Which listeners an Ingress asks TKE's controller for, and which of its rules each serves.
+//! The listeners that an Ingress asks TKE's controller for, and the rules that each listener
+//! serves.
 //!
-//! Without annotations there is one: HTTP, or HTTPS if the Ingress has TLS.
+//! Without annotations there is one listener: HTTP, or HTTPS if the Ingress has TLS.
 //!
 //! | annotation | what it does |
 //! | --- | --- |
@@ -38,7 +39,7 @@ struct Rewrite {
     path: Option<Text>,
 }
 
-/// The listeners of an Ingress, HTTP before HTTPS.
+/// Returns the listeners of an Ingress, HTTP before HTTPS.
 pub(super) fn wanted(ingress: &Ingress) -> Vec<WantedListener<'_>> {
     let is_set = |key: &str| ingress.annotations.is(key, "true");
     let all = rules(ingress);
@@ -116,7 +117,7 @@ pub(super) fn wanted(ingress: &Ingress) -> Vec<WantedListener<'_>> {
     wanted
 }
 
-/// A listener with these rules at each port; none without rules.
+/// Makes a listener with these rules at each port. Makes none if there are no rules.
 fn serving<'a>(
     rules: &[WantedRule<'a>],
     protocol: ListenerProtocol,
@@ -128,7 +129,8 @@ fn serving<'a>(
         .collect()
 }
 
-/// The annotations about listeners that cannot be read, each with what was expected.
+/// Returns the annotations about listeners that cannot be read, each with a description of the
+/// expected value.
 pub(super) fn unreadable(ingress: &Ingress) -> Vec<(&'static str, &'static str)> {
     let annotations = &ingress.annotations;
     let is_list = |text: &str, is_entry: fn(&Value) -> bool| match serde_json::from_str(text) {
@@ -155,14 +157,14 @@ pub(super) fn unreadable(ingress: &Ingress) -> Vec<(&'static str, &'static str)>
     unreadable
 }
 
-/// Whether a rule is for exactly this host and path.
+/// Returns whether a rule is for exactly this host and path.
 fn is_for(rule: &WantedRule<'_>, host: Option<&Text>, path: &Text) -> bool {
     let own = rule.path.as_ref().map_or("/", |(path, _)| path);
     rule.host.as_ref() == host && own == &**path
 }
 
 impl Entry {
-    /// Whether it names a rule: by host, path, Service and port.
+    /// Returns whether the entry names a rule: by host, path, Service and port.
     fn names(&self, rule: &WantedRule<'_>) -> bool {
         let RuleAction::Serve(Backend::Service { name, port }) = &rule.action else { return false };
         let port = match port {
@@ -208,7 +210,7 @@ fn entry(value: &Value) -> Option<Entry> {
     })
 }
 
-/// The ports for a protocol, in order.
+/// Returns the ports for a protocol, in order.
 fn ports(ingress: &Ingress, protocol: &str, usual: Port) -> Vec<Port> {
     let text = ingress.annotations.get(LISTEN_PORTS).unwrap_or_default();
     let all: Value = serde_json::from_str(text).unwrap_or_default();
@@ -217,7 +219,7 @@ fn ports(ingress: &Ingress, protocol: &str, usual: Port) -> Vec<Port> {
     if stated.is_empty() { vec![usual] } else { stated }
 }
 
-/// A port, as a number or as text.
+/// Reads a port, as a number or as text.
 fn number(value: &Value) -> Option<Port> {
     let number = value.as_u64().or_else(|| value.as_str()?.parse().ok())?;
     Port::new(u16::try_from(number).ok()?)
@@ -265,7 +267,7 @@ mod tests {
         }
     }
 
-    /// Each listener as `80 HTTP: /a, /b → https://host/b`.
+    /// Formats each listener as `80 HTTP: /a, /b → https://host/b`.
     fn shown(ingress: &Ingress) -> Vec<String> {
         let rule = |rule: &WantedRule<'_>| {
             let path = rule.path.as_ref().map_or("", |(path, _)| path);

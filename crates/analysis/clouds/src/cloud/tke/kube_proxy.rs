@@ -1,7 +1,7 @@
-//! Which builds of TKE's kube-proxy bind load-balancer addresses in IPVS mode.
+//! The builds of TKE's kube-proxy, and which of them bind load-balancer addresses in IPVS mode.
 //!
-//! Upstream binds every one. TKE took that back in some builds of each line, and later let
-//! a Service ask for it: [`PREVENT_LOOPBACK`]. Builds in between bind nothing, whatever the
+//! Upstream binds every address. TKE stopped this in some builds of each line, and later let a
+//! Service ask for it: [`PREVENT_LOOPBACK`]. The builds in between bind no address, whatever the
 //! Service asks for.
 
 use uturn_model::{AddressBinding, Vendor, VendorBuild, Version};
@@ -9,10 +9,10 @@ use uturn_model::{AddressBinding, Vendor, VendorBuild, Version};
 use super::annotations::PREVENT_LOOPBACK;
 use crate::cloud::KubeProxyBuilds;
 
-/// The word of TKE's builds in versions.
+/// The vendor's part of the versions of TKE's builds.
 pub(super) const VENDOR: Vendor = Vendor::new("tke").expect("small letters");
 
-/// What other code knows of these builds.
+/// The description of these builds for code outside this folder.
 pub(super) static BUILDS: KubeProxyBuilds = KubeProxyBuilds {
     vendor: VENDOR,
     owner: "TKE's",
@@ -23,23 +23,23 @@ pub(super) static BUILDS: KubeProxyBuilds = KubeProxyBuilds {
     samples: &["v1.22.5-tke.12", "v1.22.5-tke.13", "v1.26.1-tke.3", "v1.30.0-tke.1"],
 };
 
-/// What a build does with load-balancer addresses.
+/// The choice of load-balancer addresses that a build binds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binding {
-    /// Binds all of them, as upstream does.
+    /// All addresses, as upstream.
     Always,
-    /// Binds none, and does not know [`PREVENT_LOOPBACK`].
+    /// No address: the build does not know [`PREVENT_LOOPBACK`].
     Never,
-    /// Binds those of Services with [`PREVENT_LOOPBACK`].
+    /// The addresses of Services with [`PREVENT_LOOPBACK`].
     OnRequest,
-    /// Means to bind on request, but is known to do it wrongly: a later build of the line
-    /// says that it fixed this, not what it was.
+    /// The addresses of Services with [`PREVENT_LOOPBACK`], with a defect: a later build of the
+    /// line states that it fixed this, but not what the defect was.
     OnRequestFlawed,
 }
 
 impl Binding {
-    /// What kube-proxy is set to do. What a flawed build does is documented nowhere, so it
-    /// counts as one that binds nothing.
+    /// Returns the setting of kube-proxy. The behaviour of a build with the defect is not
+    /// documented, so such a build counts as one that binds no address.
     pub fn setting(self) -> AddressBinding {
         match self {
             Self::Always => AddressBinding::All,
@@ -49,23 +49,23 @@ impl Binding {
     }
 }
 
-/// What is known of one line of builds, such as v1.22.5-tke.N.
+/// The known history of one line of builds, such as v1.22.5-tke.N.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// The upstream version that the builds begin with: 22 of v1.22.5.
+    /// The minor number of the upstream version: 22 of v1.22.5.
     pub minor: u16,
-    /// 5 of v1.22.5.
+    /// The patch number of the upstream version: 5 of v1.22.5.
     pub patch: u16,
-    /// What the oldest builds, and those of earlier patches, do.
+    /// The choice of the oldest builds, and of those of earlier patches.
     pub at_first: Binding,
-    /// The first build that binds none at all; no line is known to have had that twice.
+    /// The first build that binds no address; no line is known to have had two such periods.
     pub unbound_since: Option<u32>,
-    /// The first build that binds on request as it should.
+    /// The first build that correctly binds on request.
     pub on_request_since: u32,
 }
 
 impl Line {
-    /// Its first build that binds on request as it should.
+    /// Returns the first build of the line that correctly binds on request.
     pub fn first_fixed(&self) -> Version {
         let build = VendorBuild { vendor: VENDOR, number: self.on_request_since };
         Version { vendor_build: Some(build), ..Version::new(1, self.minor, self.patch) }
@@ -94,11 +94,11 @@ const fn line(
     Line { minor, patch, at_first, unbound_since, on_request_since }
 }
 
-/// What TKE's build of this version does.
+/// Returns which addresses TKE's build of this version binds.
 ///
-/// A version without a build number counts as the newest build of its line, and so does a
-/// later patch of a line. A line that [`LINES`] does not name binds on request, unless it
-/// is older than all of them.
+/// A version without a build number counts as the newest build of its line, and so does a later
+/// patch of a line. A line that is not in [`LINES`] binds on request, unless it is older than all
+/// of them: then it binds every address.
 pub fn binding(version: Version) -> Binding {
     let Some(line) = line_of(version) else {
         let is_older = LINES.first().is_some_and(|oldest| version.minor < oldest.minor);
@@ -119,7 +119,7 @@ pub fn binding(version: Version) -> Binding {
     }
 }
 
-/// The line a version belongs to, if its history is known.
+/// Returns the line of a version, if its history is known.
 pub fn line_of(version: Version) -> Option<&'static Line> {
     LINES.iter().find(|line| version.major == 1 && line.minor == version.minor)
 }

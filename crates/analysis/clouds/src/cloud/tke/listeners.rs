@@ -1,4 +1,4 @@
-//! Which listeners and targets TKE's controllers make.
+//! The listeners and targets that TKE's controllers make.
 
 use std::collections::BTreeMap;
 
@@ -22,10 +22,11 @@ pub(super) const CLASS: &str = "qcloud";
 const MASTERS: [&str; 2] =
     ["node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane"];
 
-/// Whether TKE's controller serves an Ingress.
+/// Returns whether TKE's controller serves an Ingress.
 ///
-/// It serves the class `qcloud` and every class whose IngressClass names it. An Ingress that
-/// names no class is of the cluster's default class, and is served if there is none.
+/// The controller serves the class `qcloud` and every class whose IngressClass names the
+/// controller. An Ingress that names no class belongs to the cluster's default class, and is served
+/// if there is none.
 pub(super) fn serves(ingress: &Ingress, classes: &BTreeMap<Name, IngressClass>) -> bool {
     let is_own = |class: &IngressClass| {
         class.controller.contains("qcloud") || class.controller.contains("tencent")
@@ -38,7 +39,7 @@ pub(super) fn serves(ingress: &Ingress, classes: &BTreeMap<Name, IngressClass>) 
     }
 }
 
-/// The listeners of a Service, with targets of a family.
+/// Returns the listeners of a Service, with targets of a family.
 pub(super) fn of_service(cluster: &Cluster, service: &Service, family: Family) -> Vec<Listener> {
     let mut listeners = Vec::new();
     for port in &service.ports {
@@ -49,13 +50,13 @@ pub(super) fn of_service(cluster: &Cluster, service: &Service, family: Family) -
     listeners
 }
 
-/// The listeners of an Ingress, with targets of a family.
+/// Returns the listeners of an Ingress, with targets of a family.
 pub(super) fn of_ingress(cluster: &Cluster, ingress: &Ingress, family: Family) -> Vec<Listener> {
     let wanted = ingress_rules::wanted(ingress);
     wanted.iter().map(|wanted| ingress_listener(cluster, ingress, wanted, family)).collect()
 }
 
-/// The nodes whose NodePorts are targets of a Service's load balancer.
+/// Returns the nodes whose NodePorts are targets of a Service's load balancer.
 pub(super) fn target_nodes<'c>(cluster: &'c Cluster, service: &Service) -> Vec<&'c Node> {
     let wanted = service.annotations.get(annotations::BACKENDS_LABEL).map(targets::label_pairs);
     let only_with_pods = has_nodes_with_pods_only(service);
@@ -67,8 +68,8 @@ pub(super) fn target_nodes<'c>(cluster: &'c Cluster, service: &Service) -> Vec<&
         .collect()
 }
 
-/// Whether a node is never a target: a label says so, it runs the control plane, it is not ready,
-/// or it is cordoned.
+/// Returns whether a node is never a target: a label excludes it, it runs the control plane, it is
+/// not ready, or it is cordoned.
 pub(super) fn excludes(node: &Node) -> bool {
     let is_master = MASTERS.iter().any(|key| node.labels.get(key).is_some());
     node.excluded_from_load_balancers() || is_master || !node.ready || node.unschedulable
@@ -116,8 +117,8 @@ fn service_listener(
     }
 }
 
-/// What a Service's port speaks at the load balancer: what the annotation says of it
-/// (`{"443":{"protocol":["TCP_SSL"]}}`), else its own protocol.
+/// Returns the protocols of a Service's port at the load balancer: those of the annotation
+/// (`{"443":{"protocol":["TCP_SSL"]}}`), otherwise the port's own protocol.
 fn spoken(service: &Service, port: &ServicePort) -> Vec<ListenerProtocol> {
     let usual = match port.protocol {
         Protocol::Udp => ListenerProtocol::Udp,
@@ -202,8 +203,8 @@ fn ingress_rule(
     })
 }
 
-/// The targets of a rule of an Ingress. A rule whose Service or port is missing is kept without
-/// targets: it answers 503.
+/// Returns the targets of a rule of an Ingress. A rule whose Service or port is missing is kept
+/// without targets: it answers 503.
 fn backend_targets(
     cluster: &Cluster,
     ingress: &Ingress,
@@ -218,8 +219,8 @@ fn backend_targets(
     found.map_or_else(Vec::new, |found| targets_of(cluster, Owner::Ingress(ingress), found, of))
 }
 
-/// The targets of one port of a Service. `owner` asks for the load balancer: the Service itself,
-/// or an Ingress.
+/// Returns the targets of one port of a Service. `owner` asks for the load balancer: the Service
+/// itself, or an Ingress.
 fn targets_of(
     cluster: &Cluster,
     owner: Owner<'_>,
@@ -250,15 +251,16 @@ fn targets_of(
     targets
 }
 
-/// Whether pods are the targets of a Service's ports.
+/// Returns whether pods are the targets of a Service's ports.
 fn is_direct(owner: Owner<'_>, service: &Service) -> bool {
     [annotations::DIRECT_ACCESS, annotations::INGRESS_DIRECT_ACCESS]
         .into_iter()
         .any(|key| owner.annotations().is(key, "true") || service.annotations.is(key, "true"))
 }
 
-/// The weight of an endpoint that is a target itself. A pod that ends gets no new connections and
-/// stays until it is gone. Returns `None` if an endpoint is no target.
+/// Returns the weight of an endpoint that is a target itself. A terminating pod gets no new
+/// connections and remains a target until it is gone. Returns `None` if an endpoint is not a
+/// target.
 fn endpoint_weight(
     cluster: &Cluster,
     owner: Owner<'_>,
@@ -268,7 +270,7 @@ fn endpoint_weight(
     if endpoint.terminating {
         return Some(0);
     }
-    // Also when it is ready already: the EndpointSlice says so later.
+    // A pod with the gate counts even if it is ready: its EndpointSlice states that later.
     let awaits = || {
         let pod = endpoint.pod.as_ref().and_then(|pod| cluster.pods.get(pod));
         pod.is_some_and(|pod| !pod.terminating && pod.is_decided_by(annotations::READINESS_GATE))

@@ -1,4 +1,4 @@
-//! By what the cloud is recognised.
+//! The markers by which the cloud is recognised.
 
 use uturn_model::Labels;
 
@@ -7,10 +7,10 @@ use super::kube_proxy::VENDOR;
 use super::listeners::CLASS;
 use crate::cloud::Observed;
 
-/// The ConfigMap with the switches of TKE's Service controller.
+/// The ConfigMap with the feature switches of TKE's Service controller.
 pub(super) const SWITCHES: &str = "tke-service-controller-config";
 
-/// Describes what only TKE leaves behind.
+/// Describes a marker that only TKE leaves in a cluster.
 pub(super) fn find(observed: &Observed<'_>) -> Option<String> {
     let image = observed.kube_proxy_image.filter(|image| image.contains("-tke."));
     if let Some(image) = image {
@@ -44,7 +44,7 @@ pub(super) fn find(observed: &Observed<'_>) -> Option<String> {
     })
 }
 
-/// An annotation or a label that only TKE's components read or write.
+/// Describes an annotation or a label that only TKE's components read or write.
 fn by_key(observed: &Observed<'_>) -> Option<String> {
     let none = Labels::new();
     let services = observed.services.values();

@@ -3,14 +3,14 @@
 //! | file | what it says |
 //! | --- | --- |
 //! | `annotations` | the keys that controllers and kube-proxy read |
-//! | `markers` | by what the cloud is recognised |
-//! | `listeners` | which listeners and targets its controllers make |
-//! | `ingress_rules` | where the rules of an Ingress are served |
-//! | `overrides` | what a TkeServiceConfig changes |
+//! | `markers` | the markers by which the cloud is recognised |
+//! | `listeners` | the listeners and targets that its controllers make |
+//! | `ingress_rules` | the listeners that serve the rules of an Ingress |
+//! | `overrides` | the effects of a TkeServiceConfig |
 //! | [`pod_weights`] | the weights that users give single pods |
-//! | [`profile`] | how a CLB behaves |
-//! | [`kube_proxy`] | which builds of its kube-proxy bind load-balancer addresses |
-//! | `words` | its words in checklists, and its pod networks |
+//! | [`profile`] | the behaviour of a CLB |
+//! | [`kube_proxy`] | the builds of its kube-proxy that bind load-balancer addresses |
+//! | `words` | its terms in checklists, and its pod networks |
 
 pub mod annotations;
 mod ingress_rules;
@@ -40,7 +40,7 @@ pub use words::EXPECTED;
 /// Tencent Cloud, by the word of its Kubernetes Engine.
 pub const TKE: Cloud = Cloud::new("tke", "Tencent Cloud");
 
-/// All that is known of it.
+/// The description of TKE.
 pub static ENTRY: CloudEntry = CloudEntry {
     cloud: TKE,
     markers: super::Markers::NONE,

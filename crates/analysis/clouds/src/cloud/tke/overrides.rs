@@ -1,4 +1,4 @@
-//! TkeServiceConfigs: what users set on the listeners that the controllers make.
+//! TkeServiceConfigs: the properties that users set on the listeners that the controllers make.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use uturn_model::{Cluster, NamespacedName, Port};
 use super::{annotations, profile};
 use crate::cloud::{OverridesField, OverridesObject, OverridesPlace, Owner};
 
-/// The kind of these objects.
+/// The description of these objects.
 pub(super) const OBJECT: OverridesObject = OverridesObject {
     kind: "TkeServiceConfig",
     group: "cloud.tencent.com",
@@ -40,8 +40,8 @@ pub(super) const OBJECT: OverridesObject = OverridesObject {
     reserved_probes_in_console: "health check source 100.64",
 };
 
-/// Where the listeners of a Service or an Ingress are configured: in the object that it names,
-/// else in the one that its controller makes.
+/// Returns the place where the listeners of a Service or an Ingress are configured: the object that
+/// it names, otherwise the one that its controller makes.
 pub(super) fn place(owner: Owner<'_>) -> OverridesPlace {
     let (named, auto, suffix) = keys(owner);
     let written = owner.annotations();
@@ -55,7 +55,8 @@ pub(super) fn place(owner: Owner<'_>) -> OverridesPlace {
     }
 }
 
-/// The annotation that names the object, the one that has it made, and how its name then ends.
+/// Returns the annotation that names the object, the annotation that makes the controller create
+/// it, and the suffix of the created object's name.
 fn keys(owner: Owner<'_>) -> (&'static str, &'static str, &'static str) {
     match owner {
         Owner::Service(_) => (annotations::CONFIG, annotations::CONFIG_AUTO, "auto-service-config"),
@@ -65,7 +66,7 @@ fn keys(owner: Owner<'_>) -> (&'static str, &'static str, &'static str) {
     }
 }
 
-/// The listeners that the object of a Service or an Ingress sets properties of.
+/// Returns the listeners whose properties the object of a Service or an Ingress sets.
 pub(super) fn of<'c>(cluster: &'c Cluster, owner: Owner<'_>) -> &'c [ListenerOverride] {
     let place = place(owner);
     if place.switch.is_some() {
@@ -77,7 +78,7 @@ pub(super) fn of<'c>(cluster: &'c Cluster, owner: Owner<'_>) -> &'c [ListenerOve
         .map_or(&[], |overrides| &overrides.listeners)
 }
 
-/// What is set on one listener: that of its port, layer and transport protocol.
+/// Returns the properties set on the listener with this port, layer and transport protocol.
 pub(super) fn listener<'c>(
     cluster: &'c Cluster,
     owner: Owner<'_>,
@@ -89,7 +90,7 @@ pub(super) fn listener<'c>(
     stated.find(|listener| listener.port == port && key(listener.protocol) == key(protocol))
 }
 
-/// Applies them to the profile of a listener.
+/// Applies the properties to the profile of a listener.
 pub(super) fn apply(profile: &mut Profile, listener: &ListenerOverride) {
     let keeps_connections =
         listener.keepalive == Some(true) && listener.protocol.layer() == Layer::L7;

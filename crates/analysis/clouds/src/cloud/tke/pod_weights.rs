@@ -35,7 +35,7 @@ struct Group {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 struct Key {
     proto: Option<String>,
-    /// A number, or one as text.
+    /// The port, as a number or as text.
     port: Value,
     host: Option<String>,
     path: Option<String>,
@@ -56,10 +56,10 @@ struct IndexWeight {
     pod_indexes: Vec<u32>,
 }
 
-/// Whose targets are meant.
+/// The port or rule whose targets have weights.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TargetsOf<'a> {
-    /// What the Service's port or the Ingress's listener speaks.
+    /// The protocol of the Service's port or of the Ingress's listener.
     pub(super) protocol: &'a str,
     /// The port.
     pub(super) port: u16,
@@ -69,7 +69,7 @@ pub(super) struct TargetsOf<'a> {
     pub(super) path: &'a str,
 }
 
-/// The annotation with the weights of an object's targets.
+/// Returns the key of the annotation with the weights of an object's targets.
 pub(super) fn key(owner: Owner<'_>) -> &'static str {
     match owner {
         Owner::Service(_) => annotations::POD_WEIGHTS,
@@ -77,30 +77,30 @@ pub(super) fn key(owner: Owner<'_>) -> &'static str {
     }
 }
 
-/// Whether the weights can be read.
+/// Returns whether the weights can be read.
 pub fn is_readable(text: &str) -> bool {
     PodWeights::read(text).is_some()
 }
 
 impl PodWeights {
-    /// The weights of an object's targets. What cannot be read counts as nothing.
+    /// Reads the weights of an object's targets. Unreadable weights count as none.
     pub(super) fn of(owner: Owner<'_>) -> Self {
         owner.annotations().get(key(owner)).and_then(Self::read).unwrap_or_default()
     }
 
     fn read(text: &str) -> Option<Self> {
-        // Lists would be read as well, as the members in their order.
+        // The deserializer would also accept a list, with the members in order.
         serde_json::from_str(text).ok().filter(|_| text.trim_start().starts_with('{'))
     }
 
-    /// The weight of a pod.
+    /// Returns the weight of a pod.
     pub(super) fn of_pod(&self, of: TargetsOf<'_>, pod: Option<&str>) -> u32 {
         let mut groups = self.groups.iter().filter(|group| group.key.is_of(of));
         let stated = pod.and_then(|pod| groups.find_map(|group| group.weight(pod)));
         stated.or(self.default_weight).unwrap_or(USUAL).min(MAX)
     }
 
-    /// The weights of a pod in all groups.
+    /// Returns the weights of a pod in all groups.
     pub(super) fn everywhere(&self, pod: &str) -> Vec<u64> {
         let weight = |group: &Group| group.weight(pod).map_or(u64::MAX, u64::from);
         self.groups.iter().map(weight).collect()

@@ -1,4 +1,4 @@
-//! How a CLB behaves, as its documentation describes it.
+//! The behaviour of a CLB, as its documentation describes it.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
@@ -9,22 +9,22 @@ use uturn_model::lb::{
 };
 use uturn_model::{IpNet, Ipv4Net, Ipv6Net};
 
-/// The range that a CLB on layer 7 sends from when it replaces the source.
+/// The range from which a layer 7 CLB sends if it replaces the source.
 const SNAT_RANGE: &str = "100.127.0.0/16";
 
-/// The ranges that health checks come from when they do not come from the VIP. For IPv6 no range
-/// is documented; an address that nothing else has stands for it.
+/// The ranges from which health checks come if they do not come from the VIP. For IPv6 no range is
+/// documented; an otherwise unused address stands for it.
 pub const PROBE_RANGES: ProbeRanges = ProbeRanges {
     v4: Ipv4Net::new_assert(Ipv4Addr::new(100, 64, 0, 0), 10),
     v6: Ipv6Net::new_assert(Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, 0x64), 128),
 };
 
-/// The range that a CLB on layer 7 sends from when it replaces the source.
+/// Returns the range from which a layer 7 CLB sends if it replaces the source.
 pub fn snat_range() -> IpNet {
     SNAT_RANGE.parse().expect("a constant range")
 }
 
-/// A CLB of which nothing is configured.
+/// Returns the profile of a CLB with the default configuration.
 pub fn clb(layer: Layer) -> Profile {
     let health_check = HealthCheck {
         source: ProbeSource::Reserved(PROBE_RANGES),
@@ -61,7 +61,8 @@ pub fn clb(layer: Layer) -> Profile {
     }
 }
 
-/// The source of a CLB whose listener replaces it (keepalive or SNAT switched on).
+/// Returns the source of a CLB whose listener replaces the client's address (keepalive or SNAT
+/// switched on).
 pub fn snat() -> Source {
     Source::Replaced(snat_range())
 }

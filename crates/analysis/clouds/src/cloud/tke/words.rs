@@ -1,11 +1,11 @@
-//! Its words in checklists and cures, and the pod networks that it brings.
+//! The cloud's terms in checklists and cures, and the pod networks that it provides.
 
 use uturn_model::network::{CloudNetwork, NetworkMode, Transport};
 
 use super::annotations::NETWORKS as CARDS;
 use crate::cloud::{Expected, Network, Words};
 
-/// What readers of Facts say that they expected.
+/// The expected values that error messages about Facts state.
 pub const EXPECTED: Expected = Expected {
     provider: "tke, none, or another cloud",
     version: "a version such as v1.34.4 or v1.22.5-tke.13",
@@ -28,7 +28,8 @@ pub(super) const WORDS: Words = Words {
     add_bandwidth: "in the console, node {}: give it public bandwidth (accounts that are billed by CVM)",
 };
 
-/// The network of a card comes first: with both, a pod has a card.
+/// The pod networks. The one with network cards comes first: if a cluster has both, a pod has a
+/// card.
 pub(super) static NETWORKS: [Network; 2] = [
     Network {
         network: CloudNetwork {

@@ -12,7 +12,7 @@ use crate::cloud::values::{is_on, names_port, protocol_of};
 
 const NAME: &str = "Vultr Load Balancer";
 
-/// All that is known of it.
+/// The description of Vultr.
 pub static ENTRY: CloudEntry = CloudEntry {
     annotations: &[READ],
     products: &[&Balancer],
@@ -30,7 +30,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     )
 };
 
-/// Its load balancer.
+/// A load balancer of Vultr.
 struct Balancer;
 
 impl Product for Balancer {
@@ -40,7 +40,7 @@ impl Product for Balancer {
 
     fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {
         let word = match names_port(service, HTTPS_PORTS, port.port.number()) {
-            // What is passed through is not looked into.
+            // The load balancer does not read TLS that it passes through.
             true if is_on(service, PASS_THROUGH) => None,
             true => Some("https"),
             false => service.annotations.get(PROTOCOL),
@@ -52,14 +52,14 @@ impl Product for Balancer {
     }
 }
 
-/// What ports speak that no list names.
+/// The protocol of ports that no list names.
 const PROTOCOL: &str = "service.beta.kubernetes.io/vultr-loadbalancer-protocol";
 const HTTPS_PORTS: &str = "service.beta.kubernetes.io/vultr-loadbalancer-https-ports";
-/// TLS of those ports is left to the servers.
+/// The switch that leaves TLS of the HTTPS ports to the servers.
 const PASS_THROUGH: &str = "service.beta.kubernetes.io/vultr-loadbalancer-ssl-pass-through";
 const PROXY_PROTOCOL: &str = "service.beta.kubernetes.io/vultr-loadbalancer-proxy-protocol";
 
-/// What its annotations hold.
+/// The annotations that are read, with the kinds of their values.
 const READ: &[Annotation] = &[
     Annotation::new(PROTOCOL, ValueKind::Words(&["http", "https", "tcp"])),
     Annotation::new(HTTPS_PORTS, ValueKind::Ports),

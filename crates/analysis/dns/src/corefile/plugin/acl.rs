@@ -22,7 +22,7 @@ struct Rule {
 #[derive(Debug)]
 struct Policy {
     action: Action,
-    /// The types it applies to; empty for all.
+    /// The record types to which the rule applies; empty for all.
     kinds: Vec<RecordType>,
     nets: Option<Vec<IpNet>>,
     line: u32,

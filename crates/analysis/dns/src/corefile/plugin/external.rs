@@ -1,5 +1,5 @@
-//! Plugins that are not modelled: CoreDNS's own, those that it had once, and those that others build
-//! into it. What their arguments say of the names that they answer is read; the rest is unknown.
+//! Plugins that are not modelled: those of CoreDNS, those of earlier releases, and those of custom
+//! builds. The arguments that state which names a plugin answers are read; the rest is unknown.
 
 use super::{ORDER, Plugin, Setup};
 use crate::dispenser::Dispenser;
@@ -10,17 +10,18 @@ pub(crate) const WITHOUT_PROXY: u16 = 5;
 
 /// The names that a plugin may answer.
 enum Answered {
-    /// Those in the zones that are its arguments, else in those of the block.
+    /// The names in the zones that are the plugin's arguments, or else in those of the block.
     Zones,
-    /// Those in the zone that is its first argument: it hands them to other servers.
+    /// The names in the zone that is the plugin's first argument: it forwards them to other
+    /// servers.
     From,
-    /// Those in the zone that is the part of each argument with this number, between colons.
+    /// The names in the zone that is the part of each argument with this number, between colons.
     ZoneIn(usize),
-    /// Those that other plugins have no record of.
+    /// The names for which other plugins have no record.
     Failures,
-    /// None: it counts, limits, tells or reloads.
+    /// No names: the plugin counts, limits, reports or reloads.
     Nothing,
-    /// Any.
+    /// All names.
     All,
 }
 
@@ -41,9 +42,9 @@ fn answered(plugin: &str) -> Answered {
     }
 }
 
-/// The plugin in whose place another one stands. One that hands all names to other servers is built in
-/// beside `forward`, behind the plugins that have names of their own, and one that mends their
-/// failures before it.
+/// Returns the plugin whose place in the order another plugin has. A plugin that forwards all names
+/// to other servers is built in next to `forward`, after the plugins that have names of their own;
+/// one that handles the failures of these is built in before it.
 pub(crate) fn stands_at(plugin: &str) -> &str {
     match plugin {
         "proxy" | "fanout" | "unbound" => "forward",
@@ -52,7 +53,7 @@ pub(crate) fn stands_at(plugin: &str) -> &str {
     }
 }
 
-/// Reads a plugin that is not modelled; `None` for one that never answers.
+/// Reads a plugin that is not modelled. Returns `None` for one that never answers.
 pub(crate) fn read(plugin: &str, words: &mut Dispenser<'_>, setup: &Setup<'_>) -> Option<Plugin> {
     if plugin == "tsig" {
         return tsig(words, setup);
@@ -81,7 +82,7 @@ pub(crate) fn read(plugin: &str, words: &mut Dispenser<'_>, setup: &Setup<'_>) -
     Some(Plugin::Unmodelled(zones))
 }
 
-/// `tsig` refuses what is not signed, if it is told to.
+/// Reads `tsig`, which refuses unsigned queries if it is configured to.
 fn tsig(words: &mut Dispenser<'_>, setup: &Setup<'_>) -> Option<Plugin> {
     let mut zones = Vec::new();
     while words.advance() {

@@ -17,7 +17,7 @@ pub(crate) struct Forward {
     from: String,
     except: Vec<String>,
     to: Vec<Upstream>,
-    /// The codes upon which the next `forward` is tried.
+    /// The response codes on which the next `forward` is tried.
     next: Vec<Rcode>,
     line: u32,
 }
@@ -31,8 +31,8 @@ pub(crate) fn read(words: &mut Dispenser<'_>, setup: &Setup<'_>) -> Result<Vec<F
     Ok(read)
 }
 
-/// Parses all `proxy` directives of a block: what forwarded before `forward` did. The one with
-/// the longest zone forwards.
+/// Parses all `proxy` directives of a block, the predecessor of `forward`. The one with the longest
+/// zone forwards.
 pub(crate) fn read_old(words: &mut Dispenser<'_>) -> Result<Vec<Forward>, Fault> {
     let mut read = Vec::new();
     while words.advance() {
@@ -77,7 +77,7 @@ fn stanza(
     };
     let targets = words.arguments();
     let mut read = Forward { from, except: Vec::new(), to: Vec::new(), next: Vec::new(), line };
-    // CoreDNS takes a folder for a file without servers.
+    // CoreDNS treats a folder as a file without servers.
     let targets = targets.iter().filter(|word| *word != ".");
     for word in targets {
         match upstream(word) {

@@ -15,9 +15,9 @@ use crate::name;
 pub(crate) struct Hosts {
     zones: Vec<String>,
     fallthrough: Vec<String>,
-    /// Names and addresses; entries of the file come before inline ones.
+    /// The names and addresses; entries of the file come before inline ones.
     entries: Vec<(String, IpAddr, Source)>,
-    /// A file that was not given.
+    /// The path of a file that was not given.
     unread: Option<String>,
 }
 
@@ -127,7 +127,7 @@ impl Hosts {
         }
         if known.is_empty() {
             if falls_through {
-                // CoreDNS starts without the file, and then it has no line.
+                // CoreDNS also starts without the file, which then has no entries.
                 if let Some(path) = &self.unread {
                     exchange.note(format!("{path} is not given: no line of it is known"));
                 }

@@ -18,11 +18,11 @@ const MAX_CNAMES: usize = 10;
 #[derive(Debug)]
 pub(crate) struct Kubernetes {
     zones: Vec<String>,
-    /// The namespaces it serves; empty for all.
+    /// The namespaces that the plugin serves; empty for all.
     namespaces: Vec<String>,
     pods: Pods,
     fallthrough: Vec<String>,
-    /// `endpoint_pod_names`: endpoints are named after their pods.
+    /// Whether endpoints are named after their pods (`endpoint_pod_names`).
     pod_names: bool,
     endpoints: bool,
     ignores_empty: bool,
@@ -79,7 +79,7 @@ impl Kubernetes {
         }
     }
 
-    /// The records of a name, following CNAMEs.
+    /// Returns the records of a name, following CNAMEs.
     fn records(
         &self,
         exchange: &mut Exchange<'_>,

@@ -1,4 +1,4 @@
-//! The plugin `rewrite`: changes queries before the next plugins see them, and answers on the way
+//! The plugin `rewrite`: changes queries before the next plugins see them, and answers on their way
 //! back.
 
 mod answers;
@@ -37,9 +37,9 @@ enum What {
         from: RecordType,
         to: RecordType,
     },
-    /// Matches, but changes nothing that addresses depend on.
+    /// Matches, but changes nothing on which addresses depend.
     Nothing(Test),
-    /// Adds an EDNS option to the query, or changes one that it has.
+    /// Adds an EDNS option to the query, or changes an existing one.
     Edns {
         adds: bool,
     },
@@ -55,7 +55,7 @@ enum What {
     Unmodelled(String),
 }
 
-/// Which names a rule matches.
+/// The names that a rule matches.
 #[derive(Clone, Debug)]
 enum Test {
     Exact(String),
@@ -161,7 +161,7 @@ impl Test {
         }
     }
 
-    /// The new name of a query, if the rule matches.
+    /// Returns the new name of a query, if the rule matches.
     fn rewrite(&self, name: &str, to: &str) -> Option<String> {
         match self {
             Self::Exact(text) => (name == text).then(|| to.to_owned()),
@@ -196,11 +196,11 @@ impl Test {
     }
 }
 
-/// Why a rule cannot be used.
+/// The reason why a rule cannot be used.
 enum Wrong {
-    /// CoreDNS refuses it.
+    /// A rule that CoreDNS refuses.
     Fault(String),
-    /// Valid, but not modelled.
+    /// A valid rule that is not modelled.
     Unmodelled(String),
 }
 

@@ -17,13 +17,13 @@ pub(crate) struct Templates(Vec<Template>);
 #[derive(Debug)]
 struct Template {
     zones: Vec<String>,
-    /// Whether it applies to queries of class IN.
+    /// Whether the template applies to queries of class IN.
     internet: bool,
     /// The type; `None` for every type.
     kind: Option<RecordType>,
     patterns: Vec<Pattern>,
     answers: Vec<String>,
-    /// Whether it answers in other sections too.
+    /// Whether the template answers in other sections too.
     other_records: bool,
     rcode: Rcode,
     fallthrough: Vec<String>,
@@ -197,7 +197,7 @@ fn stanza(words: &mut Dispenser<'_>, setup: &Setup<'_>) -> Result<Template, Faul
     Ok(read)
 }
 
-/// Whether a `{{` in a template is not closed.
+/// Returns whether a `{{` in a template is not closed.
 fn is_open(template: &str) -> bool {
     let mut rest = template;
     while let Some((_, after)) = rest.split_once("{{") {

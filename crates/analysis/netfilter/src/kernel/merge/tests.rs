@@ -73,7 +73,7 @@ fn random_iptables(dice: &mut Dice) -> String {
     text
 }
 
-/// The same in nftables.
+/// Returns random rules of the same kind in nftables.
 fn random_nft(dice: &mut Dice) -> String {
     let chains = 1 + dice.below(5);
     let mut text = "table ip t {\n".to_owned();

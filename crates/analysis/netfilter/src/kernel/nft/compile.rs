@@ -55,13 +55,13 @@ pub(super) struct Names<'t> {
     pub(super) table: &'t Table,
     pub(super) chains: HashMap<&'t str, usize>,
     pub(super) sets: HashMap<&'t str, usize>,
-    /// What contains the current statement: `chain` or `set`, and its name.
+    /// The object that contains the current statement: `chain` or `set`, and its name.
     pub(super) place: (&'static str, &'t str),
     pub(super) origin: Origin,
 }
 
 impl Names<'_> {
-    /// What contains the current statement, in words.
+    /// Describes the object that contains the current statement.
     pub(super) fn place_text(&self) -> String {
         let (kind, name) = self.place;
         format!("{kind} {name} of table {} {}", self.table.family, self.table.name)

@@ -18,14 +18,14 @@ use crate::nft::{BinaryOp, Fib, FibResult, TupleDirection};
 use crate::packet::IpProtocol;
 use crate::state::RouteKind;
 
-/// Why an expression has no value.
+/// The reason why an expression has no value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum NoValue {
     /// The packet lacks the field: the rule ends (`NFT_BREAK`).
     Break,
     /// The expression is not modelled.
     Unknown,
-    /// It is a generated number that has not been chosen yet.
+    /// The value is a generated number that has not been chosen yet.
     GeneratedNumber(GeneratedNumber),
 }
 

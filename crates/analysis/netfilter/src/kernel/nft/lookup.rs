@@ -11,7 +11,7 @@ pub(super) type Bounds = Box<[(u128, u128)]>;
 /// A set or map.
 #[derive(Debug, Default)]
 pub(super) struct Lookup {
-    /// Its name; `None` for an anonymous set.
+    /// The name of the set; `None` for an anonymous set.
     pub(super) name: Option<Text>,
     /// Exact elements with one part.
     single: FastMap<u128, u32>,

@@ -72,7 +72,7 @@ struct RuleTexts {
 struct NumberRange {
     share: Share,
     number: u128,
-    /// How many numbers there are from this one on.
+    /// The count of numbers from this one on.
     count: u64,
     why: Text,
 }

@@ -75,7 +75,7 @@ impl Kernel {
         true
     }
 
-    /// The same for a counter that the walk may come by again.
+    /// Branches in the same way for a counter that the walk may visit again.
     fn branch_by_turn(
         &self,
         number: GeneratedNumber,

@@ -1,4 +1,4 @@
-//! What a rule does with a packet that it matches.
+//! The actions of a rule on a packet that it matches.
 
 use uturn_model::{Assumption, Evidence, StepKind, Text};
 
@@ -118,8 +118,8 @@ impl Kernel {
                 }
                 RuleResult::Next
             }
-            // It may let the packet pass, change it or keep it: branches as if it had no effect,
-            // and as if it kept the packet.
+            // The target may let the packet pass, change it or keep it: the walk branches as if the
+            // target had no effect, and as if it kept the packet.
             Target::Other(extension) => {
                 if let Some(passes) = walk.assumed.of_rule(&by()) {
                     let does = if passes { "does nothing" } else { "keeps the packet" };

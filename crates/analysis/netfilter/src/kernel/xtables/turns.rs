@@ -24,7 +24,7 @@ impl Turn {
         let now = walk.turns.now(counter, every);
         let (mut hit, mut rest) = (now.within(every, 0, 1), now.within(every, 1, every));
         let (hit, others) = (hit.next(), rest.next());
-        // What is left is in a row, since each visit before was followed.
+        // The remaining numbers are in one row, since each visit before was followed.
         let (matching, others) = if *not { (others, hit) } else { (hit, others) };
         let odds = matching.map_or(0.0, |matching| now.share_of(matching).get());
         Some(Self { counter, every, odds, matching, others })

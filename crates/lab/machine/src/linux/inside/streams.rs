@@ -1,5 +1,5 @@
 //! The streams of a running machine's clients, inside: jobs that run beside the first one, and
-//! connections with servers of the machine's loopback.
+//! connections to servers of the machine's loopback.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -17,23 +17,24 @@ use crate::Ended;
 use crate::linux::frame::{Frame, MAX, Message, WINDOW};
 use crate::linux::job_encoding;
 
-/// How long a server of the loopback may take to accept a connection.
+/// The longest time that a server of the loopback may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// All streams by their number.
+/// All streams by their numbers.
 #[derive(Default)]
 pub(super) struct Streams(BTreeMap<u32, Stream>);
 
 /// A job or a connection of a client.
 struct Stream {
-    /// Where the client's input goes. `None` once there is no more, or nothing reads it.
+    /// The destination of the client's input, or `None` if there is no more input or nothing reads
+    /// it.
     input: Option<OwnedFd>,
     /// Input that has not been taken yet.
     pending: VecDeque<u8>,
     input_ends: bool,
     out: Option<OwnedFd>,
     err: Option<OwnedFd>,
-    /// How many bytes of output the client takes at present.
+    /// The number of bytes of output that the client accepts at present.
     credit: usize,
     source: Source,
 }
@@ -44,14 +45,14 @@ enum Source {
 }
 
 impl Streams {
-    /// Does what a client's frame says.
+    /// Handles a frame of a client.
     pub(super) fn take(&mut self, frame: Frame, outside: &mut Outside) -> io::Result<()> {
         let Frame { stream: number, message } = frame;
         let opened = match message {
             Message::Run(job) => Stream::run(&job),
             Message::Connect(port) => Stream::connect(port),
             message => {
-                // A stream that is over gets what was under way.
+                // Frames in flight may arrive for a stream that is over.
                 if let Some(stream) = self.0.get_mut(&number) {
                     match message {
                         Message::Input(bytes) => stream.pending.extend(bytes),
@@ -74,7 +75,7 @@ impl Streams {
         }
     }
 
-    /// What has to be waited for.
+    /// Returns the file descriptors that have to be polled.
     pub(super) fn awaited(&self) -> impl Iterator<Item = PollFd<'_>> {
         self.0.values().flat_map(Stream::awaited)
     }
@@ -90,7 +91,7 @@ impl Streams {
         }
     }
 
-    /// Passes on what there is, and closes streams that are over.
+    /// Passes on available input and output, and closes streams that are over.
     pub(super) fn serve(&mut self, outside: &mut Outside) -> io::Result<()> {
         let mut over = Vec::new();
         for (number, stream) in &mut self.0 {
@@ -122,7 +123,7 @@ impl Stream {
     fn connect(port: u16) -> io::Result<Self> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let server = TcpStream::connect_timeout(&address, CONNECT)?;
-        // Small pieces are passed on as they come.
+        // Small pieces are passed on without delay.
         server.set_nodelay(true)?;
         let (input, out) = (server.try_clone()?, server.try_clone()?);
         Self::of(Some(input.into()), Some(out.into()), None, Vec::new(), Source::Server(server))
@@ -154,7 +155,7 @@ impl Stream {
         reads.chain(input.map(|fd| PollFd::new(fd, PollFlags::OUT)))
     }
 
-    /// Passes on what there is. Returns how the stream ended once it is over.
+    /// Passes on available input and output. Returns how the stream ended once it is over.
     fn serve(&mut self, number: u32, outside: &mut Outside) -> io::Result<Option<Ended>> {
         let taken = self.feed();
         if taken > 0 {
@@ -178,7 +179,7 @@ impl Stream {
         })
     }
 
-    /// Passes input on. Returns how much of it was taken.
+    /// Passes input on. Returns how many bytes were taken.
     fn feed(&mut self) -> usize {
         let before = self.pending.len();
         while let (Some(input), (bytes, _)) = (&self.input, self.pending.as_slices()) {
@@ -189,7 +190,7 @@ impl Stream {
                 Ok(length) => drop(self.pending.drain(..length)),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break,
-                // Nothing reads it any more.
+                // Nothing reads the input any more.
                 Err(_) => self.input = None,
             }
         }
@@ -211,13 +212,14 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         if let Source::Process { pid, ended: None, .. } = &self.source {
-            // It may have ended meanwhile; it is not reaped yet, so no other has its number.
+            // The process may have ended meanwhile. It is not reaped yet, so no other process has
+            // its number.
             let _ = kill_process(*pid, Signal::KILL);
         }
     }
 }
 
-/// Passes on what can be read, as far as the client takes it. Sets `from` to `None` at its end.
+/// Passes on available output, as far as the client accepts it. Sets `from` to `None` at its end.
 /// Returns whether there is nothing more to read at present.
 fn drain(
     from: &mut Option<OwnedFd>,
@@ -238,7 +240,7 @@ fn drain(
             }
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => return Ok(true),
-            // A connection that was reset.
+            // The connection was reset.
             Err(_) => *from = None,
         }
     }

@@ -1,5 +1,5 @@
-//! A cluster in a small machine: the process that starts the machine and keeps it, and what other
-//! processes do with it.
+//! A cluster in a small machine: the process that starts the machine and keeps it, and the access
+//! of other processes to it.
 //!
 //! The cluster's keeper is the machine's job. kubectl comes in through a port of the host's
 //! loopback, `uturn lab exec` through the machine's control socket, which is in the folder of the
@@ -26,18 +26,18 @@ use super::{Access, CLOUD, FACTS, Place, WireEvent, WireRequest, WireUp, write};
 use crate::cli::LabExec;
 use crate::status::{Failure, Status};
 
-/// The machine's memory, in MiB. It takes from the host what it uses.
+/// The machine's memory, in MiB. The host only provides what the machine uses.
 const MEMORY: u32 = 2048;
 
 /// The files of the record that kubectl reads.
 const KUBECONFIG: &str = "kubeconfig";
 const AUTHORITY: &str = "ca.crt";
 
-/// What a shell adds to the number of the signal that ended a program.
+/// The number that a shell adds to the number of the signal that ended a program.
 const SIGNALLED: i32 = 128;
 
-/// Starts a machine with a cluster and keeps it. Returns only if the cluster has ended, at a signal, or
-/// if the user is gone before it is up.
+/// Starts a machine with a cluster and keeps it. Returns only if the cluster has ended, at a
+/// signal, or if the user has gone before the cluster is up.
 pub(super) fn keep(request: WireRequest) -> Result<(), String> {
     let stop = Arc::new(AtomicBool::new(false));
     let is_up = Arc::new(AtomicBool::new(false));
@@ -51,7 +51,7 @@ pub(super) fn keep(request: WireRequest) -> Result<(), String> {
     let stdin = serde_json::to_vec(&request).map_err(|why| why.to_string())?;
     let job = job(&["lab", "keep-cluster"], "/".into(), stdin).map_err(|why| why.to_string())?;
     let mut keeping = Keeping { record: &record, socket, is_up, failed: None };
-    // If nobody reads it, the machine is stopped.
+    // If nobody reads the event, the machine is stopped.
     let _ = write(&WireEvent::Step(format!("the small machine ({})", machine.kernel())));
     let (mut lines, mut complaints) = (Lines::default(), Vec::new());
     let ended = machine.run(&job, &mut |output| match output {
@@ -76,7 +76,7 @@ pub(super) fn keep(request: WireRequest) -> Result<(), String> {
     }
 }
 
-/// Sets `stop` at a signal, and if the user is gone before the cluster is up.
+/// Sets `stop` at a signal, or when the user has gone before the cluster is up.
 fn stop_with_user(stop: &Arc<AtomicBool>, is_up: &Arc<AtomicBool>) -> Result<(), LabError> {
     uturn_lab::stop_at_signals(stop)?;
     let (stop, is_up) = (Arc::clone(stop), Arc::clone(is_up));
@@ -87,14 +87,14 @@ fn stop_with_user(stop: &Arc<AtomicBool>, is_up: &Arc<AtomicBool>) -> Result<(),
     })
 }
 
-/// Makes the machine's socket, which only this user may connect with.
+/// Creates the machine's socket. Only this user may connect to it.
 fn listen(socket: &Path) -> io::Result<UnixListener> {
     let listener = UnixListener::bind(socket)?;
     fs::set_permissions(socket, Permissions::from_mode(0o600))?;
     Ok(listener)
 }
 
-/// A run of this program in the machine.
+/// Returns a job that runs this program in the machine.
 fn job(arguments: &[&str], folder: PathBuf, stdin: Vec<u8>) -> io::Result<Job> {
     Ok(Job {
         program: env::current_exe()?,
@@ -106,7 +106,7 @@ fn job(arguments: &[&str], folder: PathBuf, stdin: Vec<u8>) -> io::Result<Job> {
     })
 }
 
-/// The machine's side of the cluster, as this process hears of it.
+/// The state of the cluster in the machine, as this process learns it.
 struct Keeping<'a> {
     record: &'a ClusterRecord,
     socket: PathBuf,
@@ -115,7 +115,8 @@ struct Keeping<'a> {
 }
 
 impl Keeping<'_> {
-    /// Passes on what the keeper in the machine writes. Fails once there is no use for the machine.
+    /// Passes on an event of the keeper in the machine. Fails once the machine is not needed any
+    /// more.
     fn hear(&self, line: &str) -> Result<(), String> {
         let event = serde_json::from_str(line).map_err(|why| format!("{line}: {why}"))?;
         match event {
@@ -124,7 +125,7 @@ impl Keeping<'_> {
             }
             WireEvent::Up(up) => {
                 let up = self.relay(*up)?;
-                // The cluster is kept, whether the user waits for it or not.
+                // The cluster is kept, whether the user still waits for it or not.
                 self.is_up.store(true, Ordering::SeqCst);
                 let _ = write(&WireEvent::Up(Box::new(up)));
                 Ok(())
@@ -151,7 +152,8 @@ impl Keeping<'_> {
         Ok(WireUp { kubeconfig, access: None, ..up })
     }
 
-    /// Starts a relay to an address of the machine's loopback. Returns what stands for it here.
+    /// Starts a relay to an address of the machine's loopback. Returns the URL of the relay on the
+    /// host.
     fn relay_to(&self, url: &Value) -> Result<String, String> {
         let parts = url.as_str().and_then(|url| {
             let (host, port) = url.rsplit_once(':')?;
@@ -173,7 +175,7 @@ impl Keeping<'_> {
 /// Relays connections to a port of the machine's loopback.
 fn serve(listener: &TcpListener, port: u16, client: &MachineClient) {
     for connection in listener.incoming() {
-        // One that cannot be relayed is closed.
+        // A connection that cannot be relayed is closed.
         let Ok(connection) = connection else { continue };
         let client = client.clone();
         let relay = move || client.connect(port, &connection);
@@ -181,8 +183,8 @@ fn serve(listener: &TcpListener, port: u16, client: &MachineClient) {
     }
 }
 
-/// Runs a program in a pod or on a node of the cluster in a machine. Ends this process as that
-/// program ended.
+/// Runs a program in a pod or on a node of the cluster in a machine. Ends this process in the same
+/// way as the program ended.
 pub(super) fn exec(socket: &Path, args: &LabExec) -> Result<Status, Failure> {
     let failed = |why: String| Failure::not_here(why);
     let mut arguments = vec!["lab", "exec", &args.place, "--"];

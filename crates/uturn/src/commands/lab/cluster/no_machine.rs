@@ -1,4 +1,4 @@
-//! The same for systems without small machines.
+//! The functions of `machine`, for systems without small machines.
 
 use std::path::Path;
 

@@ -17,14 +17,14 @@ pub(super) struct Judged {
     pub(super) flow: Flow,
     pub(super) mechanisms: Vec<Mechanism>,
     pub(super) measured: Vec<(Outcome, u64)>,
-    /// How many targets' health was predicted and measured.
+    /// The number of targets whose health was predicted and measured.
     pub(super) probed: usize,
     /// Whether chance keeps deciding which targets are alive, so that outcomes cannot be
     /// compared.
     pub(super) by_chance: bool,
     /// Whether the prediction leaves an outcome open, which no measurement can settle.
     pub(super) is_open: bool,
-    /// What does not agree.
+    /// The differences between prediction and measurement.
     differences: Vec<String>,
     disagreement: Disagreement,
 }
@@ -43,12 +43,12 @@ impl Judged {
         self.differences.is_empty()
     }
 
-    /// Whether another is the same disagreement.
+    /// Returns whether another flow has the same disagreement.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         !self.agrees() && self.flow == other.flow && self.disagreement == other.disagreement
     }
 
-    /// The disagreement in words.
+    /// Describes the disagreement, a line for each difference.
     pub(super) fn lines(&self) -> Vec<String> {
         let Flow { from, to, protocol } = &self.flow;
         let line = |what: &String| format!("{from} to {to} by {protocol}: {what}");
@@ -59,7 +59,7 @@ impl Judged {
 /// Judges every flow of a case.
 ///
 /// # Errors
-/// Why nothing can be predicted.
+/// If nothing can be predicted, with the reason.
 pub(super) fn judge(case: &Case, measured: Vec<MeasuredFlow>) -> Result<Vec<Judged>, String> {
     let engine = engine(&case.cluster).map_err(|why| {
         let why: Vec<String> = why.iter().map(ToString::to_string).collect();
@@ -121,12 +121,12 @@ fn word(outcome: Outcome) -> String {
     }
 }
 
-/// Whether a target answers some of its probes only.
+/// Returns whether a target answers only some of its probes.
 fn is_intermittent(health: &Health) -> bool {
     health.answered.is_partial()
 }
 
-/// The predicted health of the targets of the listener that a flow calls.
+/// Returns the predicted health of the targets of the listener that a flow calls.
 fn health(engine: &Engine<'_>, flow: &Flow) -> Option<Vec<Health>> {
     let rule = |vip, port: u16| engine.health((vip, port).into(), flow.protocol).ok()?;
     match &flow.to {

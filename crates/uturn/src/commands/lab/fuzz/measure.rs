@@ -1,5 +1,5 @@
-//! Measures many scenarios: several in parallel on this kernel, where they mostly wait, the
-//! others one by one in the small machine.
+//! Measures many scenarios: several in parallel on this kernel, where they mostly wait, the others
+//! one by one in the small machine.
 
 use uturn_lab::{LabError, MeasuredFlow, Unavailable};
 use uturn_snapshot::Source;
@@ -13,13 +13,13 @@ use crate::commands::lab::parallel;
 use crate::printer::Printer;
 use crate::status::Failure;
 
-/// How many cases one start of the machine measures.
+/// The number of cases that one start of the machine measures.
 const BATCH: usize = 25;
 
 /// The result of a lab on this kernel.
 type Built = Result<Vec<MeasuredFlow>, LabError>;
 
-/// Where scenarios are measured, and how.
+/// The kernels on which scenarios are measured, and the options.
 pub(super) struct Lab {
     options: MeasureOptions,
     jobs: usize,
@@ -30,9 +30,9 @@ pub(super) struct Lab {
 /// The result of one scenario.
 pub(super) enum Measured {
     Flows(Vec<MeasuredFlow>),
-    /// It cannot be built here.
+    /// The scenario cannot be built here.
     NotRun(String),
-    /// It could not be built, which is an error.
+    /// The scenario could not be built because of an error.
     Failed(String),
 }
 
@@ -45,12 +45,12 @@ impl Lab {
         Ok(Self { options, jobs, printer, kernels: Kernels::find(false)? })
     }
 
-    /// How many are measured in parallel.
+    /// Returns how many scenarios are measured in parallel.
     pub(super) fn jobs(&self) -> usize {
         self.jobs
     }
 
-    /// Measures all of them; the answers are in their order.
+    /// Measures all trials. The results are in the order of the trials.
     pub(super) fn measure(&mut self, trials: &[Trial]) -> Result<Vec<Measured>, Failure> {
         let here: Vec<usize> = (0..trials.len())
             .filter(|at| self.kernels.native(trials[*at].case()) == Native::Yes)
@@ -116,7 +116,7 @@ impl Lab {
     ) -> Result<(), Failure> {
         let Some(machine) = self.kernels.found() else { return Ok(()) };
         let cases: Vec<Named<'_>> = batch.iter().map(|at| trials[*at].named()).collect();
-        // What is measured again is there several times.
+        // A trial that is measured again is in the list several times.
         let mut sources: Vec<Source> = batch.iter().map(|at| trials[*at].source()).collect();
         sources.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         sources.dedup_by(|a, b| a.name == b.name);

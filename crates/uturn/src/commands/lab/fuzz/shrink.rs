@@ -21,7 +21,7 @@ enum Step {
     Place(usize),
 }
 
-/// The smallest scenario found for which `lasts` holds.
+/// Returns the smallest scenario found for which `lasts` holds.
 pub(super) fn shrink(
     trial: &Trial,
     first: &Judged,
@@ -38,7 +38,8 @@ pub(super) fn shrink(
         let mut gone: Vec<Path> = Vec::new();
         while from < paths.len() && tries < TRIES {
             printer.progress(&format!("{}: making it smaller ({tries} tries) …", trial.name));
-            // As many candidates as are measured in parallel, each without one more part.
+            // A batch has as many candidates as are measured in parallel, each without one more
+            // part.
             let mut batch = Vec::new();
             while from < paths.len() && batch.len() < lab.jobs() {
                 let path = &paths[from];
@@ -92,7 +93,7 @@ fn take_out(
     take_out(trial, best, early, lab, lasts)
 }
 
-/// The scenario without these parts. `None` if it cannot be read then.
+/// Returns the scenario without these parts, or `None` if it cannot be read then.
 fn without(trial: &Trial, document: &Value, paths: &[Path]) -> Option<Trial> {
     let mut document = document.clone();
     for path in paths.iter().rev() {
@@ -117,8 +118,8 @@ fn remove(document: &mut Value, path: &[Step]) -> Option<()> {
     Some(())
 }
 
-/// Removable parts at one depth, in the order of the document. The provider and the settings of
-/// kube-proxy stay, because much would be assumed without them.
+/// Returns the removable parts at one depth, in the order of the document. The provider and the
+/// settings of kube-proxy stay, because much would be assumed without them.
 fn parts(document: &Value, depth: usize) -> Vec<Path> {
     let mut all = Vec::new();
     for root in ["flows", "objects", "facts"] {

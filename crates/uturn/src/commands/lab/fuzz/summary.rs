@@ -9,7 +9,7 @@ use uturn_report::words;
 
 use super::judge::Judged;
 
-/// All of it.
+/// The summary of all scenarios.
 pub(super) struct Summary {
     seed: u64,
     scenarios: usize,
@@ -18,12 +18,12 @@ pub(super) struct Summary {
     probed: usize,
     /// Flows that cannot be judged because chance decides which targets are alive.
     by_chance: usize,
-    /// Flows of which the prediction says that their outcome is not known.
+    /// Flows whose outcome is unknown according to the prediction.
     not_known: usize,
     pub(super) seconds: f64,
     outcomes: BTreeMap<String, u64>,
     mechanisms: BTreeMap<Mechanism, usize>,
-    /// Names and why.
+    /// The names of scenarios that were not run, with the reasons.
     not_run: Vec<(String, String)>,
     failed: Vec<Found>,
     flaky: Vec<Found>,
@@ -35,7 +35,7 @@ pub(super) struct Found {
     pub(super) name: String,
     pub(super) file: PathBuf,
     pub(super) differences: Vec<String>,
-    /// What to type to see it.
+    /// The command that reproduces the result.
     pub(super) run: String,
 }
 
@@ -108,7 +108,7 @@ impl Summary {
         self.disagreements.push(found);
     }
 
-    /// Whether there are no disagreements. Flaky ones are reported and do not count.
+    /// Returns whether there are no disagreements. Flaky ones are reported and do not count.
     pub(super) fn is_clean(&self) -> bool {
         self.disagreements.is_empty() && self.failed.is_empty()
     }
@@ -190,7 +190,7 @@ impl Summary {
         }
     }
 
-    /// Why scenarios were not run, and how many for each reason.
+    /// Returns the reasons why scenarios were not run, with the number for each.
     fn reasons(&self) -> BTreeMap<&str, usize> {
         let mut reasons = BTreeMap::new();
         for (_, why) in &self.not_run {
@@ -200,7 +200,7 @@ impl Summary {
     }
 }
 
-/// The kind of an outcome; late answers are one kind.
+/// Returns the kind of an outcome. Late answers are one kind.
 fn kind(outcome: Outcome) -> String {
     match outcome {
         Outcome::Status { code, .. } => format!("status {code}"),

@@ -1,10 +1,12 @@
-//! The clouds that drawn clusters are in, and what their controllers are asked for.
+//! The clouds that drawn clusters are in, and the settings that they request of a cloud's
+//! controllers.
 
 use serde_json::{Value, json};
 use uturn_clouds::cloud::{self, CloudEntry, Setting, SettingOf};
 use uturn_dice::Dice;
 
-/// Every second time one with a model, else any whose load balancers are described by products.
+/// Draws a cloud: every second time one with a model, else one whose load balancers are described
+/// by products.
 pub(super) fn random(dice: &mut Dice) -> &'static CloudEntry {
     let modelled = dice.once_in(2);
     let is_wanted = |entry: &&CloudEntry| match modelled {
@@ -15,8 +17,7 @@ pub(super) fn random(dice: &mut Dice) -> &'static CloudEntry {
     all[dice.below(all.len())]
 }
 
-/// Sets the annotation by which a Service or an Ingress asks for something, if the cloud has
-/// one.
+/// Sets the annotation by which a Service or an Ingress requests a setting, if the cloud has one.
 pub(super) fn annotate(
     cloud: &CloudEntry,
     annotations: &mut Value,
@@ -29,7 +30,7 @@ pub(super) fn annotate(
     }
 }
 
-/// The annotations of a Service that gets a load balancer of a product, and its class.
+/// Returns the annotations of a Service that gets a load balancer of a product, and its class.
 pub(super) fn ask_for_product(dice: &mut Dice, cloud: &CloudEntry) -> (Value, Option<String>) {
     let mut annotations = json!({});
     let samples = cloud.samples;
@@ -38,8 +39,8 @@ pub(super) fn ask_for_product(dice: &mut Dice, cloud: &CloudEntry) -> (Value, Op
             annotations[*key] = (*value).into();
         }
     }
-    // A class that ends so is the beginning of one. Of one whose product is not described,
-    // nothing can be predicted.
+    // A class that ends with a slash is only the beginning of a class. If the product of a class is
+    // not described, nothing can be predicted.
     let is_described = |name: &str| cloud.products.iter().any(|product| product.name() == name);
     let classes = cloud.markers.load_balancer_classes.iter();
     let classes: Vec<&str> = classes
@@ -50,8 +51,8 @@ pub(super) fn ask_for_product(dice: &mut Dice, cloud: &CloudEntry) -> (Value, Op
     (annotations, class)
 }
 
-/// The object in which properties of an owner's listeners are set. Returns `None` if the cloud
-/// has no such objects.
+/// Returns the object in which properties of an owner's listeners are set. Returns `None` if the
+/// cloud has no such objects.
 pub(super) fn overrides(cloud: &CloudEntry, owner: &str, balancer: &Value) -> Option<Value> {
     let object = cloud.overrides.as_ref()?;
     Some(json!({

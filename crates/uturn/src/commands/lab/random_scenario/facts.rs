@@ -1,4 +1,4 @@
-//! What manifests do not state: kube-proxy, node settings, security groups, and the source of
+//! Facts that manifests do not state: kube-proxy, node settings, security groups, and the source of
 //! health checks.
 
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use uturn_model::{ProxyMode, Variant, Version};
 
 use super::Cluster;
 
-/// Facts of a cluster.
+/// Returns random Facts of a cluster.
 pub(super) fn random(dice: &mut Dice, cluster: &Cluster) -> Value {
     let variants: Vec<&str> = uturn_clouds::cloud::variants().map(Variant::word).collect();
     let mut facts = json!({
@@ -80,7 +80,7 @@ fn node_facts(dice: &mut Dice, cluster: &Cluster) -> Map<String, Value> {
     if dice.once_in(8) {
         facts.insert("rpFilter".into(), dice.below(3).into());
     }
-    // What products describe reaches nodes over a way of its own.
+    // Load balancers that products describe reach nodes over a path of their own.
     if dice.once_in(12) && cluster.cloud.model.is_some() {
         facts.insert("publicBandwidth".into(), false.into());
     }
@@ -102,7 +102,7 @@ fn node_facts(dice: &mut Dice, cluster: &Cluster) -> Map<String, Value> {
     facts
 }
 
-/// Typical firewall rules of a node.
+/// Returns typical firewall rules of a node.
 fn firewall(dice: &mut Dice, cluster: &Cluster) -> String {
     let reason = dice.choose(&["net-unreachable", "host-prohibited", "admin-prohibited"]);
     let verdict = match dice.below(3) {

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use super::Cluster;
 use super::services::{Called, Ingress, Service};
 
-/// Something to call, and by which protocol.
+/// A destination to call, and the protocol.
 struct Aim {
     to: String,
     is_udp: bool,
 }
 
-/// A handful of flows.
+/// Returns a handful of flows.
 pub(super) fn random(dice: &mut Dice, cluster: &Cluster, called: &Called) -> Vec<Value> {
     let mut flows: Vec<Value> = Vec::new();
     for _ in 0..dice.between(2, 5) {

@@ -1,19 +1,19 @@
-//! How pods are connected.
+//! The network that connects pods.
 
 use uturn_dice::Dice;
 
 use serde_json::{Value, json};
 
-/// What all pods have.
+/// The range of all pods.
 const PODS: &str = "10.1.0.0/16";
 
 /// A pod network.
 pub(super) struct Network {
-    /// As a shape names it.
+    /// The mode, as a shape names it.
     pub(super) mode: &'static str,
-    /// Whether packets to other nodes' pods are wrapped.
+    /// Whether packets to other nodes' pods are encapsulated.
     is_tunnel: bool,
-    /// Destinations for which pods are not masqueraded, if they are otherwise.
+    /// Destinations for which pods are not masqueraded, if they are masqueraded otherwise.
     kept: Option<&'static [&'static str]>,
 }
 
@@ -33,24 +33,25 @@ impl Network {
         Self { mode, is_tunnel, kept }
     }
 
-    /// The address of a pod of this node.
+    /// Returns the address of a pod of this node.
     pub(super) fn address(&self, dice: &mut Dice, node: usize, number: usize) -> String {
         match self.mode {
             "vpc-cni" => format!("10.0.{node}.{number}"),
-            // Of no node's range, or of any.
+            // The address belongs to no node's range, or to that of any node.
             "routed" if dice.once_in(2) => format!("10.1.{}.{number}", node + 100),
             "routed" => format!("10.1.{}.{number}", dice.between(1, 4)),
             _ => format!("10.1.{node}.{number}"),
         }
     }
 
-    /// What Facts say of it, where that is more than its mode.
+    /// Returns the Facts about the network, if they are more than its mode.
     pub(super) fn facts(&self) -> Option<Value> {
         let kept = self.kept?;
         let mut facts = json!({ "masquerade": true, "nonMasqueradeCIDRs": kept });
         if self.is_tunnel {
             facts["transport"] = "tunnel".into();
-            // Both wrap in one way only; of a plugin that is not known, any way that passes is enough.
+            // Both plugins encapsulate in one way only. For an unknown plugin, any way that passes
+            // would be enough.
             let plugin = if self.mode == "routed" { "canal" } else { "flannel" };
             facts["plugin"] = plugin.into();
         }

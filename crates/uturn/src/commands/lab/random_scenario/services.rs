@@ -1,4 +1,4 @@
-//! Services and Ingresses, and the load balancers that they ask for.
+//! Services and Ingresses, and the load balancers that they request.
 
 use uturn_dice::Dice;
 
@@ -8,7 +8,7 @@ use uturn_clouds::cloud::{CloudEntry, Setting, SettingOf, StatusShape};
 use super::cloud;
 use super::{Cluster, Vip};
 
-/// What flows can call.
+/// The objects that flows can call.
 pub(super) struct Called {
     pub(super) services: Vec<Service>,
     pub(super) ingresses: Vec<Ingress>,
@@ -19,9 +19,9 @@ pub(super) struct Service {
     pub(super) cluster_ip: String,
     pub(super) ports: Vec<Port>,
     pub(super) external_ip: Option<String>,
-    /// Its load balancer's address.
+    /// The address of the Service's load balancer.
     pub(super) vip: Option<String>,
-    /// Its load balancer's name.
+    /// The name of the Service's load balancer.
     pub(super) host: Option<String>,
 }
 
@@ -41,9 +41,9 @@ pub(super) struct Ingress {
     pub(super) name: String,
     pub(super) vip: String,
     pub(super) is_tls: bool,
-    /// Whether there is a listener without TLS too.
+    /// Whether there is also a listener without TLS.
     pub(super) is_both: bool,
-    /// Hosts and paths; no host means every one.
+    /// The hosts and paths of the rules. A rule without a host matches every host.
     pub(super) rules: Vec<(Option<String>, String)>,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn random(dice: &mut Dice, cluster: &mut Cluster) -> Called {
     for number in 1..=dice.between(1, 3) {
         called.services.push(service(dice, cluster, number));
     }
-    // What products describe are load balancers of Services.
+    // Products describe only load balancers of Services.
     let ingresses = if cluster.cloud.model.is_some() { dice.below(3) } else { 0 };
     for number in 1..=ingresses {
         called.ingresses.push(ingress(dice, cluster, &called.services, number));
@@ -85,14 +85,15 @@ fn service(dice: &mut Dice, cluster: &mut Cluster, number: usize) -> Service {
     let mut status = Value::Null;
     let (mut vip, mut host) = (None, None);
     if kind == "LoadBalancer" {
-        // A status of another shape is another controller's.
+        // A status of another shape would come from another controller.
         let writes = cluster.cloud.writes;
         let names_only = writes == StatusShape::Names;
         let has_name = cluster.cloud.model.is_none() && (names_only || dice.once_in(3));
         host = has_name.then(|| format!("{name}.lb.example.com"));
         let is_alone =
             host.is_some() && (names_only || writes == StatusShape::Any && !dice.once_in(3));
-        // Of a name alone nothing may be stated: addresses stand for it then, one for each zone.
+        // If only a name is known, nothing may be stated: then addresses stand for the name, one
+        // for each zone.
         let is_stated = !(is_alone && dice.once_in(2));
         let numbers: Vec<u16> = ports.iter().map(|port| port.number).collect();
         let on_nodes = nodes_of_status(dice, cluster, &numbers);
@@ -167,8 +168,8 @@ fn service(dice: &mut Dice, cluster: &mut Cluster, number: usize) -> Service {
     Service { name, cluster_ip, ports, external_ip, vip, host }
 }
 
-/// The nodes that the status of a Service lists where its load balancer is pods on nodes: all of them
-/// or some. Now and then none, as another controller leaves it.
+/// Returns the nodes that the status of a Service lists if its load balancer consists of pods on
+/// nodes: all nodes or some. Now and then none, as if another controller had left the status empty.
 fn nodes_of_status(dice: &mut Dice, cluster: &mut Cluster, ports: &[u16]) -> Vec<String> {
     let is_on_nodes = cluster.cloud.products.iter().any(|product| product.is_on_nodes());
     if !is_on_nodes || dice.once_in(6) {
@@ -201,7 +202,7 @@ fn port_of(dice: &mut Dice, port: &Port) -> Value {
     made
 }
 
-/// Settings of Services with a load balancer.
+/// Sets random annotations of a Service with a load balancer.
 fn annotate(
     dice: &mut Dice,
     annotations: &mut Value,
@@ -316,7 +317,7 @@ fn ingress(dice: &mut Dice, cluster: &mut Cluster, services: &[Service], number:
     Ingress { name, vip, is_tls, is_both, rules }
 }
 
-/// Gives an Ingress with TLS a plain listener too: redirects, or some of its rules.
+/// Gives an Ingress with TLS a plain listener too, with redirects or with some of the rules.
 fn beside(dice: &mut Dice, cloud: &CloudEntry, rules: &[Value]) -> Value {
     let mut annotations = json!({});
     let mut set = |setting, value: String| {
@@ -374,7 +375,7 @@ fn set_check(dice: &mut Dice, listener: &mut Value) {
     }
 }
 
-/// An address where these ports are free: a new one, or one to share.
+/// Returns the index of an address on which these ports are free: a new address, or one to share.
 fn vip_for(dice: &mut Dice, cluster: &mut Cluster, ports: &[u16]) -> usize {
     let is_free = |vip: &Vip| !vip.ports.iter().any(|port| ports.contains(port));
     let shared = dice.once_in(3).then(|| cluster.vips.iter().position(is_free)).flatten();

@@ -1,4 +1,4 @@
-//! Configurations that come to the admin address, and changes of what is served.
+//! Reads configurations and changes that are sent to the admin address.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -10,14 +10,14 @@ use uturn_snapshot::{Fault, RunningBalancer, Source};
 
 use super::super::{check_whole, unreadable_files};
 
-/// What a body is called in messages.
+/// The name of a body in messages.
 const BODY: &str = "body";
 
-/// Reads a whole configuration in the place of what is served. Relative paths begin where those of
-/// `file` do.
+/// Reads a whole configuration that replaces the current one. Relative paths start from the same
+/// folder as those of `file`.
 ///
 /// # Errors
-/// Returns a message for each fault.
+/// If the configuration has faults: a message for each.
 pub(super) fn whole(file: &Path, text: String, served: &Config) -> Result<Config, Vec<String>> {
     let (path, source) = source(file, text);
     let addresses = uturn_proxy::own_addresses();
@@ -29,10 +29,10 @@ pub(super) fn whole(file: &Path, text: String, served: &Config) -> Result<Config
     Ok(config)
 }
 
-/// Reads a change of what is served. Returns what is to be served.
+/// Reads a change of the current configuration. Returns the changed configuration.
 ///
 /// # Errors
-/// Returns a message for each fault.
+/// If the change has faults: a message for each.
 pub(super) fn part(file: &Path, text: String, served: &Config) -> Result<Config, Vec<String>> {
     let (path, source) = source(file, text);
     let addresses = uturn_proxy::own_addresses();
@@ -51,7 +51,7 @@ pub(super) fn part(file: &Path, text: String, served: &Config) -> Result<Config,
     if shared.is_empty() { Ok(config) } else { Err(shared) }
 }
 
-/// Messages for addresses that two listeners have, or a listener and the admin address.
+/// Returns messages for addresses that two listeners share, or a listener and the admin address.
 fn shared_addresses(config: &Config) -> Vec<String> {
     let mut known: HashMap<(SocketAddr, Protocol), &str> = HashMap::new();
     if let Some(admin) = config.process.admin {
@@ -85,7 +85,7 @@ fn messages(path: &Path, faults: &[Fault]) -> Vec<String> {
     rename(path, &messages)
 }
 
-/// Messages as the client knows the body.
+/// Replaces the file's name in messages by the name of the body.
 fn rename(path: &Path, messages: &[String]) -> Vec<String> {
     let own = format!("{}:", path.to_string_lossy());
     messages.iter().map(|message| message.replace(&own, &format!("{BODY}:"))).collect()

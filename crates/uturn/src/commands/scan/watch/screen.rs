@@ -1,5 +1,5 @@
-//! The findings of a watched cluster as text: drawn anew in place on a terminal, else a line for
-//! each difference.
+//! Shows the findings of a watched cluster as text: redrawn in place on a terminal, else as a line
+//! for each difference.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write as _};
@@ -14,7 +14,7 @@ use crate::cli::{Scan, ScanOutput};
 use crate::printer::Printer;
 use crate::status::Failure;
 
-/// So many differences are shown below the table.
+/// The number of differences that are shown below the table.
 const DIFFERENCES: usize = 8;
 
 /// Shows states as text.
@@ -24,7 +24,7 @@ pub(super) struct Screen<'s> {
     is_wide: bool,
     is_terminal: bool,
     findings: FindingLines,
-    /// What was not current in the last state.
+    /// The parts of the cluster that were not current in the last state.
     not_current: BTreeMap<String, NotCurrent>,
     failure: Vec<String>,
     /// The last differences, each with its time.
@@ -50,7 +50,7 @@ impl<'s> Screen<'s> {
     /// Shows a state.
     ///
     /// # Errors
-    /// If nothing can be printed any more.
+    /// If the output can no longer be written.
     pub(super) fn show(
         &mut self,
         report: Result<&ScanReport, &Failure>,
@@ -62,7 +62,7 @@ impl<'s> Screen<'s> {
             let lines: String = differences.iter().map(|line| format!("{line}\n")).collect();
             return if lines.is_empty() { Ok(()) } else { write(&on_terminal(&lines)) };
         }
-        // What is there at the beginning is in the table.
+        // Differences of the first state are in the table already.
         if self.is_drawn {
             self.last.extend(differences);
             let surplus = self.last.len().saturating_sub(DIFFERENCES);
@@ -75,7 +75,7 @@ impl<'s> Screen<'s> {
         write(&format!("{begin}{}\x1b[J", in_rows(&on_terminal(&text), rows)))
     }
 
-    /// A line for each difference from the state before.
+    /// Returns a line for each difference from the previous state.
     fn differences(
         &mut self,
         report: Result<&ScanReport, &Failure>,
@@ -152,8 +152,8 @@ impl<'s> Screen<'s> {
     }
 }
 
-/// What may be otherwise by now: a line for each reason and time, since all kinds stop at once when
-/// the API server does.
+/// Returns lines about the parts that may be outdated. Parts with the same reason and time share a
+/// line, since all kinds stop at once when the API server does.
 fn not_current(all: &[&NotCurrent]) -> Vec<String> {
     let mut groups: Vec<(&NotCurrent, Vec<&str>)> = Vec::new();
     for known in all {
@@ -178,8 +178,8 @@ fn not_current(all: &[&NotCurrent]) -> Vec<String> {
     groups.into_iter().map(line).collect()
 }
 
-/// As much of a text as a terminal has rows for, so that it stays in place. Each line clears what
-/// was right of it.
+/// Returns as much of a text as the terminal has rows for, so that it stays in place. Each line
+/// clears the rest of its row.
 fn in_rows(text: &str, rows: Option<usize>) -> String {
     let all: Vec<&str> = text.lines().collect();
     let most = rows.map_or(all.len(), |rows| rows.saturating_sub(1).max(2));
@@ -195,7 +195,7 @@ fn in_rows(text: &str, rows: Option<usize>) -> String {
     drawn
 }
 
-/// Prints on stdout what [`on_terminal`] or JSON has escaped.
+/// Prints text on stdout that [`on_terminal`] or JSON has escaped.
 pub(super) fn write(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush())

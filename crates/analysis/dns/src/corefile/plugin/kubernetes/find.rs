@@ -1,4 +1,4 @@
-//! What a name stands for: a Service, its endpoints, or a pod.
+//! Finds the object of a name: a Service, its endpoints, or a pod.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ use crate::name;
 /// Namespaces that exist in every cluster.
 const ALWAYS: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
-/// Why there is no record.
+/// The reason why there is no record.
 pub(super) enum Nothing {
     /// NXDOMAIN.
     Name(String),
@@ -28,7 +28,7 @@ pub(super) enum Host<'a> {
     Name(&'a str),
 }
 
-/// A record's data, and why it was found.
+/// The data of records, and the reason why they were found.
 pub(super) struct Found<'a> {
     pub(super) hosts: Vec<Host<'a>>,
     pub(super) why: Option<(String, Evidence)>,
@@ -208,7 +208,7 @@ impl Kubernetes {
         }
     }
 
-    /// The endpoints that CoreDNS serves: those that are ready.
+    /// Returns the endpoints that CoreDNS serves: those that are ready.
     fn endpoints_of<'a>(
         &self,
         exchange: &Exchange<'a>,
@@ -224,7 +224,7 @@ impl Kubernetes {
             .filter(|(_, endpoint)| endpoint.ready)
     }
 
-    /// The name of an endpoint below its Service.
+    /// Returns the name of an endpoint below its Service.
     fn hostname(&self, endpoint: &Endpoint) -> String {
         if let Some(hostname) = endpoint.hostname.as_deref().filter(|name| !name.is_empty()) {
             return hostname.to_owned();
@@ -242,7 +242,7 @@ fn service_step(service: &Service, why: &str) -> (String, Evidence) {
     (why.to_owned(), Evidence::object(service.object(), service.origin.clone()))
 }
 
-/// Whether a namespace exists, as far as its objects show.
+/// Returns whether a namespace exists, as far as its objects show.
 fn exists(exchange: &Exchange<'_>, namespace: &str) -> bool {
     let cluster = exchange.world.cluster;
     let is = |name: &NamespacedName| name.namespace.as_str() == namespace;

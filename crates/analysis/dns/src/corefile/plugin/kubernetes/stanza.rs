@@ -30,7 +30,7 @@ impl Kubernetes {
             unmodelled: None,
             multicluster: Vec::new(),
         };
-        // CoreDNS takes the tops of the reverse trees themselves for other zones.
+        // CoreDNS does not count the top zones of the reverse trees as reverse zones.
         let reverse =
             |zone: &String| zone.ends_with(".in-addr.arpa.") || zone.ends_with(".ip6.arpa.");
         if read.zones.iter().all(reverse) {

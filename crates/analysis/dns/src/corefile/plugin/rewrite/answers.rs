@@ -7,7 +7,7 @@ use crate::message::{Answer, Data, Question, Rcode, RecordType, Reply, Unknown};
 use crate::name;
 use crate::pattern::{Pattern, PatternRoom};
 
-/// How a name in an answer is changed.
+/// A change to a name in an answer.
 #[derive(Clone, Debug)]
 pub(super) enum Text {
     /// Replaces the name itself and names below it.
@@ -51,7 +51,7 @@ pub(super) enum Undo {
 }
 
 impl Undo {
-    /// The change to a response.
+    /// Returns the change that the clause makes to a response.
     pub(super) fn change(&self) -> Change {
         match self {
             Self::Name(text) => Change::Name(text.clone()),
@@ -68,11 +68,11 @@ pub(super) enum Change {
     Rcode(Rcode, Rcode),
     /// The query has an EDNS record, which a response may then have too.
     HasEdns,
-    /// The target of a CNAME, which is then asked for itself, by kind.
+    /// The replacement of a CNAME's target, which is then queried itself, by type.
     Cname(Test, String, RecordType),
 }
 
-/// What a release of CoreDNS does to the code of a response without records, in which no record leads
+/// The treatment of the code of a response without records by a release of CoreDNS: no record leads
 /// to the rules for codes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum WithoutRecords {
@@ -92,7 +92,7 @@ impl WithoutRecords {
     }
 }
 
-/// The code of a response after the changes were applied to it once.
+/// Returns the code of a response after the changes were applied once.
 fn changed_code(changes: &[Change], mut rcode: Rcode) -> Rcode {
     for change in changes.iter().rev() {
         if let Change::Rcode(from, to) = change
