@@ -137,9 +137,10 @@ pub(crate) fn run(place: &Place) -> Result<Outcome, Failure> {
         skipped.push(why);
     }
     println!("in {}", folder.display());
-    match skipped.is_empty() {
-        true => Ok(Outcome::Complete),
-        false => Ok(Outcome::Skipped(skipped.join("; "))),
+    if skipped.is_empty() {
+        Ok(Outcome::Complete)
+    } else {
+        Ok(Outcome::Skipped(skipped.join("; ")))
     }
 }
 
@@ -156,9 +157,10 @@ impl Platform {
                 self.target, self.packages
             ));
         };
-        match portable::have(self.target) {
-            true => Ok(compiler),
-            false => Err(format!("{0}: run: rustup target add {0}", self.target)),
+        if portable::have(self.target) {
+            Ok(compiler)
+        } else {
+            Err(format!("{0}: run: rustup target add {0}", self.target))
         }
     }
 

@@ -48,8 +48,9 @@ fn compile(library: &PathBuf, target: &str, linker: &str) -> Result<(), String> 
     rustc.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
     let output =
         rustc.arg("-o").arg(library).arg(SOURCE).output().map_err(|why| why.to_string())?;
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(String::from_utf8_lossy(&output.stderr).replace('\n', " ")),
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).replace('\n', " "))
     }
 }

@@ -32,12 +32,11 @@ fn read_any(
     printer: &Printer,
     most_bytes: usize,
 ) -> Result<Input, Failure> {
-    let (manifests, faults) = match args.is_live() {
-        true => (running(args, namespace, printer)?, Vec::new()),
-        false => {
-            let (manifests, faults) = args.inputs.gather();
-            (manifests.complete_if(args.inputs.complete), faults)
-        }
+    let (manifests, faults) = if args.is_live() {
+        (running(args, namespace, printer)?, Vec::new())
+    } else {
+        let (manifests, faults) = args.inputs.gather();
+        (manifests.complete_if(args.inputs.complete), faults)
     };
     let read = Input::of(manifests, faults, most_bytes).map_err(|faults| faulty(&faults))?;
     print_counts(&read.loaded, printer);
@@ -174,9 +173,10 @@ fn check_scenarios(loaded: &Loaded, printer: &Printer) -> Result<(), Failure> {
 /// Returns the words for the place where a requested object is missing. If an API server did not
 /// give everything, the object may exist.
 pub(crate) fn among(cluster: &Cluster) -> &'static str {
-    match cluster.unread.is_empty() {
-        true => "in this cluster",
-        false => "among what could be read of this cluster",
+    if cluster.unread.is_empty() {
+        "in this cluster"
+    } else {
+        "among what could be read of this cluster"
     }
 }
 

@@ -43,10 +43,8 @@ impl Printer {
         let mut out = io::stdout();
         let has_colors = self.has_colors(&out);
         let write = |out: &mut dyn Write| out.write_all(text.as_bytes()).and_then(|()| out.flush());
-        let written = match has_colors {
-            true => write(&mut AutoStream::always(out)),
-            false => write(&mut out),
-        };
+        let written =
+            if has_colors { write(&mut AutoStream::always(out)) } else { write(&mut out) };
         match written {
             // A reader that is gone (`| head`) wants no more output, which is no failure.
             Err(why) if why.kind() == ErrorKind::BrokenPipe => {}

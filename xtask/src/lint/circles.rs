@@ -24,9 +24,10 @@ pub(super) fn check() -> Result<(), Failure> {
         let found = Modules::read(&sources)?.circles();
         circles.extend(found.into_iter().map(|circle| format!("{name}: {circle}")));
     }
-    match circles.is_empty() {
-        true => Ok(()),
-        false => Err(Failure(format!("import circles cross folders:\n{}", circles.join("\n")))),
+    if circles.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure(format!("import circles cross folders:\n{}", circles.join("\n"))))
     }
 }
 

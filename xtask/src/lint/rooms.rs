@@ -39,9 +39,10 @@ pub(super) fn check() -> Result<(), Failure> {
         members.insert(name.to_owned(), Member { room, uses: uses(&text) });
     }
     let arrows = arrows_up(&members);
-    match arrows.is_empty() {
-        true => Ok(()),
-        false => Err(Failure(format!("crates use later rooms:\n{}", arrows.join("\n")))),
+    if arrows.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure(format!("crates use later rooms:\n{}", arrows.join("\n"))))
     }
 }
 

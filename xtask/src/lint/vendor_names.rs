@@ -32,12 +32,10 @@ pub(super) fn check() -> Result<(), Failure> {
             }
         }
     }
-    match offenders.is_empty() {
-        true => Ok(()),
-        false => Err(Failure(format!(
-            "clouds are named outside their folders:\n{}",
-            offenders.join("\n")
-        ))),
+    if offenders.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure(format!("clouds are named outside their folders:\n{}", offenders.join("\n"))))
     }
 }
 

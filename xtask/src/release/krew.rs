@@ -54,9 +54,10 @@ fn check(text: &str) -> Result<(), String> {
         return Err(format!("{sums:?} are no checksums"));
     }
     let urls = values("uri:");
-    match urls.len() == sums.len() && urls.iter().all(|url| url.starts_with("https://")) {
-        true => Ok(()),
-        false => Err(format!("{urls:?} are not the URLs of {} archives", sums.len())),
+    if urls.len() == sums.len() && urls.iter().all(|url| url.starts_with("https://")) {
+        Ok(())
+    } else {
+        Err(format!("{urls:?} are not the URLs of {} archives", sums.len()))
     }
 }
 

@@ -27,14 +27,15 @@ pub(crate) fn of<'c>(cluster: &'c Cluster, service: &Service, address: IpAddr) -
         (None, Some(chosen)) => {
             let is_certain =
                 given.pools.is_empty() && chosen.iter().all(|own| own.is_for_every_pool());
-            match is_certain {
-                true => other_interfaces(chosen),
-                false => Some(BehaviourAssumption {
+            if is_certain {
+                other_interfaces(chosen)
+            } else {
+                Some(BehaviourAssumption {
                     assumed: format!("{address} is announced as {} says", named(chosen)).into(),
                     because: "no pool that is given has it".into(),
                     settle: "look for the pool with the address, and for what announces that"
                         .into(),
-                }),
+                })
             }
         }
         (Some(pool), None) => Some(BehaviourAssumption {

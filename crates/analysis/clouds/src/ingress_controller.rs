@@ -67,9 +67,10 @@ pub fn call(
     };
     let is_served = |tls: bool| port_for(tls).is_some();
     let has_entry_points = controller.listeners.iter().any(|own| own.entry_point.is_some());
-    let tls = match (has_tls && !read.is_plain_only) || read.asks_for_tls || read.is_tls_only {
-        true => is_served(true) || !is_served(false),
-        false => has_entry_points && is_served(true) && !is_served(false),
+    let tls = if (has_tls && !read.is_plain_only) || read.asks_for_tls || read.is_tls_only {
+        is_served(true) || !is_served(false)
+    } else {
+        has_entry_points && is_served(true) && !is_served(false)
     };
     IngressCall {
         host: host.cloned(),

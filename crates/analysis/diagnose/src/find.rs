@@ -47,9 +47,10 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
     for (index, result) in met.iter().enumerate() {
         for verdict in result.verdicts.iter().filter(|verdict| verdict.can_fail()) {
             let Some(new) = judge(&known, result, verdict)? else { continue };
-            let faults = match new.mechanism.is_some_and(cause::is_shared) {
-                true => causes.of_verdict(index, verdict),
-                false => &[],
+            let faults = if new.mechanism.is_some_and(cause::is_shared) {
+                causes.of_verdict(index, verdict)
+            } else {
+                &[]
             };
             found.add_each(&new, faults);
         }
@@ -147,9 +148,10 @@ impl Found {
         match self.findings.iter_mut().find(is_same) {
             Some(known) => {
                 known.code = new.code;
-                known.severity = match new.conditions.is_empty() {
-                    true => known.severity.max(new.severity),
-                    false => new.severity,
+                known.severity = if new.conditions.is_empty() {
+                    known.severity.max(new.severity)
+                } else {
+                    new.severity
                 };
                 known.conditions.extend(new.conditions);
                 known.other_evidence.extend(new.other_evidence);

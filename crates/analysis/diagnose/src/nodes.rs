@@ -91,9 +91,10 @@ fn whole(subject: &Subject<'_>) -> Question {
             let file = CaptureFile::Manifest.file_name();
             return Question::unknown(what, format!("{file} is none that this uturn can read"));
         }
-        return match Family::BOTH.into_iter().any(has) && subject.capture.has_links() {
-            true => Question::of(what, "it has rules, addresses and routes", Vec::new()),
-            false => Question::unknown(what, "it lacks rules, addresses or routes"),
+        return if Family::BOTH.into_iter().any(has) && subject.capture.has_links() {
+            Question::of(what, "it has rules, addresses and routes", Vec::new())
+        } else {
+            Question::unknown(what, "it lacks rules, addresses or routes")
         };
     };
     let mut lacks: Vec<String> = manifest
@@ -107,9 +108,10 @@ fn whole(subject: &Subject<'_>) -> Question {
         lacks.push("its rules changed all the time while they were captured".to_owned());
     }
     let taken = format!("taken at {}", manifest.taken_at);
-    match lacks.is_empty() {
-        true => Question::of(what, taken, Vec::new()),
-        false => Question { what: what.to_owned(), answer: Answer::Unknown(lacks) },
+    if lacks.is_empty() {
+        Question::of(what, taken, Vec::new())
+    } else {
+        Question { what: what.to_owned(), answer: Answer::Unknown(lacks) }
     }
 }
 

@@ -8,9 +8,12 @@ pub(crate) fn outcomes_and_reasons(
     outcomes: &[(Outcome, Share)],
     mechanisms: &[Mechanism],
 ) -> String {
-    let outcomes = outcomes.iter().map(|(outcome, share)| match share.is_all() {
-        true => outcome.to_string(),
-        false => format!("{:.0} % {outcome}", share.get() * 100.0),
+    let outcomes = outcomes.iter().map(|(outcome, share)| {
+        if share.is_all() {
+            outcome.to_string()
+        } else {
+            format!("{:.0} % {outcome}", share.get() * 100.0)
+        }
     });
     let outcomes = outcomes.collect::<Vec<_>>().join(", ");
     let reasons: Vec<&str> = mechanisms.iter().map(|mechanism| mechanism.as_str()).collect();

@@ -196,9 +196,10 @@ impl<'c> Parser<'_, 'c> {
                 keys.push(token);
             }
             if !self.next() {
-                return match another {
-                    true => self.fault("expected another zone after the comma, found the end"),
-                    false => Ok((keys, true)),
+                return if another {
+                    self.fault("expected another zone after the comma, found the end")
+                } else {
+                    Ok((keys, true))
                 };
             }
             if !another && self.is_new_line() {
@@ -331,9 +332,10 @@ impl<'c> Parser<'_, 'c> {
         token: &Token,
         pattern: &str,
     ) -> Result<Vec<(usize, &'c dns::CorefileFile)>, Fault> {
-        let path = match pattern.starts_with('/') {
-            true => pattern.to_owned(),
-            false => format!("{}/{}", dns::COREFILE_FOLDER, pattern.trim_start_matches("./")),
+        let path = if pattern.starts_with('/') {
+            pattern.to_owned()
+        } else {
+            format!("{}/{}", dns::COREFILE_FOLDER, pattern.trim_start_matches("./"))
         };
         if path.matches('*').count() > 1 || path.contains(['?', '[']) {
             let message = format!("import {pattern}: only one * is understood");

@@ -283,9 +283,8 @@ mod tests {
                 data: Data::Address("1.1.1.1".parse().unwrap()),
             };
             let cname = || Record { name: question.name.clone(), data: Data::Cname("x.y.".into()) };
-            let records = |records: Vec<Record>| match four {
-                true => Reply::records(records),
-                false => Reply::code(Rcode::NoError),
+            let records = |records: Vec<Record>| {
+                if four { Reply::records(records) } else { Reply::code(Rcode::NoError) }
             };
             Answer::Reply(match first {
                 "match" => records(vec![ip(&question.name)]),

@@ -98,12 +98,11 @@ impl Corefile {
                 Err(more) => faults.extend(more),
             }
         }
-        match faults.is_empty() {
-            true => {
-                let origin = corefile.origin.clone();
-                Ok(Self { called: called.to_owned(), servers, origin })
-            }
-            false => Err(faults),
+        if faults.is_empty() {
+            let origin = corefile.origin.clone();
+            Ok(Self { called: called.to_owned(), servers, origin })
+        } else {
+            Err(faults)
         }
     }
 }
@@ -239,8 +238,9 @@ fn site(key: &str) -> Result<Option<Site>, String> {
         return Ok(None);
     }
     let zone = name::qualified(zone);
-    match name::is_domain_name(&zone) {
-        true => Ok(Some(Site { zone, scheme, port: port.unwrap_or(usual) })),
-        false => Err(format!("{key} is no zone")),
+    if name::is_domain_name(&zone) {
+        Ok(Some(Site { zone, scheme, port: port.unwrap_or(usual) }))
+    } else {
+        Err(format!("{key} is no zone"))
     }
 }

@@ -119,12 +119,13 @@ impl Rules<'_> {
 
 /// Writes rules that accept replies, and packets related to accepted connections.
 pub(crate) fn accept_replies(filter: &mut Table, chain: Chain, in_one_rule: bool) {
-    let remarks: &[&str] = match in_one_rule {
-        true => &["kubernetes forwarding conntrack rule"],
-        false => &[
+    let remarks: &[&str] = if in_one_rule {
+        &["kubernetes forwarding conntrack rule"]
+    } else {
+        &[
             "kubernetes forwarding conntrack pod source rule",
             "kubernetes forwarding conntrack pod destination rule",
-        ],
+        ]
     };
     for remark in remarks {
         filter

@@ -202,10 +202,7 @@ fn decode(path: &str) -> Result<String, RefusedPath> {
     check_decoded(&decoded)?;
     let mut text = Vec::with_capacity(decoded.len());
     for byte in decoded {
-        match byte.is_ascii() {
-            true => text.push(byte),
-            false => push_encoded(&mut text, byte),
-        }
+        if byte.is_ascii() { text.push(byte) } else { push_encoded(&mut text, byte) }
     }
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
@@ -225,10 +222,7 @@ fn check_decoded(bytes: &[u8]) -> Result<(), RefusedPath> {
                 | [0xfc, 0x80..=0x83]
         )
     };
-    match bytes.windows(2).any(is_overlong) {
-        true => Err(RefusedPath::Overlong),
-        false => Ok(()),
-    }
+    if bytes.windows(2).any(is_overlong) { Err(RefusedPath::Overlong) } else { Ok(()) }
 }
 
 /// Reads the value of two hexadecimal digits.

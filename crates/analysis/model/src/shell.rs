@@ -93,12 +93,11 @@ impl Command {
 
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.is_untypable {
+        if self.is_untypable {
             // A comment, in case it is pasted.
-            true => f.write_str(
-                "# (a name here ends in a line break or holds a NUL: no shell takes it)",
-            ),
-            false => f.write_str(&self.text),
+            f.write_str("# (a name here ends in a line break or holds a NUL: no shell takes it)")
+        } else {
+            f.write_str(&self.text)
         }
     }
 }

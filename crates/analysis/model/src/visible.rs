@@ -94,10 +94,7 @@ fn replaced(
     let mut out = String::with_capacity(text.len() + 16);
     out.push_str(&text[..first]);
     for c in text[first..].chars() {
-        match is_replaced(c) {
-            true => replace(&mut out, c),
-            false => out.push(c),
-        }
+        if is_replaced(c) { replace(&mut out, c) } else { out.push(c) }
     }
     Cow::Owned(out)
 }

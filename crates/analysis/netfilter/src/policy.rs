@@ -197,9 +197,10 @@ struct Net<'n>(&'n IpNet);
 
 impl fmt::Display for Net<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.prefix_len() == self.0.max_prefix_len() {
-            true => self.0.addr().fmt(f),
-            false => self.0.fmt(f),
+        if self.0.prefix_len() == self.0.max_prefix_len() {
+            self.0.addr().fmt(f)
+        } else {
+            self.0.fmt(f)
         }
     }
 }

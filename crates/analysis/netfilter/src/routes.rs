@@ -73,10 +73,10 @@ fn of_item(item: &Item, routes: &mut Vec<RouteEntry>) -> Result<(), ParseError> 
     let kind = item.maybe("type", "the kind of a route", kind)?.unwrap_or(RouteKind::Unicast);
     let v6 = |item: &Item| item.text("gateway").is_some_and(|via| via.contains(':'));
     // Only IPv6 routes have a preference.
-    let family = match item.has("pref") || v6(item) || item.objects("nexthops").any(|hop| v6(&hop))
-    {
-        true => Family::V6,
-        false => Family::V4,
+    let family = if item.has("pref") || v6(item) || item.objects("nexthops").any(|hop| v6(&hop)) {
+        Family::V6
+    } else {
+        Family::V4
     };
     let dst = item.need("dst", "a destination", |word| match (word, family) {
         ("default", Family::V4) => "0.0.0.0/0".parse().ok(),

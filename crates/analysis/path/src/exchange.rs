@@ -154,9 +154,10 @@ impl<'a> Walk<'_, 'a> {
             Listening::Yes(_)
                 if request.tls == Some(true) && self.engine.is_plain(at, called, leg, protocol) =>
             {
-                let mechanism = match self.engine.ends_tls(called, protocol) {
-                    true => Mechanism::TlsBypassed,
-                    false => Mechanism::WrongPort,
+                let mechanism = if self.engine.ends_tls(called, protocol) {
+                    Mechanism::TlsBypassed
+                } else {
+                    Mechanism::WrongPort
                 };
                 let why = "a process listens on this port, and does not speak TLS".to_owned();
                 (StepKind::Deliver, why, Outcome::TlsError, Some(mechanism))
@@ -190,9 +191,10 @@ impl<'a> Walk<'_, 'a> {
         let exchanges =
             self.return_reply(by, from, asked, state.refusal(notice), outcome, Some(why))?;
         // A refusal by the client's own node is recorded hop by hop only if something stops it.
-        match is_on(from, by) && exchanges.iter().all(|exchange| exchange.outcome == outcome) {
-            true => at_once(state),
-            false => Ok(exchanges),
+        if is_on(from, by) && exchanges.iter().all(|exchange| exchange.outcome == outcome) {
+            at_once(state)
+        } else {
+            Ok(exchanges)
         }
     }
 
@@ -277,14 +279,15 @@ impl<'a> Walk<'_, 'a> {
         let mut places: HashMap<Key, usize> = HashMap::new();
         let is_long = exchanges.len() > 16;
         for exchange in exchanges {
-            let known = match is_long {
-                true => places.get(&key_of(&exchange)).copied(),
-                false => kept.iter().position(|known| {
+            let known = if is_long {
+                places.get(&key_of(&exchange)).copied()
+            } else {
+                kept.iter().position(|known| {
                     (known.outcome, known.late) == (exchange.outcome, exchange.late)
                         && known.mechanisms == exchange.mechanisms
                         && known.redirected == exchange.redirected
                         && known.refusal == exchange.refusal
-                }),
+                })
             };
             match known.and_then(|at| kept.get_mut(at)) {
                 Some(known) => self.join(known, exchange),

@@ -294,20 +294,22 @@ impl<'a> Walk<'_, 'a> {
                 vec![Arrival { state, stop: Stop::Unknown(Mechanism::NotModelled) }]
             }
             EndKind::Drop(DropReason::Rule(_) | DropReason::Policy(_)) => {
-                let why = match visit.astray {
-                    true => Mechanism::AsymmetricReturn,
-                    false => self.why_stopped(node, &state)?,
+                let why = if visit.astray {
+                    Mechanism::AsymmetricReturn
+                } else {
+                    self.why_stopped(node, &state)?
                 };
                 vec![lost(state, why)]
             }
             EndKind::Drop(reason) => {
                 let why = mechanism_of(&reason);
-                let (outcome, notice) = match visit.sent_here {
-                    true => (refusal::of_unsent(&reason), None),
-                    false => (
+                let (outcome, notice) = if visit.sent_here {
+                    (refusal::of_unsent(&reason), None)
+                } else {
+                    (
                         refusal::of_drop(&reason, state.packet.protocol()),
                         refusal::notice_of_drop(&reason, state.packet.family()).map(tells),
-                    ),
+                    )
                 };
                 let by = Peer::Host(node, None);
                 let stop = match outcome {

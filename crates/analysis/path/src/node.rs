@@ -172,10 +172,7 @@ impl NodeRuntime {
             bind(&mut state, &bound, &node.origin);
         }
         let uplink = if knows_links { uplink(&state) } else { UPLINK.into() };
-        let links = match knows_links {
-            true => links(cluster, node, &state),
-            false => HashMap::new(),
-        };
+        let links = if knows_links { links(cluster, node, &state) } else { HashMap::new() };
         let card = match (cluster.network.mode.value, knows_links) {
             (NetworkMode::GlobalRouter | NetworkMode::Routed, _) => None,
             (NetworkMode::VpcCni, true) => card(&state, &uplink),

@@ -181,10 +181,7 @@ impl PacketState {
         place: impl FnOnce() -> Place,
         step: impl FnOnce() -> Step,
     ) {
-        match self.is_brief {
-            true => self.hops.clear(),
-            false => self.note(place(), step()),
-        }
+        if self.is_brief { self.hops.clear() } else { self.note(place(), step()) }
     }
 
     /// Records where the last packet was stopped, and why.

@@ -86,10 +86,8 @@ impl UnjudgedReason {
 
     /// Returns the end of a flow that cannot be judged.
     pub(crate) fn exchange(&self, place: Place, mut state: PacketState) -> Exchange {
-        let step = match state.is_nowhere() {
-            true => self.step(),
-            false => self.step().seeing(state.packet.leg()),
-        };
+        let step =
+            if state.is_nowhere() { self.step() } else { self.step().seeing(state.packet.leg()) };
         state.note(place, step);
         ended(state, uturn_model::Outcome::Unknown, Some(self.mechanism))
     }

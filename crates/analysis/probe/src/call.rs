@@ -97,9 +97,10 @@ impl Call {
     /// Returns the host as URLs and headers have it, with the port if it is not the default one.
     pub(crate) fn authority(&self) -> String {
         let host = bracketed(&self.host);
-        match self.request.as_ref().is_some_and(|request| self.port.number() == usual(request)) {
-            true => host,
-            false => format!("{host}:{}", self.port),
+        if self.request.as_ref().is_some_and(|request| self.port.number() == usual(request)) {
+            host
+        } else {
+            format!("{host}:{}", self.port)
         }
     }
 
@@ -138,10 +139,7 @@ fn usual(request: &HttpRequest) -> u16 {
 }
 
 fn bracketed(host: &str) -> String {
-    match host.contains(':') {
-        true => format!("[{host}]"),
-        false => host.to_owned(),
-    }
+    if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
 }
 
 #[cfg(test)]

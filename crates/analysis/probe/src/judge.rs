@@ -207,10 +207,7 @@ fn fit(rows: &[Row], of: u64, known: &Known) -> Fit {
         };
         chance = chance.min((2.0 * tail * tests).min(1.0));
     }
-    match chance < MIN {
-        true => Fit::Unlikely { chance },
-        false => Fit::Agrees { chance },
-    }
+    if chance < MIN { Fit::Unlikely { chance } } else { Fit::Agrees { chance } }
 }
 
 /// Returns whether an outcome includes a wait for a target that does not answer.
@@ -240,9 +237,8 @@ fn outcome_of(call: &MeasuredCall, predicted: &[Expected], known: &Known) -> Opt
     let names_status = predicted.iter().any(|(outcome, _)| is_same(outcome));
     // A status below 500 is an answer: the server was reached.
     let is_answer = status.is_none_or(|status| status < 500);
-    let is_alike = |outcome: &&Outcome| match names_status {
-        true => is_same(outcome),
-        false => is_answer && outcome.is_answered(),
+    let is_alike = |outcome: &&Outcome| {
+        if names_status { is_same(outcome) } else { is_answer && outcome.is_answered() }
     };
     let time = call.waited + EARLY;
     let waits = predicted.iter().map(|(outcome, _)| outcome).filter(is_alike);

@@ -119,10 +119,7 @@ mod tests {
     impl Exec for Script {
         fn run(&mut self, command: &[String], _: Duration) -> Result<Ran, ExecError> {
             self.1.push(command[0].clone());
-            match self.0.is_empty() {
-                true => Err(ExecError::NoProgram),
-                false => self.0.remove(0),
-            }
+            if self.0.is_empty() { Err(ExecError::NoProgram) } else { self.0.remove(0) }
         }
     }
 

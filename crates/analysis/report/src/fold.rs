@@ -30,9 +30,10 @@ fn break_at(text: &str, width: usize) -> usize {
     // At least one character, however narrow the column.
     let first = text.chars().next().map_or(0, char::len_utf8);
     let end = end.unwrap_or(first);
-    let blank = match text[end..].starts_with(' ') {
-        true => Some(end),
-        false => text[..end].rfind(' ').filter(|at| *at > 0),
+    let blank = if text[end..].starts_with(' ') {
+        Some(end)
+    } else {
+        text[..end].rfind(' ').filter(|at| *at > 0)
     };
     let in_name = || text[..end].rfind(['/', '-', ':', '.', ',']).map(|at| at + 1);
     blank.or_else(in_name).unwrap_or(end)
@@ -40,9 +41,10 @@ fn break_at(text: &str, width: usize) -> usize {
 
 /// Returns the number of columns that a text takes on the screen; colours take none.
 pub fn length(text: &str) -> usize {
-    match text.contains('\x1b') {
-        true => anstream::adapter::strip_str(text).map(UnicodeWidthStr::width).sum(),
-        false => text.width(),
+    if text.contains('\x1b') {
+        anstream::adapter::strip_str(text).map(UnicodeWidthStr::width).sum()
+    } else {
+        text.width()
     }
 }
 

@@ -17,15 +17,14 @@ pub fn scan(report: &ScanReport) -> String {
         let mut is_clean = true;
         for (at, finding) in here {
             is_clean = false;
-            let body = match report.fails(finding) {
-                true => {
-                    counts.failed += 1;
-                    failure(report, at, finding)
-                }
-                false => format!(
+            let body = if report.fails(finding) {
+                counts.failed += 1;
+                failure(report, at, finding)
+            } else {
+                format!(
                     "      <system-out>{}</system-out>\n",
                     escape(&details(report, at, finding))
-                ),
+                )
             };
             cases.push_str(&case(&mut counts, &class, &name(finding), &body));
         }

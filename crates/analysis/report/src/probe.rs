@@ -148,9 +148,10 @@ pub fn text(report: &ProbeReport, style: Style) -> String {
 /// stopped`.
 fn heading(report: &ProbeReport) -> String {
     let made = report.measurement.calls.len();
-    let calls = match made == report.wanted as usize {
-        true => words::count(made, "call"),
-        false => format!("{made} of {}", words::count(report.wanted as usize, "call")),
+    let calls = if made == report.wanted as usize {
+        words::count(made, "call")
+    } else {
+        format!("{made} of {}", words::count(report.wanted as usize, "call"))
     };
     let container = match &report.container {
         Some(container) => format!(" ({container})"),

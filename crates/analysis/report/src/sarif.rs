@@ -145,10 +145,7 @@ fn message(finding: &uturn_diagnose::Finding) -> String {
         text.push('.');
     }
     if let Some(untried) = &finding.untried {
-        text.push_str(match finding.cures.is_empty() {
-            true => " Cures ",
-            false => " Others ",
-        });
+        text.push_str(if finding.cures.is_empty() { " Cures " } else { " Others " });
         text.push_str(&untried.in_a_line());
         text.push('.');
     }
@@ -195,15 +192,12 @@ fn physical(origin: &Origin) -> Option<PhysicalLocation> {
     if line == 0 || &**path == "-" {
         return None;
     }
-    let artifact_location = match path.starts_with('/') {
-        true => {
-            let uri = format!("file://{}", encoded(path));
-            ArtifactLocation { uri, uri_base_id: None }
-        }
-        false => {
-            let uri = encoded(path.trim_start_matches("./"));
-            ArtifactLocation { uri, uri_base_id: Some("%SRCROOT%") }
-        }
+    let artifact_location = if path.starts_with('/') {
+        let uri = format!("file://{}", encoded(path));
+        ArtifactLocation { uri, uri_base_id: None }
+    } else {
+        let uri = encoded(path.trim_start_matches("./"));
+        ArtifactLocation { uri, uri_base_id: Some("%SRCROOT%") }
     };
     let start_column = (column > 0).then_some(column);
     let region = Region { start_line: line, start_column };

@@ -193,10 +193,13 @@ fn rows(report: &ScanReport, style: Style) -> String {
 /// tried.
 pub(crate) fn cures(finding: &Finding) -> String {
     match &finding.untried {
-        Some(untried) if finding.cures.is_empty() => match untried.cures.is_empty() {
-            true => "not tried".to_owned(),
-            false => "not all were tried".to_owned(),
-        },
+        Some(untried) if finding.cures.is_empty() => {
+            if untried.cures.is_empty() {
+                "not tried".to_owned()
+            } else {
+                "not all were tried".to_owned()
+            }
+        }
         _ => words::first_of(&finding.cures),
     }
 }
@@ -237,9 +240,10 @@ pub(crate) fn because(finding: &Finding) -> String {
         Some(mechanism) => mechanism.to_string(),
         None => finding.code.title().to_owned(),
     };
-    match finding.conditions.is_empty() {
-        true => why,
-        false => format!("{why} if {}", finding.conditions.join(" and ")),
+    if finding.conditions.is_empty() {
+        why
+    } else {
+        format!("{why} if {}", finding.conditions.join(" and "))
     }
 }
 

@@ -66,9 +66,10 @@ impl Style {
 
     /// Paints a text if colours are wanted. [`on_terminal`] turns the marks into colours.
     pub fn paint(self, paint: Paint, text: &str) -> String {
-        match self.color && !text.is_empty() && paint != Paint::new() {
-            true => format!("{}{text}{}", mark(&paint.to_string()), mark("\x1b[0m")),
-            false => text.to_owned(),
+        if self.color && !text.is_empty() && paint != Paint::new() {
+            format!("{}{text}{}", mark(&paint.to_string()), mark("\x1b[0m"))
+        } else {
+            text.to_owned()
         }
     }
 }

@@ -95,9 +95,10 @@ impl<'a> Picture<'a> {
 
 fn in_words(verdict: &Verdict) -> String {
     let outcomes = words::verdict(verdict, MAX_ENDS);
-    match verdict.conditions.is_empty() {
-        true => outcomes,
-        false => format!("if {}: {outcomes}", verdict.conditions.join(" and ")),
+    if verdict.conditions.is_empty() {
+        outcomes
+    } else {
+        format!("if {}: {outcomes}", verdict.conditions.join(" and "))
     }
 }
 

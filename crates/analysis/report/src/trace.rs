@@ -72,9 +72,10 @@ fn heading(verdict: &Verdict, codes: Vec<String>, style: Style) -> String {
         (false, true) => style.yellow(&summary),
         (false, false) => style.green(&summary),
     };
-    let mut text = match verdict.conditions.is_empty() {
-        true => String::new(),
-        false => format!("{}: ", condition(verdict)),
+    let mut text = if verdict.conditions.is_empty() {
+        String::new()
+    } else {
+        format!("{}: ", condition(verdict))
     };
     text.push_str(&style.bold(&summary));
     let mut reasons = codes;

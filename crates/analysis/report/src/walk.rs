@@ -128,9 +128,10 @@ pub(crate) fn cases(end: &WalkEnd) -> Vec<String> {
     let words = |case: &Vec<Case>| {
         case.iter().map(|answer| answer.words.clone()).collect::<Vec<_>>().join(", and ")
     };
-    match end.cases.iter().any(Vec::is_empty) {
-        true => Vec::new(),
-        false => end.cases.iter().map(words).collect(),
+    if end.cases.iter().any(Vec::is_empty) {
+        Vec::new()
+    } else {
+        end.cases.iter().map(words).collect()
     }
 }
 

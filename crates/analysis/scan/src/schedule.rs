@@ -213,16 +213,18 @@ impl<'a> TargetJobs<'a> {
         let classify_again = |walk: &mut dyn FnMut(Placed<'a>)| {
             for (at, TargetJob { target, target_classes, .. }) in unsettled {
                 // Captured rules may lead to endpoints of any Service, so any pod may be one.
-                let granularity = match prepared.classifier.inventory.has_captures() {
-                    true => Granularity::EveryPod,
-                    false => Granularity::EveryNode,
+                let granularity = if prepared.classifier.inventory.has_captures() {
+                    Granularity::EveryPod
+                } else {
+                    Granularity::EveryNode
                 };
                 let target_classes =
                     prepared.classifier.classify(target_classes.scope, granularity, None);
                 let job = TargetJob { target, target_classes, granularity };
-                match prepared.walks_whole(&job.target_classes.scope, job.granularity) {
-                    true => self.answers[at] = Some(walk_whole(engine, walker, &job)),
-                    false => walk((at, job)),
+                if prepared.walks_whole(&job.target_classes.scope, job.granularity) {
+                    self.answers[at] = Some(walk_whole(engine, walker, &job));
+                } else {
+                    walk((at, job));
                 }
             }
         };

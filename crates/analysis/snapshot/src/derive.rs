@@ -62,9 +62,10 @@ pub(crate) fn cluster(mut objects: Objects) -> Result<Cluster, Fault> {
         assumptions.assume(about, note.assumed, note.because, note.settle);
     }
     for unread in Unread::grouped(&objects.listing.unread) {
-        let settle = match unread.is_forbidden() {
-            true => "uturn collect --rbac prints the rights that are needed",
-            false => "see whether kubectl can read it",
+        let settle = if unread.is_forbidden() {
+            "uturn collect --rbac prints the rights that are needed"
+        } else {
+            "see whether kubectl can read it"
         };
         let because = format!("could not be read: {}", unread.why);
         assumptions.assume(unread.what, unread.known, because, settle);

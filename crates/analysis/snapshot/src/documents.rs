@@ -54,10 +54,7 @@ pub(crate) fn each_document(
             }
             Err(trouble) => faults.borrow_mut().push(fault(source, trouble)),
         }
-        match faults.borrow().gives_up() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
+        if faults.borrow().gives_up() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     let mut faults = faults.borrow_mut();
     for trouble in passed {
@@ -127,10 +124,7 @@ pub(crate) fn item_kind(kind: &str, has_items: bool) -> Option<&str> {
 
 /// Returns whether reading continues, which it does until there are too many faults.
 fn go_on(doc: &Doc<'_>) -> ControlFlow<()> {
-    match doc.faults.borrow().gives_up() {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
-    }
+    if doc.faults.borrow().gives_up() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
 /// Returns the `apiVersion` and `kind` of a document. A list's items may inherit those of the list.

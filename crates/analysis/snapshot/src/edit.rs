@@ -206,10 +206,8 @@ impl Text<'_> {
         let key_end = key_end.ok_or(Refused("nothing stands there"))?;
         let colon = self.text[key_end..].find(':').ok_or(Refused("no key leads there"))?;
         let from = key_end + colon + 1;
-        let to = match node.is_null() {
-            true => from,
-            false => self.text[..node.end].trim_end().len().max(from),
-        };
+        let to =
+            if node.is_null() { from } else { self.text[..node.end].trim_end().len().max(from) };
         Ok(self.splice(from, to, &format!(" {}", tree.flow(self.strict))))
     }
 
@@ -238,9 +236,10 @@ impl Text<'_> {
             let dash = self.text[..dash].rfind('-').ok_or(Refused("a list without dashes"))?;
             let first = self.line_start(dash);
             let made = yaml::item(value, dash - first, yaml::Style::MANIFEST);
-            return Ok(match at < items.len() {
-                true => self.splice(first, first, &made),
-                false => self.after_line(seq.end, &made),
+            return Ok(if at < items.len() {
+                self.splice(first, first, &made)
+            } else {
+                self.after_line(seq.end, &made)
             });
         }
         let made = value.flow(self.strict);

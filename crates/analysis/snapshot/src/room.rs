@@ -121,10 +121,7 @@ impl Room {
         let mebibytes = self.limit.bytes >> 20;
         let fault =
             Fault::new(origin, format!("with what was read before, more than {mebibytes} MiB"));
-        match self.has_option {
-            true => fault.hint(Self::advice()),
-            false => fault,
-        }
+        if self.has_option { fault.hint(Self::advice()) } else { fault }
     }
 
     /// Returns the hint that names the option which raises the limit.

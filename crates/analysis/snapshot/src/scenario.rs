@@ -307,9 +307,10 @@ fn once<'d, T: PartialEq + Copy + fmt::Display>(
 ) -> Vec<T> {
     let mut known = Vec::new();
     for (item, value) in all {
-        match known.contains(&value) {
-            true => doc.fault(item, format!("{value} is there twice")),
-            false => known.push(value),
+        if known.contains(&value) {
+            doc.fault(item, format!("{value} is there twice"));
+        } else {
+            known.push(value);
         }
     }
     known

@@ -15,9 +15,10 @@ pub const SETTINGS: u64 = 16 << 20;
 pub fn bytes_of(file: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(file)?.take(most + 1).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > most {
-        true => Err(io::Error::other(format!("it has more than {} MiB", most >> 20))),
-        false => Ok(bytes),
+    if bytes.len() as u64 > most {
+        Err(io::Error::other(format!("it has more than {} MiB", most >> 20)))
+    } else {
+        Ok(bytes)
     }
 }
 

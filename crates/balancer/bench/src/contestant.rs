@@ -135,20 +135,22 @@ impl Contestant {
 
     fn nginx(self, setting: &Setting<'_>) -> String {
         let Setting { row, target, folder, .. } = setting;
-        let tls = match row.is_tls() {
-            true => format!(
+        let tls = if row.is_tls() {
+            format!(
                 "ssl_certificate {0}/certificate.pem; ssl_certificate_key {0}/key.pem;\n\
                  ssl_protocols TLSv1.2 TLSv1.3; ssl_session_cache shared:s:10m;\n",
                 folder.display()
-            ),
-            false => String::new(),
+            )
+        } else {
+            String::new()
         };
         let ssl = if row.is_tls() { " ssl" } else { "" };
         let servers = TARGET_PORTS.map(|port| format!("server {target}:{port};")).join(" ");
         // nginx does not keep idle connections apart by the client address that they are bound to.
-        let (keepalive, bind) = match row.keeps_source() {
-            false => ("keepalive 512; keepalive_requests 100000000;", ""),
-            true => ("", "proxy_bind $remote_addr transparent;"),
+        let (keepalive, bind) = if row.keeps_source() {
+            ("", "proxy_bind $remote_addr transparent;")
+        } else {
+            ("keepalive 512; keepalive_requests 100000000;", "")
         };
         // nginx advises for large answers enough memory that none goes to a file.
         let buffers = match row {
@@ -180,11 +182,10 @@ impl Contestant {
 
     fn haproxy(self, setting: &Setting<'_>) -> String {
         let Setting { row, target, folder, .. } = setting;
-        let (ssl, proto) = match row.is_tls() {
-            true => {
-                (format!(" ssl crt {}/both.pem ssl-min-ver TLSv1.2", folder.display()), "https")
-            }
-            false => (String::new(), "http"),
+        let (ssl, proto) = if row.is_tls() {
+            (format!(" ssl crt {}/both.pem ssl-min-ver TLSv1.2", folder.display()), "https")
+        } else {
+            (String::new(), "http")
         };
         // HAProxy advises for large answers larger buffers, and splicing.
         let (size, splice) = match row {

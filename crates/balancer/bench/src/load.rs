@@ -99,12 +99,11 @@ async fn measure(arguments: &LoadArguments) -> Result<Measured, Failure> {
     });
     let mut connections = Vec::new();
     for number in 0..arguments.connections {
-        connections.push(match arguments.new {
-            true => None,
-            false => {
-                let opened = timeout(GRACE, opened(&load, number, arguments.silent)).await;
-                Some(opened.unwrap_or_else(|_| Err(Failure("no answer in time".to_owned())))?)
-            }
+        connections.push(if arguments.new {
+            None
+        } else {
+            let opened = timeout(GRACE, opened(&load, number, arguments.silent)).await;
+            Some(opened.unwrap_or_else(|_| Err(Failure("no answer in time".to_owned())))?)
         });
     }
     println!("ready");

@@ -125,11 +125,10 @@ pub(crate) fn run(words: &[&str]) -> Result<(), Failure> {
     let output = Command::new(words[0]).args(&words[1..]).stdin(Stdio::null()).output();
     let line = words.join(" ");
     let output = output.map_err(Failure::of(format!("run {line}")))?;
-    match output.status.success() {
-        true => Ok(()),
-        false => {
-            let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            Err(Failure(format!("`{line}` failed: {why}")))
-        }
+    if output.status.success() {
+        Ok(())
+    } else {
+        let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        Err(Failure(format!("`{line}` failed: {why}")))
     }
 }

@@ -21,8 +21,5 @@ pub(crate) fn until_stopped(
     }
     let ended = run(&stopped);
     // After a stop, errors are ignored: programs that ended with this one cause some.
-    match stopped.load(Ordering::Relaxed) {
-        true => Err(Failure("stopped".to_owned())),
-        false => ended,
-    }
+    if stopped.load(Ordering::Relaxed) { Err(Failure("stopped".to_owned())) } else { ended }
 }

@@ -132,9 +132,10 @@ impl Stage<'_> {
         let Self { arguments, folder, network, .. } = self;
         // On layer 4 everything shares the load balancers' core.
         let other_core = if row.is_layer_4() { arguments.core } else { arguments.other_core };
-        let (clients, targets) = match row.is_through_namespaces() {
-            true => (&network.clients, &network.targets),
-            false => (&network.layer_7.space, &network.layer_7.space),
+        let (clients, targets) = if row.is_through_namespaces() {
+            (&network.clients, &network.targets)
+        } else {
+            (&network.layer_7.space, &network.layer_7.space)
         };
         let place = |space| Place { space, core: other_core };
         let (clients, targets) = (place(clients), start_targets(row, place(targets), folder)?);
@@ -143,14 +144,10 @@ impl Stage<'_> {
             if *contestant == Contestant::HaProxy && !self.has_haproxy {
                 continue;
             }
-            let middle = match row.is_layer_4() {
-                true => network.layer_4(*contestant),
-                false => &network.layer_7,
-            };
-            let addresses = match row.is_through_namespaces() {
-                true => middle.addresses(),
-                false => Addresses::local(),
-            };
+            let middle =
+                if row.is_layer_4() { network.layer_4(*contestant) } else { &network.layer_7 };
+            let addresses =
+                if row.is_through_namespaces() { middle.addresses() } else { Addresses::local() };
             let setting = Setting {
                 row,
                 vip: addresses.vip,
@@ -190,9 +187,10 @@ impl Started<'_> {
     }
 
     fn check_stop(&self) -> Result<(), Failure> {
-        match self.stage.stopped.load(Ordering::Relaxed) {
-            true => Err(Failure("stopped".to_owned())),
-            false => Ok(()),
+        if self.stage.stopped.load(Ordering::Relaxed) {
+            Err(Failure("stopped".to_owned()))
+        } else {
+            Ok(())
         }
     }
 

@@ -54,9 +54,10 @@ pub(crate) fn row(result: &RowResult) -> String {
 fn speed(result: &RowResult, text: &mut String) {
     let of_full: fn(&ContestantResult) -> &[Sample] = |result| &result.full;
     let of_constant: fn(&ContestantResult) -> &[Sample] = |result| &result.constant;
-    let whose = match result.row.is_layer_4() {
-        true => "; CPU is of clients, load balancer and targets, which share a core",
-        false => "; CPU is the load balancer's",
+    let whose = if result.row.is_layer_4() {
+        "; CPU is of clients, load balancer and targets, which share a core"
+    } else {
+        "; CPU is the load balancer's"
     };
     let _ = writeln!(text, "at full speed, {} s{whose}", result.full_seconds);
     headings(result, text);
@@ -81,16 +82,15 @@ fn speed(result: &RowResult, text: &mut String) {
     for figure in [Figure::Median, Figure::OneInHundred] {
         line(result, of_constant, figure, text);
     }
-    match result.has_enough_answers() {
-        true => line(result, of_constant, Figure::OneInThousand, text),
-        false => {
-            let _ = writeln!(
-                text,
-                "{:<NAME$}not given: it takes {ENOUGH} answers a round, here --seconds {}",
-                Figure::OneInThousand.name(result.unit),
-                seconds_for_enough(rate)
-            );
-        }
+    if result.has_enough_answers() {
+        line(result, of_constant, Figure::OneInThousand, text);
+    } else {
+        let _ = writeln!(
+            text,
+            "{:<NAME$}not given: it takes {ENOUGH} answers a round, here --seconds {}",
+            Figure::OneInThousand.name(result.unit),
+            seconds_for_enough(rate)
+        );
     }
     for figure in [Figure::Processor, Figure::User, Figure::System] {
         line(result, of_constant, figure, text);

@@ -95,10 +95,7 @@ fn verifier(clients: &ClientCertificates) -> io::Result<Arc<dyn ClientCertVerifi
     let roots = Arc::new(authorities(&clients.authorities)?);
     let provider = Arc::new(ring::default_provider());
     let builder = WebPkiClientVerifier::builder_with_provider(roots, provider);
-    let builder = match clients.optional {
-        true => builder.allow_unauthenticated(),
-        false => builder,
-    };
+    let builder = if clients.optional { builder.allow_unauthenticated() } else { builder };
     builder.build().map_err(|error| of_file(&clients.authorities, &error))
 }
 
@@ -117,10 +114,7 @@ pub(crate) fn authorities(file: &Path) -> io::Result<RootCertStore> {
     for certificate in certificates {
         roots.add(certificate).map_err(|error| of_file(file, &error))?;
     }
-    match roots.is_empty() {
-        true => Err(of_file(file, &"no certificate")),
-        false => Ok(roots),
-    }
+    if roots.is_empty() { Err(of_file(file, &"no certificate")) } else { Ok(roots) }
 }
 
 fn of_file(path: &Path, error: &dyn fmt::Display) -> io::Error {

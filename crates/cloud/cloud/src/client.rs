@@ -280,9 +280,10 @@ pub(crate) type HttpsClient = HttpClient<HttpsConnector<HttpConnector>, Full<Byt
 /// Returns why the certificate authorities cannot be read.
 pub(crate) fn http_client(needs_tls: bool) -> io::Result<HttpsClient> {
     let builder = HttpsConnectorBuilder::new();
-    let builder = match needs_tls {
-        true => builder.with_native_roots()?,
-        false => builder.with_tls_config(endpoint::no_tls()),
+    let builder = if needs_tls {
+        builder.with_native_roots()?
+    } else {
+        builder.with_tls_config(endpoint::no_tls())
     };
     let connector = builder.https_or_http().enable_http1().build();
     Ok(HttpClient::builder(TokioExecutor::new()).build(connector))

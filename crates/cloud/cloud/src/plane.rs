@@ -120,10 +120,7 @@ fn add<'a>(
             load_balancer: ServedBalancer {
                 name: Text::from(load_balancer.id.as_str()),
                 vip: *address,
-                scope: match load_balancer.is_public {
-                    true => Scope::Public,
-                    false => Scope::Private,
-                },
+                scope: if load_balancer.is_public { Scope::Public } else { Scope::Private },
                 // The API only knows the ids of security groups; their rules belong to the network.
                 zone: None,
                 security_groups: Vec::new(),

@@ -73,8 +73,5 @@ pub fn readiness(metrics: &Metrics, shared: &Shared) -> (&'static str, String) {
     for line in metrics.unserved.troubles() {
         let _ = writeln!(body, "{line}");
     }
-    match body.is_empty() {
-        true => ("200 OK", "ok\n".to_owned()),
-        false => ("503 Service Unavailable", body),
-    }
+    if body.is_empty() { ("200 OK", "ok\n".to_owned()) } else { ("503 Service Unavailable", body) }
 }

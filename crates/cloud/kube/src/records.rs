@@ -174,9 +174,10 @@ impl Records {
         for _ in 0..ATTEMPTS {
             let mut shard = self.known().shards.get(&number).cloned().unwrap_or_default();
             for (id, record) in records {
-                match record.is_empty() {
-                    true => drop(shard.texts.remove(*id)),
-                    false => drop(shard.texts.insert((*id).clone(), record.to_text(&self.cluster))),
+                if record.is_empty() {
+                    drop(shard.texts.remove(*id));
+                } else {
+                    drop(shard.texts.insert((*id).clone(), record.to_text(&self.cluster)));
                 }
             }
             let error = match self.put(number, &shard).await {

@@ -361,9 +361,10 @@ impl<A: CloudApi + Send + 'static> Controllers<A> {
         for object in &ended.members.objects {
             let own = ended.told.iter().filter(|event| event.object == *object).cloned();
             let own: BTreeSet<Event> = own.collect();
-            match own.is_empty() {
-                true => self.told.remove(object),
-                false => self.told.insert(object.clone(), own),
+            if own.is_empty() {
+                self.told.remove(object)
+            } else {
+                self.told.insert(object.clone(), own)
             };
         }
         if let Some(unserved) = &ended.unserved {

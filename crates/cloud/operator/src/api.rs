@@ -21,9 +21,10 @@ pub trait Api: Sync {
 
 impl Api for Client {
     async fn call<A: Action>(&self, request: &A) -> Result<Answer<A::Response>, CallError> {
-        match is_synchronous(A::NAME) {
-            true => Self::call(self, request).await,
-            false => self.call_and_wait(request, TASK_LIMIT).await,
+        if is_synchronous(A::NAME) {
+            Self::call(self, request).await
+        } else {
+            self.call_and_wait(request, TASK_LIMIT).await
         }
     }
 }

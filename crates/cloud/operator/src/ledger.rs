@@ -77,9 +77,10 @@ impl Ledger {
 
     /// Replaces the record of a load balancer. An empty record is removed.
     pub fn set(&mut self, id: &str, record: Record) {
-        match record.is_empty() {
-            true => drop(self.records.remove(id)),
-            false => drop(self.records.insert(id.to_owned(), record)),
+        if record.is_empty() {
+            drop(self.records.remove(id));
+        } else {
+            drop(self.records.insert(id.to_owned(), record));
         }
     }
 

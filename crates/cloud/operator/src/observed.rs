@@ -166,15 +166,14 @@ async fn complete<A: Api>(api: &A, mut balancer: Balancer) -> Result<Option<Bala
         Err(error) if error.is(ErrorCode::LbIdNotFound) => return Ok(None),
         Err(error) => return Err(error),
     };
-    let targets = match listeners.is_empty() {
-        true => Vec::new(),
-        false => {
-            let request = DescribeTargetsRequest {
-                load_balancer_id: balancer.id.clone(),
-                ..DescribeTargetsRequest::default()
-            };
-            api.call(&request).await?.response.listeners.unwrap_or_default()
-        }
+    let targets = if listeners.is_empty() {
+        Vec::new()
+    } else {
+        let request = DescribeTargetsRequest {
+            load_balancer_id: balancer.id.clone(),
+            ..DescribeTargetsRequest::default()
+        };
+        api.call(&request).await?.response.listeners.unwrap_or_default()
     };
     (balancer.listeners, balancer.foreign) = (BTreeMap::new(), Vec::new());
     read::fill(&mut balancer, &listeners, &targets);

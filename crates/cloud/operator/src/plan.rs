@@ -249,9 +249,10 @@ impl<'a> Planner<'a> {
         let next = records::next(record, wanted, found, &sorted, &self.left, environment);
         let is_owners = wanted.settings_of == next.owner
             && next.owner.as_ref().is_some_and(|owner| !self.left.contains(&owner.uid));
-        let mut calls = match is_owners {
-            true => balancer::calls(Some(found), &wanted.settings, None),
-            false => Vec::new(),
+        let mut calls = if is_owners {
+            balancer::calls(Some(found), &wanted.settings, None)
+        } else {
+            Vec::new()
         };
         calls.extend(scene.calls(&sorted));
         self.plan.events.extend(events);
@@ -343,10 +344,7 @@ impl<'a> Planner<'a> {
             if self.used.contains(&found.id) {
                 continue;
             }
-            let calls = match found.is_own() {
-                true => self.removed_own(found),
-                false => self.released(found),
-            };
+            let calls = if found.is_own() { self.removed_own(found) } else { self.released(found) };
             let id = Some(found.id.clone());
             let (owners, concerns) = (Vec::new(), Vec::new());
             removed.push(BalancerPlan { owners, id, calls, concerns });
@@ -379,9 +377,10 @@ impl<'a> Planner<'a> {
             return Vec::new();
         }
         // A load balancer with a listener of the user's is kept.
-        match found.foreign.is_empty() && !found.has(tags::LIFECYCLE_OWNER, tags::USER) {
-            true => vec![Call::DeleteBalancer],
-            false => changes::clear(found, None, &self.left),
+        if found.foreign.is_empty() && !found.has(tags::LIFECYCLE_OWNER, tags::USER) {
+            vec![Call::DeleteBalancer]
+        } else {
+            changes::clear(found, None, &self.left)
         }
     }
 

@@ -181,10 +181,7 @@ pub async fn run_balancer<A: Api>(
             let ends_all = !plan.is_shared() || error.is_of_all_calls();
             blocked.extend(objects.iter().cloned());
             failed.push(Failed { objects, error });
-            match ends_all {
-                true => break,
-                false => continue,
-            }
+            if ends_all { break } else { continue }
         }
         done.calls += 1;
         match call {

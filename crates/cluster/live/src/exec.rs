@@ -110,9 +110,10 @@ async fn run(
         Err(None) => return Err(lost(process).await),
     };
     let executed = Executed { stdout, stderr, exit: exit_code(&status)? };
-    match executed.exit != 0 && is_of_runtime(&executed) {
-        true => Err(ExecError::NoProgram(first_line(&executed))),
-        false => Ok(executed),
+    if executed.exit != 0 && is_of_runtime(&executed) {
+        Err(ExecError::NoProgram(first_line(&executed)))
+    } else {
+        Ok(executed)
     }
 }
 
@@ -122,10 +123,7 @@ async fn read(output: Option<impl AsyncRead + Unpin>) -> Result<Vec<u8>, Option<
     let mut bytes = Vec::new();
     let read = output.take(MAX_OUTPUT as u64 + 1).read_to_end(&mut bytes).await;
     read.map_err(|why| Some(ExecError::Lost(why.to_string())))?;
-    match bytes.len() > MAX_OUTPUT {
-        true => Err(Some(ExecError::TooMuch(MAX_OUTPUT))),
-        false => Ok(bytes),
-    }
+    if bytes.len() > MAX_OUTPUT { Err(Some(ExecError::TooMuch(MAX_OUTPUT))) } else { Ok(bytes) }
 }
 
 /// Waits for the end of the command. Fails without an error if the connection ended before.

@@ -197,9 +197,10 @@ fn check_impersonation(user: &AuthInfo) -> Result<(), String> {
     let has_groups = impersonate_groups.as_ref().is_some_and(|groups| !groups.is_empty());
     let has_extra = impersonate_user_extra.as_ref().is_some_and(|extra| !extra.is_empty());
     let is_named = user.impersonate.as_ref().is_some_and(|name| !name.is_empty());
-    match impersonate_uid.is_some() || has_groups || has_extra {
-        true if !is_named => Err("as-uid, as-groups and as-user-extra need as".to_owned()),
-        _ => Ok(()),
+    if (impersonate_uid.is_some() || has_groups || has_extra) && !is_named {
+        Err("as-uid, as-groups and as-user-extra need as".to_owned())
+    } else {
+        Ok(())
     }
 }
 
@@ -230,9 +231,10 @@ fn pem(fields: &Value, name: &str, mark: &str, what: &str) -> Result<bool, Strin
         },
         (None, None) => return Ok(false),
     };
-    match String::from_utf8_lossy(&text).contains(mark) {
-        true => Ok(true),
-        false => Err(format!("{place} has no {what} in PEM")),
+    if String::from_utf8_lossy(&text).contains(mark) {
+        Ok(true)
+    } else {
+        Err(format!("{place} has no {what} in PEM"))
     }
 }
 
@@ -305,9 +307,10 @@ pub(crate) fn usual() -> Result<(Option<Kubeconfig>, String), LiveError> {
     let stated = env::var_os("KUBECONFIG").unwrap_or_default();
     let stated: Vec<PathBuf> =
         env::split_paths(&stated).filter(|path| !path.as_os_str().is_empty()).collect();
-    let paths = match stated.is_empty() {
-        true => env::home_dir().map(|home| home.join(".kube").join("config")).into_iter().collect(),
-        false => stated,
+    let paths = if stated.is_empty() {
+        env::home_dir().map(|home| home.join(".kube").join("config")).into_iter().collect()
+    } else {
+        stated
     };
     Ok((merged(&paths)?, shown(&paths)))
 }
@@ -333,8 +336,5 @@ fn merged(paths: &[PathBuf]) -> Result<Option<Kubeconfig>, LiveError> {
 
 fn shown(paths: &[PathBuf]) -> String {
     let shown: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-    match shown.is_empty() {
-        true => "no home folder".to_owned(),
-        false => shown.join(", "),
-    }
+    if shown.is_empty() { "no home folder".to_owned() } else { shown.join(", ") }
 }

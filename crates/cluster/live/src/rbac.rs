@@ -8,9 +8,10 @@ use crate::plan::{OLD_GROUP, listed_kinds};
 /// Returns the rights as manifests: a ClusterRole, an account, and their binding. Watching a
 /// cluster needs more rights than reading it once.
 pub fn rbac(watch: bool) -> String {
-    let (list, get) = match watch {
-        true => ("[\"list\", \"watch\"]", "[\"get\", \"watch\"]"),
-        false => ("[\"list\"]", "[\"get\"]"),
+    let (list, get) = if watch {
+        ("[\"list\", \"watch\"]", "[\"get\", \"watch\"]")
+    } else {
+        ("[\"list\"]", "[\"get\"]")
     };
     let more = if watch { " and to watch it" } else { "" };
     let mut groups: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
@@ -53,12 +54,11 @@ pub fn rbac(watch: bool) -> String {
 /// Returns the additional rights that captures of nodes need, as manifests. `makes_pods` includes
 /// the rights for short-lived pods.
 pub fn rbac_of_nodes(makes_pods: bool) -> String {
-    let pods = match makes_pods {
-        true => {
-            "- apiGroups: [\"\"]\n  resources: [\"pods\"]\n  \
+    let pods = if makes_pods {
+        "- apiGroups: [\"\"]\n  resources: [\"pods\"]\n  \
              verbs: [\"get\", \"list\", \"create\", \"delete\"]\n"
-        }
-        false => "",
+    } else {
+        ""
     };
     format!(
         "---\n\

@@ -232,9 +232,10 @@ impl Reader<'_> {
 /// Parses the object in an answer, which must have this kind and name.
 fn object_in(text: &str, kind: &str, name: &str) -> Result<Value, String> {
     let object: Value = serde_json::from_str(text).unwrap_or_default();
-    match object["kind"] == kind && object["metadata"]["name"] == name {
-        true => Ok(object),
-        false => Err(format!("the server answered with {}, which is not this {kind}", said(text))),
+    if object["kind"] == kind && object["metadata"]["name"] == name {
+        Ok(object)
+    } else {
+        Err(format!("the server answered with {}, which is not this {kind}", said(text)))
     }
 }
 

@@ -205,23 +205,20 @@ impl Server {
             let bytes = self.whole(answer.into_body()).await?;
             return String::from_utf8(bytes.to_vec()).map_err(kube::Error::FromUtf8);
         }
-        let why = match status.is_redirection() {
-            true => {
-                let place = answer.headers().get(LOCATION).map(HeaderValue::as_bytes);
-                let place = place.map_or_else(
-                    || "elsewhere".to_owned(),
-                    |place| format!("to {}", String::from_utf8_lossy(place)),
-                );
-                format!("the server redirects {place} ({}), which is not followed", status.as_u16())
-            }
-            false => {
-                let bytes = self.whole(answer.into_body()).await?;
-                match serde_json::from_slice::<Status>(&bytes) {
-                    Ok(status) if status.code != 0 => {
-                        return Err(kube::Error::Api(status.boxed()));
-                    }
-                    _ => said(&String::from_utf8_lossy(&bytes)),
+        let why = if status.is_redirection() {
+            let place = answer.headers().get(LOCATION).map(HeaderValue::as_bytes);
+            let place = place.map_or_else(
+                || "elsewhere".to_owned(),
+                |place| format!("to {}", String::from_utf8_lossy(place)),
+            );
+            format!("the server redirects {place} ({}), which is not followed", status.as_u16())
+        } else {
+            let bytes = self.whole(answer.into_body()).await?;
+            match serde_json::from_slice::<Status>(&bytes) {
+                Ok(status) if status.code != 0 => {
+                    return Err(kube::Error::Api(status.boxed()));
                 }
+                _ => said(&String::from_utf8_lossy(&bytes)),
             }
         };
         let status = Status::failure(&why, "").with_code(status.as_u16());

@@ -44,24 +44,22 @@ async fn answer(stream: TcpStream, path: PathBuf) {
     let mut stream = accept_hdr_async(stream, accept).await.unwrap();
     let words = asked.split('&').filter_map(|pair| pair.strip_prefix("command="));
     let words: Vec<String> = words.map(decoded).collect();
-    let messages = match path.join(&words[0]).exists() {
-        true => {
-            let mut command = Command::new(path.join(&words[0]));
-            let Output { status, stdout, stderr } =
-                command.args(&words[1..]).env("PATH", &path).output().unwrap();
-            let code = status.code().unwrap().to_string();
-            let ended = match status.success() {
-                true => json!({"status": "Success"}),
-                false => json!({"status": "Failure", "reason": "NonZeroExitCode", "details":
-                    {"causes": [{"reason": "ExitCode", "message": code}]}}),
-            };
-            vec![(1, stdout), (2, stderr), (3, ended.to_string().into_bytes())]
-        }
-        false => {
-            let why = format!("exec: {:?}: executable file not found in $PATH", words[0]);
-            let ended = json!({"status": "Failure", "reason": "InternalError", "message": why});
-            vec![(3, ended.to_string().into_bytes())]
-        }
+    let messages = if path.join(&words[0]).exists() {
+        let mut command = Command::new(path.join(&words[0]));
+        let Output { status, stdout, stderr } =
+            command.args(&words[1..]).env("PATH", &path).output().unwrap();
+        let code = status.code().unwrap().to_string();
+        let ended = if status.success() {
+            json!({"status": "Success"})
+        } else {
+            json!({"status": "Failure", "reason": "NonZeroExitCode", "details":
+                    {"causes": [{"reason": "ExitCode", "message": code}]}})
+        };
+        vec![(1, stdout), (2, stderr), (3, ended.to_string().into_bytes())]
+    } else {
+        let why = format!("exec: {:?}: executable file not found in $PATH", words[0]);
+        let ended = json!({"status": "Failure", "reason": "InternalError", "message": why});
+        vec![(3, ended.to_string().into_bytes())]
     };
     for (channel, bytes) in messages {
         stream.send(Message::binary([&[channel], bytes.as_slice()].concat())).await.unwrap();

@@ -64,9 +64,10 @@ impl Point {
     }
 
     fn ip(self) -> IpAddr {
-        match self.is_v6 {
-            false => Ipv4Addr::from_bits((self.bits >> 96) as u32).into(),
-            true => Ipv6Addr::from_bits(self.bits).into(),
+        if self.is_v6 {
+            Ipv6Addr::from_bits(self.bits).into()
+        } else {
+            Ipv4Addr::from_bits((self.bits >> 96) as u32).into()
         }
     }
 
@@ -209,10 +210,8 @@ impl Addresses {
         let mut mapped = point.bits;
         // The points with the same first steps.
         let family = self.points.partition_point(|own| !own.is_v6);
-        let (mut from, mut to) = match point.is_v6 {
-            false => (0, family),
-            true => (family, self.points.len()),
-        };
+        let (mut from, mut to) =
+            if point.is_v6 { (family, self.points.len()) } else { (0, family) };
         for depth in 0..point.length() {
             let prefix = first_bits(point.bits, depth);
             let bit = 1_u128 << (127 - depth);

@@ -70,9 +70,10 @@ fn document(field: &str, of: Value, holds: &ValueKind, names: &mut Names) -> Val
             let entry = |(key, value): (String, Value)| {
                 let is_read = holds.fields().iter().any(|read| read.eq_ignore_ascii_case(&key));
                 let value = document(&key, value, holds, names);
-                let key = match is_read {
-                    true => key,
-                    false => redact(&key, names, if is_host { HOSTS } else { NAMES }),
+                let key = if is_read {
+                    key
+                } else {
+                    redact(&key, names, if is_host { HOSTS } else { NAMES })
                 };
                 (key, value)
             };

@@ -102,9 +102,10 @@ fn each(
     let entry = |(key, value): (String, Value)| {
         let text = value.as_str()?;
         let text = of(&key, text, names);
-        let key = match settings::FIELDS.contains(&*key) || &*key == "config" {
-            true => key,
-            false => file_name(&key, names),
+        let key = if settings::FIELDS.contains(&*key) || &*key == "config" {
+            key
+        } else {
+            file_name(&key, names)
         };
         Some((key, text.into()))
     };
@@ -171,9 +172,10 @@ fn antrea(data: &Map<String, Value>) -> Option<Map<String, Value>> {
                 return Some(format!("{own}:\n"));
             }
         }
-        let is_read = match is_in_section {
-            true => ANTREA_SWITCHES.contains(&own),
-            false => own == ANTREA_MODE && key == own,
+        let is_read = if is_in_section {
+            ANTREA_SWITCHES.contains(&own)
+        } else {
+            own == ANTREA_MODE && key == own
         };
         let margin = if is_in_section { "  " } else { "" };
         (is_read && ANTREA_VALUES.contains(&value)).then(|| format!("{margin}{own}: {value}\n"))
@@ -221,9 +223,10 @@ fn bridge(plugin: &Value) -> Map<String, Value> {
 fn mesh(data: &Map<String, Value>) -> Map<String, Value> {
     let own = data.get("mesh").and_then(Value::as_str).and_then(json_value).unwrap_or_default();
     let topology = &own["defaultConfig"]["gatewayTopology"];
-    let text = match topology.get("proxyProtocol").is_some() {
-        true => "defaultConfig:\n  gatewayTopology:\n    proxyProtocol: {}\n",
-        false => "{}\n",
+    let text = if topology.get("proxyProtocol").is_some() {
+        "defaultConfig:\n  gatewayTopology:\n    proxyProtocol: {}\n"
+    } else {
+        "{}\n"
     };
     Map::from_iter([("mesh".to_owned(), text.into())])
 }

@@ -101,18 +101,16 @@ pub(crate) fn flag(text: &str, names: &mut Names) -> Option<String> {
 /// Redacts the value of an argument that is read.
 pub(crate) fn value(flag: &str, text: &str, names: &mut Names) -> String {
     let is_entry_point = flag.starts_with("--") && flag.ends_with("redirections.entrypoint.to");
-    match is_entry_point && !text.starts_with(':') {
-        true => entry_point(text, names),
-        false => redact(text, names, NAMES),
+    if is_entry_point && !text.starts_with(':') {
+        entry_point(text, names)
+    } else {
+        redact(text, names, NAMES)
     }
 }
 
 /// Redacts the name of an entry point of Traefik.
 fn entry_point(name: &str, names: &mut Names) -> String {
-    match USUAL_ENTRY_POINTS.contains(&name) {
-        true => name.to_owned(),
-        false => redact(name, names, HOSTS),
-    }
+    if USUAL_ENTRY_POINTS.contains(&name) { name.to_owned() } else { redact(name, names, HOSTS) }
 }
 
 /// Returns whether an argument without dashes is kept.

@@ -168,10 +168,8 @@ impl Input<'_> {
             };
         }
         let captures = self.manifests.captures();
-        let chains = match captures.is_empty() {
-            true => Chains::default(),
-            false => Chains::of(self.cluster, names),
-        };
+        let chains =
+            if captures.is_empty() { Chains::default() } else { Chains::of(self.cluster, names) };
         for capture in captures.values() {
             let node = text::redact(capture.node.as_str(), names, text::NAMES);
             for (file, text) in node::capture(capture, names, &chains) {
@@ -185,10 +183,8 @@ impl Input<'_> {
     fn manifest(&self, names: &mut Names, left_out: &BTreeMap<String, usize>) -> BundleManifest {
         let mut manifest = BundleManifest::new();
         let listing = self.manifests.listing();
-        let extent = match self.manifests.is_complete() {
-            true => Some(Extent::OBJECTS),
-            false => listing.extent,
-        };
+        let extent =
+            if self.manifests.is_complete() { Some(Extent::OBJECTS) } else { listing.extent };
         if let Some(extent) = extent {
             let mut objects = ObjectsManifest::default();
             let unread = listing.unread.iter().map(|unread| unread::redact(unread, names));

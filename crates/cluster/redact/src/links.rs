@@ -73,9 +73,10 @@ pub(crate) fn link(text: &str, names: &mut Names) -> String {
             || HASHED.contains(&begins)
             || WHOLE.iter().any(|whole| whole.starts_with(begins));
         let wildcard = &text[begins.len()..];
-        return match is_known {
-            true => text.to_owned(),
-            false => format!("{}{wildcard}", link(begins, names)),
+        return if is_known {
+            text.to_owned()
+        } else {
+            format!("{}{wildcard}", link(begins, names))
         };
     }
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|own| own.is_ascii_digit());

@@ -101,17 +101,16 @@ fn sets(text: &str, names: &mut Names) -> String {
             new.push(' ');
             let has_sets = verb == "add" && of_sets.contains(set);
             let (first, more) = rest.split_once(' ').unwrap_or((rest, ""));
-            match has_sets {
-                true => {
-                    // `add all web before mail`
-                    new.push_str(&chains::set(first, names));
-                    for word in more.split_whitespace() {
-                        let is_word = matches!(word, "before" | "after");
-                        let word = if is_word { word.to_owned() } else { chains::set(word, names) };
-                        new.push_str(&format!(" {word}"));
-                    }
+            if has_sets {
+                // `add all web before mail`
+                new.push_str(&chains::set(first, names));
+                for word in more.split_whitespace() {
+                    let is_word = matches!(word, "before" | "after");
+                    let word = if is_word { word.to_owned() } else { chains::set(word, names) };
+                    new.push_str(&format!(" {word}"));
                 }
-                false => new.push_str(&members(rest, names)),
+            } else {
+                new.push_str(&members(rest, names));
             }
         }
         if let Some(comment) = comment {
@@ -127,9 +126,10 @@ fn members(text: &str, names: &mut Names) -> String {
     let (member, rest) = text.split_once(' ').unwrap_or((text, ""));
     let part = |(at, part): (usize, &str)| {
         let own = part.strip_prefix("physdev:").unwrap_or(part);
-        match at > 0 && names.is_link(own) {
-            true => format!("{}{}", &part[..part.len() - own.len()], link(own, names)),
-            false => redact(part, names, printed()),
+        if at > 0 && names.is_link(own) {
+            format!("{}{}", &part[..part.len() - own.len()], link(own, names))
+        } else {
+            redact(part, names, printed())
         }
     };
     let member: Vec<String> = member.split(',').enumerate().map(part).collect();

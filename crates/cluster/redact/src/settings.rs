@@ -183,10 +183,7 @@ fn member(field: &str, of: Value, names: &mut Names) -> Value {
     match of {
         Value::Object(entries) => {
             let entry = |(key, value): (String, Value)| {
-                let key = match FIELDS.contains(&*key) {
-                    true => key,
-                    false => redact(&key, names, NAMES),
-                };
+                let key = if FIELDS.contains(&*key) { key } else { redact(&key, names, NAMES) };
                 let value = member(&key, value, names);
                 (key, value)
             };

@@ -140,12 +140,11 @@ fn escaped(rest: &str, new: &mut String) -> usize {
     let is_letter = rest[1..].starts_with(|letter: char| letter.is_ascii_alphabetic());
     let is_class = rest[1..].starts_with(|letter| CLASSES.contains(letter))
         || is_letter && !rest[length..].starts_with(char::is_alphanumeric);
-    match is_class {
-        true => {
-            new.push_str(&rest[..length]);
-            length
-        }
-        false => 0,
+    if is_class {
+        new.push_str(&rest[..length]);
+        length
+    } else {
+        0
     }
 }
 
@@ -200,9 +199,8 @@ fn word(rest: &str, names: &mut Names, vocabulary: Vocabulary, new: &mut String)
         new.push_str(word);
         return Some(end);
     }
-    let other = links::of_word(word, names).unwrap_or_else(|| match vocabulary.ignores_case {
-        true => names.word(&word.to_lowercase()),
-        false => names.word(word),
+    let other = links::of_word(word, names).unwrap_or_else(|| {
+        if vocabulary.ignores_case { names.word(&word.to_lowercase()) } else { names.word(word) }
     });
     new.push_str(&other);
     Some(end)
@@ -276,10 +274,7 @@ fn with_colons(rest: &str, before: &str, names: &mut Names, new: &mut String) ->
             new.push_str(&names.hardware(text));
             return Some(end);
         }
-        match text.ends_with([':', '.']) {
-            true => end -= 1,
-            false => return None,
-        }
+        if text.ends_with([':', '.']) { end -= 1 } else { return None }
     }
     None
 }
@@ -449,9 +444,10 @@ fn reverse(rest: &str, names: &mut Names, new: &mut String) -> Option<usize> {
         let part = u8::from_str_radix(part, base).ok().filter(|part| !is_v6 || *part < 16)?;
         value |= u128::from(part) << (128 - bits * (place + 1));
     }
-    let ip: IpAddr = match is_v6 {
-        true => Ipv6Addr::from_bits(value).into(),
-        false => Ipv4Addr::from_bits((value >> 96) as u32).into(),
+    let ip: IpAddr = if is_v6 {
+        Ipv6Addr::from_bits(value).into()
+    } else {
+        Ipv4Addr::from_bits((value >> 96) as u32).into()
     };
     let length = u8::try_from(bits * parts.len()).ok()?;
     if is_meant(ip, length) {

@@ -282,10 +282,8 @@ mod tests {
                 all.iter().cloned().partition(|_| dice.below(2) == 0);
             let form = dice.choose(&[Form::Numbers, Form::Letters]);
             let decided = Words::decide(&given, &kept, form);
-            let new = |word: &String| match kept.contains(word) {
-                true => word.clone(),
-                false => decided.of(word),
-            };
+            let new =
+                |word: &String| if kept.contains(word) { word.clone() } else { decided.of(word) };
             let names: BTreeSet<Vec<String>> = (0..20)
                 .map(|_| {
                     let at = |number| all.iter().nth(number).unwrap().clone();

@@ -205,9 +205,10 @@ fn rules(text: &str) -> BTreeSet<String> {
                 _ => {}
             }
             number += 1;
-            match ["service-", "KUBE-SVC-", "KUBE-SVL-"].iter().any(|of| chain.starts_with(of)) {
-                true => format!("{chain} {number} {rule}"),
-                false => rule.to_owned(),
+            if ["service-", "KUBE-SVC-", "KUBE-SVL-"].iter().any(|of| chain.starts_with(of)) {
+                format!("{chain} {number} {rule}")
+            } else {
+                rule.to_owned()
             }
         })
         .collect()

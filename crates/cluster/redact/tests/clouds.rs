@@ -283,9 +283,12 @@ fn keys_of(text: &str) -> Vec<String> {
                     && !name.contains(['/', ' ', '_'])
                     && name.bytes().all(|own| !own.is_ascii_uppercase())
             };
-            keys.extend(names.filter(is_name).map(|name| match name.ends_with('.') {
-                true => format!("{begins}{name}web"),
-                false => format!("{begins}{name}"),
+            keys.extend(names.filter(is_name).map(|name| {
+                if name.ends_with('.') {
+                    format!("{begins}{name}web")
+                } else {
+                    format!("{begins}{name}")
+                }
             }));
         }
     }

@@ -63,9 +63,10 @@ fn ingress(name: &str, path: &str, has_endpoint: bool) -> String {
          ---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{name: to-{name}, namespace: shop, \
          labels: {{kubernetes.io/service-name: to-{name}}}}}\naddressType: IPv4\n"
     );
-    text.push_str(match has_endpoint {
-        true => "ports: [{port: 8080}]\nendpoints: [{addresses: [10.1.2.20], nodeName: n2}]\n",
-        false => "ports: []\nendpoints: []\n",
+    text.push_str(if has_endpoint {
+        "ports: [{port: 8080}]\nendpoints: [{addresses: [10.1.2.20], nodeName: n2}]\n"
+    } else {
+        "ports: []\nendpoints: []\n"
     });
     text
 }

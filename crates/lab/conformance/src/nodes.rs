@@ -35,9 +35,10 @@ impl Examination<'_> {
     pub(crate) fn healthy(&self) -> Outcome<Examined> {
         let (codes, text) = self.codes("healthy")?;
         let place = format!("{} {}", self.node.name, self.node.mode);
-        let differences = match codes.is_empty() {
-            true => Vec::new(),
-            false => vec![format!("{place}: check nodes accuses a healthy node:\n{text}")],
+        let differences = if codes.is_empty() {
+            Vec::new()
+        } else {
+            vec![format!("{place}: check nodes accuses a healthy node:\n{text}")]
         };
         Ok(Examined { faults: 0, differences })
     }
@@ -171,8 +172,9 @@ sysctl -qp sysctls
 fn uturn() -> Outcome<PathBuf> {
     let own = std::env::current_exe().during("the stage's own program")?;
     let program = own.with_file_name("uturn");
-    match program.exists() {
-        true => Ok(program),
-        false => Err(Fault::new(format!("{} is not built", program.display()))),
+    if program.exists() {
+        Ok(program)
+    } else {
+        Err(Fault::new(format!("{} is not built", program.display())))
     }
 }

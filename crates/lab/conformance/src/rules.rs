@@ -74,9 +74,10 @@ fn diff(old: &[String], new: &[String]) -> String {
     let mut longest = vec![vec![0_usize; new.len() + 1]; old.len() + 1];
     for at in (0..old.len()).rev() {
         for other in (0..new.len()).rev() {
-            longest[at][other] = match old[at] == new[other] {
-                true => longest[at + 1][other + 1] + 1,
-                false => longest[at + 1][other].max(longest[at][other + 1]),
+            longest[at][other] = if old[at] == new[other] {
+                longest[at + 1][other + 1] + 1
+            } else {
+                longest[at + 1][other].max(longest[at][other + 1])
             };
         }
     }

@@ -59,10 +59,7 @@ impl Workspace {
 
     /// Fails once the user has interrupted the run.
     pub(crate) fn check(&self) -> Outcome<()> {
-        match self.stopped.load(Ordering::SeqCst) {
-            true => Err(Fault::new("interrupted")),
-            false => Ok(()),
-        }
+        if self.stopped.load(Ordering::SeqCst) { Err(Fault::new("interrupted")) } else { Ok(()) }
     }
 
     /// Creates a network namespace.

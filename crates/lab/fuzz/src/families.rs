@@ -198,9 +198,10 @@ fn nft(levels: usize, before: &str, after: &str, last: &str) -> String {
         "=== nft.txt\ntable ip t {\n\tset s {\n\t\ttype ipv4_addr\n\t\tflags dynamic\n\t}\n"
             .to_owned();
     for level in (0..=levels).rev() {
-        let rule = match level == levels {
-            true => format!("\t\t{last}\n"),
-            false => format!("\t\t{before} c{}{after}\n", level + 1).repeat(2),
+        let rule = if level == levels {
+            format!("\t\t{last}\n")
+        } else {
+            format!("\t\t{before} c{}{after}\n", level + 1).repeat(2)
         };
         text.push_str(&format!("\tchain c{level} {{\n{rule}\t}}\n"));
     }

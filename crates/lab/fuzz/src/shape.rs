@@ -90,9 +90,10 @@ pub fn shapes(seed: &str, text: &str) -> Vec<Shape> {
 
 /// Splits JSON into objects and fields, since it is mostly a single line.
 fn layouts(text: &str) -> Vec<(&'static str, String)> {
-    match text.trim_start().starts_with(['{', '[']) && text.lines().count() < 4 {
-        true => vec![("object", text.replace("},", "},\n")), ("field", text.replace(',', ",\n"))],
-        false => vec![("line", text.to_owned())],
+    if text.trim_start().starts_with(['{', '[']) && text.lines().count() < 4 {
+        vec![("object", text.replace("},", "},\n")), ("field", text.replace(',', ",\n"))]
+    } else {
+        vec![("line", text.to_owned())]
     }
 }
 

@@ -166,9 +166,10 @@ pub fn in_a_namespace(script: &str, input: &str) -> Result<String, String> {
     let output = child.wait_with_output().map_err(|why| why.to_string())?;
     // A tool that stops reading early reports the reason itself.
     let _ = writer.join();
-    match output.status.success() {
-        true => String::from_utf8(output.stdout).map_err(|why| why.to_string()),
-        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    if output.status.success() {
+        String::from_utf8(output.stdout).map_err(|why| why.to_string())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
     }
 }
 

@@ -78,9 +78,10 @@ fn serve(args: &CloudServe, printer: &Printer) -> Result<Status, Failure> {
     let ids = IdSource::random();
     let health = Arc::new(PlaneHealth::default());
     let cloud = Cloud::new(credentials, inventory, settings, Box::new(store), ids, accounts);
-    let cloud = match planes.is_empty() {
-        true => cloud,
-        false => cloud.with_health(Arc::<PlaneHealth>::clone(&health)),
+    let cloud = if planes.is_empty() {
+        cloud
+    } else {
+        cloud.with_health(Arc::<PlaneHealth>::clone(&health))
     };
     cloud.create_first().map_err(|error| match error {
         FirstError::Account(_) => Failure::usage(error.to_string()),
@@ -99,12 +100,11 @@ fn serve(args: &CloudServe, printer: &Printer) -> Result<Status, Failure> {
         Some(tls) => server.with_tls(tls),
         None => server,
     };
-    let driver = match planes.is_empty() {
-        true => {
-            cloud.finish_serving().map_err(stored)?;
-            None
-        }
-        false => Some(drive(&cloud, planes, health, printer)?),
+    let driver = if planes.is_empty() {
+        cloud.finish_serving().map_err(stored)?;
+        None
+    } else {
+        Some(drive(&cloud, planes, health, printer)?)
     };
     let stop = Stop::new();
     let admin = args.admin.map(|address| {

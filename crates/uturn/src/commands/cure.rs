@@ -110,9 +110,10 @@ fn found<'a>(
         let mut others: Vec<String> = others.map(|finding| finding.subject.short()).collect();
         others.sort_unstable();
         others.dedup();
-        let hint = match others.is_empty() {
-            true => "uturn scan lists the findings".to_owned(),
-            false => format!("it is about {}", words::some_of(&others)),
+        let hint = if others.is_empty() {
+            "uturn scan lists the findings".to_owned()
+        } else {
+            format!("it is about {}", words::some_of(&others))
         };
         return Err(Failure::usage(format!(
             "there is no finding {code} about {object} here: {hint}"

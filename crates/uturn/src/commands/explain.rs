@@ -28,9 +28,10 @@ fn unknown(word: &str) -> String {
     for code in titled.iter().chain(&others).take(MAX_NAMED) {
         text.push_str(&format!("\n  {code}  {}", code.title()));
     }
-    match titled.is_empty() && others.is_empty() {
-        true => text + ": uturn explain lists all",
-        false => text.replacen("mechanism\n", "mechanism; pages that speak of it:\n", 1),
+    if titled.is_empty() && others.is_empty() {
+        text + ": uturn explain lists all"
+    } else {
+        text.replacen("mechanism\n", "mechanism; pages that speak of it:\n", 1)
     }
 }
 

@@ -111,8 +111,9 @@ fn faulty(faults: &[uturn_snapshot::Fault]) -> Failure {
 
 #[cfg(not(all(feature = "lab", target_os = "linux")))]
 fn run_here(_: &LbRun, _: &Printer) -> Result<Status, Failure> {
-    Err(match cfg!(target_os = "linux") {
-        true => super::left_out("lab"),
-        false => Failure::not_here("the load balancer needs Linux: it keeps the client's address"),
+    Err(if cfg!(target_os = "linux") {
+        super::left_out("lab")
+    } else {
+        Failure::not_here("the load balancer needs Linux: it keeps the client's address")
     })
 }

@@ -126,9 +126,10 @@ fn confirm(
     let asked = Printer::ask(&format!("{text}\nDo it? [y/N]"));
     let mut answer = String::new();
     let answered = asked.and_then(|()| io::stdin().read_line(&mut answer));
-    match answered.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
-        true => Ok(()),
-        false => Err(Failure::not_here("nothing was done")),
+    if answered.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
+        Ok(())
+    } else {
+        Err(Failure::not_here("nothing was done"))
     }
 }
 

@@ -62,10 +62,7 @@ fn read(args: &Collect, printer: &Printer) -> Result<Manifests, Failure> {
         return running(args, printer);
     }
     let (manifests, faults) = Manifests::gather(files, bundles);
-    match faults.is_empty() {
-        true => Ok(manifests),
-        false => Err(faulty(&faults)),
-    }
+    if faults.is_empty() { Ok(manifests) } else { Err(faulty(&faults)) }
 }
 
 #[cfg(feature = "live")]

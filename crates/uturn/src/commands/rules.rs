@@ -75,11 +75,10 @@ fn older(version: Version) -> String {
         "a packet meets the same as with kube-proxy {version}, but the rules are not to the letter: \
          comments, empty chains and the order of rules that exclude each other are those of {since}"
     );
-    match version < oldest {
-        true => {
-            format!("kube-proxy {version} counts as {oldest}: older ones are not known; {same}")
-        }
-        false => same,
+    if version < oldest {
+        format!("kube-proxy {version} counts as {oldest}: older ones are not known; {same}")
+    } else {
+        same
     }
 }
 

@@ -156,8 +156,9 @@ fn candidates(
 /// Quotes a word for shells.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
-    match word.chars().all(is_plain) && !word.is_empty() {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
+    if word.chars().all(is_plain) && !word.is_empty() {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }

@@ -215,10 +215,7 @@ fn names(kinds: &[ObjectKind], typed: &str) -> Vec<String> {
     if !has_more && found.len() <= MAX_AT_ONCE {
         return found.iter().map(|(namespace, name)| full(namespace.as_deref(), name)).collect();
     }
-    let mut namespaces: Vec<String> = match has_more {
-        true => source.namespaces(),
-        false => Vec::new(),
-    };
+    let mut namespaces: Vec<String> = if has_more { source.namespaces() } else { Vec::new() };
     namespaces.extend(found.into_iter().filter_map(|(namespace, _)| namespace));
     namespaces.sort_unstable();
     namespaces.dedup();

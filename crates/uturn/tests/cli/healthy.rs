@@ -321,9 +321,12 @@ metadata: {name: settings, namespace: shop}
     assert_well(&folder.run(&["scan", "-f", "."]));
     let to = ["--from", "outside", "--to", "https://198.18.0.200/"];
     assert_found(&folder.run(&[&["trace", "-f", "."][..], &to].concat()), 1, &["404", "UT401"]);
-    let parts = parts.map(|part| match part == settings {
-        true => format!("{part}data: {{use-proxy-protocol: 'true'}}\n"),
-        false => part,
+    let parts = parts.map(|part| {
+        if part == settings {
+            format!("{part}data: {{use-proxy-protocol: 'true'}}\n")
+        } else {
+            part
+        }
     });
     assert_found(&scan("healthy-tls-lost", &parts), 1, &["outside", "UT108"]);
 }

@@ -89,9 +89,10 @@ fn can_start(from: CapabilitiesOf, program: &str) -> Result<(), String> {
         return Err("it takes root to give a program single capabilities".into());
     }
     let output = start(from, &[], &[program, "--version"], "").wait_with_output().unwrap();
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
     }
 }
 

@@ -167,10 +167,7 @@ fn users_other_than_root_get_it_unasked() {
         .is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
     let program = env!("CARGO_BIN_EXE_uturn");
     let as_nobody = |program: &str, args: &[&str]| {
-        let mut command = match root {
-            true => Command::new("setpriv"),
-            false => Command::new("env"),
-        };
+        let mut command = if root { Command::new("setpriv") } else { Command::new("env") };
         if root {
             command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
         }

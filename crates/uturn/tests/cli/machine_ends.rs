@@ -159,10 +159,7 @@ impl Run {
         // A shell without a terminal has what it starts in the background ignore signals.
         let exec = "exec env --default-signal \"$@\"";
         let script = format!("set -e; exec {PIPE}>&1 >/dev/null; {mount}{exec}");
-        let mut command = match is_root {
-            true => Command::new("unshare"),
-            false => Command::new("env"),
-        };
+        let mut command = if is_root { Command::new("unshare") } else { Command::new("env") };
         command.args(is_root.then_some("--mount"));
         command.args(["sh", "-c", &script, "sh", env!("CARGO_BIN_EXE_uturn")]).args(words);
         command.env("RECORDS", &records).env("XDG_RUNTIME_DIR", &records);

@@ -143,9 +143,10 @@ fn found(mode: &str, test: &str, script: &str) -> Result<(Vec<String>, String, S
     let check = ["check", "nodes", "--bundle", "shown", "-o", "json"];
     let checked = uturn(&check).current_dir(&folder.0).output().unwrap();
     let (shown, shown_text) = failed(&checked, None)?;
-    match shown == codes {
-        true => Ok((codes, text, scanned)),
-        false => Err(format!("{codes:?}, and redacted {shown:?}: {text}\n{shown_text}")),
+    if shown == codes {
+        Ok((codes, text, scanned))
+    } else {
+        Err(format!("{codes:?}, and redacted {shown:?}: {text}\n{shown_text}"))
     }
 }
 

@@ -210,15 +210,11 @@ fn what_is_sent_to_a_holder_without_a_pod_is_lost() {
         let traced = folder.run(&[&["trace", "-f", "."][..], &to].concat());
         let scanned = folder.run(&["scan", "-f", "."]);
         assert!(!scanned.contains("not needed"), "{scanned}");
-        match is_fine {
-            true => assert_has(&traced, &["exit 0\n--- stdout\nanswered at once\n"]),
-            false => {
-                assert_has(&traced, &["exit 1\n", "hangs   UT311 no-endpoint\n"]);
-                assert_has(
-                    &scanned,
-                    &["always hangs", "outside in the same network", "no-endpoint"],
-                );
-            }
+        if is_fine {
+            assert_has(&traced, &["exit 0\n--- stdout\nanswered at once\n"]);
+        } else {
+            assert_has(&traced, &["exit 1\n", "hangs   UT311 no-endpoint\n"]);
+            assert_has(&scanned, &["always hangs", "outside in the same network", "no-endpoint"]);
         }
         // Under policy Cluster each node serves.
         let folder = cluster("outside-holder-cluster", &service(&notes, ""), &leases);

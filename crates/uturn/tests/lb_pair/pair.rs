@@ -264,16 +264,18 @@ fn kernel_settings(shares_connections: bool) -> String {
     let folder = examples();
     let rules = fs::read_to_string(folder.join("uturn-pair.nft")).unwrap();
     let (steering, unknown) = rules.split_once("    # Layer 4:").unwrap();
-    let rules = match shares_connections {
-        true => rules.replace("5432", "{ 5432, 5433 }"),
-        false => format!("{steering}}}\n"),
+    let rules = if shares_connections {
+        rules.replace("5432", "{ 5432, 5433 }")
+    } else {
+        format!("{steering}}}\n")
     };
     assert!(unknown.contains("invalid"));
     let settings = fs::read_to_string(folder.join("90-uturn-pair.conf")).unwrap();
     // Without conntrackd, the kernel's own way; and a strict filter is in nothing's way.
-    let others = match shares_connections {
-        true => "",
-        false => "sysctl -qw net.netfilter.nf_conntrack_tcp_loose=1 net.ipv4.conf.all.rp_filter=1",
+    let others = if shares_connections {
+        ""
+    } else {
+        "sysctl -qw net.netfilter.nf_conntrack_tcp_loose=1 net.ipv4.conf.all.rp_filter=1"
     };
     format!(
         "sysctl -q -p - <<'END'\n{settings}END\n{others}

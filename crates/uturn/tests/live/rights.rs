@@ -130,10 +130,8 @@ fn check(plane: &ControlPlane, name: &str, is_config_map: bool) {
         assert!(unread.is_empty(), "{unread:?}");
         return;
     }
-    let expected = match is_config_map {
-        true => format!("configmaps kube-system/{name}"),
-        false => name.to_owned(),
-    };
+    let expected =
+        if is_config_map { format!("configmaps kube-system/{name}") } else { name.to_owned() };
     assert_eq!(unread, [expected]);
     assert!(why.contains("could not be read") && why.contains("uturn collect --rbac"), "{why}");
 }

@@ -129,10 +129,7 @@ pub trait Product: Sync {
     /// Returns what happens to packets for ports of the load balancer's address that it does not
     /// serve.
     fn unserved_port(&self) -> UnservedPort {
-        match self.is_announced() {
-            true => UnservedPort::UpToNode,
-            false => UnservedPort::Refused,
-        }
+        if self.is_announced() { UnservedPort::UpToNode } else { UnservedPort::Refused }
     }
 
     /// Returns the node that announces the address of a Service, if the Service or the holder of a
@@ -296,9 +293,10 @@ pub(crate) fn mode_by_header(product: &dyn Product, service: &Service) -> Status
         let plan = product.port(service, port, Family::V4);
         plan.is_some_and(|plan| plan.profile.proxy_header.is_some())
     };
-    match !service.ports.is_empty() && service.ports.iter().all(has_header) {
-        true => StatusEntry::AddressInModeProxy,
-        false => StatusEntry::Address,
+    if !service.ports.is_empty() && service.ports.iter().all(has_header) {
+        StatusEntry::AddressInModeProxy
+    } else {
+        StatusEntry::Address
     }
 }
 

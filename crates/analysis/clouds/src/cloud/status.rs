@@ -32,9 +32,12 @@ fn asked_for(product: &dyn Product, service: &Service) -> Option<ExpectedStatus>
     let without = Service { annotations: Labels::default(), ..service.clone() };
     remedies(&without, Want::CallsFromInside, ANY).into_iter().find_map(|remedy| {
         let own = |key: &str| service.annotations.get(key).map(str::trim);
-        let is_set = |(key, value): &(String, String)| match value == ANY {
-            true => own(key).is_some_and(|name| !name.is_empty()),
-            false => own(key).is_some_and(|own| own.eq_ignore_ascii_case(value)),
+        let is_set = |(key, value): &(String, String)| {
+            if value == ANY {
+                own(key).is_some_and(|name| !name.is_empty())
+            } else {
+                own(key).is_some_and(|own| own.eq_ignore_ascii_case(value))
+            }
         };
         if remedy.annotations.is_empty() || !remedy.annotations.iter().all(is_set) {
             return None;

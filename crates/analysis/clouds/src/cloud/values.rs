@@ -26,9 +26,10 @@ pub(crate) fn protocol_of(word: Option<&str>, port: &ServicePort) -> ListenerPro
 /// Returns the version of the PROXY header that a word asks for: `v1` or `v2`.
 pub(crate) fn version_of(word: &str) -> Option<ProxyVersion> {
     let word = word.trim();
-    match word.eq_ignore_ascii_case("v2") {
-        true => Some(ProxyVersion::V2),
-        false => word.eq_ignore_ascii_case("v1").then_some(ProxyVersion::V1),
+    if word.eq_ignore_ascii_case("v2") {
+        Some(ProxyVersion::V2)
+    } else {
+        word.eq_ignore_ascii_case("v1").then_some(ProxyVersion::V1)
     }
 }
 

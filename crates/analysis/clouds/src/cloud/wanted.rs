@@ -108,9 +108,10 @@ pub(crate) fn aimed(redirect: &RouteRedirect, at: &RouteListener) -> Redirect {
 /// Returns the listener of an Ingress without a modelled controller: HTTPS on port 443 if the
 /// Ingress has TLS, otherwise HTTP on port 80.
 pub(crate) fn plain(ingress: &Ingress) -> Vec<WantedListener<'_>> {
-    let (port, protocol) = match ingress.tls.is_empty() {
-        true => (HTTP, ListenerProtocol::Http),
-        false => (HTTPS, ListenerProtocol::Https),
+    let (port, protocol) = if ingress.tls.is_empty() {
+        (HTTP, ListenerProtocol::Http)
+    } else {
+        (HTTPS, ListenerProtocol::Https)
     };
     vec![WantedListener { port, protocol, rules: rules(ingress) }]
 }

@@ -246,8 +246,5 @@ pub(super) fn path(read: &Read, path: &IngressPath) -> Text {
     let is_pattern = read.has_patterns
         && path.kind == PathKind::ImplementationSpecific
         && path.path.contains(['(', '[', '*', '+', '|', '$', '?', '\\']);
-    match is_pattern {
-        true => format!("{PATTERN}{}", path.path).into(),
-        false => path.path.clone(),
-    }
+    if is_pattern { format!("{PATTERN}{}", path.path).into() } else { path.path.clone() }
 }

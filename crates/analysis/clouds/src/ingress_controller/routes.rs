@@ -96,9 +96,10 @@ fn any_below(host: &Text) -> Text {
 pub(crate) fn call(route: &AttachedRoute, host: Option<&Text>, path: Option<&Text>) -> IngressCall {
     let serves = |listener: &&RouteListener| listener.hosts.iter().any(|own| own.as_ref() == host);
     let own = || route.listeners.iter().filter(serves);
-    let found = match route.is_of_connections() {
-        false => own().find(|listener| listener.tls).or_else(|| own().next()),
-        true => own().next(),
+    let found = if route.is_of_connections() {
+        own().next()
+    } else {
+        own().find(|listener| listener.tls).or_else(|| own().next())
     };
     called(route, found.or_else(|| route.listeners.first()), host, path)
 }

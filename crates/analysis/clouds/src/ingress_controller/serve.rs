@@ -48,9 +48,10 @@ impl ControllerRules {
             if ingress.controller.as_ref() == Some(&controller.workload) {
                 return rules_of(controller, ingress);
             }
-            match ingress.possible_controllers.contains(&controller.workload) {
-                true => not_known_to_be_served(rules_of(controller, ingress)),
-                false => Vec::new(),
+            if ingress.possible_controllers.contains(&controller.workload) {
+                not_known_to_be_served(rules_of(controller, ingress))
+            } else {
+                Vec::new()
             }
         });
         for rule in all {
@@ -130,9 +131,12 @@ impl ControllerRules {
             pattern == Some(path)
         };
         let by_expression = all.iter().position(has_expression);
-        let found = by_expression.or_else(|| match controller.behaviour.goes_on_to_other_hosts {
-            true => rules::position(&all, host, path),
-            false => rules::position_in_host(&all, host, path),
+        let found = by_expression.or_else(|| {
+            if controller.behaviour.goes_on_to_other_hosts {
+                rules::position(&all, host, path)
+            } else {
+                rules::position_in_host(&all, host, path)
+            }
         });
         let Some(rule) = found.map(|place| all[place]) else {
             return match &controller.other_rules {

@@ -42,12 +42,11 @@ impl Input {
         mut faults: Vec<Fault>,
         most_bytes: usize,
     ) -> Result<Self, Vec<Fault>> {
-        let (manifests, loaded) = match gathered.bytes() > most_bytes {
-            true => (Manifests::default(), gathered.into_loaded()),
-            false => {
-                let loaded = gathered.load();
-                (gathered, loaded)
-            }
+        let (manifests, loaded) = if gathered.bytes() > most_bytes {
+            (Manifests::default(), gathered.into_loaded())
+        } else {
+            let loaded = gathered.load();
+            (gathered, loaded)
         };
         match loaded {
             Ok(loaded) if faults.is_empty() => {

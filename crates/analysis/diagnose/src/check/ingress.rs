@@ -149,18 +149,17 @@ fn backends(engine: &Engine<'_>, ingress: &Ingress) -> Vec<Check> {
                     BackendPort::Number(number) => service_port.port == *number,
                     BackendPort::Name(name) => service_port.name.as_ref() == Some(name),
                 });
-                match has {
-                    false => Check::failed(&*what, format!("it has no port {port}"))
-                        .next(Code::BackendMissing.explain()),
-                    true => {
-                        let check = Check { what: what.clone(), ..cluster_ip(engine, service) };
-                        match check.state {
-                            State::Failed => {
-                                check.next(Command::new("uturn check service").value(&full))
-                            }
-                            _ => check,
+                if has {
+                    let check = Check { what: what.clone(), ..cluster_ip(engine, service) };
+                    match check.state {
+                        State::Failed => {
+                            check.next(Command::new("uturn check service").value(&full))
                         }
+                        _ => check,
                     }
+                } else {
+                    Check::failed(&*what, format!("it has no port {port}"))
+                        .next(Code::BackendMissing.explain())
                 }
             }
         };

@@ -97,10 +97,11 @@ fn version(engine: &Engine<'_>, node: &Node) -> Check {
     }
     let found = format!("{} {} ({})", proxy.mode.value, proxy.version.value, proxy.version.basis);
     let what = "kube-proxy's mode and version are known";
-    match proxy.mode.is_supposed() || proxy.version.is_supposed() {
-        true => Check::unknown(what, found)
-            .next(Advice::on(&node.name, &Command::new("curl -s localhost:10249/proxyMode"))),
-        false => Check::ok(what, found),
+    if proxy.mode.is_supposed() || proxy.version.is_supposed() {
+        Check::unknown(what, found)
+            .next(Advice::on(&node.name, &Command::new("curl -s localhost:10249/proxyMode")))
+    } else {
+        Check::ok(what, found)
     }
 }
 
@@ -227,11 +228,10 @@ fn programmed(engine: &Engine<'_>, node: &Node) -> Check {
         ProxyMode::Ipvs => "ipvsadm -Ln",
         ProxyMode::Nftables => "nft list table ip kube-proxy",
     };
-    match engine.cluster().captures.contains_key(&node.name) {
-        true => Check::ok(what, "its capture is compared below"),
-        false => {
-            let see = Advice::on(&node.name, &Command::new(see));
-            Check::unknown(what, "it was not captured").next(see)
-        }
+    if engine.cluster().captures.contains_key(&node.name) {
+        Check::ok(what, "its capture is compared below")
+    } else {
+        let see = Advice::on(&node.name, &Command::new(see));
+        Check::unknown(what, "it was not captured").next(see)
     }
 }

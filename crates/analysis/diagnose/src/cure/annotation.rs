@@ -283,9 +283,12 @@ impl<'c, 'a> AnnotatedService<'c, 'a> {
         let all = self.proposals(Want::PodTargets, "pods-as-targets", 40);
         let what = "pods have addresses of the load balancer's network";
         all.into_iter()
-            .map(|made| match is_certain {
-                true => made.when(what, outside.is_none(), found.clone()),
-                false => made.ask(what, format!("{found}, where the VPC's ranges are supposed")),
+            .map(|made| {
+                if is_certain {
+                    made.when(what, outside.is_none(), found.clone())
+                } else {
+                    made.ask(what, format!("{found}, where the VPC's ranges are supposed"))
+                }
             })
             .map(|made| self.without_ranges(made))
             .collect()
@@ -293,12 +296,13 @@ impl<'c, 'a> AnnotatedService<'c, 'a> {
 
     fn calls_from_inside(&self) -> Vec<Proposal> {
         let keeps = self.listener.profile.delivery == Delivery::KeepsAddress;
-        let because = match keeps {
-            true => format!(
+        let because = if keeps {
+            format!(
                 "{} does: without a rule for the address nobody is answered, neither inside nor outside",
                 self.product.name()
-            ),
-            false => format!("{} sends to ports of nodes or to pods", self.product.name()),
+            )
+        } else {
+            format!("{} sends to ports of nodes or to pods", self.product.name())
         };
         let with = |made: Proposal| {
             made.when(

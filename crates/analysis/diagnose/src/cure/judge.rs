@@ -363,21 +363,20 @@ fn attempt(
         let mut pairs = after.iter().zip(before);
         pairs.find_map(|(after, before)| after.worse_than(before, given_up.as_ref()))
     };
-    let worse = match base.manifests.has_captures() {
-        false => worse(base.all_flows()?),
-        true => {
-            let plain = base.manifests.without_captures().cluster().map_err(|_| String::new())?;
-            let engine = Engine::new(&plain).map_err(|_| String::new())?;
-            let as_written = base.state_of(&engine, &case.subject)?;
-            if !cure.after.as_ref().is_some_and(|after| after.is_better_than(&as_written)) {
-                return Err(NotCured::Refused(format!(
-                    "with the rules that kube-proxy would write it is as good already ({}): what the \
+    let worse = if base.manifests.has_captures() {
+        let plain = base.manifests.without_captures().cluster().map_err(|_| String::new())?;
+        let engine = Engine::new(&plain).map_err(|_| String::new())?;
+        let as_written = base.state_of(&engine, &case.subject)?;
+        if !cure.after.as_ref().is_some_and(|after| after.is_better_than(&as_written)) {
+            return Err(NotCured::Refused(format!(
+                "with the rules that kube-proxy would write it is as good already ({}): what the \
                      nodes have is something else",
-                    as_written.summary()
-                )));
-            }
-            worse(&AllFlows::of_readings(&engine, &base.known).map_err(|why| why.to_string())?)
+                as_written.summary()
+            )));
         }
+        worse(&AllFlows::of_readings(&engine, &base.known).map_err(|why| why.to_string())?)
+    } else {
+        worse(base.all_flows()?)
     };
     match worse {
         Some(worse) => Err(NotCured::Refused(worse)),
@@ -389,9 +388,10 @@ fn confirm(case: &Case<'_>, cure: &mut Cure, after: CaseState) -> Result<(), Str
     let is_better = after.is_better_than(&case.before);
     let summary = after.summary();
     cure.after = Some(after);
-    match is_better {
-        true => Ok(()),
-        false => Err(format!("a walk of the edited cluster is no better: {summary}")),
+    if is_better {
+        Ok(())
+    } else {
+        Err(format!("a walk of the edited cluster is no better: {summary}"))
     }
 }
 

@@ -122,13 +122,12 @@ fn rewrite(case: &Case<'_>) -> Option<Proposal> {
     made = made.when(
         "the Service has the port that callers use",
         agrees,
-        match agrees {
-            true => format!("both are {called}"),
-            false => {
-                let ports: Vec<String> =
-                    service.ports.iter().map(|port| port.port.to_string()).collect();
-                format!("callers use {called}, {} has {}", service.object(), ports.join(", "))
-            }
+        if agrees {
+            format!("both are {called}")
+        } else {
+            let ports: Vec<String> =
+                service.ports.iter().map(|port| port.port.to_string()).collect();
+            format!("callers use {called}, {} has {}", service.object(), ports.join(", "))
         },
     );
     let others = others_behind(case, host.as_deref());
@@ -189,13 +188,11 @@ fn takes_effect(case: &Case<'_>, made: Proposal) -> Proposal {
     let reloads = corefile.is_none_or(|corefile| {
         corefile.text.lines().any(|line| line.split_whitespace().next() == Some("reload"))
     });
-    match reloads {
-        true => {
-            made.costs("CoreDNS reads it within a minute; names may be cached for a while longer")
-        }
-        false => made
-            .costs("CoreDNS has to be restarted: its Corefile lacks the plugin reload")
-            .types("kubectl -n kube-system rollout restart deploy/coredns"),
+    if reloads {
+        made.costs("CoreDNS reads it within a minute; names may be cached for a while longer")
+    } else {
+        made.costs("CoreDNS has to be restarted: its Corefile lacks the plugin reload")
+            .types("kubectl -n kube-system rollout restart deploy/coredns")
     }
 }
 
@@ -290,9 +287,10 @@ fn others_behind(case: &Case<'_>, host: Option<&str>) -> Vec<String> {
 /// Quotes a word for nginx's configuration: a path may have characters that end a word there.
 fn nginx_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.-".contains(c);
-    match !text.is_empty() && text.chars().all(is_plain) {
-        true => text.to_owned(),
-        false => format!("\"{}\"", text.replace('\\', r"\\").replace('"', "\\\"")),
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("\"{}\"", text.replace('\\', r"\\").replace('"', "\\\""))
     }
 }
 

@@ -8,9 +8,10 @@ use super::{Case, Proposal, controller, way};
 
 pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     // If a controller answers, the Service behind the controller fails.
-    let failing = match controller::answers(case) {
-        true => controller::backend(case).map(|(service, port)| (service, Some(port))),
-        false => case.service().map(|service| (service, case.aim.port.as_ref())),
+    let failing = if controller::answers(case) {
+        controller::backend(case).map(|(service, port)| (service, Some(port)))
+    } else {
+        case.service().map(|service| (service, case.aim.port.as_ref()))
     };
     let Some((service, port)) = failing else { return Vec::new() };
     let mut all = Vec::new();

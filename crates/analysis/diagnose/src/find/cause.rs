@@ -82,9 +82,10 @@ impl Causes {
         let results = results.into_iter().map(|(index, result)| (index, ToExplain::from(result)));
         let (indices, results): (Vec<usize>, Vec<ToExplain<'_>>) = results.unzip();
         let of = |verdicts: &[Verdict]| verdicts.iter().filter_map(Cause::of).collect();
-        let causes: Vec<Result<Vec<Cause>, WalkError>> = match scanner.is_large() {
-            true => scanner.explain_each_worst(&results, |_, verdicts| of(verdicts)),
-            false => results.into_iter().map(|one| Ok(of(&scanner.explain(one)?))).collect(),
+        let causes: Vec<Result<Vec<Cause>, WalkError>> = if scanner.is_large() {
+            scanner.explain_each_worst(&results, |_, verdicts| of(verdicts))
+        } else {
+            results.into_iter().map(|one| Ok(of(&scanner.explain(one)?))).collect()
         };
         let by_index = |(index, causes): (usize, Result<_, _>)| Ok((index, causes?));
         let by_result = indices.into_iter().zip(causes).map(by_index).collect::<Result<_, _>>()?;

@@ -66,9 +66,10 @@ impl<'a> OutsideClients<'a> {
         let Some((near, network)) = self.network(family) else { return Vec::new() };
         let within = |net: IpNet| -> Vec<IpNet> {
             let of_family = ranges.iter().filter(|range| Family::of(range.addr()) == family);
-            match ranges.is_empty() {
-                true => vec![net],
-                false => of_family.filter_map(|range| common(*range, net)).collect(),
+            if ranges.is_empty() {
+                vec![net]
+            } else {
+                of_family.filter_map(|range| common(*range, net)).collect()
             }
         };
         let let_in = self.let_in(balancer).into_iter().filter_map(|peer| common(peer, network));

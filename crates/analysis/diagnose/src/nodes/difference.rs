@@ -46,9 +46,10 @@ pub(crate) enum Answer {
 impl Question {
     /// A question that either agrees or has differences.
     pub(crate) fn of(what: &str, agrees: impl Into<String>, differences: Vec<Difference>) -> Self {
-        let answer = match differences.is_empty() {
-            true => Answer::Agrees(agrees.into()),
-            false => Answer::Differs(differences),
+        let answer = if differences.is_empty() {
+            Answer::Agrees(agrees.into())
+        } else {
+            Answer::Differs(differences)
         };
         Self { what: what.to_owned(), answer }
     }

@@ -123,11 +123,10 @@ pub(super) fn questions(subject: &Subject<'_>) -> Vec<Question> {
         let left =
             traces.modes.iter().filter(|(found, _)| proxy.mode.is_supposed() || *found != mode);
         differences.extend(left.map(|(left, by)| {
-            let what = match proxy.mode.is_supposed() {
-                true => format!("found: rules of {left} mode"),
-                false => {
-                    format!("expected: rules of {mode} mode; found: also rules of {left} mode")
-                }
+            let what = if proxy.mode.is_supposed() {
+                format!("found: rules of {left} mode")
+            } else {
+                format!("expected: rules of {mode} mode; found: also rules of {left} mode")
             };
             Difference::new(Code::TwoKubeProxies, what, by.clone())
         }));
@@ -136,9 +135,10 @@ pub(super) fn questions(subject: &Subject<'_>) -> Vec<Question> {
         let what = "found: rules of kube-proxy in both back ends of iptables, legacy and nf_tables";
         differences.push(Difference::new(Code::TwoKubeProxies, what, by));
     }
-    let single = match traces.modes.is_empty() {
-        true => Question::unknown(is_single, "there are no rules of a kube-proxy"),
-        false => Question::of(is_single, found.join(", "), differences),
+    let single = if traces.modes.is_empty() {
+        Question::unknown(is_single, "there are no rules of a kube-proxy")
+    } else {
+        Question::of(is_single, found.join(", "), differences)
     };
     vec![configured, single]
 }

@@ -97,9 +97,10 @@ fn of_rule(rule: &Rule, family: TableFamily) -> Vec<Line> {
         }
         _ => false,
     };
-    let role = match plain.statements.iter().any(is_endpoint) || !picked.is_empty() {
-        true => Role::Endpoint,
-        false => Role::Other,
+    let role = if plain.statements.iter().any(is_endpoint) || !picked.is_empty() {
+        Role::Endpoint
+    } else {
+        Role::Other
     };
     // Each endpoint is a separate line, so the map itself is left out.
     if !picked.is_empty() {
@@ -253,9 +254,10 @@ fn range(key: &Expr) -> Option<(u128, u128, bool)> {
 }
 
 fn address(number: u128, is_v6: bool) -> IpAddr {
-    match is_v6 {
-        true => IpAddr::V6(number.into()),
-        false => IpAddr::V4(u32::try_from(number).unwrap_or(u32::MAX).into()),
+    if is_v6 {
+        IpAddr::V6(number.into())
+    } else {
+        IpAddr::V4(u32::try_from(number).unwrap_or(u32::MAX).into())
     }
 }
 

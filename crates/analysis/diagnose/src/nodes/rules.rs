@@ -42,12 +42,13 @@ pub(super) fn questions(subject: &Subject<'_>) -> Vec<Question> {
     }
     let traces = Traces::of(subject);
     let Some(mode) = traces.compared(subject) else {
-        return match traces.modes.is_empty() {
-            true => match unread(subject) {
+        return if traces.modes.is_empty() {
+            match unread(subject) {
                 Some(why) => all(&why),
                 None => vec![none_at_all(subject)],
-            },
-            false => all("they are of another mode than the one that is configured"),
+            }
+        } else {
+            all("they are of another mode than the one that is configured")
         };
     };
     if mode != ProxyMode::Nftables {
@@ -223,8 +224,9 @@ fn sysctls(subject: &Subject<'_>, compared: &Compared) -> Question {
             differences.push(Difference::new(Code::KernelSetting, what, by));
         }
     }
-    match known.is_empty() && !compared.sysctls.is_empty() {
-        true => Question::unknown(SWITCHED, "the capture has none of them"),
-        false => Question::of(SWITCHED, known.join(", "), differences),
+    if known.is_empty() && !compared.sysctls.is_empty() {
+        Question::unknown(SWITCHED, "the capture has none of them")
+    } else {
+        Question::of(SWITCHED, known.join(", "), differences)
     }
 }

@@ -307,9 +307,8 @@ fn every_cure_is_on_its_page() {
 /// The text of all files in a folder and in its folders.
 fn code_below(folder: &Path) -> String {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let texts = entries.map(|path| match path.is_dir() {
-        true => code_below(&path),
-        false => fs::read_to_string(&path).unwrap(),
+    let texts = entries.map(|path| {
+        if path.is_dir() { code_below(&path) } else { fs::read_to_string(&path).unwrap() }
     });
     texts.collect()
 }

@@ -87,9 +87,10 @@ impl Corefile {
         // A server bound to the address takes precedence over one that listens on all addresses.
         let bound: Vec<_> =
             self.servers.iter().filter(here).filter(|server| server.is_bound()).collect();
-        let servers = match bound.is_empty() || address.is_none() {
-            true => self.servers.iter().filter(here).collect(),
-            false => bound,
+        let servers = if bound.is_empty() || address.is_none() {
+            self.servers.iter().filter(here).collect()
+        } else {
+            bound
         };
         let serves = |zone: &str| {
             servers.iter().copied().find(|server| {

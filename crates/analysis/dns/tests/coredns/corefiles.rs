@@ -327,9 +327,10 @@ pub(crate) fn question(dice: &mut Dice) -> Question {
             format!("{first}.{full}")
         }
         5 => {
-            let first = match dice.once_in(2) {
-                true => format!("10-2-{number}-{}", dice.below(3)),
-                false => format!("fd00-2--{number:x}-{}", dice.below(3)),
+            let first = if dice.once_in(2) {
+                format!("10-2-{number}-{}", dice.below(3))
+            } else {
+                format!("fd00-2--{number:x}-{}", dice.below(3))
             };
             format!("{first}.{full}")
         }

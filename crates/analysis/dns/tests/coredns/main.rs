@@ -141,10 +141,7 @@ fn judge(program: &std::path::Path, seed: u64, counts: &mut Counts) -> Result<()
             }
         }
     }
-    match differences.is_empty() {
-        true => Ok(()),
-        false => Err(format!("{text}\n{}", differences.join("\n"))),
-    }
+    if differences.is_empty() { Ok(()) } else { Err(format!("{text}\n{}", differences.join("\n"))) }
 }
 
 fn ask(

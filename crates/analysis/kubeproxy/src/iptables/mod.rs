@@ -70,9 +70,10 @@ pub(crate) fn write(
 fn tables(features: Iptables) -> Tables {
     let mut filter = vec![CANARY, SERVICES, NODE_PORTS, EXTERNAL_SERVICES, FORWARD];
     let mut nat = vec![CANARY, SERVICES, NODE_PORTS, POSTROUTING, MARK_MASQ];
-    match features.drops_in_filter {
-        true => filter.push(PROXY_FIREWALL),
-        false => nat.push(MARK_DROP),
+    if features.drops_in_filter {
+        filter.push(PROXY_FIREWALL);
+    } else {
+        nat.push(MARK_DROP);
     }
     if has_firewall(features) {
         filter.push(FIREWALL);
@@ -177,10 +178,11 @@ fn forward(
 
 /// Adds a match that counts packets with nfacct, if the kernel supports it.
 fn accounted<'t>(rule: Rule<'t>, options: Options, object: &str) -> Rule<'t> {
-    match options.accounting {
+    if options.accounting {
         // Two blanks, as `iptables-save` prints it.
-        true => rule.display(" -m nfacct --nfacct-name  ", object),
-        false => rule,
+        rule.display(" -m nfacct --nfacct-name  ", object)
+    } else {
+        rule
     }
 }
 

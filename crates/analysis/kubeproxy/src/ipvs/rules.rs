@@ -60,9 +60,10 @@ fn nat_chains(features: Ipvs) -> Vec<Chain> {
 
 fn filter_chains(features: Ipvs) -> Vec<Chain> {
     let mut chains = vec![FORWARD, NODE_PORT];
-    match features.drops_in_filter {
-        true => chains.extend([PROXY_FIREWALL, SOURCE_RANGES]),
-        false => chains.push(FIREWALL),
+    if features.drops_in_filter {
+        chains.extend([PROXY_FIREWALL, SOURCE_RANGES]);
+    } else {
+        chains.push(FIREWALL);
     }
     if features.guards_bound {
         chains.push(IPVS_FILTER);
@@ -109,9 +110,10 @@ impl Writer<'_> {
             }
         }
         let rule = self.nat.add(SERVICES);
-        match self.features.node_ports_are_local {
-            true => rule.words("-m addrtype --dst-type LOCAL").jump(NODE_PORT),
-            false => rule.jump(NODE_PORT),
+        if self.features.node_ports_are_local {
+            rule.words("-m addrtype --dst-type LOCAL").jump(NODE_PORT);
+        } else {
+            rule.jump(NODE_PORT);
         }
         for set in [Set::ClusterIp, Set::LoadBalancer] {
             if self.features.accepts_served && !self.sets.is_empty(set) {

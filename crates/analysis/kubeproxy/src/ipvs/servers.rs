@@ -32,9 +32,10 @@ impl Choice {
     /// Returns the endpoints that the policy allows. If the node has none of its own, all endpoints
     /// are used in versions that fall back.
     pub(super) fn of(port: &PortPlan<'_>, local: bool, falls_back: bool) -> Self {
-        match local && (port.backends.any_local() || !falls_back) {
-            true => Self::Local,
-            false => Self::Cluster,
+        if local && (port.backends.any_local() || !falls_back) {
+            Self::Local
+        } else {
+            Self::Cluster
         }
     }
 }

@@ -200,9 +200,10 @@ impl fmt::Display for Entry {
             }
             Self::IpPortNet(ip, protocol, port, range) => {
                 write!(f, "{ip},{}:{port},", protocol.lower())?;
-                match range.prefix_len() == range.max_prefix_len() {
-                    true => range.addr().fmt(f),
-                    false => range.fmt(f),
+                if range.prefix_len() == range.max_prefix_len() {
+                    range.addr().fmt(f)
+                } else {
+                    range.fmt(f)
                 }
             }
             Self::Port(port) => port.fmt(f),

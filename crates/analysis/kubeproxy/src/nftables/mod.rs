@@ -135,9 +135,10 @@ fn shared_chains(style: &Style<'_>, plan: &Plan<'_>, ranges: &[IpNet], out: &mut
     begin(out, "services", "");
     if style.generation.marks_in_services() {
         let sources_besides_pods = style.sources_besides_pods();
-        let remark = match style.masquerade_all {
-            true => "masquerade all clusterIP traffic",
-            false => "masquerade clusterIP traffic from outside cluster",
+        let remark = if style.masquerade_all {
+            "masquerade all clusterIP traffic"
+        } else {
+            "masquerade clusterIP traffic from outside cluster"
         };
         if let Some(sources_besides_pods) = sources_besides_pods {
             let to = [ip, " daddr @cluster-ips", &sources_besides_pods, " "].concat();
@@ -218,9 +219,10 @@ impl Style<'_> {
     /// Returns the match for sources other than pods, with a leading blank. The match is empty if
     /// everything is masqueraded.
     fn sources_besides_pods(&self) -> Option<String> {
-        match self.masquerade_all {
-            true => Some(String::new()),
-            false => self.sources("!= ").map(|words| [" ", &words].concat()),
+        if self.masquerade_all {
+            Some(String::new())
+        } else {
+            self.sources("!= ").map(|words| [" ", &words].concat())
         }
     }
 

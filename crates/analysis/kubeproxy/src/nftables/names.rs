@@ -24,9 +24,10 @@ impl PortNames {
         let (service, key) = port.name.split_once(':').unwrap_or((&port.name, ""));
         let path = [service, "/", port.protocol.lower(), "/", key].concat();
         let hash = PortHash::new(&path, "");
-        let path = match path.chars().all(may_stand) {
-            true => path,
-            false => path.chars().map(|it| if may_stand(it) { it } else { '_' }).collect(),
+        let path = if path.chars().all(may_stand) {
+            path
+        } else {
+            path.chars().map(|it| if may_stand(it) { it } else { '_' }).collect()
         };
         let base = base(&hash.letters(), &path, "");
         Self { hash, path, base }

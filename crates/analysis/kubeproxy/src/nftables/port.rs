@@ -38,9 +38,10 @@ impl<'p> PortWriter<'p> {
     pub(super) fn new(style: &'p Style<'p>, plan: &Plan<'_>) -> Self {
         let words = Words {
             ip: style.ip(),
-            masquerade: match style.generation.spares_chains() {
-                true => style.mark(),
-                false => "jump mark-for-masquerade".to_owned(),
+            masquerade: if style.generation.spares_chains() {
+                style.mark()
+            } else {
+                "jump mark-for-masquerade".to_owned()
             },
             sources_besides_pods: style.sources_besides_pods(),
             pods: style.pods(),
@@ -101,9 +102,10 @@ impl<'p> PortWriter<'p> {
             }
         }
         if fenced {
-            let whose = match self.style.generation.remarks_firewall() {
-                true => remark(&port.name),
-                false => String::new(),
+            let whose = if self.style.generation.remarks_firewall() {
+                remark(&port.name)
+            } else {
+                String::new()
             };
             for ip in &port.vips {
                 sets.firewalled.add_service(*ip, to, &whose, &["goto firewall-", base]);
@@ -233,9 +235,10 @@ impl<'p> PortWriter<'p> {
             return;
         }
         let Some(sources_besides_pods) = &self.words.sources_besides_pods else { return };
-        let to_port = match self.style.generation.marks_by_port() {
-            true => [" ", port.protocol.lower(), " dport ", &port.port.to_string()].concat(),
-            false => String::new(),
+        let to_port = if self.style.generation.marks_by_port() {
+            [" ", port.protocol.lower(), " dport ", &port.port.to_string()].concat()
+        } else {
+            String::new()
         };
         let to = [self.words.ip, " daddr ", &port.cluster_ip.to_string(), &to_port].concat();
         rule(&mut self.chains, &[&to, sources_besides_pods, " ", &self.words.masquerade]);
@@ -246,9 +249,10 @@ impl<'p> PortWriter<'p> {
         let (words, out) = (&self.words, &mut self.chains);
         begin(out, "external-", base);
         if !port.external_local {
-            let remark = match self.style.generation.marks_in_services() {
-                true => " comment \"masquerade\"",
-                false => "",
+            let remark = if self.style.generation.marks_in_services() {
+                " comment \"masquerade\""
+            } else {
+                ""
             };
             rule(out, &[&words.masquerade, remark]);
             rule(out, &["goto service-", base]);

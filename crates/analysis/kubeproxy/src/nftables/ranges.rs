@@ -58,9 +58,12 @@ pub(super) fn text_of(net: &IpNet) -> String {
 }
 
 fn write_range(f: &mut fmt::Formatter<'_>, is_v4: bool, first: u128, last: u128) -> fmt::Result {
-    let address = |bits: u128| match is_v4 {
-        true => IpAddr::V4(Ipv4Addr::from_bits(bits as u32)),
-        false => IpAddr::V6(Ipv6Addr::from_bits(bits)),
+    let address = |bits: u128| {
+        if is_v4 {
+            IpAddr::V4(Ipv4Addr::from_bits(bits as u32))
+        } else {
+            IpAddr::V6(Ipv6Addr::from_bits(bits))
+        }
     };
     let size = last - first;
     let is_prefix = size & size.wrapping_add(1) == 0 && first & size == 0;

@@ -121,10 +121,8 @@ impl PortPlan<'_> {
         found.sort_by(|(a, _), (b, _)| a.text.cmp(&b.text));
         found.dedup_by(|(backend, later), (kept, earlier)| {
             let same = backend.text == kept.text;
-            let counts = match self.planning.prefers_running {
-                true => !later.terminating,
-                false => is_on(later, node),
-            };
+            let counts =
+                if self.planning.prefers_running { !later.terminating } else { is_on(later, node) };
             if same && counts {
                 *earlier = later;
             }
@@ -157,9 +155,10 @@ impl PortPlan<'_> {
             let some_ready = found.iter().any(|(_, endpoint)| is_ready_here(endpoint));
             for (backend, endpoint) in &mut *found {
                 self.backends.any |= endpoint.ready || is_last_resort(endpoint);
-                backend.local = match some_ready {
-                    true => is_ready_here(endpoint),
-                    false => is_last_resort(endpoint) && is_on(endpoint, node),
+                backend.local = if some_ready {
+                    is_ready_here(endpoint)
+                } else {
+                    is_last_resort(endpoint) && is_on(endpoint, node)
                 };
             }
         }

@@ -102,9 +102,10 @@ impl<'a> PortPlan<'a> {
         let key = port.name.as_deref().unwrap_or_default();
         let (namespace, name) = (service.name.namespace.as_str(), service.name.name.as_str());
         let has_kind = matches!(service.kind, ServiceKind::NodePort | ServiceKind::LoadBalancer);
-        let is_outside = match planning.policy_for_external_ips {
-            true => service.is_externally_accessible(),
-            false => has_kind,
+        let is_outside = if planning.policy_for_external_ips {
+            service.is_externally_accessible()
+        } else {
+            has_kind
         };
         let external_local = service.external_policy == Policy::Local && is_outside;
         let takes_probes = external_local
@@ -123,13 +124,12 @@ impl<'a> PortPlan<'a> {
             port: port.port,
             cluster_ip,
             external_ips: service.external_ips.iter().copied().filter(of_family).collect(),
-            vips: match planning.reads_ip_mode {
-                true => service.vips(family).collect(),
-                false => {
-                    let all = service.load_balancer.iter();
-                    let own = all.filter(|entry| entry.mode != IpMode::LeftToBalancer);
-                    own.filter_map(|entry| entry.ip).filter(of_family).collect()
-                }
+            vips: if planning.reads_ip_mode {
+                service.vips(family).collect()
+            } else {
+                let all = service.load_balancer.iter();
+                let own = all.filter(|entry| entry.mode != IpMode::LeftToBalancer);
+                own.filter_map(|entry| entry.ip).filter(of_family).collect()
             },
             source_ranges: source_ranges(service, family, planning),
             node_port: port.node_port,

@@ -50,9 +50,10 @@ impl<'a> NodeFacts<'a> {
         family: Family,
         planning: Planning,
     ) -> Self {
-        let addresses: Vec<IpAddr> = match node.internal_ips.is_empty() {
-            true => node.external_ips.iter(),
-            false => node.internal_ips.iter(),
+        let addresses: Vec<IpAddr> = if node.internal_ips.is_empty() {
+            node.external_ips.iter()
+        } else {
+            node.internal_ips.iter()
         }
         .copied()
         .filter(|ip| Family::of(*ip) == family)

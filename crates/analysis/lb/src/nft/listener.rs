@@ -83,9 +83,10 @@ impl Builder<'_> {
         let weights = candidates.iter().map(|i| u64::from(self.rule.targets[*i].weight));
         let (total, divisor) =
             weights.fold((0, 0), |(total, divisor), weight| (total + weight, gcd(weight, divisor)));
-        let avoided: BTreeSet<IpAddr> = match self.forwarded.listener.profile.avoids_client {
-            true => candidates.iter().map(|i| self.rule.targets[*i].address.ip()).collect(),
-            false => BTreeSet::new(),
+        let avoided: BTreeSet<IpAddr> = if self.forwarded.listener.profile.avoids_client {
+            candidates.iter().map(|i| self.rule.targets[*i].address.ip()).collect()
+        } else {
+            BTreeSet::new()
         };
         let rounds = avoided.len().max(1) as u64;
         if (total / divisor).saturating_mul(rounds) <= EXACT {
@@ -175,9 +176,10 @@ impl Builder<'_> {
         let mut to_chains = Vec::new();
         for (weight, targets) in classes {
             let chain = format!("{}-weight-{weight}", self.name);
-            let map = match is_single {
-                true => format!("targets-{}", self.name),
-                false => format!("targets-{chain}"),
+            let map = if is_single {
+                format!("targets-{}", self.name)
+            } else {
+                format!("targets-{chain}")
             };
             let rule = self.translation(targets.len(), 0, &format!("@{map}"));
             let class_weight = u64::from(weight) * targets.len() as u64;
@@ -204,9 +206,10 @@ impl Builder<'_> {
             let is_last = left == class_weight;
             let number = self.at_random(left, CLASS_SEED + weight);
             left -= class_weight;
-            match is_last {
-                true => format!("goto {chain}"),
-                false => format!("{number} < {class_weight} goto {chain}"),
+            if is_last {
+                format!("goto {chain}")
+            } else {
+                format!("{number} < {class_weight} goto {chain}")
             }
         };
         to_chains.into_iter().map(rule).collect()
@@ -244,9 +247,10 @@ impl Builder<'_> {
             return "drop".into();
         }
         let offset = if first == 0 { String::new() } else { format!(" offset {first}") };
-        let place = match self.is_hash {
-            true => self.hash(length as u64, SEED),
-            false => format!("numgen inc mod {length}"),
+        let place = if self.is_hash {
+            self.hash(length as u64, SEED)
+        } else {
+            format!("numgen inc mod {length}")
         };
         self.translate(&format!("{place}{offset} map {map}"))
     }
@@ -257,10 +261,7 @@ impl Builder<'_> {
     }
 
     fn at_random(&self, length: u64, seed: u32) -> String {
-        match self.is_hash {
-            true => self.hash(length, seed),
-            false => format!("numgen random mod {length}"),
-        }
+        if self.is_hash { self.hash(length, seed) } else { format!("numgen random mod {length}") }
     }
 
     fn hash(&self, length: u64, seed: u32) -> String {

@@ -223,9 +223,10 @@ fn by_rules(kind: Option<ObjectKind>, rest: &str) -> Result<Destination, String>
 fn check_host(host: &str) -> Result<(), String> {
     let is_number = |label: &str| !label.is_empty() && label.bytes().all(|b| b.is_ascii_digit());
     let ends_in_number = host.rsplit('.').next().is_some_and(is_number);
-    match ends_in_number && host.parse::<std::net::Ipv4Addr>().is_err() {
-        true => Err(format!("{host} is neither an IPv4 address nor a name")),
-        false => Ok(()),
+    if ends_in_number && host.parse::<std::net::Ipv4Addr>().is_err() {
+        Err(format!("{host} is neither an IPv4 address nor a name"))
+    } else {
+        Ok(())
     }
 }
 

@@ -102,9 +102,10 @@ fn field_or_member<'a>(
 /// Refuses a quote in a name or a type, which `ipset save` does not escape: the name cannot be told from
 /// a quoted one there.
 fn check_quotes(word: &str, column: u32) -> Result<(), Fault> {
-    match word.contains('"') {
-        true => Err((column, format!("found {word:?}, expected no quote within it"))),
-        false => Ok(()),
+    if word.contains('"') {
+        Err((column, format!("found {word:?}, expected no quote within it")))
+    } else {
+        Ok(())
     }
 }
 

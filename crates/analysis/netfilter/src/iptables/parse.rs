@@ -175,12 +175,13 @@ impl<'a> Reader<'a> {
 
     /// Reports comments that say that the text is incomplete.
     fn remark(&self, body: &str) -> Result<(), String> {
-        match body.contains("is incompatible, use 'nft' tool") {
-            true => Err(format!(
+        if body.contains("is incompatible, use 'nft' tool") {
+            Err(format!(
                 "{:?}: iptables-save could not print this table; capture `nft list ruleset` too",
                 body.trim_start_matches(['#', ' '])
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     }
 

@@ -75,9 +75,8 @@ pub(super) fn print_match(f: &mut Formatter<'_>, item: &Match) -> Result {
             ] {
                 option(f, name, ports.as_ref(), show)?;
             }
-            option(f, "--ctstatus", conntrack.status.as_ref(), |f, all| match all.is_empty() {
-                true => f.write_str("NONE"),
-                false => words(f, all, &CtStatus::ALL),
+            option(f, "--ctstatus", conntrack.status.as_ref(), |f, all| {
+                if all.is_empty() { f.write_str("NONE") } else { words(f, all, &CtStatus::ALL) }
             })?;
             match conntrack.direction {
                 Some(CtDirection::Original) => f.write_str(" --ctdir ORIGINAL"),

@@ -211,9 +211,8 @@ fn program(
                     }
                 })
                 .collect(),
-            index: Index::new(&chain.rules, |rule| match is_inert(rule) {
-                true => index::Key::Inert,
-                false => index::key(rule),
+            index: Index::new(&chain.rules, |rule| {
+                if is_inert(rule) { index::Key::Inert } else { index::key(rule) }
             }),
         })
         .collect();

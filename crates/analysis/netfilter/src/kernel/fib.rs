@@ -109,13 +109,12 @@ pub(super) enum Answer<'a> {
 
 impl Fib {
     pub(super) fn new(state: &NodeState) -> Self {
-        let rules = match state.rules.is_empty() {
-            true => PolicyRule::defaults(),
-            false => {
-                let mut rules = state.rules.clone();
-                rules.sort_by_key(|rule| rule.priority);
-                rules
-            }
+        let rules = if state.rules.is_empty() {
+            PolicyRule::defaults()
+        } else {
+            let mut rules = state.rules.clone();
+            rules.sort_by_key(|rule| rule.priority);
+            rules
         };
         let mut fib = Self {
             routes: Vec::new(),

@@ -82,13 +82,12 @@ impl Index {
             return Some(from as usize);
         }
         let (protocol, port) = (packet.protocol(), packet.transport.ports().1);
-        let on_port = match self.by_port.is_empty() {
-            true => None,
-            false => self.by_port.get(&(protocol, port)),
-        };
-        let at_endpoint = match self.by_endpoint.is_empty() {
-            true => None,
-            false => self.by_endpoint.get(&(bits(packet.dst), protocol, port)),
+        let on_port =
+            if self.by_port.is_empty() { None } else { self.by_port.get(&(protocol, port)) };
+        let at_endpoint = if self.by_endpoint.is_empty() {
+            None
+        } else {
+            self.by_endpoint.get(&(bits(packet.dst), protocol, port))
         };
         let nets = self.by_destination.lists(packet.dst).chain(self.by_source.lists(packet.src));
         let ports = on_port.into_iter().chain(at_endpoint).map(Vec::as_slice);

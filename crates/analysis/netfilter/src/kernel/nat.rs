@@ -89,14 +89,10 @@ impl Kernel {
                     (Side::Source, true) => Leg { src: original.dst, ..leg },
                 };
                 if translated != leg {
-                    let (kind, why) = match reply {
-                        true => (
-                            StepKind::Untranslate,
-                            "an answer: translated back, as its connection was",
-                        ),
-                        false => {
-                            (StepKind::Translate, "translated as its connection's first packet was")
-                        }
+                    let (kind, why) = if *reply {
+                        (StepKind::Untranslate, "an answer: translated back, as its connection was")
+                    } else {
+                        (StepKind::Translate, "translated as its connection's first packet was")
                     };
                     walk.packet = walk.packet.with_leg(translated);
                     let by = Evidence::kernel(format!("connection tracking: {original}"));
@@ -131,9 +127,10 @@ impl Kernel {
             }
             Target::Netmap(net) => {
                 let before = matches!(walk.hook, Hook::Prerouting | Hook::Output);
-                let (side, ip) = match before {
-                    true => (Side::Destination, walk.packet.dst),
-                    false => (Side::Source, walk.packet.src),
+                let (side, ip) = if before {
+                    (Side::Destination, walk.packet.dst)
+                } else {
+                    (Side::Source, walk.packet.src)
                 };
                 (side, (Some(remap(ip, *net)), Vec::new()), None, false)
             }

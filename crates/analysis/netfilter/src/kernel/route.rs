@@ -139,11 +139,10 @@ impl Kernel {
             let Some(way) = &walk.route else { return };
             walk.oif = Some(way.dev.clone());
             if src.is_none() {
-                let own = match way.local {
-                    true => Some(route.src.unwrap_or(packet.dst)),
-                    false => {
-                        route.src.or_else(|| self.source_address(&way.dev, way.via, packet.dst))
-                    }
+                let own = if way.local {
+                    Some(route.src.unwrap_or(packet.dst))
+                } else {
+                    route.src.or_else(|| self.source_address(&way.dev, way.via, packet.dst))
                 };
                 match own {
                     Some(own) => walk.packet.src = own,
@@ -344,9 +343,10 @@ fn part(
             Undecided::Fact(fact) => {
                 let holds = met != rule.invert;
                 way.facts.add(fact, holds);
-                match fact.subject.is_sender() {
-                    true => (QuestionSubject::Sender(fact), holds, fact.describe(holds)),
-                    false => (QuestionSubject::Match, met, format!("{fact}: {applies}")),
+                if fact.subject.is_sender() {
+                    (QuestionSubject::Sender(fact), holds, fact.describe(holds))
+                } else {
+                    (QuestionSubject::Match, met, format!("{fact}: {applies}"))
                 }
             }
             Undecided::Rule => {

@@ -254,12 +254,13 @@ pub(super) fn follow(
                 let again =
                     matches!(stage, RouteAgain) && (now.mark, now.src) != (before.mark, before.src);
                 walk.before = walk.packet;
-                match moved || again || std::mem::take(&mut walk.reroutes) {
-                    true => match kernel.route_again(&mut walk, open) {
+                if moved || again || std::mem::take(&mut walk.reroutes) {
+                    match kernel.route_again(&mut walk, open) {
                         Ok(()) => StageResult::On,
                         Err(kind) => StageResult::End(kind),
-                    },
-                    false => StageResult::On,
+                    }
+                } else {
+                    StageResult::On
                 }
             }
             IpvsRequest if kernel.may_be_virtual(&walk) => {

@@ -287,9 +287,10 @@ fn fact(name: &str, part: &Part<'_>) -> Option<Vec<(PacketFact, bool)>> {
             let fact = range(subject, value, '-')?;
             // Without a sending process, the kernel finds no group and ignores the negation.
             let socket = PacketFact::exactly(FactSubject::Socket, 1);
-            Some(match part.has_groups && *not {
-                true => vec![(socket, false), (fact, true)],
-                false => vec![(fact, *not)],
+            Some(if part.has_groups && *not {
+                vec![(socket, false), (fact, true)]
+            } else {
+                vec![(fact, *not)]
             })
         }
         ("owner", "--socket-exists") => single(Some(PacketFact::exactly(FactSubject::Socket, 1))),

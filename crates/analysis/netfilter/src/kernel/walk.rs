@@ -346,9 +346,12 @@ impl Walk {
         let is_lost = matches!(kind, EndKind::Drop(_) | EndKind::Reject(_));
         let redrawn_on_retry = self.randomized && !is_kept && is_lost;
         let way = self.route.filter(|_| leaves);
-        let named = |dev: &Text| match &**dev == UNKNOWN_INTERFACE {
-            true => self.capture_assumptions.name().cloned(),
-            false => Some(dev.clone()),
+        let named = |dev: &Text| {
+            if &**dev == UNKNOWN_INTERFACE {
+                self.capture_assumptions.name().cloned()
+            } else {
+                Some(dev.clone())
+            }
         };
         let out = way.as_ref().and_then(|way| named(&way.dev));
         let connection = self.tracking.connection().or(self.ipvs.untracked.as_deref());

@@ -110,10 +110,7 @@ pub(super) fn read(text: &str) -> Result<Node<'_>, (usize, String)> {
     let mut reader = Reader { text, at: 0 };
     let node = reader.node(0)?;
     reader.skip_blank();
-    match reader.at == text.len() {
-        true => Ok(node),
-        false => Err(reader.wanted("the end of the text")),
-    }
+    if reader.at == text.len() { Ok(node) } else { Err(reader.wanted("the end of the text")) }
 }
 
 struct Reader<'a> {

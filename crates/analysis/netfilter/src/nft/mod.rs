@@ -64,9 +64,10 @@ pub use crate::iptables::{Counters, Policy};
 /// are defined more than once.
 pub fn parse(source: impl Into<SourceName>, text: &str) -> Result<Ruleset, Vec<ParseError>> {
     let source = source.into();
-    let ruleset = match text.trim_start().starts_with('{') {
-        true => from_json::read(&source, text),
-        false => read::read(&source, text),
+    let ruleset = if text.trim_start().starts_with('{') {
+        from_json::read(&source, text)
+    } else {
+        read::read(&source, text)
     }?;
     let duplicates = ruleset.duplicates();
     if duplicates.is_empty() { Ok(ruleset) } else { Err(duplicates) }

@@ -272,9 +272,10 @@ impl<'a> Lexer<'a> {
             return Ok(own);
         }
         self.advance();
-        match PAYLOAD.iter().any(|(protocol, _)| *protocol == self.word()) {
-            true => drop(self.primary(depth + 1)?),
-            false => drop(self.name("a field of it")?),
+        if PAYLOAD.iter().any(|(protocol, _)| *protocol == self.word()) {
+            drop(self.primary(depth + 1)?);
+        } else {
+            self.name("a field of it")?;
         }
         Ok(Expr::Other(self.since(place).into()))
     }

@@ -65,9 +65,10 @@ impl<'a> Lexer<'a> {
             return Ok(Reject { kind: RejectKind::Icmpx, code: "".into() });
         }
         if self.take("tcp") {
-            return match self.take("reset") {
-                true => Ok(Reject { kind: RejectKind::TcpReset, code: "".into() }),
-                false => Err(self.wanted("`reset`")),
+            return if self.take("reset") {
+                Ok(Reject { kind: RejectKind::TcpReset, code: "".into() })
+            } else {
+                Err(self.wanted("`reset`"))
             };
         }
         let kind = RejectKind::from_word(self.word());

@@ -153,9 +153,10 @@ fn the_same_in_nftables() {
         let levels = 9;
         let mut text = "table ip t {\n".to_owned();
         for level in (0..levels).rev() {
-            let rules = match level + 1 == levels {
-                true => format!("\t\t{last}\n"),
-                false => format!("\t\t{jump} c{}{end}\n", level + 1).repeat(2),
+            let rules = if level + 1 == levels {
+                format!("\t\t{last}\n")
+            } else {
+                format!("\t\t{jump} c{}{end}\n", level + 1).repeat(2)
             };
             text.push_str(&format!("\tchain c{level} {{\n{rules}\t}}\n"));
         }

@@ -196,13 +196,15 @@ pub(crate) fn probes(dice: &mut Dice, count: usize, setup: &[String]) -> Vec<Str
                 "icmp-13",
                 "icmp-0",
             ]);
-            let (sport, dport) = match kind.starts_with("icmp") {
-                true => (0, "0".to_owned()),
-                false => (20000 + 1000 * dice.below(20), dice.word(&PORTS)),
+            let (sport, dport) = if kind.starts_with("icmp") {
+                (0, "0".to_owned())
+            } else {
+                (20000 + 1000 * dice.below(20), dice.word(&PORTS))
             };
-            let mark = match local && dice.once_in(4) {
-                true => format!(" mark {}", dice.pick(&[1, 2, 4, 16])),
-                false => String::new(),
+            let mark = if local && dice.once_in(4) {
+                format!(" mark {}", dice.pick(&[1, 2, 4, 16]))
+            } else {
+                String::new()
             };
             format!("{from} {kind} {src}:{sport} {dst}:{dport}{mark}")
         })

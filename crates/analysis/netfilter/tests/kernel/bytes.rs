@@ -142,9 +142,10 @@ impl Mine {
                         .then_some(Relation::Error(kind, body[1]))
                 }
                 // Such a reply repeats the request.
-                kind => (at(8) == tag).then_some(match matches!(kind, 0 | 14) && self.asks {
-                    true => Relation::Answer,
-                    false => Relation::Itself,
+                kind => (at(8) == tag).then_some(if matches!(kind, 0 | 14) && self.asks {
+                    Relation::Answer
+                } else {
+                    Relation::Itself
                 }),
             },
             _ => None,

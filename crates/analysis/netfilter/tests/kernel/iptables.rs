@@ -118,10 +118,8 @@ impl Rules<'_> {
         let not = dice.not();
         let before = ["PREROUTING", "INPUT", "FORWARD"].contains(&base);
         let after = ["OUTPUT", "POSTROUTING", "FORWARD"].contains(&base);
-        let address = |dice: &mut Dice| match dice.once_in(2) {
-            true => dice.address(),
-            false => dice.word(&NETS),
-        };
+        let address =
+            |dice: &mut Dice| if dice.once_in(2) { dice.address() } else { dice.word(&NETS) };
         Some(match dice.below(24) {
             0 | 1 => format!("{not}-s {}", address(dice)),
             2..=4 => format!("{not}-d {}", address(dice)),
@@ -188,14 +186,10 @@ impl Rules<'_> {
             },
             16 => {
                 let kind = dice.word(&["mark", "connmark"]);
-                match dice.once_in(2) {
-                    true => {
-                        format!("-m {kind} {not}--mark {}/{}", dice.word(&MARKS), dice.word(&MASKS))
-                    }
-                    false => format!(
-                        "-m {kind} {not}--mark {}",
-                        dice.word(&["0x0", "0x1", "0x2", "0x10"])
-                    ),
+                if dice.once_in(2) {
+                    format!("-m {kind} {not}--mark {}/{}", dice.word(&MARKS), dice.word(&MASKS))
+                } else {
+                    format!("-m {kind} {not}--mark {}", dice.word(&["0x0", "0x1", "0x2", "0x10"]))
                 }
             }
             17 => {

@@ -157,12 +157,11 @@ impl Judge<'_> {
                 Transport::Tcp { .. } | Transport::Icmp { .. } => true,
                 _ => false,
             };
-        let back = match by_kernel {
-            true => fate.answer.clone(),
-            false => {
-                let back = Mine::answering(self.tag(), mine);
-                self.send(&reply, back)?.packet
-            }
+        let back = if by_kernel {
+            fate.answer.clone()
+        } else {
+            let back = Mine::answering(self.tag(), mine);
+            self.send(&reply, back)?.packet
         };
         self.tried.answers += 1;
         // The kernel's own replies are sent by no user.

@@ -102,9 +102,10 @@ fn random_cases(what: &str, make: fn(&mut Dice) -> Case) {
             cases += 1;
             if !result.differences.is_empty() {
                 let name = format!("{what}: seed {seed}, case {number}");
-                different.push(match different.len() < MAX_SHRUNK {
-                    true => smaller(&name, &case),
-                    false => format!("# {name}\n{case}{}", result.differences.join("\n")),
+                different.push(if different.len() < MAX_SHRUNK {
+                    smaller(&name, &case)
+                } else {
+                    format!("# {name}\n{case}{}", result.differences.join("\n"))
                 });
             }
             sum.packets += result.packets;

@@ -182,9 +182,10 @@ fn rule(dice: &mut Dice, place: Place<'_>) -> String {
     words.push(end);
     let rule = words.join(" ");
     // In ICMP packets, these bytes are the checksum.
-    match rule.contains("th dport") && !rule.contains("l4proto {") {
-        true => format!("meta l4proto {{ tcp, udp, sctp }} {rule}"),
-        false => rule,
+    if rule.contains("th dport") && !rule.contains("l4proto {") {
+        format!("meta l4proto {{ tcp, udp, sctp }} {rule}")
+    } else {
+        rule
     }
 }
 
@@ -209,10 +210,7 @@ fn one_match(dice: &mut Dice, place: Place<'_>) -> Option<String> {
     let side = dice.word(&["saddr", "daddr", "daddr"]);
     let comes_in = ["prerouting", "input", "forward"].contains(&hook);
     let goes_out = ["forward", "output", "postrouting"].contains(&hook);
-    let net = |dice: &mut Dice| match dice.once_in(2) {
-        true => dice.address(),
-        false => dice.word(&NETS),
-    };
+    let net = |dice: &mut Dice| if dice.once_in(2) { dice.address() } else { dice.word(&NETS) };
     Some(match dice.below(26) {
         0..=2 => format!("ip {side} {is}{}", net(dice)),
         3 => format!("ip {side} {is}@{}", dice.word(&["ips", "nets"])),
@@ -263,14 +261,17 @@ fn one_match(dice: &mut Dice, place: Place<'_>) -> Option<String> {
         ]),
         16 => format!("ct original ip {side} {is}{}", net(dice)),
         17 => format!("meta l4proto tcp ct original proto-dst {is}{}", dice.word(&PORTS)),
-        18 => match dice.once_in(2) {
-            true => format!("meta mark {is}{}", dice.word(&["0x0", "0x1", "0x2", "0x10"])),
-            false => format!(
-                "meta mark & {} == {}",
-                dice.word(&MASKS),
-                dice.word(&["0x0", "0x1", "0x2", "0x10"])
-            ),
-        },
+        18 => {
+            if dice.once_in(2) {
+                format!("meta mark {is}{}", dice.word(&["0x0", "0x1", "0x2", "0x10"]))
+            } else {
+                format!(
+                    "meta mark & {} == {}",
+                    dice.word(&MASKS),
+                    dice.word(&["0x0", "0x1", "0x2", "0x10"])
+                )
+            }
+        }
         19 => format!("ct mark {is}{}", dice.word(&["0x0", "0x1", "0x2"])),
         20 => match dice.below(4) {
             0 if hook == "prerouting" => {

@@ -193,8 +193,9 @@ fn sh(script: &str, input: &str) -> Result<String, Refused> {
     let output = child.wait_with_output()?;
     // A program that stops early reports why.
     let _ = writer.join();
-    match output.status.success() {
-        true => Ok(String::from_utf8(output.stdout)?),
-        false => Err(Refused(format!("{script}: {}", String::from_utf8_lossy(&output.stderr)))),
+    if output.status.success() {
+        Ok(String::from_utf8(output.stdout)?)
+    } else {
+        Err(Refused(format!("{script}: {}", String::from_utf8_lossy(&output.stderr))))
     }
 }

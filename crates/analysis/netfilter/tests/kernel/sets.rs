@@ -82,10 +82,7 @@ pub(crate) fn sets(dice: &mut Dice) -> (Vec<String>, Vec<(String, usize)>) {
                 .split(',')
                 .map(|part| part_of(dice, kind, part))
                 .collect();
-            let nomatch = match kind.contains("net") && dice.once_in(4) {
-                true => " nomatch",
-                false => "",
-            };
+            let nomatch = if kind.contains("net") && dice.once_in(4) { " nomatch" } else { "" };
             lines.push(format!("add {name} {}{nomatch} -exist", entry.join(",")));
         }
         made.push((name, parts));
@@ -97,10 +94,13 @@ fn part_of(dice: &mut Dice, kind: &str, part: &str) -> String {
     match part {
         "ip" if kind == "bitmap:ip" => dice.word(&["10.0.0.1", "10.0.0.2", "10.0.0.8/29"]),
         "ip" => dice.address(),
-        "net" => match dice.once_in(3) {
-            true => dice.address(),
-            false => dice.word(&NETS),
-        },
+        "net" => {
+            if dice.once_in(3) {
+                dice.address()
+            } else {
+                dice.word(&NETS)
+            }
+        }
         "port" if kind == "bitmap:port" => dice.word(&["80", "443", "5000-9000", "20000-29999"]),
         "port" => {
             let protocol = dice.word(&["tcp", "tcp", "udp", "sctp"]);

@@ -50,9 +50,10 @@ fn unserved(cluster: &Cluster, class: Option<&Text>, all: &[&Ingress]) -> Assump
         many => format!("{first} and {} more", many - 1),
     };
     let class = class.map_or_else(|| "no class".to_owned(), |class| format!("class {class}"));
-    let cloud = match cloud::model(cluster).is_some() {
-        true => "the cloud's controller does not read such",
-        false => "no cloud's controller is here to read it",
+    let cloud = if cloud::model(cluster).is_some() {
+        "the cloud's controller does not read such"
+    } else {
+        "no cloud's controller is here to read it"
     };
     Assumption {
         subject: about.into(),

@@ -10,9 +10,10 @@ use crate::outline::outline_of_listeners;
 pub(super) fn of(cluster: &Cluster) -> Vec<Assumption> {
     // Only Facts give load balancers security groups.
     let has_groups = cluster.load_balancers.iter().any(|fact| fact.security_groups.is_some());
-    let balancers = match has_groups {
-        true => controller::load_balancers(&outline_of_listeners(cluster)),
-        false => Vec::new(),
+    let balancers = if has_groups {
+        controller::load_balancers(&outline_of_listeners(cluster))
+    } else {
+        Vec::new()
     };
     let mut supposed = cluster.supposed.clone();
     supposed.extend(uncaptured::supposed(cluster));
@@ -27,9 +28,10 @@ pub(super) fn of(cluster: &Cluster) -> Vec<Assumption> {
     };
     let policies = cluster.network_policies.len();
     if policies > 0 {
-        let passes = match cluster.captures.is_empty() {
-            true => "everything passes",
-            false => "everything passes that the rules of captured nodes let through",
+        let passes = if cluster.captures.is_empty() {
+            "everything passes"
+        } else {
+            "everything passes that the rules of captured nodes let through"
         };
         unjudged(format!("{policies} NetworkPolicy"), passes, "look whether they allow the flow");
     }

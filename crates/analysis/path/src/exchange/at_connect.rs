@@ -199,9 +199,10 @@ impl<'a> Walk<'_, 'a> {
         let is_local = frontend == Frontend::ClusterIp && service.internal_policy == Policy::Local;
         let home = node.filter(|_| is_local);
         let endpoints = self.endpoints_for(service, port, Family::of(to.ip()), home);
-        match endpoints.is_empty() {
-            true => Connected::NoEndpoint(service),
-            false => Connected::Endpoints(service, port, endpoints),
+        if endpoints.is_empty() {
+            Connected::NoEndpoint(service)
+        } else {
+            Connected::Endpoints(service, port, endpoints)
         }
     }
 

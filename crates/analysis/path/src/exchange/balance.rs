@@ -155,10 +155,7 @@ impl<'a> Walk<'_, 'a> {
 
     /// Returns each target that can be picked first, with its share of connections.
     fn first_picks(&self, choice: &Choice<'_>) -> Vec<(usize, Share)> {
-        match self.options.knows_hash {
-            true => choice.shares(),
-            false => choice.shares_of_any_client(),
-        }
+        if self.options.knows_hash { choice.shares() } else { choice.shares_of_any_client() }
     }
 }
 

@@ -100,10 +100,7 @@ impl<'a> Walk<'_, 'a> {
             let called = request.replaced.unwrap_or(asked.dst);
             let is_bypassed = outcome == Outcome::TlsError
                 && self.engine.ends_tls(called, state.packet.protocol());
-            let why = match is_bypassed {
-                true => Mechanism::TlsBypassed,
-                false => Mechanism::WrongPort,
-            };
+            let why = if is_bypassed { Mechanism::TlsBypassed } else { Mechanism::WrongPort };
             return self.return_reply(at, from, asked, state.answer(), outcome, Some(why));
         }
         let rules = self.engine.controller_rules(here.place);

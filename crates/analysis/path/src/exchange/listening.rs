@@ -169,11 +169,7 @@ impl<'a> Engine<'a> {
         // This may be the address of the node's bridge, or of another interface.
         let is_of_no_service =
             || !self.cluster.services.values().any(|service| service.has_address(ip));
-        is_own
-            || match is_held() {
-                true => !self.has_port(to, IpProtocol::TCP),
-                false => is_of_no_service(),
-            }
+        is_own || if is_held() { !self.has_port(to, IpProtocol::TCP) } else { is_of_no_service() }
     }
 
     /// Returns whether the program that listens there speaks TLS.

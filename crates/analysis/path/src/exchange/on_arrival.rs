@@ -99,9 +99,10 @@ impl<'a> Walk<'_, 'a> {
             && !self.is_here(node, src)
             && !endpoints.is_empty()
             && endpoints.iter().all(is_there);
-        Some(match is_known {
-            true => ProxyTarget::Endpoints(service, endpoints),
-            false => ProxyTarget::Unknown(unjudged_proxy(service, proxy)),
+        Some(if is_known {
+            ProxyTarget::Endpoints(service, endpoints)
+        } else {
+            ProxyTarget::Unknown(unjudged_proxy(service, proxy))
         })
     }
 

@@ -97,10 +97,11 @@ impl<'a> Walk<'_, 'a> {
         let port = redirection.redirect.port;
         let is_same = redirection.redirect.host.is_none();
         let target = self.engine.aim_at_host(client, host, port, next);
-        let addresses = match is_same {
+        let addresses = if is_same {
             // The host is the same, and so is the address that the client uses.
-            true => vec![SocketAddr::new(asked.dst.ip(), port.number())],
-            false => target.addresses,
+            vec![SocketAddr::new(asked.dst.ip(), port.number())]
+        } else {
+            target.addresses
         };
         let failed = |outcome, mechanism| Exchange {
             outcome,

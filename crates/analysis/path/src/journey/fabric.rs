@@ -260,9 +260,10 @@ impl<'a> Walk<'_, 'a> {
         let kind = if is_given { StepKind::Drop } else { StepKind::Unknown };
         let by = Evidence::fabric(FabricPart::PodNetwork);
         state.note(Place::Node(from.name.clone()), Step::new(kind, why, by).seeing(leg));
-        Ok(match is_given {
-            true => vec![lost(state, mechanism)],
-            false => vec![Arrival { state, stop: Stop::Unknown(mechanism) }],
+        Ok(if is_given {
+            vec![lost(state, mechanism)]
+        } else {
+            vec![Arrival { state, stop: Stop::Unknown(mechanism) }]
         })
     }
 }

@@ -70,9 +70,10 @@ impl<'a> Engine<'a> {
         peer: IpAddr,
     ) -> Option<Stopped> {
         let mut known = groups.iter().filter_map(|name| self.cluster.security_groups.get(name));
-        match known.all(|group| group.outbound.is_empty()) {
-            true => None,
-            false => self.judge(groups, asked, |group| &group.outbound, peer),
+        if known.all(|group| group.outbound.is_empty()) {
+            None
+        } else {
+            self.judge(groups, asked, |group| &group.outbound, peer)
         }
     }
 

@@ -33,9 +33,10 @@ pub(super) fn answer(
     if let Some((stated, ips)) = cluster.dns.stated_outside(name) {
         let by = Evidence::StatedName { name: stated.to_string().into() };
         let first = ips.first().map(ToString::to_string).unwrap_or_default();
-        let why = match stated == name {
-            true => format!("{name} → {first}: as stated in Facts"),
-            false => format!("{name} → {first}: Facts state it of every name below {stated}"),
+        let why = if stated == name {
+            format!("{name} → {first}: as stated in Facts")
+        } else {
+            format!("{name} → {first}: Facts state it of every name below {stated}")
         };
         return (reply(ips), step(why, by), None);
     }

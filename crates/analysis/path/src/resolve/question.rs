@@ -54,10 +54,8 @@ impl<'a> Walk<'_, 'a> {
         let Some(worst) = exchanges.into_iter().max_by(is_worse) else { return Ok(None) };
         let mut hops = worst.hops;
         let because: Vec<String> = worst.mechanisms.iter().map(ToString::to_string).collect();
-        let because = match because.is_empty() {
-            true => String::new(),
-            false => format!(" ({})", because.join(", ")),
-        };
+        let because =
+            if because.is_empty() { String::new() } else { format!(" ({})", because.join(", ")) };
         let fate = match worst.outcome {
             Outcome::Refused => "is refused",
             _ => "gets no answer",

@@ -68,9 +68,10 @@ impl Case {
                 );
             }
         }
-        let status = match spec.contains("LoadBalancer") {
-            true => ", status: {loadBalancer: {ingress: [{ip: 10.0.0.100}]}}",
-            false => "",
+        let status = if spec.contains("LoadBalancer") {
+            ", status: {loadBalancer: {ingress: [{ip: 10.0.0.100}]}}"
+        } else {
+            ""
         };
         let _ = write!(
             text,

@@ -33,16 +33,17 @@ fn what_is_stated_has_verdicts_without_a_condition() {
             let engine = Engine::new(&case.cluster).unwrap();
             for flow in &case.flows {
                 for verdict in engine.cases(&flow.flow).unwrap() {
-                    match verdict.conditions.is_empty() && !verdict.is_open() {
-                        true => without += 1,
-                        false => others.push(format!(
+                    if verdict.conditions.is_empty() && !verdict.is_open() {
+                        without += 1;
+                    } else {
+                        others.push(format!(
                             "{} ({}): {} to {}: {:?}",
                             scenario.name,
                             case.label,
                             flow.flow.from,
                             flow.flow.to,
                             verdict.conditions
-                        )),
+                        ));
                     }
                 }
             }

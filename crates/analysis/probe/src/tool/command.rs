@@ -99,9 +99,10 @@ fn curl(call: &Call, seconds: &str) -> Vec<String> {
     if let Some(address) = call.pinned() {
         let shown = if address.is_ipv6() { format!("[{address}]") } else { address.to_string() };
         // A redirect may lead to another port of the same host.
-        let ports = match call.request().is_some_and(|request| request.follows) {
-            true => vec![call.port().number(), 80, 443],
-            false => vec![call.port().number()],
+        let ports = if call.request().is_some_and(|request| request.follows) {
+            vec![call.port().number(), 80, 443]
+        } else {
+            vec![call.port().number()]
         };
         for port in ports {
             words.push("--resolve".to_owned());

@@ -237,8 +237,9 @@ fn failed(tool: Tool, ran: &Ran, why: &str) -> CallEnd {
         .filter(|letter| !letter.is_control())
         .take(MAX_SHOWN)
         .collect();
-    CallEnd::Failed(match shown.is_empty() {
-        true => format!("{tool}: {why} (status {})", ran.exit),
-        false => format!("{tool}: {why}: {shown}"),
+    CallEnd::Failed(if shown.is_empty() {
+        format!("{tool}: {why} (status {})", ran.exit)
+    } else {
+        format!("{tool}: {why}: {shown}")
     })
 }

@@ -226,9 +226,10 @@ pub(super) fn because(report: &ScanReport, group: &Group) -> String {
     let why = cause
         .mechanism
         .map_or_else(|| cause.code.title().to_owned(), |mechanism| mechanism.to_string());
-    match cause.conditions.is_empty() {
-        true => why,
-        false => format!("{why} if {}", cause.conditions.join(" and ")),
+    if cause.conditions.is_empty() {
+        why
+    } else {
+        format!("{why} if {}", cause.conditions.join(" and "))
     }
 }
 
@@ -264,10 +265,7 @@ fn shares<'f>(findings: impl Iterator<Item = &'f Finding> + Clone) -> Option<Str
         "always" => "all".to_owned(),
         _ => share,
     });
-    let named = match named[0] == named[1] {
-        true => named[0].clone(),
-        false => named.join(" to "),
-    };
+    let named = if named[0] == named[1] { named[0].clone() } else { named.join(" to ") };
     (!most.is_none()).then(|| format!("{named} of the calls"))
 }
 

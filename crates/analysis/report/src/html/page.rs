@@ -146,9 +146,10 @@ impl CauseRow {
             number,
             severity: group.severity,
             code,
-            details: match because == code.title() {
-                true => objects,
-                false => format!("{because} · {objects}"),
+            details: if because == code.title() {
+                objects
+            } else {
+                format!("{because} · {objects}")
             },
             findings: words::grouped(group.members.len()),
             targets: words::grouped(group.targets),
@@ -211,9 +212,12 @@ fn tiles(report: &ScanReport) -> Vec<Tile> {
 /// Describes which objects were read, and which files and kinds were not used.
 fn read(report: &ScanReport) -> String {
     let seen = report.seen.iter().map(|(kind, count)| format!("{count} {kind}"));
-    let skipped = report.skipped.iter().map(|skipped| match skipped.files.is_empty() {
-        true => format!("{} {} (not needed)", skipped.count, skipped.kind),
-        false => format!("left out: {}", scan::left_out(skipped)),
+    let skipped = report.skipped.iter().map(|skipped| {
+        if skipped.files.is_empty() {
+            format!("{} {} (not needed)", skipped.count, skipped.kind)
+        } else {
+            format!("left out: {}", scan::left_out(skipped))
+        }
     });
     seen.chain(skipped).collect::<Vec<_>>().join(", ")
 }

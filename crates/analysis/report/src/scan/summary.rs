@@ -103,22 +103,21 @@ fn network(network: Option<&Network>, style: Style) -> String {
     };
     let plugin = network.plugin.value;
     let is_usual = matches!(plugin, Plugin::OfCloud(_) | Plugin::Unknown);
-    match is_usual && !style.wide {
-        true => String::new(),
-        false => {
-            let pods = match network.mode.value {
-                NetworkMode::GlobalRouter => "pods on a bridge",
-                NetworkMode::VpcCni => "pods on network cards",
-                NetworkMode::Routed => "a link for each pod",
-            };
-            let between = match Family::BOTH.map(|family| network.is_encapsulated(family)) {
-                [false, false] => "no tunnels",
-                [true, true] => "tunnels between nodes",
-                [true, false] => "tunnels between nodes for IPv4",
-                [false, true] => "tunnels between nodes for IPv6",
-            };
-            format!("network: {plugin}, {pods}, {between} ({})\n", network.plugin.basis)
-        }
+    if is_usual && !style.wide {
+        String::new()
+    } else {
+        let pods = match network.mode.value {
+            NetworkMode::GlobalRouter => "pods on a bridge",
+            NetworkMode::VpcCni => "pods on network cards",
+            NetworkMode::Routed => "a link for each pod",
+        };
+        let between = match Family::BOTH.map(|family| network.is_encapsulated(family)) {
+            [false, false] => "no tunnels",
+            [true, true] => "tunnels between nodes",
+            [true, false] => "tunnels between nodes for IPv4",
+            [false, true] => "tunnels between nodes for IPv6",
+        };
+        format!("network: {plugin}, {pods}, {between} ({})\n", network.plugin.basis)
     }
 }
 
@@ -148,9 +147,10 @@ fn nothing_to_judge(report: &ScanReport) -> Option<String> {
     let read: usize = kinds.values().sum();
     let kinds: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     let calls = ["Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob"];
-    let why = match report.seen.keys().any(|kind| calls.contains(&&**kind)) {
-        true => "no Service and no Ingress among them",
-        false => "none of which takes part in a flow",
+    let why = if report.seen.keys().any(|kind| calls.contains(&&**kind)) {
+        "no Service and no Ingress among them"
+    } else {
+        "none of which takes part in a flow"
     };
     let read = words::count(read, "object");
     Some(format!("nothing to judge: {read} read, {why} ({})\n", kinds.join(", ")))

@@ -188,9 +188,10 @@ impl Canvas {
             let x = self.x(from) + side * self.column / 2.0;
             let most = ((self.column - 12.0) / CHAR) as usize;
             let whole = leg.to_string();
-            let lines = match whole.chars().count() <= most {
-                true => vec![whole],
-                false => vec![format!("from {}", leg.src), format!("to {}", leg.dst)],
+            let lines = if whole.chars().count() <= most {
+                vec![whole]
+            } else {
+                vec![format!("from {}", leg.src), format!("to {}", leg.dst)]
             };
             for text in lines {
                 self.y += LINE;

@@ -108,9 +108,10 @@ impl FailoverProbability {
         for (at, weight) in last.into_iter().enumerate().filter(|(_, weight)| *weight > 0.0) {
             let Some(before) = all_fail(kinds, counts, Some(at)) else { continue };
             for failure in &kinds[at].failures {
-                let (end, timeouts) = match failure.is_timeout {
-                    true => (&mut self.timed_out, 1),
-                    false => (&mut self.refused, 0),
+                let (end, timeouts) = if failure.is_timeout {
+                    (&mut self.timed_out, 1)
+                } else {
+                    (&mut self.refused, 0)
                 };
                 end.add(&before, failure.why, timeouts, weight * failure.share.get());
             }
@@ -190,9 +191,10 @@ impl TargetOutcome {
                 ] {
                     end.row(*why).add(0, &shares[..1], scale);
                     let behind = end.row(why.and(failure.why));
-                    match failure.is_timeout {
-                        true => behind.add(1, &shares[1..], scale),
-                        false => behind.add(0, &[shares[1..].iter().sum()], scale),
+                    if failure.is_timeout {
+                        behind.add(1, &shares[1..], scale);
+                    } else {
+                        behind.add(0, &[shares[1..].iter().sum()], scale);
                     }
                 }
             }
@@ -331,9 +333,10 @@ mod tests {
                 let share = |part: u32| Share::ratio(f64::from(part), all);
                 let failures = failures.into_iter().map(|(is_timeout, why, part)| Failure {
                     is_timeout,
-                    why: reasons(1 << why >> 1).after(match is_timeout {
-                        true => Duration::ZERO,
-                        false => Duration::from_secs(why.into()),
+                    why: reasons(1 << why >> 1).after(if is_timeout {
+                        Duration::ZERO
+                    } else {
+                        Duration::from_secs(why.into())
                     }),
                     share: share(part),
                 });

@@ -193,10 +193,7 @@ impl RetryRing {
 
     /// Returns the kind of a target on the client's own node.
     fn own(&self, spot: &TargetSlot, caller: Caller) -> Option<KindIndex> {
-        match spot.is(caller) {
-            true => self.itself,
-            false => self.near.get(&spot.like).copied().flatten(),
-        }
+        if spot.is(caller) { self.itself } else { self.near.get(&spot.like).copied().flatten() }
     }
 
     /// Returns the kinds of all targets on the client's own node, with their positions among the

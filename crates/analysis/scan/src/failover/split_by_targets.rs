@@ -33,10 +33,8 @@ pub(crate) fn split_by_targets<'a>(
         while at < range.end {
             let place = inventory.homes[at as usize];
             // Pods of a node are adjacent. Each endpoint is by itself.
-            let many = match client_set.itself {
-                true => 1,
-                false => inventory.run_at(place, at).min(range.end) - at,
-            };
+            let many =
+                if client_set.itself { 1 } else { inventory.run_at(place, at).min(range.end) - at };
             let caller = Caller { place, at };
             add_differences(caller, &mut differences);
             let number = numbers.get(&differences).copied().unwrap_or(parts.len());

@@ -236,9 +236,10 @@ impl TargetList {
 
     /// Returns the kind of a target. Returns `None` if it is not equal to any other.
     pub(crate) fn alike(&self, spot: &TargetSlot, are_nodes: bool) -> Option<Alike> {
-        match are_nodes {
-            true => Some(Alike::Node(spot.like)),
-            false => self.endpoints_like.get(spot.like.index()).copied().flatten(),
+        if are_nodes {
+            Some(Alike::Node(spot.like))
+        } else {
+            self.endpoints_like.get(spot.like.index()).copied().flatten()
         }
     }
 

@@ -57,9 +57,10 @@ impl FoundRound {
         let are_nodes = round.ring.are_nodes();
         let slots = line.slots_of(are_nodes);
         let place = |(slot, target, kind): &AskedTarget| {
-            let at = match are_nodes {
-                true => slot.place?,
-                false => slots.iter().position(|known| known == slot)? as u32,
+            let at = if are_nodes {
+                slot.place?
+            } else {
+                slots.iter().position(|known| known == slot)? as u32
             };
             Some((at, *target, kind.clone()))
         };

@@ -78,16 +78,12 @@ impl<'a> Classifier<'a> {
                     odd.extend(written.flatten());
                     odd.extend(&names);
                 }
-                let alone = match is_plain {
-                    true => 0,
-                    false => {
-                        let key = UnlikeKey {
-                            ip,
-                            node: endpoint.node.as_ref(),
-                            hints: &endpoint.node_hints,
-                        };
-                        1 + u64::from(self.unlike.of(key))
-                    }
+                let alone = if is_plain {
+                    0
+                } else {
+                    let key =
+                        UnlikeKey { ip, node: endpoint.node.as_ref(), hints: &endpoint.node_hints };
+                    1 + u64::from(self.unlike.of(key))
                 };
                 let flags =
                     [endpoint.ready, endpoint.serving, endpoint.terminating, written.is_some()]
@@ -95,9 +91,10 @@ impl<'a> Classifier<'a> {
                         .chain([!names.is_empty(), owners.is_node])
                         .fold(0, |flags, flag| flags << 1 | u64::from(flag));
                 let mark = u64::from(self.discriminators.of(ip));
-                let zones = match endpoint.zone_hints.is_empty() {
-                    true => 0,
-                    false => 1 + u64::from(self.zones.of(&endpoint.zone_hints)),
+                let zones = if endpoint.zone_hints.is_empty() {
+                    0
+                } else {
+                    1 + u64::from(self.zones.of(&endpoint.zone_hints))
                 };
                 let marks =
                     endpoint.pod.as_ref().map_or_else(Vec::new, |name| self.pod_marks.of(name));

@@ -110,10 +110,8 @@ impl<'a> PartitionBuilder<'_, 'a> {
             if with_kind == 0 {
                 continue;
             }
-            let places = match holes.is_empty() {
-                true => all.clone(),
-                false => all.without(&IntervalSet::new(holes)),
-            };
+            let places =
+                if holes.is_empty() { all.clone() } else { all.without(&IntervalSet::new(holes)) };
             let first = first.filter(|place| nodes.binary_search(place).is_ok());
             let home = first.or_else(|| nodes.iter().find(is_here).copied());
             let members = alike.members.iter().copied();
@@ -142,10 +140,10 @@ impl<'a> PartitionBuilder<'_, 'a> {
                 .filter_map(|bundle| Some(bundle.client?..bundle.client? + 1))
                 .collect();
             for (kind, range) in &self.inventory.nodes[*place as usize].kinds {
-                let others = match *kind == HOST || own.is_empty() {
-                    true => IntervalSet::new(vec![range.clone()]),
-                    false => IntervalSet::new(vec![range.clone()])
-                        .without(&IntervalSet::new(own.clone())),
+                let others = if *kind == HOST || own.is_empty() {
+                    IntervalSet::new(vec![range.clone()])
+                } else {
+                    IntervalSet::new(vec![range.clone()]).without(&IntervalSet::new(own.clone()))
                 };
                 if !others.is_empty() {
                     let (on, ranges) = kinds.entry(*kind).or_default();

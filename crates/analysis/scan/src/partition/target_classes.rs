@@ -195,9 +195,10 @@ impl<'a> Classifier<'a> {
         granularity: Granularity,
         first: Option<u32>,
     ) -> TargetClasses<'a> {
-        let partition = match granularity == Granularity::Classes && first.is_none() {
-            true => self.known_partition(&scope),
-            false => Arc::new(self.partition(&scope, granularity, first)),
+        let partition = if granularity == Granularity::Classes && first.is_none() {
+            self.known_partition(&scope)
+        } else {
+            Arc::new(self.partition(&scope, granularity, first))
         };
         let mut shape = partition.shape.clone();
         self.signatures.add_signature(

@@ -246,9 +246,10 @@ impl<'a> Walker<'a> {
             let reusable = || line.and_then(|line| ReusableOutcome::of(is_certain, line, &rounds));
             let Some(line) = line.filter(|_| !rounds.iter().all(|round| round.ring.is_even()))
             else {
-                sure.push(match is_sure {
-                    true => KnownAnswer::Verdicts(Arc::clone(&verdicts)),
-                    false => KnownAnswer::from_outcome(reusable()),
+                sure.push(if is_sure {
+                    KnownAnswer::Verdicts(Arc::clone(&verdicts))
+                } else {
+                    KnownAnswer::from_outcome(reusable())
                 });
                 answered.push((client_set.clone(), verdicts));
                 continue;

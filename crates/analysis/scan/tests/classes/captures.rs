@@ -110,9 +110,10 @@ fn some_client(cluster: &Cluster, family: Family, dice: &mut Dice) -> IpAddr {
     let nodes = cluster.nodes.values().flat_map(|node| &node.internal_ips);
     let all: Vec<IpAddr> =
         pods.chain(nodes).copied().filter(|ip| Family::of(*ip) == family).collect();
-    match all.is_empty() {
-        true => "192.0.2.1".parse().expect("an address"),
-        false => all[dice.below(all.len())],
+    if all.is_empty() {
+        "192.0.2.1".parse().expect("an address")
+    } else {
+        all[dice.below(all.len())]
     }
 }
 

@@ -211,10 +211,7 @@ data: {{proxy-connect-timeout: \"2\", {tries}}}"
         if !dice.once_in(2) {
             continue;
         }
-        let ips = families.all(|v6| match in_host {
-            true => node_ip(v6, node),
-            false => pod_ip(v6, node, 60),
-        });
+        let ips = families.all(|v6| if in_host { node_ip(v6, node) } else { pod_ip(v6, node, 60) });
         let all: Vec<String> = ips.iter().map(|ip| format!("{{ip: {ip}}}")).collect();
         let _ = writeln!(
             text,
@@ -341,9 +338,10 @@ fn gateway(dice: &mut Dice, text: &mut String, address: &str, services: &[Servic
         )
     };
     // Beside a listener for requests, or instead of the one for all connections.
-    let (named, connections) = match dice.once_in(2) {
-        true => (of_names(443), "{name: db, protocol: TCP, port: 5432}"),
-        false => (of_names(5432), "{name: db, protocol: TCP, port: 5999}"),
+    let (named, connections) = if dice.once_in(2) {
+        (of_names(443), "{name: db, protocol: TCP, port: 5432}")
+    } else {
+        (of_names(5432), "{name: db, protocol: TCP, port: 5999}")
     };
     let _ = writeln!(
         text,
@@ -511,10 +509,7 @@ fn pod(
 ) {
     let ports: Vec<String> =
         ports.iter().map(|port| format!("{{containerPort: {port}}}")).collect();
-    let ips = families.all(|v6| match in_host {
-        true => node_ip(v6, node),
-        false => pod_ip(v6, node, host),
-    });
+    let ips = families.all(|v6| if in_host { node_ip(v6, node) } else { pod_ip(v6, node, host) });
     let all: Vec<String> = ips.iter().map(|ip| format!("{{ip: {ip}}}")).collect();
     let _ = writeln!(
         text,
@@ -589,9 +584,10 @@ fn service(
         spec.push(format!("externalIPs: [{ip}]"));
     }
     if kind == "LoadBalancer" && dice.once_in(5) {
-        let range = match is_v6 {
-            true => dice.one_of(&["\"fd01:0:0:1::/64\"", "\"fd00::/64\"", "\"fd01::/48\""]),
-            false => dice.one_of(&["10.1.1.0/24", "10.0.0.0/24", "10.1.0.0/16"]),
+        let range = if is_v6 {
+            dice.one_of(&["\"fd01:0:0:1::/64\"", "\"fd00::/64\"", "\"fd01::/48\""])
+        } else {
+            dice.one_of(&["10.1.1.0/24", "10.0.0.0/24", "10.1.0.0/16"])
         };
         spec.push(format!("loadBalancerSourceRanges: [{range}]"));
     }
@@ -667,9 +663,10 @@ fn endpoints(
             1 => format!(", nodeName: n{}", 1 + dice.below(nodes)),
             _ => format!(", nodeName: n{node}"),
         };
-        let hint = match hints && !dice.once_in(10) {
-            true => format!(", hints: {{forZones: [{{name: {}}}]}}", dice.one_of(&["a", "a", "b"])),
-            false => String::new(),
+        let hint = if hints && !dice.once_in(10) {
+            format!(", hints: {{forZones: [{{name: {}}}]}}", dice.one_of(&["a", "a", "b"]))
+        } else {
+            String::new()
         };
         lines.push(format!(
             "- {{addresses: [{ip}]{written}, conditions: {{ready: {ready}, serving: {serving}, terminating: {terminating}}}{hint}}}"
@@ -723,9 +720,10 @@ fn ingress(
     services: &[Service],
 ) {
     // Mostly of the family of a Service that it is for.
-    let is_v6 = match dice.once_in(6) {
-        true => families.pick(dice),
-        false => services[dice.below(services.len())].is_v6,
+    let is_v6 = if dice.once_in(6) {
+        families.pick(dice)
+    } else {
+        services[dice.below(services.len())].is_v6
     };
     let vip = match dice.below(3) {
         0 => public(is_v6, 8),

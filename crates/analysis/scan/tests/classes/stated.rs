@@ -31,9 +31,10 @@ pub(crate) fn add(cluster: &mut Cluster, dice: &mut Dice) {
         .filter_map(|port| port.node_port)
         .collect();
     for number in 0..=dice.below(2) {
-        let vip: IpAddr = match dice.once_in(4) {
-            true => format!("fd00::{}", 240 + number).parse().expect("an address"),
-            false => format!("10.0.0.{}", 240 + number).parse().expect("an address"),
+        let vip: IpAddr = if dice.once_in(4) {
+            format!("fd00::{}", 240 + number).parse().expect("an address")
+        } else {
+            format!("10.0.0.{}", 240 + number).parse().expect("an address")
         };
         let mut fact = LoadBalancerFact::new(vip, Origin::SUPPOSED);
         fact.name = Some(format!("stated-{number}").into());
@@ -91,9 +92,10 @@ fn forward(cluster: &mut Cluster, dice: &mut Dice, node_ports: &[Port]) {
 
 fn listener(cluster: &Cluster, dice: &mut Dice, node_ports: &[Port]) -> ListenerFact {
     let port = Port::new(dice.one_of(&[80, 6443])).expect("a port");
-    let called = match node_ports.is_empty() || dice.once_in(3) {
-        true => Port::new(dice.one_of(&[6443, 8080])).expect("a port"),
-        false => dice.one_of(node_ports),
+    let called = if node_ports.is_empty() || dice.once_in(3) {
+        Port::new(dice.one_of(&[6443, 8080])).expect("a port")
+    } else {
+        dice.one_of(node_ports)
     };
     let names = cluster.nodes.keys();
     let some: Vec<Name> = names.filter(|_| !dice.once_in(3)).cloned().collect();

@@ -165,10 +165,11 @@ impl Reading {
             return Err(Trouble::Refused(format!("{name:?} is in it twice")));
         }
         self.last = Some(name.clone());
-        let bytes = match may_be_kept(&name) {
-            true => Some(whole(&mut entry, self.limit)?),
+        let bytes = if may_be_kept(&name) {
+            Some(whole(&mut entry, self.limit)?)
+        } else {
             // Iterating to the next header skips the contents.
-            false => None,
+            None
         };
         self.files.insert(name, bytes);
         Ok(())

@@ -151,9 +151,10 @@ impl Read for Parts<'_> {
 impl Drop for BundleWriter {
     fn drop(&mut self) {
         // After the renaming there is nothing to remove. An error is ignored.
-        let _ = match self.temporary.is_dir() {
-            true => fs::remove_dir_all(&self.temporary),
-            false => fs::remove_file(&self.temporary),
+        let _ = if self.temporary.is_dir() {
+            fs::remove_dir_all(&self.temporary)
+        } else {
+            fs::remove_file(&self.temporary)
         };
     }
 }

@@ -104,12 +104,11 @@ fn configuration(doc: &Doc<'_>, objects: &mut Objects) {
         return objects.skip("v1/ConfigMap");
     }
     let Some(meta) = meta::read(doc) else { return };
-    match is_controllers {
-        true => {
-            let settings = texts.iter().filter(|setting| is_setting(setting)).cloned();
-            objects.controller_settings.insert(meta.name.clone(), settings.collect());
-        }
-        false => drop(objects.other_config_maps.insert(meta.name.clone())),
+    if is_controllers {
+        let settings = texts.iter().filter(|setting| is_setting(setting)).cloned();
+        objects.controller_settings.insert(meta.name.clone(), settings.collect());
+    } else {
+        objects.other_config_maps.insert(meta.name.clone());
     }
     if is_servers {
         objects.configurations.insert(meta.name, texts);

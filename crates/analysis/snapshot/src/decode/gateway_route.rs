@@ -270,10 +270,8 @@ fn backend<'d>(doc: &Doc<'d>, node: &'d Node<'d>, own: &Name) -> Option<RouteBac
     let is_service =
         kind.is_none_or(|kind| *kind == *"Service") && group.is_none_or(|group| group.is_empty());
     let namespace = doc.read::<Name>(node, "namespace").unwrap_or_else(|| own.clone());
-    let port = match is_service {
-        true => doc.need::<Port>(node, "port"),
-        false => doc.read::<Port>(node, "port"),
-    };
+    let port =
+        if is_service { doc.need::<Port>(node, "port") } else { doc.read::<Port>(node, "port") };
     let service = Name::new(name?).ok().map(|name| NamespacedName { namespace, name });
     Some(RouteBackend {
         service: service.filter(|_| is_service),

@@ -89,9 +89,10 @@ fn rule<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> RuleOverride {
 /// states no time.
 fn session_seconds<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<u32> {
     let session = doc.map(node, "session")?;
-    match doc.read::<bool>(session, "enable")? {
-        true => Some(doc.read(session, "sessionExpireTime").unwrap_or(30)),
-        false => Some(0),
+    if doc.read::<bool>(session, "enable")? {
+        Some(doc.read(session, "sessionExpireTime").unwrap_or(30))
+    } else {
+        Some(0)
     }
 }
 

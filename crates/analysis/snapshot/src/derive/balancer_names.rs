@@ -138,9 +138,10 @@ fn stand_ins(
     ranges: &mut Ranges,
 ) -> Vec<NamedAddress> {
     let zones = zones(objects, endpoints, service, product);
-    let zones: Vec<Option<&str>> = match product.serves_by_zone(service) {
-        true if !zones.is_empty() => zones.into_iter().map(Some).collect(),
-        _ => vec![None],
+    let zones: Vec<Option<&str>> = if product.serves_by_zone(service) && !zones.is_empty() {
+        zones.into_iter().map(Some).collect()
+    } else {
+        vec![None]
     };
     let is_private = product.is_private(service).unwrap_or(false);
     let mut all = Vec::new();
@@ -159,9 +160,10 @@ fn stand_ins(
 fn has_families(service: &Service) -> [bool; 2] {
     let has = |family| {
         let mut ips = service.cluster_ips.iter();
-        match service.cluster_ips.is_empty() {
-            true => service.families.contains(&family),
-            false => ips.any(|ip| Family::of(*ip) == family),
+        if service.cluster_ips.is_empty() {
+            service.families.contains(&family)
+        } else {
+            ips.any(|ip| Family::of(*ip) == family)
         }
     };
     [has(Family::V4), has(Family::V6)]
@@ -242,8 +244,9 @@ fn zones<'o>(
     let answers = |node: &&Node| homes.contains(&node.name);
     let with_pods: BTreeSet<&str> = nodes().filter(answers).filter_map(Node::zone).collect();
     let need_pods = service.external_policy == Policy::Local || !targets_nodes(service, product);
-    match need_pods && !with_pods.is_empty() {
-        true => with_pods,
-        false => nodes().filter_map(Node::zone).collect(),
+    if need_pods && !with_pods.is_empty() {
+        with_pods
+    } else {
+        nodes().filter_map(Node::zone).collect()
     }
 }

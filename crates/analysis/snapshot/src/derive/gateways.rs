@@ -172,14 +172,15 @@ fn backend(objects: &Objects, route: &Route, rule: &RouteRule) -> Backend {
         return Backend::Resource(format!("a filter {filter}").into());
     }
     if let Some(redirect) = &rule.redirect {
-        return match redirect.changes_path {
-            true => Backend::Resource("a redirect to another path".into()),
-            false => Backend::Redirect(RouteRedirect {
+        return if redirect.changes_path {
+            Backend::Resource("a redirect to another path".into())
+        } else {
+            Backend::Redirect(RouteRedirect {
                 code: redirect.code,
                 tls: redirect.tls,
                 host: redirect.host.clone(),
                 port: redirect.port,
-            }),
+            })
         };
     }
     let is_other = |written: &Written| written.service.is_none() && written.weight > 0;
@@ -215,8 +216,9 @@ fn is_granted(objects: &Objects, route: &Route, service: &NamespacedName) -> Opt
         let all = route.statuses.iter().filter_map(|status| status.resolved);
         all.reduce(|all, one| all && one)
     };
-    match objects.has_all("ReferenceGrants") || !objects.reference_grants.0.is_empty() {
-        true => Some(false),
-        false => resolved(),
+    if objects.has_all("ReferenceGrants") || !objects.reference_grants.0.is_empty() {
+        Some(false)
+    } else {
+        resolved()
     }
 }

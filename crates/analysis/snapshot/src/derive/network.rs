@@ -121,9 +121,10 @@ fn of_nodes(objects: &Objects) -> Known<Vec<IpNet>> {
         objects.nodes.0.values().flat_map(|node| node.pod_cidrs.iter().copied()).collect();
     let nets = IpNet::aggregate(&nets);
     let all_written = objects.nodes.0.values().all(|node| !node.supposed);
-    match all_written && !nets.is_empty() {
-        true => Known::derived(nets, "the podCIDRs of the nodes"),
-        false => Known::supposed(nets, "the pod ranges of the nodes are supposed"),
+    if all_written && !nets.is_empty() {
+        Known::derived(nets, "the podCIDRs of the nodes")
+    } else {
+        Known::supposed(nets, "the pod ranges of the nodes are supposed")
     }
 }
 

@@ -103,9 +103,10 @@ pub(super) fn complete(
             }
         };
         let name = &waiting.name;
-        let status = match waiting.is_ingress {
-            true => objects.ingresses.0.get_mut(name).map(|owner| &mut owner.load_balancer),
-            false => objects.services.0.get_mut(name).map(|owner| &mut owner.load_balancer),
+        let status = if waiting.is_ingress {
+            objects.ingresses.0.get_mut(name).map(|owner| &mut owner.load_balancer)
+        } else {
+            objects.services.0.get_mut(name).map(|owner| &mut owner.load_balancer)
         };
         if let Some(status) = status {
             status.extend(entry);

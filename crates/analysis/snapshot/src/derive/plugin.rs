@@ -319,9 +319,10 @@ pub(super) fn transport(objects: &Objects, plugin: &Known<Plugin>) -> Known<Tran
         _ => {}
     }
     let usual = plugin.value.usual_transport();
-    match plugin.is_supposed() {
-        true => Known::supposed(usual, "the network is supposed"),
-        false => Known::derived(usual, format!("{} usually does it so", plugin.value)),
+    if plugin.is_supposed() {
+        Known::supposed(usual, "the network is supposed")
+    } else {
+        Known::derived(usual, format!("{} usually does it so", plugin.value))
     }
 }
 
@@ -387,9 +388,10 @@ pub(super) fn masquerades(objects: &Objects, plugin: &Known<Plugin>) -> Known<bo
         return Known::stated(true, origin.clone());
     }
     let usual = plugin.value.usually_masquerades();
-    match plugin.is_supposed() {
-        true => Known::supposed(usual, "the network is supposed"),
-        false => Known::derived(usual, format!("{} usually does it so", plugin.value)),
+    if plugin.is_supposed() {
+        Known::supposed(usual, "the network is supposed")
+    } else {
+        Known::derived(usual, format!("{} usually does it so", plugin.value))
     }
 }
 

@@ -128,10 +128,7 @@ pub(super) fn complete(objects: &mut Objects, ranges: &mut Ranges, assumptions: 
     }
     if !found.is_empty() {
         let has_v6 = found.iter().flat_map(|(_, nets)| nets).any(|net| net.addr().is_ipv6());
-        let taken = match has_v6 {
-            true => "those around their pods",
-            false => "the /24 around their pods",
-        };
+        let taken = if has_v6 { "those around their pods" } else { "the /24 around their pods" };
         assumptions.assume(
             format!("pod ranges of {}", count(found.len(), "node")),
             taken,

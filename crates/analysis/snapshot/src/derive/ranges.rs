@@ -84,9 +84,10 @@ impl Ranges {
     /// Allocates a free /16 (or a wider range, for very many nodes) for pods.
     pub(super) fn for_pods(&mut self, nodes: usize) -> IpNet {
         let wide = nodes > 250;
-        let candidates: Vec<IpNet> = match wide {
-            true => (1..4).map(|at| v4(10, at * 64, 10)).chain([v4(172, 16, 12)]).collect(),
-            false => sixteens(10, 1).chain(sixteens(172, 16).take(16)).collect(),
+        let candidates: Vec<IpNet> = if wide {
+            (1..4).map(|at| v4(10, at * 64, 10)).chain([v4(172, 16, 12)]).collect()
+        } else {
+            sixteens(10, 1).chain(sixteens(172, 16).take(16)).collect()
         };
         self.take(&candidates)
     }

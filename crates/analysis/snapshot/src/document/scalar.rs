@@ -86,10 +86,7 @@ fn is_number(text: &str) -> bool {
         _ => return false,
     }
     // Only a text that begins with a digit or a sign may have underscores.
-    let clean = match text.starts_with('.') {
-        true => Cow::Borrowed(text),
-        false => without_underscores(text),
-    };
+    let clean = if text.starts_with('.') { Cow::Borrowed(text) } else { without_underscores(text) };
     integer_text(&clean).is_some()
         || (is_decimal(&clean) && clean.parse().is_ok_and(f64::is_finite))
 }

@@ -262,10 +262,8 @@ impl OverHttp {
     fn is_admin(&self, ip: IpAddr, port: u16) -> bool {
         self.admin.is_some_and(|admin| {
             let own = led_to(admin.ip());
-            let is_there = match own.is_unspecified() {
-                true => self.addresses.contains(&ip),
-                false => ip == own,
-            };
+            let is_there =
+                if own.is_unspecified() { self.addresses.contains(&ip) } else { ip == own };
             is_there && port == admin.port()
         })
     }

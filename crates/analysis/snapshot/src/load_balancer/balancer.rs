@@ -61,10 +61,7 @@ pub(super) fn read(form: &Form<'_, '_>, across: &mut Across) -> Option<BalancerC
     if let Some((vip, node)) = vip.zip(spec.get("vip"))
         && (vip.is_unspecified() || vip.is_multicast())
     {
-        let why = match vip.is_unspecified() {
-            true => WILDCARD,
-            false => "",
-        };
+        let why = if vip.is_unspecified() { WILDCARD } else { "" };
         form.wrong(node, format!("expected one address that clients call, found {vip}{why}"));
     }
     let scope = form.read(spec, "scope").unwrap_or(Scope::Private);

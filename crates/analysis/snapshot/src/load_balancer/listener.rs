@@ -57,9 +57,12 @@ pub(super) fn read<'d>(
     let mut settings = settings::read(form, node, protocol);
     let of_listener = OfListener { around, port, protocol, profile: &profile, probes: &probes };
     let nodes = RuleNodes::of(form, node, &of_listener);
-    let read = nodes.each(|node| match nodes.is_listener() {
-        true => Some(rule::only(form, node, &of_listener)),
-        false => rule::read(form, node, &of_listener),
+    let read = nodes.each(|node| {
+        if nodes.is_listener() {
+            Some(rule::only(form, node, &of_listener))
+        } else {
+            rule::read(form, node, &of_listener)
+        }
     });
     let (rules, rule_settings): (Vec<_>, Vec<_>) = read.into_iter().flatten().unzip();
     if rules.len() == nodes.len() {

@@ -55,9 +55,10 @@ pub(super) fn read<'d>(
         hairpin_source: None,
         source_of_other_family: None,
         // A listener that a program derived from a cluster behaves like the cloud's.
-        path_normalization: match is_layer_7 && !form.is_derived() {
-            true => PathNormalization::Merge,
-            false => PathNormalization::Off,
+        path_normalization: if is_layer_7 && !form.is_derived() {
+            PathNormalization::Merge
+        } else {
+            PathNormalization::Off
         },
         statuses: Statuses::USUAL,
         allowed_sources: None,

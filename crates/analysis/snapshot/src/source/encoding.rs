@@ -17,10 +17,7 @@ pub(super) fn to_utf8(bytes: Vec<u8>) -> Result<Vec<u8>, usize> {
     if !is_utf16(&bytes) {
         return Ok(bytes);
     }
-    let unit = match bytes.starts_with(&LITTLE) {
-        true => u16::from_le_bytes,
-        false => u16::from_be_bytes,
-    };
+    let unit = if bytes.starts_with(&LITTLE) { u16::from_le_bytes } else { u16::from_be_bytes };
     let (pairs, rest) = bytes[LITTLE.len()..].as_chunks::<2>();
     let mut text = String::with_capacity(pairs.len());
     let mut at = LITTLE.len();

@@ -104,10 +104,7 @@ impl OtherFiles {
             let is_part =
                 !parts.is_empty() && path.canonicalize().is_ok_and(|real| parts.contains(&real));
             let of_chart = templates.iter().any(|folder| path.starts_with(folder));
-            let why = match is_part {
-                true => Some(PART),
-                false => what_else(&source.text, of_chart),
-            };
+            let why = if is_part { Some(PART) } else { what_else(&source.text, of_chart) };
             if let Some(why) = why {
                 left_out.entry(why).or_default().push(source.name.clone());
             }
@@ -238,10 +235,7 @@ fn is_broken(text: &str) -> bool {
     let mut broken = false;
     document::read(text, Keep::Wanted, &mut |read| {
         broken |= read.is_err_and(|trouble| trouble.note.is_none());
-        match broken {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
+        if broken { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     broken
 }
@@ -257,12 +251,11 @@ impl Kustomization {
         document::read(text, Keep::All, &mut |read| {
             if let Ok(Node { value: Value::Map(entries), .. }) = read {
                 for entry in entries {
-                    match PLAIN.contains(&&*entry.key) {
-                        true => add_files(folder, &entry.value, &mut this.resources),
-                        false => {
-                            this.changes = true;
-                            add_files(folder, &entry.value, &mut this.parts);
-                        }
+                    if PLAIN.contains(&&*entry.key) {
+                        add_files(folder, &entry.value, &mut this.resources);
+                    } else {
+                        this.changes = true;
+                        add_files(folder, &entry.value, &mut this.parts);
                     }
                 }
             }

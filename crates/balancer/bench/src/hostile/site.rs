@@ -142,10 +142,7 @@ impl Site {
 
     /// Returns the addresses of honest clients.
     pub(super) fn honest(&self, is_ipv6: bool) -> Vec<IpAddr> {
-        match is_ipv6 {
-            true => vec![HONEST_6.into()],
-            false => self.addresses.clients[..HONEST].to_vec(),
-        }
+        if is_ipv6 { vec![HONEST_6.into()] } else { self.addresses.clients[..HONEST].to_vec() }
     }
 
     /// Returns the command of an honest client.

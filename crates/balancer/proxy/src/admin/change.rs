@@ -64,9 +64,10 @@ fn show(headers: &HeaderMap, control: &Control, known: &Known) -> Response<Strin
         .get_all(ACCEPT)
         .iter()
         .any(|value| value.to_str().is_ok_and(|text| text.contains("yaml")));
-    let (form, content_type) = match wants_yaml {
-        true => (Form::Yaml, "application/yaml"),
-        false => (Form::Json, "application/json"),
+    let (form, content_type) = if wants_yaml {
+        (Form::Yaml, "application/yaml")
+    } else {
+        (Form::Json, "application/json")
     };
     match known.served.load().as_ref() {
         Some(served) if tags(headers, IF_NONE_MATCH).contains(&served.version.to_string()) => {

@@ -44,14 +44,15 @@ impl Names {
         let is_known = |authority: &Authority| self.has(authority.host());
         let is_known = request.uri().authority().is_none_or(is_known)
             && stated.is_none_or(|authority| authority.is_ok_and(|it| is_known(&it)));
-        match is_known {
-            true => Ok(()),
-            false => refuse(
+        if is_known {
+            Ok(())
+        } else {
+            refuse(
                 StatusCode::MISDIRECTED_REQUEST,
                 "The admin address is not called so: call it by its IP address or the name of its \
                  machine, or add this name to spec.admin.hosts of the DataPlane document: \
                  admin: {address: ADDRESS:PORT, hosts: [NAME]}",
-            ),
+            )
         }
     }
 

@@ -53,9 +53,10 @@ fn health(known: &Known) -> (StatusCode, String) {
         )
     });
     let waiting: Vec<String> = waiting.chain(short).collect();
-    match waiting.is_empty() {
-        true => (StatusCode::OK, "ok\n".into()),
-        false => (StatusCode::SERVICE_UNAVAILABLE, waiting.concat()),
+    if waiting.is_empty() {
+        (StatusCode::OK, "ok\n".into())
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, waiting.concat())
     }
 }
 
@@ -63,9 +64,10 @@ fn health(known: &Known) -> (StatusCode, String) {
 fn readiness(known: &Known) -> (StatusCode, String) {
     let (status, text) = health(known);
     let undecided = known.undecided();
-    match status == StatusCode::OK && !undecided.is_empty() {
-        true => (StatusCode::SERVICE_UNAVAILABLE, undecided.concat()),
-        false => (status, text),
+    if status == StatusCode::OK && !undecided.is_empty() {
+        (StatusCode::SERVICE_UNAVAILABLE, undecided.concat())
+    } else {
+        (status, text)
     }
 }
 

@@ -259,17 +259,15 @@ fn add_host(headers: &mut HeaderMap, forwarded: &Forwarded, host: &str) {
     let Entry::Occupied(mut entry) = headers.entry(FORWARDED) else { return };
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let (client, proto) = (text(&forwarded.client), text(&forwarded.proto));
-    let client = match client.contains(':') {
-        true => format!("\"[{client}]\""),
-        false => client,
-    };
+    let client = if client.contains(':') { format!("\"[{client}]\"") } else { client };
     // The host has neither quotes nor backslashes, as was checked before.
     let own = format!("for={client};host=\"{host}\";proto={proto}");
     let is_whole = entry.iter().all(|value| has_closed_quotes(value.as_bytes()));
-    let list = match is_whole {
-        true => appended(entry.iter(), own.as_bytes()),
+    let list = if is_whole {
+        appended(entry.iter(), own.as_bytes())
+    } else {
         // The addition would end up inside the client's open quotes.
-        false => HeaderValue::from_str(&own).ok(),
+        HeaderValue::from_str(&own).ok()
     };
     match list {
         Some(list) => drop(entry.insert(list)),

@@ -172,9 +172,10 @@ impl Drop for Record {
             Some(answer) => {
                 (status, sent) = (Some(answer.status), answer.sent);
                 first_byte = Some(answer.first_byte);
-                match answer.end == End::Complete && !answer.is_long {
-                    true => answer.first_byte,
-                    false => self.began.elapsed(),
+                if answer.end == End::Complete && !answer.is_long {
+                    answer.first_byte
+                } else {
+                    self.began.elapsed()
                 }
             }
         };

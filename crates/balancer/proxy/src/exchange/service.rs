@@ -156,9 +156,10 @@ pub(crate) async fn serve(
     let exchange = client.phase.begin(!request.body().is_end_stream());
     let listener = client.slot.current();
     let mut record = Record::begin(&client, &request);
-    let admitted = match record.take_share() {
-        true => admit(&client, &listener, &record, request),
-        false => Err(OwnAnswer::new(StatusCode::SERVICE_UNAVAILABLE, NO_SHARE)),
+    let admitted = if record.take_share() {
+        admit(&client, &listener, &record, request)
+    } else {
+        Err(OwnAnswer::new(StatusCode::SERVICE_UNAVAILABLE, NO_SHARE))
     };
     let answered = match admitted {
         Ok(admitted) => forward(&client, &listener, &record, admitted).await,
@@ -196,9 +197,10 @@ fn admit(
     let deadline = client.deadline();
     let hop_by_hop = remove_hop_by_hop(request.headers_mut());
     let host = hop_by_hop.names_host.then(|| request::host(&request).into_owned());
-    let mut request = request.map(|incoming| match incoming.is_end_stream() {
-        true => RequestBody::none(),
-        false => {
+    let mut request = request.map(|incoming| {
+        if incoming.is_end_stream() {
+            RequestBody::none()
+        } else {
             let limits = BodyLimits {
                 bytes: listener.settings.limits.body_bytes,
                 silence: listener.settings.timeouts.read,

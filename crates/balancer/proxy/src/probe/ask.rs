@@ -92,9 +92,10 @@ pub(super) async fn exchange(
         }
         Ok::<_, SocketError>(answer)
     };
-    match timeout(limit, answer).await?? == expect {
-        true => Ok(ProbeResult::Answered),
-        false => Ok(ProbeResult::Unexpected),
+    if timeout(limit, answer).await?? == expect {
+        Ok(ProbeResult::Answered)
+    } else {
+        Ok(ProbeResult::Unexpected)
     }
 }
 

@@ -38,9 +38,10 @@ pub(super) async fn ask(
 ) -> Result<ProbeResult, SocketError> {
     let status = timeout(limit, status(source, target, request)).await??;
     let class = (status / 100) as u8;
-    match request.classes.contains(&class) {
-        true => Ok(ProbeResult::Answered),
-        false => Ok(ProbeResult::Unexpected),
+    if request.classes.contains(&class) {
+        Ok(ProbeResult::Answered)
+    } else {
+        Ok(ProbeResult::Unexpected)
     }
 }
 

@@ -144,12 +144,13 @@ impl Server {
     /// Makes a listener, unless the kernel serves it, and checks whether it can be served.
     fn prepare(&self, wanted: &Wanted<'_>) -> Result<Option<Change>, StartError> {
         let Wanted { load_balancer, address, listener, .. } = *wanted;
-        let change = match wanted.is_forwarded {
-            true => None,
-            false => Some(self.change(wanted).map_err(|source| {
+        let change = if wanted.is_forwarded {
+            None
+        } else {
+            Some(self.change(wanted).map_err(|source| {
                 let doing = format!("listen on {address} of {}", load_balancer.name);
                 StartError { doing, source }
-            })?),
+            })?)
         };
         if !wanted.is_forwarded {
             upstream::check_source(address, listener)?;
@@ -161,13 +162,14 @@ impl Server {
     fn change(&self, wanted: &Wanted<'_>) -> io::Result<Change> {
         let Wanted { address, listener, settings, .. } = *wanted;
         let speaks_http2 = settings.http2 && listener.protocol == ListenerProtocol::Https;
-        let tls = match listener.protocol.ends_tls() {
-            true => Some(tls::server(
+        let tls = if listener.protocol.ends_tls() {
+            Some(tls::server(
                 &settings.certificates,
                 settings.client_certificates.as_ref(),
                 speaks_http2,
-            )?),
-            false => None,
+            )?)
+        } else {
+            None
         };
         let known = self.listeners.get(&address).map(|slot| slot.current());
         let sockets = match known {

@@ -45,9 +45,10 @@ fn make_private(folder: &Path, user: u32) -> io::Result<()> {
 
 fn check_private(folder: &Path, user: u32) -> io::Result<()> {
     let found = fs::symlink_metadata(folder)?;
-    match found.is_dir() && found.uid() == user && found.mode() & 0o077 == 0 {
-        true => Ok(()),
-        false => Err(io::Error::other("this is no folder that only this user may enter")),
+    if found.is_dir() && found.uid() == user && found.mode() & 0o077 == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::other("this is no folder that only this user may enter"))
     }
 }
 

@@ -105,9 +105,10 @@ impl<'n> Load<'n> {
             }
             let has_succeeded = succeeds();
             let mut state = self.state.lock().unwrap();
-            match has_succeeded {
-                true => state.done[step as usize] += 1,
-                false => state.errors.push(what),
+            if has_succeeded {
+                state.done[step as usize] += 1;
+            } else {
+                state.errors.push(what);
             }
             drop(state);
             self.changed.notify_all();

@@ -16,9 +16,12 @@ pub(super) fn check(filters: &[Filter], known: &[&str]) -> Result<(), ApiError> 
         return error(format!("{} filters; {MAX_FILTERS} are allowed", filters.len()));
     }
     for Filter { name, values } in filters {
-        let is_known = |known: &&str| match known.ends_with(':') {
-            true => name.len() > known.len() && name.starts_with(*known),
-            false => name == known,
+        let is_known = |known: &&str| {
+            if known.ends_with(':') {
+                name.len() > known.len() && name.starts_with(*known)
+            } else {
+                name == known
+            }
         };
         if !known.iter().any(is_known) {
             return error(format!("there is no filter {name:?}; there are {}", known.join(", ")));

@@ -62,10 +62,7 @@ impl Checked<'_> {
             send: None,
             expect: None,
             grpc_codes: None,
-            source: match self.is_v6 {
-                true => ProbeSourceType::Vip,
-                false => ProbeSourceType::Reserved,
-            },
+            source: if self.is_v6 { ProbeSourceType::Vip } else { ProbeSourceType::Reserved },
         }
     }
 }

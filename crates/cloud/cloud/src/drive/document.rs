@@ -76,13 +76,14 @@ impl Balancer {
             };
             for (key, listener, settings) in parts(served) {
                 let Some(id) = self.ids.get(&key) else { continue };
-                let part = match some.contains(id) {
-                    true => Some((listener, settings)),
-                    false => before.and_then(|before| {
+                let part = if some.contains(id) {
+                    Some((listener, settings))
+                } else {
+                    before.and_then(|before| {
                         let mut there = before.part(id);
                         let there = there.find(|(there, ..)| *there == key);
                         there.map(|(_, listener, settings)| (listener, settings))
-                    }),
+                    })
                 };
                 if let Some((listener, settings)) = part {
                     kept.load_balancer.listeners.push(listener.clone());

@@ -26,9 +26,12 @@ impl Inventory {
 
 fn check(stated: &Stated) -> Result<(), InventoryError> {
     let (mut ids, mut addresses) = (BTreeSet::new(), BTreeSet::new());
-    let mut once = |id: &str| match ids.insert(id.to_owned()) {
-        true => Ok(()),
-        false => Err(InventoryError(format!("{id} is there twice"))),
+    let mut once = |id: &str| {
+        if ids.insert(id.to_owned()) {
+            Ok(())
+        } else {
+            Err(InventoryError(format!("{id} is there twice")))
+        }
     };
     for region in &stated.regions {
         once(&region.name)?;

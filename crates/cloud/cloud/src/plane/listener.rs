@@ -45,15 +45,12 @@ impl Planner<'_> {
                 return None;
             }
         };
-        let (rules, of_rules) = match listener.protocol.is_layer_7() {
-            true => {
-                let rules = self.layer_7_rules(load_balancer, listener, address.ip(), notes);
-                without_twins(rules, notes)
-            }
-            false => {
-                let (rule, settings) = self.layer_4_rule(listener, notes);
-                (vec![rule], vec![settings])
-            }
+        let (rules, of_rules) = if listener.protocol.is_layer_7() {
+            let rules = self.layer_7_rules(load_balancer, listener, address.ip(), notes);
+            without_twins(rules, notes)
+        } else {
+            let (rule, settings) = self.layer_4_rule(listener, notes);
+            (vec![rule], vec![settings])
         };
         let mut settings = ListenerSettings::of(protocol);
         settings.rules = of_rules;
@@ -98,12 +95,13 @@ impl Planner<'_> {
         let Source::Replaced(range) = source else { return };
         let is_v4 = range.addr().is_ipv4();
         let mut targets = rules.iter().flat_map(|rule| &rule.targets);
-        match targets.all(|target| target.address.is_ipv4() == is_v4) {
-            true => profile.source = source,
-            false => notes.push(format!(
+        if targets.all(|target| target.address.is_ipv4() == is_v4) {
+            profile.source = source;
+        } else {
+            notes.push(format!(
                 "clients' addresses are kept: {range}, which would replace them, does not reach \
                  all targets"
-            )),
+            ));
         }
     }
 

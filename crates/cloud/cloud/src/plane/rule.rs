@@ -86,10 +86,7 @@ impl Planner<'_> {
         };
         let mut rules = Vec::new();
         for domain in &rule.domains {
-            let host = match domain.is_empty() {
-                true => Text::from(vip.to_string()),
-                false => host(domain),
-            };
+            let host = if domain.is_empty() { Text::from(vip.to_string()) } else { host(domain) };
             if is_pattern(&host)
                 && let Err(why) = Pattern::host(&host)
             {

@@ -109,13 +109,13 @@ impl Listener {
 
     /// Returns the targets of each group: the listener's own on layer 4, each rule's on layer 7.
     pub fn groups(&self) -> Vec<TargetsOf<'_>> {
-        match self.protocol.is_layer_7() {
-            true => self
-                .rules
+        if self.protocol.is_layer_7() {
+            self.rules
                 .iter()
                 .map(|rule| TargetsOf { rule: Some(rule), targets: &rule.targets })
-                .collect(),
-            false => vec![TargetsOf { rule: None, targets: &self.targets }],
+                .collect()
+        } else {
+            vec![TargetsOf { rule: None, targets: &self.targets }]
         }
     }
 

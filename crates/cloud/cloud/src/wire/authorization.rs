@@ -121,9 +121,10 @@ pub fn check_head(
     credentials: &Credentials,
     now: Timestamp,
 ) -> Result<(), ApiError> {
-    match is_payload_unsigned(head) {
-        true => verify(head, credentials, now).map(drop),
-        false => stated(head, credentials, now).map(drop),
+    if is_payload_unsigned(head) {
+        verify(head, credentials, now).map(drop)
+    } else {
+        stated(head, credentials, now).map(drop)
     }
 }
 

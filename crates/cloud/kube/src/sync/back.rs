@@ -173,9 +173,10 @@ impl<A: CloudApi> Hands<A> {
         let Some(api) = self.api_of(object, kind) else { return Ok(Value::Null) };
         let merge = KubePatch::Merge(&patch.value);
         let parameters = PatchParams::default();
-        let (result, part) = match patch.is_status {
-            true => (api.patch_status(&object.name, &parameters, &merge).await, "/status"),
-            false => (api.patch(&object.name, &parameters, &merge).await, ""),
+        let (result, part) = if patch.is_status {
+            (api.patch_status(&object.name, &parameters, &merge).await, "/status")
+        } else {
+            (api.patch(&object.name, &parameters, &merge).await, "")
         };
         self.metrics.note("patch", &format!("{}{part}", kind.plural), result.as_ref().err());
         serde_json::to_value(result?).map_err(Error::SerdeError)

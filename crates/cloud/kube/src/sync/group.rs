@@ -479,17 +479,19 @@ impl Ended {
     /// Notes that a call on a load balancer has to be tried again: for these objects or, if there
     /// are none, for the load balancer itself.
     fn fail_call(&mut self, objects: &BTreeSet<&ObjectRef>, balancer: Option<&String>) {
-        match objects.is_empty() {
-            true => self.failed.extend(balancer.cloned().map(Work::Balancer)),
-            false => self.fail(objects.iter().copied()),
+        if objects.is_empty() {
+            self.failed.extend(balancer.cloned().map(Work::Balancer));
+        } else {
+            self.fail(objects.iter().copied());
         }
     }
 
     /// Notes that the whole group has to be tried again.
     fn fail_all(&mut self) {
-        match self.members.objects.is_empty() {
-            true => self.failed.extend(self.members.works()),
-            false => self.failed.extend(self.members.objects.iter().cloned().map(Work::Object)),
+        if self.members.objects.is_empty() {
+            self.failed.extend(self.members.works());
+        } else {
+            self.failed.extend(self.members.objects.iter().cloned().map(Work::Object));
         }
     }
 

@@ -73,9 +73,10 @@ async fn a_right_that_is_missing_is_named() {
             // A lease that is held is not created, nor is a record that is there, which is read
             // once; and a configuration is changed after that.
             let right = format!("{verb} {resource}");
-            let unused: &[&str] = match is_late {
-                true => &["create leases", "create configmaps", "get configmaps"],
-                false => &["patch tkeserviceconfigs"],
+            let unused: &[&str] = if is_late {
+                &["create leases", "create configmaps", "get configmaps"]
+            } else {
+                &["patch tkeserviceconfigs"]
             };
             // Pods with the readiness gate have tests of their own.
             if unused.contains(&&*right) || right == "patch pods/status" {

@@ -87,20 +87,19 @@ fn draw(dice: &mut Dice, tenant: usize, number: usize, ids: &[String], is_hostil
             port["port"] = "none".into();
         }
     }
-    let spec = match is_ingress {
-        false => json!({ "type": kind, "clusterIP": format!("172.16.{tenant}.{}", 10 + number),
-            "ports": [port] }),
-        true => {
-            let rules: Vec<Value> = (0..dice.between(1, 2))
-                .map(|_| {
-                    let mut rule = json!({ "http": { "paths": [{ "path": "/", "pathType": "Prefix",
+    let spec = if is_ingress {
+        let rules: Vec<Value> = (0..dice.between(1, 2))
+            .map(|_| {
+                let mut rule = json!({ "http": { "paths": [{ "path": "/", "pathType": "Prefix",
                         "backend": null }] } });
-                    rule["host"] = dice.choose(&HOSTS).into();
-                    rule
-                })
-                .collect();
-            json!({ "rules": rules })
-        }
+                rule["host"] = dice.choose(&HOSTS).into();
+                rule
+            })
+            .collect();
+        json!({ "rules": rules })
+    } else {
+        json!({ "type": kind, "clusterIP": format!("172.16.{tenant}.{}", 10 + number),
+            "ports": [port] })
     };
     let value = json!({ "metadata": metadata, "spec": spec });
     Drawn { tenant, number, age, is_ingress, value }

@@ -57,12 +57,13 @@ pub(super) fn add(
     let tags = request.tags.iter().flatten();
     let reserved: Vec<&str> =
         tags.map(|tag| tag.tag_key.as_str()).filter(|key| is_reserved(key)).collect();
-    match reserved.is_empty() {
-        true => Ok(request),
-        false => Err(format!(
+    if reserved.is_empty() {
+        Ok(request)
+    } else {
+        Err(format!(
             "the tag {} is the controllers', as all are that begin with {RESERVED}",
             reserved.join(", ")
-        )),
+        ))
     }
 }
 

@@ -240,10 +240,8 @@ spec:
 
 /// With `ClientIP`, and the note that it was on.
 fn session(is_on: bool, note: &str, config: &str) -> Cluster {
-    let text = match is_on {
-        true => RICH.to_owned(),
-        false => RICH.replace("  sessionAffinity: ClientIP\n", ""),
-    };
+    let text =
+        if is_on { RICH.to_owned() } else { RICH.replace("  sessionAffinity: ClientIP\n", "") };
     let key = "    service.cloud.tencent.com/prevent-loopback: \"true\"\n";
     let mut cluster = cluster(&text.replace(key, &format!("{key}{note}{config}")));
     cluster.services.retain(|name, _| name.name.as_str() == "both");

@@ -59,9 +59,10 @@ struct Alive(Mutex<HashSet<SocketAddr>>, Mutex<HashMap<String, Unserved>>);
 
 impl HealthView for Alive {
     fn state(&self, target: &HealthOf<'_>) -> TargetState {
-        match self.0.lock().unwrap().contains(&target.address) {
-            true => TargetState::Alive,
-            false => TargetState::Unknown,
+        if self.0.lock().unwrap().contains(&target.address) {
+            TargetState::Alive
+        } else {
+            TargetState::Unknown
         }
     }
 
@@ -347,10 +348,8 @@ impl Api for Stage {
         }
         let is_write = !A::NAME.starts_with("Describe");
         self.paced.turn(A::SERVICE, A::NAME).await;
-        let number = match is_write {
-            true => self.writes.fetch_add(1, Ordering::Relaxed),
-            false => usize::MAX,
-        };
+        let number =
+            if is_write { self.writes.fetch_add(1, Ordering::Relaxed) } else { usize::MAX };
         let stop = *self.stop.lock().unwrap();
         if matches!(stop, Stop::Before(stop) if is_write && number >= stop) {
             return Err(stopped());

@@ -80,9 +80,10 @@ impl Follower<'_> {
                     if matches!(end, End::Expired) {
                         return pause.wait().await;
                     }
-                    match begun.elapsed() < SHORT {
-                        true => pause.wait().await,
-                        false => pause.reset(),
+                    if begun.elapsed() < SHORT {
+                        pause.wait().await;
+                    } else {
+                        pause.reset();
                     }
                     // More may be readable by now.
                     if !watched.is_all {

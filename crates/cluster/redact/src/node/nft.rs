@@ -231,10 +231,8 @@ fn text_of_json(field: &str, text: &str, names: &mut Names, chains: &Chains) -> 
     if names.is_link(text) && !matches!(field, "name" | "chain" | "table" | "target" | "comment") {
         return link(text, names);
     }
-    let mut named = |text: &str| match WHOLE.contains(&text) {
-        true => text.to_owned(),
-        false => chains.nft(text, names),
-    };
+    let mut named =
+        |text: &str| if WHOLE.contains(&text) { text.to_owned() } else { chains.nft(text, names) };
     match field {
         "name" | "chain" | "table" | "target" => named(text),
         "comment" => remark(text, names),

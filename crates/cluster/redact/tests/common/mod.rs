@@ -145,12 +145,12 @@ fn without_example(text: &str) -> String {
 
 /// Hashes in names of chains follow from the names, and differ; so do places.
 fn without_hashes(text: &str) -> String {
-    let place = |word: &str| match word.contains(".yaml:")
-        || word.contains(".json:")
-        || word.contains("/nodes/")
-    {
-        true => "PLACE ".to_owned(),
-        false => word.to_owned(),
+    let place = |word: &str| {
+        if word.contains(".yaml:") || word.contains(".json:") || word.contains("/nodes/") {
+            "PLACE ".to_owned()
+        } else {
+            word.to_owned()
+        }
     };
     let text: String = text.split_inclusive(' ').map(place).collect();
     let is_hash = |word: &str| {
@@ -160,10 +160,7 @@ fn without_hashes(text: &str) -> String {
     let words = text.split_inclusive(|letter: char| !letter.is_ascii_alphanumeric());
     let plain = |word: &str| {
         let letters = word.trim_end_matches(|letter: char| !letter.is_ascii_alphanumeric());
-        match is_hash(letters) {
-            true => format!("HASH{}", &word[letters.len()..]),
-            false => word.to_owned(),
-        }
+        if is_hash(letters) { format!("HASH{}", &word[letters.len()..]) } else { word.to_owned() }
     };
     words.map(plain).collect()
 }

@@ -65,10 +65,8 @@ fn run(words: &[String], is_in_all: bool) -> io::Result<bool> {
     let targets: Vec<Named> = TARGETS.iter().filter(|(name, _)| is_wanted(name)).copied().collect();
     let (number, count) = (*number, usize::try_from(*count).unwrap_or(usize::MAX));
     let began = Instant::now();
-    let counts = match is_in_all {
-        true => shares(&targets, count, number)?,
-        false => vec![count; targets.len()],
-    };
+    let counts =
+        if is_in_all { shares(&targets, count, number)? } else { vec![count; targets.len()] };
     println!(
         "{:<22} {:>10} {:>10} {:>9} {:>9} {:>6}",
         "TARGET", "INPUTS", "TAKEN", "CPU s", "MOST ms", "MiB"

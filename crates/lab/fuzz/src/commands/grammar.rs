@@ -95,10 +95,7 @@ fn command_name(dice: &mut Dice) -> &'static str {
 }
 
 fn one_of(values: &[String], dice: &mut Dice) -> String {
-    match values.is_empty() {
-        true => "default".to_owned(),
-        false => dice.pick(values).clone(),
-    }
+    if values.is_empty() { "default".to_owned() } else { dice.pick(values).clone() }
 }
 
 fn flow(values: &Values, dice: &mut Dice) -> [String; 4] {

@@ -63,9 +63,10 @@ fn add_line(text: &str, line: Range<usize>, all: &mut Vec<Token>) {
             if !part.contains(|c: char| c.is_ascii_alphanumeric()) {
                 continue;
             }
-            match part.starts_with('-') || is_named(&text[own.end..line.end]) {
-                true => key = own,
-                false => all.push(Token { form: form(part), at: own, key: key.clone() }),
+            if part.starts_with('-') || is_named(&text[own.end..line.end]) {
+                key = own;
+            } else {
+                all.push(Token { form: form(part), at: own, key: key.clone() });
             }
         }
     }

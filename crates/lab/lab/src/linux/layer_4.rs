@@ -41,9 +41,10 @@ impl Layer4 {
         if handover::is_needed(balancers, None) {
             return Ok(Self::Rules);
         }
-        match balancers.iter().flat_map(|lb| &lb.listeners).any(is_in_kernel) {
-            true => Self::here(space),
-            false => Ok(Self::Process),
+        if balancers.iter().flat_map(|lb| &lb.listeners).any(is_in_kernel) {
+            Self::here(space)
+        } else {
+            Ok(Self::Process)
         }
     }
 

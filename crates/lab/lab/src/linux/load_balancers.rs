@@ -173,9 +173,10 @@ impl LoadBalancers {
                     Event::Programmed { targets } => {
                         for ForwardedTarget { listener, protocol, target, alive } in targets {
                             let key = ((*listener, health::transport(protocol)), *target);
-                            match alive {
-                                true => programmed.remove(&key),
-                                false => programmed.insert(key),
+                            if *alive {
+                                programmed.remove(&key)
+                            } else {
+                                programmed.insert(key)
                             };
                         }
                     }

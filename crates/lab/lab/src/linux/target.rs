@@ -234,10 +234,7 @@ impl Target {
 }
 
 fn picked_by(listener: &Listener) -> PickedBy {
-    match is_in_kernel(listener) {
-        true => PickedBy::Kernel,
-        false => PickedBy::Process,
-    }
+    if is_in_kernel(listener) { PickedBy::Kernel } else { PickedBy::Process }
 }
 
 fn rule(listener: &Listener, spec: &RequestSpec) -> Option<usize> {

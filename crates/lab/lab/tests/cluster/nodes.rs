@@ -78,9 +78,10 @@ impl Nodes<'_> {
                 let bundle = self.collected("through", &["--node", "n1"]);
                 self.compare_with_here(&bundle)?;
                 let output = self.check(&bundle);
-                match output.status.code() == Some(0) && text(&output.stdout).contains("n1") {
-                    true => Ok(bundle),
-                    false => Err(text(&output.stdout) + &text(&output.stderr)),
+                if output.status.code() == Some(0) && text(&output.stdout).contains("n1") {
+                    Ok(bundle)
+                } else {
+                    Err(text(&output.stdout) + &text(&output.stderr))
                 }
             });
         let entry = &manifest(&bundle)["captures"]["n1"];
@@ -249,10 +250,10 @@ fn files(folder: &Path) -> BTreeMap<String, String> {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         let lines = lines.filter(|line| !line.starts_with("net.netfilter.nf_conntrack_count"));
         // `:INPUT ACCEPT [12:345]`
-        let lines = lines.map(|line| match line.starts_with(':') {
-            true => line.split(" [").next().unwrap(),
-            false => line,
-        });
+        let lines =
+            lines.map(
+                |line| if line.starts_with(':') { line.split(" [").next().unwrap() } else { line },
+            );
         (name, lines.collect::<Vec<_>>().join("\n"))
     };
     let entries = fs::read_dir(folder).unwrap().map(|entry| read(entry.unwrap()));

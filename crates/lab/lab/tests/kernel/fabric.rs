@@ -49,9 +49,10 @@ fn vpc_cni() {
     for measured in measure_pairs(&vpc_cni_set(2), &pairs) {
         let (from, to) = (measured.flow.from.to_string(), measured.flow.to.to_string());
         let loops = to == INGRESS && from.starts_with("pod/shop/web-");
-        match loops {
-            true => assert_eq!(measured.counts, [(Outcome::AT_ONCE, 6), (LATE, 6)], "{from}"),
-            false => assert_eq!(measured.counts, [(Outcome::AT_ONCE, 12)], "{from} → {to}"),
+        if loops {
+            assert_eq!(measured.counts, [(Outcome::AT_ONCE, 6), (LATE, 6)], "{from}");
+        } else {
+            assert_eq!(measured.counts, [(Outcome::AT_ONCE, 12)], "{from} → {to}");
         }
         if to == SERVER {
             let own = if from.ends_with('1') { "10.1.1.10" } else { "10.1.2.10" };

@@ -72,10 +72,8 @@ fn balance(arguments: &[String]) {
     let requests = uturn_proxy::requests(true).unwrap();
     let observer: Observer = Arc::new(|event| println!("{}", event.to_json()));
     let config = Config::plain(load_balancers);
-    let start = match others.len() == arguments.len() {
-        true => Server::start,
-        false => Server::start_without_layer_4,
-    };
+    let start =
+        if others.len() == arguments.len() { Server::start } else { Server::start_without_layer_4 };
     let server = start(&config, observer, Detail::Connections).unwrap();
     let _ = requests.recv();
     server.stop(Duration::ZERO);

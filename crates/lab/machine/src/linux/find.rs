@@ -124,8 +124,9 @@ fn host(tried: &str, reason: String) -> Unavailable {
 fn output(command: &mut Command) -> Result<String, String> {
     let output = command.stdin(Stdio::null()).output().map_err(|why| why.to_string())?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    match output.status.success() {
-        true => Ok(text(&output.stdout)),
-        false => Err(format!("{}: {}", output.status, text(&output.stderr))),
+    if output.status.success() {
+        Ok(text(&output.stdout))
+    } else {
+        Err(format!("{}: {}", output.status, text(&output.stderr)))
     }
 }

@@ -103,9 +103,10 @@ impl Frame {
     pub(super) fn length(head: &[u8; HEAD]) -> io::Result<usize> {
         let [_, _, _, _, _, length @ ..] = *head;
         let length = u32::from_le_bytes(length) as usize;
-        match length > LARGEST {
-            true => Err(io::Error::other(format!("a frame of {length} bytes"))),
-            false => Ok(length),
+        if length > LARGEST {
+            Err(io::Error::other(format!("a frame of {length} bytes")))
+        } else {
+            Ok(length)
         }
     }
 

@@ -95,9 +95,10 @@ fn ask(image: &str, with: &[&NodePlan], without: &[&NodePlan]) -> Result<(), Fai
     let mut answer = String::new();
     let asked = Printer::ask(&format!("{what}. May it? [y/N]"));
     let answered = asked.and_then(|()| stdin().read_line(&mut answer));
-    match answered.is_ok() && ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
-        true => Ok(()),
-        false => Err(Failure::not_here("nothing was made, and nothing is written")),
+    if answered.is_ok() && ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
+        Ok(())
+    } else {
+        Err(Failure::not_here("nothing was made, and nothing is written"))
     }
 }
 

@@ -138,9 +138,10 @@ pub(super) fn up(args: &LabUp, printer: &Printer) -> Result<Status, Failure> {
 /// Shows what is waited for. On a terminal the next line overwrites this one, elsewhere each gets a
 /// line of its own.
 fn show_step(printer: &Printer, step: &str) {
-    match io::stderr().is_terminal() {
-        true => printer.progress(&format!("{step} …")),
-        false => printer.note(&format!("waits for: {step}")),
+    if io::stderr().is_terminal() {
+        printer.progress(&format!("{step} …"));
+    } else {
+        printer.note(&format!("waits for: {step}"));
     }
 }
 

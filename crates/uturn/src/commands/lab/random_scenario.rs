@@ -178,9 +178,10 @@ impl Cluster {
         is_host: bool,
     ) {
         let node = dice.below(self.nodes.len());
-        let address = match is_host {
-            true => self.nodes[node].address.clone(),
-            false => self.network.address(dice, node + 1, 20 + self.pods.len()),
+        let address = if is_host {
+            self.nodes[node].address.clone()
+        } else {
+            self.network.address(dice, node + 1, 20 + self.pods.len())
         };
         let declared: Vec<Value> = ports
             .iter()

@@ -62,10 +62,8 @@ pub(super) fn run(
     }
     let mut there = Vec::new();
     for at in elsewhere {
-        let machine = match args.keep {
-            true => Err(NOT_KEPT.to_owned()),
-            false => kernels.machine(cases[at].case),
-        };
+        let machine =
+            if args.keep { Err(NOT_KEPT.to_owned()) } else { kernels.machine(cases[at].case) };
         match machine {
             Ok(()) => there.push(at),
             Err(why) => seen[at] = Some(Seen::not_run(&cases[at], why)),

@@ -157,9 +157,10 @@ impl Plan {
             Self::longest(limits).as_secs(),
         );
         for verdict in verdicts {
-            let conditions = match verdict.conditions.is_empty() {
-                true => String::new(),
-                false => format!("if {}: ", verdict.conditions.join(" and ")),
+            let conditions = if verdict.conditions.is_empty() {
+                String::new()
+            } else {
+                format!("if {}: ", verdict.conditions.join(" and "))
             };
             text.push_str(&format!("predicted: {conditions}{}\n", words::verdict(verdict, 12)));
         }

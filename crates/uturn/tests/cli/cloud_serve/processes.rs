@@ -289,9 +289,10 @@ impl Site {
         let client = self.client();
         // What belongs to no region leaves no task.
         let has_task = !A::NAME.starts_with("Describe") && A::NAME != "UploadCertificate";
-        let answer = match has_task {
-            true => block_on(client.call_and_wait(&request, LONG)),
-            false => block_on(client.call(&request)),
+        let answer = if has_task {
+            block_on(client.call_and_wait(&request, LONG))
+        } else {
+            block_on(client.call(&request))
         };
         answer.map(|answer| answer.response)
     }

@@ -62,8 +62,9 @@ fn with_default_targets(plan: PortPlan, cluster: &Cluster, service: &Service) ->
     let is_asked = annotations::backend_type(service).is_some();
     let has_interfaces =
         cluster.network.plugin.value == Plugin::Terway || pods_have_network_addresses(cluster);
-    match plan.targets == Targets::Pods || (!is_asked && has_interfaces) {
-        true => to_pods(plan),
-        false => plan,
+    if plan.targets == Targets::Pods || (!is_asked && has_interfaces) {
+        to_pods(plan)
+    } else {
+        plan
     }
 }

@@ -165,9 +165,10 @@ fn get<'i>(ingress: &'i Ingress, key: &str) -> Option<&'i str> {
 /// Returns the protocols and ports of the listeners: those that are listed, otherwise HTTPS if a
 /// certificate is named, or HTTP. A Secret of `spec.tls` is not used.
 fn listens(ingress: &Ingress) -> Vec<(ListenerProtocol, Port)> {
-    let usual = match get(ingress, "certificate-arn").is_some_and(|names| !names.is_empty()) {
-        true => (ListenerProtocol::Https, HTTPS),
-        false => (ListenerProtocol::Http, HTTP),
+    let usual = if get(ingress, "certificate-arn").is_some_and(|names| !names.is_empty()) {
+        (ListenerProtocol::Https, HTTPS)
+    } else {
+        (ListenerProtocol::Http, HTTP)
     };
     let listed = get(ingress, "listen-ports").and_then(|text| serde_json::from_str(text).ok());
     let listed: Vec<Value> = listed.unwrap_or_default();

@@ -34,10 +34,7 @@ pub(super) fn product(service: &Service) -> Option<&'static str> {
         None => {}
     }
     let mut names = service.load_balancer.iter().filter_map(|entry| entry.hostname.as_deref());
-    Some(match names.any(is_of_nlb) {
-        true => nlb::NAME,
-        false => classic::NAME,
-    })
+    Some(if names.any(is_of_nlb) { nlb::NAME } else { classic::NAME })
 }
 
 /// Returns whether a host name has the form of a Network Load Balancer: `NAME.elb.REGION.…`.

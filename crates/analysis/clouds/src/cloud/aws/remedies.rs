@@ -23,12 +23,11 @@ pub(super) fn remedies(service: &Service, want: Want, _: &str) -> Vec<Remedy> {
             vec![group_attributes(service, &[(KEEPS_SOURCE, "false"), (HEADER, "true")])]
         }
         Want::PodTargets => {
-            let made_by = match own {
-                true => "its class or type says so",
-                false => {
-                    "the in-tree controller makes this one and knows nodes only; a new Service with \
+            let made_by = if own {
+                "its class or type says so"
+            } else {
+                "the in-tree controller makes this one and knows nodes only; a new Service with \
                      loadBalancerClass service.k8s.aws/nlb gets a new load balancer with a new name"
-                }
             };
             vec![
                 Remedy::annotation(key(TARGET_TYPE), "ip")

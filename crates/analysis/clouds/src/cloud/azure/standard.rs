@@ -47,10 +47,7 @@ impl Product for Standard {
     /// The controller writes the source ranges into the nodes' security group.
     fn source_ranges(&self, service: &Service) -> SourceRanges {
         let has_others = ALSO_ALLOWED.iter().any(|key| service.annotations.get(key).is_some());
-        match has_others {
-            true => SourceRanges::Ignored,
-            false => SourceRanges::Applied,
-        }
+        if has_others { SourceRanges::Ignored } else { SourceRanges::Applied }
     }
 
     fn page_check(&self, service: &Service, port: &ServicePort) -> Option<PageCheck> {
@@ -98,9 +95,10 @@ fn is_internal(service: &Service) -> bool {
 /// internal load balancer for IPv6 never has it.
 fn delivery(service: &Service, family: Family) -> Delivery {
     let is_off = service.annotations.is(NO_FLOATING_IP, "true");
-    match is_off || (is_internal(service) && family == Family::V6) {
-        true => Delivery::ToTarget,
-        false => Delivery::KeepsAddress,
+    if is_off || (is_internal(service) && family == Family::V6) {
+        Delivery::ToTarget
+    } else {
+        Delivery::KeepsAddress
     }
 }
 

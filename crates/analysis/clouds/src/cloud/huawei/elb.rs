@@ -56,10 +56,8 @@ impl Product for Elb {
         profile.panic_threshold = None;
         profile.health_check = Some(check(HealthQuestion::Target, (5, 3)));
         profile.assumption = doubt;
-        let targets = match service.allocates_node_ports {
-            true => Targets::NodesWithPods,
-            false => Targets::Pods,
-        };
+        let targets =
+            if service.allocates_node_ports { Targets::NodesWithPods } else { Targets::Pods };
         Some(PortPlan { protocol, targets, profile })
     }
 
@@ -72,10 +70,7 @@ impl Product for Elb {
     ) -> Option<PortPlan> {
         let plan = self.port(service, port, family)?;
         let has_pods = self.is_dedicated && pods_have_network_addresses(cluster);
-        Some(match has_pods || plan.targets == Targets::Pods {
-            true => to_pods(plan),
-            false => plan,
-        })
+        Some(if has_pods || plan.targets == Targets::Pods { to_pods(plan) } else { plan })
     }
 }
 

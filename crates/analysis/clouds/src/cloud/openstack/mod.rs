@@ -41,10 +41,9 @@ pub static ENTRY: CloudEntry = CloudEntry {
 /// Returns the product of a Service: only one driver picks targets by a hash of address and port,
 /// and no other annotation shows the driver.
 fn product(service: &Service) -> &'static str {
-    match get(service, LB_METHOD)
-        .is_some_and(|method| method.eq_ignore_ascii_case("SOURCE_IP_PORT"))
-    {
-        true => OVN_NAME,
-        false => AMPHORA_NAME,
+    if get(service, LB_METHOD).is_some_and(|method| method.eq_ignore_ascii_case("SOURCE_IP_PORT")) {
+        OVN_NAME
+    } else {
+        AMPHORA_NAME
     }
 }

@@ -107,9 +107,10 @@ pub(super) fn wanted(ingress: &Ingress) -> Vec<WantedListener<'_>> {
     let mut wanted = serving(&http_rules, ListenerProtocol::Http, &http);
     wanted.extend(serving(&https_rules, ListenerProtocol::Https, &https));
     if wanted.is_empty() {
-        let (ports, protocol) = match ingress.tls.is_empty() {
-            true => (http, ListenerProtocol::Http),
-            false => (https, ListenerProtocol::Https),
+        let (ports, protocol) = if ingress.tls.is_empty() {
+            (http, ListenerProtocol::Http)
+        } else {
+            (https, ListenerProtocol::Https)
         };
         let bare = |port| WantedListener { port, protocol, rules: Vec::new() };
         wanted.extend(ports.into_iter().map(bare));

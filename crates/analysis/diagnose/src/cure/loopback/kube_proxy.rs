@@ -37,9 +37,10 @@ fn bound(case: &Case<'_>, builds: &KubeProxyBuilds, mut made: Proposal) -> Propo
     let mode = &cluster.proxy.mode;
     let found = format!("mode {} ({})", mode.value, basis_of(mode));
     let what = "kube-proxy runs in IPVS mode";
-    made = match mode.value == ProxyMode::Ipvs || !mode.is_supposed() {
-        true => made.when(what, mode.value == ProxyMode::Ipvs, found),
-        false => made.ask(what, found),
+    made = if mode.value == ProxyMode::Ipvs || !mode.is_supposed() {
+        made.when(what, mode.value == ProxyMode::Ipvs, found)
+    } else {
+        made.ask(what, found)
     };
     let others: Vec<String> = case
         .sharers(vip)
@@ -123,15 +124,16 @@ pub(super) fn prevent_loopback(case: &Case<'_>) -> Option<Proposal> {
     made = made.when(
         "kube-proxy's version knows the annotation",
         honours,
-        match honours {
-            true => format!("{} ({})", proxy.version.value, basis_of(&proxy.version)),
-            false => format!(
+        if honours {
+            format!("{} ({})", proxy.version.value, basis_of(&proxy.version))
+        } else {
+            format!(
                 "{} does not ({}); {} is the first of its line",
                 proxy.version.value,
                 basis_of(&proxy.version),
                 (builds.first_honouring)(proxy.version.value)
                     .map_or("none".to_owned(), |version| version.to_string())
-            ),
+            )
         },
     );
     Some(made)

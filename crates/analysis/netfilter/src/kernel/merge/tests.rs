@@ -84,13 +84,16 @@ fn random_nft(dice: &mut Dice) -> String {
             text.push_str("\t\ttype filter hook forward priority filter; policy accept;\n");
         }
         for _ in 0..1 + dice.below(3) {
-            let mut to = || match chain < chains {
-                true => format!(
-                    "{} c{}",
-                    ["jump", "goto"][dice.below(2)],
-                    chain + dice.below(chains - chain)
-                ),
-                false => "return".to_owned(),
+            let mut to = || {
+                if chain < chains {
+                    format!(
+                        "{} c{}",
+                        ["jump", "goto"][dice.below(2)],
+                        chain + dice.below(chains - chain)
+                    )
+                } else {
+                    "return".to_owned()
+                }
             };
             let (one, two) = (to(), to());
             let rule = match dice.below(7) {

@@ -133,10 +133,7 @@ impl Kernel {
                 let does = if passes { "does nothing" } else { "keeps the packet" };
                 let why = format!("{name} is not modelled: taken for one that {does}");
                 walk.note(StepKind::Unknown, why, by.clone());
-                match passes {
-                    true => Done::On,
-                    false => Done::End(EndKind::Drop(DropReason::Rule(by))),
-                }
+                if passes { Done::On } else { Done::End(EndKind::Drop(DropReason::Rule(by))) }
             }
             None if at_limit || walk.rests_on_many_answers() => Done::LimitReached,
             None => {

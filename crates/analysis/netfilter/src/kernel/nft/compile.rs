@@ -159,9 +159,10 @@ impl Compiler<'_> {
                 let key = self.values(&parts, names);
                 match map {
                     Some(map) => {
-                        let number = match self.rules.lookups[map].unmodelled {
-                            true => self.unsure_number(statement, names),
-                            false => self.number(statement, names),
+                        let number = if self.rules.lookups[map].unmodelled {
+                            self.unsure_number(statement, names)
+                        } else {
+                            self.number(statement, names)
                         };
                         ops.push(Op::Vmap { key, map, number });
                     }

@@ -106,10 +106,7 @@ impl Compiler<'_> {
 }
 
 pub(super) fn ip_of(number: u128, v6: bool) -> IpAddr {
-    match v6 {
-        true => IpAddr::V6(number.into()),
-        false => IpAddr::V4((number as u32).into()),
-    }
+    if v6 { IpAddr::V6(number.into()) } else { IpAddr::V4((number as u32).into()) }
 }
 
 pub(super) fn parts(expr: &Expr) -> Vec<&Expr> {

@@ -234,10 +234,8 @@ impl Kernel {
     /// The result of a `fib` expression.
     fn fib_result(&self, fib: Fib, walk: &Walk) -> Valued {
         let packet = &walk.packet;
-        let (ip, other) = match fib.saddr {
-            true => (packet.src, packet.dst),
-            false => (packet.dst, packet.src),
-        };
+        let (ip, other) =
+            if fib.saddr { (packet.src, packet.dst) } else { (packet.dst, packet.src) };
         let device = match (fib.iif, fib.oif) {
             (true, _) => Some(walk.iif.as_deref().unwrap_or("")),
             (false, true) => Some(walk.oif.as_deref().unwrap_or("")),

@@ -116,9 +116,10 @@ impl Kernel {
                         && matches!(left.as_slice(), [Value::Field(Field::OutInterface)])
                         && walk.leaves_by((*first, *last)).is_some() =>
                 {
-                    match walk.leaves_by((*first, *last)) == Some(!not) {
-                        true => Done::On,
-                        false => Done::Next,
+                    if walk.leaves_by((*first, *last)) == Some(!not) {
+                        Done::On
+                    } else {
+                        Done::Next
                     }
                 }
                 Op::Test { left, test, number } => match self.holds(left, test, walk) {

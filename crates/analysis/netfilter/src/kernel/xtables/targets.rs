@@ -125,9 +125,10 @@ impl Kernel {
                     let does = if passes { "does nothing" } else { "keeps the packet" };
                     let why = format!("{}: taken for one that {does}", extension.name);
                     walk.note(StepKind::Unknown, why, by());
-                    return match passes {
-                        true => RuleResult::Next,
-                        false => RuleResult::End(EndKind::Drop(DropReason::Rule(by()))),
+                    return if passes {
+                        RuleResult::Next
+                    } else {
+                        RuleResult::End(EndKind::Drop(DropReason::Rule(by())))
                     };
                 }
                 if at_limit {

@@ -33,9 +33,12 @@ impl<'a> Walk<'_, 'a> {
             (true, Some(true)) if !ends_tls => Outcome::TlsError,
             (true, _) => Outcome::EmptyReply,
         };
-        let home = |exchanges: Vec<Exchange>| match is_taken {
-            true => self.return_own_answer(balancer, client, asked, state, exchanges, turned_away),
-            false => Ok(exchanges),
+        let home = |exchanges: Vec<Exchange>| {
+            if is_taken {
+                self.return_own_answer(balancer, client, asked, state, exchanges, turned_away)
+            } else {
+                Ok(exchanges)
+            }
         };
         let rule = listener.rules.first().filter(|rule| !rule.targets.is_empty());
         let Some(rule) = rule else {
@@ -112,15 +115,13 @@ impl<'a> Walk<'_, 'a> {
                 };
                 answer.note(
                     place.clone(),
-                    match gives_up {
-                        true => close_step(listener, seen, by.clone()),
-                        false => relay_step(seen, by.clone()),
+                    if gives_up {
+                        close_step(listener, seen, by.clone())
+                    } else {
+                        relay_step(seen, by.clone())
                     },
                 );
-                let waited = match gives_up {
-                    true => listener.profile.connect_timeout,
-                    false => inner.late,
-                };
+                let waited = if gives_up { listener.profile.connect_timeout } else { inner.late };
                 let home = self.return_reply(party, client, asked, answer, outcome, mechanism)?;
                 exchanges.extend(home.into_iter().map(|exchange| {
                     let late = exchange.late.max(waited);

@@ -74,9 +74,10 @@ impl<'a> Walk<'_, 'a> {
                 code: listener.profile.statuses.no_target,
                 after: Duration::ZERO,
             };
-            let reason = match rule.targets.is_empty() {
-                true => NotPicked::NoTarget,
-                false => NotPicked::of(&listener.profile, &health),
+            let reason = if rule.targets.is_empty() {
+                NotPicked::NoTarget
+            } else {
+                NotPicked::of(&listener.profile, &health)
             };
             let turned_away = self.engine.without_target(state.clone(), balancer, outcome, reason);
             return self.return_own_answer(balancer, client, asked, &state, turned_away, outcome);

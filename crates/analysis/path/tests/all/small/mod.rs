@@ -53,9 +53,10 @@ impl Small {
              network: {{podCIDRs: [10.244.0.0/16], serviceCIDRs: [10.96.0.0/16]}}}}}}\n"
         );
         for node in 1..=3 {
-            let external = match network.starts_with("10.") {
-                true => String::new(),
-                false => format!(", {{type: ExternalIP, address: {network}{node}}}"),
+            let external = if network.starts_with("10.") {
+                String::new()
+            } else {
+                format!(", {{type: ExternalIP, address: {network}{node}}}")
             };
             let node_object = ReadyNode {
                 number: node,

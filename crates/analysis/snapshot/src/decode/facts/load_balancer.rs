@@ -35,10 +35,8 @@ pub(super) fn load_balancer<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<Sta
     let hostname = doc.read::<Text>(node, "hostname");
     let hostname = hostname.map(|name| name.trim_end_matches('.').to_ascii_lowercase().into());
     let is_named = node.get("hostname").is_some() && node.get("vip").is_none();
-    let vip = match is_named {
-        true => Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
-        false => doc.need(node, "vip"),
-    };
+    let vip =
+        if is_named { Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED)) } else { doc.need(node, "vip") };
     let security_groups = node.get("securityGroups").map(|_| doc.list(node, "securityGroups"));
     let product = doc.read::<Product>(node, "product").map(|product| product.0);
     let listeners: Vec<_> =

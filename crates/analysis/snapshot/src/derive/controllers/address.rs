@@ -121,12 +121,13 @@ fn supposed(
             let pods = objects.pods.0.values().filter(|pod| pod.is_alive());
             let own = pods.filter(|pod| controller.has_pod(pod) && pod.spec.host_network);
             let entries = of_nodes(objects, own);
-            match entries.is_empty() {
-                false => Ok((entries, format!("{} has the nodes' network", controller.workload))),
-                true => Err(Open::new(
+            if entries.is_empty() {
+                Err(Open::new(
                     format!("nothing says at which address {} takes requests", controller.workload),
                     "give the Service of the controller with its status, or the Ingress's status",
-                )),
+                ))
+            } else {
+                Ok((entries, format!("{} has the nodes' network", controller.workload)))
             }
         }
         [first, second, ..] => Err(Open::new(

@@ -21,10 +21,8 @@ pub(super) fn at(arguments: &Arguments<'_>, port: Port) -> Option<EntryPoint> {
     let name = all().find(|name| port_of(arguments, name) == Some(port))?;
     let of = |what: &str| format!("entrypoints.{name}.{what}");
     let is_flagged = |name: &str| arguments.is_on(&format!("entrypoints.{name}.asdefault"));
-    let is_default = match all().any(|name| is_flagged(&name)) {
-        true => is_flagged(&name),
-        false => name != INTERNAL,
-    };
+    let is_default =
+        if all().any(|name| is_flagged(&name)) { is_flagged(&name) } else { name != INTERNAL };
     let tls = arguments.is_on(&of("http.tls")) || arguments.has_below(&of("http.tls."));
     let redirect = redirect(arguments, &name);
     Some(EntryPoint { name: name.as_str().into(), is_default, tls, redirect })

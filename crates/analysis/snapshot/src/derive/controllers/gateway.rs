@@ -50,12 +50,13 @@ pub(super) fn services<'o>(
     };
     let name = first.name.clone();
     found.retain(|service| service.selector.is_some());
-    match found.is_empty() {
-        false => Ok(found),
-        true => Err(Open::new(
+    if found.is_empty() {
+        Err(Open::new(
             format!("Service {name} selects no pods: what takes its requests is not known"),
             format!("trace to the Services behind the routes, not to svc/{name}"),
-        )),
+        ))
+    } else {
+        Ok(found)
     }
 }
 
@@ -135,10 +136,8 @@ pub(super) fn add_listeners(
             _ => ProxyExpectation::Unknown("its settings for that are not read".into()),
         };
         let first = expected_at(listener);
-        let proxy_header = match listeners.all(|other| expected_at(other) == first) {
-            true => first,
-            false => differing(),
-        };
+        let proxy_header =
+            if listeners.all(|other| expected_at(other) == first) { first } else { differing() };
         let services = vec![own];
         let entry_point = None;
         add(

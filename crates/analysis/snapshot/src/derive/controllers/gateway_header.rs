@@ -54,9 +54,10 @@ fn without_policy(objects: &Objects) -> ProxyExpectation {
     if objects.skipped().iter().any(|skipped| skipped.kind.ends_with(PATCHES)) {
         return ProxyExpectation::Unasked(PATCHES.into());
     }
-    match objects.has_all("ClientTrafficPolicies") {
-        true => ProxyExpectation::NotExpected,
-        false => ProxyExpectation::Unasked("ClientTrafficPolicy".into()),
+    if objects.has_all("ClientTrafficPolicies") {
+        ProxyExpectation::NotExpected
+    } else {
+        ProxyExpectation::Unasked("ClientTrafficPolicy".into())
     }
 }
 

@@ -206,10 +206,7 @@ fn is_true(value: &str) -> bool {
 }
 
 fn required(is_on: bool) -> ProxyExpectation {
-    match is_on {
-        true => ProxyExpectation::Required(Vec::new()),
-        false => ProxyExpectation::NotExpected,
-    }
+    if is_on { ProxyExpectation::Required(Vec::new()) } else { ProxyExpectation::NotExpected }
 }
 
 #[cfg(test)]

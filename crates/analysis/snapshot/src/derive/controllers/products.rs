@@ -232,9 +232,10 @@ const ALL: &[Product] = &[
             connection_tries: Some(1),
             refused: 502,
             timed_out: 504,
-            no_endpoint: match arguments.is_on("providers.kubernetesingress.allowemptyservices") {
-                true => 503,
-                false => 404,
+            no_endpoint: if arguments.is_on("providers.kubernetesingress.allowemptyservices") {
+                503
+            } else {
+                404
             },
             goes_on_to_other_hosts: true,
             redirects_to_tls: TlsRedirect::Never,

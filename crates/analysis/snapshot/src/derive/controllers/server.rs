@@ -54,9 +54,12 @@ pub(super) fn server<'c, 'o>(
     let is_known = products::is_known(product);
     // If the controller of a class is not a known product, the candidate whose arguments name the
     // class is meant.
-    let is_meant = |candidate: &&Candidate<'_>| match is_known {
-        true => candidate.product.name == product,
-        false => Arguments::of(candidate, objects).name_class(ask),
+    let is_meant = |candidate: &&Candidate<'_>| {
+        if is_known {
+            candidate.product.name == product
+        } else {
+            Arguments::of(candidate, objects).name_class(ask)
+        }
     };
     let meant: Vec<&Candidate<'_>> = all.iter().filter(is_meant).collect();
     let serving = serving(meant.iter().copied(), ask, objects);

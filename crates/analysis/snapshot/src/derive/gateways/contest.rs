@@ -20,26 +20,25 @@ pub(super) fn settle(attached: &mut Vec<Attached>, gaps: &mut Gaps) {
         own.sort_by(|a, b| age(a).cmp(&age(b)));
         let are_alike = own.iter().all(|other| other.route.rules == own[0].route.rules);
         let is_known = own.iter().all(|known| known.route.created.is_some());
-        let lost = match are_alike || is_known {
-            true => own.split_off(1),
-            false => {
-                let because = format!(
-                    "{} are attached to its port {port}, and which of them is the oldest is not given",
-                    joined(&own)
+        let lost = if are_alike || is_known {
+            own.split_off(1)
+        } else {
+            let because = format!(
+                "{} are attached to its port {port}, and which of them is the oldest is not given",
+                joined(&own)
+            );
+            for route in &own {
+                gaps.add(
+                    object(route),
+                    Unknown::Controller(format!("Gateway {gateway}").into()),
+                    because.as_str().into(),
+                    "give them with their metadata.creationTimestamp".into(),
                 );
-                for route in &own {
-                    gaps.add(
-                        object(route),
-                        Unknown::Controller(format!("Gateway {gateway}").into()),
-                        because.as_str().into(),
-                        "give them with their metadata.creationTimestamp".into(),
-                    );
-                }
-                // The first route stays as a placeholder, so that the connections are not taken for
-                // another route's.
-                own[0].doubt = Some(because.into());
-                own.split_off(1)
             }
+            // The first route stays as a placeholder, so that the connections are not taken for
+            // another route's.
+            own[0].doubt = Some(because.into());
+            own.split_off(1)
         };
         for route in lost {
             for listener in route.listeners.iter_mut().filter(|own| own.port == *port) {
@@ -63,9 +62,10 @@ fn contested(attached: &[Attached]) -> Vec<RouteKey> {
 
 /// Iterates over the keys of a route of connections.
 fn route_keys(attached: &Attached) -> impl Iterator<Item = RouteKey> {
-    let listeners = match attached.route.kind.is_route_of_connections() {
-        true => attached.listeners.as_slice(),
-        false => &[],
+    let listeners = if attached.route.kind.is_route_of_connections() {
+        attached.listeners.as_slice()
+    } else {
+        &[]
     };
     listeners.iter().flat_map(|listener| {
         let name = attached.gateway.name.clone();

@@ -178,9 +178,10 @@ impl<'a> Reader<'a> {
 
     fn string(&mut self) -> Cow<'a, str> {
         let start = self.cursor.at + 1;
-        match self.skip_string() {
-            true => unescaped(&self.text[start..self.cursor.at - 1]),
-            false => Cow::Borrowed(&self.text[start..self.cursor.at - 1]),
+        if self.skip_string() {
+            unescaped(&self.text[start..self.cursor.at - 1])
+        } else {
+            Cow::Borrowed(&self.text[start..self.cursor.at - 1])
         }
     }
 

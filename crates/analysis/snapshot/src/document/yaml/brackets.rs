@@ -26,16 +26,11 @@ impl Parser<'_, '_> {
                 TokenKind::Key => {
                     self.scanner.next()?;
                     self.emit(Event::Map { flow: true }, None, start, end)?;
-                    match self.is_next(&[
-                        TokenKind::Value,
-                        TokenKind::Comma,
-                        TokenKind::FlowSeqEnd,
-                    ])? {
-                        true => {
-                            let end = self.scanner.next()?.end;
-                            self.nothing(end)?;
-                        }
-                        false => self.node(false, false)?,
+                    if self.is_next(&[TokenKind::Value, TokenKind::Comma, TokenKind::FlowSeqEnd])? {
+                        let end = self.scanner.next()?.end;
+                        self.nothing(end)?;
+                    } else {
+                        self.node(false, false)?;
                     }
                     self.flow_value(&ENDS)?;
                     let at = self.scanner.peek()?.start;
@@ -64,13 +59,10 @@ impl Parser<'_, '_> {
                 }
                 TokenKind::Key => {
                     self.scanner.next()?;
-                    match self.is_next(&[
-                        TokenKind::Value,
-                        TokenKind::Comma,
-                        TokenKind::FlowMapEnd,
-                    ])? {
-                        true => self.nothing(end)?,
-                        false => self.node(false, false)?,
+                    if self.is_next(&[TokenKind::Value, TokenKind::Comma, TokenKind::FlowMapEnd])? {
+                        self.nothing(end)?;
+                    } else {
+                        self.node(false, false)?;
                     }
                     self.flow_value(&ENDS)?;
                 }
@@ -95,9 +87,10 @@ impl Parser<'_, '_> {
     }
 
     fn flow_node(&mut self, close: char, opened: Mark) -> Result<(), Trouble> {
-        match self.is_next(&[TokenKind::End, TokenKind::DocumentEnd])? {
-            true => Err(self.unclosed("a value", close, opened)),
-            false => self.node(false, false),
+        if self.is_next(&[TokenKind::End, TokenKind::DocumentEnd])? {
+            Err(self.unclosed("a value", close, opened))
+        } else {
+            self.node(false, false)
         }
     }
 

@@ -104,9 +104,10 @@ fn check_characters(text: &Text<'_>) -> Result<(), Trouble> {
     };
     let end = text.mark.at + at;
     while text.mark.at < end {
-        match text.is_break() {
-            true => drop(text.skip_break()),
-            false => text.skip(),
+        if text.is_break() {
+            text.skip_break();
+        } else {
+            text.skip();
         }
     }
     let message = format!("a character that YAML does not have: U+{:04X}", u32::from(found));
@@ -243,9 +244,10 @@ impl<'a> Parser<'_, 'a> {
             match kind {
                 TokenKind::Item => {
                     self.scanner.next()?;
-                    match self.is_next(&[TokenKind::Item, TokenKind::BlockEnd])? {
-                        true => self.nothing(end)?,
-                        false => self.node(true, false)?,
+                    if self.is_next(&[TokenKind::Item, TokenKind::BlockEnd])? {
+                        self.nothing(end)?;
+                    } else {
+                        self.node(true, false)?;
                     }
                 }
                 TokenKind::BlockEnd => {
@@ -261,14 +263,15 @@ impl<'a> Parser<'_, 'a> {
     fn level_items(&mut self) -> Result<(), Trouble> {
         while self.is_next(&[TokenKind::Item])? {
             let end = self.scanner.next()?.end;
-            match self.is_next(&[
+            if self.is_next(&[
                 TokenKind::Item,
                 TokenKind::Key,
                 TokenKind::Value,
                 TokenKind::BlockEnd,
             ])? {
-                true => self.nothing(end)?,
-                false => self.node(true, false)?,
+                self.nothing(end)?;
+            } else {
+                self.node(true, false)?;
             }
         }
         let start = self.scanner.peek()?.start;
@@ -284,9 +287,10 @@ impl<'a> Parser<'_, 'a> {
             match kind {
                 TokenKind::Key => {
                     self.scanner.next()?;
-                    match self.is_next(&ENDS)? {
-                        true => self.nothing(end)?,
-                        false => self.node(true, true)?,
+                    if self.is_next(&ENDS)? {
+                        self.nothing(end)?;
+                    } else {
+                        self.node(true, true)?;
                     }
                     let mut place = self.scanner.peek()?.start;
                     let mut empty = true;
@@ -294,10 +298,7 @@ impl<'a> Parser<'_, 'a> {
                         place = self.scanner.next()?.end;
                         empty = self.is_next(&ENDS)?;
                     }
-                    match empty {
-                        true => self.nothing(place)?,
-                        false => self.node(true, true)?,
-                    }
+                    if empty { self.nothing(place)? } else { self.node(true, true)? }
                 }
                 TokenKind::BlockEnd => {
                     self.scanner.next()?;

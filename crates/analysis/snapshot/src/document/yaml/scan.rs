@@ -98,9 +98,10 @@ impl<'a> Scanner<'a> {
     fn no_colon(&self, key: &Candidate) -> Trouble {
         let trouble = trouble(key.mark, "expected KEY: VALUE");
         let rest = &self.text.all[key.mark.at..];
-        match rest.trim_end().contains('\n') {
-            true => trouble,
-            false => trouble.with_hint("the file ends here: is it complete?"),
+        if rest.trim_end().contains('\n') {
+            trouble
+        } else {
+            trouble.with_hint("the file ends here: is it complete?")
         }
     }
 

@@ -175,9 +175,10 @@ fn template(
     }
     let certificate = certificate(transaction, request, protocol, sni)?;
     let checked = Checked { protocol, forward_type: None, is_v6 };
-    let health_check = match protocol.is_layer_7() {
-        true => None,
-        false => Some(health_check::read(request.health_check.as_ref(), None, checked)?),
+    let health_check = if protocol.is_layer_7() {
+        None
+    } else {
+        Some(health_check::read(request.health_check.as_ref(), None, checked)?)
     };
     let created = transaction.context.now;
     let mut listener =

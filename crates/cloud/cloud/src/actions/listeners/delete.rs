@@ -43,9 +43,10 @@ pub(in crate::actions) fn delete_several(
     if !unknown.is_empty() {
         return Err(parameter_error(format!("some ListenerId {} not found", unknown.join(","))));
     }
-    let ids = match wanted.is_empty() {
-        true => load_balancer.listeners.iter().map(|listener| listener.id.clone()).collect(),
-        false => wanted,
+    let ids = if wanted.is_empty() {
+        load_balancer.listeners.iter().map(|listener| listener.id.clone()).collect()
+    } else {
+        wanted
     };
     remove(load_balancer, &ids);
     Ok(DeleteLoadBalancerListenersResponse {})

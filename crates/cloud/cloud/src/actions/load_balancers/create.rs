@@ -94,9 +94,10 @@ fn check_quota(transaction: &Transaction<'_>, order: &Order) -> Result<(), ApiEr
     let load_balancers = transaction.each_load_balancer();
     let of_type = load_balancers.filter(|existing| existing.is_public == order.is_public).count();
     let quotas = transaction.context.quotas;
-    let (what, limit) = match order.is_public {
-        true => ("public load balancers", quotas.public_load_balancers),
-        false => ("private load balancers", quotas.private_load_balancers),
+    let (what, limit) = if order.is_public {
+        ("public load balancers", quotas.public_load_balancers)
+    } else {
+        ("private load balancers", quotas.private_load_balancers)
     };
     if of_type + order.number > limit { Err(quota_error(what, limit)) } else { Ok(()) }
 }

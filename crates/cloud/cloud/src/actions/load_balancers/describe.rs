@@ -177,9 +177,12 @@ pub(super) fn addresses_of(target: &Target, context: &Context<'_>, is_public: bo
         TargetHolder::Interface(_) => Vec::new(),
         TargetHolder::Instance(id) => {
             let instance = context.inventory.instance(context.region, id);
-            instance.map_or_else(Vec::new, |instance| match is_public {
-                true => instance.public_addresses.clone(),
-                false => instance.private_addresses.clone(),
+            instance.map_or_else(Vec::new, |instance| {
+                if is_public {
+                    instance.public_addresses.clone()
+                } else {
+                    instance.private_addresses.clone()
+                }
             })
         }
     }

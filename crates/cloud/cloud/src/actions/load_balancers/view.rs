@@ -123,9 +123,10 @@ pub(super) fn status(transaction: &Transaction<'_>, load_balancer: &LoadBalancer
 
 /// Returns the domain of a load balancer that has one instead of addresses, or the empty text.
 pub(super) fn domain(load_balancer: &LoadBalancer, region: &str) -> String {
-    match load_balancer.attributes.has_domain {
-        true => format!("{}.clb.{region}.tencentclb.com", load_balancer.id),
-        false => String::new(),
+    if load_balancer.attributes.has_domain {
+        format!("{}.clb.{region}.tencentclb.com", load_balancer.id)
+    } else {
+        String::new()
     }
 }
 

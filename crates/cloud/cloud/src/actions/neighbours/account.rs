@@ -40,8 +40,9 @@ pub(in crate::actions) fn describe_caller(
 /// digits that is derived from the name.
 pub(super) fn uin(account: &str) -> String {
     let is_number = !account.is_empty() && account.bytes().all(|byte| byte.is_ascii_digit());
-    match is_number {
-        true => account.to_owned(),
-        false => format!("100{:09}", number_of(account, 1_000_000_000)),
+    if is_number {
+        account.to_owned()
+    } else {
+        format!("100{:09}", number_of(account, 1_000_000_000))
     }
 }

@@ -56,9 +56,12 @@ impl<'r> Selection<'r> {
             return too_many(format!("{} filters", filters.len()), MAX_FILTERS);
         }
         for (name, values) in &filters {
-            let is_known = |known: &&str| match known.ends_with(':') {
-                true => name.len() > known.len() && name.starts_with(*known),
-                false => name == known,
+            let is_known = |known: &&str| {
+                if known.ends_with(':') {
+                    name.len() > known.len() && name.starts_with(*known)
+                } else {
+                    name == known
+                }
             };
             if !rules.filters.iter().any(is_known) {
                 let known = rules.filters.join(", ");

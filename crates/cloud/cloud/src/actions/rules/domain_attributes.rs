@@ -26,9 +26,8 @@ pub(in crate::actions) fn rename(
     let listener = find::listener_mut(load_balancer, &request.listener_id, MISSING)?;
     check_listener(listener)?;
     let group = domain::group(listener, &request.domain)?;
-    let renamed = group.iter().map(|domain| match *domain == request.domain {
-        true => request.new_domain.clone(),
-        false => domain.clone(),
+    let renamed = group.iter().map(|domain| {
+        if *domain == request.domain { request.new_domain.clone() } else { domain.clone() }
     });
     let renamed: Vec<String> = renamed.collect();
     replace(listener, &group, &renamed)?;
@@ -118,10 +117,10 @@ fn change_default(
         }
         (Some(false), None) => {
             let mut rules = listener.rules.iter();
-            match rules.any(|rule| rule.is_default_server && domain::is_same(&rule.domains, group))
-            {
-                true => Err(missing("NewDefaultServerDomain")),
-                false => Ok(()),
+            if rules.any(|rule| rule.is_default_server && domain::is_same(&rule.domains, group)) {
+                Err(missing("NewDefaultServerDomain"))
+            } else {
+                Ok(())
             }
         }
         (None, None) => Ok(()),

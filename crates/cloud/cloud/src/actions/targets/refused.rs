@@ -31,9 +31,10 @@ pub(super) fn check<'t>(
     // An IPv6 address may embed an IPv4 address.
     let addresses: BTreeMap<IpAddr, IpAddr> =
         targets.filter_map(address).map(|address| (led_to(address), address)).collect();
-    let of_balancers = match refused.local {
-        true => transaction.addresses_among(&addresses.keys().copied().collect()),
-        false => BTreeSet::new(),
+    let of_balancers = if refused.local {
+        transaction.addresses_among(&addresses.keys().copied().collect())
+    } else {
+        BTreeSet::new()
     };
     for (inner, address) in addresses {
         let why = match Special::of(inner) {

@@ -37,9 +37,10 @@ struct Counting {
 impl Storage for Counting {
     fn commit(&self, _: &Batch) -> Result<(), StorageError> {
         self.commits.fetch_add(1, Ordering::SeqCst);
-        match self.fails.load(Ordering::SeqCst) {
-            true => Err(StorageError("no space left".to_owned())),
-            false => Ok(()),
+        if self.fails.load(Ordering::SeqCst) {
+            Err(StorageError("no space left".to_owned()))
+        } else {
+            Ok(())
         }
     }
 }

@@ -94,12 +94,11 @@ impl Server {
         if is_strategic {
             keep_conditions(&before["status"], &mut patch["status"]);
         }
-        match target.is_status {
-            true => merge(&mut after["status"], &patch["status"]),
-            false => {
-                patch.as_object_mut().unwrap().remove("status");
-                merge(&mut after, &patch);
-            }
+        if target.is_status {
+            merge(&mut after["status"], &patch["status"]);
+        } else {
+            patch.as_object_mut().unwrap().remove("status");
+            merge(&mut after, &patch);
         }
         if after == before {
             return success(&before);

@@ -247,9 +247,10 @@ impl Server {
         let event = json!({ "type": word, "object": object });
         let history = state.history.entry(key.0.clone()).or_default();
         history.push((version, watches::line(&event)));
-        match is_gone {
-            true => drop(state.objects.remove(&key)),
-            false => drop(state.objects.insert(key, object.clone())),
+        if is_gone {
+            drop(state.objects.remove(&key));
+        } else {
+            drop(state.objects.insert(key, object.clone()));
         }
         drop(state);
         self.changed.send_replace(version);

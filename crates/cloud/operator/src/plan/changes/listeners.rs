@@ -93,10 +93,8 @@ fn changed_domains(scene: &Scene<'_>, slot: &Slot<'_>, found: &observed::Listene
                 let address = balancer.addresses.first().map(ToString::to_string);
                 address.or_else(|| balancer.domain.clone())
             };
-            let domain = match domain.is_empty() {
-                true => address().unwrap_or_default(),
-                false => domain.clone(),
-            };
+            let domain =
+                if domain.is_empty() { address().unwrap_or_default() } else { domain.clone() };
             calls.push(Call::ModifyDomain { listener: found.id.clone(), domain, settings });
         }
     }

@@ -90,10 +90,7 @@ impl Tls {
         if is_over && self.connection.is_handshaking() {
             return Ok(Some((Outcome::TlsError, None)));
         }
-        match is_over {
-            true => read_answer(&self.received, waited, false).map(Some),
-            false => Ok(None),
-        }
+        if is_over { read_answer(&self.received, waited, false).map(Some) } else { Ok(None) }
     }
 
     /// Reads the decrypted data. Returns whether the connection has ended.

@@ -31,15 +31,12 @@ pub(super) async fn apply(client: &Client, objects: &[Value]) -> Vec<String> {
 /// Returns the UID of an object with a load balancer, or `None` if the object does not exist.
 pub(super) async fn uid(client: &Client, owner: &Owner) -> Result<Option<String>, Error> {
     let name = &owner.name;
-    let uid = match owner.is_ingress {
-        true => {
-            let api = Api::<Ingress>::namespaced(client.clone(), &owner.namespace);
-            api.get_opt(name).await?.and_then(|found| found.metadata.uid)
-        }
-        false => {
-            let api = Api::<Service>::namespaced(client.clone(), &owner.namespace);
-            api.get_opt(name).await?.and_then(|found| found.metadata.uid)
-        }
+    let uid = if owner.is_ingress {
+        let api = Api::<Ingress>::namespaced(client.clone(), &owner.namespace);
+        api.get_opt(name).await?.and_then(|found| found.metadata.uid)
+    } else {
+        let api = Api::<Service>::namespaced(client.clone(), &owner.namespace);
+        api.get_opt(name).await?.and_then(|found| found.metadata.uid)
     };
     Ok(uid)
 }

@@ -61,15 +61,14 @@ pub(super) fn start(
     let during = "write the configuration of kube-proxy";
     let file = credentials.file("kube-proxy.kubeconfig");
     let is_filtered = is_filtered(parts, mode);
-    let kubeconfig = match is_filtered {
-        false => credentials.write_kubeconfig(file, KUBE_PROXY, layout.api, PORT).during(during)?,
-        true => {
-            let mut kubeconfig = credentials.kubeconfig(KUBE_PROXY, layout.api, vendor_build::PORT);
-            let server = format!("http://{}:{}", layout.api, vendor_build::PORT);
-            kubeconfig["clusters"][0]["cluster"] = json!({"server": server});
-            credentials::write(&file, &kubeconfig.to_string()).during(during)?;
-            file
-        }
+    let kubeconfig = if is_filtered {
+        let mut kubeconfig = credentials.kubeconfig(KUBE_PROXY, layout.api, vendor_build::PORT);
+        let server = format!("http://{}:{}", layout.api, vendor_build::PORT);
+        kubeconfig["clusters"][0]["cluster"] = json!({"server": server});
+        credentials::write(&file, &kubeconfig.to_string()).during(during)?;
+        file
+    } else {
+        credentials.write_kubeconfig(file, KUBE_PROXY, layout.api, PORT).during(during)?
     };
     let mut proxies = Vec::new();
     for (name, space) in &lab_cluster.nodes {

@@ -173,10 +173,8 @@ pub(super) fn read_server(answer: &[u8]) -> Option<VirtualServer> {
                     && (*flag == "flag-3" || !["sh", "mh"].contains(&&*scheduler)))
     });
     let named: Vec<&str> = named.map(|(flag, _)| *flag).collect();
-    let options = match named.is_empty() {
-        true => Vec::new(),
-        false => vec!["-b".into(), named.join(",").into()],
-    };
+    let options =
+        if named.is_empty() { Vec::new() } else { vec!["-b".into(), named.join(",").into()] };
     Some(VirtualServer {
         at,
         scheduler,

@@ -189,9 +189,10 @@ impl Lab<'_> {
             }
             let client = self.place_of_client(flow);
             let case = Case {
-                kind: match observer.places[client].starts_with("node ") {
-                    true => ConnectionKind::CallOfNode,
-                    false => ConnectionKind::Call,
+                kind: if observer.places[client].starts_with("node ") {
+                    ConnectionKind::CallOfNode
+                } else {
+                    ConnectionKind::Call
                 },
                 client,
                 to: self.targets[flow].spec.address,

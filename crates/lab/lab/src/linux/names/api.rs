@@ -68,9 +68,10 @@ fn metadata(namespace: &str, name: &str) -> Value {
 }
 
 fn service(service: &Service) -> Value {
-    let addresses: Vec<String> = match service.headless {
-        true => vec!["None".into()],
-        false => service.cluster_ips.iter().map(ToString::to_string).collect(),
+    let addresses: Vec<String> = if service.headless {
+        vec!["None".into()]
+    } else {
+        service.cluster_ips.iter().map(ToString::to_string).collect()
     };
     let (kind, external) = match &service.kind {
         ServiceKind::ClusterIp => ("ClusterIP", ""),

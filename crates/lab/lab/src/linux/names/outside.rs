@@ -21,9 +21,10 @@ pub(crate) fn address(cluster: &Cluster) -> IpAddr {
 
 /// Returns an address from a range reserved for documentation, of a family that the nodes have.
 pub(super) fn for_documents(cluster: &Cluster, last: u8) -> IpAddr {
-    match cluster.nodes.values().any(|node| node.address(Family::V4).is_some()) {
-        true => Ipv4Addr::new(192, 0, 2, last).into(),
-        false => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, last.into()).into(),
+    if cluster.nodes.values().any(|node| node.address(Family::V4).is_some()) {
+        Ipv4Addr::new(192, 0, 2, last).into()
+    } else {
+        Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, last.into()).into()
     }
 }
 
@@ -116,8 +117,5 @@ fn answer(question: &Question, names: &[(Text, IpAddr)]) -> Reply {
     let is_asked = |name: &str| name.trim_end_matches('.').eq_ignore_ascii_case(asked);
     let all: Vec<IpAddr> =
         names.iter().filter(|(name, _)| is_asked(name)).map(|(_, ip)| *ip).collect();
-    match all.is_empty() {
-        true => Reply::code(Rcode::NxDomain),
-        false => Reply::addresses(question, all),
-    }
+    if all.is_empty() { Reply::code(Rcode::NxDomain) } else { Reply::addresses(question, all) }
 }

@@ -125,9 +125,10 @@ impl Observations<'_> {
         };
         let because =
             |what: &str| format!("{place} gets {packet} and {reaction} by itself: {what}");
-        Some(match self.is_node_port(packet.dst) {
-            true => (Mechanism::RuleMissing, because("a node port that no rule takes")),
-            false => (Mechanism::WrongPort, because("no process listens there")),
+        Some(if self.is_node_port(packet.dst) {
+            (Mechanism::RuleMissing, because("a node port that no rule takes"))
+        } else {
+            (Mechanism::WrongPort, because("no process listens there"))
         })
     }
 

@@ -311,9 +311,10 @@ impl Observations<'_> {
             service.cluster_ips.contains(&to.ip())
                 && service.ports.iter().any(|port| port.port.number() == to.port())
         };
-        match self.cluster.services.values().any(of_service) {
-            true => Mechanism::RuleMissing,
-            false => Mechanism::WrongPort,
+        if self.cluster.services.values().any(of_service) {
+            Mechanism::RuleMissing
+        } else {
+            Mechanism::WrongPort
         }
     }
 
@@ -351,9 +352,10 @@ impl Observations<'_> {
 
     /// Returns the mechanism for an unroutable address: a pod's, or any other.
     pub(super) fn kind_of_unroutable(&self, to: IpAddr) -> Mechanism {
-        match self.cluster.pods.values().any(|pod| pod.ips.contains(&to)) {
-            true => Mechanism::CrossNode,
-            false => Mechanism::NoRoute,
+        if self.cluster.pods.values().any(|pod| pod.ips.contains(&to)) {
+            Mechanism::CrossNode
+        } else {
+            Mechanism::NoRoute
         }
     }
 }

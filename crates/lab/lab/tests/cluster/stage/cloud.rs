@@ -109,9 +109,10 @@ impl Stage<'_> {
             let status: Value =
                 serde_json::from_str(&self.page("http://127.0.0.1:9901/status")).unwrap();
             let machine = &status["data_planes"][0];
-            match machine["is_reached"] == true && machine["change"] == status["change"] {
-                true => Ok(()),
-                false => Err(status.to_string()),
+            if machine["is_reached"] == true && machine["change"] == status["change"] {
+                Ok(())
+            } else {
+                Err(status.to_string())
             }
         });
         self.until("the targets are known", || {
@@ -163,9 +164,10 @@ impl Story<'_> {
             self.stage.until(&format!("kube-proxy on {node} knows the marker"), || {
                 let url = format!("https://{ip}/healthz");
                 let words = ["curl", "-sk", "--max-time", "5", "-o", "/dev/null", &url];
-                match self.stage.installed.in_pod(node, &words).status.success() {
-                    true => Ok(()),
-                    false => Err(format!("{url} is not reached")),
+                if self.stage.installed.in_pod(node, &words).status.success() {
+                    Ok(())
+                } else {
+                    Err(format!("{url} is not reached"))
                 }
             });
         }

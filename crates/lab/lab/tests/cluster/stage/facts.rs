@@ -21,9 +21,10 @@ impl Stage<'_> {
         fs::rename(new, &file).unwrap();
         let read = |name| fs::read_to_string(self.kubeconfig.with_file_name(name));
         self.until("the facts are in force", || {
-            match read("facts-in-force.json").is_ok_and(|in_force| in_force == text) {
-                true => Ok(()),
-                false => Err(read("facts.log").unwrap_or_default()),
+            if read("facts-in-force.json").is_ok_and(|in_force| in_force == text) {
+                Ok(())
+            } else {
+                Err(read("facts.log").unwrap_or_default())
             }
         });
     }
@@ -46,9 +47,10 @@ impl Stage<'_> {
         self.until(&format!("{alive} targets of {address} are alive, {dead} dead"), || {
             let health = self.health(address);
             let count = |wanted: &str| health.values().filter(|word| *word == wanted).count();
-            match (count("Alive"), count("Dead"), health.len()) == (alive, dead, alive + dead) {
-                true => Ok(()),
-                false => Err(format!("{health:?}")),
+            if (count("Alive"), count("Dead"), health.len()) == (alive, dead, alive + dead) {
+                Ok(())
+            } else {
+                Err(format!("{health:?}"))
             }
         });
     }
@@ -86,9 +88,10 @@ fn merge(value: &mut Value, patch: &Value) {
     }
     let fields = value.as_object_mut().unwrap();
     for (key, patch) in patch {
-        match patch.is_null() {
-            true => drop(fields.remove(key)),
-            false => merge(fields.entry(key.clone()).or_insert(Value::Null), patch),
+        if patch.is_null() {
+            drop(fields.remove(key));
+        } else {
+            merge(fields.entry(key.clone()).or_insert(Value::Null), patch);
         }
     }
 }

@@ -75,9 +75,10 @@ fn wait_for_name(story: &Story<'_>, pod: &str, ip: &str) {
     story.stage.until(&format!("{HOST} is {ip}"), || {
         let found = story.stage.exec(&story.title(pod), &["sh", "-c", &script]);
         let all: Vec<&str> = found.lines().collect();
-        match all.len() == QUESTIONS && all.iter().all(|found| *found == ip) {
-            true => Ok(()),
-            false => Err(found),
+        if all.len() == QUESTIONS && all.iter().all(|found| *found == ip) {
+            Ok(())
+        } else {
+            Err(found)
         }
     });
 }

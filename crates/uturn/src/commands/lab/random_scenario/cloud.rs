@@ -9,9 +9,12 @@ use uturn_dice::Dice;
 /// by products.
 pub(super) fn random(dice: &mut Dice) -> &'static CloudEntry {
     let modelled = dice.once_in(2);
-    let is_wanted = |entry: &&CloudEntry| match modelled {
-        true => entry.model.is_some(),
-        false => entry.model.is_none() && !entry.products.is_empty(),
+    let is_wanted = |entry: &&CloudEntry| {
+        if modelled {
+            entry.model.is_some()
+        } else {
+            entry.model.is_none() && !entry.products.is_empty()
+        }
     };
     let all: Vec<&'static CloudEntry> = cloud::ALL.into_iter().filter(is_wanted).collect();
     all[dice.below(all.len())]

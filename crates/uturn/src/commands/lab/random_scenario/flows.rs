@@ -45,9 +45,10 @@ fn aim(dice: &mut Dice, cluster: &Cluster, called: &Called) -> Aim {
         0 if !backends.is_empty() => {
             let pod = backends[dice.below(backends.len())];
             let (kind, port) = pod.ports[dice.below(pod.ports.len())];
-            let to = match dice.once_in(2) {
-                true => format!("pod/shop/{}:{port}", pod.name),
-                false => format!("{}:{port}", pod.address),
+            let to = if dice.once_in(2) {
+                format!("pod/shop/{}:{port}", pod.name)
+            } else {
+                format!("{}:{port}", pod.address)
             };
             Aim { to, is_udp: kind == "dns" }
         }

@@ -143,13 +143,14 @@ fn service(dice: &mut Dice, cluster: &mut Cluster, number: usize) -> Service {
     if dice.once_in(10) {
         spec["publishNotReadyAddresses"] = true.into();
     }
-    let external_ip = dice.once_in(8).then(|| match dice.once_in(2) {
-        true => {
+    let external_ip = dice.once_in(8).then(|| {
+        if dice.once_in(2) {
             let at = dice.below(cluster.nodes.len());
             let node = &mut cluster.nodes[at];
             node.claim(ports.iter().map(|port| port.number)).then(|| node.address.clone())
+        } else {
+            None
         }
-        false => None,
     });
     let external_ip = external_ip.map(|of_node| of_node.unwrap_or(format!("10.0.9.{number}")));
     if let Some(ip) = &external_ip {
@@ -381,10 +382,8 @@ fn vip_for(dice: &mut Dice, cluster: &mut Cluster, ports: &[u16]) -> usize {
     let shared = dice.once_in(3).then(|| cluster.vips.iter().position(is_free)).flatten();
     let at = shared.unwrap_or_else(|| {
         let last = 100 + cluster.vips.len();
-        let address = match dice.once_in(3) {
-            true => format!("203.0.113.{last}"),
-            false => format!("10.0.0.{last}"),
-        };
+        let address =
+            if dice.once_in(3) { format!("203.0.113.{last}") } else { format!("10.0.0.{last}") };
         cluster.vips.push(Vip { address, ports: Vec::new() });
         cluster.vips.len() - 1
     });

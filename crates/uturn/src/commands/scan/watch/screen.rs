@@ -168,11 +168,10 @@ fn not_current(all: &[&NotCurrent]) -> Vec<String> {
     }
     let line = |(known, names): (&NotCurrent, Vec<&str>)| {
         let (what, NotCurrent { since, why, read_again, .. }) = (some_of(&names), known);
-        match read_again {
-            true => {
-                format!("read again from time to time, since it may not be watched: {what}: {why}")
-            }
-            false => format!("as it was at {since}: {what}: {why}"),
+        if *read_again {
+            format!("read again from time to time, since it may not be watched: {what}: {why}")
+        } else {
+            format!("as it was at {since}: {what}: {why}")
         }
     };
     groups.into_iter().map(line).collect()

@@ -81,10 +81,13 @@ impl Kubernetes {
             return not_found("names of pods are off (pods disabled)".to_owned());
         }
         match (parts.is_pod, parts.service) {
-            (_, "") => match exists(exchange, parts.namespace) {
-                true => Ok(Found::none()),
-                false => not_found(format!("no namespace {} is known", parts.namespace)),
-            },
+            (_, "") => {
+                if exists(exchange, parts.namespace) {
+                    Ok(Found::none())
+                } else {
+                    not_found(format!("no namespace {} is known", parts.namespace))
+                }
+            }
             (true, _) => self.find_pod(exchange, &parts),
             (false, _) => self.find_service(exchange, &parts),
         }
@@ -96,10 +99,10 @@ impl Kubernetes {
         parts: &Parts<'_>,
     ) -> Result<Found<'a>, Nothing> {
         let not_found = |why: &str| Err(Nothing::Name(why.to_owned()));
-        let written = match parts.service.matches('-').count() == 3 && !parts.service.contains("--")
-        {
-            true => parts.service.replace('-', "."),
-            false => parts.service.replace('-', ":"),
+        let written = if parts.service.matches('-').count() == 3 && !parts.service.contains("--") {
+            parts.service.replace('-', ".")
+        } else {
+            parts.service.replace('-', ":")
         };
         let ip = written.parse::<IpAddr>().ok();
         let mut found = Found::none();
@@ -126,9 +129,10 @@ impl Kubernetes {
                 });
             }
         }
-        match found.hosts.is_empty() {
-            true => not_found("no pod has this address (pods verified)"),
-            false => Ok(found),
+        if found.hosts.is_empty() {
+            not_found("no pod has this address (pods verified)")
+        } else {
+            Ok(found)
         }
     }
 
@@ -214,10 +218,8 @@ impl Kubernetes {
         exchange: &Exchange<'a>,
         service: &Service,
     ) -> impl Iterator<Item = (&'a EndpointSlice, &'a Endpoint)> {
-        let slices = match self.endpoints {
-            true => exchange.world.cluster.slices(&service.name),
-            false => &[],
-        };
+        let slices =
+            if self.endpoints { exchange.world.cluster.slices(&service.name) } else { &[] };
         slices
             .iter()
             .flat_map(|slice| slice.endpoints.iter().map(move |endpoint| (slice, endpoint)))

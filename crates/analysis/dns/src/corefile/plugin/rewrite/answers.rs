@@ -141,9 +141,10 @@ pub(super) fn read(
             other => return fault(format!("expected auto, name or value, found {other}")),
         }
     }
-    match auto && names {
-        true => fault("answer auto and answer name exclude each other".into()),
-        false => Ok((auto, undo)),
+    if auto && names {
+        fault("answer auto and answer name exclude each other".into())
+    } else {
+        Ok((auto, undo))
     }
 }
 
@@ -151,9 +152,10 @@ pub(super) fn read(
 /// the numbers.
 pub(super) fn check_groups(pattern: &Pattern, to: &str) -> Result<(), Wrong> {
     let used = (0..=100).filter(|number| to.contains(&format!("{{{number}}}"))).count();
-    match used > pattern.groups() {
-        true => Err(Wrong::Fault(format!("{to} uses more groups than {} has", pattern.text))),
-        false => Ok(()),
+    if used > pattern.groups() {
+        Err(Wrong::Fault(format!("{to} uses more groups than {} has", pattern.text)))
+    } else {
+        Ok(())
     }
 }
 

@@ -56,10 +56,8 @@ fn load_balancers(layout: &Layout, shown: &[Shown]) -> Vec<Value> {
             balancer["subnet"] = json!(shown.subnet.as_deref().unwrap_or(SUBNET));
         }
         if let Some(owner) = &shown.owner {
-            let uid_key = match owner.is_ingress {
-                true => "tke-lb-ingress-uuid",
-                false => "tke-lb-serviceuuid",
-            };
+            let uid_key =
+                if owner.is_ingress { "tke-lb-ingress-uuid" } else { "tke-lb-serviceuuid" };
             let uid = owner.uid.as_deref().unwrap_or_default();
             balancer["name"] = json!(format!("{CLUSTER_ID}_{}_{}", owner.namespace, owner.name));
             balancer["tags"] = json!({

@@ -168,12 +168,13 @@ impl Cloud {
 pub(super) fn operator_manifests(program: &Path) -> Result<String, LabError> {
     let during = "print the operator's manifests";
     let output = Command::new(program).args(["operator", "manifests"]).output().during(during)?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => Err(LabError::Program {
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        Err(LabError::Program {
             doing: during.into(),
             reason: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }),
+        })
     }
 }
 

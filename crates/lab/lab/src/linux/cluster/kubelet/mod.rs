@@ -157,10 +157,8 @@ impl<'a> Kubelet<'a> {
         let nodes = &self.context.layout.cluster.nodes;
         let host = nodes.values().find(|own| own.name.as_str() == node)?.internal_ips.first()?;
         let is_host_network = object["spec"]["hostNetwork"] == true;
-        let ip = match is_host_network {
-            true => Some(*host),
-            false => self.addresses.take(node).map(IpAddr::V4),
-        };
+        let ip =
+            if is_host_network { Some(*host) } else { self.addresses.take(node).map(IpAddr::V4) };
         let Some(ip) = ip else {
             return Some(status::of_failed_pod(object, "the node's range has no address left"));
         };

@@ -39,24 +39,22 @@ impl RunningPod {
         files: &core_dns::Files,
     ) -> Result<Self, LabError> {
         let (cluster, pod) = read(object, ip, services)?;
-        let own_space = match pod.spec.host_network {
-            true => None,
-            false => {
-                let (run, layout, lab_cluster) =
-                    (context.run, &context.layout.cluster, context.lab_cluster);
-                Some(pods::build(run, layout, lab_cluster, number, &pod)?)
-            }
+        let own_space = if pod.spec.host_network {
+            None
+        } else {
+            let (run, layout, lab_cluster) =
+                (context.run, &context.layout.cluster, context.lab_cluster);
+            Some(pods::build(run, layout, lab_cluster, number, &pod)?)
         };
         let space = own_space.as_ref().or_else(|| context.lab_cluster.of_pod(&pod));
         let space = space.ok_or_else(|| LabError::Cluster("the pod's node is not built".into()))?;
         let is_core_dns = core_dns::runs_in(&pod);
-        let core_dns = match is_core_dns {
-            true => Some(CoreDns::start(context, &pod, space, files)?),
-            false => None,
-        };
-        let servers = match is_core_dns || pod.spec.host_network && core_dns::is_component(&pod) {
-            true => None,
-            false => Some(Servers::of_pod(&cluster, &pod, space)?),
+        let core_dns =
+            if is_core_dns { Some(CoreDns::start(context, &pod, space, files)?) } else { None };
+        let servers = if is_core_dns || pod.spec.host_network && core_dns::is_component(&pod) {
+            None
+        } else {
+            Some(Servers::of_pod(&cluster, &pod, space)?)
         };
         let settings = Settings {
             cluster: context.layout.dns.into(),

@@ -52,10 +52,8 @@ pub(super) async fn run(call: &Call, stream: Stream, site: &Site) {
 /// Starts the command, or returns why it cannot be started in the words of container runtimes.
 fn start(call: &Call, site: &Site) -> Result<Child, String> {
     let program = call.command.first().map(String::as_str).unwrap_or_default();
-    let is_there = match program.contains('/') {
-        true => Path::new(program).is_file(),
-        false => find(program).is_some(),
-    };
+    let is_there =
+        if program.contains('/') { Path::new(program).is_file() } else { find(program).is_some() };
     if !is_there {
         return Err(format!(
             "error executing command in container: exec: {program:?}: executable file not found \
