@@ -23,6 +23,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 /// The same where an answer is only waited for: nothing sends it again.
 const WAIT: Duration = Duration::from_secs(1);
 
+/// How long a new connection may be without an answer before another one is opened.
+const ANSWER: Duration = Duration::from_secs(20);
+
 /// A new connection now and then, each with a question.
 pub(crate) struct Watch {
     stop: Sender<()>,
@@ -198,9 +201,29 @@ fn use_again(mut stream: TcpStream, used: Use) -> io::Result<()> {
     }
 }
 
+/// Opens a connection. One that breaks is opened anew: the VIP moved meanwhile.
 fn open(address: SocketAddr, used: Use, silence: Duration) -> io::Result<TcpStream> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match try_to_open(address, used) {
+            Ok(stream) => {
+                stream.set_read_timeout(Some(silence))?;
+                return Ok(stream);
+            }
+            Err(error) if !is_broken(&error) || Instant::now() > end => return Err(error),
+            Err(_) => {}
+        }
+    }
+}
+
+/// Returns whether a connection got no answer, or was reset.
+fn is_broken(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionReset)
+}
+
+fn try_to_open(address: SocketAddr, used: Use) -> io::Result<TcpStream> {
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(ANSWER))?;
     match used {
         Use::Idle => drop(ask(&mut stream, "/")?),
         Use::Waiting => send_request(&mut stream, "/wait")?,
@@ -210,7 +233,6 @@ fn open(address: SocketAddr, used: Use, silence: Duration) -> io::Result<TcpStre
             stream.write_all(b"speak\n")?;
         }
     }
-    stream.set_read_timeout(Some(silence))?;
     Ok(stream)
 }
 

@@ -67,7 +67,7 @@ fn can_run(what: &str, programs: &[Requirement]) -> bool {
 #[test]
 fn the_standby_takes_over() {
     if can_run("the pair of load balancers", &[Requirement::Keepalived]) {
-        let mut pair = Pair::start("pair", false);
+        let mut pair = Pair::start("pair");
         for failure in FAILURES {
             fail_over(&mut pair, failure);
         }
@@ -78,7 +78,7 @@ fn the_standby_takes_over() {
 fn connections_on_layer_4_survive_with_conntrackd() {
     let programs = [Requirement::Keepalived, Requirement::Conntrackd];
     if can_run("the pair of load balancers with conntrackd", &programs) {
-        let mut pair = Pair::start("pair-conntrackd", true);
+        let mut pair = Pair::start_patient("pair-conntrackd", true);
         for failure in FAILURES {
             let broken = fail_over(&mut pair, failure);
             assert_eq!(broken, 0, "{failure:?}");
@@ -89,7 +89,7 @@ fn connections_on_layer_4_survive_with_conntrackd() {
 #[test]
 fn another_process_takes_over_the_kernels_table() {
     if can_run("the pair of load balancers", &[Requirement::Keepalived]) {
-        let mut pair = Pair::start_patient("pair-takeover");
+        let mut pair = Pair::start_patient("pair-takeover", false);
         let active = pair.active();
         let uses = [(TURNS, Use::ClientSpeaks), (HASHED, Use::TargetSpeaks)];
         let open =

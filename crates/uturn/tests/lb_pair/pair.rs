@@ -45,14 +45,15 @@ impl Drop for Folder {
 }
 
 impl Pair {
-    /// A pair that is ready: the first machine is active, the second one could take over.
-    pub(crate) fn start(name: &str, shares_connections: bool) -> Self {
-        Self::start_with(name, shares_connections, &|keepalived| keepalived)
+    /// Starts a pair with the settings of the examples: the first machine is active, the second one
+    /// could take over. A busy machine may move the VIP, which breaks connections.
+    pub(crate) fn start(name: &str) -> Self {
+        Self::start_with(name, false, &|keepalived| keepalived)
     }
 
-    /// The same, where keepalived waits long enough not to take a busy machine for a dead one.
-    pub(crate) fn start_patient(name: &str) -> Self {
-        Self::start_with(name, false, &|keepalived| {
+    /// Starts a pair whose keepalived waits long enough not to take a busy machine for a dead one.
+    pub(crate) fn start_patient(name: &str, shares_connections: bool) -> Self {
+        Self::start_with(name, shares_connections, &|keepalived| {
             let (every, timeout) = ("advert_int 0.2", "timeout 1\n");
             assert!(keepalived.contains(every) && keepalived.contains(timeout), "{keepalived}");
             keepalived.replace(every, "advert_int 2").replace(timeout, "timeout 15\n")
