@@ -91,8 +91,13 @@ fn sockets_bound_to(name: &str) -> Vec<OwnedFd> {
         .collect();
     let this = pidfd_open(getpid(), PidfdFlags::empty()).unwrap();
     let open = fs::read_dir("/proc/self/fd").unwrap().flatten();
-    open.filter(|entry| fs::read_link(entry.path()).is_ok_and(|link| links.contains(&link)))
+    // All are found before the first is copied: a copy would be found too.
+    let numbers: Vec<i32> = open
+        .filter(|entry| fs::read_link(entry.path()).is_ok_and(|link| links.contains(&link)))
         .map(|entry| entry.file_name().to_str().unwrap().parse().unwrap())
+        .collect();
+    numbers
+        .into_iter()
         .map(|number| pidfd_getfd(&this, number, PidfdGetfdFlags::empty()).unwrap())
         .collect()
 }
