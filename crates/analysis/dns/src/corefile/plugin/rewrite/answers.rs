@@ -172,18 +172,16 @@ pub(super) fn undo(
     if at_hand.is_empty() {
         let changed = changed_code(changes, reply.rcode);
         match without_records {
-            _ if reply.other_records => reply.rcode = changed,
-            WithoutRecords::Changed => reply.rcode = changed,
-            WithoutRecords::Kept => {}
-            WithoutRecords::Unknown if changed == reply.rcode => {}
-            WithoutRecords::Unknown => {
-                return Err(code_unknown(
-                    "before CoreDNS 1.14.7 it stays, and the release is not known",
-                ));
+            WithoutRecords::Unknown if !reply.other_records && changed != reply.rcode => {
+                let why = "before CoreDNS 1.14.7 it stays, and the release is not known";
+                return Err(code_unknown(why));
             }
+            WithoutRecords::Kept if !reply.other_records => {}
+            _ => reply.rcode = changed,
         }
     }
     for at in 0..at_hand.len() {
+        reply.rcode = changed_code(changes, reply.rcode);
         for change in changes.iter().rev() {
             match change {
                 Change::Name(text) => text.change(&mut at_hand[at].name),
@@ -192,7 +190,7 @@ pub(super) fn undo(
                         text.change(target);
                     }
                 }
-                Change::Rcode(from, to) if reply.rcode == *from => reply.rcode = *to,
+                // Once for each record, above.
                 Change::Rcode(..) | Change::HasEdns => {}
                 Change::Cname(test, to, kind) => {
                     let Data::Cname(target) = at_hand[at].data.clone() else { continue };
