@@ -32,7 +32,7 @@ use uturn_model::{
     Cluster, Mechanism, Name, NamespacedName, Outcome, Port, Share, Verdict, Version,
 };
 use uturn_path::Engine;
-use uturn_scan::{ScanResult, Scanner, ToExplain};
+use uturn_scan::{ScanResult, ScanTarget, Scanner, ToExplain};
 use uturn_snapshot::{Source, read};
 
 use dice::Dice;
@@ -102,7 +102,7 @@ fn check(cluster: &Cluster, text: &str) -> Result<(), TestCaseError> {
                 return Err(TestCaseError::fail(format!("{pod} is in no class\n{text}")));
             };
             prop_assert!(
-                same(predicted, &found[0]),
+                same(predicted, &found[0]) || is_alike_alone(cluster, target, pod),
                 "{} to {} {}:\nclasses     {:?}\nbrute force {:?}\n{}",
                 pod,
                 target.to,
@@ -118,6 +118,24 @@ fn check(cluster: &Cluster, text: &str) -> Result<(), TestCaseError> {
     prop_assert_eq!(seen, flows);
     prop_assert!(seen <= judge.flows(targets.len()));
     Ok(())
+}
+
+/// Returns whether classes and brute force agree about the calls of a pod to a target that is
+/// walked alone, with the whole allowance of work. Beside other targets it has a part of that, and
+/// a call with very many ways is not followed to its end.
+fn is_alike_alone(cluster: &Cluster, target: &ScanTarget, pod: &NamespacedName) -> bool {
+    let engine = Engine::new(cluster).expect("rules that can be walked");
+    let scanner = Scanner::new(&engine);
+    let judge = Engine::new(cluster).expect("rules that can be walked");
+    let judge = Scanner::new(&judge);
+    let alone = std::slice::from_ref(target);
+    let of_pod = |results: Vec<ScanResult>| {
+        let is_it = |result: &ScanResult| result.clients.pods.iter().any(|own| own == pod);
+        results.into_iter().find(is_it).expect("a class of the pod")
+    };
+    let classes = of_pod(scanner.scan(alone).expect("verdicts"));
+    let each = of_pod(judge.scan_exhaustively(alone).expect("verdicts"));
+    same(&classes.verdicts[0], &each.verdicts[0])
 }
 
 /// What walks share in order to explain results changes none of them.
@@ -201,6 +219,13 @@ fn check_products(dice: &mut Dice) -> Result<(), TestCaseError> {
     let (cluster, text) = with_products(dice);
     let shown = (&cluster.services, &cluster.ingresses, &cluster.dns.balancers);
     check(&cluster, &format!("{shown:#?}\n{text}"))
+}
+
+/// A call through seven proxies of a Gateway and on to another load balancer has more ways than are
+/// followed beside other targets.
+#[test]
+fn a_call_with_very_many_ways() {
+    check_products(&mut Dice::new(4_171_928_356_608_014_122)).unwrap();
 }
 
 /// A Service has the address of an Ingress that is not judged, and a node has no rule for it.
