@@ -76,6 +76,39 @@ pub struct Cluster {
 }
 
 impl Cluster {
+    /// Makes a cluster without objects.
+    pub fn new(provider: Known<Provider>, network: Network, proxy: ProxySettings) -> Self {
+        Self {
+            provider,
+            nodes: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            workloads: BTreeMap::new(),
+            services: BTreeMap::new(),
+            endpoints: BTreeMap::new(),
+            ingresses: BTreeMap::new(),
+            ingress_classes: BTreeMap::new(),
+            controllers: Vec::new(),
+            listener_overrides: BTreeMap::new(),
+            load_balancers: Vec::new(),
+            network,
+            security_groups: BTreeMap::new(),
+            dns: Dns::default(),
+            proxy,
+            controller_switches: Labels::new(),
+            balancer_arguments: Labels::new(),
+            announcements: Announcements::default(),
+            network_policies: BTreeMap::new(),
+            captures: BTreeMap::new(),
+            extent: Extent::default(),
+            awaited: BTreeSet::new(),
+            unjudged: Vec::new(),
+            supposed: Vec::new(),
+            skipped: Vec::new(),
+            unread: Vec::new(),
+            read_at: None,
+        }
+    }
+
     /// Returns whether a Service that is not given may exist, or will.
     pub fn may_have_service(&self, name: &NamespacedName) -> bool {
         !self.extent.services || self.awaited.contains(&name.namespace)

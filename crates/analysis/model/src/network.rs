@@ -30,6 +30,23 @@ pub struct Network {
 }
 
 impl Network {
+    /// Makes a network without stated address ranges, in which packets are neither encapsulated nor
+    /// masqueraded.
+    pub fn new(plugin: Known<Plugin>, mode: Known<NetworkMode>) -> Self {
+        let no_ranges = || Known::supposed(Vec::new(), "no ranges are stated");
+        Self {
+            plugin,
+            mode,
+            transport: Known::supposed(Transport::Underlay, "nothing states a tunnel"),
+            transport_v6: None,
+            masquerades: Known::supposed(false, "nothing states masquerading"),
+            pod_cidrs: no_ranges(),
+            service_cidrs: no_ranges(),
+            vpc_cidrs: no_ranges(),
+            non_masquerade_cidrs: no_ranges(),
+        }
+    }
+
     /// Returns the transport of a family's packets to other nodes' pods.
     pub fn transport_of(&self, family: Family) -> &Known<Transport> {
         let other = self.transport_v6.as_ref().filter(|_| family == Family::V6);

@@ -1,17 +1,15 @@
 //! Rules as kube-proxy writes them, for a cluster of any size.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use uturn_kubeproxy::{Program, compile};
 use uturn_model::cluster::Provider;
-use uturn_model::dns::Dns;
-use uturn_model::network::{Network, NetworkMode, Plugin, Transport};
+use uturn_model::network::{Network, NetworkMode, Plugin};
 use uturn_model::proxy::{LocalDetector, NodePortAddresses};
 use uturn_model::service::{ServiceKind, ServicePort, TargetPort};
 use uturn_model::{
-    Cluster, Endpoint, EndpointPort, EndpointSlice, Family, Known, Labels, Name, NamespacedName,
-    Node, Origin, Port, Protocol, ProxyMode, ProxySettings, Service, Version,
+    Cluster, Endpoint, EndpointPort, EndpointSlice, Family, Known, Name, NamespacedName, Node,
+    Origin, Port, Protocol, ProxyMode, ProxySettings, Service, Version,
 };
 use uturn_netfilter::{Interface, NodeState, Packet, routes};
 
@@ -113,44 +111,10 @@ fn cluster(proxy: ProxySettings) -> Cluster {
         pod_cidrs: vec!["10.1.1.0/24".parse().unwrap()],
         ..Node::new(Name::new(NODE).unwrap(), Origin::file("made"))
     };
+    let network = Network::new(known(Plugin::Kubenet), known(NetworkMode::GlobalRouter));
     Cluster {
-        provider: known(Provider::None),
         nodes: [(node.name.clone(), node)].into(),
-        pods: BTreeMap::new(),
-        workloads: BTreeMap::new(),
-        services: BTreeMap::new(),
-        endpoints: BTreeMap::new(),
-        ingresses: BTreeMap::new(),
-        ingress_classes: BTreeMap::new(),
-        controllers: Vec::new(),
-        listener_overrides: BTreeMap::new(),
-        load_balancers: Vec::new(),
-        network: Network {
-            plugin: known(Plugin::Kubenet),
-            mode: known(NetworkMode::GlobalRouter),
-            transport: known(Transport::Underlay),
-            transport_v6: None,
-            masquerades: known(false),
-            pod_cidrs: known(Vec::new()),
-            service_cidrs: known(Vec::new()),
-            vpc_cidrs: known(Vec::new()),
-            non_masquerade_cidrs: known(Vec::new()),
-        },
-        security_groups: BTreeMap::new(),
-        dns: Dns::default(),
-        proxy,
-        controller_switches: Labels::new(),
-        balancer_arguments: Labels::new(),
-        announcements: uturn_model::Announcements::default(),
-        network_policies: BTreeMap::new(),
-        captures: BTreeMap::new(),
-        extent: uturn_model::Extent::default(),
-        awaited: BTreeSet::new(),
-        unjudged: Vec::new(),
-        supposed: Vec::new(),
-        skipped: Vec::new(),
-        unread: Vec::new(),
-        read_at: None,
+        ..Cluster::new(known(Provider::None), network, proxy)
     }
 }
 

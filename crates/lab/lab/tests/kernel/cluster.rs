@@ -1,21 +1,19 @@
 //! A cluster made by hand: N nodes, a client pod on each, one server on the last.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use uturn_clouds::cloud::tke::TKE;
 use uturn_clouds::cloud::tke::profile::clb;
 use uturn_clouds::cloud::usual_network;
 use uturn_model::cluster::Provider;
-use uturn_model::dns::Dns;
 use uturn_model::lb::{Layer, Listener, ListenerProtocol, Rule, Scope, Target, TargetKind};
-use uturn_model::network::{Network, NetworkMode, Transport};
+use uturn_model::network::{Network, NetworkMode};
 use uturn_model::pod::{Container, ContainerPort, Phase, PodSpec};
 use uturn_model::proxy::LocalDetector;
 use uturn_model::service::{IpMode, LbIngress, ServiceKind, ServicePort, TargetPort};
 use uturn_model::{
-    Cluster, Endpoint, EndpointPort, EndpointSlice, Family, IpNet, Known, Labels, LoadBalancer,
-    Name, NamespacedName, Node, ObjectKind, ObjectRef, Origin, Pod, Port, Protocol, ProxyMode,
+    Cluster, Endpoint, EndpointPort, EndpointSlice, Family, IpNet, Known, LoadBalancer, Name,
+    NamespacedName, Node, ObjectKind, ObjectRef, Origin, Pod, Port, Protocol, ProxyMode,
     ProxySettings, Service, Text, Version,
 };
 
@@ -68,45 +66,16 @@ fn empty() -> Cluster {
         LocalDetector::ClusterCidr(vec![net("10.1.0.0/16"), net("fd01::/16")]),
         here(),
     );
-    Cluster {
-        provider: Known::stated(Provider::Cloud(TKE), here()),
-        nodes: BTreeMap::new(),
-        pods: BTreeMap::new(),
-        workloads: BTreeMap::new(),
-        services: BTreeMap::new(),
-        endpoints: BTreeMap::new(),
-        ingresses: BTreeMap::new(),
-        ingress_classes: BTreeMap::new(),
-        controllers: Vec::new(),
-        listener_overrides: BTreeMap::new(),
-        load_balancers: Vec::new(),
-        network: Network {
-            plugin: Known::stated(usual_network(NetworkMode::GlobalRouter), here()),
-            mode: Known::stated(NetworkMode::GlobalRouter, here()),
-            transport: Known::stated(Transport::Underlay, here()),
-            transport_v6: None,
-            masquerades: Known::stated(false, here()),
-            pod_cidrs: known(&["10.1.0.0/16", "fd01::/16"]),
-            service_cidrs: known(&["172.16.0.0/16", "fd02::/64"]),
-            vpc_cidrs: known(&["10.0.0.0/16", "fd00::/64"]),
-            non_masquerade_cidrs: known(&[]),
-        },
-        security_groups: BTreeMap::new(),
-        dns: Dns::default(),
-        proxy,
-        controller_switches: Labels::new(),
-        balancer_arguments: Labels::new(),
-        announcements: uturn_model::Announcements::default(),
-        network_policies: BTreeMap::new(),
-        captures: BTreeMap::new(),
-        extent: uturn_model::Extent::default(),
-        awaited: BTreeSet::new(),
-        unjudged: Vec::new(),
-        supposed: Vec::new(),
-        skipped: Vec::new(),
-        unread: Vec::new(),
-        read_at: None,
-    }
+    let network = Network {
+        pod_cidrs: known(&["10.1.0.0/16", "fd01::/16"]),
+        service_cidrs: known(&["172.16.0.0/16", "fd02::/64"]),
+        vpc_cidrs: known(&["10.0.0.0/16", "fd00::/64"]),
+        ..Network::new(
+            Known::stated(usual_network(NetworkMode::GlobalRouter), here()),
+            Known::stated(NetworkMode::GlobalRouter, here()),
+        )
+    };
+    Cluster::new(Known::stated(Provider::Cloud(TKE), here()), network, proxy)
 }
 
 fn add_pod(cluster: &mut Cluster, pod: &str, node: u8, address: &str, port: u16, host: bool) {

@@ -7,12 +7,11 @@ pub(crate) mod dual_stack;
 pub(crate) mod every_kind;
 pub(crate) mod nft;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use uturn_model::cluster::Provider;
-use uturn_model::dns::Dns;
-use uturn_model::network::{Network, NetworkMode, Transport};
+use uturn_model::network::{Network, NetworkMode};
 use uturn_model::proxy::LocalDetector;
 use uturn_model::service::{IpMode, LbIngress, ServicePort, TargetPort};
 use uturn_model::*;
@@ -54,44 +53,11 @@ pub(crate) fn cluster(nodes: u8) -> Cluster {
         pod_cidrs: vec![format!("10.1.{number}.0/24").parse().unwrap()],
         ..Node::new(name(&format!("n{number}")), origin())
     };
+    let plugin = uturn_clouds::cloud::usual_network(NetworkMode::GlobalRouter);
+    let network = Network::new(known(plugin), known(NetworkMode::GlobalRouter));
     Cluster {
-        provider: known(Provider::None),
         nodes: (1..=nodes).map(node).map(|node| (node.name.clone(), node)).collect(),
-        pods: BTreeMap::new(),
-        workloads: BTreeMap::new(),
-        services: BTreeMap::new(),
-        endpoints: BTreeMap::new(),
-        ingresses: BTreeMap::new(),
-        ingress_classes: BTreeMap::new(),
-        controllers: Vec::new(),
-        listener_overrides: BTreeMap::new(),
-        load_balancers: Vec::new(),
-        network: Network {
-            plugin: known(uturn_clouds::cloud::usual_network(NetworkMode::GlobalRouter)),
-            mode: known(NetworkMode::GlobalRouter),
-            transport: known(Transport::Underlay),
-            transport_v6: None,
-            masquerades: known(false),
-            pod_cidrs: known(Vec::new()),
-            service_cidrs: known(Vec::new()),
-            vpc_cidrs: known(Vec::new()),
-            non_masquerade_cidrs: known(Vec::new()),
-        },
-        security_groups: BTreeMap::new(),
-        dns: Dns::default(),
-        proxy: settings(),
-        controller_switches: Labels::new(),
-        balancer_arguments: Labels::new(),
-        announcements: Announcements::default(),
-        network_policies: BTreeMap::new(),
-        captures: BTreeMap::new(),
-        extent: Extent::default(),
-        awaited: BTreeSet::new(),
-        unjudged: Vec::new(),
-        supposed: Vec::new(),
-        skipped: Vec::new(),
-        unread: Vec::new(),
-        read_at: None,
+        ..Cluster::new(known(Provider::None), network, settings())
     }
 }
 
