@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::Text;
+use crate::{Text, WorkloadKind};
 
 /// An object's name: one or more DNS labels, at most 253 characters.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -118,18 +118,8 @@ impl FromStr for NamespacedName {
 pub enum ObjectKind {
     Node,
     Pod,
-    Deployment,
-    StatefulSet,
-    DaemonSet,
-    ReplicaSet,
-    Job,
-    CronJob,
-    ReplicationController,
-    DeploymentConfig,
-    Rollout,
-    CloneSet,
-    /// Any other kind that creates pods from a template.
-    Workload,
+    /// A kind that creates pods from a template.
+    Workload(WorkloadKind),
     Service,
     EndpointSlice,
     Endpoints,
@@ -151,7 +141,7 @@ pub enum ObjectKind {
 
 impl ObjectKind {
     /// Parses the kind of a client or target as kubectl accepts it: `po`, `pod`, `pods`. Kinds of
-    /// workloads: [`WorkloadKind::from_word`](crate::WorkloadKind::from_word).
+    /// workloads: [`WorkloadKind::from_word`].
     pub fn from_word(word: &str) -> Option<Self> {
         Some(match word {
             "pod" | "pods" | "po" => Self::Pod,
@@ -181,17 +171,7 @@ impl ObjectKind {
         match self {
             Self::Node => "Node",
             Self::Pod => "Pod",
-            Self::Deployment => "Deployment",
-            Self::StatefulSet => "StatefulSet",
-            Self::DaemonSet => "DaemonSet",
-            Self::ReplicaSet => "ReplicaSet",
-            Self::Job => "Job",
-            Self::CronJob => "CronJob",
-            Self::ReplicationController => "ReplicationController",
-            Self::DeploymentConfig => "DeploymentConfig",
-            Self::Rollout => "Rollout",
-            Self::CloneSet => "CloneSet",
-            Self::Workload => "Workload",
+            Self::Workload(kind) => kind.as_str(),
             Self::Service => "Service",
             Self::EndpointSlice => "EndpointSlice",
             Self::Endpoints => "Endpoints",

@@ -73,6 +73,23 @@ impl WorkloadKind {
         matches!(self, Self::Job | Self::CronJob)
     }
 
+    /// Returns the value of `kind:`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Deployment => "Deployment",
+            Self::StatefulSet => "StatefulSet",
+            Self::DaemonSet => "DaemonSet",
+            Self::ReplicaSet => "ReplicaSet",
+            Self::Job => "Job",
+            Self::CronJob => "CronJob",
+            Self::ReplicationController => "ReplicationController",
+            Self::DeploymentConfig => "DeploymentConfig",
+            Self::Rollout => "Rollout",
+            Self::CloneSet => "CloneSet",
+            Self::Other => "Workload",
+        }
+    }
+
     /// Returns the short form on the command line: `deploy`.
     pub fn short(self) -> &'static str {
         match self {
@@ -93,7 +110,7 @@ impl WorkloadKind {
     /// Parses the kind on the command line: `deploy`, `deployment`, `deployments`.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| {
-            let long = ObjectKind::from(*kind).as_str();
+            let long = kind.as_str();
             let singular = word.strip_suffix('s').unwrap_or(word);
             word == kind.short()
                 || word.eq_ignore_ascii_case(long)
@@ -104,24 +121,12 @@ impl WorkloadKind {
 
 impl From<WorkloadKind> for ObjectKind {
     fn from(kind: WorkloadKind) -> Self {
-        match kind {
-            WorkloadKind::Deployment => Self::Deployment,
-            WorkloadKind::StatefulSet => Self::StatefulSet,
-            WorkloadKind::DaemonSet => Self::DaemonSet,
-            WorkloadKind::ReplicaSet => Self::ReplicaSet,
-            WorkloadKind::Job => Self::Job,
-            WorkloadKind::CronJob => Self::CronJob,
-            WorkloadKind::ReplicationController => Self::ReplicationController,
-            WorkloadKind::DeploymentConfig => Self::DeploymentConfig,
-            WorkloadKind::Rollout => Self::Rollout,
-            WorkloadKind::CloneSet => Self::CloneSet,
-            WorkloadKind::Other => Self::Workload,
-        }
+        Self::Workload(kind)
     }
 }
 
 impl fmt::Display for WorkloadKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        ObjectKind::from(*self).fmt(f)
+        f.pad(self.as_str())
     }
 }

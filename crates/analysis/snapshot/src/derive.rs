@@ -44,8 +44,8 @@ use uturn_model::dns::{Corefile, Dns};
 use uturn_model::lb::NamedAddress;
 use uturn_model::pod::PodSpec;
 use uturn_model::{
-    Assumption, AssumptionSubject, Cluster, NamespacedName, ObjectKind, ObjectRef, Origin, Service,
-    Text, WorkloadKind,
+    Assumption, AssumptionSubject, Cluster, NamespacedName, ObjectRef, Origin, Service, Text,
+    WorkloadKind,
 };
 
 use crate::decode::objects::Objects;
@@ -252,7 +252,8 @@ fn daemon_sets(objects: &Objects) -> impl Iterator<Item = (ObjectRef, &PodSpec)>
     let given = objects.workloads.0.values().filter(|set| set.kind == WorkloadKind::DaemonSet);
     let given = given.map(|set| (set.object(), &*set.template));
     let owned = objects.pods.0.values().filter_map(|pod| {
-        let owner = pod.owner.as_ref().filter(|owner| owner.kind == ObjectKind::DaemonSet)?;
+        let owner =
+            pod.owner.as_ref().filter(|owner| owner.kind == WorkloadKind::DaemonSet.into())?;
         Some((owner.clone(), &*pod.spec))
     });
     given.chain(owned)

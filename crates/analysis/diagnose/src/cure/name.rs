@@ -4,6 +4,7 @@ use uturn_model::ingress::Backend;
 use uturn_model::shell::Advice;
 use uturn_model::{
     Destination, Flow, Ingress, Mechanism, NamespacedName, ObjectKind, ObjectRef, Port, Service,
+    WorkloadKind,
 };
 use uturn_snapshot::edit::{Change, Tree};
 
@@ -386,7 +387,7 @@ fn own_ingress(case: &Case<'_>) -> Option<Proposal> {
     ]);
     for (kind, tree) in [
         (ObjectKind::ConfigMap, config),
-        (ObjectKind::Deployment, deployment),
+        (WorkloadKind::Deployment.into(), deployment),
         (ObjectKind::Service, service),
     ] {
         let file = format!("{name}-{}.yaml", kind.as_str().to_lowercase());

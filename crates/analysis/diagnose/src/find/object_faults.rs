@@ -13,7 +13,7 @@ use uturn_model::service::{Policy, ServiceKind, ServicePort, TargetPort};
 use uturn_model::{
     Client, Cluster, Destination, Evidence, Family, Flow, Mechanism, Name, NamespacedName, Node,
     ObjectKind, ObjectRef, Origin, Outcome, Pod, Protocol, ProxyMode, Service, Share, Text,
-    Unknown,
+    Unknown, WorkloadKind,
 };
 use uturn_path::{Engine, WalkError};
 
@@ -180,8 +180,9 @@ fn placement(cluster: &Cluster, service: &Service) -> Option<Text> {
     let slices = cluster.slices(&service.name).iter();
     let endpoints = slices.flat_map(|slice| &slice.endpoints);
     let mut pods = endpoints.filter_map(|endpoint| cluster.pods.get(endpoint.pod.as_ref()?));
-    let is_everywhere =
-        |pod: &Pod| pod.owner.as_ref().is_some_and(|owner| owner.kind == ObjectKind::DaemonSet);
+    let is_everywhere = |pod: &Pod| {
+        pod.owner.as_ref().is_some_and(|owner| owner.kind == WorkloadKind::DaemonSet.into())
+    };
     let pod = pods.find(|pod| pod.supposed && !is_everywhere(pod))?;
     let (owner, node) = (pod.owner.as_ref()?, pod.node.as_ref()?);
     Some(format!("the pods of {owner} run where they are supposed to, as on node {node}").into())

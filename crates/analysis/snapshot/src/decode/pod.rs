@@ -6,7 +6,9 @@ use std::net::IpAddr;
 use uturn_model::pod::{
     ConfigFile, Container, ContainerPort, DnsPolicy, Phase, PodSpec, READ_VARIABLES, numbers,
 };
-use uturn_model::{Labels, Name, NamespacedName, ObjectKind, ObjectRef, Pod, Port, Selector, Text};
+use uturn_model::{
+    Labels, Name, NamespacedName, ObjectRef, Pod, Port, Selector, Text, WorkloadKind,
+};
 
 use super::objects::Objects;
 use super::value::{Loose, one_of};
@@ -149,16 +151,20 @@ fn owner(doc: &Doc<'_>, name: &NamespacedName) -> Option<ObjectRef> {
     let meta = doc.root.get("metadata")?;
     let owner = doc.maps(meta, "ownerReferences").next()?;
     let kind = match owner.get("kind")?.as_str()? {
-        "ReplicaSet" => ObjectKind::ReplicaSet,
-        "StatefulSet" => ObjectKind::StatefulSet,
-        "DaemonSet" => ObjectKind::DaemonSet,
-        "Job" => ObjectKind::Job,
-        "ReplicationController" => ObjectKind::ReplicationController,
-        "CloneSet" => ObjectKind::CloneSet,
+        "ReplicaSet" => WorkloadKind::ReplicaSet,
+        "StatefulSet" => WorkloadKind::StatefulSet,
+        "DaemonSet" => WorkloadKind::DaemonSet,
+        "Job" => WorkloadKind::Job,
+        "ReplicationController" => WorkloadKind::ReplicationController,
+        "CloneSet" => WorkloadKind::CloneSet,
         _ => return None,
     };
     let owner_name = owner.get("name")?.as_str()?;
-    Some(ObjectRef { kind, namespace: Some(name.namespace.clone()), name: owner_name.into() })
+    Some(ObjectRef {
+        kind: kind.into(),
+        namespace: Some(name.namespace.clone()),
+        name: owner_name.into(),
+    })
 }
 
 /// Reads a pod's `spec`, to which the labels and annotations beside it are added.

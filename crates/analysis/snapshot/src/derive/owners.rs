@@ -16,8 +16,8 @@ pub(super) fn settle(objects: &mut Objects) {
         let Some(name) = without_suffix(owner) else { continue };
         let known = |above: &&WorkloadKind| workloads.contains_key(&(**above, name.clone()));
         let above = makers(owner.kind).iter().find(known).copied();
-        let usual =
-            (owner.kind == ObjectKind::ReplicaSet && sure).then_some(WorkloadKind::Deployment);
+        let usual = (owner.kind == WorkloadKind::ReplicaSet.into() && sure)
+            .then_some(WorkloadKind::Deployment);
         if let Some(above) = above.or(usual) {
             pod.owner = Some(ObjectRef::namespaced(above.into(), &name));
         }
@@ -26,10 +26,11 @@ pub(super) fn settle(objects: &mut Objects) {
 
 /// Returns the kinds whose controllers create objects of this kind and name these after themselves.
 fn makers(kind: ObjectKind) -> &'static [WorkloadKind] {
+    let ObjectKind::Workload(kind) = kind else { return &[] };
     match kind {
-        ObjectKind::ReplicaSet => &[WorkloadKind::Deployment, WorkloadKind::Rollout],
-        ObjectKind::Job => &[WorkloadKind::CronJob],
-        ObjectKind::ReplicationController => &[WorkloadKind::DeploymentConfig],
+        WorkloadKind::ReplicaSet => &[WorkloadKind::Deployment, WorkloadKind::Rollout],
+        WorkloadKind::Job => &[WorkloadKind::CronJob],
+        WorkloadKind::ReplicationController => &[WorkloadKind::DeploymentConfig],
         _ => &[],
     }
 }

@@ -174,11 +174,8 @@ fn too_many(workload: &Workload) -> Fault {
 /// often one is there.
 fn leave_ending_out(objects: &mut Objects, assumptions: &mut Assumptions) {
     let ends = |pod: &Pod| {
-        pod.supposed
-            && pod
-                .owner
-                .as_ref()
-                .is_some_and(|owner| matches!(owner.kind, ObjectKind::Job | ObjectKind::CronJob))
+        let owner = pod.owner.as_ref().map(|owner| owner.kind);
+        pod.supposed && matches!(owner, Some(ObjectKind::Workload(kind)) if kind.ends())
     };
     if !objects.pods.0.values().any(ends) {
         return;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use uturn_clouds::cloud;
 use uturn_lb::pattern::{Pattern, is_pattern};
-use uturn_model::ObjectKind;
 use uturn_model::lb::{ProbeRanges, ProbeSource, Source};
+use uturn_model::{ObjectKind, WorkloadKind};
 
 use crate::decode::FromNode;
 use crate::document::{Node, Value, integer};
@@ -213,12 +213,6 @@ impl FromNode for ObjectKind {
         let kinds = [
             Self::Node,
             Self::Pod,
-            Self::Deployment,
-            Self::StatefulSet,
-            Self::DaemonSet,
-            Self::ReplicaSet,
-            Self::Job,
-            Self::CronJob,
             Self::Service,
             Self::EndpointSlice,
             Self::Endpoints,
@@ -230,11 +224,20 @@ impl FromNode for ObjectKind {
             Self::LoadBalancer,
             Self::SecurityGroup,
         ];
+        let workloads = [
+            WorkloadKind::Deployment,
+            WorkloadKind::StatefulSet,
+            WorkloadKind::DaemonSet,
+            WorkloadKind::ReplicaSet,
+            WorkloadKind::Job,
+            WorkloadKind::CronJob,
+        ];
         let of_clouds = cloud::ALL.into_iter().filter_map(|entry| entry.overrides.as_ref());
         let of_clouds = of_clouds.map(|object| Self::CloudObject(object.kind));
         let text = node.as_str().ok_or_else(String::new)?;
         kinds
             .into_iter()
+            .chain(workloads.map(Self::Workload))
             .chain(of_clouds)
             .find(|kind| kind.as_str() == text)
             .ok_or_else(String::new)

@@ -9,9 +9,7 @@ use std::path::PathBuf;
 use uturn_clouds::cloud::tke;
 use uturn_model::ingress::{Backend, BackendPort, PathKind};
 use uturn_model::service::{IpMode, Policy, ServiceKind, TargetPort};
-use uturn_model::{
-    Cluster, Family, NamespacedName, ObjectKind, ObjectRef, Port, Protocol, WorkloadKind,
-};
+use uturn_model::{Cluster, Family, NamespacedName, ObjectRef, Port, Protocol, WorkloadKind};
 use uturn_snapshot::{Loaded, Source, load, read};
 
 fn loaded(text: &str) -> Loaded {
@@ -235,7 +233,7 @@ items:
 ",
     );
     let pod = &cluster.pods[&name("shop/front-7c9d5b6f8-x")];
-    let front = ObjectRef::namespaced(ObjectKind::Deployment, &name("shop/front"));
+    let front = ObjectRef::namespaced(WorkloadKind::Deployment.into(), &name("shop/front"));
     assert_eq!(pod.owner, Some(front));
     assert!(!pod.ready);
     assert_eq!(pod.spec.containers.len(), 2);

@@ -153,7 +153,7 @@ pub(super) fn newer_kube_proxy(case: &Case<'_>) -> Option<Proposal> {
         .costs("kube-proxy starts anew on every node, one after the other; connections that are open stay")
         .costs("all that changed between the two versions changes too");
     let name = NamespacedName::new("kube-system", "kube-proxy").ok()?;
-    let daemon = ObjectRef::namespaced(ObjectKind::DaemonSet, &name);
+    let daemon = ObjectRef::namespaced(WorkloadKind::DaemonSet.into(), &name);
     let own = case
         .cluster()
         .workloads
