@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 /// A request, which names its action and the type of its answer.
 pub trait Action: Serialize + DeserializeOwned + Send + Sync {
@@ -16,6 +17,26 @@ pub trait Action: Serialize + DeserializeOwned + Send + Sync {
     const NAME: &'static str;
     /// The type of the answer.
     type Response: Serialize + DeserializeOwned + Send;
+
+    /// Returns the parameters of the request, without members that are `null`, which clients do not
+    /// send.
+    ///
+    /// # Errors
+    /// When a member cannot be written as JSON.
+    fn parameters(&self) -> serde_json::Result<Value> {
+        serde_json::to_value(self).map(without_nulls)
+    }
+}
+
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let stated = members.into_iter().filter(|(_, value)| !value.is_null());
+            Value::Object(stated.map(|(name, value)| (name, without_nulls(value))).collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(without_nulls).collect()),
+        other => other,
+    }
 }
 
 macro_rules! modules {

@@ -21,7 +21,6 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 pub use self::creations::Creations;
@@ -287,19 +286,4 @@ pub(crate) fn http_client(needs_tls: bool) -> io::Result<HttpsClient> {
     };
     let connector = builder.https_or_http().enable_http1().build();
     Ok(HttpClient::builder(TokioExecutor::new()).build(connector))
-}
-
-/// Returns the value without members that are `null`, which clients do not send.
-pub(crate) fn without_nulls(value: Value) -> Value {
-    match value {
-        Value::Object(members) => Value::Object(
-            members
-                .into_iter()
-                .filter(|(_, value)| !value.is_null())
-                .map(|(name, value)| (name, without_nulls(value)))
-                .collect(),
-        ),
-        Value::Array(items) => Value::Array(items.into_iter().map(without_nulls).collect()),
-        other => other,
-    }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use uturn_cloud::api::Action;
 use uturn_cloud::client::{Answer, CallError};
 
@@ -51,7 +51,7 @@ impl Recorder {
 impl Api for Recorder {
     async fn call<A: Action>(&self, request: &A) -> Result<Answer<A::Response>, CallError> {
         let setup = |error: serde_json::Error| CallError::Setup(format!("{}: {error}", A::NAME));
-        let parameters = without_nulls(serde_json::to_value(request).map_err(setup)?);
+        let parameters = request.parameters().map_err(setup)?;
         let response = serde_json::from_value(answer(A::NAME, &parameters)).map_err(setup)?;
         self.requests().push(Request { action: A::NAME, parameters });
         Ok(Answer { request_id: String::new(), response })
@@ -80,18 +80,5 @@ fn answer(action: &str, parameters: &Value) -> Value {
             json!({ "LocationIds": each("Rules").map(name).collect::<Vec<_>>() })
         }
         _ => json!({}),
-    }
-}
-
-fn without_nulls(value: Value) -> Value {
-    match value {
-        Value::Object(members) => {
-            let stated = members.into_iter().filter(|(_, value)| !value.is_null());
-            Value::Object(
-                stated.map(|(name, value)| (name, without_nulls(value))).collect::<Map<_, _>>(),
-            )
-        }
-        Value::Array(items) => Value::Array(items.into_iter().map(without_nulls).collect()),
-        other => other,
     }
 }

@@ -8,7 +8,7 @@ use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
 
-use super::{CallError, without_nulls};
+use super::CallError;
 use crate::api::Action;
 
 /// The endpoint of the API.
@@ -70,11 +70,10 @@ impl Endpoint {
     }
 }
 
-/// Returns the body of a request, without members that are `null`.
+/// Returns the body of a request.
 pub(super) fn body<A: Action>(request: &A) -> Result<Value, CallError> {
-    let value = serde_json::to_value(request)
-        .map_err(|error| CallError::Setup(format!("{}: {error}", A::NAME)))?;
-    Ok(without_nulls(value))
+    let setup = |error| CallError::Setup(format!("{}: {error}", A::NAME));
+    request.parameters().map_err(setup)
 }
 
 /// Returns a configuration without trusted authorities, for endpoints without TLS.

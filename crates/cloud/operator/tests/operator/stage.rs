@@ -341,7 +341,7 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 impl Api for Stage {
     async fn call<A: Action>(&self, request: &A) -> Result<Answer<A::Response>, CallError> {
         let stopped = || CallError::Network("stopped".to_owned());
-        let mut parameters = without_nulls(serde_json::to_value(request).unwrap());
+        let mut parameters = request.parameters().unwrap();
         let hangs = self.trouble.lock().unwrap().hangs.clone();
         if hangs.is_some_and(|text| parameters.to_string().contains(&text)) {
             std::future::pending::<()>().await;
@@ -388,20 +388,6 @@ impl Api for Stage {
         }
         let request_id = answer["RequestId"].as_str().unwrap_or_default().to_owned();
         Ok(Answer { request_id, response: serde_json::from_value(answer).unwrap() })
-    }
-}
-
-fn without_nulls(value: Value) -> Value {
-    match value {
-        Value::Object(members) => Value::Object(
-            members
-                .into_iter()
-                .filter(|(_, value)| !value.is_null())
-                .map(|(name, value)| (name, without_nulls(value)))
-                .collect(),
-        ),
-        Value::Array(items) => Value::Array(items.into_iter().map(without_nulls).collect()),
-        other => other,
     }
 }
 
