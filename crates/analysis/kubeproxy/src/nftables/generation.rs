@@ -92,12 +92,12 @@ impl Generation {
     }
 
     /// Returns the chains at the hooks, and the chains to which they jump.
-    pub(super) fn base_chains(self) -> &'static str {
-        if self >= Self::V33 { BASE_CHAINS_33 } else { BASE_CHAINS_30 }
+    pub(super) fn base_chains(self) -> [&'static str; 2] {
+        [if self >= Self::V33 { FILTER_CHAINS_33 } else { FILTER_CHAINS_30 }, NAT_CHAINS]
     }
 }
 
-const BASE_CHAINS_30: &str = "\
+const FILTER_CHAINS_30: &str = "\
 \tchain filter-prerouting {
 \t\ttype filter hook prerouting priority dstnat - 10; policy accept;
 \t\tct state new jump firewall-check
@@ -126,24 +126,9 @@ const BASE_CHAINS_30: &str = "\
 \t\tct state new jump cluster-ips-check
 \t}
 
-\tchain nat-prerouting {
-\t\ttype nat hook prerouting priority dstnat; policy accept;
-\t\tjump services
-\t}
-
-\tchain nat-output {
-\t\ttype nat hook output priority -100; policy accept;
-\t\tjump services
-\t}
-
-\tchain nat-postrouting {
-\t\ttype nat hook postrouting priority srcnat; policy accept;
-\t\tjump masquerading
-\t}
-
 ";
 
-const BASE_CHAINS_33: &str = "\
+const FILTER_CHAINS_33: &str = "\
 \tchain filter-prerouting-pre-dnat {
 \t\ttype filter hook prerouting priority dstnat - 10; policy accept;
 \t\tct state new jump firewall-check
@@ -172,6 +157,9 @@ const BASE_CHAINS_33: &str = "\
 \t\tct state new jump cluster-ips-check
 \t}
 
+";
+
+const NAT_CHAINS: &str = "\
 \tchain nat-prerouting {
 \t\ttype nat hook prerouting priority dstnat; policy accept;
 \t\tjump services

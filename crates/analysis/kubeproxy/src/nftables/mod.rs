@@ -70,7 +70,7 @@ pub(crate) fn write(
     }
     named_sets(&style, plan, sets, &mut head);
     head.push_str(&affinity);
-    head.push_str(generation.base_chains());
+    head.extend(generation.base_chains());
     shared_chains(&style, plan, service_ranges, &mut head);
     let mut out = chains;
     out.insert_str(0, &head);
