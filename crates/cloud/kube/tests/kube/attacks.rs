@@ -3,7 +3,6 @@
 
 use serde_json::{Value, json};
 
-use crate::server::base64::base64;
 use crate::tenants::{EXISTING, all_of, by_hand, codes, controllers, service};
 use crate::world::World;
 
@@ -31,13 +30,7 @@ impl Victim {
         let existing = by_hand(&world, &json!([]));
         world.server.apply("services", service("prod/web", 5, 80, &json!({ EXISTING: existing })));
         world.server.apply("services", service("prod/own", 6, 80, &json!({})));
-        let certificate = base64(&world.cloud.certificate());
-        world.server.apply(
-            "secrets",
-            json!({ "apiVersion": "v1", "kind": "Secret",
-                "metadata": { "name": "cert", "namespace": "prod" },
-                "data": { "qcloud_cert_id": certificate } }),
-        );
+        world.server.apply_certificate("prod", "cert", &world.cloud.certificate());
         let mut own = controllers(&world, "cls-aaaaaaaa", &[]);
         world.settle(&mut own).await;
         let made = world.server.object_in("services", "prod", "own").unwrap();

@@ -8,7 +8,6 @@ use tokio::time::advance;
 use uturn_cloud::unserved::Unserved;
 use uturn_kube::sync::Controllers;
 
-use crate::server::base64::base64;
 use crate::stage::Stage;
 use crate::tenants::{EXISTING, all_of, by_hand, codes, controllers, service};
 use crate::world::{World, ready};
@@ -38,15 +37,6 @@ fn secure(at: &str, id: &str, port: u16, host: &str, more: &Value) -> Value {
                 "backend": { "service": { "name": "back", "port": { "number": 80 } } } }] } }] } })
 }
 
-fn secret(world: &World, namespace: &str, id: &str) {
-    let data = json!({ "qcloud_cert_id": base64(id) });
-    world.server.apply(
-        "secrets",
-        json!({ "apiVersion": "v1", "kind": "Secret",
-            "metadata": { "name": "cert", "namespace": namespace }, "data": data }),
-    );
-}
-
 /// The id of a certificate that the cloud does not have.
 const UNKNOWN: &str = "Abcd1234";
 
@@ -57,7 +47,7 @@ impl Shared {
         let mut back = service("aaa/back", 3, 80, &json!({}));
         back["spec"]["type"] = "NodePort".into();
         world.server.apply("services", back);
-        secret(&world, "aaa", UNKNOWN);
+        world.server.apply_certificate("aaa", "cert", UNKNOWN);
         // Its calls come first: those on the lowest port do.
         world.server.apply("ingresses", secure("aaa/front", &id, 443, "a.example.com", &json!({})));
         world.server.apply("services", service("prod/web", 5, 8080, &json!({ EXISTING: id })));
@@ -126,7 +116,7 @@ async fn what_is_mended_is_done_although_others_fail() {
     let mut other = service("bbb/back", 4, 80, &json!({}));
     other["spec"]["type"] = "NodePort".into();
     shared.world.server.apply("services", other);
-    secret(&shared.world, "bbb", UNKNOWN);
+    shared.world.server.apply_certificate("bbb", "cert", UNKNOWN);
     let id = shared.id.clone();
     shared
         .world
@@ -136,7 +126,7 @@ async fn what_is_mended_is_done_although_others_fail() {
     assert_eq!(codes(&shared.world, "bbb/front"), ["E5003"]);
     // Its certificate comes to exist; the first one's does not.
     let certificate = shared.world.cloud.certificate();
-    secret(&shared.world, "bbb", &certificate);
+    shared.world.server.apply_certificate("bbb", "cert", &certificate);
     advance(Duration::from_secs(600)).await;
     shared.round().await;
     assert_eq!(shared.ports(), [444, 8080]);
@@ -150,7 +140,7 @@ async fn what_is_mended_is_done_although_others_fail() {
 #[tokio::test(start_paused = true)]
 async fn a_listener_that_is_not_served_holds_up_no_other_tenant() {
     let mut shared = Shared::new().await;
-    secret(&shared.world, "aaa", &shared.world.cloud.certificate());
+    shared.world.server.apply_certificate("aaa", "cert", &shared.world.cloud.certificate());
     advance(Duration::from_secs(600)).await;
     shared.round().await;
     assert_eq!(shared.ports(), [443, 8080]);

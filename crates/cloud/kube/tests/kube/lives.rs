@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use uturn_kube::sync::Synced;
 
-use crate::server::base64::base64;
 use crate::world::{World, ready};
 
 const FINALIZER: &str = "service.k8s.tencent/resources";
@@ -179,14 +178,7 @@ async fn a_failure_is_told_once_and_tried_again() {
 async fn secrets_are_read_only_where_they_are_named() {
     let world = World::new();
     let id = world.cloud.certificate();
-    let secret = |name: &str, data: Value| {
-        world.server.apply(
-            "secrets",
-            json!({ "apiVersion": "v1", "kind": "Secret",
-            "metadata": { "name": name, "namespace": "shop" }, "data": data }),
-        );
-    };
-    secret("unnamed", json!({ "qcloud_cert_id": "QQ==" }));
+    world.server.apply_certificate("shop", "unnamed", "A");
     world.service("web", json!({}));
     let mut controllers = world.controllers();
     world.settle(&mut controllers).await;
@@ -196,7 +188,7 @@ async fn secrets_are_read_only_where_they_are_named() {
     world.settle(&mut controllers).await;
     assert!(has_read());
     assert_eq!(world.events().keys().collect::<Vec<_>>(), ["E4010: there is no Secret shop/cert"]);
-    secret("cert", json!({ "qcloud_cert_id": base64(&id) }));
+    world.server.apply_certificate("shop", "cert", &id);
     world.settle(&mut controllers).await;
     let front = world.seen().into_iter().find(|(name, _)| name.ends_with("front")).unwrap();
     assert_eq!(front.1[0].0, 443);

@@ -39,14 +39,7 @@ async fn an_ingress_of_another_class_is_released_and_taken_again() {
 async fn a_secret_that_names_another_certificate_changes_the_listener() {
     let world = World::new();
     let ids = [world.cloud.certificate(), world.cloud.certificate()];
-    let secret = |id: &str| {
-        world.server.apply(
-            "secrets",
-            json!({ "apiVersion": "v1", "kind": "Secret",
-                "metadata": { "name": "cert", "namespace": "shop" },
-                "data": { "qcloud_cert_id": crate::server::base64::base64(id) } }),
-        );
-    };
+    let secret = |id: &str| world.server.apply_certificate("shop", "cert", id);
     let served = || -> Vec<String> {
         let accounts = world.cloud.accounts();
         let balancers = accounts.values().flat_map(|account| account.load_balancers.values());

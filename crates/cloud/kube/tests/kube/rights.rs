@@ -37,12 +37,7 @@ fn world() -> World {
     world.ingress("front", "web", json!({ "tls": [{ "secretName": "cert" }] }));
     let mine = crate::tenants::by_hand(&world, &json!([]));
     world.service("shared", json!({ crate::tenants::EXISTING: mine }));
-    world.server.apply(
-        "secrets",
-        json!({ "apiVersion": "v1", "kind": "Secret",
-            "metadata": { "name": "cert", "namespace": "shop" },
-            "data": { "qcloud_cert_id": crate::server::base64::base64(&id) } }),
-    );
+    world.server.apply_certificate("shop", "cert", &id);
     world
 }
 

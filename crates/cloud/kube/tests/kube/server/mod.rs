@@ -2,7 +2,6 @@
 //! and answers with the same statuses.
 
 mod answer;
-pub(crate) mod base64;
 pub(crate) mod listen;
 mod patch;
 mod target;
@@ -14,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use http::Request;
+use k8s_openapi::ByteString;
 use kube::client::Body;
 use kube::{Client, core::DynamicObject};
 use serde_json::{Value, json};
@@ -81,6 +81,16 @@ impl Server {
             object["metadata"]["uid"] = format!("uid-{}-{}", key.0, key.2).into();
         }
         self.put(key, object);
+    }
+
+    /// Creates or replaces a Secret with the id of a certificate.
+    pub(crate) fn apply_certificate(&self, namespace: &str, name: &str, id: &str) {
+        self.apply(
+            "secrets",
+            json!({ "apiVersion": "v1", "kind": "Secret",
+                "metadata": { "name": name, "namespace": namespace },
+                "data": { "qcloud_cert_id": ByteString(id.into()) } }),
+        );
     }
 
     /// Changes an object as a user does.

@@ -13,7 +13,6 @@ use super::super::super::lb_run::free_address;
 use super::super::clients::{Target, web};
 use super::super::processes::Site;
 use super::server::Server;
-use super::server::base64::base64;
 use super::server::listen::kubeconfig;
 
 /// Only what hangs takes longer.
@@ -186,12 +185,7 @@ impl Chain {
 
     /// Creates or replaces the Secret with the id of a certificate.
     pub(super) fn secret(&self, namespace: &str, certificate: &str) {
-        self.server.apply(
-            "secrets",
-            json!({ "apiVersion": "v1", "kind": "Secret",
-                "metadata": { "name": "cert", "namespace": namespace },
-                "data": { "qcloud_cert_id": base64(certificate) } }),
-        );
+        self.server.apply_certificate(namespace, "cert", certificate);
     }
 
     /// Waits until this is so.
