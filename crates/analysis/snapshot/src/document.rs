@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 pub(crate) use json::Items;
-pub(crate) use scalar::{integer, truth};
+pub(crate) use scalar::{from_base64, integer, truth};
 pub(crate) use wanted::{is_open, is_wanted};
 
 /// The maximum nesting depth. No manifest nests as deep, and readers may recurse this far.

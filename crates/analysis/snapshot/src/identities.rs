@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use uturn_model::{NamespacedName, ObjectKind, ObjectRef};
 
 use crate::Manifests;
-use crate::document::{self, Keep, Node, Value};
+use crate::document::{self, Keep, Node, Value, from_base64};
 
 /// The UIDs and Secrets that controllers need besides a cluster's objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,29 +83,6 @@ pub fn base64_text(value: &str) -> Option<String> {
     String::from_utf8(from_base64(value)?).ok()
 }
 
-/// Decodes base64 with the usual alphabet. Returns `None` for a text with other characters.
-fn from_base64(text: &str) -> Option<Vec<u8>> {
-    let (mut bytes, mut bits, mut held) = (Vec::new(), 0_u32, 0);
-    let text = text.trim().trim_end_matches('=');
-    for byte in text.bytes().filter(|byte| !byte.is_ascii_whitespace()) {
-        let value = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        bits = bits << 6 | u32::from(value);
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            bytes.push((bits >> held & 0xff) as u8);
-        }
-    }
-    Some(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,15 +117,5 @@ items:
         assert_eq!(found.secrets.keys().collect::<Vec<_>>(), [&cert]);
         let held: Vec<_> = found.secrets[&cert].iter().map(|(k, v)| (&**k, &**v)).collect();
         assert_eq!(held, [("note", "plain"), ("qcloud_cert_id", "Abcd1234")]);
-    }
-
-    #[test]
-    fn base64_of_every_length() {
-        for (text, plain) in
-            [("", ""), ("Zg==", "f"), ("Zm8=", "fo"), ("Zm9v", "foo"), ("Zm9vYg==", "foob")]
-        {
-            assert_eq!(from_base64(text).unwrap(), plain.as_bytes(), "{text}");
-        }
-        assert_eq!(from_base64("Zm-v"), None);
     }
 }

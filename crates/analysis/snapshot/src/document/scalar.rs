@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 
+use base64::engine::general_purpose::{GeneralPurpose, PAD};
+use base64::{Engine as _, alphabet};
+
 use super::Value;
 
 const TRUE: [&str; 11] = ["true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON", "y", "Y"];
@@ -38,7 +41,11 @@ pub(super) fn read<'a>(
     };
     let described = || format!("{:?} is no !!{core}", super::shorten(&text));
     let value = match core {
-        "binary" => Value::String(from_base64(&text).ok_or_else(described)?.into()),
+        // Bytes that are not UTF-8 are replaced.
+        "binary" => {
+            let bytes = from_base64(&text).ok_or_else(described)?;
+            Value::String(String::from_utf8_lossy(&bytes).into_owned().into())
+        }
         "null" | "bool" | "int" | "float" | "timestamp" => match (core, plain(text.clone())) {
             ("null", Value::Null) => Value::Null,
             ("bool", value @ Value::Bool(_)) => value,
@@ -176,32 +183,14 @@ fn shortest(number: f32) -> String {
     format!("{number}")
 }
 
-/// Decodes base64 to a text. Bytes that are not UTF-8 are replaced.
-fn from_base64(text: &str) -> Option<String> {
-    let digits: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
-    if !digits.len().is_multiple_of(4) {
-        return None;
-    }
-    let padding = digits.iter().rev().take_while(|byte| **byte == b'=').count();
-    let (mut bytes, mut bits, mut held) = (Vec::new(), 0_u32, 0);
-    for digit in &digits[..digits.len() - padding] {
-        let value = match digit {
-            b'A'..=b'Z' => digit - b'A',
-            b'a'..=b'z' => digit - b'a' + 26,
-            b'0'..=b'9' => digit - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        bits = bits << 6 | u32::from(value);
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            bytes.push((bits >> held) as u8);
-        }
-    }
-    (padding <= 2).then(|| String::from_utf8_lossy(&bytes).into_owned())
+/// Decodes base64 as Go does, in which kubectl and the API server are written: line breaks are left
+/// out, padding is required, and bits that do not fill a byte are dropped.
+pub(crate) fn from_base64(text: &str) -> Option<Vec<u8>> {
+    const GO: GeneralPurpose =
+        GeneralPurpose::new(&alphabet::STANDARD, PAD.with_decode_allow_trailing_bits(true));
+    GO.decode(text.replace(['\n', '\r'], "")).ok()
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,6 +227,24 @@ mod tests {
         }
         for text in ["", "1.5", "x", "--1", "0x", "99999999999999999999"] {
             assert_eq!(integer(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn base64() {
+        for (text, plain) in [
+            ("", ""),
+            ("Zg==", "f"),
+            ("Zm8=", "fo"),
+            ("Zm9v", "foo"),
+            ("Zm9vYg==", "foob"),
+            ("Zm\r\n9v\n", "foo"),
+            ("Zh==", "f"),
+        ] {
+            assert_eq!(from_base64(text).unwrap(), plain.as_bytes(), "{text}");
+        }
+        for text in ["Zm-v", "Zg", "Zg=", "Z===", "Zg==Zg==", " Zm9v"] {
+            assert_eq!(from_base64(text), None, "{text}");
         }
     }
 }
