@@ -127,6 +127,14 @@ pub(crate) struct NodeFacts {
     pub(crate) unprogrammed: Fact<Vec<NamespacedName>>,
 }
 
+/// Reads the fields of a mapping. Any other field is a fault.
+macro_rules! states {
+    ($doc:ident, $map:ident, { $($key:literal => $fact:expr,)* }) => {{
+        $doc.only($map, &[$($key),*]);
+        $(state($doc, $map, $key, &mut $fact);)*
+    }};
+}
+
 /// Reads a Facts document.
 pub(crate) fn read(doc: &Doc<'_>, facts: &mut Facts) {
     doc.only(doc.root, &["apiVersion", "kind", "metadata", "spec"]);
@@ -156,34 +164,24 @@ pub(crate) fn read_spec<'d>(doc: &Doc<'d>, spec: &'d Node<'d>, facts: &mut Facts
     state(doc, spec, "provider", &mut facts.provider);
     state(doc, spec, "declaredPortsOnly", &mut facts.declared_ports_only);
     if let Some(network) = doc.map(spec, "network") {
-        doc.only(
-            network,
-            &[
-                "plugin",
-                "mode",
-                "transport",
-                "masquerade",
-                "podCIDRs",
-                "serviceCIDRs",
-                "vpcCIDRs",
-                "nonMasqueradeCIDRs",
-            ],
-        );
-        state(doc, network, "plugin", &mut facts.network_plugin);
-        state(doc, network, "mode", &mut facts.network_mode);
-        state(doc, network, "transport", &mut facts.transport);
-        state(doc, network, "masquerade", &mut facts.masquerade);
-        state(doc, network, "podCIDRs", &mut facts.pod_cidrs);
-        state(doc, network, "serviceCIDRs", &mut facts.service_cidrs);
-        state(doc, network, "vpcCIDRs", &mut facts.vpc_cidrs);
-        state(doc, network, "nonMasqueradeCIDRs", &mut facts.non_masquerade_cidrs);
+        states!(doc, network, {
+            "plugin" => facts.network_plugin,
+            "mode" => facts.network_mode,
+            "transport" => facts.transport,
+            "masquerade" => facts.masquerade,
+            "podCIDRs" => facts.pod_cidrs,
+            "serviceCIDRs" => facts.service_cidrs,
+            "vpcCIDRs" => facts.vpc_cidrs,
+            "nonMasqueradeCIDRs" => facts.non_masquerade_cidrs,
+        });
     }
     if let Some(proxy) = doc.map(spec, "kubeProxy") {
-        doc.only(proxy, &["mode", "version", "variant", "replacedBy"]);
-        state(doc, proxy, "mode", &mut facts.proxy_mode);
-        state(doc, proxy, "version", &mut facts.proxy_version);
-        state(doc, proxy, "variant", &mut facts.proxy_variant);
-        state(doc, proxy, "replacedBy", &mut facts.service_proxy);
+        states!(doc, proxy, {
+            "mode" => facts.proxy_mode,
+            "version" => facts.proxy_version,
+            "variant" => facts.proxy_variant,
+            "replacedBy" => facts.service_proxy,
+        });
     }
     for entry in doc.entries(spec, "nodes") {
         let known = match (&*entry.key, Name::new(&*entry.key)) {
@@ -245,33 +243,19 @@ pub(crate) fn read_spec<'d>(doc: &Doc<'d>, spec: &'d Node<'d>, facts: &mut Facts
 }
 
 fn node<'d>(doc: &Doc<'d>, node: &'d Node<'d>, known: &mut NodeFacts) {
-    doc.only(
-        node,
-        &[
-            "rpFilter",
-            "publicBandwidth",
-            "securityGroups",
-            "forwarding",
-            "bridgeRules",
-            "podRoutes",
-            "localAddresses",
-            "kubeProxyName",
-            "hairpin",
-            "unprogrammed",
-            "iptables",
-        ],
-    );
-    state(doc, node, "rpFilter", &mut known.rp_filter);
-    state(doc, node, "publicBandwidth", &mut known.public_bandwidth);
-    state(doc, node, "securityGroups", &mut known.security_groups);
-    state(doc, node, "forwarding", &mut known.forwards);
-    state(doc, node, "bridgeRules", &mut known.bridge_rules);
-    state(doc, node, "podRoutes", &mut known.routed);
-    state(doc, node, "localAddresses", &mut known.local_addresses);
-    state(doc, node, "kubeProxyName", &mut known.proxy_name);
-    state(doc, node, "hairpin", &mut known.hairpin);
-    state(doc, node, "unprogrammed", &mut known.unprogrammed);
-    state(doc, node, "iptables", &mut known.firewall);
+    states!(doc, node, {
+        "rpFilter" => known.rp_filter,
+        "publicBandwidth" => known.public_bandwidth,
+        "securityGroups" => known.security_groups,
+        "forwarding" => known.forwards,
+        "bridgeRules" => known.bridge_rules,
+        "podRoutes" => known.routed,
+        "localAddresses" => known.local_addresses,
+        "kubeProxyName" => known.proxy_name,
+        "hairpin" => known.hairpin,
+        "unprogrammed" => known.unprogrammed,
+        "iptables" => known.firewall,
+    });
 }
 
 /// Reads a value. Reports a fault if another document states a different one.
