@@ -13,10 +13,10 @@
 //! On layer 7, unless a row keeps the source, everything runs in one middle, on its loopback
 //! interface.
 
-use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr};
-use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
+
+use uturn_netns::Held;
 
 use crate::contestant::Contestant;
 use crate::failure::Failure;
@@ -32,9 +32,7 @@ const LOCAL_TARGET: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// A network namespace. It is gone when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Space {
-    holder: Child,
-}
+pub(crate) struct Space(Held);
 
 /// How a middle handles packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,43 +73,19 @@ pub(crate) struct Network {
 
 impl Space {
     pub(crate) fn make() -> Result<Self, Failure> {
-        let doing = "make a network namespace";
-        let mut holder = Command::new("unshare")
-            .args(["--net", "sh", "-c", "echo ready; exec cat"])
-            // The pipe closes with this process, and `cat` ends with the pipe. A Ctrl-C is not for
-            // it: others are still to end in order.
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(Failure::of(doing))?;
-        let output = holder.stdout.take();
-        let space = Self { holder };
-        let mut line = String::new();
-        if let Some(output) = output {
-            BufReader::new(output).read_line(&mut line).map_err(Failure::of(doing))?;
-        }
-        match line.as_str() {
-            "ready\n" => space.run(&["ip", "link", "set", "lo", "up"]).map(|()| space),
-            _ => Err(Failure(format!("cannot {doing}: is this root?"))),
-        }
+        Held::new().map(Self).map_err(Failure::of("make a network namespace"))
     }
 
     /// Returns the path of the namespace's file.
     pub(crate) fn path(&self) -> String {
-        format!("/proc/{}/ns/net", self.holder.id())
+        self.0.path()
     }
 
     /// Returns a command that runs in the namespace. The program ends with this process, however
     /// this process ends.
     pub(crate) fn command(&self, niceness: i32) -> Command {
-        let mut command = Command::new("nsenter");
-        command
-            .arg(format!("--net={}", self.path()))
-            .args(["setpriv", "--pdeathsig", "TERM"])
-            .args(["nice", "-n", &niceness.to_string()])
-            .stdin(Stdio::null());
+        let mut command = self.0.command();
+        command.args(["nice", "-n", &niceness.to_string()]).stdin(Stdio::null());
         command
     }
 
@@ -132,7 +106,7 @@ impl Space {
         other: &Self,
         (other_device, other_addresses): (&str, &[IpAddr]),
     ) -> Result<(), Failure> {
-        let there = other.holder.id().to_string();
+        let there = other.0.pid().to_string();
         let peer = ["type", "veth", "peer", "name", other_device, "netns", &there];
         self.run(&[&["ip", "link", "add", device], &peer[..]].concat())?;
         self.bring_up(device, addresses)?;
@@ -144,13 +118,6 @@ impl Space {
             self.run(&["ip", "address", "add", &format!("{address}/24"), "dev", device])?;
         }
         self.run(&["ip", "link", "set", device, "up"])
-    }
-}
-
-impl Drop for Space {
-    fn drop(&mut self) {
-        drop(self.holder.stdin.take());
-        let _ = self.holder.wait();
     }
 }
 

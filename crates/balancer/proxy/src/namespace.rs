@@ -1,10 +1,7 @@
 //! Network namespaces.
 
 use std::fs::File;
-use std::os::fd::AsFd;
 use std::path::Path;
-
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::error::StartError;
 
@@ -19,12 +16,8 @@ pub fn enter(namespace: &str) -> Result<(), StartError> {
     } else {
         Path::new("/run/netns").join(namespace)
     };
-    File::open(&path)
-        .and_then(|file| {
-            Ok(move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?)
-        })
-        .map_err(|source| StartError {
-            doing: format!("enter the network namespace {}", path.display()),
-            source,
-        })
+    File::open(&path).and_then(uturn_netns::enter).map_err(|source| StartError {
+        doing: format!("enter the network namespace {}", path.display()),
+        source,
+    })
 }

@@ -2,11 +2,11 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
-use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Mutex;
 use std::thread;
 
 use socket2::{Domain, SockRef, Socket, Type};
+use uturn_netns::Held;
 
 use crate::queue::Queue;
 use crate::wait::{PATIENCE, await_that};
@@ -15,10 +15,7 @@ pub(crate) const VIP: &str = "10.9.9.9";
 pub(crate) const VIP_6: &str = "fd00:9::9";
 
 /// A network namespace, which is gone when this is dropped.
-pub(crate) struct Space {
-    holder: Child,
-    life: Option<ChildStdin>,
-}
+pub(crate) struct Space(Held);
 
 /// A client at 10.1.0.2 and targets at 10.2.N.2, all routed by the load balancer's namespace.
 pub(crate) struct Network {
@@ -42,42 +39,20 @@ pub(crate) struct Service {
 
 impl Space {
     fn new() -> Self {
-        let mut holder = Command::new("unshare")
-            .args(["-n", "sh", "-c", "echo ready; exec cat"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert_eq!(line, "ready\n");
-        let life = holder.stdin.take();
-        let space = Self { holder, life };
+        let space = Self(Held::new().unwrap());
         // Addresses of links are there at once.
         space.sh("sysctl -qw net.ipv6.conf.all.accept_dad=0 net.ipv6.conf.default.accept_dad=0");
-        space.sh("ip link set lo up");
         space
-    }
-
-    fn path(&self) -> String {
-        format!("/proc/{}/ns/net", self.holder.id())
     }
 
     /// Runs a shell script there, and returns what it printed.
     pub(crate) fn sh(&self, script: &str) -> String {
-        let net = format!("--net={}", self.path());
-        let output = Command::new("nsenter").args([&net, "sh", "-ec", script]).output().unwrap();
-        assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
+        self.0.sh(script).unwrap()
     }
 
     /// Runs a closure there. Threads that it starts stay there.
     pub(crate) fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        let inside = || {
-            uturn_proxy::enter(&self.path()).unwrap();
-            work()
-        };
-        thread::scope(|scope| scope.spawn(inside).join().unwrap())
+        self.0.run(work).unwrap()
     }
 
     /// Connects from there. Returns `None` if the connection is refused, or its packet was dropped.
@@ -124,13 +99,6 @@ impl Space {
     }
 }
 
-impl Drop for Space {
-    fn drop(&mut self) {
-        drop(self.life.take());
-        let _ = self.holder.wait();
-    }
-}
-
 impl Network {
     pub(crate) fn new(targets: usize) -> Self {
         let balancer = Space::new();
@@ -169,7 +137,7 @@ impl Network {
 
 /// Links a namespace to the load balancer's, which becomes its router.
 fn link(balancer: &Space, space: &Space, name: &str, v4: &str, v6: &str) {
-    let pid = space.holder.id();
+    let pid = space.0.pid();
     balancer.sh(&format!(
         "ip link add {name} type veth peer name eth0 netns {pid}
          ip addr add {v4}.1/24 dev {name}; ip addr add {v6}:1/64 dev {name} nodad

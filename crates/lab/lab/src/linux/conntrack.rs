@@ -1,31 +1,16 @@
 //! Reads the kernel's reports of new connections: the address that was called, and the one that
 //! answers.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use uturn_model::Protocol;
+use uturn_netns::conntrack::{NEW, ORIGINAL, REPLY, TCP, Tuple, UDP};
+use uturn_netns::netlink::{Message, find};
 
-use super::generic::{Attribute, read_port, read_u16, read_u32};
-
-/// The kernel's group for reports of new connections, and the type of its messages.
+/// The kernel's group for reports of new connections.
 pub(crate) const NEW_CONNECTIONS: u32 = 1;
-const MESSAGE: u16 = 1 << 8;
 
-/// The length of the netlink header and the netfilter header.
-const HEADERS: usize = 16 + 4;
-
-const TUPLE_ORIGINAL: u16 = 1;
-const TUPLE_REPLY: u16 = 2;
 const MARK: u16 = 8;
-const TUPLE_IP: u16 = 1;
-const TUPLE_PROTOCOL: u16 = 2;
-const SOURCE: [u16; 2] = [1, 3];
-const DESTINATION: [u16; 2] = [2, 4];
-const PROTOCOL: u16 = 1;
-const SOURCE_PORT: u16 = 2;
-const DESTINATION_PORT: u16 = 3;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
 
 /// A TCP or UDP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,75 +25,43 @@ pub(crate) struct Connection {
 }
 
 /// Returns the TCP and UDP connections in a sequence of messages. Stops at the first malformed one.
-pub(crate) fn connections(mut bytes: &[u8]) -> Vec<Connection> {
-    let mut all = Vec::new();
-    while let Some(length) = read_u32(bytes).map(|length| length as usize) {
-        let Some(message) = bytes.get(..length).filter(|_| length >= HEADERS) else { break };
-        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
-        if message.get(4..).and_then(read_u16) == Some(MESSAGE) {
-            all.extend(connection(&message[HEADERS..]));
-        }
-    }
-    all
+pub(crate) fn connections(bytes: &[u8]) -> Vec<Connection> {
+    let messages = Message::all(bytes).map_while(Result::ok);
+    let reports = messages.filter(|message| message.kind == NEW);
+    reports.filter_map(|message| connection(message.attributes())).collect()
 }
 
-fn connection(message: &[u8]) -> Option<Connection> {
-    let original = find(message, TUPLE_ORIGINAL)?;
-    let protocol = match *find(find(original, TUPLE_PROTOCOL)?, PROTOCOL)?.first()? {
+fn connection(attributes: &[u8]) -> Option<Connection> {
+    let original = Tuple::read(find(attributes, ORIGINAL)?)?;
+    let reply = Tuple::read(find(attributes, REPLY)?)?;
+    let protocol = match original.protocol {
         TCP => Protocol::Tcp,
         UDP => Protocol::Udp,
         _ => return None,
     };
-    let called = end(original, DESTINATION, DESTINATION_PORT)?;
-    let answers_from = end(find(message, TUPLE_REPLY)?, SOURCE, SOURCE_PORT)?;
-    let mark = find(message, MARK).and_then(|bytes| bytes.first_chunk().copied());
-    Some(Connection { protocol, called, answers_from, mark: mark.map_or(0, u32::from_be_bytes) })
-}
-
-fn end(tuple: &[u8], [v4, v6]: [u16; 2], port: u16) -> Option<SocketAddr> {
-    let addresses = find(tuple, TUPLE_IP)?;
-    let ip = match find(addresses, v4) {
-        Some(bytes) => IpAddr::from(<[u8; 4]>::try_from(bytes).ok()?),
-        None => IpAddr::from(<[u8; 16]>::try_from(find(addresses, v6)?).ok()?),
-    };
-    Some(SocketAddr::new(ip, read_port(find(find(tuple, TUPLE_PROTOCOL)?, port)?)?))
-}
-
-fn find(attributes: &[u8], kind: u16) -> Option<&[u8]> {
-    Attribute::all(attributes).find(|attribute| attribute.kind == kind).map(|found| found.value)
+    let mark = find(attributes, MARK).and_then(|bytes| bytes.first_chunk().copied());
+    Some(Connection {
+        protocol,
+        called: original.destination,
+        answers_from: reply.source,
+        mark: mark.map_or(0, u32::from_be_bytes),
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use uturn_netns::netlink::{Attributes, request};
+
     use super::*;
-    use crate::linux::generic::Attributes;
 
     fn tuple(source: &str, destination: &str, protocol: u8) -> Attributes {
-        let ends: [SocketAddr; 2] = [source, destination].map(|text| text.parse().unwrap());
-        let mut addresses = Attributes::default();
-        for (address, kinds) in ends.iter().zip([SOURCE, DESTINATION]) {
-            addresses = match address.ip() {
-                IpAddr::V4(ip) => addresses.bytes(kinds[0], &ip.octets()),
-                IpAddr::V6(ip) => addresses.bytes(kinds[1], &ip.octets()),
-            };
-        }
-        let transport = Attributes::default()
-            .bytes(PROTOCOL, &[protocol])
-            .port(SOURCE_PORT, ends[0].port())
-            .port(DESTINATION_PORT, ends[1].port());
-        Attributes::default().nested(TUPLE_IP, &addresses).nested(TUPLE_PROTOCOL, &transport)
+        let [source, destination] = [source, destination].map(|text| text.parse().unwrap());
+        Tuple { source, destination, protocol }.attributes()
     }
 
     fn message(original: &Attributes, reply: &Attributes) -> Vec<u8> {
-        let attributes =
-            Attributes::default().nested(TUPLE_ORIGINAL, original).nested(TUPLE_REPLY, reply);
-        let attributes = attributes.as_bytes();
-        let mut bytes = ((HEADERS + attributes.len()) as u32).to_ne_bytes().to_vec();
-        bytes.extend(MESSAGE.to_ne_bytes());
-        bytes.extend([0; 10]);
-        bytes.extend([2, 0, 0, 0]);
-        bytes.extend(attributes);
-        bytes
+        let attributes = Attributes::default().nested(ORIGINAL, original).nested(REPLY, reply);
+        request(NEW, 0, 0, [2, 0, 0, 0], &attributes)
     }
 
     #[test]

@@ -2,13 +2,10 @@
 //! that the kernel picks.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 
-use netlink_sys::Socket;
-use netlink_sys::protocols::NETLINK_NETFILTER;
 use uturn_lb::decide::Choice;
 use uturn_model::lb::Listener;
 use uturn_model::{LoadBalancer, Protocol};
@@ -16,6 +13,7 @@ use uturn_model::{LoadBalancer, Protocol};
 use super::conntrack;
 use super::handover;
 use super::namespace::Namespace;
+use super::reports::Reports;
 use super::system::{During, find, run};
 use crate::LabError;
 
@@ -99,7 +97,7 @@ fn in_kernel(balancers: &[LoadBalancer]) -> impl Iterator<Item = (ListenerKey, &
 
 /// The kernel's reports of new connections to listeners that it forwards.
 pub(crate) struct Picks {
-    socket: Socket,
+    reports: Reports,
     listeners: BTreeSet<ListenerKey>,
     /// The targets that listeners forward packets to unchanged, by the marks of their nodes.
     handed: BTreeMap<(ListenerKey, u32), SocketAddr>,
@@ -110,9 +108,6 @@ impl std::fmt::Debug for Picks {
         f.debug_struct("Picks").field("listeners", &self.listeners).finish_non_exhaustive()
     }
 }
-
-/// `ENOBUFS`.
-const LOST: i32 = 105;
 
 impl Picks {
     /// Reports connections in a namespace from now on. Returns `None` if the kernel forwards no
@@ -136,44 +131,32 @@ impl Picks {
             Some(((key, mark), target.address))
         });
         let handed = handed.collect();
-        let open = || {
-            let mut socket = Socket::new(NETLINK_NETFILTER)?;
-            socket.bind_auto()?;
-            socket.add_membership(conntrack::NEW_CONNECTIONS)?;
-            socket.set_non_blocking(true)?;
-            Ok(socket)
-        };
-        let socket = space.run(open).during("watch the kernel's connections")?;
-        Ok(Some(Self { socket, listeners, handed }))
+        let open = || Reports::open(conntrack::NEW_CONNECTIONS, None);
+        let reports = space.run(open).during("watch the kernel's connections")?;
+        Ok(Some(Self { reports, listeners, handed }))
     }
 
     /// Returns the targets of new connections since the last call.
     pub(crate) fn take(&self) -> Result<Vec<SocketAddr>, LabError> {
         let mut picked = Vec::new();
-        loop {
-            match self.socket.recv_from_full() {
-                Ok((bytes, _)) => {
-                    for connection in conntrack::connections(&bytes) {
-                        let listener = (connection.called, connection.protocol);
-                        if self.listeners.contains(&listener) {
-                            let node = (listener, connection.mark & handover::MASK);
-                            let handed = self.handed.get(&node).copied();
-                            picked.push(handed.unwrap_or(connection.answers_from));
-                        }
-                    }
+        let read = |bytes: &[u8]| {
+            for connection in conntrack::connections(bytes) {
+                let listener = (connection.called, connection.protocol);
+                if self.listeners.contains(&listener) {
+                    let node = (listener, connection.mark & handover::MASK);
+                    let handed = self.handed.get(&node).copied();
+                    picked.push(handed.unwrap_or(connection.answers_from));
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(picked),
-                // The buffer overflowed: some reports were lost, the others are valid.
-                Err(error) if error.raw_os_error() == Some(LOST) => {}
-                Err(error) => return Err(error).during("watch the kernel's connections"),
             }
-        }
+        };
+        self.reports.take(read).during("watch the kernel's connections")?;
+        Ok(picked)
     }
 }
 
 impl AsFd for Picks {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.reports.as_fd()
     }
 }
 

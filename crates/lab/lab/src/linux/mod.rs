@@ -30,6 +30,7 @@ mod observe;
 mod pods;
 mod program;
 mod public;
+mod reports;
 mod rules;
 mod server;
 mod state;

@@ -7,14 +7,14 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
-use std::thread;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::mount::{
     MountPropagationFlags, UnmountFlags, mount_bind, mount_bind_recursive, mount_change, unmount,
 };
-use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+use uturn_netns::{in_new_thread, run_in};
 
 /// The folder in which `ip netns` looks for namespaces.
 const NAMES: &str = "/run/netns";
@@ -104,17 +104,10 @@ impl Handle {
 
     /// Moves the calling thread into the namespace, and into a mount namespace of its own.
     pub(crate) fn enter(&self) -> io::Result<()> {
-        move_into_link_name_space(self.0.as_fd(), Some(LinkNameSpaceType::Network))?;
+        uturn_netns::enter(&self.0)?;
         new_mount_namespace()?;
         Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
     }
-}
-
-fn run_in<T: Send>(file: &File, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
-    in_new_thread(|| {
-        move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
-        work()
-    })
 }
 
 impl AsFd for Namespace {
@@ -178,13 +171,6 @@ fn make_folder() -> io::Result<()> {
 
 fn path_of(name: &str) -> PathBuf {
     Path::new(NAMES).join(name)
-}
-
-fn in_new_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
-    thread::scope(|scope| {
-        let thread = thread::Builder::new().spawn_scoped(scope, work)?;
-        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
 }
 
 #[expect(unsafe_code, reason = "unshare is unsafe only where file descriptors are unshared")]

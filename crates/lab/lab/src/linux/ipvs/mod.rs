@@ -8,8 +8,9 @@ use std::io;
 use std::path::Path;
 
 use uturn_netfilter::ipvs::{VirtualServer, VirtualServers};
+use uturn_netns::netlink::Attributes;
 
-use super::generic::{Attributes, Family, Generic};
+use super::generic::{Family, Generic};
 use wire::Fault;
 
 const FAMILY: &str = "IPVS";

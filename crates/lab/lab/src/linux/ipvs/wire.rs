@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use uturn_model::{Family, Origin, Protocol};
 use uturn_netfilter::ipvs::{Forwarding, Persistence, RealServer, VirtualAddress, VirtualServer};
 
-use crate::linux::generic::{Attribute, Attributes, read_port, read_u16, read_u32};
+use uturn_netns::netlink::{Attributes, find, read_port, read_u16, read_u32};
 
 const SERVICE: u16 = 1;
 const DEST: u16 = 2;
@@ -139,12 +139,8 @@ fn service(at: &VirtualAddress) -> Attributes {
 
 /// Reads a virtual server, without its real servers.
 pub(super) fn read_server(answer: &[u8]) -> Option<VirtualServer> {
-    let own = Attribute::all(answer).find(|attribute| attribute.kind == SERVICE)?.value;
-    let of = |kind: u16| {
-        Attribute::all(own)
-            .find(|attribute| attribute.kind == kind)
-            .map(|attribute| attribute.value)
-    };
+    let own = find(answer, SERVICE)?;
+    let of = |kind: u16| find(own, kind);
     let family = family_of(read_u16(of(SVC_AF)?)?)?;
     let at = match of(SVC_FWMARK) {
         Some(mark) => VirtualAddress::Mark { mark: read_u32(mark)?, family },
@@ -188,12 +184,8 @@ pub(super) fn read_server(answer: &[u8]) -> Option<VirtualServer> {
 
 /// Reads a real server of a virtual one.
 pub(super) fn read_real(at: &VirtualAddress, answer: &[u8]) -> Option<RealServer> {
-    let own = Attribute::all(answer).find(|attribute| attribute.kind == DEST)?.value;
-    let of = |kind: u16| {
-        Attribute::all(own)
-            .find(|attribute| attribute.kind == kind)
-            .map(|attribute| attribute.value)
-    };
+    let own = find(answer, DEST)?;
+    let of = |kind: u16| find(own, kind);
     // Older kernels know only one family, the virtual server's.
     let family = match of(DEST_ADDR_FAMILY) {
         Some(family) => family_of(read_u16(family)?)?,

@@ -7,14 +7,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use netlink_sys::Socket;
-use netlink_sys::protocols::NETLINK_NETFILTER;
+use uturn_netns::netlink::{Message, find, read_u32};
 
 use super::packet::Packet;
 use super::places::places;
 use crate::LabError;
 use crate::linux::build::LabCluster;
-use crate::linux::generic::{Attribute, read_u16, read_u32};
+use crate::linux::reports::Reports;
 use crate::linux::system::{During, output, run};
 
 /// A table with a lower priority than all other chains, so that every rule is traced.
@@ -41,16 +40,13 @@ const TRANSPORT_HEADER: u16 = 9;
 
 const DROP: u32 = 0;
 
-/// The length of the netlink header and the netfilter header.
-const HEADERS: usize = 16 + 4;
-
 /// The receive buffer of a trace socket, in bytes.
 const BUFFER: usize = 8 << 20;
 
-/// Trace sockets.
+/// The traces of places.
 pub(crate) struct Trace {
-    /// The sockets by place.
-    sockets: BTreeMap<usize, Socket>,
+    /// The reports by place.
+    reports: BTreeMap<usize, Reports>,
 }
 
 /// A packet that a rule dropped.
@@ -70,32 +66,26 @@ impl Trace {
         lab_cluster: &LabCluster,
         has_rules: impl Fn(&str) -> bool,
     ) -> Result<Self, LabError> {
-        let mut sockets = BTreeMap::new();
+        let mut reports = BTreeMap::new();
         for (number, place) in places(lab_cluster).into_iter().enumerate() {
             if !has_rules(&place.what) {
                 continue;
             }
             let doing = format!("trace the rules of {}", place.what);
-            let listen = || {
-                let mut socket = Socket::new(NETLINK_NETFILTER)?;
-                socket.bind_auto()?;
-                socket.set_rx_buf_sz(BUFFER)?;
-                socket.add_membership(GROUP)?;
-                socket.set_non_blocking(true)?;
-                Ok((socket, run("nft", &["-f", "-"], TABLE)?))
-            };
-            let (socket, loaded) = place.space.run(listen).during(&doing)?;
-            sockets.insert(number, socket);
+            let listen =
+                || Ok((Reports::open(GROUP, Some(BUFFER))?, run("nft", &["-f", "-"], TABLE)?));
+            let (own, loaded) = place.space.run(listen).during(&doing)?;
+            reports.insert(number, own);
             loaded.map_err(|reason| LabError::Program { doing, reason })?;
         }
-        Ok(Self { sockets })
+        Ok(Self { reports })
     }
 
     /// Stops tracing, and returns the packets that rules dropped meanwhile.
     pub(crate) fn take(self, lab_cluster: &LabCluster) -> Result<Vec<EndedPacket>, LabError> {
         let mut all = Vec::new();
         for (number, place) in places(lab_cluster).into_iter().enumerate() {
-            let Some(socket) = self.sockets.get(&number) else { continue };
+            let Some(reports) = self.reports.get(&number) else { continue };
             let doing = format!("read what the kernel of {} has traced", place.what);
             let rules = |log: TraceLog| -> io::Result<Vec<EndedPacket>> {
                 let rule = |verdict: Verdict| {
@@ -105,7 +95,7 @@ impl Trace {
                 };
                 log.ended.into_iter().map(rule).collect()
             };
-            let heard = TraceLog::from(socket).during(&doing)?;
+            let heard = TraceLog::from(reports).during(&doing)?;
             let (ended, removed) = place
                 .space
                 .run(|| Ok((rules(heard)?, run("nft", &["-f", "-"], NO_TABLE)?)))
@@ -116,9 +106,6 @@ impl Trace {
         Ok(all)
     }
 }
-
-/// `ENOBUFS`.
-const LOST: i32 = 105;
 
 /// The trace messages so far.
 #[derive(Debug, Default)]
@@ -140,35 +127,22 @@ struct Verdict {
 
 impl TraceLog {
     /// Reads all messages that are available.
-    fn from(socket: &Socket) -> io::Result<Self> {
+    fn from(reports: &Reports) -> io::Result<Self> {
         let mut log = Self::default();
-        loop {
-            match socket.recv_from_full() {
-                Ok((bytes, _)) => log.parse(&bytes),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(log),
-                // The buffer overflowed: some messages were lost, the others are valid.
-                Err(error) if error.raw_os_error() == Some(LOST) => {}
-                Err(error) => return Err(error),
+        reports.take(|bytes| log.parse(bytes))?;
+        Ok(log)
+    }
+
+    fn parse(&mut self, bytes: &[u8]) {
+        for message in Message::all(bytes).map_while(Result::ok) {
+            if message.kind == MESSAGE {
+                self.add(message.family(), message.attributes());
             }
         }
     }
 
-    fn parse(&mut self, mut bytes: &[u8]) {
-        while let Some(length) = read_u32(bytes).map(|length| length as usize) {
-            let Some(message) = bytes.get(..length).filter(|_| length >= HEADERS) else { return };
-            bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
-            if message.get(4..).and_then(read_u16) == Some(MESSAGE) {
-                self.add(message[16], &message[HEADERS..]);
-            }
-        }
-    }
-
-    fn add(&mut self, family: u8, message: &[u8]) -> Option<()> {
-        let of = |kind| {
-            Attribute::all(message)
-                .find(|attribute| attribute.kind == kind)
-                .map(|attribute| attribute.value)
-        };
+    fn add(&mut self, family: u8, attributes: &[u8]) -> Option<()> {
+        let of = |kind| find(attributes, kind);
         let text = |kind| {
             let bytes = of(kind)?;
             Some(String::from_utf8_lossy(bytes).trim_end_matches('\0').to_owned())
@@ -179,9 +153,8 @@ impl TraceLog {
         {
             self.packets.insert(id, packet);
         }
-        let verdict =
-            Attribute::all(of(VERDICT)?).find(|attribute| attribute.kind == VERDICT_CODE)?;
-        if verdict.value.first_chunk().copied().map(u32::from_be_bytes) != Some(DROP) {
+        let verdict = find(of(VERDICT)?, VERDICT_CODE)?;
+        if verdict.first_chunk().copied().map(u32::from_be_bytes) != Some(DROP) {
             return None;
         }
         self.ended.push(Verdict {
@@ -224,17 +197,12 @@ fn packet(network: &[u8], transport: &[u8]) -> Option<Packet> {
 
 #[cfg(test)]
 mod tests {
+    use uturn_netns::netlink::{Attributes, request};
+
     use super::*;
-    use crate::linux::generic::Attributes;
 
     fn message(attributes: &Attributes) -> Vec<u8> {
-        let attributes = attributes.as_bytes();
-        let mut bytes = ((HEADERS + attributes.len()) as u32).to_ne_bytes().to_vec();
-        bytes.extend(MESSAGE.to_ne_bytes());
-        bytes.extend([0; 10]);
-        bytes.extend([2, 0, 0, 0]);
-        bytes.extend(attributes);
-        bytes
+        request(MESSAGE, 0, 0, [2, 0, 0, 0], attributes)
     }
 
     #[test]
