@@ -40,6 +40,7 @@ mod tables;
 mod target;
 mod tunnel;
 mod wait;
+mod worker;
 mod workload;
 
 pub(crate) use availability::available;

@@ -1,22 +1,22 @@
 //! A relay from the loopback of this machine to the API server in its namespace, so that kubectl
 //! reaches it without a change to the machine's network.
 
-use std::io::{self, PipeWriter};
+use std::io::{self, PipeReader};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread;
 
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::linux::namespace::Namespace;
+use crate::linux::worker::Worker;
 
 /// The running relay. It stops accepting when this is dropped.
 #[derive(Debug)]
 pub(super) struct Relay {
     /// The port that the relay listens on.
     pub(super) port: u16,
-    life: Option<PipeWriter>,
-    thread: Option<JoinHandle<()>>,
+    _worker: Worker,
 }
 
 impl Relay {
@@ -25,8 +25,7 @@ impl Relay {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let port = listener.local_addr()?.port();
         let space = Arc::new(space.handle()?);
-        let (end, life) = io::pipe()?;
-        let serve = move || loop {
+        let serve = move |end: PipeReader| loop {
             let mut waiting =
                 [PollFd::new(&end, PollFlags::IN), PollFd::new(&listener, PollFlags::IN)];
             if poll(&mut waiting, None).is_err() {
@@ -44,17 +43,7 @@ impl Relay {
                 });
             }
         };
-        let thread = thread::Builder::new().name("relay".into()).spawn(serve)?;
-        Ok(Self { port, life: Some(life), thread: Some(thread) })
-    }
-}
-
-impl Drop for Relay {
-    fn drop(&mut self) {
-        drop(self.life.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        Ok(Self { port, _worker: Worker::start("relay", serve)? })
     }
 }
 

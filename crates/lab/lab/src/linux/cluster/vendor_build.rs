@@ -8,7 +8,6 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::pin;
-use std::thread::{self, JoinHandle};
 
 use futures_util::AsyncBufReadExt as _;
 use futures_util::future::{Either, select};
@@ -26,6 +25,7 @@ use super::api_client::client;
 use crate::LabError;
 use crate::linux::namespace::Namespace;
 use crate::linux::system::During;
+use crate::linux::worker::Worker;
 
 /// The port of the filter, at the API server's address.
 pub(super) const PORT: u16 = 6444;
@@ -55,8 +55,7 @@ impl VendorBuild {
 /// The running filter. It ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Filter {
-    life: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    _worker: Worker<oneshot::Sender<()>>,
 }
 
 impl Filter {
@@ -87,17 +86,7 @@ impl Filter {
                 })
             });
         };
-        let thread = thread::Builder::new().name("filter".into()).spawn(serve).during(during)?;
-        Ok(Self { life: Some(life), thread: Some(thread) })
-    }
-}
-
-impl Drop for Filter {
-    fn drop(&mut self) {
-        drop(self.life.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        Ok(Self { _worker: Worker::with(life, "filter", serve).during(during)? })
     }
 }
 

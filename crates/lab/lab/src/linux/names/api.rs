@@ -1,10 +1,10 @@
 //! A Kubernetes API that CoreDNS can read: the cluster's Services, slices, pods and
 //! namespaces, as lists that never change.
 
-use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
+use std::io::{self, BufRead, BufReader, PipeReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::{Value, json};
@@ -12,6 +12,7 @@ use uturn_model::service::ServiceKind;
 use uturn_model::{Cluster, EndpointSlice, Family, NamespacedName, Pod, Service};
 
 use crate::linux::namespace::Namespace;
+use crate::linux::worker::Worker;
 
 /// The lists, by path, as they are sent.
 #[derive(Debug)]
@@ -155,8 +156,7 @@ fn pod(pod: &Pod) -> Value {
 #[derive(Debug)]
 pub(super) struct Api {
     pub(super) address: SocketAddr,
-    life: Option<PipeWriter>,
-    thread: Option<JoinHandle<()>>,
+    _worker: Worker,
 }
 
 impl Api {
@@ -165,20 +165,9 @@ impl Api {
         let listener = space.run(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let (end, life) = io::pipe()?;
         let lists = Arc::clone(lists);
-        let serve = move || serve(&listener, &end, &lists);
-        let thread = thread::Builder::new().name("api".into()).spawn(serve)?;
-        Ok(Self { address, life: Some(life), thread: Some(thread) })
-    }
-}
-
-impl Drop for Api {
-    fn drop(&mut self) {
-        drop(self.life.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        let serve = move |end: PipeReader| serve(&listener, &end, &lists);
+        Ok(Self { address, _worker: Worker::start("api", serve)? })
     }
 }
 

@@ -1,10 +1,9 @@
 //! A DNS server for names outside the cluster. It answers for names that the Facts state, and
 //! NXDOMAIN for all others.
 
-use std::io::{self, PipeReader, PipeWriter};
+use std::io::{self, PipeReader};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::thread::{self, JoinHandle};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use socket2::{Domain, Socket, Type};
@@ -13,6 +12,7 @@ use uturn_model::{Cluster, Family, Text};
 
 use crate::linux::namespace::Namespace;
 use crate::linux::netlink::{Index, Netlink};
+use crate::linux::worker::Worker;
 
 /// Returns the server's address, from a range reserved for documentation.
 pub(crate) fn address(cluster: &Cluster) -> IpAddr {
@@ -31,8 +31,7 @@ pub(super) fn for_documents(cluster: &Cluster, last: u8) -> IpAddr {
 /// The running server. It stops when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Outside {
-    life: Option<PipeWriter>,
-    thread: Option<JoinHandle<()>>,
+    _worker: Worker,
     names: Arc<Names>,
 }
 
@@ -54,11 +53,9 @@ impl Outside {
             socket.bind(&at.into())?;
             Ok(UdpSocket::from(socket))
         })?;
-        let (end, life) = io::pipe()?;
         let known = Arc::clone(&names);
-        let serve = move || serve(&socket, &end, &known);
-        let thread = thread::Builder::new().name("names".into()).spawn(serve)?;
-        Ok(Self { life: Some(life), thread: Some(thread), names })
+        let serve = move |end: PipeReader| serve(&socket, &end, &known);
+        Ok(Self { _worker: Worker::start("names", serve)?, names })
     }
 
     /// Replaces the known names.
@@ -77,15 +74,6 @@ fn known(cluster: &Cluster) -> Vec<(Text, IpAddr)> {
         .collect();
     all.extend(balancers);
     all
-}
-
-impl Drop for Outside {
-    fn drop(&mut self) {
-        drop(self.life.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
 }
 
 fn serve(socket: &UdpSocket, end: &PipeReader, names: &Names) {

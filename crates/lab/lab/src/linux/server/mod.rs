@@ -9,10 +9,9 @@ mod connection;
 mod serve;
 
 use std::collections::BTreeSet;
-use std::io::{self, PipeWriter};
+use std::io::{self, PipeReader};
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
 
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -26,6 +25,7 @@ use uturn_model::{Cluster, Endpoint, Family, Pod, Port, Protocol};
 use super::build::LabCluster;
 use super::namespace::Namespace;
 use super::system::During;
+use super::worker::Worker;
 use crate::{LabError, Plan};
 
 /// The header field of a plain-text answer on a TLS port.
@@ -59,9 +59,7 @@ impl Answer {
 /// All servers of a lab. They stop when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Servers {
-    /// Closing this pipe stops the servers.
-    life: Option<PipeWriter>,
-    thread: Option<JoinHandle<()>>,
+    _worker: Worker,
 }
 
 /// A port that is served.
@@ -106,11 +104,9 @@ impl Servers {
     }
 
     fn serve(servers: Vec<Server>) -> Result<Self, LabError> {
-        let during = "start the servers";
-        let (end, life) = io::pipe().during(during)?;
-        let serve = move || serve::serve(&servers, &end);
-        let thread = thread::Builder::new().name("servers".into()).spawn(serve).during(during)?;
-        Ok(Self { life: Some(life), thread: Some(thread) })
+        let serve = move |end: PipeReader| serve::serve(&servers, &end);
+        let worker = Worker::start("servers", serve).during("start the servers")?;
+        Ok(Self { _worker: worker })
     }
 }
 
@@ -172,15 +168,6 @@ fn open_all(
         .during(&doing)?;
     let name = format!("pod {}", pod.name);
     Ok(sockets.into_iter().map(|socket| Server { socket, name: name.clone() }).collect())
-}
-
-impl Drop for Servers {
-    fn drop(&mut self) {
-        drop(self.life.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
 }
 
 /// A port, and whether it is a TLS port.

@@ -4,11 +4,10 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, BufRead as _, BufReader, PipeReader, PipeWriter, Read as _, Seek as _};
+use std::io::{self, BufRead as _, BufReader, PipeReader, Read as _, Seek as _};
 use std::io::{SeekFrom, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -23,6 +22,7 @@ use crate::linux::namespace::Namespace;
 use crate::linux::rules::layer_4;
 use crate::linux::system::During;
 use crate::linux::tables::{restore_more, restore_more_here};
+use crate::linux::worker::Worker;
 
 /// The time between two updates.
 const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
@@ -46,8 +46,7 @@ pub(super) struct Followed {
 /// The running stand-in. Its rules stay in the namespace when it ends.
 #[derive(Debug)]
 pub(super) struct Forwarding {
-    life: Option<PipeWriter>,
-    thread: Option<JoinHandle<()>>,
+    _worker: Worker,
 }
 
 impl Forwarding {
@@ -55,25 +54,14 @@ impl Forwarding {
         let during = "set up layer 4";
         restore_more(space, Family::V4, layer_4::ENTRY, during)?;
         let space = space.handle().during(during)?;
-        let (end, life) = io::pipe().during(during)?;
-        let follow = move || {
+        let follow = move |end: PipeReader| {
             // If the thread cannot enter the namespace, there is nothing to do.
             let _ = space.run(|| {
                 Follower::new(followed).follow(&end);
                 Ok(())
             });
         };
-        let thread = thread::Builder::new().name("layer-4".into()).spawn(follow).during(during)?;
-        Ok(Self { life: Some(life), thread: Some(thread) })
-    }
-}
-
-impl Drop for Forwarding {
-    fn drop(&mut self) {
-        drop(self.life.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        Ok(Self { _worker: Worker::start("layer-4", follow).during(during)? })
     }
 }
 
