@@ -138,7 +138,7 @@ pub(crate) fn nothing_named() -> Failure {
 }
 
 /// Returns the failure of an input with faults. It lists all faults.
-pub(crate) fn faulty(faults: &[Fault]) -> Failure {
+pub(crate) fn faulty<T: ToString>(faults: &[T]) -> Failure {
     Failure::input(faults.iter().map(ToString::to_string).collect())
 }
 

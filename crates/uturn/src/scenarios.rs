@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use uturn_snapshot::Source;
 use uturn_snapshot::scenario::{self, Scenario};
-use uturn_snapshot::{Fault, Source};
 
 use crate::built_in_scenarios::BUILT_IN;
+use crate::input::faulty;
 use crate::likeness;
 use crate::status::Failure;
 
@@ -69,10 +70,6 @@ pub(crate) fn pick(scenarios: Vec<Scenario>, names: &[String]) -> Result<Vec<Sce
     let picked =
         |scenario: &Scenario| names.is_empty() || names.iter().any(|name| *scenario.name == **name);
     Ok(scenarios.into_iter().filter(picked).collect())
-}
-
-fn faulty(faults: &[Fault]) -> Failure {
-    Failure::input(faults.iter().map(ToString::to_string).collect())
 }
 
 #[cfg(test)]

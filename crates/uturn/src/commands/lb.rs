@@ -15,6 +15,7 @@ use uturn_snapshot::LbFile;
 #[cfg(not(all(feature = "lab", target_os = "linux")))]
 use crate::cli::LbRun;
 use crate::cli::{Lb, LbCheck};
+use crate::input::faulty;
 use crate::printer::Printer;
 use crate::secret_file;
 use crate::status::{Failure, Status};
@@ -103,10 +104,6 @@ fn read(file: &Path) -> Result<Config, Failure> {
         return Err(faulty(&faults));
     }
     uturn_snapshot::read_lb_config(sources).map_err(|faults| faulty(&faults))
-}
-
-fn faulty(faults: &[uturn_snapshot::Fault]) -> Failure {
-    Failure::input(faults.iter().map(ToString::to_string).collect())
 }
 
 #[cfg(not(all(feature = "lab", target_os = "linux")))]

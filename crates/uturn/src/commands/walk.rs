@@ -13,6 +13,7 @@ use uturn_snapshot::Source;
 
 use super::print;
 use crate::cli::Walk;
+use crate::input::faulty;
 use crate::packet;
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
@@ -21,8 +22,8 @@ pub(super) fn run(args: &Walk, printer: &Printer) -> Result<Status, Failure> {
     let packet = packet::first(args.proto, args.src, args.dst).map_err(Failure::usage)?;
     // The name of the node has no effect here.
     let name = Name::new("node").map_err(|why| Failure::usage(why.to_string()))?;
-    let capture = uturn_snapshot::read_capture(&args.capture, name).map_err(|all| joined(&all))?;
-    let mut state = NodeState::from_capture(&capture).map_err(|all| joined(&all))?;
+    let capture = uturn_snapshot::read_capture(&args.capture, name).map_err(|all| faulty(&all))?;
+    let mut state = NodeState::from_capture(&capture).map_err(|all| faulty(&all))?;
     warn(&NodeState::warnings(&capture), printer);
     state.fill_capture_gaps(&capture);
     load(&mut state, &capture, args, printer)?;
@@ -43,7 +44,7 @@ pub(super) fn run(args: &Walk, printer: &Printer) -> Result<Status, Failure> {
             Entry::Interface(interface.as_str().into())
         }
     };
-    let kernel = Kernel::new(state).map_err(|all| joined(&all))?;
+    let kernel = Kernel::new(state).map_err(|all| faulty(&all))?;
     let ends: Vec<WalkEnd> = kernel
         .walk_assuming(&packet, &entry, &[], &sender(args))
         .into_iter()
@@ -104,10 +105,6 @@ fn warn(warnings: &[ParseError], printer: &Printer) {
 fn interfaces(state: &NodeState) -> BTreeSet<&str> {
     let addressed = state.interfaces.iter().map(|interface| &*interface.name);
     addressed.chain(state.routes.iter().filter_map(|route| route.dev.as_deref())).collect()
-}
-
-fn joined<T: ToString>(faults: &[T]) -> Failure {
-    Failure::input(faults.iter().map(ToString::to_string).collect())
 }
 
 /// Returns the stated facts about the packet's sender.
