@@ -99,6 +99,7 @@ impl FromNode for Loose {
     }
 }
 
+/// Implements [`FromNode`] for types that parse their text.
 macro_rules! parsed {
     ($($type:ty: $is_text:literal $expected:literal),*) => {$(
         impl FromNode for $type {
@@ -111,6 +112,8 @@ macro_rules! parsed {
         }
     )*};
 }
+
+pub(crate) use parsed;
 
 parsed!(
     IpAddr: false "an IP address",

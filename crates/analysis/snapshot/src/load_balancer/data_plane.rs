@@ -8,6 +8,7 @@ use uturn_lb::config::{AccessLog, ProcessSettings};
 use uturn_model::Text;
 use uturn_model::network::SecurityGroup;
 
+use crate::decode::value::parsed;
 use crate::decode::{FromNode, facts};
 use crate::document::{Node, Value, truth};
 
@@ -163,11 +164,4 @@ impl FromNode for AccessLog {
     }
 }
 
-impl FromNode for SocketAddr {
-    const EXPECTED: &'static str = "ADDRESS:PORT";
-    const IS_TEXT: bool = true;
-
-    fn from_node(node: &Node<'_>) -> Result<Self, String> {
-        node.as_str().and_then(|text| text.parse().ok()).ok_or_else(String::new)
-    }
-}
+parsed!(SocketAddr: true "ADDRESS:PORT");

@@ -9,6 +9,7 @@ use uturn_model::lb::{ProbeRanges, ProbeSource, Source};
 use uturn_model::{ObjectKind, WorkloadKind};
 
 use crate::decode::FromNode;
+use crate::decode::value::parsed;
 use crate::document::{Node, Value, integer};
 
 use super::form::Form;
@@ -55,21 +56,10 @@ impl FromNode for ProbeFrom {
     }
 }
 
-impl FromNode for Ipv4Net {
-    const EXPECTED: &'static str = "a range such as 100.64.0.0/10";
-
-    fn from_node(node: &Node<'_>) -> Result<Self, String> {
-        node.as_str().and_then(|text| text.parse().ok()).ok_or_else(String::new)
-    }
-}
-
-impl FromNode for Ipv6Net {
-    const EXPECTED: &'static str = "a range such as fd00:64::/64";
-
-    fn from_node(node: &Node<'_>) -> Result<Self, String> {
-        node.as_str().and_then(|text| text.parse().ok()).ok_or_else(String::new)
-    }
-}
+parsed!(
+    Ipv4Net: false "a range such as 100.64.0.0/10",
+    Ipv6Net: false "a range such as fd00:64::/64"
+);
 
 /// A number of bytes: `65536`, or `64Ki`.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
