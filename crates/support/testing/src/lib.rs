@@ -19,6 +19,7 @@ pub mod tls;
 use std::fmt::{self, Display};
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
 
@@ -171,6 +172,15 @@ pub fn in_a_namespace(script: &str, input: &str) -> Result<String, String> {
     } else {
         Err(String::from_utf8_lossy(&output.stderr).into_owned())
     }
+}
+
+/// Returns the CoreDNS to test with: the one that `UTURN_COREDNS` names, or else the one in `PATH`.
+pub fn coredns() -> Option<PathBuf> {
+    if let Some(path) = std::env::var_os("UTURN_COREDNS") {
+        return Some(path.into());
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join("coredns")).find(|file| file.is_file())
 }
 
 /// Formats a skipped test as one line, even if the reason has several.

@@ -13,7 +13,6 @@ mod corefiles;
 mod server;
 mod world;
 
-use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use uturn_dice::Dice;
@@ -35,7 +34,7 @@ struct Counts {
 
 #[test]
 fn coredns_answers_as_predicted() {
-    let Some(program) = program() else {
+    let Some(program) = uturn_testing::coredns() else {
         return uturn_testing::skip(
             uturn_testing::Requirement::CoreDns,
             "answers of a real CoreDNS",
@@ -62,14 +61,6 @@ fn coredns_answers_as_predicted() {
     assert!(wrong.is_empty(), "{}\n{} seeds differ", wrong.join("\n\n"), wrong.len());
     // A comparison without answers finds no difference.
     assert!(named.is_some() || counts.questions > counts.unknown * 4, "{counts:?}");
-}
-
-fn program() -> Option<PathBuf> {
-    if let Some(path) = std::env::var_os("UTURN_COREDNS") {
-        return Some(path.into());
-    }
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join("coredns")).find(|file| file.is_file())
 }
 
 /// Compares one cluster with one Corefile.

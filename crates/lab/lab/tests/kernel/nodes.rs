@@ -1,7 +1,7 @@
 //! Rows about the node side: each mode of kube-proxy, families, datagrams, TLS.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use uturn_kubeproxy::compile;
@@ -232,7 +232,7 @@ const COREFILE: &str = "\
 
 /// Names, asked of real CoreDNS through the rules of the client's node.
 fn names() {
-    let Some(program) = coredns() else {
+    let Some(program) = uturn_testing::coredns() else {
         uturn_testing::skip(
             uturn_testing::Requirement::CoreDns,
             "names in the lab",
@@ -332,15 +332,6 @@ fn add_dns(cluster: &mut Cluster) {
     cluster.pods.insert(pod.name.clone(), pod);
     cluster.endpoints.insert(service.name.clone(), vec![slice]);
     cluster.services.insert(service.name.clone(), service);
-}
-
-/// Where the tests find a CoreDNS.
-fn coredns() -> Option<PathBuf> {
-    if let Some(path) = std::env::var_os("UTURN_COREDNS") {
-        return Some(path.into());
-    }
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join("coredns")).find(|file| file.is_file())
 }
 
 /// A workload calls with each of its pods.
