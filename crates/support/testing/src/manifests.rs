@@ -57,6 +57,25 @@ impl fmt::Display for ReadyNode<'_> {
     }
 }
 
+/// Returns the Service `web` of type LoadBalancer for the pods with the label `app: web`, with these
+/// annotations and fields of `spec`, and addresses of a load balancer, as entries of YAML mappings.
+pub fn balanced_service(cluster_ip: &str, notes: &str, spec: &str, addresses: &str) -> String {
+    format!(
+        "---
+apiVersion: v1
+kind: Service
+metadata: {{name: web, namespace: shop, annotations: {{{notes}}}}}
+spec:
+  type: LoadBalancer
+  clusterIP: {cluster_ip}
+  selector: {{app: web}}
+  {spec}
+  ports: [{{port: 80, nodePort: 30080}}]
+status: {{loadBalancer: {{ingress: [{addresses}]}}}}
+"
+    )
+}
+
 /// A Pod with one container. It is displayed as its document.
 #[derive(Clone, Copy, Debug)]
 pub struct RunningPod<'a> {
@@ -70,6 +89,10 @@ pub struct RunningPod<'a> {
     pub node: u32,
     /// The address of the pod.
     pub address: &'a str,
+    /// The image of the container, and further fields of the container after a comma.
+    pub image: &'a str,
+    /// Further containers, each after a comma.
+    pub more_containers: &'a str,
     /// Whether the pod is in its node's network.
     pub host_network: bool,
     /// The entries of the container's `ports`.
@@ -86,6 +109,8 @@ impl Default for RunningPod<'_> {
             app: "web",
             node: 1,
             address: "",
+            image: "c",
+            more_containers: "",
             host_network: false,
             ports: "{containerPort: 8080}",
             ready: "True",
@@ -95,12 +120,13 @@ impl Default for RunningPod<'_> {
 
 impl fmt::Display for RunningPod<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { namespace, name, app, node, address, host_network, ports, ready } = self;
+        let Self { namespace, name, app, node, address, image, more_containers, .. } = self;
+        let Self { host_network, ports, ready, .. } = self;
         write!(
             f,
             "---\n{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: {namespace}, labels: \
              {{app: {app}}}}}, spec: {{nodeName: n{node}, hostNetwork: {host_network}, containers: \
-             [{{name: c, image: c, ports: [{ports}]}}]}}, status: {{phase: Running, podIP: {address}, \
+             [{{name: c, image: {image}, ports: [{ports}]}}{more_containers}]}}, status: {{phase: Running, podIP: {address}, \
              podIPs: [{{ip: {address}}}], conditions: [{{type: Ready, status: '{ready}'}}]}}}}\n"
         )
     }

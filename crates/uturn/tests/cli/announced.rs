@@ -1,34 +1,25 @@
 //! Who announces an address: what objects of the announcing program say, where it runs, and which
 //! release it is.
 
+use uturn_testing::manifests::{ReadyNode, RunningPod};
+
 use super::common::Folder;
 
 /// Three nodes, a server on n1 and a client on n2, with a Service of type LoadBalancer.
 fn cluster(labels: fn(u8) -> String, policy: &str) -> String {
     let node = |number: u8| {
-        format!(
-            "---
-apiVersion: v1
-kind: Node
-metadata: {{name: n{number}, labels: {{{}}}}}
-spec: {{podCIDR: 10.244.{number}.0/24}}
-status:
-  addresses: [{{type: InternalIP, address: 10.0.0.{number}}}]
-  conditions: [{{type: Ready, status: \"True\"}}]
-",
-            labels(number)
-        )
+        ReadyNode {
+            number: number.into(),
+            address: &format!("10.0.0.{number}"),
+            labels: &labels(number),
+            spec: &format!("podCIDR: 10.244.{number}.0/24"),
+            ..ReadyNode::default()
+        }
+        .to_string()
     };
-    let pod = |name: &str, node: u8| {
-        format!(
-            "---
-apiVersion: v1
-kind: Pod
-metadata: {{name: {name}, namespace: shop, labels: {{app: {name}}}}}
-spec: {{nodeName: n{node}, containers: [{{name: c, image: c, ports: [{{containerPort: 80}}]}}]}}
-status: {{phase: Running, podIP: 10.244.{node}.9, conditions: [{{type: Ready, status: \"True\"}}]}}
-"
-        )
+    let pod = |name: &str, node: u32| {
+        let (address, ports) = (&format!("10.244.{node}.9"), "{containerPort: 80}");
+        RunningPod { name, app: name, node, address, ports, ..RunningPod::default() }.to_string()
     };
     let service = format!(
         "---

@@ -3,7 +3,9 @@
 
 use std::fs;
 
-use super::common::Folder;
+use uturn_testing::manifests::RunningPod;
+
+use super::common::{Folder, assert_printed};
 
 const FACTS: &str = "---
 apiVersion: uturn.dev/v1alpha1
@@ -37,19 +39,17 @@ pub(super) fn nodes() -> String {
 }
 
 /// A pod that declares a port.
-pub(super) fn pod(name: &str, node: u8, port: &str) -> String {
-    format!(
-        "---
-apiVersion: v1
-kind: Pod
-metadata: {{name: {name}, namespace: default, labels: {{app: {name}}}}}
-spec: {{nodeName: n{node}, containers: [{{name: c, image: c, ports: [{{{port}}}]}}]}}
-status:
-  phase: Running
-  podIP: 10.244.{node}.9
-  conditions: [{{type: Ready, status: \"True\"}}]
-"
-    )
+pub(super) fn pod(name: &str, node: u32, port: &str) -> String {
+    RunningPod {
+        namespace: "default",
+        name,
+        app: name,
+        node,
+        address: &format!("10.244.{node}.9"),
+        ports: &format!("{{{port}}}"),
+        ..RunningPod::default()
+    }
+    .to_string()
 }
 
 pub(super) fn service(name: &str, notes: &str, spec: &str, status: &str) -> String {
@@ -88,18 +88,6 @@ ports: [{name: https, port: 6443}]
 endpoints: [{addresses: [192.168.1.21], conditions: {ready: true}}]
 ";
 
-pub(super) fn folder(test: &str, parts: &[String]) -> Folder {
-    let folder = Folder::new(test);
-    folder.file("a.yaml", &parts.concat());
-    folder
-}
-
-#[track_caller]
-pub(super) fn assert_parts(printed: &str, begin: &str, parts: &[&str]) {
-    assert!(printed.starts_with(begin), "{printed}");
-    parts.iter().for_each(|part| assert!(printed.contains(part), "{part:?} is not in\n{printed}"));
-}
-
 pub(super) const WELL: &str = "exit 0\n--- stdout\nnothing found; ";
 pub(super) const ANSWERED: &str = "exit 0\n--- stdout\nanswered at once\n";
 
@@ -120,12 +108,12 @@ fn nodes_own_addresses_in_a_status_are_no_load_balancers() {
             balanced(notes, class, both),
             facts("iptables", "v1.33.1"),
         ];
-        let folder = folder(test, &parts);
-        assert_parts(&folder.run(&["scan", "-f", "."]), WELL, &[]);
+        let folder = Folder::of(test, &parts);
+        assert_printed(&folder.run(&["scan", "-f", "."]), WELL, &[]);
         for to in ["svc/default/kubernetes:443", "192.168.1.21:80"] {
             let printed =
                 folder.run(&["trace", "-f", ".", "--from", "pod/default/web", "--to", to]);
-            assert_parts(&printed, ANSWERED, &[]);
+            assert_printed(&printed, ANSWERED, &[]);
         }
     }
 }
@@ -140,11 +128,11 @@ fn a_loopback_address_in_a_status_is_called_by_no_pod() {
         balanced("", "", "{ip: 127.0.0.1}"),
         facts("iptables", "v1.33.1"),
     ];
-    let folder = folder("found-loopback", &parts);
-    assert_parts(&folder.run(&["scan", "-f", "."]), WELL, &[]);
+    let folder = Folder::of("found-loopback", &parts);
+    assert_printed(&folder.run(&["scan", "-f", "."]), WELL, &[]);
     let from = ["trace", "-f", ".", "--from", "pod/default/client", "--to", "127.0.0.1:9000"];
     let printed = folder.run(&from);
-    assert_parts(&printed, ANSWERED, &["pod     default/client"]);
+    assert_printed(&printed, ANSWERED, &["pod     default/client"]);
     assert!(!printed.contains("node "), "it stays in the pod: {printed}");
 }
 
@@ -186,11 +174,11 @@ fn a_hosts_file_that_is_not_given_is_nobodys_fault() {
             COREDNS.replace("FALLTHROUGH", more),
             facts("iptables", "v1.33.1"),
         ];
-        let folder = folder(test, &parts);
+        let folder = Folder::of(test, &parts);
         let scanned = folder.run(&["scan", "-f", "."]);
         assert!(!scanned.contains("UT501"), "{scanned}");
         let parts = if more.is_empty() { &["what /etc/coredns/NodeHosts"][..] } else { &[] };
-        assert_parts(&folder.run(&from), begin, parts);
+        assert_printed(&folder.run(&from), begin, parts);
     }
 }
 
@@ -211,29 +199,29 @@ fn a_headless_service_translates_no_port() {
     let trace = |folder: &Folder, to: &str| {
         folder.run(&["trace", "-f", ".", "--from", "pod/default/client", "--to", to])
     };
-    let dead = folder("found-headless", &parts("8000", "containerPort: 8000"));
+    let dead = Folder::of("found-headless", &parts("8000", "containerPort: 8000"));
     let found = [
         "always refused",
         "every client that calls it by its name",
         "UT312",
         "svc/default/web :80",
     ];
-    assert_parts(&dead.run(&["scan", "-f", "."]), "exit ", &found);
+    assert_printed(&dead.run(&["scan", "-f", "."]), "exit ", &found);
     let why = "no process listens on port 80: Service default/web is headless";
-    assert_parts(&trace(&dead, name), "exit 1\n--- stdout\nrefused   UT312", &[why]);
-    assert_parts(&trace(&dead, &name.replace(":80", ":8000")), ANSWERED, &[]);
+    assert_printed(&trace(&dead, name), "exit 1\n--- stdout\nrefused   UT312", &[why]);
+    assert_printed(&trace(&dead, &name.replace(":80", ":8000")), ANSWERED, &[]);
     // What nothing tells of is supposed, and said to be.
     let supposed = "supposed: port 81 of Pod default/web: a process listens there";
-    assert_parts(&trace(&dead, "10.244.1.9:81"), ANSWERED, &[supposed]);
+    assert_printed(&trace(&dead, "10.244.1.9:81"), ANSWERED, &[supposed]);
     for (test, target, declared) in [
         ("found-headless-same", "80", "containerPort: 8000"),
         ("found-headless-declared", "8000", "containerPort: 80"),
         ("found-headless-both", "8000", "containerPort: 8000}, {containerPort: 80"),
     ] {
-        let well = folder(test, &parts(target, declared));
+        let well = Folder::of(test, &parts(target, declared));
         let scanned = well.run(&["scan", "-f", "."]);
         assert!(!scanned.contains("every client that calls"), "{test}: {scanned}");
-        assert_parts(&trace(&well, name), ANSWERED, &[]);
+        assert_printed(&trace(&well, name), ANSWERED, &[]);
     }
 }
 
@@ -247,7 +235,7 @@ fn only_a_clouds_own_nodes_may_run_its_kube_proxy() {
         balanced("lb.example/allocated-by: someone", "", "{ip: 192.168.1.240}"),
         facts("ipvs", "v1.29.4"),
     ];
-    let folder = folder("found-ipvs", &parts);
+    let folder = Folder::of("found-ipvs", &parts);
     let printed = folder.run(&[
         "trace",
         "-f",
@@ -257,7 +245,7 @@ fn only_a_clouds_own_nodes_may_run_its_kube_proxy() {
         "--to",
         "192.168.1.240:80",
     ]);
-    assert_parts(&printed, ANSWERED, &[]);
+    assert_printed(&printed, ANSWERED, &[]);
     assert!(!printed.contains("build"), "{printed}");
 }
 
@@ -289,17 +277,17 @@ fn what_windows_nodes_do_is_not_judged() {
             ),
             facts("iptables", "v1.33.1"),
         ];
-        let folder = folder(test, &parts);
+        let folder = Folder::of(test, &parts);
         let trace =
             |from: &str, to: &str| folder.run(&["trace", "-f", ".", "--from", from, "--to", to]);
         let unknown = "exit 0\n--- stdout\nnot known   UT902 not-modelled\n";
         let why = "the node runs Windows, and what it does with packets is not modelled";
-        assert_parts(&trace("pod/default/client", "svc/default/web:80"), unknown, &[why]);
-        assert_parts(&trace("pod/default/web", "svc/default/away:9000"), unknown, &[why]);
-        assert_parts(&trace("pod/default/web", "svc/default/web:80"), ANSWERED, &[]);
+        assert_printed(&trace("pod/default/client", "svc/default/web:80"), unknown, &[why]);
+        assert_printed(&trace("pod/default/web", "svc/default/away:9000"), unknown, &[why]);
+        assert_printed(&trace("pod/default/web", "svc/default/web:80"), ANSWERED, &[]);
         let listed =
             ["not judged: 1 node that runs Windows", "Node/n2: its label kubernetes.io/os"];
-        assert_parts(&folder.run(&["scan", "-f", "."]), WELL, &listed);
+        assert_printed(&folder.run(&["scan", "-f", "."]), WELL, &listed);
     }
 }
 
@@ -317,9 +305,9 @@ fn source_ranges_of_ipvs_stop_nodes() {
             balanced("", ranges, "{ip: 10.5.0.1}"),
             facts("ipvs", version),
         ];
-        let folder = folder("found-ipvs-ranges", &parts);
+        let folder = Folder::of("found-ipvs-ranges", &parts);
         let printed = folder.run(&["trace", "-f", ".", "--from", "node/n2", "--to", "10.5.0.1:80"]);
-        assert_parts(&printed, begin, &["10.5.0.1:40000 → 10.5.0.1:80"]);
+        assert_printed(&printed, begin, &["10.5.0.1:40000 → 10.5.0.1:80"]);
     }
 }
 
@@ -334,12 +322,12 @@ fn which_node_has_an_external_ip_is_not_known_outside() {
         service("web", "", spec, ""),
         facts("iptables", "v1.33.1"),
     ];
-    let folder = folder("found-external-ip", &parts);
+    let folder = Folder::of("found-external-ip", &parts);
     let trace =
         |from: &str| folder.run(&["trace", "-f", ".", "--from", from, "--to", "10.7.16.2:80"]);
     let why = "10.7.16.2 is an external IP of Service default/web";
-    assert_parts(&trace("outside"), "exit 0\n--- stdout\nnot known   UT902 not-given\n", &[why]);
-    assert_parts(&trace("pod/default/web"), ANSWERED, &[]);
+    assert_printed(&trace("outside"), "exit 0\n--- stdout\nnot known   UT902 not-given\n", &[why]);
+    assert_printed(&trace("pod/default/web"), ANSWERED, &[]);
 }
 
 /// PowerShell writes UTF-16, and kubectl reads it. The API server takes an empty protocol for TCP, and
@@ -376,9 +364,9 @@ spec:
     {
         write(name, &text, bytes);
         let printed = folder.run(&["scan", "-f", name]);
-        assert_parts(&printed, WELL, &["1 of 1 flow fine"]);
+        assert_printed(&printed, WELL, &["1 of 1 flow fine"]);
         write("pod.json", json, bytes);
         let printed = folder.run(&["scan", "-f", "pod.json"]);
-        assert_parts(&printed, "exit 2\n", &["pod.json:1:58: metadata.name: expected a name"]);
+        assert_printed(&printed, "exit 2\n", &["pod.json:1:58: metadata.name: expected a name"]);
     }
 }

@@ -1,6 +1,8 @@
 //! A load balancer ends TLS, and calls from inside go past it: the server gets a handshake that it does
 //! not understand. And what checklists say of such servers, and of others that are well.
 
+use uturn_testing::manifests::RunningPod;
+
 use super::common::Folder;
 
 const NODES: &str = "---
@@ -30,16 +32,9 @@ kind: Facts
 spec: {kubeProxy: {mode: iptables, version: v1.34.0}, network: {plugin: calico, podCIDRs: [10.244.0.0/16]}}
 ";
 
-fn pod(name: &str, node: u8, container: &str) -> String {
-    format!(
-        "---
-apiVersion: v1
-kind: Pod
-metadata: {{name: {name}, namespace: shop, labels: {{app: {name}}}}}
-spec: {{nodeName: n{node}, containers: [{{name: c, {container}}}]}}
-status: {{phase: Running, podIP: 10.244.{node}.9, conditions: [{{type: Ready, status: \"True\"}}]}}
-"
-    )
+fn pod(name: &str, node: u32, image: &str) -> String {
+    let (address, ports) = (&format!("10.244.{node}.9"), "{containerPort: 80}");
+    RunningPod { name, app: name, node, address, image, ports, ..RunningPod::default() }.to_string()
 }
 
 /// A load balancer with a certificate at 443, which sends what is in it to port 80 of the server.
@@ -81,7 +76,7 @@ metadata: {name: back, namespace: shop}
 spec: {clusterIP: 10.245.0.10, selector: {app: client}, ports: [{port: 80}]}
 ";
 
-const PLAIN: &str = "image: web, ports: [{containerPort: 80}]";
+const PLAIN: &str = "web";
 
 #[track_caller]
 fn assert_bypassed(test: &str, parts: &[&str], host: &str) {
@@ -107,9 +102,8 @@ fn a_server_behind_it_gets_the_handshake() {
 
 #[test]
 fn an_ingress_controller_behind_it_gets_the_handshake() {
-    let controller = "image: registry.example/ingress-nginx/controller:v1.11.2, \
-                      args: [/nginx-ingress-controller, --publish-service=shop/web], \
-                      ports: [{containerPort: 80}]";
+    let controller = "registry.example/ingress-nginx/controller:v1.11.2, \
+                      args: [/nginx-ingress-controller, --publish-service=shop/web]";
     let pods = [pod("web", 1, controller), pod("client", 2, PLAIN)].concat();
     for (test, proxy) in [("tls-controller-cilium", CILIUM), ("tls-controller", KUBE_PROXY)] {
         let parts = [NODES, proxy, &pods, SERVICE, INGRESS];
@@ -119,7 +113,7 @@ fn an_ingress_controller_behind_it_gets_the_handshake() {
 
 #[test]
 fn pods_on_the_host_network_that_ask_their_node_are_no_fault() {
-    let host = pod("speaker", 1, PLAIN).replace("nodeName", "hostNetwork: true, nodeName");
+    let host = pod("speaker", 1, PLAIN).replace("hostNetwork: false", "hostNetwork: true");
     let folder = Folder::new("tls-host-network");
     folder.file("a.yaml", &[NODES, KUBE_PROXY, &host, &pod("client", 2, PLAIN)].concat());
     let printed = folder.run(&["check", "dns", "-f", "."]);

@@ -1,53 +1,37 @@
 //! Clusters of other clouds, and of no cloud: whose load balancers they have, what serves their
 //! Services, and in whose words checklists speak.
 
-use super::common::Folder;
+use uturn_testing::manifests::{ReadyNode, RunningPod, balanced_service};
+
+use super::common::{Folder, assert_begins, assert_has};
 
 /// Two nodes of a cloud, a client on n1 and a server on n2.
 fn nodes_and_pods(provider_id: &str) -> String {
-    let node = |number: u8| {
-        format!(
-            "---
-apiVersion: v1
-kind: Node
-metadata: {{name: n{number}}}
-spec: {{podCIDR: 10.244.{number}.0/24, providerID: \"{provider_id}\"}}
-status: {{addresses: [{{type: InternalIP, address: 10.224.0.{number}}}]}}
-"
-        )
+    let node = |number: u32| {
+        let spec = format!("podCIDR: 10.244.{number}.0/24, providerID: \"{provider_id}\"");
+        let address = format!("10.224.0.{number}");
+        ReadyNode { number, address: &address, spec: &spec, ..ReadyNode::default() }.to_string()
     };
     [node(1), node(2), pod("client", 1, ""), pod("web", 2, "")].concat()
 }
 
 /// A pod that listens on 80, with this beside its container.
-fn pod(name: &str, node: u8, more: &str) -> String {
-    format!(
-        "---
-apiVersion: v1
-kind: Pod
-metadata: {{name: {name}, namespace: shop, labels: {{app: {name}}}}}
-spec: {{nodeName: n{node}, containers: [{{name: c, image: c, ports: [{{containerPort: 80}}]}}{more}]}}
-status: {{phase: Running, podIP: 10.244.{node}.9, conditions: [{{type: Ready, status: \"True\"}}]}}
-"
-    )
+fn pod(name: &str, node: u32, more_containers: &str) -> String {
+    RunningPod {
+        name,
+        app: name,
+        node,
+        address: &format!("10.244.{node}.9"),
+        ports: "{containerPort: 80}",
+        more_containers,
+        ..RunningPod::default()
+    }
+    .to_string()
 }
 
 /// The Service of the server, of type LoadBalancer.
 fn service(annotations: &str, more: &str, status: &str) -> String {
-    format!(
-        "---
-apiVersion: v1
-kind: Service
-metadata: {{name: web, namespace: shop, annotations: {{{annotations}}}}}
-spec:
-  type: LoadBalancer
-  clusterIP: 10.0.12.3
-  selector: {{app: web}}
-  {more}
-  ports: [{{port: 80, nodePort: 30080}}]
-status: {{loadBalancer: {{ingress: [{status}]}}}}
-"
-    )
+    balanced_service("10.0.12.3", annotations, more, status)
 }
 
 fn ingress(class: &str, status: &str) -> String {
@@ -74,24 +58,8 @@ const PROXY: &str = "kubeProxy: {mode: iptables, version: v1.34.0}";
 const NOT_KNOWN: &str = "exit 0\n--- stdout\nnot known   UT902 not-modelled\n";
 const ANSWERED: &str = "exit 0\n--- stdout\nanswered at once\n";
 
-fn folder(test: &str, parts: &[String]) -> Folder {
-    let folder = Folder::new(test);
-    folder.file("a.yaml", &parts.concat());
-    folder
-}
-
 fn trace(folder: &Folder, from: &str, to: &str) -> String {
     folder.run(&["trace", "-f", ".", "--from", from, "--to", to])
-}
-
-#[track_caller]
-fn assert_begins(printed: &str, begins: &str) {
-    assert!(printed.starts_with(begins), "{printed}");
-}
-
-#[track_caller]
-fn assert_has(printed: &str, parts: &[&str]) {
-    parts.iter().for_each(|part| assert!(printed.contains(part), "{part:?} is not in\n{printed}"));
 }
 
 #[track_caller]
@@ -121,7 +89,7 @@ spec:
         workload("client"),
         service("", "externalTrafficPolicy: Local", "").replace("  clusterIP: 10.0.12.3\n", ""),
     ];
-    let printed = folder("clouds-plain", &plain).run(&["scan", "-f", "."]);
+    let printed = Folder::of("clouds-plain", &plain).run(&["scan", "-f", "."]);
     assert_begins(&printed, "exit 0\n--- stdout\nnothing found; ");
     assert_has(
         &printed,
@@ -131,7 +99,7 @@ spec:
     );
     assert_lacks(&printed, &["supposed: cloud", "tke", "address of Service"]);
     let stated = [&plain[..], &[facts("provider: tke")]].concat();
-    let printed = folder("clouds-plain-tke", &stated).run(&["scan", "-f", "."]);
+    let printed = Folder::of("clouds-plain-tke", &stated).run(&["scan", "-f", "."]);
     assert_has(&printed, &["supposed: address of Service shop/web: "]);
     assert_lacks(&printed, &["not judged"]);
 }
@@ -173,7 +141,7 @@ data:
         coredns.to_owned(),
         facts(&format!("{PROXY}, dns: {{outside: {{shop.example.com: 52.1.2.3}}}}")),
     ];
-    let folder = folder("clouds-nlb", &parts);
+    let folder = Folder::of("clouds-nlb", &parts);
     let scan = folder.run(&["scan", "-f", "."]);
     assert_has(&scan, &["UT102", "asymmetric-return"]);
     assert_lacks(&scan, &["1 load balancer of AWS NLB"]);
@@ -202,7 +170,7 @@ fn an_address_that_is_kept_is_judged_from_everywhere() {
     for (test, id) in [("aks", "azure:///subscriptions/s"), ("gke", "gce://p/z/n"), ("bare", "")] {
         let annotations = if test == "bare" { "metallb.io/address-pool: a" } else { "" };
         let parts = [nodes_and_pods(id), service(annotations, "", "{ip: 20.1.2.3}"), facts(PROXY)];
-        let folder = folder(&format!("clouds-node-port-{test}"), &parts);
+        let folder = Folder::of(&format!("clouds-node-port-{test}"), &parts);
         let outside = trace(&folder, "outside", "http://20.1.2.3/");
         assert_begins(&outside, ANSWERED);
         assert_has(&outside, &["keeps the address 20.1.2.3:80"]);
@@ -216,7 +184,7 @@ fn an_address_that_is_kept_is_judged_from_everywhere() {
 #[test]
 fn a_node_in_the_status_serves_its_address_itself() {
     let parts = [nodes_and_pods("k3s://n"), service("", "", "{ip: 10.224.0.2}"), facts(PROXY)];
-    let folder = folder("clouds-k3s", &parts);
+    let folder = Folder::of("clouds-k3s", &parts);
     assert_begins(&trace(&folder, "outside", "http://10.224.0.2/"), ANSWERED);
     assert_begins(&trace(&folder, "outside", "10.224.0.2:30080"), ANSWERED);
     let printed = trace(&folder, "outside", "http://10.224.0.1/");
@@ -238,7 +206,7 @@ fn an_ingress_of_a_controller_in_the_cluster_is_not_judged() {
         ingress("nginx", "{ip: 20.1.2.3}"),
         facts(PROXY),
     ];
-    let folder = folder("clouds-nginx", &parts);
+    let folder = Folder::of("clouds-nginx", &parts);
     let scan = folder.run(&["scan", "-f", "."]);
     assert_begins(&scan, "exit 0\n--- stdout\nnothing found; ");
     assert_has(
@@ -260,7 +228,7 @@ fn an_ingress_without_a_class_is_not_of_a_cloud_that_serves_its_classes_only() {
     let by = |id: &str, status: &str| {
         let class = ingress("none", status).replace("  ingressClassName: none\n", "");
         assert!(!class.contains("ingressClassName"), "{class}");
-        folder("clouds-classless", &[nodes_and_pods(id), class]).run(&["scan", "-f", "."])
+        Folder::of("clouds-classless", &[nodes_and_pods(id), class]).run(&["scan", "-f", "."])
     };
     for (id, cloud) in
         [("aws:///eu-central-1a/i-0", "AWS"), ("azure:///subscriptions/s/n", "Azure")]
@@ -284,7 +252,7 @@ fn a_trace_says_what_health_checks_are_supposed_to_get() {
         let service = service.replace("port: 80,", &format!("port: 80, {protocol}"));
         assert!(service.contains(protocol), "{service}");
         let parts = [nodes_and_pods("azure:///subscriptions/s/n"), service, facts(PROXY)];
-        trace(&folder("clouds-page", &parts), "outside", "10.0.9.9:80")
+        trace(&Folder::of("clouds-page", &parts), "outside", "10.0.9.9:80")
     };
     let said = "supposed: health checks of svc/shop/web :80: targets answer / with 200";
     assert_has(&of("appProtocol: http,"), &[said, "azure-load-balancer-health-probe-request-path"]);
@@ -310,7 +278,7 @@ fn cilium_in_place_of_kube_proxy_connects_to_endpoints() {
         service("lbipam.cilium.io/ips: 20.1.2.3", "externalTrafficPolicy: Local", "{ip: 20.1.2.3}"),
         cilium("kube-proxy-replacement: \"true\""),
     ];
-    let folder = folder("clouds-cilium", &parts);
+    let folder = Folder::of("clouds-cilium", &parts);
     let scan = folder.run(&["scan", "-f", "."]);
     assert_begins(&scan, "exit 0\n--- stdout\nnothing found; 4 of 4 flows fine");
     assert_has(&scan, &["supposed: what serves Services: Cilium in place of kube-proxy"]);
@@ -337,7 +305,7 @@ fn cilium_in_place_of_kube_proxy_connects_to_endpoints() {
 fn cilium_without_an_endpoint_refuses_to_connect() {
     let local = service("", "internalTrafficPolicy: Local", "{ip: 20.1.2.3}");
     let parts = [nodes_and_pods(""), local, cilium("kube-proxy-replacement: strict")];
-    let folder = folder("clouds-cilium-local", &parts);
+    let folder = Folder::of("clouds-cilium-local", &parts);
     let printed = trace(&folder, "pod/shop/client", "svc/shop/web:80");
     assert_begins(&printed, "exit 1\n--- stdout\nunreachable   UT311 no-endpoint\n");
     assert_begins(&trace(&folder, "pod/shop/web", "svc/shop/web:80"), ANSWERED);
@@ -352,7 +320,7 @@ fn cilium_beside_kube_proxy_replaces_nothing() {
         cilium("kube-proxy-replacement: \"false\""),
         facts(PROXY),
     ];
-    let folder = folder("clouds-cilium-beside", &parts);
+    let folder = Folder::of("clouds-cilium-beside", &parts);
     assert_has(&folder.run(&["rules", "-f", ".", "--node", "n1"]), &["KUBE-SERVICES"]);
     assert_lacks(&folder.run(&["scan", "-f", "."]), &["in place of kube-proxy"]);
 }
@@ -403,7 +371,7 @@ data:
     .enumerate()
     {
         let parts = [nodes_and_pods(""), service("", "", "{ip: 20.1.2.3}"), written];
-        let folder = folder(&format!("clouds-program-{at}"), &parts);
+        let folder = Folder::of(&format!("clouds-program-{at}"), &parts);
         let printed = trace(&folder, "pod/shop/client", "svc/shop/web:80");
         assert_begins(&printed, ANSWERED);
         assert_has(&printed, &["⇒ 10.244.2.9:80", program]);
@@ -414,7 +382,7 @@ data:
         "{name: kube-router, image: c, args: [--run-router=true, --run-service-proxy=true]}";
     let parts =
         [nodes_and_pods(""), service("", "", "{ip: 20.1.2.3}"), agent("kube-router", router)];
-    let folder = folder("clouds-kube-router", &parts);
+    let folder = Folder::of("clouds-kube-router", &parts);
     assert_begins(&trace(&folder, "pod/shop/client", "svc/shop/web:80"), NOT_KNOWN);
     let scan = folder.run(&["scan", "-f", "."]);
     assert_begins(&scan, "exit 0\n--- stdout\nnothing found; ");
@@ -430,7 +398,7 @@ fn the_sidecars_of_a_mesh_are_reported() {
         service("", "", "{ip: 20.1.2.3}"),
         facts(PROXY),
     ];
-    let printed = folder("clouds-mesh", &parts).run(&["scan", "-f", "."]);
+    let printed = Folder::of("clouds-mesh", &parts).run(&["scan", "-f", "."]);
     assert_has(&printed, &["supposed: calls of 1 pod: as without Istio"]);
 }
 
@@ -447,7 +415,7 @@ fn checklists_speak_of_the_cloud_that_the_cluster_is_on() {
         let status =
             if test == "eks" { "{hostname: a.elb.amazonaws.com}" } else { "{ip: 20.1.2.3}" };
         let parts = [nodes_and_pods(id), service("", "", status), facts(PROXY)];
-        let folder = folder(&format!("clouds-check-{test}"), &parts);
+        let folder = Folder::of(&format!("clouds-check-{test}"), &parts);
         let service = folder.run(&["check", "service", "shop/web", "-f", "."]);
         assert_has(&service, &[named]);
         assert_has(&service, &[" 0 failed, "]);
@@ -469,7 +437,7 @@ fn health_checks_of_pods_are_judged_whatever_serves_services() {
         let service = service(annotation, "", "{ip: 10.224.9.9}");
         let service = service.replace("port: 80,", "port: 80, targetPort: 81,");
         let parts = [nodes_and_pods("qcloud:///800006/ins"), service, facts.clone()];
-        let folder = folder("clouds-probes", &parts);
+        let folder = Folder::of("clouds-probes", &parts);
         assert_has(&folder.run(&["check", "service", "shop/web", "-f", "."]), &[check]);
     }
 }
@@ -479,7 +447,7 @@ fn health_checks_of_pods_are_judged_whatever_serves_services() {
 fn a_service_without_pods_lacks_them_under_a_proxy_that_is_not_modelled() {
     let service = service("", "", "").replace("{app: web}", "{app: nothing}");
     let parts = [nodes_and_pods(""), service, facts("kubeProxy: {replacedBy: kube-router}")];
-    let folder = folder("clouds-kube-router-empty", &parts);
+    let folder = Folder::of("clouds-kube-router-empty", &parts);
     let check = folder.run(&["check", "service", "shop/web", "-f", ".", "--complete"]);
     assert_has(&check, &["uturn explain UT311"]);
 }

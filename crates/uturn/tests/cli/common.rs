@@ -54,6 +54,13 @@ impl Folder {
         Self(path)
     }
 
+    /// A folder with a file of manifests, `a.yaml`.
+    pub(crate) fn of(test: &str, parts: &[String]) -> Self {
+        let folder = Self::new(test);
+        folder.file("a.yaml", &parts.concat());
+        folder
+    }
+
     pub(crate) fn file(&self, name: &str, text: &str) -> &Self {
         let path = self.0.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -82,4 +89,29 @@ impl Drop for Folder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+/// Fails unless a command printed this at first.
+#[track_caller]
+pub(crate) fn assert_begins(printed: &str, begins: &str) {
+    assert!(printed.starts_with(begins), "{printed}");
+}
+
+/// Fails unless a command printed this at first, and these parts.
+#[track_caller]
+pub(crate) fn assert_printed(printed: &str, begins: &str, parts: &[&str]) {
+    assert_begins(printed, begins);
+    parts.iter().for_each(|part| assert!(printed.contains(part), "{part:?} is not in\n{printed}"));
+}
+
+/// Fails unless a command ended with this status and printed these parts.
+#[track_caller]
+pub(crate) fn assert_found(printed: &str, exit: u8, parts: &[&str]) {
+    assert_printed(printed, &format!("exit {exit}\n"), parts);
+}
+
+/// Fails unless a command printed these parts.
+#[track_caller]
+pub(crate) fn assert_has(printed: &str, parts: &[&str]) {
+    assert_printed(printed, "", parts);
 }

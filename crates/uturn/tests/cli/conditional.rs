@@ -1,6 +1,6 @@
 //! Findings that rest on what nothing states: they name it as their condition, and are warnings.
 
-use super::common::Folder;
+use super::common::{Folder, assert_found};
 
 const POD: &str = "---
 apiVersion: apps/v1
@@ -26,12 +26,6 @@ fn scan(test: &str, spec: &str, words: &[&str]) -> String {
     let folder = Folder::new(test);
     folder.file("manifests.yaml", &(POD.to_owned() + &service(spec)));
     folder.run(&[&["scan", "-f", "manifests.yaml"], words].concat())
-}
-
-#[track_caller]
-fn assert_found(printed: &str, exit: u8, parts: &[&str]) {
-    assert!(printed.starts_with(&format!("exit {exit}\n")), "{printed}");
-    parts.iter().for_each(|part| assert!(printed.contains(part), "{part:?} is not in\n{printed}"));
 }
 
 /// An injector may add a container with the port to pods that are still to be made.

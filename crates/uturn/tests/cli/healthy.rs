@@ -1,24 +1,18 @@
 //! Clusters that are well although something in them looks like a fault, each beside one that has
 //! the fault.
 
-use super::common::Folder;
+use uturn_testing::manifests::{ReadyNode, RunningPod, balanced_service};
+
+use super::common::{Folder, assert_found};
 
 /// Two nodes of a cloud, with these labels. A server and a client are on n1, a client on n2.
 fn nodes_and_pods(provider_id: &str, labels: &str) -> String {
-    let node = |number: u8| {
-        format!(
-            "---
-apiVersion: v1
-kind: Node
-metadata: {{name: n{number}, labels: {{{labels}}}}}
-spec: {{podCIDR: 10.244.{number}.0/24, providerID: \"{provider_id}\"}}
-status:
-  addresses: [{{type: InternalIP, address: 10.0.0.{number}}}]
-  conditions: [{{type: Ready, status: \"True\"}}]
-"
-        )
+    let node = |number: u32| {
+        let spec = format!("podCIDR: 10.244.{number}.0/24, providerID: \"{provider_id}\"");
+        let address = format!("10.0.0.{number}");
+        ReadyNode { number, address: &address, labels, spec: &spec, more_addresses: "" }.to_string()
     };
-    let pod = |name: &str, node: u8, at: u8| pod(name, "c", node, at, "{containerPort: 80}");
+    let pod = |name: &str, node: u32, at: u8| pod(name, "c", node, at, "{containerPort: 80}");
     [node(1), node(2), pod("web", 1, 9), pod("client", 1, 8), pod("other", 2, 7), FACTS.to_owned()]
         .concat()
 }
@@ -32,37 +26,14 @@ spec:
 ";
 
 /// A pod that listens on a port.
-fn pod(name: &str, image: &str, node: u8, at: u8, port: &str) -> String {
-    format!(
-        "---
-apiVersion: v1
-kind: Pod
-metadata: {{name: {name}, namespace: shop, labels: {{app: {name}}}}}
-spec: {{nodeName: n{node}, containers: [{{name: c, image: {image}, ports: [{port}]}}]}}
-status:
-  phase: Running
-  podIP: 10.244.{node}.{at}
-  conditions: [{{type: Ready, status: \"True\"}}]
-"
-    )
+fn pod(name: &str, image: &str, node: u32, at: u8, ports: &str) -> String {
+    let address = &format!("10.244.{node}.{at}");
+    RunningPod { name, app: name, node, address, image, ports, ..RunningPod::default() }.to_string()
 }
 
 /// The Service of the server, of type LoadBalancer.
 fn service(notes: &str, spec: &str, status: &str) -> String {
-    format!(
-        "---
-apiVersion: v1
-kind: Service
-metadata: {{name: web, namespace: shop, annotations: {{{notes}}}}}
-spec:
-  type: LoadBalancer
-  clusterIP: 10.96.0.3
-  selector: {{app: web}}
-  {spec}
-  ports: [{{port: 80, nodePort: 30080}}]
-status: {{loadBalancer: {{ingress: [{{{status}}}]}}}}
-"
-    )
+    balanced_service("10.96.0.3", notes, spec, &format!("{{{status}}}"))
 }
 
 /// A program with these arguments.
@@ -83,25 +54,13 @@ spec:
     )
 }
 
-fn folder(test: &str, parts: &[String]) -> Folder {
-    let folder = Folder::new(test);
-    folder.file("a.yaml", &parts.concat());
-    folder
-}
-
 fn scan(test: &str, parts: &[String]) -> String {
-    folder(test, parts).run(&["scan", "-f", "."])
+    Folder::of(test, parts).run(&["scan", "-f", "."])
 }
 
 #[track_caller]
 fn assert_well(printed: &str) {
     assert!(printed.starts_with("exit 0\n--- stdout\nnothing found; "), "{printed}");
-}
-
-#[track_caller]
-fn assert_found(printed: &str, exit: u8, parts: &[&str]) {
-    assert!(printed.starts_with(&format!("exit {exit}\n")), "{printed}");
-    parts.iter().for_each(|part| assert!(printed.contains(part), "{part:?} is not in\n{printed}"));
 }
 
 /// The label that kubeadm puts on nodes of the control plane is for controllers of clouds. What
@@ -113,7 +72,7 @@ fn nodes_that_are_excluded_from_load_balancers_announce_addresses() {
         let class = format!("loadBalancerClass: {class}");
         let service = service("", &class, "ip: 10.0.0.240");
         let parts = [nodes_and_pods("", EXCLUDED), service, more];
-        let folder = folder(test, &parts);
+        let folder = Folder::of(test, &parts);
         let to = ["--from", "outside/10.0.0.200", "--to", "10.0.0.240:80"];
         let traced = folder.run(&[&["trace", "-f", "."][..], &to].concat());
         (folder.run(&["scan", "-f", "."]), folder.run(&["scan", "-f", ".", "-o", "json"]), traced)
@@ -214,7 +173,7 @@ fn auto_mode_sends_headers_where_an_attribute_asks_for_them() {
 fn servers_whose_settings_are_not_known_may_take_connections_without_a_header() {
     const HEADER: &str = "service.beta.kubernetes.io/linode-loadbalancer-proxy-protocol: v2";
     let parts = [nodes_and_pods("linode://1", ""), service(HEADER, "", "ip: 172.104.1.1")];
-    let folder = folder("healthy-header", &parts);
+    let folder = Folder::of("healthy-header", &parts);
     let printed = folder.run(&["scan", "-f", "."]);
     let condition = "its pods expect a PROXY header";
     assert_found(&printed, 0, &["UT108", &format!("if {condition}")]);
@@ -317,7 +276,7 @@ metadata: {name: settings, namespace: shop}
     assert!(balancer.contains("30443"));
     let parts = [ingress_nginx(ON_AWS), balancer, settings.to_owned(), ingress(NLB)];
     let parts = parts.map(|part| on_network(&part));
-    let folder = folder("healthy-tls", &parts);
+    let folder = Folder::of("healthy-tls", &parts);
     assert_well(&folder.run(&["scan", "-f", "."]));
     let to = ["--from", "outside", "--to", "https://198.18.0.200/"];
     assert_found(&folder.run(&[&["trace", "-f", "."][..], &to].concat()), 1, &["404", "UT401"]);

@@ -1,8 +1,8 @@
 //! Manifests beside a listing of the cluster that they are about to be applied to: the listing is
 //! complete, and does not tell of what will be made of them.
 
-use super::as_found::{ANSWERED, KUBERNETES, WELL, assert_parts, facts, nodes, pod, service};
-use super::common::Folder;
+use super::as_found::{ANSWERED, KUBERNETES, WELL, facts, nodes, pod, service};
+use super::common::{Folder, assert_printed};
 
 /// All that a cluster lists: two namespaces, and a Service of each with its endpoints.
 fn listing() -> String {
@@ -92,7 +92,7 @@ fn a_service_that_is_not_applied_yet_has_no_endpoints_in_a_listing() {
         ("listed-unnamed", written("clusterIP: 10.96.1.1, ") + UNNAMED),
         ("listed-awaited", written("clusterIP: 10.96.1.1, ") + &custom("default", "")),
     ] {
-        assert_parts(&scan(test, "", &manifests), WELL, &[gap]);
+        assert_printed(&scan(test, "", &manifests), WELL, &[gap]);
     }
     // Of those that were applied, a listing tells all.
     let applied = written("clusterIP: 10.96.1.1, ");
@@ -102,7 +102,7 @@ fn a_service_that_is_not_applied_yet_has_no_endpoints_in_a_listing() {
         ("listed-operator-done", custom("default", "resourceVersion: '7'")),
     ] {
         let printed = scan(test, &applied, &manifests);
-        assert_parts(&printed, "exit ", &["svc/default/web :80", "UT311"]);
+        assert_printed(&printed, "exit ", &["svc/default/web :80", "UT311"]);
     }
 }
 
@@ -122,16 +122,16 @@ spec:
     let applied = service("web", "", &format!("clusterIP: 10.96.1.1, {SELECTS}"), "");
     let folder = folder("listed-deployment", &applied, DEPLOYMENT);
     let files = ["-f", "listing.yaml", "-f", "new.yaml"];
-    assert_parts(&folder.run(&[&["scan"], &files[..]].concat()), WELL, &[]);
+    assert_printed(&folder.run(&[&["scan"], &files[..]].concat()), WELL, &[]);
     let flow = ["--from", "pod/default/client", "--to", "svc/default/web:80"];
-    assert_parts(&folder.run(&[&["trace"], &files[..], &flow].concat()), ANSWERED, &[]);
+    assert_printed(&folder.run(&[&["trace"], &files[..], &flow].concat()), ANSWERED, &[]);
 }
 
 #[test]
 fn an_operator_may_make_the_service_that_an_ingress_leads_to() {
     let missing = "/ leads to Service default/web-http, which is not there";
     let printed = scan("listed-ingress", "", &(INGRESS.to_owned() + &custom("default", "")));
-    assert_parts(&printed, WELL, &["backends of 1 Ingress: ingress/default/web"]);
+    assert_printed(&printed, WELL, &["backends of 1 Ingress: ingress/default/web"]);
     for (test, more) in [
         ("listed-ingress-alone", String::new()),
         ("listed-ingress-elsewhere", custom("other", "")),
@@ -140,6 +140,6 @@ fn an_operator_may_make_the_service_that_an_ingress_leads_to() {
         let manifests = INGRESS.to_owned() + &more;
         let folder = folder(test, "", &manifests);
         let printed = folder.run(&["scan", "-f", "listing.yaml", "-f", "new.yaml", "-o", "wide"]);
-        assert_parts(&printed, "exit 1\n", &["UT402", missing]);
+        assert_printed(&printed, "exit 1\n", &["UT402", missing]);
     }
 }

@@ -1,7 +1,7 @@
 //! Corefiles as clusters have them: plugins of others, and the syntax of other releases.
 
-use super::as_found::{ANSWERED, KUBERNETES, WELL, assert_parts, facts, folder, nodes, pod};
-use super::common::Folder;
+use super::as_found::{ANSWERED, KUBERNETES, WELL, facts, nodes, pod};
+use super::common::{Folder, assert_printed};
 
 /// CoreDNS with a line of its own, in an image.
 fn cluster(test: &str, image: &str, kubernetes: &str, forward: &str, line: &str) -> Folder {
@@ -46,7 +46,7 @@ data:
         coredns,
         facts("iptables", "v1.33.1"),
     ];
-    folder(test, &parts)
+    Folder::of(test, &parts)
 }
 
 const IMAGE: &str = "registry.example/coredns/coredns:v1.12.0";
@@ -75,8 +75,8 @@ fn a_plugin_that_is_not_modelled_hides_only_names_that_it_may_answer() {
         ("names-tsig", "tsig {\n  secret a. TmFtZXM=\n }"),
     ] {
         let folder = cluster(test, IMAGE, "ttl 30", FORWARD, line);
-        assert_parts(&folder.run(&["scan", "-f", "."]), WELL, &[]);
-        assert_parts(&trace(&folder, NAME), ANSWERED, &[]);
+        assert_printed(&folder.run(&["scan", "-f", "."]), WELL, &[]);
+        assert_printed(&trace(&folder, NAME), ANSWERED, &[]);
     }
     for (test, line, forward, to, plugin) in [
         (
@@ -92,7 +92,7 @@ fn a_plugin_that_is_not_modelled_hides_only_names_that_it_may_answer() {
         ("names-failed", "alternate SERVFAIL . 192.0.2.1", "", "web.example.com:80", "alternate"),
     ] {
         let folder = cluster(test, IMAGE, "ttl 30", forward, line);
-        assert_parts(&folder.run(&["scan", "-f", "."]), WELL, &[]);
+        assert_printed(&folder.run(&["scan", "-f", "."]), WELL, &[]);
         let why =
             format!("the plugin {plugin} is not modelled ({plugin} plugin, coredns Corefile:");
         let printed = trace(&folder, to);
@@ -115,8 +115,8 @@ fn a_corefile_is_read_as_its_release_of_coredns_reads_it() {
         ("names-later", at("1.14.0"), "apiserver_qps 5", FORWARD),
     ] {
         let folder = cluster(test, &image, kubernetes, forward, "loop");
-        assert_parts(&folder.run(&["scan", "-f", "."]), WELL, &[]);
-        assert_parts(&trace(&folder, NAME), ANSWERED, &[]);
+        assert_printed(&folder.run(&["scan", "-f", "."]), WELL, &[]);
+        assert_printed(&trace(&folder, NAME), ANSWERED, &[]);
     }
     for (test, release, option) in [
         ("names-refused-7", "1.7.0", "upstream"),

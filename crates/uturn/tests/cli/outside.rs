@@ -1,21 +1,14 @@
 //! Clients in the network around the nodes that are no nodes, and the addresses of load balancers that
 //! have a name only.
 
-use super::common::Folder;
+use uturn_testing::manifests::{ReadyNode, RunningPod, balanced_service};
+
+use super::common::{Folder, assert_has};
 
 /// The node `nN` of a cluster with flannel, and kube-proxy in iptables mode.
-fn node(number: u8) -> String {
-    format!(
-        "---
-apiVersion: v1
-kind: Node
-metadata: {{name: n{number}}}
-spec: {{podCIDR: 10.244.{number}.0/24}}
-status:
-  addresses: [{{type: InternalIP, address: 10.0.0.{number}}}]
-  conditions: [{{type: Ready, status: \"True\"}}]
-"
-    )
+fn node(number: u32) -> String {
+    let (address, spec) = (format!("10.0.0.{number}"), format!("podCIDR: 10.244.{number}.0/24"));
+    ReadyNode { number, address: &address, spec: &spec, ..ReadyNode::default() }.to_string()
 }
 
 const FACTS: &str = "---
@@ -26,37 +19,16 @@ spec:
   network: {plugin: flannel, podCIDRs: [10.244.0.0/16]}
 ";
 
-fn pod(name: &str, node: u8) -> String {
-    format!(
-        "---
-apiVersion: v1
-kind: Pod
-metadata: {{name: {name}, namespace: shop, labels: {{app: {name}}}}}
-spec: {{nodeName: n{node}, containers: [{{name: c, image: c, ports: [{{containerPort: 80}}]}}]}}
-status:
-  phase: Running
-  podIP: 10.244.{node}.9
-  conditions: [{{type: Ready, status: \"True\"}}]
-"
-    )
+fn pod(name: &str, node: u32) -> String {
+    let address = format!("10.244.{node}.9");
+    let ports = "{containerPort: 80}";
+    RunningPod { name, app: name, node, address: &address, ports, ..RunningPod::default() }
+        .to_string()
 }
 
 /// A Service whose address a node announces. Its server is on n1.
 fn service(notes: &str, spec: &str) -> String {
-    format!(
-        "---
-apiVersion: v1
-kind: Service
-metadata: {{name: web, namespace: shop, annotations: {{{notes}}}}}
-spec:
-  type: LoadBalancer
-  clusterIP: 10.96.0.3
-  selector: {{app: web}}
-  {spec}
-  ports: [{{port: 80, nodePort: 30080}}]
-status: {{loadBalancer: {{ingress: [{{ip: 10.0.0.240}}]}}}}
-"
-    )
+    balanced_service("10.96.0.3", notes, spec, "{ip: 10.0.0.240}")
 }
 
 fn cluster(test: &str, service: &str, more: &str) -> Folder {
@@ -67,13 +39,6 @@ fn cluster(test: &str, service: &str, more: &str) -> Folder {
 }
 
 const METALLB: &str = "metallb.io/address-pool: a";
-
-#[track_caller]
-fn assert_has(printed: &str, parts: &[&str]) {
-    for part in parts {
-        assert!(printed.contains(part), "{part}\n{printed}");
-    }
-}
 
 /// The clients of a private address are in its own network.
 #[test]
@@ -226,20 +191,17 @@ fn what_is_sent_to_a_holder_without_a_pod_is_lost() {
 /// targets.
 #[test]
 fn a_name_has_ipv6_addresses_where_the_servers_have_no_other() {
-    let node = |number: u8| {
-        format!(
-            "---
-apiVersion: v1
-kind: Node
-metadata: {{name: n{number}, labels: {{topology.kubernetes.io/zone: eu-west-1a}}}}
-spec: {{providerID: aws:///eu-west-1a/i-{number}}}
-status:
-  addresses: [{{type: InternalIP, address: 10.0.0.{number}}}, {{type: InternalIP, address: \"2a05:d018:1::{number}\"}}]
-  conditions: [{{type: Ready, status: \"True\"}}]
-"
-        )
+    let node = |number: u32| {
+        ReadyNode {
+            number,
+            address: &format!("10.0.0.{number}"),
+            labels: "topology.kubernetes.io/zone: eu-west-1a",
+            spec: &format!("providerID: aws:///eu-west-1a/i-{number}"),
+            more_addresses: &format!(", {{type: InternalIP, address: \"2a05:d018:1::{number}\"}}"),
+        }
+        .to_string()
     };
-    let pod = |name: &str, number: u8| {
+    let pod = |name: &str, number: u32| {
         let own = pod(name, number);
         own.replace(&format!("10.244.{number}.9"), &format!("\"2a05:d018:1:{number}::9\""))
     };

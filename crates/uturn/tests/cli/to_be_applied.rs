@@ -1,7 +1,7 @@
 //! Manifests of a pull request, whose load balancers are still to be made: what their controllers will
 //! write into the status is supposed.
 
-use super::common::Folder;
+use super::common::{Folder, assert_has};
 
 /// A server and a client, and a Service with these annotations.
 fn request(test: &str, annotations: &str) -> Folder {
@@ -31,12 +31,6 @@ spec: {{type: LoadBalancer, selector: {{app: web}}, ports: [{{port: 80}}]}}
     let folder = Folder::new(&format!("to-be-applied-{test}"));
     folder.file("all.yaml", &[workload("web", 2), workload("client", 1), service].concat());
     folder
-}
-
-fn assert_has(printed: &str, parts: &[&str]) {
-    for part in parts {
-        assert!(printed.contains(part), "{part}\n{printed}");
-    }
 }
 
 #[test]

@@ -1,23 +1,24 @@
 //! Names of load balancers with an address in each zone: which of them a client is told.
 
-use super::common::Folder;
+use uturn_testing::manifests::ReadyNode;
+
+use super::common::{Folder, assert_has};
 
 const HOST: &str = "k8s-shop-web-0123456789-0123456789abcdef.elb.eu-west-1.amazonaws.com";
 
 /// A node in each of three zones, a server and two clients on n1, and the cluster's name server on n3.
 fn cluster(routing: &str) -> String {
-    let node = |number: u8| {
-        format!(
-            "---
-apiVersion: v1
-kind: Node
-metadata: {{name: n{number}, labels: {{topology.kubernetes.io/zone: z{number}}}}}
-spec: {{podCIDR: 10.244.{number}.0/24, providerID: aws:///z{number}/i-{number}}}
-status:
-  addresses: [{{type: InternalIP, address: 10.0.0.{number}}}]
-  conditions: [{{type: Ready, status: \"True\"}}]
-"
-        )
+    let node = |number: u32| {
+        ReadyNode {
+            number,
+            address: &format!("10.0.0.{number}"),
+            labels: &format!("topology.kubernetes.io/zone: z{number}"),
+            spec: &format!(
+                "podCIDR: 10.244.{number}.0/24, providerID: aws:///z{number}/i-{number}"
+            ),
+            ..ReadyNode::default()
+        }
+        .to_string()
     };
     let pod = |namespace: &str, name: &str, (node, at): (u8, u8), policy: &str| {
         format!(
@@ -80,11 +81,6 @@ fn traced(test: &str, routing: &str, from: &str) -> String {
     folder.run(&["trace", "-f", ".", "--from", from, "--to", &format!("{HOST}:80")])
 }
 
-#[track_caller]
-fn assert_parts(printed: &str, parts: &[&str]) {
-    parts.iter().for_each(|part| assert!(printed.contains(part), "{part:?} is not in\n{printed}"));
-}
-
 const TOLD: &str = "which address of k8s-shop-web-";
 
 /// A load balancer sends a call of n1 at the address of n1's zone back to n1, which hangs.
@@ -94,12 +90,12 @@ fn who_asks_decides_which_address_a_client_is_told() {
     // The cluster's name server, in another zone, asks for the pod.
     let printed = traced("zones-inside", OWN, "pod/shop/inside");
     let asks = "that of the zone of the cluster's name server, which asks";
-    assert_parts(&printed, &["answered at once", "always", "on node n3", TOLD, asks]);
+    assert_has(&printed, &["answered at once", "always", "on node n3", TOLD, asks]);
     // These ask themselves.
     for (test, from) in [("zones-pod", "pod/shop/node-dns"), ("zones-node", "node/n1")] {
         let printed = traced(test, OWN, from);
         let asks = "that of the zone of the client, who asks";
-        assert_parts(&printed, &["always · hangs", "on node n1", TOLD, asks]);
+        assert_has(&printed, &["always · hangs", "on node n1", TOLD, asks]);
     }
     // Nothing says it of clients outside.
     assert!(!traced("zones-outside", OWN, "outside/10.0.9.9").contains(TOLD));
@@ -109,10 +105,10 @@ fn who_asks_decides_which_address_a_client_is_told() {
 fn other_policies_tell_any_address() {
     let any = "dns_record.client_routing_policy=any_availability_zone";
     let printed = traced("zones-any", any, "pod/shop/node-dns");
-    assert_parts(&printed, &["2 in 3 answered at once, 1 in 3 hangs"]);
+    assert_has(&printed, &["2 in 3 answered at once, 1 in 3 hangs"]);
     assert!(!printed.contains(TOLD), "{printed}");
     let mostly = "dns_record.client_routing_policy=partial_availability_zone_affinity";
     let printed = traced("zones-mostly", mostly, "pod/shop/node-dns");
     let taken = "85 of 100 answers prefer one";
-    assert_parts(&printed, &["2 in 3 answered at once, 1 in 3 hangs", TOLD, taken]);
+    assert_has(&printed, &["2 in 3 answered at once, 1 in 3 hangs", TOLD, taken]);
 }
