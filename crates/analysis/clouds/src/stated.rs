@@ -182,14 +182,11 @@ fn as_service(listener: &ListenerFact) -> (Service, ServicePort) {
     let name: NamespacedName = LoadBalancerFact::no_service();
     let mut service = Service::new(name, listener.origin.clone());
     service.kind = ServiceKind::LoadBalancer;
-    let port = ServicePort {
-        name: None,
-        protocol: protocol(listener).transport(),
-        port: listener.port,
-        target: TargetPort::Number(listener.port),
-        node_port: None,
-        app_protocol: None,
-    };
+    let port = ServicePort::new(
+        protocol(listener).transport(),
+        listener.port,
+        TargetPort::Number(listener.port),
+    );
     service.ports = vec![port.clone()];
     (service, port)
 }

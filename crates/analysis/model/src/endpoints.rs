@@ -58,3 +58,21 @@ pub struct Endpoint {
     /// The pod behind it.
     pub pod: Option<NamespacedName>,
 }
+
+impl Endpoint {
+    /// Makes an endpoint that is ready, of which nothing else is known.
+    pub fn new(address: IpAddr) -> Self {
+        Self {
+            address,
+            ready: true,
+            serving: true,
+            terminating: false,
+            hostname: None,
+            node: None,
+            zone: None,
+            zone_hints: Vec::new(),
+            node_hints: Vec::new(),
+            pod: None,
+        }
+    }
+}

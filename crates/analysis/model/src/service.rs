@@ -173,6 +173,13 @@ pub struct ServicePort {
     pub app_protocol: Option<Text>,
 }
 
+impl ServicePort {
+    /// Makes a port without a name, and without a port on nodes.
+    pub fn new(protocol: Protocol, port: Port, target: TargetPort) -> Self {
+        Self { name: None, protocol, port, target, node_port: None, app_protocol: None }
+    }
+}
+
 /// `targetPort`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TargetPort {

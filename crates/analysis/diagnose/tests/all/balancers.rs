@@ -15,12 +15,8 @@ fn service(notes: &[(&str, &str)]) -> Service {
     service.annotations = notes.iter().copied().collect();
     let port = |number| Port::new(number).unwrap();
     service.ports.push(ServicePort {
-        name: None,
-        protocol: Protocol::Tcp,
-        port: port(80),
-        target: TargetPort::Number(port(8080)),
         node_port: Some(port(30080)),
-        app_protocol: None,
+        ..ServicePort::new(Protocol::Tcp, port(80), TargetPort::Number(port(8080)))
     });
     service
 }

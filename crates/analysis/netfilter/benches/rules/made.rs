@@ -127,29 +127,14 @@ fn add(cluster: &mut Cluster, number: u32, endpoints: u32) {
         kind: if node_port.is_some() { ServiceKind::NodePort } else { ServiceKind::ClusterIp },
         cluster_ips: vec![cluster_ip(number)],
         ports: vec![ServicePort {
-            name: None,
-            protocol: Protocol::Tcp,
-            port: port(80),
-            target: TargetPort::Number(port(8080)),
             node_port,
-            app_protocol: None,
+            ..ServicePort::new(Protocol::Tcp, port(80), TargetPort::Number(port(8080)))
         }],
         ..Service::new(name.clone(), origin())
     };
-    let endpoint = |at: u32| Endpoint {
-        address: Ipv4Addr::from_bits(
-            u32::from_be_bytes([10, 1, 2, 1]) + (number * endpoints + at) % 60_000,
-        )
-        .into(),
-        ready: true,
-        serving: true,
-        terminating: false,
-        hostname: None,
-        node: None,
-        zone: None,
-        zone_hints: Vec::new(),
-        node_hints: Vec::new(),
-        pod: None,
+    let endpoint = |at: u32| {
+        let first = u32::from_be_bytes([10, 1, 2, 1]);
+        Endpoint::new(Ipv4Addr::from_bits(first + (number * endpoints + at) % 60_000).into())
     };
     let slice = EndpointSlice {
         name: name.clone(),

@@ -119,16 +119,12 @@ pub(crate) fn read_endpoints(doc: &Doc<'_>, objects: &mut Objects) {
             for item in doc.maps(subset, key) {
                 let Some(address) = doc.need::<IpAddr>(item, "ip") else { continue };
                 endpoints.push(Endpoint {
-                    address,
                     ready,
                     serving: ready,
-                    terminating: false,
                     hostname: doc.read(item, "hostname"),
                     node: doc.read(item, "nodeName"),
-                    zone: None,
-                    zone_hints: Vec::new(),
-                    node_hints: Vec::new(),
                     pod: target_pod(doc, item, Some(&meta.name.namespace)),
+                    ..Endpoint::new(address)
                 });
             }
         }

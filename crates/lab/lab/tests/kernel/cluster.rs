@@ -125,12 +125,12 @@ fn add_service(
         kind: if vip.is_some() { ServiceKind::LoadBalancer } else { ServiceKind::NodePort },
         cluster_ips: vec![ip(cluster_ip)],
         ports: vec![ServicePort {
-            name: None,
-            protocol: Protocol::Tcp,
-            port: Port::new(80).unwrap(),
-            target: TargetPort::Number(Port::new(8080).unwrap()),
             node_port: Port::new(node_port),
-            app_protocol: None,
+            ..ServicePort::new(
+                Protocol::Tcp,
+                Port::new(80).unwrap(),
+                TargetPort::Number(Port::new(8080).unwrap()),
+            )
         }],
         families: vec![Family::of(server.ips[0])],
         load_balancer: ingress.into_iter().collect(),
@@ -146,16 +146,9 @@ fn add_service(
             port: Port::new(8080).unwrap(),
         }],
         endpoints: vec![Endpoint {
-            address: server.ips[0],
-            ready: true,
-            serving: true,
-            terminating: false,
-            hostname: None,
             node: server.node.clone(),
-            zone: None,
-            zone_hints: Vec::new(),
-            node_hints: Vec::new(),
             pod: Some(server.name.clone()),
+            ..Endpoint::new(server.ips[0])
         }],
         derived: false,
         origin: here(),

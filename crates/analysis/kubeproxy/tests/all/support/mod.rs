@@ -73,11 +73,7 @@ pub(crate) fn service(text: &str, cluster_ip: &str) -> Service {
 pub(crate) fn service_port(text: Option<&str>, protocol: Protocol, number: u16) -> ServicePort {
     ServicePort {
         name: text.map(Text::from),
-        protocol,
-        port: port(number),
-        target: TargetPort::Number(port(8080)),
-        node_port: None,
-        app_protocol: None,
+        ..ServicePort::new(protocol, port(number), TargetPort::Number(port(8080)))
     }
 }
 
@@ -87,18 +83,7 @@ pub(crate) fn ingress(address: &str, mode: IpMode) -> LbIngress {
 
 /// A ready endpoint on a node.
 pub(crate) fn endpoint(address: &str, node: &str) -> Endpoint {
-    Endpoint {
-        address: ip(address),
-        ready: true,
-        serving: true,
-        terminating: false,
-        hostname: None,
-        node: Some(name(node)),
-        zone: None,
-        zone_hints: Vec::new(),
-        node_hints: Vec::new(),
-        pod: None,
-    }
+    Endpoint { node: Some(name(node)), ..Endpoint::new(ip(address)) }
 }
 
 /// Puts a Service and one slice of endpoints into a cluster. The ports of the slice are

@@ -156,16 +156,8 @@ impl SampleCluster {
         });
         let behind = self.cluster.nodes.len();
         let endpoints = self.homes.iter().enumerate().map(|(number, home)| Endpoint {
-            address: address(family, behind + number),
-            ready: true,
-            serving: true,
-            terminating: false,
-            hostname: None,
             node: Some(home.clone()),
-            zone: None,
-            zone_hints: Vec::new(),
-            node_hints: Vec::new(),
-            pod: None,
+            ..Endpoint::new(address(family, behind + number))
         });
         EndpointSlice {
             name: service.name.clone(),
