@@ -6,7 +6,6 @@
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use crate::support::*;
 use uturn_kubeproxy::{Options, compile_with};
@@ -49,8 +48,4 @@ fn equals_the_dumps(cluster: &Cluster) {
             assert_eq!(ours.0.len(), theirs.0.len());
         }
     }
-}
-
-fn golden(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }

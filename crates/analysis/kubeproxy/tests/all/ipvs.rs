@@ -347,10 +347,6 @@ fn cluster_with(service: Service, endpoints: Vec<Endpoint>) -> Cluster {
     cluster
 }
 
-fn program(cluster: &Cluster, node: &str) -> Program {
-    compile(cluster, &name(node), &cluster.proxy, Family::V4).unwrap()
-}
-
 /// Virtual servers, each with what stands behind it.
 fn servers(program: &Program) -> BTreeMap<String, Vec<String>> {
     let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();

@@ -8,7 +8,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
 
 use crate::support::*;
 use uturn_kubeproxy::{Program, compile};
@@ -145,8 +144,4 @@ fn servers(text: &str) -> BTreeMap<String, (String, Vec<String>)> {
 
 fn read(dumps: &str, file: &str) -> String {
     fs::read_to_string(golden(dumps).join(file)).unwrap()
-}
-
-fn golden(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }

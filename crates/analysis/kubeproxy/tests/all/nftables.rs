@@ -353,12 +353,6 @@ fn is_spare(name: &str, listed: &Listed) -> bool {
         || listed.blocks[name].is_empty()
 }
 
-fn cluster_with(service: Service, endpoints: Vec<Endpoint>) -> Cluster {
-    let mut cluster = cluster(3);
-    add(&mut cluster, service, endpoints);
-    cluster
-}
-
 fn for_each_table(cluster: &Cluster, check: impl Fn(&Listed, &str)) {
     for version in VERSIONS {
         for (node, family) in each(cluster) {
@@ -387,9 +381,4 @@ fn text(cluster: &Cluster, node: &str, family: Family, version: Version) -> Stri
     let program = compile(cluster, &name(node), &settings, family).unwrap();
     assert_eq!((program.iptables.as_str(), program.bound.len()), ("", 0));
     program.nft
-}
-
-fn endpoints<'c>(cluster: &'c Cluster, service: &Service) -> impl Iterator<Item = &'c Endpoint> {
-    let slices = cluster.slices(&service.name).iter();
-    slices.flat_map(|slice| &slice.endpoints)
 }

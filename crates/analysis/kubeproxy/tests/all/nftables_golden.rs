@@ -8,7 +8,6 @@
 #![allow(clippy::print_stdout, reason = "says why nothing was tried")]
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use crate::support::nft::{Listed, load, trouble};
 use crate::support::*;
@@ -110,8 +109,4 @@ fn from_objects() -> Cluster {
 fn as_it_was(cluster: &mut Cluster) {
     cluster.proxy.mode = known(ProxyMode::Nftables);
     cluster.network.service_cidrs = known(vec!["172.16.0.0/16".parse().unwrap()]);
-}
-
-fn golden(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }

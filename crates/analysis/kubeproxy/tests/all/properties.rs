@@ -9,7 +9,7 @@ use crate::support::*;
 use proptest::prelude::*;
 use uturn_kubeproxy::compile;
 use uturn_model::service::Policy;
-use uturn_model::{Cluster, Endpoint, Family, Service};
+use uturn_model::{Cluster, Endpoint, Family};
 
 proptest! {
     #[test]
@@ -147,9 +147,4 @@ fn for_each_program(cluster: &Cluster, mut check: impl FnMut(&str, &Saved, Famil
             check(node.as_str(), &Saved::parse(&program.iptables), family);
         }
     }
-}
-
-fn endpoints<'c>(cluster: &'c Cluster, service: &Service) -> impl Iterator<Item = &'c Endpoint> {
-    let slices = cluster.slices(&service.name).iter();
-    slices.flat_map(|slice| &slice.endpoints)
 }

@@ -7,7 +7,7 @@ use crate::support::every_kind::{
     everywhere, external_local, internal_local, load_balancer, node_port,
 };
 use crate::support::*;
-use uturn_kubeproxy::{Program, compile};
+use uturn_kubeproxy::compile;
 use uturn_model::proxy::{LocalDetector, NodePortAddresses};
 use uturn_model::service::{IpMode, ServiceKind};
 use uturn_model::{Cluster, Endpoint, Family, Labels, Protocol, Service};
@@ -19,16 +19,6 @@ fn endpoints_of(cluster: &Cluster, node: &str, kind: &str) -> Vec<String> {
     let rules = chains.flat_map(|(_, rules)| rules);
     let ends = rules.filter_map(|rule| rule.split_once(" -> ")?.1.split_once(":8080\""));
     ends.map(|(address, _)| address.rsplit('.').take(2).collect::<Vec<_>>().join("@")).collect()
-}
-
-fn program(cluster: &Cluster, node: &str) -> Program {
-    compile(cluster, &name(node), &cluster.proxy, Family::V4).unwrap()
-}
-
-fn cluster_with(service: Service, endpoints: Vec<Endpoint>) -> Cluster {
-    let mut cluster = cluster(3);
-    add(&mut cluster, service, endpoints);
-    cluster
 }
 
 fn leaving(mut endpoints: Vec<Endpoint>) -> Vec<Endpoint> {

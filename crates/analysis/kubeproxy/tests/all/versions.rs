@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use uturn_kubeproxy::compile;
 use uturn_model::proxy::NodePortAddresses;
 use uturn_model::service::IpMode;
-use uturn_model::{Cluster, Endpoint, Family, Service, Version};
+use uturn_model::{Cluster, Endpoint, Family, Version};
 
 const VIP: &str = "203.0.113.10";
 
@@ -185,12 +185,6 @@ proptest! {
             }
         }
     }
-}
-
-fn cluster_with(service: Service, endpoints: Vec<Endpoint>) -> Cluster {
-    let mut cluster = cluster(3);
-    add(&mut cluster, service, endpoints);
-    cluster
 }
 
 /// The rules of a version on the first node.

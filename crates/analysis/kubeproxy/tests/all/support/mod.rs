@@ -9,7 +9,9 @@ pub(crate) mod nft;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 
+use uturn_kubeproxy::{Program, compile};
 use uturn_model::cluster::Provider;
 use uturn_model::network::{Network, NetworkMode};
 use uturn_model::proxy::LocalDetector;
@@ -110,6 +112,32 @@ pub(crate) fn add(cluster: &mut Cluster, service: Service, endpoints: Vec<Endpoi
     };
     cluster.endpoints.entry(service.name.clone()).or_default().push(slice);
     cluster.services.insert(service.name.clone(), service);
+}
+
+/// A cluster of three nodes with a Service.
+pub(crate) fn cluster_with(service: Service, endpoints: Vec<Endpoint>) -> Cluster {
+    let mut cluster = cluster(3);
+    add(&mut cluster, service, endpoints);
+    cluster
+}
+
+/// The endpoints of a Service.
+pub(crate) fn endpoints<'c>(
+    cluster: &'c Cluster,
+    service: &Service,
+) -> impl Iterator<Item = &'c Endpoint> {
+    let slices = cluster.slices(&service.name).iter();
+    slices.flat_map(|slice| &slice.endpoints)
+}
+
+/// The rules of a node for IPv4.
+pub(crate) fn program(cluster: &Cluster, node: &str) -> Program {
+    compile(cluster, &name(node), &cluster.proxy, Family::V4).unwrap()
+}
+
+/// A folder of saved dumps.
+pub(crate) fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }
 
 /// The chains of a table, each with its rules.
