@@ -125,6 +125,15 @@ impl Cluster {
         Cow::Owned(cluster)
     }
 
+    /// Returns the pods that a Service selects and that have not ended.
+    pub fn selected(&self, service: &Service) -> Vec<&Pod> {
+        let Some(selector) = &service.selector else { return Vec::new() };
+        let pods = self.pods.values().filter(|pod| pod.is_alive());
+        pods.filter(|pod| pod.name.namespace == service.name.namespace)
+            .filter(|pod| selector.matches(&pod.spec.labels))
+            .collect()
+    }
+
     /// Returns the controller to which a pod belongs, if the pod accepts requests for one.
     pub fn controller_of(&self, pod: &Pod) -> Option<&IngressController> {
         self.controllers.iter().find(|controller| controller.has_pod(pod))

@@ -28,22 +28,13 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     all
 }
 
-/// Returns the pods that a Service selects.
-fn selected<'c>(case: &Case<'c>, service: &Service) -> Vec<&'c Pod> {
-    let Some(selector) = &service.selector else { return Vec::new() };
-    let pods = case.cluster().pods.values().filter(|pod| pod.is_alive());
-    pods.filter(|pod| pod.name.namespace == service.name.namespace)
-        .filter(|pod| selector.matches(&pod.spec.labels))
-        .collect()
-}
-
 /// Proposes target ports that the pods have.
 fn target_port(case: &Case<'_>, service: &Service, port: &ServicePort) -> Vec<Proposal> {
     let Some(at) = service.ports.iter().position(|service_port| service_port == port) else {
         return Vec::new();
     };
     let mut seen: Vec<(Option<String>, u16)> = Vec::new();
-    for pod in selected(case, service) {
+    for pod in case.cluster().selected(service) {
         for container_port in
             pod.spec.ports().filter(|container_port| container_port.protocol == port.protocol)
         {
@@ -93,7 +84,7 @@ fn target_port(case: &Case<'_>, service: &Service, port: &ServicePort) -> Vec<Pr
 /// Proposes a selector that selects pods.
 fn selector(case: &Case<'_>, service: &Service) -> Vec<Proposal> {
     let Some(old) = &service.selector else { return Vec::new() };
-    if !selected(case, service).is_empty() || has_workload(case, service, old) {
+    if !case.cluster().selected(service).is_empty() || has_workload(case, service, old) {
         return Vec::new();
     }
     let fits = |pod: &&Pod| {

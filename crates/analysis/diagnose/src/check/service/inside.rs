@@ -26,7 +26,7 @@ pub(in crate::check) fn inside(engine: &Engine<'_>, service: &Service) -> Vec<Ch
 
 fn ports(engine: &Engine<'_>, service: &Service) -> Check {
     let what = "spec.ports lead where pods listen";
-    let pods = selected(engine, service);
+    let pods = engine.cluster().selected(service);
     if service.selector.is_none() {
         return Check::unknown(what, "it has no selector: its endpoints are written by hand");
     }
@@ -75,14 +75,6 @@ fn ports(engine: &Engine<'_>, service: &Service) -> Check {
         }
     }
     check
-}
-
-fn selected<'a>(engine: &Engine<'a>, service: &Service) -> Vec<&'a Pod> {
-    let Some(selector) = &service.selector else { return Vec::new() };
-    let pods = engine.cluster().pods.values().filter(|pod| pod.is_alive());
-    pods.filter(|pod| pod.name.namespace == service.name.namespace)
-        .filter(|pod| selector.matches(&pod.spec.labels))
-        .collect()
 }
 
 fn endpoints(engine: &Engine<'_>, service: &Service) -> Check {
