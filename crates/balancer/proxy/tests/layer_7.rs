@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use uturn_lb::config::Config;
 use uturn_lb::event::{Event, ProbeResult};
-use uturn_model::lb::{HealthCheck, ListenerProtocol, PassiveCheck, ProbeSource};
+use uturn_model::lb::{HealthCheck, ListenerProtocol, PassiveCheck};
 use uturn_proxy::{Detail, Observer, Server};
 
 mod common;
 
-use common::{load_balancer, rule};
+use common::{health, load_balancer, rule};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
@@ -273,15 +273,7 @@ fn bytes_under_tls_are_passed_on() {
 #[test]
 fn a_target_that_does_not_answer_probes_is_not_picked() {
     let (good, _read) = target("\r\n\r\n", OK);
-    let check = HealthCheck {
-        source: ProbeSource::Vip,
-        interval: Duration::from_millis(10),
-        timeout: Duration::from_secs(5),
-        rise: 2,
-        fall: 2,
-        keeps_address: false,
-        question: uturn_model::lb::HealthQuestion::Target,
-    };
+    let check = health::check(Duration::from_millis(10), 2);
     let balancer = Balancer::with(&[closed_address(), good], ListenerProtocol::Http, Some(check));
     let mut states: Vec<_> = balancer
         .early

@@ -3,22 +3,15 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use uturn_model::lb::{HealthCheck, PassiveCheck, ProbeSource};
+use uturn_model::lb::PassiveCheck;
 
+use crate::common::health;
 use crate::support::{Balancer, OK, closed_address, page_of, target};
 
 #[test]
 fn targets_are_shown_with_their_health() {
     let good = target("\r\n\r\n", OK);
-    let check = HealthCheck {
-        source: ProbeSource::Vip,
-        interval: Duration::from_millis(10),
-        timeout: Duration::from_secs(5),
-        rise: 2,
-        fall: 2,
-        keeps_address: false,
-        question: uturn_model::lb::HealthQuestion::Target,
-    };
+    let check = health::check(Duration::from_millis(10), 2);
     let balancer = Balancer::with(
         &[closed_address(), good],
         |profile| profile.health_check = Some(check),
@@ -43,15 +36,7 @@ fn targets_are_shown_with_their_health() {
 
 #[test]
 fn a_target_that_is_not_probed_any_more_is_alive() {
-    let check = HealthCheck {
-        source: ProbeSource::Vip,
-        interval: Duration::from_millis(10),
-        timeout: Duration::from_secs(5),
-        rise: 1,
-        fall: 1,
-        keeps_address: false,
-        question: uturn_model::lb::HealthQuestion::Target,
-    };
+    let check = health::check(Duration::from_millis(10), 1);
     let mut balancer =
         Balancer::with(&[closed_address()], |profile| profile.health_check = Some(check), |_| {});
     balancer.page_with("/targets", |page| page.contains("\"alive\": false"));

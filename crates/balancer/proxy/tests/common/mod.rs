@@ -8,6 +8,7 @@ use uturn_model::ingress::PathKind;
 use uturn_model::lb::{Listener, ListenerProtocol, Rule, Scope, Source, Target, TargetKind};
 use uturn_model::{LoadBalancer, NamespacedName, ObjectKind, ObjectRef, Port};
 
+pub(crate) mod health;
 pub(crate) mod tls;
 
 /// A load balancer with one listener, which checks no target.

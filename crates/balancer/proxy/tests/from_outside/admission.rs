@@ -4,9 +4,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
-use uturn_model::Origin;
-use uturn_model::network::{SecurityGroup, SecurityRule};
 
+use crate::groups::set_group;
 use crate::support::{Balancer, Host, Wire, settings};
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -23,20 +22,7 @@ fn client_from(source: &str, balancer: &Balancer) -> Wire<TcpStream> {
 fn clients_that_no_group_admits_use_up_nothing_that_others_share() {
     let host = Host::plain();
     let balancer = Balancer::with(&[host.address], |config| {
-        let rule = |accept, peer: &str| SecurityRule {
-            accept,
-            protocol: None,
-            ports: None,
-            peer: Some(peer.parse().unwrap()),
-            origin: Origin::file("lb.yaml"),
-        };
-        config.load_balancers[0].load_balancer.security_groups = vec!["web".into()];
-        config.security_groups = vec![SecurityGroup {
-            name: "web".into(),
-            inbound: vec![rule(false, "127.0.0.2/32"), rule(true, "127.0.0.0/8")],
-            outbound: Vec::new(),
-            origin: Origin::file("lb.yaml"),
-        }];
+        set_group(config, &[(false, "127.0.0.2/32"), (true, "127.0.0.0/8")]);
         settings(config).limits.connections_per_second = Some(1);
         settings(config).proxy_from = vec!["127.0.0.3/32".parse().unwrap()];
     });

@@ -8,9 +8,9 @@ use std::thread;
 use std::time::Duration;
 
 use uturn_lb::config::CertificateFiles;
-use uturn_model::lb::{HealthCheck, ListenerProtocol, PassiveCheck, ProbeSource};
+use uturn_model::lb::{ListenerProtocol, PassiveCheck};
 
-use crate::common::{tls, unused_address};
+use crate::common::{health, tls, unused_address};
 use crate::support::{Balancer, Host, Wire, factor, listener, rule, settings};
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -64,15 +64,7 @@ fn ask_until(address: SocketAddr, is_over: &AtomicBool, requests: &AtomicUsize) 
 fn reloads_under_load_are_seen_by_no_client() {
     let hosts: Vec<Host> = (0..4).map(|_| Host::plain()).collect();
     let targets: Vec<_> = hosts.iter().map(|host| host.address).collect();
-    let check = HealthCheck {
-        source: ProbeSource::Vip,
-        interval: Duration::from_millis(20),
-        timeout: Duration::from_secs(5),
-        rise: 1,
-        fall: 1,
-        keeps_address: false,
-        question: uturn_model::lb::HealthQuestion::Target,
-    };
+    let check = health::check(Duration::from_millis(20), 1);
     let mut balancer = Balancer::start(&targets);
     let (is_over, requests) = (AtomicBool::new(false), AtomicUsize::new(0));
     let address = balancer.address;
@@ -167,15 +159,7 @@ fn certificates_change_under_load() {
 #[test]
 fn a_target_that_was_dead_is_picked_when_its_health_is_not_checked_any_more() {
     let (dead, alive) = (Host::plain(), Host::plain());
-    let check = HealthCheck {
-        source: ProbeSource::Vip,
-        interval: Duration::from_millis(10),
-        timeout: Duration::from_secs(5),
-        rise: 1,
-        fall: 1,
-        keeps_address: false,
-        question: uturn_model::lb::HealthQuestion::Target,
-    };
+    let check = health::check(Duration::from_millis(10), 1);
     dead.kill();
     let mut balancer = Balancer::with(&[dead.address, alive.address], |config| {
         listener(config).profile.health_check = Some(check);

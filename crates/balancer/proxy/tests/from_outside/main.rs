@@ -13,6 +13,8 @@ mod faults;
 mod floods;
 mod frames;
 mod gone;
+#[path = "../common/groups.rs"]
+mod groups;
 mod grpc;
 mod idle;
 mod kept;

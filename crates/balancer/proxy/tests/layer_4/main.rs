@@ -4,6 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "a test's helpers may fail as the test itself may")]
 
 mod changes;
+#[path = "../common/groups.rs"]
+mod groups;
+#[path = "../common/health.rs"]
+mod health;
 mod many;
 mod network;
 mod owner;
@@ -23,14 +27,14 @@ use uturn_clouds::cloud::tke::profile::clb;
 use uturn_lb::config::{Config, ProxyVersion};
 use uturn_lb::event::{Event, ForwardedTarget};
 use uturn_model::lb::{
-    HealthCheck, Layer, Listener, ListenerProtocol, ProbeSource, Rule, Scheduler, Scope, Source,
-    Target, TargetKind,
+    HealthCheck, Layer, Listener, ListenerProtocol, Rule, Scheduler, Scope, Source, Target,
+    TargetKind,
 };
-use uturn_model::network::{SecurityGroup, SecurityRule};
-use uturn_model::{LoadBalancer, NamespacedName, ObjectKind, ObjectRef, Origin, Port};
+use uturn_model::{LoadBalancer, NamespacedName, ObjectKind, ObjectRef, Port};
 use uturn_proxy::{Detail, Observer, Server, StartError};
 use uturn_testing::{Requirement, in_a_namespace, skip};
 
+use groups::set_group;
 use network::{Network, Service, Space, VIP, VIP_6};
 use wait::{PATIENCE, await_that};
 
@@ -169,13 +173,8 @@ fn a_dead_target_is_left_out() {
         listener(ListenerProtocol::Udp, VIP_6, all),
     ]);
     let check = HealthCheck {
-        source: ProbeSource::Vip,
-        interval: Duration::from_millis(100),
         timeout: Duration::from_secs(60),
-        rise: 1,
-        fall: 1,
-        keeps_address: false,
-        question: uturn_model::lb::HealthQuestion::Target,
+        ..health::check(Duration::from_millis(100), 1)
     };
     for served in &mut config.load_balancers {
         served.load_balancer.listeners[0].profile.health_check = Some(check.clone());
@@ -278,20 +277,7 @@ fn connections_are_kept_as_long_as_the_listener_says() {
 fn groups_and_limits_turn_clients_away() {
     let Some(network) = network(2) else { return };
     let mut config = tcp(&[(1, 10), (2, 10)]);
-    let rule = |accept, peer: &str| SecurityRule {
-        accept,
-        protocol: None,
-        ports: None,
-        peer: Some(peer.parse().unwrap()),
-        origin: Origin::file("lb.yaml"),
-    };
-    config.load_balancers[0].load_balancer.security_groups = vec!["web".into()];
-    config.security_groups = vec![SecurityGroup {
-        name: "web".into(),
-        inbound: vec![rule(false, "10.2.2.0/24"), rule(true, "10.0.0.0/8")],
-        outbound: Vec::new(),
-        origin: Origin::file("lb.yaml"),
-    }];
+    set_group(&mut config, &[(false, "10.2.2.0/24"), (true, "10.0.0.0/8")]);
     config.load_balancers[0].listeners[0].limits.connections_per_client = Some(2);
     config.load_balancers[0].listeners[0].limits.connections = Some(3);
     let mut balancer = Balancer::start(&network, &config);

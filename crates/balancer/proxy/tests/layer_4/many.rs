@@ -100,13 +100,8 @@ fn a_dead_target_among_hundreds_is_left_out() {
     targets[1].0.set_port(81);
     let mut config = Config::plain(vec![listener_of(ListenerProtocol::Tcp, VIP, targets)]);
     first(&mut config).profile.health_check = Some(HealthCheck {
-        source: ProbeSource::Vip,
-        interval: Duration::from_secs(5),
         timeout: Duration::from_secs(60),
-        rise: 1,
-        fall: 1,
-        keeps_address: false,
-        question: uturn_model::lb::HealthQuestion::Target,
+        ..health::check(Duration::from_secs(5), 1)
     });
     let balancer = Balancer::start(&network, &config);
     balancer.await_health(SocketAddr::new(v4(1), 81), false);
