@@ -57,6 +57,23 @@ impl fmt::Display for ReadyNode<'_> {
     }
 }
 
+/// Returns the Deployment `NAME`. Its pods have the label `app: NAME` and declare port 80.
+pub fn deployment(name: &str, replicas: u32) -> String {
+    format!(
+        "---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: {name}, namespace: shop}}
+spec:
+  replicas: {replicas}
+  selector: {{matchLabels: {{app: {name}}}}}
+  template:
+    metadata: {{labels: {{app: {name}}}}}
+    spec: {{containers: [{{name: c, image: c, ports: [{{containerPort: 80}}]}}]}}
+"
+    )
+}
+
 /// Returns the Service `web` of type LoadBalancer for the pods with the label `app: web`, with these
 /// annotations and fields of `spec`, and addresses of a load balancer, as entries of YAML mappings.
 pub fn balanced_service(cluster_ip: &str, notes: &str, spec: &str, addresses: &str) -> String {

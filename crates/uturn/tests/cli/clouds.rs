@@ -1,7 +1,7 @@
 //! Clusters of other clouds, and of no cloud: whose load balancers they have, what serves their
 //! Services, and in whose words checklists speak.
 
-use uturn_testing::manifests::{ReadyNode, RunningPod, balanced_service};
+use uturn_testing::manifests::{ReadyNode, RunningPod, balanced_service, deployment};
 
 use super::common::{Folder, assert_begins, assert_has};
 
@@ -70,23 +70,9 @@ fn assert_lacks(printed: &str, parts: &[&str]) {
 /// A manifest set that names no cloud: nothing is taken from Tencent's on a guess.
 #[test]
 fn without_a_trace_of_a_cloud_the_load_balancer_is_not_judged() {
-    let workload = |name: &str| {
-        format!(
-            "---
-apiVersion: apps/v1
-kind: Deployment
-metadata: {{name: {name}, namespace: shop}}
-spec:
-  selector: {{matchLabels: {{app: {name}}}}}
-  template:
-    metadata: {{labels: {{app: {name}}}}}
-    spec: {{containers: [{{name: c, image: c, ports: [{{containerPort: 80}}]}}]}}
-"
-        )
-    };
     let plain = [
-        workload("web"),
-        workload("client"),
+        deployment("web", 1),
+        deployment("client", 1),
         service("", "externalTrafficPolicy: Local", "").replace("  clusterIP: 10.0.12.3\n", ""),
     ];
     let printed = Folder::of("clouds-plain", &plain).run(&["scan", "-f", "."]);

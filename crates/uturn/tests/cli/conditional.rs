@@ -1,18 +1,7 @@
 //! Findings that rest on what nothing states: they name it as their condition, and are warnings.
 
 use super::common::{Folder, assert_found};
-
-const POD: &str = "---
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web, namespace: shop}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: web, image: web, ports: [{containerPort: 8080, name: http}]}]}
-";
+use super::parts::WORKLOAD;
 
 fn service(spec: &str) -> String {
     format!(
@@ -24,7 +13,7 @@ fn service(spec: &str) -> String {
 /// What a scan prints of a Service before a Deployment's pods.
 fn scan(test: &str, spec: &str, words: &[&str]) -> String {
     let folder = Folder::new(test);
-    folder.file("manifests.yaml", &(POD.to_owned() + &service(spec)));
+    folder.file("manifests.yaml", &(WORKLOAD.to_owned() + &service(spec)));
     folder.run(&[&["scan", "-f", "manifests.yaml"], words].concat())
 }
 
@@ -88,7 +77,7 @@ metadata: {name: l2, namespace: metallb-system}
         "type: LoadBalancer, externalTrafficPolicy: Local, clusterIP: 10.96.0.20, ports: [{port: 80, \
          targetPort: 8080, nodePort: 30080}]",
     ) + "status: {loadBalancer: {ingress: [{ip: 192.168.10.240}]}}\n";
-    let one = POD.replace("replicas: 2", "replicas: 1");
+    let one = WORKLOAD.replace("replicas: 2", "replicas: 1");
     let pod = "---
 apiVersion: v1
 kind: Pod

@@ -25,7 +25,7 @@ spec:
   ports: [{port: 80, targetPort: 8080}]
 ";
 
-const WORKLOAD: &str = "---
+pub(super) const WORKLOAD: &str = "---
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, namespace: shop}

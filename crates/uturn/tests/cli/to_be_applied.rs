@@ -1,25 +1,12 @@
 //! Manifests of a pull request, whose load balancers are still to be made: what their controllers will
 //! write into the status is supposed.
 
+use uturn_testing::manifests::deployment;
+
 use super::common::{Folder, assert_has};
 
 /// A server and a client, and a Service with these annotations.
 fn request(test: &str, annotations: &str) -> Folder {
-    let workload = |name: &str, replicas: u8| {
-        format!(
-            "---
-apiVersion: apps/v1
-kind: Deployment
-metadata: {{name: {name}, namespace: shop}}
-spec:
-  replicas: {replicas}
-  selector: {{matchLabels: {{app: {name}}}}}
-  template:
-    metadata: {{labels: {{app: {name}}}}}
-    spec: {{containers: [{{name: c, image: c, ports: [{{containerPort: 80}}]}}]}}
-"
-        )
-    };
     let service = format!(
         "---
 apiVersion: v1
@@ -29,7 +16,7 @@ spec: {{type: LoadBalancer, selector: {{app: web}}, ports: [{{port: 80}}]}}
 "
     );
     let folder = Folder::new(&format!("to-be-applied-{test}"));
-    folder.file("all.yaml", &[workload("web", 2), workload("client", 1), service].concat());
+    folder.file("all.yaml", &[deployment("web", 2), deployment("client", 1), service].concat());
     folder
 }
 
