@@ -264,8 +264,8 @@ fn flows_in_full(
             }
             _ => match failing_flow(engine, finding) {
                 Some(flow) => {
-                    let verdicts = engine.verdicts_showing(&flow, finding.failure.as_ref())?;
-                    (Some(flow), verdicts)
+                    let verdict = engine.verdict_showing(&flow, finding.failure.as_ref())?;
+                    (Some(flow), vec![verdict])
                 }
                 None => (None, Vec::new()),
             },

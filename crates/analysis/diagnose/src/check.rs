@@ -164,8 +164,8 @@ fn walked_until(
     let (mut fine, mut lost, mut conditional, mut open, mut first) = (0, 0, 0, 0, None);
     let mut without = Vec::new();
     for flow in flows.into_iter().take(MAX) {
-        let verdicts = match engine.verdicts(&flow) {
-            Ok(verdicts) => verdicts,
+        let verdict = match engine.verdict(&flow) {
+            Ok(verdict) => verdict,
             // A pod of another family does not call this address.
             Err(why @ WalkError::NoAddress(..)) => {
                 without.push(format!("{} to {}: {why}", flow.from, flow.to));
@@ -178,34 +178,28 @@ fn walked_until(
                 continue;
             }
         };
-        if verdicts.iter().all(is_fine) {
+        if is_fine(&verdict) {
             fine += 1;
             continue;
         }
-        if !verdicts.iter().any(Verdict::can_fail) {
+        if !verdict.can_fail() {
             if check.state == State::Ok {
                 check.state = State::Unknown;
             }
             if open == 0 {
-                check.evidence.push(format!(
-                    "{} to {}: {}",
-                    flow.from,
-                    flow.to,
-                    in_a_line(&verdicts)
-                ));
+                let line = in_a_line(&verdict);
+                check.evidence.push(format!("{} to {}: {line}", flow.from, flow.to));
             }
             open += 1;
             continue;
         }
-        let mut failing = verdicts.iter().filter(|verdict| verdict.can_fail());
-        if failing.all(|verdict| expected_header(verdict).is_some()) {
+        if let Some(condition) = expected_header(&verdict) {
             // It is not known whether servers expect a header, so this is not a failure yet.
             if check.state == State::Ok {
                 check.state = State::Unknown;
             }
             if conditional == 0 {
-                let condition = verdicts.iter().find_map(expected_header).unwrap_or_default();
-                let line = in_a_line(&verdicts);
+                let line = in_a_line(&verdict);
                 check.evidence.push(format!("{} to {}: {line} if {condition}", flow.from, flow.to));
             }
             conditional += 1;
@@ -215,7 +209,7 @@ fn walked_until(
         check.state = State::Failed;
         lost += 1;
         if lost <= NAMED {
-            check.evidence.push(format!("{} to {}: {}", flow.from, flow.to, in_a_line(&verdicts)));
+            check.evidence.push(format!("{} to {}: {}", flow.from, flow.to, in_a_line(&verdict)));
         }
         first.get_or_insert(flow);
     }
@@ -256,10 +250,9 @@ fn expected_header(verdict: &Verdict) -> Option<Text> {
     verdict.supposed.iter().filter(|_| is_of_header).find_map(supposed_of_servers)
 }
 
-/// Describes verdicts in a line.
-fn in_a_line(verdicts: &[Verdict]) -> String {
-    let line = |verdict: &Verdict| outcomes_and_reasons(&verdict.outcomes, &verdict.mechanisms);
-    verdicts.iter().map(line).collect::<Vec<_>>().join("; ")
+/// Describes a verdict in a line.
+fn in_a_line(verdict: &Verdict) -> String {
+    outcomes_and_reasons(&verdict.outcomes, &verdict.mechanisms)
 }
 
 /// Returns a pod of each node that may be a client and is not on the host network, preferably one

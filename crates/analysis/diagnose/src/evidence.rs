@@ -76,7 +76,7 @@ impl Finding {
             Example::Scanned(result) => {
                 scanner.explain_worst(ToExplain { result, shown: self.failure.as_ref() })?
             }
-            Example::Flow(flow) => engine.verdicts_showing(flow, self.failure.as_ref())?,
+            Example::Flow(flow) => vec![engine.verdict_showing(flow, self.failure.as_ref())?],
             Example::Manifests => return Ok(self.other_evidence.clone()),
             Example::Probes(listener, protocol) => {
                 let health = engine.health(*listener, *protocol)?.unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Walks a flow from its client to its target and back, in every way it can go.
 //!
-//! **Owns** the journey: [`Engine::verdicts`] resolves the name, sends the first packet, passes it
+//! **Owns** the journey: [`Engine::verdict`] resolves the name, sends the first packet, passes it
 //! through each node's kernel (`uturn-netfilter`), the fabric and the load balancers (`uturn-lb`),
 //! returns the reply the same way, and adds the ways up to a [`Verdict`](uturn_model::Verdict).
 //!

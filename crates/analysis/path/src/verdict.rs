@@ -22,20 +22,20 @@ impl Engine<'_> {
     ///
     /// # Errors
     /// Returns an error if the flow cannot be walked.
-    pub fn verdicts(&self, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
-        self.verdicts_showing(flow, None)
+    pub fn verdict(&self, flow: &Flow) -> Result<Verdict, WalkError> {
+        self.verdict_showing(flow, None)
     }
 
     /// Returns the same verdict. Of ways with the same end, one that fails at this point is shown.
     ///
     /// # Errors
     /// Returns an error if the flow cannot be walked.
-    pub fn verdicts_showing(
+    pub fn verdict_showing(
         &self,
         flow: &Flow,
         point: Option<&FailurePoint>,
-    ) -> Result<Vec<Verdict>, WalkError> {
-        Ok(vec![self.walk_whole().showing(point).verdict(flow)?])
+    ) -> Result<Verdict, WalkError> {
+        self.walk_whole().showing(point).verdict(flow)
     }
 
     /// Returns why a name that leads to a load balancer without known addresses cannot be judged.

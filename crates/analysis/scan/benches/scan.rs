@@ -153,7 +153,7 @@ fn beside_brute_force() {
             let engine = fresh();
             for target in &targets {
                 for pod in cluster.pods.keys() {
-                    engine.verdicts(&flow(pod, target)).expect("a verdict");
+                    engine.verdict(&flow(pod, target)).expect("a verdict");
                 }
             }
             cluster.pods.len() * targets.len()

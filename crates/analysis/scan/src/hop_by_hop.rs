@@ -220,8 +220,8 @@ pub(crate) fn walk_all<'a, T: Send>(
     }
     let whole = |at: usize| {
         let ToExplain { result, shown } = results[at];
-        let verdicts = engine.verdicts_showing(&result.flow(), shown)?;
-        Ok(of(at, &verdicts))
+        let verdict = engine.verdict_showing(&result.flow(), shown)?;
+        Ok(of(at, &[verdict]))
     };
     let walked = walked.into_iter().enumerate();
     let walked = walked.map(|(at, found)| match found {

@@ -138,7 +138,7 @@ impl<'e, 'a> Scanner<'e, 'a> {
     /// # Errors
     /// Returns an error if the flow cannot be walked.
     pub fn explain<'r>(&self, result: impl Into<ToExplain<'r>>) -> Result<Vec<Verdict>, WalkError> {
-        self.explained(result.into(), Detail::Full)
+        Ok(vec![self.explained(result.into(), Detail::Full)?])
     }
 
     /// Returns the same verdicts, with steps of only the likeliest ways that fail: of many ways,
@@ -150,7 +150,7 @@ impl<'e, 'a> Scanner<'e, 'a> {
         &self,
         result: impl Into<ToExplain<'r>>,
     ) -> Result<Vec<Verdict>, WalkError> {
-        self.explained(result.into(), Detail::Worst)
+        Ok(vec![self.explained(result.into(), Detail::Worst)?])
     }
 
     /// Explains many results of a large cluster in this way, on all processors. Returns the value
@@ -170,9 +170,9 @@ impl<'e, 'a> Scanner<'e, 'a> {
         hop_by_hop::walk_all(self.engine, &mut prepared.borrow_mut(), results, Detail::Worst, of)
     }
 
-    fn explained(&self, asked: ToExplain<'_>, detail: Detail) -> Result<Vec<Verdict>, WalkError> {
+    fn explained(&self, asked: ToExplain<'_>, detail: Detail) -> Result<Verdict, WalkError> {
         let ToExplain { result, shown } = asked;
-        let whole = || self.engine.verdicts_showing(&result.flow(), shown);
+        let whole = || self.engine.verdict_showing(&result.flow(), shown);
         if !self.is_large() {
             return whole();
         }
@@ -182,7 +182,7 @@ impl<'e, 'a> Scanner<'e, 'a> {
         let inventory = &prepared.classifier.inventory;
         match HopWalker::new(self.engine, inventory, detail, 1).walk(&job) {
             Err(WalkError::NeedsWhole) => whole(),
-            verdict => Ok(vec![verdict?]),
+            verdict => verdict,
         }
     }
 

@@ -86,7 +86,7 @@ fn waits(case: &Case) -> Vec<(Option<u64>, f64)> {
         to: format!("172.16.0.10:{port}").parse().unwrap(),
         protocol: case.protocol,
     };
-    let verdict = engine.verdicts(&flow).unwrap().remove(0);
+    let verdict = engine.verdict(&flow).unwrap();
     // A scan by classes has the same result.
     let scanner = Scanner::new(&engine);
     let target = scanner
@@ -165,7 +165,7 @@ fn classes_of_clients_meet_the_same_dice() {
             for met in scanner.scan(&scanner.targets()).unwrap() {
                 for pod in met.clients.pods.iter() {
                     let from = uturn_model::Client::Pod(pod.clone());
-                    let alone = engine.verdicts(&Flow { from, ..met.flow() }).unwrap().remove(0);
+                    let alone = engine.verdict(&Flow { from, ..met.flow() }).unwrap();
                     let (mut scanned, mut walked) =
                         (met.verdicts[0].outcomes.clone(), alone.outcomes.clone());
                     scanned.sort_by_key(|end| end.0);

@@ -1,7 +1,7 @@
 //! Cures for the findings of an analysis.
 
 use uturn_model::pod::DnsPolicy;
-use uturn_model::{Client, Cluster, Flow, NamespacedName, ObjectKind, Verdict};
+use uturn_model::{Client, Cluster, Flow, NamespacedName, ObjectKind};
 use uturn_path::{Engine, WalkError};
 use uturn_snapshot::Manifests;
 
@@ -131,9 +131,8 @@ pub fn failing_flow(engine: &Engine<'_>, finding: &Finding) -> Option<Flow> {
     let from = |pod: &NamespacedName| Flow { from: Client::Pod(pod.clone()), ..flow.clone() };
     // A finding of several targets has clients that do not fail at this one.
     let walked = engine.with_met_services();
-    let fails = |pod: &&NamespacedName| {
-        walked.verdicts(&from(pod)).is_ok_and(|all| !all.iter().all(Verdict::is_fine))
-    };
+    let fails =
+        |pod: &&NamespacedName| walked.verdict(&from(pod)).is_ok_and(|verdict| !verdict.is_fine());
     let mut clients: Vec<&NamespacedName> =
         finding.clients.iter().filter(uses_cluster_dns).collect();
     clients.sort_by_key(|name| (!is_at_home(name), *name));

@@ -159,8 +159,8 @@ impl AllFlows {
                     }
                     let (from, to) = (from.clone(), target.to.clone());
                     let flow = Flow { from, to, protocol: target.protocol };
-                    if let Ok(verdicts) = engine.verdicts(&flow) {
-                        let harm = Harm::of_verdicts(&verdicts);
+                    if let Ok(verdict) = engine.verdict(&flow) {
+                        let harm = Harm::of_verdicts(&[verdict]);
                         others.insert(flow, (target.object.clone(), harm));
                     }
                 }

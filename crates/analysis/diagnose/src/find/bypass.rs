@@ -68,13 +68,11 @@ fn judge(
     let Destination::Address(address) = met.target.to else { return Ok(None) };
     let to = call::destination(listener, address);
     let flow = Flow { to, ..met.flow() };
-    let Ok(verdicts) = engine.verdicts(&flow) else { return Ok(None) };
-    let mut hops =
-        verdicts.iter().flat_map(|verdict| &verdict.routes).flat_map(|route| &route.hops);
+    let Ok(verdict) = engine.verdict(&flow) else { return Ok(None) };
+    let mut hops = verdict.routes.iter().flat_map(|route| &route.hops);
     if hops.any(|hop| matches!(hop.place, Place::LoadBalancer(_))) {
         return Ok(None);
     }
-    let Some(verdict) = verdicts.first() else { return Ok(None) };
     let is_broken = verdict.mechanisms.contains(&Mechanism::TlsBypassed);
     if !is_broken && !verdict.is_fine() {
         return Ok(None);

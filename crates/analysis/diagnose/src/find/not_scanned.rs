@@ -133,15 +133,12 @@ fn outside_from(
         to: destination(balancer, listener, rule),
         protocol: listener.protocol.transport(),
     };
-    let verdicts = match engine.verdicts(&flow) {
-        Ok(verdicts) => verdicts,
+    let verdict = match engine.verdict(&flow) {
+        Ok(verdict) => verdict,
         Err(WalkError::Later(_) | WalkError::NoAddress(..)) => return Ok(None),
         Err(why) => return Err(why),
     };
-    let Some((verdict, way)) = verdicts.iter().find_map(|verdict| Some((verdict, worst(verdict)?)))
-    else {
-        return Ok(None);
-    };
+    let Some(way) = worst(&verdict) else { return Ok(None) };
     let Some(mechanism) = way.mechanisms.first().copied() else { return Ok(None) };
     // The rules of a captured node show whom they let in only for the addresses that they name.
     if balancer.scope == Scope::Private
@@ -152,7 +149,7 @@ fn outside_from(
     }
     let faults = faults_at(&way.failures, mechanism);
     let code = Code::of(mechanism, rule.owner.kind);
-    let conditions = conditions(code, mechanism, verdict);
+    let conditions = conditions(code, mechanism, &verdict);
     let who = match balancer.scope {
         Scope::Public => Clients::OUTSIDE,
         Scope::Private => Clients::SAME_NETWORK,

@@ -420,19 +420,17 @@ fn names(engine: &Engine<'_>) -> Result<Option<Finding>, WalkError> {
     if size > 20_000 {
         return Ok(None);
     }
-    let verdicts = match engine.verdicts(&flow) {
+    let verdict = match engine.verdict(&flow) {
         // The pod has another family than the Service.
         Err(WalkError::NoAddress(..)) => return Ok(None),
-        verdicts => verdicts?,
+        verdict => verdict?,
     };
-    let is_lost =
-        |verdict: &uturn_model::Verdict| verdict.mechanisms.contains(&Mechanism::NameUnresolved);
+    let is_lost = verdict.mechanisms.contains(&Mechanism::NameUnresolved);
     // Assumed values never produce findings.
-    let is_open = |verdict: &uturn_model::Verdict| {
-        let mut supposed = verdict.supposed.iter();
-        !verdict.conditions.is_empty() || supposed.any(|own| !engine.supposed().contains(own))
-    };
-    if !verdicts.iter().all(is_lost) || verdicts.iter().any(is_open) {
+    let mut supposed = verdict.supposed.iter();
+    let is_open =
+        !verdict.conditions.is_empty() || supposed.any(|own| !engine.supposed().contains(own));
+    if !is_lost || is_open {
         return Ok(None);
     }
     let what = format!("{host} has no address, as every name of a Service");

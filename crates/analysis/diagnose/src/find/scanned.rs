@@ -77,8 +77,8 @@ impl<'e, 'a> Known<'e, 'a> {
             return Ok(known.verdicts.iter().all(Verdict::is_fine));
         }
         let flow = Flow { to: to.clone(), ..met.flow() };
-        match self.engine.verdicts(&flow) {
-            Ok(verdicts) => Ok(verdicts.iter().all(Verdict::is_fine)),
+        match self.engine.verdict(&flow) {
+            Ok(verdict) => Ok(verdict.is_fine()),
             Err(WalkError::Later(_) | WalkError::NoAddress(..)) => Ok(false),
             Err(why) => Err(why),
         }

@@ -120,7 +120,7 @@ fn every_cure_that_is_offered_helps_and_harms_no_other_call() {
                 let engine = Engine::new(&after).unwrap();
                 let Some(CaseState::Flow { flow, .. }) = &cure.after else { panic!("{what}") };
                 let (old, new) =
-                    (harm(&finding_verdicts(&case)), harm(&engine.verdicts(flow).unwrap()));
+                    (harm(&finding_verdict(&case)), harm(&engine.verdict(flow).unwrap()));
                 if !(new.0 < old.0 - 1e-6 || new.1 < old.1 - 1e-6 || new.2 < old.2 - 1e-6) {
                     faults.push(format!("{what}: {flow:?} {old:?} ⇒ {new:?}"));
                 }
@@ -183,14 +183,13 @@ fn given_up(cure: &cure::Cure, cluster: &Cluster) -> HashSet<NamespacedName> {
     slices.flat_map(|slice| &slice.endpoints).filter_map(|endpoint| endpoint.pod.clone()).collect()
 }
 
-fn finding_verdicts(case: &Case<'_>) -> Vec<Verdict> {
+fn finding_verdict(case: &Case<'_>) -> Verdict {
     let cure::Subject::Flow(flow) = &case.subject else { panic!("not a flow") };
-    case.engine.verdicts(flow).unwrap()
+    case.engine.verdict(flow).unwrap()
 }
 
 /// The share that gets nothing, the share that is not served at once, the longest wait.
-fn harm(verdicts: &[Verdict]) -> (f64, f64, f64) {
-    let verdict = &verdicts[0];
+fn harm(verdict: &Verdict) -> (f64, f64, f64) {
     let lost = verdict
         .outcomes
         .iter()
@@ -213,8 +212,8 @@ fn everything(cluster: &Cluster, engine: &Engine<'_>) -> BTreeMap<Flow, (f64, f6
         for (to, protocol) in &targets {
             let from = Client::Pod(pod.name.clone());
             let flow = Flow { from, to: to.clone(), protocol: *protocol };
-            match engine.verdicts(&flow) {
-                Ok(verdicts) => drop(all.insert(flow, harm(&verdicts))),
+            match engine.verdict(&flow) {
+                Ok(verdict) => drop(all.insert(flow, harm(&verdict))),
                 Err(WalkError::NoAddress(..)) => {}
                 Err(why) => panic!("{} to {}: {why}", flow.from, flow.to),
             }

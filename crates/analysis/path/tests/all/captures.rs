@@ -58,7 +58,7 @@ impl Bundle {
             to: "svc/shop/web".parse().unwrap(),
             protocol: uturn_model::Protocol::Tcp,
         };
-        let verdict = engine.verdicts(&flow).unwrap().remove(0);
+        let verdict = engine.verdict(&flow).unwrap();
         let hops = format!("{:?}", verdict.routes[0].hops);
         (verdict.outcomes[0].0, verdict.mechanisms, hops)
     }

@@ -83,7 +83,7 @@ impl Case {
 fn call(engine: &Engine<'_>, from: &str, to: &str) -> Verdict {
     let from = format!("pod/shop/{from}").parse().unwrap();
     let flow = Flow { from, to: to.parse().unwrap(), protocol: Protocol::Tcp };
-    engine.verdicts(&flow).unwrap().remove(0)
+    engine.verdict(&flow).unwrap()
 }
 
 fn share(verdict: &Verdict, is_it: impl Fn(Outcome) -> bool) -> f64 {

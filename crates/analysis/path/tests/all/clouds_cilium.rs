@@ -120,8 +120,8 @@ fn what_cilium_serves_by_its_own_proxy_is_not_judged() {
     let engine = Engine::new(&cluster).unwrap();
     for to in ["http://192.0.2.81/", "svc/shop/cilium-gateway-g:80"] {
         let (from, to) = ("pod/shop/client-2".parse().unwrap(), to.parse().unwrap());
-        let verdicts = engine.verdicts(&Flow { from, to, protocol: Protocol::Tcp }).unwrap();
-        assert_eq!(verdicts[0].mechanisms, [Mechanism::NotModelled]);
+        let verdict = engine.verdict(&Flow { from, to, protocol: Protocol::Tcp }).unwrap();
+        assert_eq!(verdict.mechanisms, [Mechanism::NotModelled]);
     }
 }
 

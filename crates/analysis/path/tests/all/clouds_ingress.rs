@@ -117,7 +117,7 @@ fn call(engine: &Engine<'_>, from: &str, to: &str) -> Verdict {
     };
     let flow =
         Flow { from: from.parse().unwrap(), to: to.parse().unwrap(), protocol: Protocol::Tcp };
-    engine.verdicts(&flow).unwrap().remove(0)
+    engine.verdict(&flow).unwrap()
 }
 
 fn ends(verdict: &Verdict) -> Vec<String> {

@@ -45,7 +45,7 @@ fn met(cluster: &Cluster, from: &str, to: &str) -> (Vec<Outcome>, Vec<Mechanism>
     let engine = Engine::new(cluster).unwrap();
     let flow =
         Flow { from: from.parse().unwrap(), to: to.parse().unwrap(), protocol: Default::default() };
-    let verdict = engine.verdicts(&flow).unwrap().remove(0);
+    let verdict = engine.verdict(&flow).unwrap();
     let outcomes = verdict.outcomes.iter().map(|(outcome, _)| *outcome).collect();
     (outcomes, verdict.mechanisms)
 }
@@ -178,8 +178,7 @@ fn a_doubt_says_what_it_comes_from() {
         let cluster = cluster(id, notes, IP);
         let engine = Engine::new(&cluster).unwrap();
         let (from, to) = ("outside".parse().unwrap(), URL.parse().unwrap());
-        let verdict =
-            engine.verdicts(&Flow { from, to, protocol: Default::default() }).unwrap().remove(0);
+        let verdict = engine.verdict(&Flow { from, to, protocol: Default::default() }).unwrap();
         let about = |own: &&uturn_model::Assumption| {
             matches!(own.subject, uturn_model::AssumptionSubject::BalancerBehaviour(_))
         };

@@ -51,9 +51,9 @@ fn cluster() -> Cluster {
     cluster
 }
 
-fn walk(engine: &Engine<'_>, from: &str, to: &str) -> Result<Vec<Verdict>, WalkError> {
+fn walk(engine: &Engine<'_>, from: &str, to: &str) -> Result<Verdict, WalkError> {
     let (from, to) = (from.parse().unwrap(), to.parse().unwrap());
-    engine.verdicts(&Flow { from, to, protocol: Protocol::Tcp })
+    engine.verdict(&Flow { from, to, protocol: Protocol::Tcp })
 }
 
 #[test]

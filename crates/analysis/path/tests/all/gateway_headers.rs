@@ -108,7 +108,7 @@ fn asked(text: &str, from: &str) -> (String, Option<String>) {
         to: "http://a.example.com/".parse().unwrap(),
         protocol: uturn_model::Protocol::Tcp,
     };
-    let verdict = engine.verdicts(&flow).unwrap().remove(0);
+    let verdict = engine.verdict(&flow).unwrap();
     let ends: Vec<String> = verdict.outcomes.iter().map(|(end, _)| end.to_string()).collect();
     let supposed = verdict.supposed.iter().find_map(uturn_path::supposed_of_servers);
     (ends.join(", "), supposed.map(|what| what.to_string()))

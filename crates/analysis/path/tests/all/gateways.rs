@@ -104,7 +104,7 @@ fn asked(cluster: &Cluster, from: &str, to: &str) -> Vec<String> {
     let engine = Engine::new(cluster).unwrap();
     let flow =
         Flow { from: from.parse().unwrap(), to: to.parse().unwrap(), protocol: Protocol::Tcp };
-    let verdict = engine.verdicts(&flow).unwrap().remove(0);
+    let verdict = engine.verdict(&flow).unwrap();
     let shown = |(end, share): &(uturn_model::Outcome, uturn_model::Share)| match (share.get()
         * 100.0)
         .round()

@@ -101,9 +101,8 @@ fn outcomes(manifests: &str, fields: &[&str], to: &str) -> Vec<String> {
         to: to.parse().unwrap(),
         protocol: uturn_model::Protocol::Tcp,
     };
-    let verdicts = engine.verdicts(&flow).unwrap();
-    let all = verdicts.iter().flat_map(|verdict| &verdict.outcomes);
-    all.map(|(outcome, share)| format!("{share} {outcome}")).collect()
+    let outcomes = engine.verdict(&flow).unwrap().outcomes;
+    outcomes.iter().map(|(outcome, share)| format!("{share} {outcome}")).collect()
 }
 
 #[test]
@@ -168,8 +167,8 @@ fn a_client_behind_a_load_balancer_follows_a_redirect_itself() {
         to: "https://a.example.com/shop".parse().unwrap(),
         protocol: uturn_model::Protocol::Tcp,
     };
-    let verdicts = engine.verdicts(&flow).unwrap();
-    let steps = verdicts[0].routes[0].hops.iter().flat_map(|hop| &hop.steps);
+    let verdict = engine.verdict(&flow).unwrap();
+    let steps = verdict.routes[0].hops.iter().flat_map(|hop| &hop.steps);
     assert!(steps.map(|step| step.why.to_string()).any(|why| why.contains("a redirect loop")));
 }
 

@@ -57,7 +57,7 @@ spec:
         let scenario = read_all(vec![source]).expect("a scenario").remove(0);
         let case = &scenario.cases[0];
         let engine = Engine::new(&case.cluster).expect("rules that can be walked");
-        let verdict = engine.verdicts(&case.flows[0].flow).expect("a verdict").remove(0);
+        let verdict = engine.verdict(&case.flows[0].flow).expect("a verdict");
         let hops = format!("{:?}", verdict.routes[0].hops);
         (verdict.outcomes, verdict.mechanisms, hops)
     }

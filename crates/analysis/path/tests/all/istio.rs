@@ -89,9 +89,12 @@ fn asked(text: &str, to: &str) -> String {
         to: to.parse().unwrap(),
         protocol: uturn_model::Protocol::Tcp,
     };
-    let verdicts = engine.verdicts(&flow).unwrap();
-    let all = verdicts.iter().flat_map(|verdict| &verdict.outcomes);
-    all.map(|(outcome, share)| format!("{share} {outcome}")).collect::<Vec<_>>().join(", ")
+    let outcomes = engine.verdict(&flow).unwrap().outcomes;
+    outcomes
+        .iter()
+        .map(|(outcome, share)| format!("{share} {outcome}"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// An EnvoyFilter of a namespace with this in its `spec`.

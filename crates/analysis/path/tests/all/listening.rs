@@ -69,9 +69,12 @@ fn outcomes(from: &str, to: &str, more: &str) -> String {
         to: to.parse().unwrap(),
         protocol: uturn_model::Protocol::Tcp,
     };
-    let verdicts = engine.verdicts(&flow).unwrap();
-    let all = verdicts.iter().flat_map(|verdict| &verdict.outcomes);
-    all.map(|(outcome, share)| format!("{share} {outcome}")).collect::<Vec<_>>().join(", ")
+    let outcomes = engine.verdict(&flow).unwrap().outcomes;
+    outcomes
+        .iter()
+        .map(|(outcome, share)| format!("{share} {outcome}"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// The kubelet has ports there, of which no object tells.

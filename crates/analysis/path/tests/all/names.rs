@@ -110,7 +110,7 @@ impl Case {
         let engine = Engine::new(&cluster).unwrap();
         let from = "pod/shop/client".parse().unwrap();
         let flow = Flow { from, to: to.parse().unwrap(), protocol: Protocol::Tcp };
-        engine.verdicts(&flow).unwrap().remove(0)
+        engine.verdict(&flow).unwrap()
     }
 }
 

@@ -97,7 +97,7 @@ impl Case {
         let engine = Engine::new(&cluster).unwrap();
         let flow =
             Flow { from: from.parse().unwrap(), to: to.parse().unwrap(), protocol: Protocol::Tcp };
-        engine.verdicts(&flow).unwrap().remove(0)
+        engine.verdict(&flow).unwrap()
     }
 
     fn answered(&self, from: &str, to: &str) -> u32 {

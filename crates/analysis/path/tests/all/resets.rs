@@ -45,7 +45,7 @@ fn shares(mode: &str) -> Vec<(Outcome, f64)> {
         to: "svc/shop/web:80".parse().unwrap(),
         protocol: Protocol::Tcp,
     };
-    let verdict = engine.verdicts(&flow).unwrap().remove(0);
+    let verdict = engine.verdict(&flow).unwrap();
     verdict.outcomes.iter().map(|(end, share)| (*end, share.get())).collect()
 }
 

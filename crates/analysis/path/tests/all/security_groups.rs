@@ -40,7 +40,7 @@ fn mechanisms(provider: &str, from: &str) -> Vec<Mechanism> {
         to: "10.0.0.11:30080".parse().unwrap(),
         protocol: Protocol::Tcp,
     };
-    Engine::new(&cluster).unwrap().verdicts(&flow).unwrap().remove(0).mechanisms
+    Engine::new(&cluster).unwrap().verdict(&flow).unwrap().mechanisms
 }
 
 #[test]

@@ -62,7 +62,7 @@ impl Case {
         let engine = Engine::new(&cluster).unwrap();
         let flow =
             Flow { from: from.parse().unwrap(), to: to.parse().unwrap(), protocol: Protocol::Tcp };
-        engine.verdicts(&flow).unwrap().remove(0)
+        engine.verdict(&flow).unwrap()
     }
 
     /// How much of a client's calls of the load balancer is answered, in hundredths.
@@ -143,7 +143,7 @@ fn a_target_that_joins_is_refused_by_itself() {
     let call = |from: &str| {
         let to = format!("{VIP}:6443").parse().unwrap();
         let flow = Flow { from: from.parse().unwrap(), to, protocol: Protocol::Tcp };
-        engine.verdicts(&flow).unwrap().remove(0)
+        engine.verdict(&flow).unwrap()
     };
     assert_eq!(percent(&call("node/n3"), |end| end == Outcome::Refused), 100);
     assert_eq!(percent(&call("node/n2"), |end| end.is_answered()), 100);

@@ -112,7 +112,7 @@ fn flow(from: &str, to: &str) -> Flow {
 }
 
 fn verdict(cluster: &Cluster, from: &str, to: &str) -> Verdict {
-    Engine::new(cluster).unwrap().verdicts(&flow(from, to)).unwrap().remove(0)
+    Engine::new(cluster).unwrap().verdict(&flow(from, to)).unwrap()
 }
 
 fn asked(cluster: &Cluster, from: &str, to: &str) -> Vec<String> {
@@ -151,7 +151,7 @@ fn the_proxy_is_the_client_of_the_endpoint() {
     let text = objects(ENVOY) + &route("TCPRoute", "db", "db", &to(DB));
     let cluster = cluster(&text);
     let engine = Engine::new(&cluster).unwrap();
-    let routes = engine.verdicts(&flow(CLIENT, "tcproute/shop/db")).unwrap().remove(0).routes;
+    let routes = engine.verdict(&flow(CLIENT, "tcproute/shop/db")).unwrap().routes;
     let seen: Vec<Leg> = routes
         .iter()
         .flat_map(|route| &route.hops)
@@ -215,7 +215,7 @@ fn sections_and_kinds_decide_where_a_route_is_attached() {
     let one = cluster(&other_kind);
     assert_eq!(asked(&one, CLIENT, "tcproute/shop/db:5432"), ANSWERED);
     let engine = Engine::new(&one).unwrap();
-    assert!(engine.verdicts(&flow(CLIENT, "tcproute/shop/db:5433")).is_err());
+    assert!(engine.verdict(&flow(CLIENT, "tcproute/shop/db:5433")).is_err());
     // A port of the Gateway without a route.
     assert_eq!(asked(&one, CLIENT, "10.0.0.100:5433"), ["not known"]);
     let refused = route("TCPRoute", "db", "db", &to(DB)).replace("'True'", "'False'");

@@ -256,11 +256,10 @@ fn ways(manifests: &Manifests, finding: usize) -> Vec<Value> {
     let finding = &analysis.findings[finding];
     let Some(flow) = finding.example.flow() else { return Vec::new() };
     let engine = Engine::new(&loaded.cluster).unwrap().with_every_way();
-    let verdicts = engine.verdicts(&flow).unwrap();
-    let routes: Vec<&Route> = verdicts.iter().flat_map(|verdict| &verdict.routes).collect();
+    let routes = engine.verdict(&flow).unwrap().routes;
     // Of a call that is fine, it is how it goes that is shown.
     let has_bad = routes.iter().any(|route| route.outcome.is_bad());
-    let shown = routes.into_iter().filter(|route| route.outcome.is_bad() || !has_bad);
+    let shown = routes.iter().filter(|route| route.outcome.is_bad() || !has_bad);
     let steps = |route: &Route| {
         let steps = route.hops.iter().flat_map(|hop| &hop.steps).map(|step| &step.why);
         let steps = steps.chain(finding.other_evidence.iter().map(|other| &other.what));

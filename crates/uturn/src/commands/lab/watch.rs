@@ -236,10 +236,7 @@ impl Explained {
 fn predicted(named: &Named<'_>, subject: &Subject) -> Result<Vec<Mechanism>, Failure> {
     let engine = super::engine(&named.case.cluster)?;
     let mut all: Vec<Mechanism> = match subject {
-        Subject::Flow { of, .. } => {
-            let verdicts = engine.verdicts(&named.case.flows[*of].flow)?;
-            verdicts.into_iter().flat_map(|verdict| verdict.mechanisms).collect()
-        }
+        Subject::Flow { of, .. } => engine.verdict(&named.case.flows[*of].flow)?.mechanisms,
         Subject::Probe { listener, protocol, target } => {
             let found = engine.health(*listener, *protocol)?.unwrap_or_default();
             let its = found.into_iter().filter(|health| health.target == *target);

@@ -65,7 +65,7 @@ fn kube_proxy(
     let readings: Vec<&Cluster> = std::iter::once(cluster).chain(&others).collect();
     let mut standing = Vec::new();
     for (place, reading) in readings.iter().enumerate() {
-        if !is_contradicted(&verdicts(reading, plan)?, calls, known) {
+        if !is_contradicted(&verdict(reading, plan)?, calls, known) {
             standing.push(place);
         }
     }
@@ -113,11 +113,9 @@ fn other_source(
     let snat = matches!(listener.profile.source, Source::Kept);
     let mut cluster = engine.cluster().clone();
     state_source(&mut cluster, address.ip(), listener, snat);
-    let verdicts = verdicts(&cluster, plan)?;
-    let fits = verdicts
-        .iter()
-        .any(|verdict| judge(&verdict.outcomes, verdict.is_by_chance(), calls, known).fit.agrees());
-    Ok(fits.then(|| Learned {
+    let verdict = verdict(&cluster, plan)?;
+    let fit = judge(&verdict.outcomes, verdict.is_by_chance(), calls, known).fit;
+    Ok(fit.agrees().then(|| Learned {
         what: format!(
             "the load balancer at {address} {} clients' addresses",
             if snat { "replaces" } else { "keeps" }
@@ -155,17 +153,15 @@ fn state_source(
     }
 }
 
-fn verdicts(cluster: &Cluster, plan: &Plan) -> Result<Vec<Verdict>, Failure> {
+fn verdict(cluster: &Cluster, plan: &Plan) -> Result<Verdict, Failure> {
     let engine = Engine::new(cluster).map_err(|mut faults: Vec<WalkError>| faults.remove(0))?;
-    Ok(engine.verdicts(&plan.flow)?)
+    Ok(engine.verdict(&plan.flow)?)
 }
 
 /// Returns whether the calls contradict all of these verdicts.
-fn is_contradicted(verdicts: &[Verdict], calls: &[MeasuredCall], known: &Known) -> bool {
-    verdicts.iter().all(|verdict| {
-        let fit = judge(&verdict.outcomes, verdict.is_by_chance(), calls, known).fit;
-        matches!(fit, Fit::Unpredicted(_) | Fit::Unlikely { .. })
-    })
+fn is_contradicted(verdict: &Verdict, calls: &[MeasuredCall], known: &Known) -> bool {
+    let fit = judge(&verdict.outcomes, verdict.is_by_chance(), calls, known).fit;
+    matches!(fit, Fit::Unpredicted(_) | Fit::Unlikely { .. })
 }
 
 /// Returns a fact with the outside address of the called name, if all answered calls went there.

@@ -202,8 +202,8 @@ fn rules(engine: &Engine<'_>, service: &Service) -> Check {
     }
     if !cluster.captures.is_empty() {
         let meets_none = |flow: &Flow| {
-            let verdicts = engine.verdicts(flow).unwrap_or_default();
-            verdicts.iter().any(|verdict| verdict.mechanisms.contains(&Mechanism::RuleMissing))
+            let verdict = engine.verdict(flow);
+            verdict.is_ok_and(|verdict| verdict.mechanisms.contains(&Mechanism::RuleMissing))
         };
         let is_captured = |flow: &Flow| match &flow.from {
             Client::Pod(name) => {

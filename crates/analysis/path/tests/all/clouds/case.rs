@@ -139,7 +139,7 @@ impl Case<'_> {
             to: format!("{scheme}://{at}:{port}/").parse().unwrap(),
             protocol: Default::default(),
         };
-        let verdict = engine.verdicts(&flow).unwrap().remove(0);
+        let verdict = engine.verdict(&flow).unwrap();
         let share = |is_it: &dyn Fn(Outcome) -> bool| {
             let ends = verdict.outcomes.iter().filter(|end| is_it(end.0));
             ends.map(|end| (end.1.get() * 100.0).round() / 100.0).sum()

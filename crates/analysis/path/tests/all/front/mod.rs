@@ -43,7 +43,7 @@ pub(crate) fn asked(cluster: &Cluster, to: &str) -> String {
     let engine = Engine::new(cluster).unwrap();
     let from = "pod/shop/web".parse().unwrap();
     let flow = Flow { from, to: to.parse().unwrap(), protocol: Protocol::Tcp };
-    let verdict = engine.verdicts(&flow).unwrap().remove(0);
+    let verdict = engine.verdict(&flow).unwrap();
     let ends: Vec<String> = verdict.outcomes.iter().map(|(end, _)| end.to_string()).collect();
     ends.join(", ")
 }

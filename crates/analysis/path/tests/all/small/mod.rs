@@ -85,7 +85,7 @@ impl Small {
         assert!(cluster.unjudged.is_empty(), "{:?}", cluster.unjudged);
         let engine = Engine::new(&cluster).unwrap();
         let (from, to) = (from.parse().unwrap(), to.parse().unwrap());
-        engine.verdicts(&Flow { from, to, protocol: Protocol::Tcp }).unwrap().remove(0)
+        engine.verdict(&Flow { from, to, protocol: Protocol::Tcp }).unwrap()
     }
 
     /// How much of its calls is answered, and why others are not.

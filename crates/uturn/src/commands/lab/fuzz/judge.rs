@@ -69,11 +69,7 @@ pub(super) fn judge(case: &Case, measured: Vec<MeasuredFlow>) -> Result<Vec<Judg
 }
 
 fn judge_flow(engine: &Engine<'_>, measured: MeasuredFlow) -> Result<Judged, String> {
-    let mut verdicts = engine.verdicts(&measured.flow).map_err(|why| why.to_string())?;
-    let verdict = verdicts
-        .pop()
-        .filter(|_| verdicts.is_empty())
-        .ok_or_else(|| format!("{} depends on what the scenario leaves open", measured.flow.to))?;
+    let verdict = engine.verdict(&measured.flow).map_err(|why| why.to_string())?;
     let mut disagreement = Disagreement::default();
     let mut differences = Vec::new();
     let exact = !verdict.is_by_chance();
