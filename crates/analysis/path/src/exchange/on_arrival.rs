@@ -11,9 +11,9 @@ use uturn_model::service::Policy;
 use uturn_model::{Family, Node, Pod, Service, ServiceProxy, Share};
 use uturn_netfilter::Connection;
 
-use super::at_connect::{Frontend, evidence, unjudged_proxy};
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
+use crate::journey::frontend::{Frontend, evidence, unjudged_proxy};
 use crate::packet::{Arrival, PacketState, Stop};
 use crate::unjudged::UnjudgedReason;
 
