@@ -3,10 +3,10 @@
 pub(crate) mod at_connect;
 pub(crate) mod balance;
 pub(crate) mod controller;
+mod dns_query;
 pub(crate) mod failover;
 pub(crate) mod health;
 pub(crate) mod listening;
-mod on_arrival;
 mod own_answer;
 pub(crate) mod proxy_header;
 pub(crate) mod redirect;

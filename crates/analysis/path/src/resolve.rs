@@ -1,7 +1,6 @@
 //! Resolves a flow's client and destination to peers and addresses.
 
 mod protocol;
-pub(crate) mod question;
 mod zones;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
