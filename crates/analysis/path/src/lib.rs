@@ -57,6 +57,7 @@ mod packet;
 mod population;
 mod reason_set;
 mod resolve;
+mod services;
 mod unjudged;
 mod unmodelled;
 mod verdict;

@@ -3,7 +3,7 @@
 //! A packet that a load balancer sent out with the client's address kept has its reply return to
 //! the load balancer when the reply crosses the fabric, and only then.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use uturn_model::known::Basis;
 use uturn_model::lb::Scope;
@@ -12,7 +12,7 @@ use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
 use uturn_model::{
     Evidence, FabricPart, Family, Ingress, IpNet, Known, Mechanism, Node, Service, Text,
 };
-use uturn_netfilter::{Entry, IpProtocol};
+use uturn_netfilter::Entry;
 
 use crate::engine::Engine;
 use crate::engine::walk::Walk;
@@ -390,21 +390,6 @@ impl<'a> Engine<'a> {
     fn has_external_ip(&self, address: IpAddr) -> Option<&'a Service> {
         let mut services = self.cluster.services.values();
         services.find(|service| service.external_ips.contains(&address))
-    }
-
-    /// Returns whether a Service has this address.
-    pub(crate) fn has_service(&self, address: IpAddr) -> bool {
-        self.cluster.services.values().any(|service| service.has_address(address))
-    }
-
-    /// Returns whether a Service has this address and port.
-    pub(crate) fn has_port(&self, to: SocketAddr, protocol: IpProtocol) -> bool {
-        self.cluster.services.values().any(|service| {
-            service.has_address(to.ip())
-                && service.ports.iter().any(|port| {
-                    port.port.number() == to.port() && IpProtocol::from(port.protocol) == protocol
-                })
-        })
     }
 
     /// Returns whether the address belongs to the VPC or the pods' network.
