@@ -2,6 +2,7 @@
 
 pub(crate) mod at_connect;
 pub(crate) mod balance;
+mod call;
 pub(crate) mod controller;
 mod dns_query;
 pub(crate) mod failover;

@@ -4,6 +4,7 @@ pub(crate) mod bridge;
 pub(crate) mod drop_cause;
 pub(crate) mod fabric;
 pub(crate) mod frontend;
+mod interface;
 mod on_arrival;
 mod public_address;
 pub(crate) mod retransmission;

@@ -107,3 +107,12 @@ impl Engine<'_> {
         Ok((verdicts.into_iter().next().unwrap_or_else(none), open))
     }
 }
+
+/// Joins words: `a, b or c`.
+fn listed(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
+}

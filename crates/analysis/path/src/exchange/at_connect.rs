@@ -34,19 +34,8 @@ enum Connected<'a> {
 }
 
 impl<'a> Walk<'_, 'a> {
-    /// Calls an address: sends a request to it and waits for what comes back, in every way.
-    pub(crate) fn call(
-        &self,
-        client: Peer<'a>,
-        request: &Request,
-        state: PacketState,
-    ) -> Result<Vec<Exchange>, WalkError> {
-        let asked = state.packet.leg();
-        let exchanges = self.connect(client, request, state)?;
-        self.follow(client, asked, request, exchanges)
-    }
-
-    fn connect(
+    /// Sends a request to an address, or to what replaces it when the client connects.
+    pub(super) fn connect(
         &self,
         client: Peer<'a>,
         request: &Request,

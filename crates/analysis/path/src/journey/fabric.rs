@@ -9,9 +9,7 @@ use uturn_model::known::Basis;
 use uturn_model::lb::Scope;
 use uturn_model::network::NetworkMode;
 use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
-use uturn_model::{
-    Evidence, FabricPart, Family, Ingress, IpNet, Known, Mechanism, Node, Service, Text,
-};
+use uturn_model::{Evidence, FabricPart, Family, Ingress, IpNet, Known, Mechanism, Node, Service};
 use uturn_netfilter::Entry;
 
 use crate::engine::Engine;
@@ -194,33 +192,6 @@ impl<'a> Walk<'_, 'a> {
             }
         };
         Ok(arrivals)
-    }
-
-    /// Follows a packet that arrives at a node from the fabric, by the interface of its
-    /// destination.
-    pub(crate) fn at_card(
-        &self,
-        node: &'a Node,
-        state: PacketState,
-    ) -> Result<Vec<Arrival<'a>>, WalkError> {
-        let runtime = self.engine.runtime_for(&node.name, &state.packet)?;
-        let card = runtime.card_for(state.packet.dst);
-        self.at_interface(node, &card, state)
-    }
-
-    /// Follows a packet that arrives at a node from the fabric, by this interface.
-    fn at_interface(
-        &self,
-        node: &'a Node,
-        interface: &Text,
-        mut state: PacketState,
-    ) -> Result<Vec<Arrival<'a>>, WalkError> {
-        let groups = node.security_groups.as_deref();
-        if let Some(step) = groups.and_then(|groups| self.engine.denied_inbound(groups, &state)) {
-            state.note(Place::Fabric, step);
-            return Ok(vec![lost(state, Mechanism::SecurityGroup)]);
-        }
-        self.at_node(node, &Entry::Interface(interface.clone()), state)
     }
 
     /// Follows a packet that leaves a node by an interface that leads neither to one of its pods

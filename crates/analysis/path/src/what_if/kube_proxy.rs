@@ -9,7 +9,7 @@ use uturn_model::{
     Assumption, Cluster, Family, Known, Name, Node, ProxyMode, Service, Text, Version,
 };
 
-use super::table::listed;
+use super::listed;
 use crate::outline::outline_with;
 
 /// The subject of the assumption about kube-proxy's mode.

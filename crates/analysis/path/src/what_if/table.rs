@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use uturn_model::{NamespacedName, Outcome, Share, Text, Verdict};
 
 use super::kube_proxy::{Running, describe_running};
+use super::listed;
 use super::placement::NodeKind;
 
 /// The verdicts of one flow, by kube-proxy's configuration and the kind of node the client is on.
@@ -112,13 +113,4 @@ fn is_same(verdict: &Verdict, other: &Verdict) -> bool {
     verdict.mechanisms == other.mechanisms
         && verdict.outcomes.len() == other.outcomes.len()
         && verdict.outcomes.iter().zip(&other.outcomes).all(close)
-}
-
-/// Joins words: `a, b or c`.
-pub(super) fn listed(words: &[String]) -> String {
-    match words {
-        [] => String::new(),
-        [only] => only.clone(),
-        [first @ .., last] => format!("{} or {last}", first.join(", ")),
-    }
 }

@@ -1,0 +1,125 @@
+//! A client's call: a request to an address, and the further calls by which the client follows
+//! redirects.
+
+use std::net::SocketAddr;
+
+use uturn_model::route::{Leg, Place};
+use uturn_model::{Mechanism, Outcome, Protocol};
+use uturn_netfilter::Packet;
+
+use crate::engine::walk::Walk;
+use crate::error::WalkError;
+use crate::packet::{Exchange, PacketState, Peer, Redirected, Request};
+
+impl<'a> Walk<'_, 'a> {
+    /// Calls an address: sends a request to it and waits for what comes back, in every way.
+    pub(crate) fn call(
+        &self,
+        client: Peer<'a>,
+        request: &Request,
+        state: PacketState,
+    ) -> Result<Vec<Exchange>, WalkError> {
+        let asked = state.packet.leg();
+        let exchanges = self.connect(client, request, state)?;
+        self.follow(client, asked, request, exchanges)
+    }
+
+    /// Follows the redirects among a client's answers.
+    fn follow(
+        &self,
+        client: Peer<'a>,
+        asked: Leg,
+        request: &Request,
+        exchanges: Vec<Exchange>,
+    ) -> Result<Vec<Exchange>, WalkError> {
+        if exchanges.iter().all(|exchange| exchange.redirected.is_none()) {
+            return Ok(exchanges);
+        }
+        let mut ends = Vec::new();
+        for mut exchange in exchanges {
+            match (exchange.redirected.take(), exchange.outcome) {
+                (Some(redirected), Outcome::Status { after, .. }) => {
+                    for next in
+                        self.follow_redirect(client, asked, request, &redirected, &exchange)?
+                    {
+                        let outcome = next.outcome.later(after);
+                        ends.push(Exchange { outcome, ..next });
+                    }
+                }
+                _ => ends.push(exchange),
+            }
+        }
+        Ok(self.merged(ends))
+    }
+
+    /// Returns the results of the call by which a client follows a redirect.
+    fn follow_redirect(
+        &self,
+        client: Peer<'a>,
+        asked: Leg,
+        request: &Request,
+        redirection: &Redirected,
+        first_call: &Exchange,
+    ) -> Result<Vec<Exchange>, WalkError> {
+        let (host, path) = redirection.redirect.aim(&redirection.host, &redirection.path);
+        let url = redirection.redirect.location(&redirection.host, &redirection.path);
+        let next = Request {
+            http: Some((host.to_owned(), path.to_owned())),
+            tls: Some(redirection.redirect.tls),
+            redirects: request.redirects + 1,
+            redirect_urls: [request.redirect_urls.as_slice(), &[url]].concat(),
+            controllers: request.controllers,
+            ..Request::default()
+        };
+        let port = redirection.redirect.port;
+        let is_same = redirection.redirect.host.is_none();
+        let target = self.engine.aim_at_host(client, host, port, next);
+        let addresses = if is_same {
+            // The host is the same, and so is the address that the client uses.
+            vec![SocketAddr::new(asked.dst.ip(), port.number())]
+        } else {
+            target.addresses
+        };
+        let failed = |outcome, mechanism| Exchange {
+            outcome,
+            mechanisms: Some(mechanism).into_iter().collect(),
+            ..first_call.clone()
+        };
+        if addresses.is_empty() {
+            return Ok(vec![failed(Outcome::NameNotFound, Mechanism::NameUnresolved)]);
+        }
+        let mut exchanges = Vec::new();
+        let share = first_call.share.split(addresses.len());
+        for address in &addresses {
+            let Some(source) = self.engine.source(client, *address, Protocol::Tcp)? else {
+                let lost = failed(Outcome::Unreachable, Mechanism::NoRoute);
+                exchanges.push(Exchange { share, ..lost });
+                continue;
+            };
+            let packet = Packet::new(Protocol::Tcp, source, *address);
+            let mut state = PacketState::new(packet)
+                .briefly(self.options.is_brief())
+                .paced(self.engine.pace(client));
+            state.share = share;
+            state.chance = first_call.chance;
+            state.supposed.clone_from(&first_call.supposed);
+            state.failures.clone_from(&first_call.failures);
+            state.hops.clone_from(&first_call.hops);
+            if let Some(resolution) = target.resolved.as_ref().filter(|_| !is_same) {
+                for step in &resolution.steps {
+                    state.note(Place::Dns, step.clone());
+                }
+            }
+            for mut exchange in self.call(client, &target.request, state)? {
+                for mechanism in &first_call.mechanisms {
+                    if !exchange.mechanisms.contains(mechanism) {
+                        exchange.mechanisms.push(*mechanism);
+                    }
+                }
+                exchange.mechanisms.sort_unstable();
+                exchanges.push(exchange);
+            }
+        }
+        Ok(exchanges)
+    }
+}
