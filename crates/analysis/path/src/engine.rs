@@ -395,7 +395,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Returns the hostNetwork pod on a node that listens on a port.
-    pub(crate) fn host_pod_on(&self, node: &'a Node, port: u16) -> Option<&'a Pod> {
+    pub(crate) fn host_pod_on<'e>(&'e self, node: &'e Node, port: u16) -> Option<&'e Pod> {
         self.index.host_pod_on(node, port)
     }
 

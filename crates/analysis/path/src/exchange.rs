@@ -4,7 +4,7 @@ pub(crate) mod at_connect;
 pub(crate) mod balance;
 mod call;
 pub(crate) mod controller;
-mod dns_query;
+pub(crate) mod dns_query;
 pub(crate) mod failover;
 pub(crate) mod health;
 pub(crate) mod listening;
@@ -14,7 +14,7 @@ pub(crate) mod redirect;
 pub(crate) mod relay;
 mod resent;
 pub(crate) mod uncertain_behaviour;
-mod undeclared;
+pub(crate) mod undeclared;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -37,12 +37,13 @@ use crate::node::switches::is_unseen;
 use crate::packet::{
     Arrival, Exchange, PacketState, Peer, Redirected, Refused, Request, Stop, ended,
 };
+use crate::{journey, services, unjudged};
 
-impl<'a> Walk<'_, 'a> {
+impl<'e> Walk<'e, '_> {
     /// Sends a request and waits for what comes back, in every way it can go.
     pub(crate) fn exchange(
         &self,
-        from: Peer<'a>,
+        from: Peer<'e>,
         request: &Request,
         state: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
@@ -63,7 +64,7 @@ impl<'a> Walk<'_, 'a> {
                 }
                 Stop::At(Peer::Outside)
                     if let Some(unjudged) =
-                        self.engine.unjudged_outside(request, state.packet.dst) =>
+                        unjudged::outside(self.engine, request, state.packet.dst) =>
                 {
                     exchanges.push(unjudged.exchange(Place::Outside, state));
                 }
@@ -71,7 +72,7 @@ impl<'a> Walk<'_, 'a> {
                     let step = Step::new(
                         StepKind::Answer,
                         "what is outside the cluster is supposed to answer",
-                        self.engine.by(Peer::Outside),
+                        journey::by(self.engine, Peer::Outside),
                     );
                     state.note(Place::Outside, step);
                     exchanges.push(ended(state, Outcome::AT_ONCE, None));
@@ -85,18 +86,18 @@ impl<'a> Walk<'_, 'a> {
     /// Serves a request that a process received: the process answers, or the kernel refuses for it.
     fn serve(
         &self,
-        from: Peer<'a>,
+        from: Peer<'e>,
         asked: Leg,
         request: &Request,
-        at: Peer<'a>,
+        at: Peer<'e>,
         mut state: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
         let leg = state.packet.leg();
         let protocol = state.packet.protocol();
-        let place = self.engine.place(at);
-        let listening = self.engine.listening(at, leg.dst, protocol);
+        let place = place(self.engine, at);
+        let listening = listening::at(self.engine, at, leg.dst, protocol);
         if matches!(at, Peer::Pod(_)) || !matches!(listening, Listening::Yes(_)) {
-            match self.engine.relay_at(at, leg.dst, protocol) {
+            match relay::at(self.engine, at, leg.dst, protocol) {
                 Some(Relay::By(pod, service, port)) => {
                     return self.relay((at, from, asked), (pod, service, port), request, state);
                 }
@@ -106,28 +107,30 @@ impl<'a> Walk<'_, 'a> {
         }
         if matches!(at, Peer::Host(_, None))
             && !matches!(listening, Listening::Yes(_))
-            && let Some(unjudged) = self.engine.unjudged_on_node(leg.dst)
+            && let Some(unjudged) = unjudged::on_node(self.engine, leg.dst)
         {
             return Ok(vec![unjudged.exchange(place, state)]);
         }
         let misread = match (&listening, protocol) {
-            (Listening::Yes(_), IpProtocol::TCP) => self.engine.misread(at, leg, request),
+            (Listening::Yes(_), IpProtocol::TCP) => {
+                proxy_header::misread(self.engine, at, leg, request)
+            }
             _ => None,
         };
         if let Some(misread) = misread {
-            let step = Step::new(StepKind::Deliver, misread.why, self.engine.by(at));
+            let step = Step::new(StepKind::Deliver, misread.why, journey::by(self.engine, at));
             state.note(place, step.seeing(leg));
             add_missing(&mut state.supposed, misread.supposed);
             let why = Some(Mechanism::ProxyHeader);
             return self.return_reply(at, from, asked, state.answer(), misread.outcome, why);
         }
         if matches!(listening, Listening::Yes(_)) {
-            let supposed = self.engine.supposed_plain(at, leg, request);
+            let supposed = proxy_header::supposed_plain(self.engine, at, leg, request);
             add_missing(&mut state.supposed, Vec::from_iter(supposed));
         }
         if matches!(listening, Listening::Yes(_))
             && protocol == IpProtocol::TCP
-            && let Some(here) = self.engine.controller_at(at, leg.dst.port())
+            && let Some(here) = controller::at(self.engine, at, leg.dst.port())
             && here.reads(request)
         {
             return self.through_controller(from, asked, request, (at, here), state);
@@ -137,15 +140,21 @@ impl<'a> Walk<'_, 'a> {
             Listening::Unknown => {
                 let why =
                     format!("whether a process listens on port {} is not given", leg.dst.port());
-                state
-                    .note(place, Step::new(StepKind::Unknown, why, self.engine.by(at)).seeing(leg));
+                state.note(
+                    place,
+                    Step::new(StepKind::Unknown, why, journey::by(self.engine, at)).seeing(leg),
+                );
                 return Ok(vec![ended(state, Outcome::Unknown, Some(Mechanism::NotGiven))]);
             }
             Listening::No => {
-                let why = self.engine.why_none_listens(at, leg.dst, protocol);
+                let why = undeclared::why_none_listens(self.engine, at, leg.dst, protocol);
                 let mechanism = match at {
-                    _ if self.engine.lacks_rules(at, leg.dst, protocol) => Mechanism::RuleMissing,
-                    Peer::Host(node, _) if self.engine.is_held_unknown(node, leg.dst, protocol) => {
+                    _ if services::lacks_rules(self.engine, at, leg.dst, protocol) => {
+                        Mechanism::RuleMissing
+                    }
+                    Peer::Host(node, _)
+                        if listening::is_held_unknown(self.engine, node, leg.dst, protocol) =>
+                    {
                         Mechanism::VipUnknown
                     }
                     _ => Mechanism::WrongPort,
@@ -153,9 +162,10 @@ impl<'a> Walk<'_, 'a> {
                 (StepKind::Reject, why, Outcome::Refused, Some(mechanism))
             }
             Listening::Yes(_)
-                if request.tls == Some(true) && self.engine.is_plain(at, called, leg, protocol) =>
+                if request.tls == Some(true)
+                    && is_plain(self.engine, at, called, leg, protocol) =>
             {
-                let mechanism = if self.engine.ends_tls(called, protocol) {
+                let mechanism = if ends_tls(self.engine, called, protocol) {
                     Mechanism::TlsBypassed
                 } else {
                     Mechanism::WrongPort
@@ -164,12 +174,12 @@ impl<'a> Walk<'_, 'a> {
                 (StepKind::Deliver, why, Outcome::TlsError, Some(mechanism))
             }
             Listening::Yes(why) => {
-                let supposed = self.engine.supposed_to_listen(at, leg.dst, protocol);
+                let supposed = undeclared::supposed_to_listen(self.engine, at, leg.dst, protocol);
                 add_missing(&mut state.supposed, Vec::from_iter(supposed));
                 (StepKind::Deliver, why.to_owned(), Outcome::AT_ONCE, None)
             }
         };
-        state.note(place, Step::new(kind, why, self.engine.by(at)).seeing(leg));
+        state.note(place, Step::new(kind, why, journey::by(self.engine, at)).seeing(leg));
         let answer = match kind {
             StepKind::Reject => state.refusal(state.packet.refusal_of_port()),
             _ => state.answer(),
@@ -180,9 +190,9 @@ impl<'a> Walk<'_, 'a> {
     /// Sends a refusal back to the client. Its packet passes rules like any other.
     fn return_refusal(
         &self,
-        from: Peer<'a>,
+        from: Peer<'e>,
         asked: Leg,
-        refused: Refused<'a>,
+        refused: Refused<'e>,
         mut state: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
         let Refused { why, by, outcome, notice } = refused;
@@ -203,8 +213,8 @@ impl<'a> Walk<'_, 'a> {
     /// the addresses that the caller expects.
     pub(crate) fn return_reply(
         &self,
-        at: Peer<'a>,
-        home: Peer<'a>,
+        at: Peer<'e>,
+        home: Peer<'e>,
         asked: Leg,
         answer: PacketState,
         outcome: Outcome,
@@ -226,9 +236,9 @@ impl<'a> Walk<'_, 'a> {
                     let refusal = match home {
                         Peer::Balancer(_) => Some(state.packet).filter(Packet::is_refusal),
                         _ => {
-                            let by = self.engine.by(home);
+                            let by = journey::by(self.engine, home);
                             let step = Step::new(StepKind::Deliver, "has its answer", by);
-                            state.note(self.engine.place(home), step.seeing(expected));
+                            state.note(place(self.engine, home), step.seeing(expected));
                             None
                         }
                     };
@@ -240,7 +250,7 @@ impl<'a> Walk<'_, 'a> {
                     continue;
                 }
                 Stop::At(party) => {
-                    self.engine.note_stray_reply(&mut state, party, home);
+                    note_stray_reply(self.engine, &mut state, party, home);
                     Mechanism::AsymmetricReturn
                 }
                 Stop::Lost(why) => why,
@@ -307,57 +317,61 @@ impl<'a> Walk<'_, 'a> {
     }
 }
 
-impl<'a> Engine<'a> {
-    /// Notes the U-turn: an answer reached a peer that never asked with these addresses.
-    fn note_stray_reply(&self, state: &mut PacketState, party: Peer<'a>, home: Peer<'a>) {
-        let leg = state.packet.leg();
-        let wanted = match home {
-            Peer::Balancer(_) => "to the load balancer",
-            _ => "to the caller, from the address that it called",
+/// Notes the U-turn: an answer reached a peer that never asked with these addresses.
+fn note_stray_reply(engine: &Engine<'_>, state: &mut PacketState, party: Peer<'_>, home: Peer<'_>) {
+    let leg = state.packet.leg();
+    let wanted = match home {
+        Peer::Balancer(_) => "to the load balancer",
+        _ => "to the caller, from the address that it called",
+    };
+    if let Peer::Pod(pod) = party
+        && let Some(node) = &pod.node
+    {
+        let last = state.hops.last().and_then(|hop| hop.steps.last());
+        let by = match last.filter(|step| is_unseen(&step.by)) {
+            Some(step) => step.by.clone(),
+            None => Evidence::kernel("routing: the destination is a pod of this node"),
         };
-        if let Peer::Pod(pod) = party
-            && let Some(node) = &pod.node
-        {
-            let last = state.hops.last().and_then(|hop| hop.steps.last());
-            let by = match last.filter(|step| is_unseen(&step.by)) {
-                Some(step) => step.by.clone(),
-                None => Evidence::kernel("routing: the destination is a pod of this node"),
-            };
-            let why = format!("goes straight to the pod, not {wanted}");
-            let step = Step::new(StepKind::Turn, why, by);
-            state.note(Place::Node(node.clone()), step.seeing(leg));
-        }
-        let step = Step::new(
-            StepKind::Drop,
-            format!("knows no connection with {}: resets it", leg.src),
-            Evidence::kernel("TCP: no socket has these addresses"),
-        );
-        state.note(self.place(party), step.seeing(leg));
+        let why = format!("goes straight to the pod, not {wanted}");
+        let step = Step::new(StepKind::Turn, why, by);
+        state.note(Place::Node(node.clone()), step.seeing(leg));
     }
+    let step = Step::new(
+        StepKind::Drop,
+        format!("knows no connection with {}: resets it", leg.src),
+        Evidence::kernel("TCP: no socket has these addresses"),
+    );
+    state.note(place(engine, party), step.seeing(leg));
+}
 
-    /// Returns whether the called server does not use TLS: its port says so, or the load balancer
-    /// that terminates TLS was bypassed by this connection.
-    fn is_plain(&self, at: Peer<'a>, called: SocketAddr, leg: Leg, protocol: IpProtocol) -> bool {
-        match self.expects_tls(at, leg.dst.port()) {
-            Tls::Spoken => false,
-            Tls::Plain => true,
-            Tls::Unknown => self.ends_tls(called, protocol),
-        }
+/// Returns whether the called server does not use TLS: its port says so, or the load balancer
+/// that terminates TLS was bypassed by this connection.
+fn is_plain(
+    engine: &Engine<'_>,
+    at: Peer<'_>,
+    called: SocketAddr,
+    leg: Leg,
+    protocol: IpProtocol,
+) -> bool {
+    match listening::expects_tls(engine, at, leg.dst.port()) {
+        Tls::Spoken => false,
+        Tls::Plain => true,
+        Tls::Unknown => ends_tls(engine, called, protocol),
     }
+}
 
-    /// Returns whether a load balancer terminates TLS at the address that was called.
-    pub(crate) fn ends_tls(&self, called: SocketAddr, protocol: IpProtocol) -> bool {
-        self.listener(called, protocol).is_some_and(|listener| listener.protocol.ends_tls())
-    }
+/// Returns whether a load balancer terminates TLS at the address that was called.
+fn ends_tls(engine: &Engine<'_>, called: SocketAddr, protocol: IpProtocol) -> bool {
+    engine.listener(called, protocol).is_some_and(|listener| listener.protocol.ends_tls())
+}
 
-    /// Returns the place of a peer.
-    pub(crate) fn place(&self, party: Peer<'_>) -> Place {
-        match party {
-            Peer::Pod(pod) | Peer::Host(_, Some(pod)) => Place::Pod(pod.name.clone()),
-            Peer::Host(node, None) => Place::Node(node.name.clone()),
-            Peer::Balancer(i) => Place::LoadBalancer(self.balancers()[i].name.clone()),
-            Peer::Outside => Place::Outside,
-        }
+/// Returns the place of a peer.
+pub(crate) fn place(engine: &Engine<'_>, party: Peer<'_>) -> Place {
+    match party {
+        Peer::Pod(pod) | Peer::Host(_, Some(pod)) => Place::Pod(pod.name.clone()),
+        Peer::Host(node, None) => Place::Node(node.name.clone()),
+        Peer::Balancer(i) => Place::LoadBalancer(engine.balancers()[i].name.clone()),
+        Peer::Outside => Place::Outside,
     }
 }
 

@@ -8,7 +8,7 @@ mod interface;
 mod on_arrival;
 mod public_address;
 pub(crate) mod retransmission;
-mod security_groups;
+pub(crate) mod security_groups;
 
 pub(crate) use public_address::stands_for_public_address;
 
@@ -36,16 +36,17 @@ const MAX_NODES: usize = 16;
 /// The number of list entries that take as long to look through as a rule to evaluate.
 const ENTRIES_PER_RULE: usize = 16;
 
-impl<'a> Walk<'_, 'a> {
+impl<'e> Walk<'e, '_> {
     /// Sends a packet and follows it in every way it can go.
     pub(crate) fn send(
         &self,
-        from: Peer<'a>,
+        from: Peer<'e>,
         mut state: PacketState,
-    ) -> Result<Vec<Arrival<'a>>, WalkError> {
+    ) -> Result<Vec<Arrival<'e>>, WalkError> {
         let leg = state.packet.leg();
         let direction = state.direction;
-        let step = || Step::new(StepKind::Send, sends(direction), self.engine.by(from)).seeing(leg);
+        let step =
+            || Step::new(StepKind::Send, sends(direction), by(self.engine, from)).seeing(leg);
         match from {
             // A packet for its own address, or for a loopback address, never leaves a pod.
             Peer::Pod(pod) if pod.ips.contains(&leg.dst.ip()) || leg.dst.ip().is_loopback() => {
@@ -84,10 +85,10 @@ impl<'a> Walk<'_, 'a> {
 
     pub(crate) fn at_node(
         &self,
-        node: &'a Node,
+        node: &'e Node,
         entry: &Entry,
         mut state: PacketState,
-    ) -> Result<Vec<Arrival<'a>>, WalkError> {
+    ) -> Result<Vec<Arrival<'e>>, WalkError> {
         state.passed += 1;
         if state.passed > MAX_NODES {
             return Ok(vec![lost(state, Mechanism::NoRoute)]);
@@ -111,9 +112,9 @@ impl<'a> Walk<'_, 'a> {
                 .iter()
                 .any(|connection| connection.original == leg || connection.reply == leg);
         let runtime = self.engine.runtime_for(&node.name, &state.packet)?;
-        let kernel = match self.engine.is_bridged(node, entry, &state.packet)? {
+        let kernel = match bridge::is_bridged(self.engine, node, entry, &state.packet)? {
             true if !runtime.bridge_shows_rules(state.packet.family()) => {
-                return Ok(self.engine.past_rules(node, state));
+                return Ok(bridge::past_rules(self.engine, node, state));
             }
             true => runtime.bridging(),
             false => &runtime.kernel,
@@ -186,7 +187,7 @@ impl<'a> Walk<'_, 'a> {
     }
 
     /// Fails if a packet reached a process that the population lacks.
-    fn check_process(&self, node: &'a Node, port: u16) -> Result<(), WalkError> {
+    fn check_process(&self, node: &'e Node, port: u16) -> Result<(), WalkError> {
         let is_known = self.population.is_whole() || self.engine.host_pod_on(node, port).is_some();
         whole_unless(is_known || !self.population.lacks_process(&node.name, port))
     }
@@ -232,10 +233,10 @@ impl<'a> Walk<'_, 'a> {
     /// Follows a packet after a node's rules.
     pub(crate) fn after_node(
         &self,
-        visit: &NodeVisit<'a>,
+        visit: &NodeVisit<'e>,
         end: End,
         mut state: PacketState,
-    ) -> Result<Vec<Arrival<'a>>, WalkError> {
+    ) -> Result<Vec<Arrival<'e>>, WalkError> {
         let node = visit.node;
         state.share *= end.share;
         state.chance |= end.share < Share::ALL;
@@ -264,12 +265,7 @@ impl<'a> Walk<'_, 'a> {
             state.note(Place::Node(node.name.clone()), step);
         }
         let is_back = end.kind == EndKind::Forward
-            && self.engine.is_lost_at_bridge(
-                visit,
-                &end.out,
-                &end.connection,
-                state.packet.leg(),
-            )?;
+            && bridge::is_lost(self.engine, visit, &end.out, &end.connection, state.packet.leg())?;
         if is_back {
             return Ok(vec![lost_at_bridge(visit, state)]);
         }
@@ -323,11 +319,11 @@ impl<'a> Walk<'_, 'a> {
             }
             EndKind::Reject(how) => {
                 let why = self.why_stopped(node, &state)?;
-                if self.engine.resets_in_vain(visit, how, state.packet.leg())? {
+                if bridge::resets_in_vain(self.engine, visit, how, state.packet.leg())? {
                     return Ok(vec![reset_in_vain(visit, why, state)]);
                 }
                 let past_rules =
-                    how == RejectWith::TcpReset && self.engine.resets_past_rules(visit)?;
+                    how == RejectWith::TcpReset && bridge::resets_past_rules(self.engine, visit)?;
                 let outcome = refusal::of_reject(how, state.packet.protocol());
                 let notice = (!past_rules).then(|| tells(how));
                 let refused = Refused { why, by: Peer::Host(node, None), outcome, notice };
@@ -338,20 +334,18 @@ impl<'a> Walk<'_, 'a> {
     }
 }
 
-impl<'a> Engine<'a> {
-    /// Returns the evidence for a peer's own actions.
-    pub(crate) fn by(&self, party: Peer<'_>) -> Evidence {
-        match party {
-            Peer::Pod(pod) | Peer::Host(_, Some(pod)) => {
-                Evidence::object(pod.object(), pod.origin.clone())
-            }
-            Peer::Host(node, None) => Evidence::object(node.object(), node.origin.clone()),
-            Peer::Balancer(i) => Evidence::LoadBalancer {
-                name: self.balancers()[i].name.clone(),
-                origin: self.balancer_origin(i),
-            },
-            Peer::Outside => Evidence::Outside { what: "a host outside the cluster".into() },
+/// Returns the evidence for a peer's own actions.
+pub(crate) fn by(engine: &Engine<'_>, party: Peer<'_>) -> Evidence {
+    match party {
+        Peer::Pod(pod) | Peer::Host(_, Some(pod)) => {
+            Evidence::object(pod.object(), pod.origin.clone())
         }
+        Peer::Host(node, None) => Evidence::object(node.object(), node.origin.clone()),
+        Peer::Balancer(i) => Evidence::LoadBalancer {
+            name: engine.balancers()[i].name.clone(),
+            origin: engine.balancer_origin(i),
+        },
+        Peer::Outside => Evidence::Outside { what: "a host outside the cluster".into() },
     }
 }
 

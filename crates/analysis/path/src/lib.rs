@@ -55,6 +55,7 @@ mod options;
 mod outline;
 mod packet;
 mod population;
+mod questions;
 mod reason_set;
 mod resolve;
 mod services;

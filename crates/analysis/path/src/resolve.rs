@@ -46,252 +46,253 @@ impl ResolvedTarget {
     }
 }
 
-impl<'a> Engine<'a> {
-    /// Returns the peers that a client of a flow stands for.
-    pub(crate) fn clients(&self, client: &Client) -> Result<Vec<Peer<'a>>, WalkError> {
-        let cluster = self.cluster;
-        match client {
-            Client::Pod(name) => {
-                let pod = cluster.pods.get(name).ok_or_else(|| WalkError::unknown(client))?;
-                self.party(pod).map(|party| vec![party])
-            }
-            Client::Workload(kind, name) => {
-                let workload = cluster
-                    .workloads
-                    .get(&(*kind, name.clone()))
-                    .ok_or_else(|| WalkError::unknown(client))?;
-                let parties: Vec<Peer<'a>> = cluster
-                    .pods
-                    .values()
-                    .filter(|pod| pod.name.namespace == name.namespace && pod.is_alive())
-                    .filter(|pod| workload.selector.matches(&pod.spec.labels))
-                    .filter_map(|pod| self.party(pod).ok())
-                    .collect();
-                if parties.is_empty() {
-                    return Err(WalkError::NoPods(client.to_string()));
-                }
-                Ok(parties)
-            }
-            Client::Node(name) => {
-                let node = cluster.nodes.get(name).ok_or_else(|| WalkError::unknown(client))?;
-                Ok(vec![Peer::Host(node, None)])
-            }
-            Client::Outside(_) => Ok(vec![Peer::Outside]),
+/// Returns the peers that a client of a flow stands for.
+pub(crate) fn clients<'e>(
+    engine: &'e Engine<'_>,
+    client: &Client,
+) -> Result<Vec<Peer<'e>>, WalkError> {
+    let cluster = engine.cluster;
+    match client {
+        Client::Pod(name) => {
+            let pod = cluster.pods.get(name).ok_or_else(|| WalkError::unknown(client))?;
+            party(engine, pod).map(|party| vec![party])
         }
-    }
-
-    /// Returns a pod as a peer that sends and receives packets.
-    pub(crate) fn party(&self, pod: &'a Pod) -> Result<Peer<'a>, WalkError> {
-        let node = pod
-            .node
-            .as_ref()
-            .and_then(|name| self.cluster.nodes.get(name))
-            .ok_or_else(|| WalkError::NotPlaced(pod.name.clone()))?;
-        Ok(if pod.spec.host_network { Peer::Host(node, Some(pod)) } else { Peer::Pod(pod) })
-    }
-
-    /// Returns the source address of a client. On a node, the kernel chooses it by the packet's
-    /// route: for a call to one of the node's own addresses, it is that address.
-    pub(crate) fn source(
-        &self,
-        client: Peer<'_>,
-        to: SocketAddr,
-        protocol: Protocol,
-    ) -> Result<Option<SocketAddr>, WalkError> {
-        let family = Family::of(to.ip());
-        let ip = match client {
-            _ if to.ip().is_loopback() => Some(match family {
-                Family::V4 => Ipv4Addr::LOCALHOST.into(),
-                Family::V6 => Ipv6Addr::LOCALHOST.into(),
-            }),
-            Peer::Pod(pod) => pod.address(family),
-            Peer::Host(node, _) => {
-                let anywhere = match family {
-                    Family::V4 => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-                    Family::V6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-                };
-                let from = SocketAddr::new(anywhere, CLIENT_PORT);
-                let packet = Packet::new(protocol, from, to);
-                let runtime = self.runtime_for(&node.name, &packet)?;
-                let ends = runtime.kernel.walk(&packet, &Entry::Local, &[]);
-                let tracked =
-                    ends.iter().find_map(|end| Some(end.connection.as_ref()?.original.src.ip()));
-                // The source of a packet is chosen before a rule drops it.
-                let picked = tracked
-                    .or_else(|| ends.first().map(|end| end.packet.leg().src.ip()))
-                    .filter(|ip| !ip.is_unspecified());
-                picked.or_else(|| node.address(family))
+        Client::Workload(kind, name) => {
+            let workload = cluster
+                .workloads
+                .get(&(*kind, name.clone()))
+                .ok_or_else(|| WalkError::unknown(client))?;
+            let parties: Vec<Peer<'e>> = cluster
+                .pods
+                .values()
+                .filter(|pod| pod.name.namespace == name.namespace && pod.is_alive())
+                .filter(|pod| workload.selector.matches(&pod.spec.labels))
+                .filter_map(|pod| party(engine, pod).ok())
+                .collect();
+            if parties.is_empty() {
+                return Err(WalkError::NoPods(client.to_string()));
             }
-            // A documentation address, which nothing inside has.
-            Peer::Balancer(_) | Peer::Outside => Some(any_client(family)),
-        };
-        Ok(ip.map(|ip| SocketAddr::new(ip, CLIENT_PORT)))
-    }
-
-    /// Resolves a destination for a client outside the cluster.
-    ///
-    /// # Errors
-    /// Returns an error if there is no such destination, or if it has no address.
-    pub fn resolve_outside(&self, to: &Destination) -> Result<ResolvedTarget, WalkError> {
-        let flow = Flow { from: Client::Outside(None), to: to.clone(), protocol: Protocol::Tcp };
-        self.aim(Peer::Outside, &flow, to)
-    }
-
-    /// Resolves the destination of a flow for its client; of a workload, for its first pod.
-    ///
-    /// # Errors
-    /// Returns an error if there is no such client or destination, or if it has no address.
-    pub fn resolve(&self, flow: &Flow) -> Result<ResolvedTarget, WalkError> {
-        let clients = self.clients(&flow.from)?;
-        let client = clients.first().ok_or_else(|| WalkError::NoPods(flow.from.to_string()))?;
-        self.aim_of(*client, flow)
-    }
-
-    /// Resolves the destination of a flow for one of its clients.
-    pub(crate) fn aim_of(
-        &self,
-        client: Peer<'a>,
-        flow: &Flow,
-    ) -> Result<ResolvedTarget, WalkError> {
-        match BalancerCall::of(self.cluster, &flow.from, &flow.to) {
-            Some(BalancerCall::At(address)) => {
-                self.aim(client, flow, &Destination::Address(address))
-            }
-            Some(BalancerCall::WithoutAddress(service)) => {
-                Err(WalkError::Later(format!("{} has no address yet", service.object())))
-            }
-            None => self.aim(client, flow, &flow.to),
+            Ok(parties)
         }
-    }
-
-    /// Returns the first address of a family that the client of a flow has, else the first address.
-    fn usable(
-        &self,
-        client: Peer<'a>,
-        flow: &Flow,
-        addresses: &[IpAddr],
-    ) -> Result<Option<IpAddr>, WalkError> {
-        if addresses.len() < 2 {
-            return Ok(addresses.first().copied());
+        Client::Node(name) => {
+            let node = cluster.nodes.get(name).ok_or_else(|| WalkError::unknown(client))?;
+            Ok(vec![Peer::Host(node, None)])
         }
-        for ip in addresses {
-            let has_family = match flow.from {
-                Client::Outside(Some(own)) => Family::of(own) == Family::of(*ip),
-                _ => self.source(client, SocketAddr::new(*ip, 1), flow.protocol)?.is_some(),
+        Client::Outside(_) => Ok(vec![Peer::Outside]),
+    }
+}
+
+/// Returns a pod as a peer that sends and receives packets.
+fn party<'e>(engine: &'e Engine<'_>, pod: &'e Pod) -> Result<Peer<'e>, WalkError> {
+    let node = pod
+        .node
+        .as_ref()
+        .and_then(|name| engine.cluster.nodes.get(name))
+        .ok_or_else(|| WalkError::NotPlaced(pod.name.clone()))?;
+    Ok(if pod.spec.host_network { Peer::Host(node, Some(pod)) } else { Peer::Pod(pod) })
+}
+
+/// Returns the source address of a client. On a node, the kernel chooses it by the packet's
+/// route: for a call to one of the node's own addresses, it is that address.
+pub(crate) fn source(
+    engine: &Engine<'_>,
+    client: Peer<'_>,
+    to: SocketAddr,
+    protocol: Protocol,
+) -> Result<Option<SocketAddr>, WalkError> {
+    let family = Family::of(to.ip());
+    let ip = match client {
+        _ if to.ip().is_loopback() => Some(match family {
+            Family::V4 => Ipv4Addr::LOCALHOST.into(),
+            Family::V6 => Ipv6Addr::LOCALHOST.into(),
+        }),
+        Peer::Pod(pod) => pod.address(family),
+        Peer::Host(node, _) => {
+            let anywhere = match family {
+                Family::V4 => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+                Family::V6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
             };
-            if has_family {
-                return Ok(Some(*ip));
-            }
+            let from = SocketAddr::new(anywhere, CLIENT_PORT);
+            let packet = Packet::new(protocol, from, to);
+            let runtime = engine.runtime_for(&node.name, &packet)?;
+            let ends = runtime.kernel.walk(&packet, &Entry::Local, &[]);
+            let tracked =
+                ends.iter().find_map(|end| Some(end.connection.as_ref()?.original.src.ip()));
+            // The source of a packet is chosen before a rule drops it.
+            let picked = tracked
+                .or_else(|| ends.first().map(|end| end.packet.leg().src.ip()))
+                .filter(|ip| !ip.is_unspecified());
+            picked.or_else(|| node.address(family))
         }
-        Ok(addresses.first().copied())
-    }
+        // A documentation address, which nothing inside has.
+        Peer::Balancer(_) | Peer::Outside => Some(any_client(family)),
+    };
+    Ok(ip.map(|ip| SocketAddr::new(ip, CLIENT_PORT)))
+}
 
-    /// Resolves a destination for one of a flow's clients.
-    fn aim(
-        &self,
-        client: Peer<'a>,
-        flow: &Flow,
-        to: &Destination,
-    ) -> Result<ResolvedTarget, WalkError> {
-        let cluster = self.cluster;
-        let plain = |address: SocketAddr| {
+/// Resolves a destination for a client outside the cluster.
+///
+/// # Errors
+/// Returns an error if there is no such destination, or if it has no address.
+pub(crate) fn from_outside(
+    engine: &Engine<'_>,
+    to: &Destination,
+) -> Result<ResolvedTarget, WalkError> {
+    let flow = Flow { from: Client::Outside(None), to: to.clone(), protocol: Protocol::Tcp };
+    aim(engine, Peer::Outside, &flow, to)
+}
+
+/// Resolves the destination of a flow for its client; of a workload, for its first pod.
+///
+/// # Errors
+/// Returns an error if there is no such client or destination, or if it has no address.
+pub(crate) fn of_flow(engine: &Engine<'_>, flow: &Flow) -> Result<ResolvedTarget, WalkError> {
+    let clients = clients(engine, &flow.from)?;
+    let client = clients.first().ok_or_else(|| WalkError::NoPods(flow.from.to_string()))?;
+    aim_of(engine, *client, flow)
+}
+
+/// Resolves the destination of a flow for one of its clients.
+pub(crate) fn aim_of(
+    engine: &Engine<'_>,
+    client: Peer<'_>,
+    flow: &Flow,
+) -> Result<ResolvedTarget, WalkError> {
+    match BalancerCall::of(engine.cluster, &flow.from, &flow.to) {
+        Some(BalancerCall::At(address)) => {
+            aim(engine, client, flow, &Destination::Address(address))
+        }
+        Some(BalancerCall::WithoutAddress(service)) => {
+            Err(WalkError::Later(format!("{} has no address yet", service.object())))
+        }
+        None => aim(engine, client, flow, &flow.to),
+    }
+}
+
+/// Returns the first address of a family that the client of a flow has, else the first address.
+fn usable(
+    engine: &Engine<'_>,
+    client: Peer<'_>,
+    flow: &Flow,
+    addresses: &[IpAddr],
+) -> Result<Option<IpAddr>, WalkError> {
+    if addresses.len() < 2 {
+        return Ok(addresses.first().copied());
+    }
+    for ip in addresses {
+        let has_family = match flow.from {
+            Client::Outside(Some(own)) => Family::of(own) == Family::of(*ip),
+            _ => source(engine, client, SocketAddr::new(*ip, 1), flow.protocol)?.is_some(),
+        };
+        if has_family {
+            return Ok(Some(*ip));
+        }
+    }
+    Ok(addresses.first().copied())
+}
+
+/// Resolves a destination for one of a flow's clients.
+fn aim(
+    engine: &Engine<'_>,
+    client: Peer<'_>,
+    flow: &Flow,
+    to: &Destination,
+) -> Result<ResolvedTarget, WalkError> {
+    let cluster = engine.cluster;
+    let plain = |address: SocketAddr| {
+        Ok(ResolvedTarget { addresses: vec![address], request: Request::default(), resolved: None })
+    };
+    match to {
+        Destination::Address(address) => plain(*address),
+        Destination::Host(host, port) => {
+            Ok(zones::aim_by_zone(engine, client, host, *port, Request::default()))
+        }
+        Destination::Url { tls, host, port, path } => {
+            let http = Some((host.to_string(), path.to_string()));
+            Ok(zones::aim_by_zone(
+                engine,
+                client,
+                host,
+                *port,
+                Request { http, tls: Some(*tls), ..Request::default() },
+            ))
+        }
+        Destination::Pod(name, port) => {
+            let pod = cluster.pods.get(name).ok_or_else(|| WalkError::unknown(to))?;
+            let ip = usable(engine, client, flow, &pod.ips)?.ok_or_else(|| match pod.node {
+                Some(_) => WalkError::Later(format!("{} has no address yet", pod.object())),
+                None => WalkError::NotPlaced(name.clone()),
+            })?;
+            plain(SocketAddr::new(ip, port.number()))
+        }
+        Destination::Service(name, port) => {
+            let service = cluster.services.get(name).ok_or_else(|| WalkError::unknown(to))?;
+            let found = ports_named(service, port.as_ref());
+            let own = found.clone().find(|found| found.protocol == flow.protocol);
+            let number = match (own.or(found.clone().next()), port) {
+                (Some(found), _) => found.port,
+                (None, Some(text)) => text.parse().map_err(|_| WalkError::unknown(to))?,
+                (None, None) => return Err(WalkError::unknown(to)),
+            };
+            let ip = usable(engine, client, flow, &service.cluster_ips)?.ok_or_else(|| {
+                WalkError::Later(format!(
+                    "{} has no cluster IP: call it by its name, as HOST:PORT, or name one of its pods",
+                    service.object()
+                ))
+            })?;
+            plain(SocketAddr::new(ip, number.number()))
+        }
+        Destination::Ingress { name, host, path, port } => {
+            let ingress = cluster.ingresses.get(name).ok_or_else(|| WalkError::unknown(to))?;
+            let at = controller::addresses(cluster, Owner::Ingress(ingress));
+            let at: Vec<IpAddr> = at.into_iter().map(|at| at.address).collect();
+            let vip = usable(engine, client, flow, &at)?.ok_or_else(|| {
+                WalkError::Later(format!("{} has no address yet", ingress.object()))
+            })?;
+            let call = match port {
+                Some(port) => controller::route_call(ingress, *port, host.as_ref())
+                    .ok_or_else(|| WalkError::unknown(to))?,
+                None => engine.ingress_call(ingress, host.as_ref(), path.as_ref()),
+            };
+            if call.protocol.layer() == Layer::L4 {
+                let named = call.host.map(|host| (host.to_string(), vip));
+                let tls = Some(call.protocol.ends_tls());
+                let request = Request { tls, named, ..Request::default() };
+                return Ok(ResolvedTarget::at((vip, call.port.number()).into(), request));
+            }
+            let http = (
+                call.host.map_or_else(|| vip.to_string(), |host| host.to_string()),
+                call.path.map_or_else(|| "/".to_owned(), |path| path.to_string()),
+            );
+            let tls = Some(call.protocol.ends_tls());
+            let request = Request { http: Some(http), tls, ..Request::default() };
             Ok(ResolvedTarget {
-                addresses: vec![address],
-                request: Request::default(),
+                addresses: vec![(vip, call.port.number()).into()],
+                request,
                 resolved: None,
             })
-        };
-        match to {
-            Destination::Address(address) => plain(*address),
-            Destination::Host(host, port) => {
-                Ok(self.aim_by_zone(client, host, *port, Request::default()))
-            }
-            Destination::Url { tls, host, port, path } => {
-                let http = Some((host.to_string(), path.to_string()));
-                Ok(self.aim_by_zone(
-                    client,
-                    host,
-                    *port,
-                    Request { http, tls: Some(*tls), ..Request::default() },
-                ))
-            }
-            Destination::Pod(name, port) => {
-                let pod = cluster.pods.get(name).ok_or_else(|| WalkError::unknown(to))?;
-                let ip = self.usable(client, flow, &pod.ips)?.ok_or_else(|| match pod.node {
-                    Some(_) => WalkError::Later(format!("{} has no address yet", pod.object())),
-                    None => WalkError::NotPlaced(name.clone()),
-                })?;
-                plain(SocketAddr::new(ip, port.number()))
-            }
-            Destination::Service(name, port) => {
-                let service = cluster.services.get(name).ok_or_else(|| WalkError::unknown(to))?;
-                let found = ports_named(service, port.as_ref());
-                let own = found.clone().find(|found| found.protocol == flow.protocol);
-                let number = match (own.or(found.clone().next()), port) {
-                    (Some(found), _) => found.port,
-                    (None, Some(text)) => text.parse().map_err(|_| WalkError::unknown(to))?,
-                    (None, None) => return Err(WalkError::unknown(to)),
-                };
-                let ip = self.usable(client, flow, &service.cluster_ips)?.ok_or_else(|| {
-                    WalkError::Later(format!(
-                        "{} has no cluster IP: call it by its name, as HOST:PORT, or name one of its pods",
-                        service.object()
-                    ))
-                })?;
-                plain(SocketAddr::new(ip, number.number()))
-            }
-            Destination::Ingress { name, host, path, port } => {
-                let ingress = cluster.ingresses.get(name).ok_or_else(|| WalkError::unknown(to))?;
-                let at = controller::addresses(cluster, Owner::Ingress(ingress));
-                let at: Vec<IpAddr> = at.into_iter().map(|at| at.address).collect();
-                let vip = self.usable(client, flow, &at)?.ok_or_else(|| {
-                    WalkError::Later(format!("{} has no address yet", ingress.object()))
-                })?;
-                let call = match port {
-                    Some(port) => controller::route_call(ingress, *port, host.as_ref())
-                        .ok_or_else(|| WalkError::unknown(to))?,
-                    None => self.ingress_call(ingress, host.as_ref(), path.as_ref()),
-                };
-                if call.protocol.layer() == Layer::L4 {
-                    let named = call.host.map(|host| (host.to_string(), vip));
-                    let tls = Some(call.protocol.ends_tls());
-                    let request = Request { tls, named, ..Request::default() };
-                    return Ok(ResolvedTarget::at((vip, call.port.number()).into(), request));
-                }
-                let http = (
-                    call.host.map_or_else(|| vip.to_string(), |host| host.to_string()),
-                    call.path.map_or_else(|| "/".to_owned(), |path| path.to_string()),
-                );
-                let tls = Some(call.protocol.ends_tls());
-                let request = Request { http: Some(http), tls, ..Request::default() };
-                Ok(ResolvedTarget {
-                    addresses: vec![(vip, call.port.number()).into()],
-                    request,
-                    resolved: None,
-                })
-            }
         }
     }
+}
 
-    pub(crate) fn aim_at_host(
-        &self,
-        client: Peer<'a>,
-        host: &str,
-        port: Port,
-        request: Request,
-    ) -> ResolvedTarget {
-        if let Ok(ip) = host.parse::<IpAddr>() {
-            let addresses = vec![SocketAddr::new(ip, port.number())];
-            return ResolvedTarget { addresses, request, resolved: None };
-        }
-        let dns_client = match client {
-            Peer::Pod(pod) | Peer::Host(_, Some(pod)) => DnsClient::Pod(pod),
-            _ => DnsClient::Elsewhere,
-        };
-        let resolution = self.names().resolve(dns_client, host);
-        let sockets = resolution.addresses.iter().map(|ip| SocketAddr::new(*ip, port.number()));
-        ResolvedTarget { addresses: sockets.collect(), request, resolved: Some(resolution) }
+pub(crate) fn aim_at_host(
+    engine: &Engine<'_>,
+    client: Peer<'_>,
+    host: &str,
+    port: Port,
+    request: Request,
+) -> ResolvedTarget {
+    if let Ok(ip) = host.parse::<IpAddr>() {
+        let addresses = vec![SocketAddr::new(ip, port.number())];
+        return ResolvedTarget { addresses, request, resolved: None };
     }
+    let dns_client = match client {
+        Peer::Pod(pod) | Peer::Host(_, Some(pod)) => DnsClient::Pod(pod),
+        _ => DnsClient::Elsewhere,
+    };
+    let resolution = engine.names().resolve(dns_client, host);
+    let sockets = resolution.addresses.iter().map(|ip| SocketAddr::new(*ip, port.number()));
+    ResolvedTarget { addresses: sockets.collect(), request, resolved: Some(resolution) }
 }
 
 /// Returns the address of a client outside the cluster that states none: a documentation address,

@@ -9,59 +9,63 @@ use uturn_netfilter::IpProtocol;
 use crate::engine::Engine;
 use crate::packet::Peer;
 
-impl Engine<'_> {
-    /// Returns whether a Service has this address.
-    pub(crate) fn has_service(&self, address: IpAddr) -> bool {
-        self.cluster.services.values().any(|service| service.has_address(address))
-    }
+/// Returns whether a Service has this address.
+pub(crate) fn has_address(engine: &Engine<'_>, address: IpAddr) -> bool {
+    engine.cluster.services.values().any(|service| service.has_address(address))
+}
 
-    /// Returns whether a Service has this address and port.
-    pub(crate) fn has_port(&self, to: SocketAddr, protocol: IpProtocol) -> bool {
-        self.cluster.services.values().any(|service| {
-            service.has_address(to.ip())
-                && service.ports.iter().any(|port| {
-                    port.port.number() == to.port() && IpProtocol::from(port.protocol) == protocol
-                })
-        })
-    }
-
-    /// Returns whether a node lacks the rules for a Service that answers to this address: Facts
-    /// state that the node's kube-proxy has not programmed it.
-    pub(crate) fn lacks_rules(&self, at: Peer<'_>, to: SocketAddr, protocol: IpProtocol) -> bool {
-        let Peer::Host(node, _) = at else { return false };
-        let missing = |service: &&Service| node.unprogrammed.contains(&service.name);
-        self.cluster
-            .services
-            .values()
-            .filter(missing)
-            .any(|service| port_behind(service, node, to, protocol).is_some())
-    }
-
-    /// Returns whether a Service answers to this address and has no endpoint that may serve it on
-    /// this node.
-    pub(crate) fn lacks_endpoints(
-        &self,
-        node: &Node,
-        to: SocketAddr,
-        protocol: IpProtocol,
-    ) -> bool {
-        self.cluster.services.values().any(|service| {
-            let Some(port) = port_behind(service, node, to, protocol) else { return false };
-            let internal = service.cluster_ips.contains(&to.ip());
-            let policy = if internal { service.internal_policy } else { service.external_policy };
-            let mut serving = self
-                .cluster
-                .slices(&service.name)
-                .iter()
-                .filter(|slice| slice.family == Family::of(to.ip()))
-                .filter(|slice| slice.ports.iter().any(|slice_port| slice_port.name == port.name))
-                .flat_map(|slice| &slice.endpoints)
-                .filter(|endpoint| endpoint.ready);
-            !serving.any(|endpoint| {
-                policy == Policy::Cluster || endpoint.node.as_ref() == Some(node.name_for_proxy())
+/// Returns whether a Service has this address and port.
+pub(crate) fn has_port(engine: &Engine<'_>, to: SocketAddr, protocol: IpProtocol) -> bool {
+    engine.cluster.services.values().any(|service| {
+        service.has_address(to.ip())
+            && service.ports.iter().any(|port| {
+                port.port.number() == to.port() && IpProtocol::from(port.protocol) == protocol
             })
+    })
+}
+
+/// Returns whether a node lacks the rules for a Service that answers to this address: Facts
+/// state that the node's kube-proxy has not programmed it.
+pub(crate) fn lacks_rules(
+    engine: &Engine<'_>,
+    at: Peer<'_>,
+    to: SocketAddr,
+    protocol: IpProtocol,
+) -> bool {
+    let Peer::Host(node, _) = at else { return false };
+    let missing = |service: &&Service| node.unprogrammed.contains(&service.name);
+    engine
+        .cluster
+        .services
+        .values()
+        .filter(missing)
+        .any(|service| port_behind(service, node, to, protocol).is_some())
+}
+
+/// Returns whether a Service answers to this address and has no endpoint that may serve it on
+/// this node.
+pub(crate) fn lacks_endpoints(
+    engine: &Engine<'_>,
+    node: &Node,
+    to: SocketAddr,
+    protocol: IpProtocol,
+) -> bool {
+    engine.cluster.services.values().any(|service| {
+        let Some(port) = port_behind(service, node, to, protocol) else { return false };
+        let internal = service.cluster_ips.contains(&to.ip());
+        let policy = if internal { service.internal_policy } else { service.external_policy };
+        let mut serving = engine
+            .cluster
+            .slices(&service.name)
+            .iter()
+            .filter(|slice| slice.family == Family::of(to.ip()))
+            .filter(|slice| slice.ports.iter().any(|slice_port| slice_port.name == port.name))
+            .flat_map(|slice| &slice.endpoints)
+            .filter(|endpoint| endpoint.ready);
+        !serving.any(|endpoint| {
+            policy == Policy::Cluster || endpoint.node.as_ref() == Some(node.name_for_proxy())
         })
-    }
+    })
 }
 
 /// Returns the port of a Service to which an address leads on a node.

@@ -15,6 +15,7 @@ use uturn_model::{
 
 use crate::engine::Engine;
 use crate::packet::{Arrival, Exchange, PacketState, Peer, Stop, ended};
+pub(crate) use balancers::{balancer, call, host, on_node, outside};
 
 /// The reason why a flow cannot be judged, and the object that is the reason.
 pub(crate) struct UnjudgedReason {
@@ -113,112 +114,95 @@ impl UnjudgedReason {
     }
 }
 
-impl Engine<'_> {
-    /// Returns why no call of an address can be judged, from any client.
-    pub(crate) fn unjudged_at(
-        &self,
-        client: Peer<'_>,
-        to: SocketAddr,
-        protocol: Protocol,
-    ) -> Option<UnjudgedReason> {
-        let is_outside = matches!(client, Peer::Outside);
-        let is_node = self.node_at(to.ip()).is_some();
-        let mut open =
-            self.cluster.services.values().filter(|service| !service.unjudged.is_empty());
-        open.find_map(|service| {
-            let unjudged = unjudged_endpoints(service)?;
-            let mut ports = service.ports.iter().filter(|port| port.protocol == protocol);
-            let is_asked = ports.any(|port| {
-                let at_node = is_node && port.node_port.is_some_and(|at| at.number() == to.port());
-                // The status of a Service may list addresses of nodes.
-                let is_inner = is_outside && service.cluster_ips.contains(&to.ip());
-                let at_own = service.has_address(to.ip()) && port.port.number() == to.port();
-                at_node || at_own && !is_inner
-            });
-            is_asked.then_some(unjudged)
-        })
-    }
+/// Returns why no call of an address can be judged, from any client.
+pub(crate) fn at(
+    engine: &Engine<'_>,
+    client: Peer<'_>,
+    to: SocketAddr,
+    protocol: Protocol,
+) -> Option<UnjudgedReason> {
+    let is_outside = matches!(client, Peer::Outside);
+    let is_node = engine.node_at(to.ip()).is_some();
+    let mut open = engine.cluster.services.values().filter(|service| !service.unjudged.is_empty());
+    open.find_map(|service| {
+        let unjudged = unjudged_endpoints(service)?;
+        let mut ports = service.ports.iter().filter(|port| port.protocol == protocol);
+        let is_asked = ports.any(|port| {
+            let at_node = is_node && port.node_port.is_some_and(|at| at.number() == to.port());
+            // The status of a Service may list addresses of nodes.
+            let is_inner = is_outside && service.cluster_ips.contains(&to.ip());
+            let at_own = service.has_address(to.ip()) && port.port.number() == to.port();
+            at_node || at_own && !is_inner
+        });
+        is_asked.then_some(unjudged)
+    })
+}
 
-    /// Returns why calls of a Service cannot be judged, for any client.
-    pub(crate) fn unjudged_service(&self, service: &NamespacedName) -> Option<UnjudgedReason> {
-        self.cluster.services.get(service).and_then(unjudged_endpoints)
-    }
+/// Returns why calls of a Service cannot be judged, for any client.
+pub(crate) fn service(engine: &Engine<'_>, service: &NamespacedName) -> Option<UnjudgedReason> {
+    engine.cluster.services.get(service).and_then(unjudged_endpoints)
+}
 
-    /// Returns why calls that a load balancer's rule serves cannot be judged.
-    pub(crate) fn unjudged_behind(&self, rule: &Rule) -> Option<UnjudgedReason> {
-        // Facts describe a load balancer without an owning Service completely.
-        if rule.redirect.is_some() || rule.owner.kind == ObjectKind::LoadBalancer {
-            return None;
+/// Returns why calls that a load balancer's rule serves cannot be judged.
+pub(crate) fn behind(engine: &Engine<'_>, rule: &Rule) -> Option<UnjudgedReason> {
+    // Facts describe a load balancer without an owning Service completely.
+    if rule.redirect.is_some() || rule.owner.kind == ObjectKind::LoadBalancer {
+        return None;
+    }
+    let by = || Evidence::object(rule.owner.clone(), engine.origin_of(&rule.owner));
+    let ingress = engine.cluster.ingress_of(&rule.owner);
+    if let Some(ingress) = ingress.filter(|ingress| ingress.unjudged.contains(&Unknown::Versions)) {
+        return Some(UnjudgedReason::of(&rule.owner, &ingress.origin, &Unknown::Versions));
+    }
+    let is_known = engine.cluster.services.contains_key(&rule.service);
+    match rule.targets.is_empty() {
+        true if ingress.is_some_and(|ingress| is_action(ingress, rule)) => Some(UnjudgedReason {
+            by: by(),
+            why: "an annotation says what it leads to, and is not read".to_owned(),
+            mechanism: Mechanism::NotModelled,
+        }),
+        true if !is_known && engine.cluster.may_have_service(&rule.service) => {
+            Some(UnjudgedReason::of_missing(&rule.service, by()))
         }
-        let by = || Evidence::object(rule.owner.clone(), self.origin_of(&rule.owner));
-        let ingress = self.ingress_of(rule);
-        if let Some(ingress) =
-            ingress.filter(|ingress| ingress.unjudged.contains(&Unknown::Versions))
-        {
-            return Some(UnjudgedReason::of(&rule.owner, &ingress.origin, &Unknown::Versions));
-        }
-        let is_known = self.cluster.services.contains_key(&rule.service);
-        match rule.targets.is_empty() {
-            true if ingress.is_some_and(|ingress| is_action(ingress, rule)) => {
-                Some(UnjudgedReason {
-                    by: by(),
-                    why: "an annotation says what it leads to, and is not read".to_owned(),
-                    mechanism: Mechanism::NotModelled,
-                })
-            }
-            true if !is_known && self.cluster.may_have_service(&rule.service) => {
-                Some(UnjudgedReason::of_missing(&rule.service, by()))
-            }
-            _ => self.unjudged_service(&rule.service),
-        }
+        _ => service(engine, &rule.service),
     }
+}
 
-    /// Returns whether calls that a load balancer's rule serves can be judged.
-    pub fn is_judged(&self, rule: &Rule) -> bool {
-        self.unjudged_behind(rule).is_none()
+/// Returns why a call of a name without an address cannot be judged: the name belongs to a
+/// Service that may exist elsewhere, or whose endpoints may. A name that may also exist outside
+/// the cluster counts as a Service's if its namespace is known.
+pub(crate) fn lost_name(
+    engine: &Engine<'_>,
+    client: Peer<'_>,
+    to: &Destination,
+    may_be_outside: bool,
+) -> Option<UnjudgedReason> {
+    let (Destination::Url { host, .. } | Destination::Host(host, _)) = to else { return None };
+    let (Peer::Pod(pod) | Peer::Host(_, Some(pod))) = client else { return None };
+    let asks_cluster = match pod.spec.dns_policy {
+        DnsPolicy::ClusterFirst => !pod.spec.host_network,
+        DnsPolicy::ClusterFirstWithHostNet => true,
+        DnsPolicy::Default | DnsPolicy::None => false,
+    };
+    let name = service_named(host, engine.cluster.dns.domain(), &pod.name.namespace);
+    let name = name.filter(|_| asks_cluster)?;
+    let has_namespace = || {
+        let services = engine.cluster.services.keys().map(|object| &object.namespace);
+        let pods = engine.cluster.pods.keys().map(|object| &object.namespace);
+        services.chain(pods).any(|namespace| *namespace == name.namespace)
+    };
+    // No outside name has the label svc.
+    let is_sure = host.split('.').any(|label| label.eq_ignore_ascii_case("svc"));
+    if may_be_outside && !is_sure && !has_namespace() {
+        return None;
     }
-
-    /// Returns the Ingress that asked for a load balancer's rule.
-    fn ingress_of(&self, rule: &Rule) -> Option<&Ingress> {
-        self.cluster.ingress_of(&rule.owner)
-    }
-
-    /// Returns why a call of a name without an address cannot be judged: the name belongs to a
-    /// Service that may exist elsewhere, or whose endpoints may. A name that may also exist outside
-    /// the cluster counts as a Service's if its namespace is known.
-    pub(crate) fn unjudged_lost_name(
-        &self,
-        client: Peer<'_>,
-        to: &Destination,
-        may_be_outside: bool,
-    ) -> Option<UnjudgedReason> {
-        let (Destination::Url { host, .. } | Destination::Host(host, _)) = to else { return None };
-        let (Peer::Pod(pod) | Peer::Host(_, Some(pod))) = client else { return None };
-        let asks_cluster = match pod.spec.dns_policy {
-            DnsPolicy::ClusterFirst => !pod.spec.host_network,
-            DnsPolicy::ClusterFirstWithHostNet => true,
-            DnsPolicy::Default | DnsPolicy::None => false,
-        };
-        let name = service_named(host, self.cluster.dns.domain(), &pod.name.namespace);
-        let name = name.filter(|_| asks_cluster)?;
-        let has_namespace = || {
-            let services = self.cluster.services.keys().map(|object| &object.namespace);
-            let pods = self.cluster.pods.keys().map(|object| &object.namespace);
-            services.chain(pods).any(|namespace| *namespace == name.namespace)
-        };
-        // No outside name has the label svc.
-        let is_sure = host.split('.').any(|label| label.eq_ignore_ascii_case("svc"));
-        if may_be_outside && !is_sure && !has_namespace() {
-            return None;
-        }
-        match self.cluster.services.get(&name) {
-            Some(service) if service.headless => unjudged_endpoints(service),
-            Some(_) => None,
-            None if !self.cluster.may_have_service(&name) => None,
-            None => {
-                let by = Evidence::HostName { host: host.to_string().into() };
-                Some(UnjudgedReason::of_missing(&name, by))
-            }
+    match engine.cluster.services.get(&name) {
+        Some(service) if service.headless => unjudged_endpoints(service),
+        Some(_) => None,
+        None if !engine.cluster.may_have_service(&name) => None,
+        None => {
+            let by = Evidence::HostName { host: host.to_string().into() };
+            Some(UnjudgedReason::of_missing(&name, by))
         }
     }
 }

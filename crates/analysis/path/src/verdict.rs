@@ -3,76 +3,55 @@
 use std::net::SocketAddr;
 
 use uturn_model::route::Place;
-use uturn_model::{
-    Client, Destination, FailurePoint, Family, Flow, Protocol, Route, Share, Verdict,
-};
+use uturn_model::{Client, Destination, Family, Flow, Protocol, Route, Share, Verdict};
 use uturn_netfilter::Packet;
 
 use crate::add_missing::add_missing;
 use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
+use crate::exchange::{self, dns_query};
+use crate::journey::retransmission;
 use crate::names::Resolution;
 use crate::packet::{Exchange, PacketState, Peer, Request};
-use crate::resolve::{CLIENT_PORT, ResolvedTarget};
-use crate::unjudged::UnjudgedReason;
+use crate::resolve::{self, CLIENT_PORT, ResolvedTarget};
+use crate::unjudged::{self, UnjudgedReason};
 
-impl Engine<'_> {
-    /// Returns the verdict of a flow under the assumptions about what is not known.
-    ///
-    /// # Errors
-    /// Returns an error if the flow cannot be walked.
-    pub fn verdict(&self, flow: &Flow) -> Result<Verdict, WalkError> {
-        self.verdict_showing(flow, None)
-    }
-
-    /// Returns the same verdict. Of ways with the same end, one that fails at this point is shown.
-    ///
-    /// # Errors
-    /// Returns an error if the flow cannot be walked.
-    pub fn verdict_showing(
-        &self,
-        flow: &Flow,
-        point: Option<&FailurePoint>,
-    ) -> Result<Verdict, WalkError> {
-        self.walk_whole().showing(point).verdict(flow)
-    }
-
-    /// Returns why a name that leads to a load balancer without known addresses cannot be judged.
-    fn unjudged_resolution(&self, resolution: &Resolution) -> Option<UnjudgedReason> {
-        resolution.balancer.as_deref().and_then(|name| self.unjudged_host(name))
-    }
-
-    /// Returns the end of a flow that cannot be judged, as shown once its name is resolved.
-    fn ended_at_name(
-        &self,
-        client: Peer<'_>,
-        protocol: Protocol,
-        resolution: &Resolution,
-        unjudged: &UnjudgedReason,
-    ) -> Exchange {
-        let mut state = PacketState::nowhere(protocol);
-        for step in &resolution.steps {
-            state.note(Place::Dns, step.clone());
-        }
-        unjudged.exchange(self.place(client), state)
-    }
+/// Returns why a name that leads to a load balancer without known addresses cannot be judged.
+fn unjudged_resolution(engine: &Engine<'_>, resolution: &Resolution) -> Option<UnjudgedReason> {
+    resolution.balancer.as_deref().and_then(|name| unjudged::host(engine, name))
 }
 
-impl<'a> Walk<'_, 'a> {
+/// Returns the end of a flow that cannot be judged, as shown once its name is resolved.
+fn ended_at_name(
+    engine: &Engine<'_>,
+    client: Peer<'_>,
+    protocol: Protocol,
+    resolution: &Resolution,
+    unjudged: &UnjudgedReason,
+) -> Exchange {
+    let mut state = PacketState::nowhere(protocol);
+    for step in &resolution.steps {
+        state.note(Place::Dns, step.clone());
+    }
+    unjudged.exchange(exchange::place(engine, client), state)
+}
+
+impl<'e> Walk<'e, '_> {
     /// Returns the verdict of a flow.
     pub(crate) fn verdict(&self, flow: &Flow) -> Result<Verdict, WalkError> {
-        let clients = self.engine.clients(&flow.from)?;
+        let clients = resolve::clients(self.engine, &flow.from)?;
         let mut by_client = Vec::with_capacity(clients.len());
         let mut without = None;
-        let unjudged = self.engine.unjudged_call(flow);
+        let unjudged = unjudged::call(self.engine, flow);
         for client in clients {
             if let Some(unjudged) = &unjudged {
                 let nowhere = PacketState::nowhere(flow.protocol);
-                by_client.push(vec![unjudged.exchange(self.engine.place(client), nowhere)]);
+                by_client
+                    .push(vec![unjudged.exchange(exchange::place(self.engine, client), nowhere)]);
                 continue;
             }
-            let target = self.engine.aim_of(client, flow)?;
+            let target = resolve::aim_of(self.engine, client, flow)?;
             match self.exchanges(client, flow, &target) {
                 Ok(exchanges) => by_client.push(exchanges),
                 // The other pods of the workload call.
@@ -96,7 +75,7 @@ impl<'a> Walk<'_, 'a> {
     /// population does not know enough to walk it.
     pub fn verdict_at(&self, flow: &Flow, target: &ResolvedTarget) -> Result<Verdict, WalkError> {
         let mut exchanges = Vec::new();
-        for client in self.engine.clients(&flow.from)? {
+        for client in resolve::clients(self.engine, &flow.from)? {
             exchanges.extend(self.exchanges(client, flow, target)?);
         }
         Ok(self.added_up(exchanges))
@@ -123,7 +102,7 @@ impl<'a> Walk<'_, 'a> {
 
     fn exchanges(
         &self,
-        client: Peer<'a>,
+        client: Peer<'e>,
         flow: &Flow,
         target: &ResolvedTarget,
     ) -> Result<Vec<Exchange>, WalkError> {
@@ -134,8 +113,9 @@ impl<'a> Walk<'_, 'a> {
                 return Ok(vec![lost]);
             }
             if target.addresses.is_empty() {
-                if let Some(unjudged) = engine.unjudged_resolution(resolution) {
-                    return Ok(vec![engine.ended_at_name(
+                if let Some(unjudged) = unjudged_resolution(engine, resolution) {
+                    return Ok(vec![ended_at_name(
+                        engine,
                         client,
                         flow.protocol,
                         resolution,
@@ -143,11 +123,11 @@ impl<'a> Walk<'_, 'a> {
                     )]);
                 }
                 let may_be_outside = resolution.doubt.is_some();
-                let unjudged = engine.unjudged_lost_name(client, &flow.to, may_be_outside);
+                let unjudged = unjudged::lost_name(engine, client, &flow.to, may_be_outside);
                 let nowhere = PacketState::nowhere(flow.protocol);
                 return Ok(vec![match unjudged {
-                    Some(unjudged) => unjudged.exchange(engine.place(client), nowhere),
-                    None => engine.unresolved(resolution.clone()),
+                    Some(unjudged) => unjudged.exchange(exchange::place(engine, client), nowhere),
+                    None => dns_query::unresolved(resolution.clone()),
                 }]);
             }
         }
@@ -158,12 +138,12 @@ impl<'a> Walk<'_, 'a> {
                 Client::Outside(Some(own)) => {
                     (Family::of(own) == family).then_some(SocketAddr::new(own, CLIENT_PORT))
                 }
-                _ => engine.source(client, *address, flow.protocol)?,
+                _ => resolve::source(engine, client, *address, flow.protocol)?,
             };
             let source =
                 source.ok_or_else(|| WalkError::NoAddress(flow.from.to_string(), family))?;
             let packet = Packet::new(flow.protocol, source, *address);
-            let pace = engine.pace(client);
+            let pace = retransmission::pace(engine, client);
             let mut state = PacketState::new(packet).briefly(self.options.is_brief()).paced(pace);
             if let Some(resolution) = &target.resolved {
                 state.supposed.clone_from(&resolution.supposed);
@@ -171,8 +151,8 @@ impl<'a> Walk<'_, 'a> {
                     state.note(Place::Dns, step.clone());
                 }
             }
-            let asked = match engine.unjudged_at(client, *address, flow.protocol) {
-                Some(unjudged) => vec![unjudged.exchange(engine.place(client), state)],
+            let asked = match unjudged::at(engine, client, *address, flow.protocol) {
+                Some(unjudged) => vec![unjudged.exchange(exchange::place(engine, client), state)],
                 None => {
                     let named = target.resolved.as_ref().and_then(|_| named(&flow.to));
                     let named = named.map(|host| (host.to_owned(), address.ip()));

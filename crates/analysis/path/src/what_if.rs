@@ -20,92 +20,91 @@ pub use self::kube_proxy::{MAX_PODS, conditions, each_other, others};
 use self::kube_proxy::{as_running, runnings_of_one_call};
 use self::placement::{movers, node_kinds, on_node_kind};
 use self::rules::Open;
+pub(crate) use self::rules::rule_cases;
 use self::table::Table;
 use crate::engine::Engine;
 use crate::error::WalkError;
 
-impl Engine<'_> {
-    /// Walks a flow once for each case of what is not known and matters. Returns one verdict for
-    /// each case.
-    ///
-    /// # Errors
-    /// Returns an error if the flow cannot be walked in one of the cases.
-    pub fn cases(&self, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
-        let verdicts = self.by_rules(flow)?;
-        match self.unresolved_name(flow)? {
-            Some(doubt) => self.by_name(flow, &doubt, verdicts),
-            None => Ok(verdicts),
-        }
+/// Walks a flow once for each case of what is not known and matters. Returns one verdict for
+/// each case.
+///
+/// # Errors
+/// Returns an error if the flow cannot be walked in one of the cases.
+pub(crate) fn cases(engine: &Engine<'_>, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
+    let verdicts = rules::by_rules(engine, flow)?;
+    match names::unresolved_name(engine, flow)? {
+        Some(doubt) => names::by_name(engine, flow, &doubt, verdicts),
+        None => Ok(verdicts),
     }
+}
 
-    /// Returns a verdict for each case of how kube-proxy runs and where pods will run, and the open
-    /// questions: rules that packets reached and that are not modelled.
-    fn by_cluster(
-        &self,
-        flow: &Flow,
-        assumed: &Assumptions,
-    ) -> Result<(Vec<Verdict>, Open), WalkError> {
-        let cluster = self.cluster();
-        let runnings = runnings_of_one_call(cluster);
-        let movers = movers(cluster, &flow.from);
-        let node_kinds = if movers.is_empty() { Vec::new() } else { node_kinds(cluster, &movers) };
-        if runnings.len() < 2 && node_kinds.len() < 2 {
-            return self.assuming(flow, assumed);
-        }
-        let mut table = Table { runnings, node_kinds, verdicts: Vec::new() };
-        let mut open = Open::default();
-        for running in &table.runnings {
-            let mut row = Vec::new();
-            let read = as_running(cluster, *running);
-            let mut try_one = |cluster: &Cluster| -> Result<(), WalkError> {
-                let (verdict, met) = self.verdict_of(cluster, flow, assumed)?;
-                row.push(verdict);
-                open.add(met);
-                Ok(())
-            };
-            if table.node_kinds.len() < 2 {
-                try_one(&read)?;
-            } else {
-                for node_kind in &table.node_kinds {
-                    try_one(&on_node_kind(&read, &movers, &node_kind.node))?;
-                }
+/// Returns a verdict for each case of how kube-proxy runs and where pods will run, and the open
+/// questions: rules that packets reached and that are not modelled.
+fn by_cluster(
+    engine: &Engine<'_>,
+    flow: &Flow,
+    assumed: &Assumptions,
+) -> Result<(Vec<Verdict>, Open), WalkError> {
+    let cluster = engine.cluster();
+    let runnings = runnings_of_one_call(cluster);
+    let movers = movers(cluster, &flow.from);
+    let node_kinds = if movers.is_empty() { Vec::new() } else { node_kinds(cluster, &movers) };
+    if runnings.len() < 2 && node_kinds.len() < 2 {
+        return assuming(engine, flow, assumed);
+    }
+    let mut table = Table { runnings, node_kinds, verdicts: Vec::new() };
+    let mut open = Open::default();
+    for running in &table.runnings {
+        let mut row = Vec::new();
+        let read = as_running(cluster, *running);
+        let mut try_one = |cluster: &Cluster| -> Result<(), WalkError> {
+            let (verdict, met) = verdict_of(engine, cluster, flow, assumed)?;
+            row.push(verdict);
+            open.add(met);
+            Ok(())
+        };
+        if table.node_kinds.len() < 2 {
+            try_one(&read)?;
+        } else {
+            for node_kind in &table.node_kinds {
+                try_one(&on_node_kind(&read, &movers, &node_kind.node))?;
             }
-            table.verdicts.push(row);
         }
-        if table.is_one() {
-            return self.assuming(flow, assumed);
-        }
-        Ok((table.merged(), open))
+        table.verdicts.push(row);
     }
+    if table.is_one() {
+        return assuming(engine, flow, assumed);
+    }
+    Ok((table.merged(), open))
+}
 
-    /// Returns the verdict under assumptions about rules that are not modelled, and the rules that
-    /// packets reached without an assumption.
-    fn assuming(
-        &self,
-        flow: &Flow,
-        assumed: &Assumptions,
-    ) -> Result<(Vec<Verdict>, Open), WalkError> {
-        let walk = self.walk_whole().assuming(assumed.clone());
-        let verdict = walk.verdict(flow)?;
-        let ways = walk.work.open_ways();
-        Ok((vec![verdict], Open { questions: walk.open.into_inner().into_all(), ways }))
-    }
+/// Returns the verdict under assumptions about rules that are not modelled, and the rules that
+/// packets reached without an assumption.
+fn assuming(
+    engine: &Engine<'_>,
+    flow: &Flow,
+    assumed: &Assumptions,
+) -> Result<(Vec<Verdict>, Open), WalkError> {
+    let walk = engine.walk_whole().assuming(assumed.clone());
+    let verdict = walk.verdict(flow)?;
+    let ways = walk.work.open_ways();
+    Ok((vec![verdict], Open { questions: walk.open.into_inner().into_all(), ways }))
+}
 
-    fn verdict_of(
-        &self,
-        cluster: &Cluster,
-        flow: &Flow,
-        assumed: &Assumptions,
-    ) -> Result<(Verdict, Open), WalkError> {
-        let engine = Engine::new(cluster).map_err(|mut faults| faults.remove(0))?;
-        let engine = engine.with_options(self.options());
-        let engine = if self.has_met_services() { engine.with_met_services() } else { engine };
-        let assuming = engine.assuming(flow, assumed);
-        self.work.count_done(engine.work.done());
-        let (verdicts, open) = assuming?;
-        let none = || Verdict::of(vec![], vec![], vec![]);
-        Ok((verdicts.into_iter().next().unwrap_or_else(none), open))
-    }
+fn verdict_of(
+    engine: &Engine<'_>,
+    cluster: &Cluster,
+    flow: &Flow,
+    assumed: &Assumptions,
+) -> Result<(Verdict, Open), WalkError> {
+    let other = Engine::new(cluster).map_err(|mut faults| faults.remove(0))?;
+    let other = other.with_options(engine.options());
+    let other = if engine.has_met_services() { other.with_met_services() } else { other };
+    let assuming = assuming(&other, flow, assumed);
+    engine.work.count_done(other.work.done());
+    let (verdicts, open) = assuming?;
+    let none = || Verdict::of(vec![], vec![], vec![]);
+    Ok((verdicts.into_iter().next().unwrap_or_else(none), open))
 }
 
 /// Joins words: `a, b or c`.

@@ -14,10 +14,12 @@ use uturn_model::{
 };
 use uturn_netfilter::IpProtocol;
 
+use super::place;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
-use crate::journey::frontend::{Frontend, evidence, unjudged_proxy};
+use crate::journey::frontend::{self, Frontend, evidence, unjudged_proxy};
 use crate::packet::{Exchange, PacketState, Peer, Request, ended};
+use crate::resolve;
 use crate::unjudged::UnjudgedReason;
 
 /// The translation of an address when a client connects to it.
@@ -33,11 +35,11 @@ enum Connected<'a> {
     Unknown(UnjudgedReason),
 }
 
-impl<'a> Walk<'_, 'a> {
+impl<'e> Walk<'e, '_> {
     /// Sends a request to an address, or to what replaces it when the client connects.
     pub(super) fn connect(
         &self,
-        client: Peer<'a>,
+        client: Peer<'e>,
         request: &Request,
         state: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
@@ -45,21 +47,21 @@ impl<'a> Walk<'_, 'a> {
         let protocol = state.packet.protocol();
         let Some(proxy) = self.cluster.proxy.replaced_by() else {
             return match self.unjudged_beside(client, to, protocol) {
-                Some(unjudged) => Ok(vec![unjudged.exchange(self.engine.place(client), state)]),
+                Some(unjudged) => Ok(vec![unjudged.exchange(place(self.engine, client), state)]),
                 None => self.exchange(client, request, state),
             };
         };
         match self.connected(proxy, client, to, protocol) {
             Connected::AsIs => self.exchange(client, request, state),
             Connected::Unknown(unjudged) => {
-                Ok(vec![unjudged.exchange(self.engine.place(client), state)])
+                Ok(vec![unjudged.exchange(place(self.engine, client), state)])
             }
             Connected::NoEndpoint(service) => {
                 let mut state = state;
                 let why = format!("{proxy} has no endpoint for {to} and refuses to connect");
                 let step = Step::new(StepKind::Reject, why, by(service, proxy));
                 let leg = state.packet.leg();
-                state.note(self.engine.place(client), step.seeing(leg));
+                state.note(place(self.engine, client), step.seeing(leg));
                 Ok(vec![ended(state, Outcome::Unreachable, Some(Mechanism::NoEndpoint))])
             }
             Connected::Endpoints(service, port, endpoints) => {
@@ -72,7 +74,7 @@ impl<'a> Walk<'_, 'a> {
                     let before = state.packet.leg();
                     let src = self.source_towards(client, *endpoint, before, port.protocol)?;
                     let after = Leg { src, dst: *endpoint };
-                    let place = || self.engine.place(client);
+                    let place = || place(self.engine, client);
                     state.note_unless_brief(place, || {
                         let why = format!("{proxy} connects to {endpoint}, not to {to}");
                         Step::new(StepKind::Translate, why, by(service, proxy))
@@ -92,13 +94,13 @@ impl<'a> Walk<'_, 'a> {
     /// node holds is not picked.
     fn source_towards(
         &self,
-        client: Peer<'a>,
+        client: Peer<'e>,
         endpoint: SocketAddr,
         before: Leg,
         protocol: Protocol,
     ) -> Result<SocketAddr, WalkError> {
         let Peer::Host(..) = client else { return Ok(before.src) };
-        let source = self.engine.source(client, endpoint, protocol)?;
+        let source = resolve::source(self.engine, client, endpoint, protocol)?;
         Ok(source.map_or(before.src, |source| SocketAddr::new(source.ip(), before.src.port())))
     }
 
@@ -123,13 +125,13 @@ impl<'a> Walk<'_, 'a> {
     /// Returns why a pod's call that a program beside kube-proxy handles cannot be judged.
     fn unjudged_beside(
         &self,
-        client: Peer<'a>,
+        client: Peer<'e>,
         to: SocketAddr,
         protocol: IpProtocol,
     ) -> Option<UnjudgedReason> {
         let beside = self.cluster.proxy.beside?;
         let Peer::Pod(pod) = client else { return None };
-        let (service, port, frontend) = self.engine.frontend(to, protocol)?;
+        let (service, port, frontend) = frontend::at(self.engine, to, protocol)?;
         let is_unsure = frontend == Frontend::Balancer
             && self.is_unsure_beyond(service, port, to, pod.node.as_ref());
         is_unsure.then(|| unjudged_policy(service, beside))
@@ -138,17 +140,17 @@ impl<'a> Walk<'_, 'a> {
     fn connected(
         &self,
         proxy: ServiceProxy,
-        client: Peer<'a>,
+        client: Peer<'e>,
         to: SocketAddr,
         protocol: IpProtocol,
-    ) -> Connected<'a> {
+    ) -> Connected<'e> {
         let node = match client {
             Peer::Pod(pod) => pod.node.as_ref(),
             Peer::Host(node, _) => Some(&node.name),
             // Their packets are translated later, on a node.
             Peer::Balancer(_) | Peer::Outside => return Connected::AsIs,
         };
-        let Some((service, port, frontend)) = self.engine.frontend(to, protocol) else {
+        let Some((service, port, frontend)) = frontend::at(self.engine, to, protocol) else {
             return Connected::AsIs;
         };
         let is_modelled = match (frontend, proxy.translates()) {

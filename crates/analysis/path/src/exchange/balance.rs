@@ -20,27 +20,33 @@ use uturn_model::lb::{Delivery, Layer, Listener, ListenerProtocol, Rule, Scope, 
 use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
 use uturn_model::{Evidence, Mechanism, Outcome, Share};
 
+use super::place;
 use crate::add_missing::add_missing;
 use crate::engine::walk::Walk;
 use crate::engine::{Engine, find_listener};
 use crate::error::WalkError;
+use crate::exchange::uncertain_behaviour;
+use crate::journey::{self, security_groups};
 use crate::packet::{Exchange, Pace, PacketState, Peer, Request, ended};
+use crate::unjudged;
 
-impl<'a> Walk<'_, 'a> {
+impl<'e> Walk<'e, '_> {
     /// Follows a packet that reached a load balancer.
     pub(crate) fn balance(
         &self,
         balancer: usize,
-        client: Peer<'a>,
+        client: Peer<'e>,
         asked: Leg,
         request: &Request,
         mut state: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
         let seen = state.packet.leg();
-        let place = self.engine.place(Peer::Balancer(balancer));
-        if let Some(step) =
-            self.engine.denied_inbound(&self.engine.balancers()[balancer].security_groups, &state)
-        {
+        let place = place(self.engine, Peer::Balancer(balancer));
+        if let Some(step) = security_groups::denied_inbound(
+            self.engine,
+            &self.engine.balancers()[balancer].security_groups,
+            &state,
+        ) {
             state.note(place, step);
             return Ok(vec![ended(state, Outcome::Hangs, Some(Mechanism::SecurityGroup))]);
         }
@@ -52,14 +58,14 @@ impl<'a> Walk<'_, 'a> {
         let Some(listener) = listener else {
             return self.unserved(balancer, client, asked, state);
         };
-        if let Some(step) = self.engine.not_allowed(balancer, listener, &mut state) {
+        if let Some(step) = allowed::denied(self.engine, balancer, listener, &mut state) {
             state.note(place, step);
             return Ok(vec![ended(state, Outcome::Hangs, Some(Mechanism::Firewall))]);
         }
         if let Some(outcome) = protocol_mismatch(listener, request) {
             let why = format!("speaks {} here", listener.protocol);
             let party = Peer::Balancer(balancer);
-            state.note(place, Step::new(StepKind::Reject, why, self.engine.by(party)));
+            state.note(place, Step::new(StepKind::Reject, why, journey::by(self.engine, party)));
             let mechanism = Some(Mechanism::WrongPort);
             return self.return_reply(party, client, asked, state.answer(), outcome, mechanism);
         }
@@ -70,7 +76,7 @@ impl<'a> Walk<'_, 'a> {
                 rules::find(listener, &host, &path)
             }
         };
-        if let Some(unjudged) = served.and_then(|rule| self.engine.unjudged_behind(rule)) {
+        if let Some(unjudged) = served.and_then(|rule| unjudged::behind(self.engine, rule)) {
             return Ok(vec![unjudged.exchange(place, state)]);
         }
         match listener.protocol.layer() {
@@ -83,7 +89,7 @@ impl<'a> Walk<'_, 'a> {
     fn return_own_answer(
         &self,
         balancer: usize,
-        client: Peer<'a>,
+        client: Peer<'e>,
         asked: Leg,
         state: &PacketState,
         answer_exchanges: Vec<Exchange>,
@@ -127,7 +133,7 @@ impl<'a> Walk<'_, 'a> {
         };
         let dst = listener.profile.delivery.destination(target.address, state.packet.leg().dst);
         let leg = Leg { src, dst };
-        if let Some(lost) = self.engine.lacks_bandwidth(balancer, target, leg, state) {
+        if let Some(lost) = lacks_bandwidth(self.engine, balancer, target, leg, state) {
             return Ok(vec![lost]);
         }
         let packet = state.packet.with_leg(leg);
@@ -138,7 +144,13 @@ impl<'a> Walk<'_, 'a> {
         }
         add_missing(
             &mut inner.supposed,
-            self.engine.behaviour_assumptions(balancer, listener, target, client.ip()),
+            uncertain_behaviour::behaviour_assumptions(
+                self.engine,
+                balancer,
+                listener,
+                target,
+                client.ip(),
+            ),
         );
         if listener.makes_connections() {
             inner = inner.paced(Pace::within(listener.profile.connect_timeout));
@@ -159,37 +171,35 @@ impl<'a> Walk<'_, 'a> {
     }
 }
 
-impl<'a> Engine<'a> {
-    /// Returns the loss of a public load balancer's packet to a node without internet bandwidth, if
-    /// nodes need such bandwidth of their own.
-    fn lacks_bandwidth(
-        &self,
-        balancer: usize,
-        target: &Target,
-        leg: Leg,
-        state: &PacketState,
-    ) -> Option<Exchange> {
-        let node = target.kind.node().and_then(|name| self.cluster.nodes.get(name))?;
-        let is_public = self.balancers()[balancer].scope == Scope::Public;
-        if !is_public || node.public_bandwidth != Some(false) {
-            return None;
-        }
-        let mut state = state.another(state.packet.with_leg(leg), Direction::Out);
-        let why = format!("node {} has no bandwidth to the internet", node.name);
-        let by = Evidence::object(node.object(), node.origin.clone());
-        state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
-        Some(ended(state, Outcome::Hangs, Some(Mechanism::NoBandwidth)))
+/// Returns the loss of a public load balancer's packet to a node without internet bandwidth, if
+/// nodes need such bandwidth of their own.
+fn lacks_bandwidth(
+    engine: &Engine<'_>,
+    balancer: usize,
+    target: &Target,
+    leg: Leg,
+    state: &PacketState,
+) -> Option<Exchange> {
+    let node = target.kind.node().and_then(|name| engine.cluster.nodes.get(name))?;
+    let is_public = engine.balancers()[balancer].scope == Scope::Public;
+    if !is_public || node.public_bandwidth != Some(false) {
+        return None;
     }
+    let mut state = state.another(state.packet.with_leg(leg), Direction::Out);
+    let why = format!("node {} has no bandwidth to the internet", node.name);
+    let by = Evidence::object(node.object(), node.origin.clone());
+    state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
+    Some(ended(state, Outcome::Hangs, Some(Mechanism::NoBandwidth)))
+}
 
-    /// Returns the evidence for a load balancer's actions: the listener, and the object that asked
-    /// for it.
-    fn by_listener(&self, listener: &Listener, rule: &Rule) -> Evidence {
-        let (profile, protocol) = (&listener.profile.name, listener.protocol);
-        Evidence::Listener {
-            listener: format!("{profile} listener {protocol}:{}", listener.port).into(),
-            owner: Arc::new(rule.owner.clone()),
-            origin: self.origin_of(&rule.owner),
-        }
+/// Returns the evidence for a load balancer's actions: the listener, and the object that asked
+/// for it.
+fn by_listener(engine: &Engine<'_>, listener: &Listener, rule: &Rule) -> Evidence {
+    let (profile, protocol) = (&listener.profile.name, listener.protocol);
+    Evidence::Listener {
+        listener: format!("{profile} listener {protocol}:{}", listener.port).into(),
+        owner: Arc::new(rule.owner.clone()),
+        origin: engine.origin_of(&rule.owner),
     }
 }
 

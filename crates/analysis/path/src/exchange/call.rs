@@ -9,13 +9,15 @@ use uturn_netfilter::Packet;
 
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
+use crate::journey::retransmission;
 use crate::packet::{Exchange, PacketState, Peer, Redirected, Request};
+use crate::resolve;
 
-impl<'a> Walk<'_, 'a> {
+impl<'e> Walk<'e, '_> {
     /// Calls an address: sends a request to it and waits for what comes back, in every way.
     pub(crate) fn call(
         &self,
-        client: Peer<'a>,
+        client: Peer<'e>,
         request: &Request,
         state: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
@@ -27,7 +29,7 @@ impl<'a> Walk<'_, 'a> {
     /// Follows the redirects among a client's answers.
     fn follow(
         &self,
-        client: Peer<'a>,
+        client: Peer<'e>,
         asked: Leg,
         request: &Request,
         exchanges: Vec<Exchange>,
@@ -55,7 +57,7 @@ impl<'a> Walk<'_, 'a> {
     /// Returns the results of the call by which a client follows a redirect.
     fn follow_redirect(
         &self,
-        client: Peer<'a>,
+        client: Peer<'e>,
         asked: Leg,
         request: &Request,
         redirection: &Redirected,
@@ -73,7 +75,7 @@ impl<'a> Walk<'_, 'a> {
         };
         let port = redirection.redirect.port;
         let is_same = redirection.redirect.host.is_none();
-        let target = self.engine.aim_at_host(client, host, port, next);
+        let target = resolve::aim_at_host(self.engine, client, host, port, next);
         let addresses = if is_same {
             // The host is the same, and so is the address that the client uses.
             vec![SocketAddr::new(asked.dst.ip(), port.number())]
@@ -91,7 +93,8 @@ impl<'a> Walk<'_, 'a> {
         let mut exchanges = Vec::new();
         let share = first_call.share.split(addresses.len());
         for address in &addresses {
-            let Some(source) = self.engine.source(client, *address, Protocol::Tcp)? else {
+            let Some(source) = resolve::source(self.engine, client, *address, Protocol::Tcp)?
+            else {
                 let lost = failed(Outcome::Unreachable, Mechanism::NoRoute);
                 exchanges.push(Exchange { share, ..lost });
                 continue;
@@ -99,7 +102,7 @@ impl<'a> Walk<'_, 'a> {
             let packet = Packet::new(Protocol::Tcp, source, *address);
             let mut state = PacketState::new(packet)
                 .briefly(self.options.is_brief())
-                .paced(self.engine.pace(client));
+                .paced(retransmission::pace(self.engine, client));
             state.share = share;
             state.chance = first_call.chance;
             state.supposed.clone_from(&first_call.supposed);

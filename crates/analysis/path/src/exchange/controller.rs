@@ -16,10 +16,12 @@ use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
 use uturn_model::{Evidence, Family, Mechanism, Outcome, Share};
 use uturn_netfilter::Packet;
 
+use super::{ends_tls, place};
 use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::packet::{Exchange, Pace, PacketState, Peer, Redirected, Request, ended};
+use crate::{resolve, unjudged};
 use attempts::{Alike, Tries};
 
 /// The source port of a controller's connections, which no client uses.
@@ -49,28 +51,26 @@ struct Forwarded<'r> {
     closed: Option<Outcome>,
 }
 
-impl<'a> Engine<'a> {
-    /// Returns the controller whose pod accepts requests on this port.
-    pub(crate) fn controller_at(&self, at: Peer<'a>, port: u16) -> Option<AtController<'a>> {
-        let (Peer::Pod(pod) | Peer::Host(_, Some(pod))) = at else { return None };
-        let all = self.cluster.controllers.iter().enumerate();
-        let (place, controller) = all.into_iter().find(|(_, known)| known.has_pod(pod))?;
-        let listener = controller.listener(port)?;
-        Some(AtController { controller, place, listener })
-    }
+/// Returns the controller whose pod accepts requests on this port.
+pub(super) fn at<'e>(engine: &'e Engine<'_>, at: Peer<'e>, port: u16) -> Option<AtController<'e>> {
+    let (Peer::Pod(pod) | Peer::Host(_, Some(pod))) = at else { return None };
+    let all = engine.cluster.controllers.iter().enumerate();
+    let (place, controller) = all.into_iter().find(|(_, known)| known.has_pod(pod))?;
+    let listener = controller.listener(port)?;
+    Some(AtController { controller, place, listener })
 }
 
-impl<'a> Walk<'_, 'a> {
+impl<'e> Walk<'e, '_> {
     /// Follows a request that reached a controller's pod.
     pub(crate) fn through_controller(
         &self,
-        from: Peer<'a>,
+        from: Peer<'e>,
         asked: Leg,
         request: &Request,
-        (at, here): (Peer<'a>, AtController<'a>),
+        (at, here): (Peer<'e>, AtController<'e>),
         mut state: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
-        let place = self.engine.place(at);
+        let place = place(self.engine, at);
         let leg = state.packet.leg();
         let by = Evidence::object(here.controller.workload.clone(), here.controller.origin.clone());
         if request.controllers >= MAX_CONTROLLERS {
@@ -99,7 +99,7 @@ impl<'a> Walk<'_, 'a> {
             state.note(place, Step::new(StepKind::Reject, why, by).seeing(leg));
             let called = request.replaced.unwrap_or(asked.dst);
             let is_bypassed = outcome == Outcome::TlsError
-                && self.engine.ends_tls(called, state.packet.protocol());
+                && ends_tls(self.engine, called, state.packet.protocol());
             let why = if is_bypassed { Mechanism::TlsBypassed } else { Mechanism::WrongPort };
             return self.return_reply(at, from, asked, state.answer(), outcome, Some(why));
         }
@@ -156,7 +156,7 @@ impl<'a> Walk<'_, 'a> {
     /// Forwards a request or connection to the backends of its rule, by their weights.
     fn forward_by_rule(
         &self,
-        parties: (Peer<'a>, Peer<'a>, Leg),
+        parties: (Peer<'e>, Peer<'e>, Leg),
         forwarded: &Forwarded<'_>,
         state: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
@@ -181,13 +181,13 @@ impl<'a> Walk<'_, 'a> {
     /// Forwards a rule's share of requests to one of its backends.
     fn to_backend(
         &self,
-        (at, from, asked): (Peer<'a>, Peer<'a>, Leg),
+        (at, from, asked): (Peer<'e>, Peer<'e>, Leg),
         forwarded: &Forwarded<'_>,
         backend: &RuleBackend,
         mut state: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
         let rule = forwarded.rule;
-        let place = self.engine.place(at);
+        let place = place(self.engine, at);
         let leg = state.packet.leg();
         let by = self.by_rule(rule);
         let parties = (at, from, asked);
@@ -224,7 +224,7 @@ impl<'a> Walk<'_, 'a> {
                     return self.without_endpoint(parties, forwarded, code, state, why);
                 }
             };
-        if let Some(unjudged) = self.engine.unjudged_service(&service.name) {
+        if let Some(unjudged) = unjudged::service(self.engine, &service.name) {
             return Ok(vec![unjudged.exchange(place, state)]);
         }
         let weights: Vec<f64> = targets
@@ -277,7 +277,7 @@ impl<'a> Walk<'_, 'a> {
     /// Answers a request for which the controller has no endpoint, or closes a connection.
     fn without_endpoint(
         &self,
-        (at, from, asked): (Peer<'a>, Peer<'a>, Leg),
+        (at, from, asked): (Peer<'e>, Peer<'e>, Leg),
         forwarded: &Forwarded<'_>,
         code: u16,
         mut state: PacketState,
@@ -289,7 +289,7 @@ impl<'a> Walk<'_, 'a> {
             Some(closed) => (format!("{why}: closes the connection"), closed),
             None => (why, Outcome::Status { code, after: Duration::ZERO }),
         };
-        state.note(self.engine.place(at), Step::new(StepKind::Reject, why, by).seeing(leg));
+        state.note(place(self.engine, at), Step::new(StepKind::Reject, why, by).seeing(leg));
         let why = Some(Mechanism::NoEndpoint);
         self.return_reply(at, from, asked, state.answer(), outcome, why)
     }
@@ -297,13 +297,13 @@ impl<'a> Walk<'_, 'a> {
     /// Returns the results of a controller's own exchange with one endpoint.
     fn dial(
         &self,
-        at: Peer<'a>,
+        at: Peer<'e>,
         forwarded: &Forwarded<'_>,
         target: &Target,
         state: &PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
         let protocol = uturn_model::Protocol::Tcp;
-        let source = self.engine.source(at, target.address, protocol)?;
+        let source = resolve::source(self.engine, at, target.address, protocol)?;
         let Some(mut source) = source else {
             return Ok(vec![ended(state.clone(), Outcome::Unreachable, Some(Mechanism::NoRoute))]);
         };

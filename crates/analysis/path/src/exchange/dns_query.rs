@@ -8,29 +8,31 @@ use uturn_model::{Assumption, Evidence, FailurePoint, Hop, Mechanism, Outcome, P
 use uturn_netfilter::Packet;
 
 use crate::add_missing::add_missing;
-use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::names::{PORT, Resolution};
 use crate::packet::{Exchange, PacketState, Peer, Request};
+use crate::{journey, resolve, unjudged};
 
-impl<'a> Walk<'_, 'a> {
+impl<'e> Walk<'e, '_> {
     /// Returns the end of a flow whose DNS query gets no answer: the hops of the query, and that it
     /// was for a name. Returns `None` if an answer may come: libraries ask again.
     pub(crate) fn question_lost(
         &self,
-        client: Peer<'a>,
+        client: Peer<'e>,
         resolution: &Resolution,
     ) -> Result<Option<Exchange>, WalkError> {
         let Some(server) = resolution.through else { return Ok(None) };
         let dns = self.cluster.dns.service.as_ref();
-        if dns.is_none_or(|name| self.engine.unjudged_service(name).is_some()) {
+        if dns.is_none_or(|name| unjudged::service(self.engine, name).is_some()) {
             return Ok(None);
         }
         let to = SocketAddr::new(server, PORT);
-        let Some(source) = self.engine.source(client, to, Protocol::Udp)? else { return Ok(None) };
+        let Some(source) = resolve::source(self.engine, client, to, Protocol::Udp)? else {
+            return Ok(None);
+        };
         let packet = Packet::new(Protocol::Udp, source, to);
-        if self.engine.unjudged_at(client, to, Protocol::Udp).is_some() {
+        if unjudged::at(self.engine, client, to, Protocol::Udp).is_some() {
             return Ok(None);
         }
         let exchanges = self.call(client, &Request::default(), PacketState::new(packet))?;
@@ -65,7 +67,7 @@ impl<'a> Walk<'_, 'a> {
         let service = service.and_then(|name| self.cluster.services.get(name));
         let by = match service {
             Some(service) => Evidence::object(service.object(), service.origin.clone()),
-            None => self.engine.by(client),
+            None => journey::by(self.engine, client),
         };
         let steps = vec![Step::new(StepKind::Resolve, why, by)];
         hops.push(Hop { place: Place::Dns, direction: Direction::Out, steps });
@@ -75,12 +77,10 @@ impl<'a> Walk<'_, 'a> {
     }
 }
 
-impl<'a> Engine<'a> {
-    /// Returns the end of a flow whose name does not resolve.
-    pub(crate) fn unresolved(&self, resolution: Resolution) -> Exchange {
-        let hop = Hop { place: Place::Dns, direction: Direction::Out, steps: resolution.steps };
-        nameless(vec![hop], resolution.supposed)
-    }
+/// Returns the end of a flow whose name does not resolve.
+pub(crate) fn unresolved(resolution: Resolution) -> Exchange {
+    let hop = Hop { place: Place::Dns, direction: Direction::Out, steps: resolution.steps };
+    nameless(vec![hop], resolution.supposed)
 }
 
 fn nameless(hops: Vec<Hop>, supposed: Vec<Assumption>) -> Exchange {

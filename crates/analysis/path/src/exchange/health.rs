@@ -13,10 +13,11 @@ use uturn_model::{FailurePoint, Family, Mechanism, Name, Node, Outcome, Place, P
 use uturn_netfilter::{DropReason, End, EndKind, Entry, IpProtocol, Packet, Transport};
 
 use crate::add_missing::add_missing;
+use crate::engine::find_listener;
 use crate::engine::walk::{ProbeResult, Walk};
-use crate::engine::{Engine, find_listener};
 use crate::error::WalkError;
 use crate::packet::{Exchange, Pace, PacketState, Peer, Request};
+use crate::unjudged;
 
 /// The source port of probes. Any port serves.
 const PROBE_PORT: u16 = 50_000;
@@ -39,23 +40,8 @@ pub struct Health {
     pub failures: Vec<FailurePoint>,
 }
 
-impl Engine<'_> {
-    /// Returns the results of a listener's health checks, target by target. Returns `None` if no
-    /// load balancer listens there.
-    ///
-    /// # Errors
-    /// Returns an error if a probe reaches a node whose rules cannot be walked.
-    pub fn health(
-        &self,
-        listener: SocketAddr,
-        protocol: Protocol,
-    ) -> Result<Option<Vec<Health>>, WalkError> {
-        self.walk_whole().health(listener, protocol)
-    }
-}
-
-impl<'a> Walk<'_, 'a> {
-    fn health(
+impl<'e> Walk<'e, '_> {
+    pub(crate) fn health(
         &self,
         listener: SocketAddr,
         protocol: Protocol,
@@ -103,7 +89,7 @@ impl<'a> Walk<'_, 'a> {
             mechanisms: Vec::new(),
             failures: Vec::new(),
         };
-        let is_open = self.engine.unjudged_behind(rule).is_some();
+        let is_open = unjudged::behind(self.engine, rule).is_some();
         let Some(check) = listener.profile.health_check.as_ref().filter(|_| !is_open) else {
             return Ok(rule.targets.iter().map(healthy).collect());
         };

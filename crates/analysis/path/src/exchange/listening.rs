@@ -16,7 +16,9 @@ use uturn_netfilter::IpProtocol;
 
 use super::undeclared::{Declared, declared};
 use crate::engine::Engine;
+use crate::exchange::undeclared;
 use crate::packet::Peer;
+use crate::services;
 
 /// The ports that Kubernetes gives out for Services: no program listens there.
 const NODE_PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
@@ -55,135 +57,136 @@ pub fn tls_of(name: Option<&str>, port: u16) -> Tls {
     }
 }
 
-impl<'a> Engine<'a> {
-    /// Returns whether a program listens at this address of the peer.
-    pub(crate) fn listening(
-        &self,
-        at: Peer<'a>,
-        to: SocketAddr,
-        protocol: IpProtocol,
-    ) -> Listening {
-        const A_PROCESS: Listening = Listening::Yes("a process listens on this port");
-        let is_stated = self.cluster.extent.listeners;
-        match at {
-            // Kernels answer echo requests.
-            _ if matches!(protocol, IpProtocol::ICMP | IpProtocol::ICMPV6) => A_PROCESS,
-            Peer::Pod(pod) | Peer::Host(_, Some(pod)) => match declared(pod, to, protocol) {
-                Declared::Yes | Declared::Nothing => A_PROCESS,
-                Declared::Others if is_stated => Listening::No,
-                Declared::Others if self.past_headless(pod, to, protocol).is_some() => {
-                    Listening::No
-                }
-                Declared::Others => Listening::Yes(
-                    "is supposed to listen here, though it does not declare this port",
-                ),
-            },
-            Peer::Host(node, None)
-                if !to.ip().is_loopback() && self.is_stated_target(node, to.port()) =>
-            {
-                self.listening_target(node, to.port())
+/// Returns whether a program listens at this address of the peer.
+pub(super) fn at(
+    engine: &Engine<'_>,
+    at: Peer<'_>,
+    to: SocketAddr,
+    protocol: IpProtocol,
+) -> Listening {
+    const A_PROCESS: Listening = Listening::Yes("a process listens on this port");
+    let is_stated = engine.cluster.extent.listeners;
+    match at {
+        // Kernels answer echo requests.
+        _ if matches!(protocol, IpProtocol::ICMP | IpProtocol::ICMPV6) => A_PROCESS,
+        Peer::Pod(pod) | Peer::Host(_, Some(pod)) => match declared(pod, to, protocol) {
+            Declared::Yes | Declared::Nothing => A_PROCESS,
+            Declared::Others if is_stated => Listening::No,
+            Declared::Others if undeclared::past_headless(engine, pod, to, protocol).is_some() => {
+                Listening::No
             }
-            Peer::Host(..) if is_stated => Listening::No,
-            Peer::Host(node, None) if self.is_endpoint_on(node, to) => {
-                Listening::Yes("is an endpoint of a Service: a process listens on this port")
+            Declared::Others => {
+                Listening::Yes("is supposed to listen here, though it does not declare this port")
             }
-            Peer::Host(node, None) if self.may_be_a_program(node, to) => Listening::Unknown,
-            Peer::Host(..) => Listening::No,
-            Peer::Balancer(_) | Peer::Outside => A_PROCESS,
+        },
+        Peer::Host(node, None)
+            if !to.ip().is_loopback() && is_stated_target(engine, node, to.port()) =>
+        {
+            listening_target(engine, node, to.port())
         }
-    }
-
-    /// Returns whether facts state that a load balancer calls a node at a port that is no
-    /// Service's.
-    fn is_stated_target(&self, node: &Node, port: u16) -> bool {
-        !self.is_given_out(port) && stated::is_called(self.cluster, node, port)
-    }
-
-    /// Decides whether a program listens where a load balancer is stated to send. All of its
-    /// targets are assumed to run the same program: if that program is a pod's on other nodes, a
-    /// node without such a pod lacks it.
-    fn listening_target(&self, node: &Node, port: u16) -> Listening {
-        let mut others = self.cluster.nodes.values().filter(|other| other.name != node.name);
-        let is_pods = |other: &'a Node| {
-            self.is_stated_target(other, port) && self.host_pod_on(other, port).is_some()
-        };
-        match others.any(is_pods) {
-            false => Listening::Yes("a load balancer is stated to send here"),
-            true if self.cluster.extent.pods => Listening::No,
-            true => Listening::Unknown,
+        Peer::Host(..) if is_stated => Listening::No,
+        Peer::Host(node, None) if is_endpoint_on(engine, node, to) => {
+            Listening::Yes("is an endpoint of a Service: a process listens on this port")
         }
+        Peer::Host(node, None) if may_be_a_program(engine, node, to) => Listening::Unknown,
+        Peer::Host(..) => Listening::No,
+        Peer::Balancer(_) | Peer::Outside => A_PROCESS,
     }
+}
 
-    /// Returns whether Services have, or may get, this port of nodes.
-    fn is_given_out(&self, port: u16) -> bool {
-        NODE_PORTS.contains(&port) || self.is_node_port(port)
+/// Returns whether facts state that a load balancer calls a node at a port that is no
+/// Service's.
+fn is_stated_target(engine: &Engine<'_>, node: &Node, port: u16) -> bool {
+    !is_given_out(engine, port) && stated::is_called(engine.cluster, node, port)
+}
+
+/// Decides whether a program listens where a load balancer is stated to send. All of its
+/// targets are assumed to run the same program: if that program is a pod's on other nodes, a
+/// node without such a pod lacks it.
+fn listening_target(engine: &Engine<'_>, node: &Node, port: u16) -> Listening {
+    let mut others = engine.cluster.nodes.values().filter(|other| other.name != node.name);
+    let is_pods = |other: &Node| {
+        is_stated_target(engine, other, port) && engine.host_pod_on(other, port).is_some()
+    };
+    match others.any(is_pods) {
+        false => Listening::Yes("a load balancer is stated to send here"),
+        true if engine.cluster.extent.pods => Listening::No,
+        true => Listening::Unknown,
     }
+}
 
-    /// Returns whether a Service has this node port.
-    fn is_node_port(&self, port: u16) -> bool {
-        let services = self.cluster.services.values();
-        let mut ports =
-            services.flat_map(|service| &service.ports).filter_map(|port| port.node_port);
-        ports.any(|node_port| node_port.number() == port)
+/// Returns whether Services have, or may get, this port of nodes.
+fn is_given_out(engine: &Engine<'_>, port: u16) -> bool {
+    NODE_PORTS.contains(&port) || is_node_port(engine, port)
+}
+
+/// Returns whether a Service has this node port.
+fn is_node_port(engine: &Engine<'_>, port: u16) -> bool {
+    let services = engine.cluster.services.values();
+    let mut ports = services.flat_map(|service| &service.ports).filter_map(|port| port.node_port);
+    ports.any(|node_port| node_port.number() == port)
+}
+
+/// Returns whether a Service's endpoint shows that a process of the node itself listens. An
+/// endpoint at the node port of a Service does not: rules answer there.
+fn is_endpoint_on(engine: &Engine<'_>, node: &Node, to: SocketAddr) -> bool {
+    node.has_address(to.ip())
+        && engine.node_endpoints().contains(&(to.ip(), to.port()))
+        && !is_node_port(engine, to.port())
+}
+
+/// Returns whether kube-proxy answers health checks of a Service at this port of nodes.
+fn is_for_health_checks(engine: &Engine<'_>, port: u16) -> bool {
+    let mut services = engine.cluster.services.values();
+    services
+        .any(|service| service.health_check_node_port.is_some_and(|number| number.number() == port))
+}
+
+/// Returns whether the node holds this address of a load balancer without a rule for this
+/// Service's port.
+pub(super) fn is_held_unknown(
+    engine: &Engine<'_>,
+    node: &Node,
+    to: SocketAddr,
+    protocol: IpProtocol,
+) -> bool {
+    services::has_port(engine, to, protocol)
+        && !node.has_address(to.ip())
+        && local_addresses::on(engine.cluster, node).contains(&to.ip())
+}
+
+/// Returns whether a program of the node may listen at this port: the kubelet, sshd, or a proxy
+/// that a rule of the node leads to. Programs may listen on the loopback address only.
+fn may_be_a_program(engine: &Engine<'_>, node: &Node, to: SocketAddr) -> bool {
+    let ip = to.ip();
+    let is_own = node.has_address(ip) || ip.is_loopback() || node.tunnel_ips.contains(&ip);
+    if is_given_out(engine, to.port()) {
+        return is_own && is_for_health_checks(engine, to.port());
     }
-
-    /// Returns whether a Service's endpoint shows that a process of the node itself listens. An
-    /// endpoint at the node port of a Service does not: rules answer there.
-    fn is_endpoint_on(&self, node: &Node, to: SocketAddr) -> bool {
-        node.has_address(to.ip())
-            && self.node_endpoints().contains(&(to.ip(), to.port()))
-            && !self.is_node_port(to.port())
-    }
-
-    /// Returns whether kube-proxy answers health checks of a Service at this port of nodes.
-    fn is_for_health_checks(&self, port: u16) -> bool {
-        let mut services = self.cluster.services.values();
-        services.any(|service| {
-            service.health_check_node_port.is_some_and(|number| number.number() == port)
-        })
-    }
-
-    /// Returns whether the node holds this address of a load balancer without a rule for this
-    /// Service's port.
-    pub(crate) fn is_held_unknown(
-        &self,
-        node: &Node,
-        to: SocketAddr,
-        protocol: IpProtocol,
-    ) -> bool {
-        self.has_port(to, protocol)
-            && !node.has_address(to.ip())
-            && local_addresses::on(self.cluster, node).contains(&to.ip())
-    }
-
-    /// Returns whether a program of the node may listen at this port: the kubelet, sshd, or a proxy
-    /// that a rule of the node leads to. Programs may listen on the loopback address only.
-    fn may_be_a_program(&self, node: &Node, to: SocketAddr) -> bool {
-        let ip = to.ip();
-        let is_own = node.has_address(ip) || ip.is_loopback() || node.tunnel_ips.contains(&ip);
-        if self.is_given_out(to.port()) {
-            return is_own && self.is_for_health_checks(to.port());
+    // At a load balancer's address that a node holds, no program has a Service's port.
+    let is_held = || local_addresses::on(engine.cluster, node).contains(&ip);
+    // This may be the address of the node's bridge, or of another interface.
+    let is_of_no_service =
+        || !engine.cluster.services.values().any(|service| service.has_address(ip));
+    is_own
+        || if is_held() {
+            !services::has_port(engine, to, IpProtocol::TCP)
+        } else {
+            is_of_no_service()
         }
-        // At a load balancer's address that a node holds, no program has a Service's port.
-        let is_held = || local_addresses::on(self.cluster, node).contains(&ip);
-        // This may be the address of the node's bridge, or of another interface.
-        let is_of_no_service =
-            || !self.cluster.services.values().any(|service| service.has_address(ip));
-        is_own || if is_held() { !self.has_port(to, IpProtocol::TCP) } else { is_of_no_service() }
-    }
+}
 
-    /// Returns whether the program that listens there speaks TLS.
-    pub(crate) fn expects_tls(&self, at: Peer<'a>, port: u16) -> Tls {
-        match at {
-            Peer::Pod(pod) | Peer::Host(_, Some(pod)) => {
-                let name = tcp_port(pod, port).and_then(|declared| declared.name.as_deref());
-                match tls_of(name, port) {
-                    Tls::Unknown if self.cluster.extent.listeners => Tls::Plain,
-                    tls => tls,
-                }
+/// Returns whether the program that listens there speaks TLS.
+pub(super) fn expects_tls(engine: &Engine<'_>, at: Peer<'_>, port: u16) -> Tls {
+    match at {
+        Peer::Pod(pod) | Peer::Host(_, Some(pod)) => {
+            let name = tcp_port(pod, port).and_then(|declared| declared.name.as_deref());
+            match tls_of(name, port) {
+                Tls::Unknown if engine.cluster.extent.listeners => Tls::Plain,
+                tls => tls,
             }
-            Peer::Host(_, None) | Peer::Balancer(_) | Peer::Outside => Tls::Spoken,
         }
+        Peer::Host(_, None) | Peer::Balancer(_) | Peer::Outside => Tls::Spoken,
     }
 }
 

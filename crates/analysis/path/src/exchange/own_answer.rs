@@ -7,12 +7,12 @@ use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::packet::{Exchange, PacketState, Peer};
 
-impl<'a> Walk<'_, 'a> {
+impl<'e> Walk<'e, '_> {
     /// Returns the ways in which an answer of `party` itself reaches the client: the same for every
     /// answer.
     pub(super) fn own_answer(
         &self,
-        (party, client, asked): (Peer<'a>, Peer<'a>, Leg),
+        (party, client, asked): (Peer<'e>, Peer<'e>, Leg),
         state: &PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
         let mut answer = state.answer().on_time();

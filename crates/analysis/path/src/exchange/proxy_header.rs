@@ -39,71 +39,74 @@ pub(crate) struct Misread {
     pub(crate) supposed: Option<Assumption>,
 }
 
-impl<'a> Engine<'a> {
-    /// Returns the server's reaction to the beginning of a connection. Returns `None` if the
-    /// connection begins as the server expects.
-    pub(crate) fn misread(&self, at: Peer<'a>, leg: Leg, request: &Request) -> Option<Misread> {
-        let pod = pod_of(at);
-        let stated = self.expected_at(at, leg);
-        // Data that is forwarded unchanged is read by the server behind.
-        let passes = pod.and_then(|pod| {
-            let listener = self.cluster.controller_of(pod)?.listener(leg.dst.port())?;
-            Some(listener.takes == Takes::Connections && !listener.tls)
-        });
-        if request.has_proxy_header && passes == Some(true) && !is_read(stated) {
-            return None;
-        }
-        let is_from = |ranges: &[IpNet]| {
-            ranges.is_empty() || ranges.iter().any(|net| net.contains(&leg.src.ip()))
-        };
-        match (stated, request.has_proxy_header) {
-            (Some(ProxyExpectation::Required(ranges)), false) if is_from(ranges) => {
-                let controller = pod.and_then(|pod| self.cluster.controller_of(pod));
-                let is_unread = controller.is_some_and(|own| UNREAD.contains(&&*own.product));
-                let missing = header_missing(request, None);
-                let outcome = if is_unread { Outcome::Reset } else { missing.outcome };
-                Some(Misread { outcome, ..missing })
-            }
-            (Some(ProxyExpectation::NotExpected), true) => Some(header_unexpected(request, None)),
-            (Some(ProxyExpectation::Unasked(what)), true) => {
-                let service = self.header_servers().service_of(leg.dst);
-                let supposed = service.map(|service| expects_none(service, what));
-                Some(header_unexpected(request, supposed))
-            }
-            // A header from any other source is read as the request. A server that merely accepts
-            // headers reads and ignores those of other sources.
-            (Some(ProxyExpectation::Required(ranges)), true)
-                if !is_from(ranges) && !cloud::stands_for_balancer(leg.src.ip()) =>
-            {
-                Some(header_unexpected(request, None))
-            }
-            (None | Some(ProxyExpectation::Unknown(_)), false) => {
-                let service = self.header_servers().service_of(leg.dst)?;
-                Some(header_missing(request, Some(expects_header(service))))
-            }
-            _ => None,
-        }
+/// Returns the server's reaction to the beginning of a connection. Returns `None` if the
+/// connection begins as the server expects.
+pub(super) fn misread(
+    engine: &Engine<'_>,
+    at: Peer<'_>,
+    leg: Leg,
+    request: &Request,
+) -> Option<Misread> {
+    let pod = pod_of(at);
+    let stated = expected_at(engine, at, leg);
+    // Data that is forwarded unchanged is read by the server behind.
+    let passes = pod.and_then(|pod| {
+        let listener = engine.cluster.controller_of(pod)?.listener(leg.dst.port())?;
+        Some(listener.takes == Takes::Connections && !listener.tls)
+    });
+    if request.has_proxy_header && passes == Some(true) && !is_read(stated) {
+        return None;
     }
+    let is_from = |ranges: &[IpNet]| {
+        ranges.is_empty() || ranges.iter().any(|net| net.contains(&leg.src.ip()))
+    };
+    match (stated, request.has_proxy_header) {
+        (Some(ProxyExpectation::Required(ranges)), false) if is_from(ranges) => {
+            let controller = pod.and_then(|pod| engine.cluster.controller_of(pod));
+            let is_unread = controller.is_some_and(|own| UNREAD.contains(&&*own.product));
+            let missing = header_missing(request, None);
+            let outcome = if is_unread { Outcome::Reset } else { missing.outcome };
+            Some(Misread { outcome, ..missing })
+        }
+        (Some(ProxyExpectation::NotExpected), true) => Some(header_unexpected(request, None)),
+        (Some(ProxyExpectation::Unasked(what)), true) => {
+            let service = engine.header_servers().service_of(leg.dst);
+            let supposed = service.map(|service| expects_none(service, what));
+            Some(header_unexpected(request, supposed))
+        }
+        // A header from any other source is read as the request. A server that merely accepts
+        // headers reads and ignores those of other sources.
+        (Some(ProxyExpectation::Required(ranges)), true)
+            if !is_from(ranges) && !cloud::stands_for_balancer(leg.src.ip()) =>
+        {
+            Some(header_unexpected(request, None))
+        }
+        (None | Some(ProxyExpectation::Unknown(_)), false) => {
+            let service = engine.header_servers().service_of(leg.dst)?;
+            Some(header_missing(request, Some(expects_header(service))))
+        }
+        _ => None,
+    }
+}
 
-    /// Returns the assumption about a server that accepts a connection without a header, although
-    /// its load balancer sends one.
-    pub(crate) fn supposed_plain(
-        &self,
-        at: Peer<'a>,
-        leg: Leg,
-        request: &Request,
-    ) -> Option<Assumption> {
-        match self.expected_at(at, leg) {
-            Some(ProxyExpectation::Unasked(what)) if !request.has_proxy_header => {
-                Some(expects_none(self.header_servers().service_of(leg.dst)?, what))
-            }
-            _ => None,
+/// Returns the assumption about a server that accepts a connection without a header, although
+/// its load balancer sends one.
+pub(super) fn supposed_plain(
+    engine: &Engine<'_>,
+    at: Peer<'_>,
+    leg: Leg,
+    request: &Request,
+) -> Option<Assumption> {
+    match expected_at(engine, at, leg) {
+        Some(ProxyExpectation::Unasked(what)) if !request.has_proxy_header => {
+            Some(expects_none(engine.header_servers().service_of(leg.dst)?, what))
         }
+        _ => None,
     }
+}
 
-    fn expected_at(&self, at: Peer<'a>, leg: Leg) -> Option<&'a ProxyExpectation> {
-        self.cluster.proxy_expectation(pod_of(at)?, leg.dst.port())
-    }
+fn expected_at<'e>(engine: &'e Engine<'_>, at: Peer<'e>, leg: Leg) -> Option<&'e ProxyExpectation> {
+    engine.cluster.proxy_expectation(pod_of(at)?, leg.dst.port())
 }
 
 fn pod_of(at: Peer<'_>) -> Option<&Pod> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use uturn_model::route::{Leg, Step, StepKind};
 use uturn_model::{Evidence, Outcome};
 
+use super::place;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::packet::{Exchange, PacketState, Peer, Redirected, Request};
@@ -13,12 +14,12 @@ use crate::packet::{Exchange, PacketState, Peer, Redirected, Request};
 /// The number of redirects that clients follow. More are a loop.
 const MAX_REDIRECTS: u8 = 20;
 
-impl<'a> Walk<'_, 'a> {
+impl<'e> Walk<'e, '_> {
     /// Answers a request with a redirect. The client follows it once it has the answer, whatever
     /// forwarded its call.
     pub(crate) fn answer_with_redirect(
         &self,
-        (party, client, asked): (Peer<'a>, Peer<'a>, Leg),
+        (party, client, asked): (Peer<'e>, Peer<'e>, Leg),
         request: &Request,
         redirected: Redirected,
         by: Evidence,
@@ -37,7 +38,7 @@ impl<'a> Walk<'_, 'a> {
             (false, true) => format!("answers {code}: ask {url}"),
             (false, false) => format!("answers {code}: ask {url}; clients follow no further"),
         };
-        state.note(self.engine.place(party), Step::new(StepKind::Answer, why, by));
+        state.note(place(self.engine, party), Step::new(StepKind::Answer, why, by));
         let outcome = Outcome::Status { code, after: Duration::ZERO };
         let home = self.return_reply(party, client, asked, state.answer(), outcome, None)?;
         let redirected = is_followed.then(|| Arc::new(redirected));

@@ -9,6 +9,7 @@ use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Evidence, Family, Mechanism, Outcome, Pod, Service};
 use uturn_netfilter::IpProtocol;
 
+use super::place;
 use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
@@ -23,33 +24,31 @@ pub(crate) enum Relay<'a> {
     Unknown(UnjudgedReason),
 }
 
-impl<'a> Engine<'a> {
-    /// Returns the receiver of a packet that reached a node, or a load balancer's pod itself.
-    pub(crate) fn relay_at(
-        &self,
-        at: Peer<'a>,
-        to: SocketAddr,
-        protocol: IpProtocol,
-    ) -> Option<Relay<'a>> {
-        self.on_nodes().iter().find_map(|balancer| {
-            let service = balancer.service;
-            let port = service.ports.iter().find(|port| {
-                port.port.number() == to.port() && IpProtocol::from(port.protocol) == protocol
-            })?;
-            let by = |pod: &&'a Pod| Relay::By(pod, service, port);
-            match at {
-                Peer::Pod(pod) => balancer.pods.iter().find(|own| own.name == pod.name).map(by),
-                Peer::Host(node, None) if node.has_address(to.ip()) => {
-                    if balancer.pods.is_empty() {
-                        return Some(Relay::Unknown(pods_not_given(balancer)));
-                    }
-                    let is_here = |own: &&&Pod| own.node.as_ref() == Some(&node.name);
-                    balancer.pods.iter().find(is_here).map(by)
+/// Returns the receiver of a packet that reached a node, or a load balancer's pod itself.
+pub(super) fn at<'e>(
+    engine: &'e Engine<'_>,
+    at: Peer<'e>,
+    to: SocketAddr,
+    protocol: IpProtocol,
+) -> Option<Relay<'e>> {
+    engine.on_nodes().iter().find_map(|balancer| {
+        let service = balancer.service;
+        let port = service.ports.iter().find(|port| {
+            port.port.number() == to.port() && IpProtocol::from(port.protocol) == protocol
+        })?;
+        let by = |pod: &&'e Pod| Relay::By(pod, service, port);
+        match at {
+            Peer::Pod(pod) => balancer.pods.iter().find(|own| own.name == pod.name).map(by),
+            Peer::Host(node, None) if node.has_address(to.ip()) => {
+                if balancer.pods.is_empty() {
+                    return Some(Relay::Unknown(pods_not_given(balancer)));
                 }
-                Peer::Host(..) | Peer::Balancer(_) | Peer::Outside => None,
+                let is_here = |own: &&&Pod| own.node.as_ref() == Some(&node.name);
+                balancer.pods.iter().find(is_here).map(by)
             }
-        })
-    }
+            Peer::Host(..) | Peer::Balancer(_) | Peer::Outside => None,
+        }
+    })
 }
 
 fn pods_not_given(balancer: &OnNodes<'_>) -> UnjudgedReason {
@@ -59,19 +58,19 @@ fn pods_not_given(balancer: &OnNodes<'_>) -> UnjudgedReason {
     UnjudgedReason::not_given(why, Evidence::object(service.object(), service.origin.clone()))
 }
 
-impl<'a> Walk<'_, 'a> {
+impl<'e> Walk<'e, '_> {
     /// Forwards a request to the Service: under policy Local to the node port of the pod's own
     /// node, else to its address.
     pub(crate) fn relay(
         &self,
-        (at, from, asked): (Peer<'a>, Peer<'a>, Leg),
-        (pod, service, port): (&'a Pod, &'a Service, &'a ServicePort),
+        (at, from, asked): (Peer<'e>, Peer<'e>, Leg),
+        (pod, service, port): (&'e Pod, &'e Service, &'e ServicePort),
         request: &Request,
         mut state: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
         let leg = state.packet.leg();
         let relay = Peer::Pod(pod);
-        let place = self.engine.place(relay);
+        let place = place(self.engine, relay);
         let by = Evidence::object(service.object(), service.origin.clone());
         let ranges = &service.source_ranges;
         if !ranges.is_empty() && !ranges.iter().any(|range| range.contains(&leg.src.ip())) {

@@ -9,16 +9,17 @@ use uturn_model::route::{Direction, Leg, Step, StepKind};
 use uturn_model::{Evidence, Mechanism, Outcome, Protocol, Text};
 use uturn_netfilter::{Connection, IpProtocol, Packet};
 
+use super::place;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::packet::{Exchange, PacketState, Peer, Stop, ended};
 
-impl<'a> Walk<'_, 'a> {
+impl<'e> Walk<'e, '_> {
     /// Returns the end of a request that gets no answer for this reason: its sender waits, unless
     /// it is refused when it sends again.
     pub(super) fn without_answer(
         &self,
-        from: Peer<'a>,
+        from: Peer<'e>,
         asked: Leg,
         mut state: PacketState,
         why: Mechanism,
@@ -35,7 +36,7 @@ impl<'a> Walk<'_, 'a> {
     /// Returns the outcomes of the retransmission after a lost packet, if all of them are refusals.
     fn refused_when_resent(
         &self,
-        from: Peer<'a>,
+        from: Peer<'e>,
         asked: Leg,
         state: &PacketState,
         why: Mechanism,
@@ -52,7 +53,7 @@ impl<'a> Walk<'_, 'a> {
         if let Err(place) = again.tries.why.binary_search(&why) {
             again.tries.why.insert(place, why);
         }
-        let place = || self.engine.place(from);
+        let place = || place(self.engine, from);
         again.note_unless_brief(place, || {
             let by = Evidence::kernel("connection tracking");
             Step::new(StepKind::Timeout, sent_again(state), by).seeing(asked)

@@ -18,74 +18,69 @@ pub fn supposed_of_balancer(supposed: &Assumption) -> Option<Text> {
     })
 }
 
-impl Engine<'_> {
-    /// Returns the assumptions made where a load balancer sends a client's request to a target.
-    pub(super) fn behaviour_assumptions(
-        &self,
-        balancer: usize,
-        listener: &Listener,
-        target: &Target,
-        client: IpAddr,
-    ) -> Vec<Assumption> {
-        let profile = &listener.profile;
-        let mut all: Vec<Assumption> = Vec::new();
-        all.extend(
-            profile.assumption.as_ref().map(|doubt| assumed_behaviour(&profile.name, doubt)),
-        );
-        let is_public = self.balancers()[balancer].scope == Scope::Public;
-        if is_public && profile.source == Source::Kept && self.is_public_address_of(target, client)
-        {
-            all.push(to_itself(&profile.name, client));
-        }
-        all.extend(self.page_is_there(listener));
-        if profile.scheduler == Scheduler::SourceHash
-            && !self.options().knows_hash
-            && listener.rules.iter().any(|rule| rule.targets.len() > 1)
-        {
-            all.push(any_target(&profile.name));
-        }
-        all
+/// Returns the assumptions made where a load balancer sends a client's request to a target.
+pub(super) fn behaviour_assumptions(
+    engine: &Engine<'_>,
+    balancer: usize,
+    listener: &Listener,
+    target: &Target,
+    client: IpAddr,
+) -> Vec<Assumption> {
+    let profile = &listener.profile;
+    let mut all: Vec<Assumption> = Vec::new();
+    all.extend(profile.assumption.as_ref().map(|doubt| assumed_behaviour(&profile.name, doubt)));
+    let is_public = engine.balancers()[balancer].scope == Scope::Public;
+    if is_public && profile.source == Source::Kept && is_public_address_of(engine, target, client) {
+        all.push(to_itself(&profile.name, client));
     }
+    all.extend(page_is_there(engine, listener));
+    if profile.scheduler == Scheduler::SourceHash
+        && !engine.options().knows_hash
+        && listener.rules.iter().any(|rule| rule.targets.len() > 1)
+    {
+        all.push(any_target(&profile.name));
+    }
+    all
+}
 
-    /// Returns whether a target is a node with this public address, or on one.
-    fn is_public_address_of(&self, target: &Target, address: IpAddr) -> bool {
-        let node = target.kind.node().and_then(|name| self.cluster().nodes.get(name));
-        node.is_some_and(|node| {
-            node.external_ips.contains(&address) && !node.internal_ips.contains(&address)
-        })
-    }
+/// Returns whether a target is a node with this public address, or on one.
+fn is_public_address_of(engine: &Engine<'_>, target: &Target, address: IpAddr) -> bool {
+    let node = target.kind.node().and_then(|name| engine.cluster().nodes.get(name));
+    node.is_some_and(|node| {
+        node.external_ips.contains(&address) && !node.internal_ips.contains(&address)
+    })
+}
 
-    /// Returns the page that health checks of a listener ask for, if the Service does not name it.
-    pub fn page_check(&self, listener: &Listener) -> Option<PageCheck> {
-        let (product, service) = cloud::product_of(self.cluster(), listener)?;
-        let port = service.ports.iter().find(|port| port.port == listener.port)?;
-        product.page_check(service, port)
-    }
+/// Returns the page that health checks of a listener ask for, if the Service does not name it.
+pub(crate) fn page_check(engine: &Engine<'_>, listener: &Listener) -> Option<PageCheck> {
+    let (product, service) = cloud::product_of(engine.cluster(), listener)?;
+    let port = service.ports.iter().find(|port| port.port == listener.port)?;
+    product.page_check(service, port)
+}
 
-    /// Returns the assumption that targets have the page for which health checks ask.
-    fn page_is_there(&self, listener: &Listener) -> Option<Assumption> {
-        let check = self.page_check(listener)?;
-        let owner = &listener.rules.first()?.owner;
-        let (key, path) = check.cure;
-        Some(Assumption {
-            subject: format!("health checks of {} :{}", owner.short(), listener.port).into(),
-            assumed: format!("targets answer {} with 200", check.path).into(),
-            because: format!("they ask for it if {}: {}", check.condition, check.because).into(),
-            settle: format!("{key}: {path:?} names a page, if it is there").into(),
-        })
-    }
+/// Returns the assumption that targets have the page for which health checks ask.
+fn page_is_there(engine: &Engine<'_>, listener: &Listener) -> Option<Assumption> {
+    let check = page_check(engine, listener)?;
+    let owner = &listener.rules.first()?.owner;
+    let (key, path) = check.cure;
+    Some(Assumption {
+        subject: format!("health checks of {} :{}", owner.short(), listener.port).into(),
+        assumed: format!("targets answer {} with 200", check.path).into(),
+        because: format!("they ask for it if {}: {}", check.condition, check.because).into(),
+        settle: format!("{key}: {path:?} names a page, if it is there").into(),
+    })
+}
 
-    /// Returns the assumption that health checks ask for a page that targets are known to lack.
-    pub(super) fn page_is_missing(&self, listener: &Listener) -> Option<Assumption> {
-        let check = self.page_check(listener)?;
-        let (key, path) = check.cure;
-        Some(Assumption {
-            subject: AssumptionSubject::BalancerBehaviour(listener.profile.name.clone()),
-            assumed: format!("it asks targets for {}, which they do not have", check.path).into(),
-            because: format!("{}, and {}", check.because, check.condition).into(),
-            settle: format!("{key}: {path:?} names a page that is there").into(),
-        })
-    }
+/// Returns the assumption that health checks ask for a page that targets are known to lack.
+pub(super) fn page_is_missing(engine: &Engine<'_>, listener: &Listener) -> Option<Assumption> {
+    let check = page_check(engine, listener)?;
+    let (key, path) = check.cure;
+    Some(Assumption {
+        subject: AssumptionSubject::BalancerBehaviour(listener.profile.name.clone()),
+        assumed: format!("it asks targets for {}, which they do not have", check.path).into(),
+        because: format!("{}, and {}", check.because, check.condition).into(),
+        settle: format!("{key}: {path:?} names a page that is there").into(),
+    })
 }
 
 /// Returns whether an assumption is about which target a client gets.

@@ -43,108 +43,109 @@ pub(crate) fn declared(pod: &Pod, to: SocketAddr, protocol: IpProtocol) -> Decla
     }
 }
 
-impl<'a> Engine<'a> {
-    /// Returns the ports of a headless Service at which no pod listens, each with the port where
-    /// its pods listen.
-    pub fn dead_ports(&self, service: &'a Service) -> Vec<(&'a ServicePort, Port)> {
-        let slices = self.cluster.endpoints.get(&service.name).map_or(&[][..], Vec::as_slice);
-        let is_dead = |port: &&'a ServicePort| {
-            let mut addresses = slices
-                .iter()
-                .flat_map(|slice| slice.endpoints.iter().map(|endpoint| endpoint.address))
-                .peekable();
-            addresses.peek().is_some()
-                && addresses.all(|address| {
-                    let to = SocketAddr::new(address, port.port.number());
-                    let pod = self.pod_at(address);
-                    pod.is_some_and(|pod| {
-                        self.past_headless(pod, to, port.protocol.into()).is_some()
-                    })
+/// Returns the ports of a headless Service at which no pod listens, each with the port where
+/// its pods listen.
+pub(crate) fn dead_ports<'s>(
+    engine: &Engine<'_>,
+    service: &'s Service,
+) -> Vec<(&'s ServicePort, Port)> {
+    let slices = engine.cluster.endpoints.get(&service.name).map_or(&[][..], Vec::as_slice);
+    let is_dead = |port: &&'s ServicePort| {
+        let mut addresses = slices
+            .iter()
+            .flat_map(|slice| slice.endpoints.iter().map(|endpoint| endpoint.address))
+            .peekable();
+        addresses.peek().is_some()
+            && addresses.all(|address| {
+                let to = SocketAddr::new(address, port.port.number());
+                let pod = engine.pod_at(address);
+                pod.is_some_and(|pod| {
+                    past_headless(engine, pod, to, port.protocol.into()).is_some()
                 })
-        };
-        let ports = service.ports.iter().filter(|_| service.headless).filter(is_dead);
-        ports.filter_map(|port| Some((port, self.led_to(service, port)?))).collect()
-    }
+            })
+    };
+    let ports = service.ports.iter().filter(|_| service.headless).filter(is_dead);
+    ports.filter_map(|port| Some((port, led_to(engine, service, port)?))).collect()
+}
 
-    /// Returns the headless Service that has this port and leads to another one of the pod, if
-    /// everything that is known shows that the pod listens only there: every container declares
-    /// ports, none declares this one, and no Service leads to it.
-    pub(crate) fn past_headless(
-        &self,
-        pod: &Pod,
-        to: SocketAddr,
-        protocol: IpProtocol,
-    ) -> Option<&'a Service> {
-        let tells_all = pod.spec.containers.iter().all(|container| !container.ports.is_empty());
-        if !tells_all
-            || declared(pod, to, protocol) != Declared::Others
-            || self.is_service_endpoint(to)
-        {
-            return None;
-        }
-        self.cluster.services.values().filter(|service| service.headless).find(|service| {
-            let slices = self.cluster.endpoints.get(&service.name).into_iter().flatten();
-            let mut endpoints = slices.flat_map(|slice| &slice.endpoints);
-            endpoints.any(|endpoint| endpoint.address == to.ip())
-                && service.ports.iter().any(|port| {
-                    port.port.number() == to.port()
-                        && IpProtocol::from(port.protocol) == protocol
-                        && self.led_to(service, port).is_some_and(|target| target != port.port)
-                })
-        })
+/// Returns the headless Service that has this port and leads to another one of the pod, if
+/// everything that is known shows that the pod listens only there: every container declares
+/// ports, none declares this one, and no Service leads to it.
+pub(super) fn past_headless<'e>(
+    engine: &'e Engine<'_>,
+    pod: &Pod,
+    to: SocketAddr,
+    protocol: IpProtocol,
+) -> Option<&'e Service> {
+    let tells_all = pod.spec.containers.iter().all(|container| !container.ports.is_empty());
+    if !tells_all
+        || declared(pod, to, protocol) != Declared::Others
+        || engine.is_service_endpoint(to)
+    {
+        return None;
     }
+    engine.cluster.services.values().filter(|service| service.headless).find(|service| {
+        let slices = engine.cluster.endpoints.get(&service.name).into_iter().flatten();
+        let mut endpoints = slices.flat_map(|slice| &slice.endpoints);
+        endpoints.any(|endpoint| endpoint.address == to.ip())
+            && service.ports.iter().any(|port| {
+                port.port.number() == to.port()
+                    && IpProtocol::from(port.protocol) == protocol
+                    && led_to(engine, service, port).is_some_and(|target| target != port.port)
+            })
+    })
+}
 
-    /// Explains why no process answers a call.
-    pub(crate) fn why_none_listens(
-        &self,
-        at: Peer<'_>,
-        to: SocketAddr,
-        protocol: IpProtocol,
-    ) -> String {
-        let service = match at {
-            Peer::Pod(pod) | Peer::Host(_, Some(pod)) => self.past_headless(pod, to, protocol),
-            _ => None,
-        };
-        let number = to.port();
-        match service {
-            Some(service) => format!(
-                "no process listens on port {number}: {} is headless, so nothing translates its port \
-                 {number} to another",
-                service.object()
-            ),
-            None => format!("no process listens on port {number}"),
-        }
+/// Explains why no process answers a call.
+pub(super) fn why_none_listens(
+    engine: &Engine<'_>,
+    at: Peer<'_>,
+    to: SocketAddr,
+    protocol: IpProtocol,
+) -> String {
+    let service = match at {
+        Peer::Pod(pod) | Peer::Host(_, Some(pod)) => past_headless(engine, pod, to, protocol),
+        _ => None,
+    };
+    let number = to.port();
+    match service {
+        Some(service) => format!(
+            "no process listens on port {number}: {} is headless, so nothing translates its port \
+             {number} to another",
+            service.object()
+        ),
+        None => format!("no process listens on port {number}"),
     }
+}
 
-    /// Returns the port of the endpoints to which a Service's port leads.
-    fn led_to(&self, service: &Service, port: &ServicePort) -> Option<Port> {
-        let slices = self.cluster.endpoints.get(&service.name).into_iter().flatten();
-        let mut ports = slices.flat_map(|slice| &slice.ports);
-        let is_same = |own: &&uturn_model::endpoints::EndpointPort| {
-            own.name == port.name && own.protocol == port.protocol
-        };
-        ports.find(is_same).map(|own| own.port)
-    }
+/// Returns the port of the endpoints to which a Service's port leads.
+fn led_to(engine: &Engine<'_>, service: &Service, port: &ServicePort) -> Option<Port> {
+    let slices = engine.cluster.endpoints.get(&service.name).into_iter().flatten();
+    let mut ports = slices.flat_map(|slice| &slice.ports);
+    let is_same = |own: &&uturn_model::endpoints::EndpointPort| {
+        own.name == port.name && own.protocol == port.protocol
+    };
+    ports.find(is_same).map(|own| own.port)
+}
 
-    /// Returns the assumption that a pod answers at a port that no object mentions.
-    pub(crate) fn supposed_to_listen(
-        &self,
-        at: Peer<'_>,
-        to: SocketAddr,
-        protocol: IpProtocol,
-    ) -> Option<Assumption> {
-        let (Peer::Pod(pod) | Peer::Host(_, Some(pod))) = at else { return None };
-        let is_port = !matches!(protocol, IpProtocol::ICMP | IpProtocol::ICMPV6);
-        let is_open = is_port
-            && declared(pod, to, protocol) == Declared::Others
-            && !self.is_service_endpoint(to);
-        is_open.then(|| Assumption {
-            subject: format!("port {} of {}", to.port(), pod.object()).into(),
-            assumed: "a process listens there".into(),
-            because: "no container declares it, and no Service leads to it".into(),
-            settle: "ask the pod; if containers listen on what they declare only, state \
-                     declaredPortsOnly in Facts"
-                .into(),
-        })
-    }
+/// Returns the assumption that a pod answers at a port that no object mentions.
+pub(super) fn supposed_to_listen(
+    engine: &Engine<'_>,
+    at: Peer<'_>,
+    to: SocketAddr,
+    protocol: IpProtocol,
+) -> Option<Assumption> {
+    let (Peer::Pod(pod) | Peer::Host(_, Some(pod))) = at else { return None };
+    let is_port = !matches!(protocol, IpProtocol::ICMP | IpProtocol::ICMPV6);
+    let is_open = is_port
+        && declared(pod, to, protocol) == Declared::Others
+        && !engine.is_service_endpoint(to);
+    is_open.then(|| Assumption {
+        subject: format!("port {} of {}", to.port(), pod.object()).into(),
+        assumed: "a process listens there".into(),
+        because: "no container declares it, and no Service leads to it".into(),
+        settle: "ask the pod; if containers listen on what they declare only, state \
+                 declaredPortsOnly in Facts"
+            .into(),
+    })
 }

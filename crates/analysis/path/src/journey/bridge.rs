@@ -13,116 +13,119 @@ use crate::error::WalkError;
 use crate::node::switches::shows_rules;
 use crate::packet::{Arrival, NodeVisit, PacketState, arrive, lost};
 
-impl<'a> Engine<'a> {
-    /// Returns whether some node is known to have a bridge whose frames bypass all rules.
-    ///
-    /// # Errors
-    /// Returns an error if the rules of a captured node cannot be read.
-    pub fn has_blind_bridges(&self) -> Result<bool, WalkError> {
-        let is_blind = |node: &Node| -> Result<bool, WalkError> {
-            if node.bridge_rules == Some(false) {
-                return Ok(true);
-            }
-            if !self.cluster.captures.contains_key(&node.name) {
-                return Ok(false);
-            }
-            let runtime = self.runtime(&node.name)?;
-            Ok(Family::BOTH.iter().any(|family| !runtime.bridge_shows_rules(*family)))
-        };
-        if let Some(known) = self.blind_bridges.get() {
-            return Ok(*known);
+/// Returns whether some node is known to have a bridge whose frames bypass all rules.
+///
+/// # Errors
+/// Returns an error if the rules of a captured node cannot be read.
+pub(crate) fn has_blind(engine: &Engine<'_>) -> Result<bool, WalkError> {
+    let is_blind = |node: &Node| -> Result<bool, WalkError> {
+        if node.bridge_rules == Some(false) {
+            return Ok(true);
         }
-        let mut found = false;
-        for node in self.cluster.nodes.values() {
-            found = found || is_blind(node)?;
-        }
-        Ok(*self.blind_bridges.get_or_init(|| found))
-    }
-
-    /// Returns whether a packet goes from a pod to another on the same bridge, past all routers.
-    pub(crate) fn is_bridged(
-        &self,
-        node: &Node,
-        entry: &Entry,
-        packet: &Packet,
-    ) -> Result<bool, WalkError> {
-        let Entry::Interface(link) = entry else { return Ok(false) };
-        let is_here = |pod: &Pod| pod.node.as_ref() == Some(&node.name);
-        let share = |net: &IpNet| net.contains(&packet.src) && net.contains(&packet.dst);
-        Ok(self.cluster.network.mode.value == NetworkMode::GlobalRouter
-            && node.pod_cidrs.iter().any(share)
-            && self.pod_at(packet.dst).is_some_and(is_here)
-            && self.runtime(&node.name)?.pod_link(packet.dst) == *link)
-    }
-
-    /// Delivers a frame from pod to pod over the bridge, past all rules.
-    pub(crate) fn past_rules(&self, node: &'a Node, mut state: PacketState) -> Vec<Arrival<'a>> {
-        let Some(pod) = self.pod_at(state.packet.dst) else {
-            return vec![lost(state, Mechanism::NoEndpoint)];
-        };
-        let leg = state.packet.leg();
-        let step = || {
-            let by = unseen(Family::of(leg.dst.ip()));
-            let why = "the bridge takes it from pod to pod, past all rules";
-            Step::new(StepKind::Route, why, by).seeing(leg)
-        };
-        state.note_unless_brief(|| Place::Node(node.name.clone()), step);
-        arrive(pod, state)
-    }
-
-    /// Returns whether the reset that a rule sends to a pod bypasses all rules. A reset for a
-    /// packet that came over a bridge is a frame that the kernel hands straight to the bridge's
-    /// port: it is not translated back, so the pod does not recognize it if the packet was
-    /// translated.
-    pub(crate) fn resets_past_rules(&self, visit: &NodeVisit<'a>) -> Result<bool, WalkError> {
-        let (entry, sent) = &visit.came;
-        let Entry::Interface(link) = entry else { return Ok(false) };
-        let runtime = self.runtime(&visit.node.name)?;
-        Ok(runtime.is_bridge(link, sent.src.ip())
-            && runtime.bridge_shows_rules(Family::of(sent.src.ip())))
-    }
-
-    /// Returns whether the pod ignores a rule's reset for a packet that has these addresses by
-    /// then: the reset comes from an address that the pod did not call.
-    pub(crate) fn resets_in_vain(
-        &self,
-        visit: &NodeVisit<'a>,
-        how: RejectWith,
-        leg: Leg,
-    ) -> Result<bool, WalkError> {
-        Ok(how == RejectWith::TcpReset && visit.came.1 != leg && self.resets_past_rules(visit)?)
-    }
-}
-
-impl<'a> Engine<'a> {
-    /// Returns whether a pod's packet that rules translated to the pod's own address is lost. If
-    /// rules see a bridge's frames, such a frame stays on the bridge, and without hairpin mode no
-    /// link sends back a frame that came by it. A packet that IPVS sends is no longer the bridge's
-    /// frame; the answer to it is, if the packet was masqueraded.
-    pub(crate) fn is_lost_at_bridge(
-        &self,
-        visit: &NodeVisit<'a>,
-        out: &Option<Text>,
-        connection: &Option<Connection>,
-        leaves: Leg,
-    ) -> Result<bool, WalkError> {
-        let (entry, sent) = &visit.came;
-        let (Entry::Interface(link), Some(out)) = (entry, out) else { return Ok(false) };
-        let is_request = |known: &Connection| known.original == *sent;
-        let is_scheduled =
-            connection.as_ref().is_some_and(|known| known.scheduled.is_some() && is_request(known));
-        if visit.node.hairpin != Some(false)
-            || link != out
-            || is_scheduled
-            || sent.dst == leaves.dst
-            || sent.src.ip() != leaves.dst.ip()
-        {
+        if !engine.cluster.captures.contains_key(&node.name) {
             return Ok(false);
         }
-        let runtime = self.runtime(&visit.node.name)?;
-        let pod = leaves.dst.ip();
-        Ok(runtime.is_bridge(link, pod) && runtime.bridge_shows_rules(Family::of(pod)))
+        let runtime = engine.runtime(&node.name)?;
+        Ok(Family::BOTH.iter().any(|family| !runtime.bridge_shows_rules(*family)))
+    };
+    if let Some(known) = engine.blind_bridges.get() {
+        return Ok(*known);
     }
+    let mut found = false;
+    for node in engine.cluster.nodes.values() {
+        found = found || is_blind(node)?;
+    }
+    Ok(*engine.blind_bridges.get_or_init(|| found))
+}
+
+/// Returns whether a packet goes from a pod to another on the same bridge, past all routers.
+pub(super) fn is_bridged(
+    engine: &Engine<'_>,
+    node: &Node,
+    entry: &Entry,
+    packet: &Packet,
+) -> Result<bool, WalkError> {
+    let Entry::Interface(link) = entry else { return Ok(false) };
+    let is_here = |pod: &Pod| pod.node.as_ref() == Some(&node.name);
+    let share = |net: &IpNet| net.contains(&packet.src) && net.contains(&packet.dst);
+    Ok(engine.cluster.network.mode.value == NetworkMode::GlobalRouter
+        && node.pod_cidrs.iter().any(share)
+        && engine.pod_at(packet.dst).is_some_and(is_here)
+        && engine.runtime(&node.name)?.pod_link(packet.dst) == *link)
+}
+
+/// Delivers a frame from pod to pod over the bridge, past all rules.
+pub(super) fn past_rules<'e>(
+    engine: &'e Engine<'_>,
+    node: &'e Node,
+    mut state: PacketState,
+) -> Vec<Arrival<'e>> {
+    let Some(pod) = engine.pod_at(state.packet.dst) else {
+        return vec![lost(state, Mechanism::NoEndpoint)];
+    };
+    let leg = state.packet.leg();
+    let step = || {
+        let by = unseen(Family::of(leg.dst.ip()));
+        let why = "the bridge takes it from pod to pod, past all rules";
+        Step::new(StepKind::Route, why, by).seeing(leg)
+    };
+    state.note_unless_brief(|| Place::Node(node.name.clone()), step);
+    arrive(pod, state)
+}
+
+/// Returns whether the reset that a rule sends to a pod bypasses all rules. A reset for a
+/// packet that came over a bridge is a frame that the kernel hands straight to the bridge's
+/// port: it is not translated back, so the pod does not recognize it if the packet was
+/// translated.
+pub(super) fn resets_past_rules(
+    engine: &Engine<'_>,
+    visit: &NodeVisit<'_>,
+) -> Result<bool, WalkError> {
+    let (entry, sent) = &visit.came;
+    let Entry::Interface(link) = entry else { return Ok(false) };
+    let runtime = engine.runtime(&visit.node.name)?;
+    Ok(runtime.is_bridge(link, sent.src.ip())
+        && runtime.bridge_shows_rules(Family::of(sent.src.ip())))
+}
+
+/// Returns whether the pod ignores a rule's reset for a packet that has these addresses by
+/// then: the reset comes from an address that the pod did not call.
+pub(super) fn resets_in_vain(
+    engine: &Engine<'_>,
+    visit: &NodeVisit<'_>,
+    how: RejectWith,
+    leg: Leg,
+) -> Result<bool, WalkError> {
+    Ok(how == RejectWith::TcpReset && visit.came.1 != leg && resets_past_rules(engine, visit)?)
+}
+
+/// Returns whether a pod's packet that rules translated to the pod's own address is lost. If
+/// rules see a bridge's frames, such a frame stays on the bridge, and without hairpin mode no
+/// link sends back a frame that came by it. A packet that IPVS sends is no longer the bridge's
+/// frame; the answer to it is, if the packet was masqueraded.
+pub(super) fn is_lost(
+    engine: &Engine<'_>,
+    visit: &NodeVisit<'_>,
+    out: &Option<Text>,
+    connection: &Option<Connection>,
+    leaves: Leg,
+) -> Result<bool, WalkError> {
+    let (entry, sent) = &visit.came;
+    let (Entry::Interface(link), Some(out)) = (entry, out) else { return Ok(false) };
+    let is_request = |known: &Connection| known.original == *sent;
+    let is_scheduled =
+        connection.as_ref().is_some_and(|known| known.scheduled.is_some() && is_request(known));
+    if visit.node.hairpin != Some(false)
+        || link != out
+        || is_scheduled
+        || sent.dst == leaves.dst
+        || sent.src.ip() != leaves.dst.ip()
+    {
+        return Ok(false);
+    }
+    let runtime = engine.runtime(&visit.node.name)?;
+    let pod = leaves.dst.ip();
+    Ok(runtime.is_bridge(link, pod) && runtime.bridge_shows_rules(Family::of(pod)))
 }
 
 /// Returns the loss of a frame that would have to leave by the link that it came by.

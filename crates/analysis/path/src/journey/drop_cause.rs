@@ -6,13 +6,14 @@ use uturn_netfilter::DropReason;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::packet::{PacketState, Peer};
+use crate::services;
 
-impl<'a> Walk<'_, 'a> {
+impl<'e> Walk<'e, '_> {
     /// Returns why a rule on a node stopped a packet: kube-proxy found no endpoint or does not know
     /// the Service, or a firewall rule matched.
     pub(crate) fn why_stopped(
         &self,
-        node: &'a Node,
+        node: &'e Node,
         state: &PacketState,
     ) -> Result<Mechanism, WalkError> {
         let last = state.hops.last().and_then(|hop| hop.steps.last());
@@ -24,11 +25,13 @@ impl<'a> Walk<'_, 'a> {
         self.check_destination(to)?;
         Ok(if is_another {
             Mechanism::Firewall
-        } else if self.engine.lacks_rules(Peer::Host(node, None), to, protocol) {
+        } else if services::lacks_rules(self.engine, Peer::Host(node, None), to, protocol) {
             Mechanism::RuleMissing
-        } else if self.engine.lacks_endpoints(node, to, protocol) {
+        } else if services::lacks_endpoints(self.engine, node, to, protocol) {
             Mechanism::NoEndpoint
-        } else if self.engine.has_service(to.ip()) && !self.engine.has_port(to, protocol) {
+        } else if services::has_address(self.engine, to.ip())
+            && !services::has_port(self.engine, to, protocol)
+        {
             Mechanism::WrongPort
         } else {
             Mechanism::Firewall

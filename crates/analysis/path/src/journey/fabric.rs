@@ -15,18 +15,22 @@ use uturn_netfilter::Entry;
 use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
+use crate::journey::{frontend, public_address, security_groups};
 use crate::packet::{Arrival, PacketState, Peer, Stop, lost};
+use crate::{services, unjudged};
 
-impl<'a> Walk<'_, 'a> {
+impl<'e> Walk<'e, '_> {
     /// Follows a packet that is in the VPC, and came out of a node if one is given.
     pub(crate) fn at_fabric(
         &self,
-        out_of: Option<&'a Node>,
+        out_of: Option<&'e Node>,
         mut state: PacketState,
-    ) -> Result<Vec<Arrival<'a>>, WalkError> {
+    ) -> Result<Vec<Arrival<'e>>, WalkError> {
         let leg = state.packet.leg();
         let groups = out_of.and_then(|node| node.security_groups.as_deref());
-        if let Some(step) = groups.and_then(|groups| self.engine.denied_outbound(groups, &state)) {
+        if let Some(step) =
+            groups.and_then(|groups| security_groups::denied_outbound(self.engine, groups, &state))
+        {
             state.note(Place::Fabric, step);
             return Ok(vec![lost(state, Mechanism::SecurityGroup)]);
         }
@@ -36,7 +40,7 @@ impl<'a> Walk<'_, 'a> {
             let balancer = *balancer;
             return Ok(vec![Arrival { state, stop: Stop::At(Peer::Balancer(balancer)) }]);
         }
-        self.engine.leave_by_public_address(&mut state);
+        public_address::leave_by_public_address(&mut state);
         let mut dst = state.packet.dst;
         if let Some(name) = state.handed_to.take() {
             return match self.cluster.nodes.get(&name) {
@@ -66,14 +70,14 @@ impl<'a> Walk<'_, 'a> {
                     state.note(Place::Fabric, step);
                     return Ok(vec![lost(state, Mechanism::NoBandwidth)]);
                 }
-                self.engine.go_public(&mut state);
+                public_address::go_public(self.engine, &mut state);
             }
             return Ok(vec![Arrival { state, stop: Stop::At(Peer::Balancer(balancer)) }]);
         }
-        if let Some(unjudged) = self.engine.unjudged_balancer(dst) {
+        if let Some(unjudged) = unjudged::balancer(self.engine, dst) {
             return Ok(vec![unjudged.arrival(state)]);
         }
-        if let Some((node, own)) = self.engine.behind_public_address(dst) {
+        if let Some((node, own)) = public_address::behind_public_address(self.engine, dst) {
             if state.direction == Direction::Back {
                 let why = "the address translation knows no connection with these addresses";
                 let by = Evidence::fabric(FabricPart::Translation);
@@ -84,7 +88,7 @@ impl<'a> Walk<'_, 'a> {
                 state.note(Place::Fabric, step);
                 return Ok(vec![lost(state, Mechanism::NoBandwidth)]);
             }
-            self.engine.enter_by_public_address(node, own, &mut state);
+            public_address::enter_by_public_address(self.engine, node, own, &mut state);
             dst = own;
         }
         if state.direction == Direction::Out
@@ -94,14 +98,16 @@ impl<'a> Walk<'_, 'a> {
             return Ok(arrivals);
         }
         if state.direction == Direction::Out
-            && let Some(unjudged) = self
-                .engine
-                .unjudged_by_proxy(state.packet.leg().dst, state.packet.connection_protocol())
+            && let Some(unjudged) = frontend::unjudged(
+                self.engine,
+                state.packet.leg().dst,
+                state.packet.connection_protocol(),
+            )
         {
             return Ok(vec![unjudged.arrival(state)]);
         }
-        let arrivals = match self.engine.node_towards(dst) {
-            Some(node) if node.routed == Some(false) && self.engine.needs_route(node, dst) => {
+        let arrivals = match node_towards(self.engine, dst) {
+            Some(node) if node.routed == Some(false) && needs_route(self.engine, node, dst) => {
                 let why = format!("the VPC has no route to the pods of node {}", node.name);
                 let by = Evidence::Fabric {
                     part: FabricPart::Routes,
@@ -110,13 +116,13 @@ impl<'a> Walk<'_, 'a> {
                 state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
                 vec![lost(state, Mechanism::CrossNode)]
             }
-            Some(node) if self.engine.is_own_pod(out_of, node, dst)? => {
+            Some(node) if is_own_pod(self.engine, out_of, node, dst)? => {
                 let why = "the node has no route to its own pod: no other host has one";
                 let by = Evidence::fabric(FabricPart::PodNetwork);
                 state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
                 vec![lost(state, Mechanism::NoRoute)]
             }
-            Some(node) if self.engine.is_hidden(node, dst) => {
+            Some(node) if is_hidden(self.engine, node, dst) => {
                 let why = "the network around the nodes is not told of pods' addresses";
                 let by = Evidence::fabric(FabricPart::PodNetwork);
                 let transport = self.cluster.network.transport_of(Family::of(dst));
@@ -128,8 +134,9 @@ impl<'a> Walk<'_, 'a> {
                 vec![Arrival { state, stop: Stop::Unknown(Mechanism::NotModelled) }]
             }
             Some(node) => self.at_card(node, state)?,
-            None if self.engine.is_cluster_address(dst) => {
-                let has_port = self.engine.has_port(leg.dst, state.packet.connection_protocol());
+            None if is_cluster_address(self.engine, dst) => {
+                let has_port =
+                    services::has_port(self.engine, leg.dst, state.packet.connection_protocol());
                 let (why, mechanism) = match (has_port, out_of) {
                     (true, Some(_)) => ("only rules on a node know it", Mechanism::RuleMissing),
                     (true, None) => {
@@ -148,7 +155,7 @@ impl<'a> Walk<'_, 'a> {
             // The client may be in the network around the nodes.
             None if state.direction == Direction::Back
                 && state.outside == Some(dst)
-                && self.engine.is_inside(dst) =>
+                && is_inside(self.engine, dst) =>
             {
                 let why = "goes to the host that asked, in the same network";
                 let step = Step::new(StepKind::Route, why, Evidence::fabric(FabricPart::Routes));
@@ -156,7 +163,7 @@ impl<'a> Walk<'_, 'a> {
                 vec![Arrival { state, stop: Stop::At(Peer::Outside) }]
             }
             None if state.direction == Direction::Out
-                && let Some(service) = self.engine.has_external_ip(dst) =>
+                && let Some(service) = has_external_ip(self.engine, dst) =>
             {
                 let why = format!(
                     "{dst} is an external IP of {}: which node the network brings it to is not given",
@@ -166,10 +173,10 @@ impl<'a> Walk<'_, 'a> {
                 state.note(Place::Fabric, Step::new(StepKind::Unknown, why, by).seeing(leg));
                 return Ok(vec![Arrival { state, stop: Stop::Unknown(Mechanism::NotGiven) }]);
             }
-            None if self.engine.is_of_missing_pod(dst) => vec![unknown_pod(Place::Fabric, state)],
-            None if self.engine.is_inside(dst) && !self.engine.is_endpoint(dst) => {
-                let (why, by) = self.engine.nothing_at(dst);
-                if !self.engine.is_known_unused(dst) {
+            None if is_of_missing_pod(self.engine, dst) => vec![unknown_pod(Place::Fabric, state)],
+            None if is_inside(self.engine, dst) && !is_endpoint(self.engine, dst) => {
+                let (why, by) = nothing_at(self.engine, dst);
+                if !is_known_unused(self.engine, dst) {
                     let why = format!("{why} that is given: which host has it is not known");
                     state.note(Place::Fabric, Step::new(StepKind::Unknown, why, by).seeing(leg));
                     return Ok(vec![Arrival { state, stop: Stop::Unknown(Mechanism::NotGiven) }]);
@@ -199,18 +206,18 @@ impl<'a> Walk<'_, 'a> {
     /// carries it there unchanged.
     pub(crate) fn leave_for_pods(
         &self,
-        from: &'a Node,
+        from: &'e Node,
         mut state: PacketState,
-    ) -> Result<Vec<Arrival<'a>>, WalkError> {
+    ) -> Result<Vec<Arrival<'e>>, WalkError> {
         let leg = state.packet.leg();
         self.check_destination(leg.dst)?;
-        let target = self.engine.node_towards(leg.dst.ip()).filter(|node| node.name != from.name);
+        let target = node_towards(self.engine, leg.dst.ip()).filter(|node| node.name != from.name);
         if let Some(node) = target {
             let step = || {
                 let why = format!("goes through the tunnel to node {}", node.name);
                 Step::new(StepKind::Route, why, Evidence::fabric(FabricPart::PodNetwork))
             };
-            if let Some(step) = self.engine.blocked_tunnel(from, node, leg) {
+            if let Some(step) = security_groups::blocked_tunnel(self.engine, from, node, leg) {
                 state.note(Place::Fabric, step);
                 return Ok(vec![lost(state, Mechanism::SecurityGroup)]);
             }
@@ -219,10 +226,10 @@ impl<'a> Walk<'_, 'a> {
             let link = runtime.tunnel_from(self.cluster, from, leg.src.ip());
             return self.at_node(node, &Entry::Interface(link), state);
         }
-        if self.engine.is_of_missing_pod(leg.dst.ip()) {
+        if is_of_missing_pod(self.engine, leg.dst.ip()) {
             return Ok(vec![unknown_pod(Place::Node(from.name.clone()), state)]);
         }
-        if self.engine.is_endpoint(leg.dst.ip()) {
+        if is_endpoint(self.engine, leg.dst.ip()) {
             return Ok(vec![Arrival { state, stop: Stop::At(Peer::Outside) }]);
         }
         let is_given = self.cluster.extent.pods;
@@ -248,131 +255,123 @@ fn unknown_pod<'a>(place: Place, mut state: PacketState) -> Arrival<'a> {
     Arrival { state, stop: Stop::Unknown(Mechanism::NotGiven) }
 }
 
-impl<'a> Engine<'a> {
-    /// Returns the node to which packets for this address are delivered.
-    pub(super) fn node_towards(&self, address: IpAddr) -> Option<&'a Node> {
-        if let Some(node) = self.node_at(address) {
-            return Some(node);
+/// Returns the node to which packets for this address are delivered.
+pub(super) fn node_towards<'e>(engine: &'e Engine<'_>, address: IpAddr) -> Option<&'e Node> {
+    if let Some(node) = engine.node_at(address) {
+        return Some(node);
+    }
+    if let Some(pod) = engine.pod_at(address) {
+        return pod.node.as_ref().and_then(|name| engine.cluster.nodes.get(name));
+    }
+    if let Some(node) = engine.holder_of(address) {
+        return Some(node);
+    }
+    // Only behind a bridge is all of a node's range on that node.
+    let mut nodes = engine.cluster.nodes.values();
+    let is_ranged = engine.cluster.network.mode.value != NetworkMode::Routed;
+    nodes.find(|node| is_ranged && node.pod_cidrs.iter().any(|net| net.contains(&address)))
+}
+
+/// Returns whether a captured node sends a packet for a pod of its own out into the network.
+/// Where pods have network cards, such a packet reaches them.
+fn is_own_pod(
+    engine: &Engine<'_>,
+    from: Option<&Node>,
+    node: &Node,
+    address: IpAddr,
+) -> Result<bool, WalkError> {
+    let is_own = from.is_some_and(|from| from.name == node.name)
+        && engine.cluster.network.mode.value != NetworkMode::VpcCni
+        && engine.pod_at(address).is_some();
+    Ok(is_own && engine.runtime(&node.name)?.has_captured_links)
+}
+
+/// Returns whether an address belongs to a pod and only the tunnels between nodes know it.
+fn is_hidden(engine: &Engine<'_>, node: &Node, address: IpAddr) -> bool {
+    engine.cluster.network.is_encapsulated(Family::of(address))
+        && !node.has_address(address)
+        && !node.tunnel_ips.contains(&address)
+        && !node.local_addresses.contains(&address)
+}
+
+/// Returns whether packets for an address on a node need a route to the node's pods. Those to
+/// its own addresses and to addresses of the VPC need none.
+fn needs_route(engine: &Engine<'_>, node: &Node, address: IpAddr) -> bool {
+    let network = &engine.cluster.network;
+    let is_of_vpc = || network.vpc_cidrs.value.iter().any(|net| net.contains(&address));
+    let is_own = || node.has_address(address) || node.local_addresses.contains(&address);
+    let is_pod = || network.mode.value == NetworkMode::Routed && !is_own();
+    node.pod_cidrs.iter().any(|net| net.contains(&address)) || is_pod() && !is_of_vpc()
+}
+
+/// Returns whether a Service's endpoint has this address, even if no given pod has it.
+fn is_endpoint(engine: &Engine<'_>, address: IpAddr) -> bool {
+    let slices = engine.cluster.endpoints.values().flatten();
+    slices.flat_map(|slice| &slice.endpoints).any(|endpoint| endpoint.address == address)
+}
+
+/// Returns whether an endpoint with this address belongs to a pod that is not given.
+fn is_of_missing_pod(engine: &Engine<'_>, address: IpAddr) -> bool {
+    let slices = engine.cluster.endpoints.values().flatten();
+    let mut all = slices.flat_map(|slice| &slice.endpoints);
+    all.any(|endpoint| {
+        let named = endpoint.pod.as_ref().filter(|_| endpoint.address == address);
+        let has_it =
+            |name| engine.cluster.pods.get(name).is_some_and(|pod| pod.ips.contains(&address));
+        named.is_some_and(|name| !has_it(name))
+    })
+}
+
+/// Returns whether an address would certainly be known if it were in use: its range is stated
+/// rather than assumed, for a range of pods all pods are given, and every kind of object could
+/// be read.
+fn is_known_unused(engine: &Engine<'_>, address: IpAddr) -> bool {
+    let network = &engine.cluster.network;
+    let is_in = |known: &Known<Vec<IpNet>>| {
+        !known.is_supposed() && known.value.iter().any(|net| net.contains(&address))
+    };
+    engine.cluster.unread.is_empty()
+        && (is_in(&network.vpc_cidrs) || engine.cluster.extent.pods && is_in(&network.pod_cidrs))
+}
+
+/// Returns whether the address only exists in rules on nodes.
+fn is_cluster_address(engine: &Engine<'_>, address: IpAddr) -> bool {
+    let network = &engine.cluster.network;
+    network.service_cidrs.value.iter().any(|net| net.contains(&address))
+        || engine.cluster.services.values().any(|service| service.cluster_ips.contains(&address))
+}
+
+/// Explains why nothing answers at an address of the VPC.
+fn nothing_at(engine: &Engine<'_>, address: IpAddr) -> (String, Evidence) {
+    let has = |ingress: &&Ingress| ingress.load_balancer.iter().any(|at| at.ip == Some(address));
+    match engine.cluster.ingresses.values().find(has) {
+        Some(ingress) => {
+            let object = ingress.object();
+            let class = ingress.class.as_deref().unwrap_or("none");
+            let why = format!(
+                "{address} is the address of {object}, of class {class}: \
+                 no load balancer that is known serves it"
+            );
+            (why, Evidence::object(object, ingress.origin.clone()))
         }
-        if let Some(pod) = self.pod_at(address) {
-            return pod.node.as_ref().and_then(|name| self.cluster.nodes.get(name));
-        }
-        if let Some(node) = self.holder_of(address) {
-            return Some(node);
-        }
-        // Only behind a bridge is all of a node's range on that node.
-        let mut nodes = self.cluster.nodes.values();
-        let is_ranged = self.cluster.network.mode.value != NetworkMode::Routed;
-        nodes.find(|node| is_ranged && node.pod_cidrs.iter().any(|net| net.contains(&address)))
-    }
-
-    /// Returns whether a captured node sends a packet for a pod of its own out into the network.
-    /// Where pods have network cards, such a packet reaches them.
-    fn is_own_pod(
-        &self,
-        from: Option<&Node>,
-        node: &Node,
-        address: IpAddr,
-    ) -> Result<bool, WalkError> {
-        let is_own = from.is_some_and(|from| from.name == node.name)
-            && self.cluster.network.mode.value != NetworkMode::VpcCni
-            && self.pod_at(address).is_some();
-        Ok(is_own && self.runtime(&node.name)?.has_captured_links)
-    }
-
-    /// Returns whether an address belongs to a pod and only the tunnels between nodes know it.
-    fn is_hidden(&self, node: &Node, address: IpAddr) -> bool {
-        self.cluster.network.is_encapsulated(Family::of(address))
-            && !node.has_address(address)
-            && !node.tunnel_ips.contains(&address)
-            && !node.local_addresses.contains(&address)
-    }
-
-    /// Returns whether packets for an address on a node need a route to the node's pods. Those to
-    /// its own addresses and to addresses of the VPC need none.
-    fn needs_route(&self, node: &Node, address: IpAddr) -> bool {
-        let network = &self.cluster.network;
-        let is_of_vpc = || network.vpc_cidrs.value.iter().any(|net| net.contains(&address));
-        let is_own = || node.has_address(address) || node.local_addresses.contains(&address);
-        let is_pod = || network.mode.value == NetworkMode::Routed && !is_own();
-        node.pod_cidrs.iter().any(|net| net.contains(&address)) || is_pod() && !is_of_vpc()
-    }
-
-    /// Returns whether a Service's endpoint has this address, even if no given pod has it.
-    fn is_endpoint(&self, address: IpAddr) -> bool {
-        let slices = self.cluster.endpoints.values().flatten();
-        slices.flat_map(|slice| &slice.endpoints).any(|endpoint| endpoint.address == address)
-    }
-
-    /// Returns whether an endpoint with this address belongs to a pod that is not given.
-    fn is_of_missing_pod(&self, address: IpAddr) -> bool {
-        let slices = self.cluster.endpoints.values().flatten();
-        let mut all = slices.flat_map(|slice| &slice.endpoints);
-        all.any(|endpoint| {
-            let named = endpoint.pod.as_ref().filter(|_| endpoint.address == address);
-            let has_it =
-                |name| self.cluster.pods.get(name).is_some_and(|pod| pod.ips.contains(&address));
-            named.is_some_and(|name| !has_it(name))
-        })
-    }
-
-    /// Returns whether an address would certainly be known if it were in use: its range is stated
-    /// rather than assumed, for a range of pods all pods are given, and every kind of object could
-    /// be read.
-    fn is_known_unused(&self, address: IpAddr) -> bool {
-        let network = &self.cluster.network;
-        let is_in = |known: &Known<Vec<IpNet>>| {
-            !known.is_supposed() && known.value.iter().any(|net| net.contains(&address))
-        };
-        self.cluster.unread.is_empty()
-            && (is_in(&network.vpc_cidrs) || self.cluster.extent.pods && is_in(&network.pod_cidrs))
-    }
-
-    /// Returns whether the address only exists in rules on nodes.
-    fn is_cluster_address(&self, address: IpAddr) -> bool {
-        let network = &self.cluster.network;
-        network.service_cidrs.value.iter().any(|net| net.contains(&address))
-            || self.cluster.services.values().any(|service| service.cluster_ips.contains(&address))
-    }
-
-    /// Explains why nothing answers at an address of the VPC.
-    fn nothing_at(&self, address: IpAddr) -> (String, Evidence) {
-        let has =
-            |ingress: &&Ingress| ingress.load_balancer.iter().any(|at| at.ip == Some(address));
-        match self.cluster.ingresses.values().find(has) {
-            Some(ingress) => {
-                let object = ingress.object();
-                let class = ingress.class.as_deref().unwrap_or("none");
-                let why = format!(
-                    "{address} is the address of {object}, of class {class}: \
-                     no load balancer that is known serves it"
-                );
-                (why, Evidence::object(object, ingress.origin.clone()))
-            }
-            None => {
-                let by = Evidence::fabric(FabricPart::Routes);
-                (format!("no node or pod has the address {address}"), by)
-            }
+        None => {
+            let by = Evidence::fabric(FabricPart::Routes);
+            (format!("no node or pod has the address {address}"), by)
         }
     }
+}
 
-    /// Returns the Service that has this external IP. The network's administrator routes packets
-    /// for such an address to a node.
-    fn has_external_ip(&self, address: IpAddr) -> Option<&'a Service> {
-        let mut services = self.cluster.services.values();
-        services.find(|service| service.external_ips.contains(&address))
-    }
+/// Returns the Service that has this external IP. The network's administrator routes packets
+/// for such an address to a node.
+fn has_external_ip<'e>(engine: &'e Engine<'_>, address: IpAddr) -> Option<&'e Service> {
+    let mut services = engine.cluster.services.values();
+    services.find(|service| service.external_ips.contains(&address))
+}
 
-    /// Returns whether the address belongs to the VPC or the pods' network.
-    fn is_inside(&self, address: IpAddr) -> bool {
-        let network = &self.cluster.network;
-        network
-            .vpc_cidrs
-            .value
-            .iter()
-            .chain(&network.pod_cidrs.value)
-            .any(|net| net.contains(&address))
-    }
+/// Returns whether the address belongs to the VPC or the pods' network.
+fn is_inside(engine: &Engine<'_>, address: IpAddr) -> bool {
+    let network = &engine.cluster.network;
+    network.vpc_cidrs.value.iter().chain(&network.pod_cidrs.value).any(|net| net.contains(&address))
 }
 
 /// Returns the drop of a node's packet to the internet, if the node has no bandwidth there.

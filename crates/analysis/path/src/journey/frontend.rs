@@ -24,7 +24,7 @@ pub(crate) enum Frontend {
     NodePort,
 }
 
-impl<'a> Walk<'_, 'a> {
+impl<'e> Walk<'e, '_> {
     /// Returns the endpoints of a port, each with its share of connections: those that are ready,
     /// else those that still serve while they terminate.
     pub(crate) fn endpoints_for(
@@ -63,47 +63,44 @@ impl<'a> Walk<'_, 'a> {
     }
 }
 
-impl<'a> Engine<'a> {
-    /// Returns why a packet from the network to an address of a Service cannot be judged, if no
-    /// kube-proxy serves the Service.
-    pub(crate) fn unjudged_by_proxy(
-        &self,
-        to: SocketAddr,
-        protocol: IpProtocol,
-    ) -> Option<UnjudgedReason> {
-        let proxy = self.cluster.proxy.replaced_by()?;
-        let (service, _, frontend) = self.frontend(to, protocol)?;
-        (frontend != Frontend::ClusterIp).then(|| unjudged_proxy(service, proxy))
-    }
+/// Returns why a packet from the network to an address of a Service cannot be judged, if no
+/// kube-proxy serves the Service.
+pub(super) fn unjudged(
+    engine: &Engine<'_>,
+    to: SocketAddr,
+    protocol: IpProtocol,
+) -> Option<UnjudgedReason> {
+    let proxy = engine.cluster.proxy.replaced_by()?;
+    let (service, _, frontend) = at(engine, to, protocol)?;
+    (frontend != Frontend::ClusterIp).then(|| unjudged_proxy(service, proxy))
+}
 
-    pub(crate) fn frontend(
-        &self,
-        to: SocketAddr,
-        protocol: IpProtocol,
-    ) -> Option<(&'a Service, &'a ServicePort, Frontend)> {
-        let is_node = self.node_at(to.ip()).is_some();
-        let family = Family::of(to.ip());
-        self.cluster.services.values().find_map(|service| {
-            let frontend = if service.cluster_ips.contains(&to.ip()) {
-                Some(Frontend::ClusterIp)
-            } else if service.vips(family).any(|vip| vip == to.ip()) {
-                Some(Frontend::Balancer)
-            } else if service.load_balancer.iter().any(|entry| entry.ip == Some(to.ip())) {
-                Some(Frontend::Proxied)
-            } else if service.external_ips.contains(&to.ip()) {
-                Some(Frontend::ExternalIp)
-            } else {
-                None
-            };
-            service.ports.iter().filter(|port| speaks(port.protocol, protocol)).find_map(|port| {
-                let asked = frontend.filter(|_| port.port.number() == to.port());
-                let node_port = port.node_port.map(|number| number.number());
-                let at_node =
-                    (is_node && node_port == Some(to.port())).then_some(Frontend::NodePort);
-                Some((service, port, asked.or(at_node)?))
-            })
+pub(crate) fn at<'e>(
+    engine: &'e Engine<'_>,
+    to: SocketAddr,
+    protocol: IpProtocol,
+) -> Option<(&'e Service, &'e ServicePort, Frontend)> {
+    let is_node = engine.node_at(to.ip()).is_some();
+    let family = Family::of(to.ip());
+    engine.cluster.services.values().find_map(|service| {
+        let frontend = if service.cluster_ips.contains(&to.ip()) {
+            Some(Frontend::ClusterIp)
+        } else if service.vips(family).any(|vip| vip == to.ip()) {
+            Some(Frontend::Balancer)
+        } else if service.load_balancer.iter().any(|entry| entry.ip == Some(to.ip())) {
+            Some(Frontend::Proxied)
+        } else if service.external_ips.contains(&to.ip()) {
+            Some(Frontend::ExternalIp)
+        } else {
+            None
+        };
+        service.ports.iter().filter(|port| speaks(port.protocol, protocol)).find_map(|port| {
+            let asked = frontend.filter(|_| port.port.number() == to.port());
+            let node_port = port.node_port.map(|number| number.number());
+            let at_node = (is_node && node_port == Some(to.port())).then_some(Frontend::NodePort);
+            Some((service, port, asked.or(at_node)?))
         })
-    }
+    })
 }
 
 fn speaks(protocol: Protocol, number: IpProtocol) -> bool {

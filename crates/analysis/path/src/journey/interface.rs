@@ -6,16 +6,17 @@ use uturn_netfilter::Entry;
 
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
+use crate::journey::security_groups;
 use crate::packet::{Arrival, PacketState, lost};
 
-impl<'a> Walk<'_, 'a> {
+impl<'e> Walk<'e, '_> {
     /// Follows a packet that arrives at a node from the fabric, by the interface of its
     /// destination.
     pub(crate) fn at_card(
         &self,
-        node: &'a Node,
+        node: &'e Node,
         state: PacketState,
-    ) -> Result<Vec<Arrival<'a>>, WalkError> {
+    ) -> Result<Vec<Arrival<'e>>, WalkError> {
         let runtime = self.engine.runtime_for(&node.name, &state.packet)?;
         let card = runtime.card_for(state.packet.dst);
         self.at_interface(node, &card, state)
@@ -24,12 +25,14 @@ impl<'a> Walk<'_, 'a> {
     /// Follows a packet that arrives at a node from the fabric, by this interface.
     pub(super) fn at_interface(
         &self,
-        node: &'a Node,
+        node: &'e Node,
         interface: &Text,
         mut state: PacketState,
-    ) -> Result<Vec<Arrival<'a>>, WalkError> {
+    ) -> Result<Vec<Arrival<'e>>, WalkError> {
         let groups = node.security_groups.as_deref();
-        if let Some(step) = groups.and_then(|groups| self.engine.denied_inbound(groups, &state)) {
+        if let Some(step) =
+            groups.and_then(|groups| security_groups::denied_inbound(self.engine, groups, &state))
+        {
             state.note(Place::Fabric, step);
             return Ok(vec![lost(state, Mechanism::SecurityGroup)]);
         }

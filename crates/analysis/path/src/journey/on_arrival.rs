@@ -13,7 +13,7 @@ use uturn_netfilter::Connection;
 
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
-use crate::journey::frontend::{Frontend, evidence, unjudged_proxy};
+use crate::journey::frontend::{self, Frontend, evidence, unjudged_proxy};
 use crate::packet::{Arrival, PacketState, Stop};
 use crate::unjudged::UnjudgedReason;
 
@@ -25,13 +25,13 @@ enum ProxyTarget<'a> {
     Unknown(UnjudgedReason),
 }
 
-impl<'a> Walk<'_, 'a> {
+impl<'e> Walk<'e, '_> {
     /// Serves a call that arrives at a node; `None` if it is for no Service, or for kube-proxy.
     pub(crate) fn serve_arrival(
         &self,
-        node: &'a Node,
+        node: &'e Node,
         state: &PacketState,
-    ) -> Result<Option<Vec<Arrival<'a>>>, WalkError> {
+    ) -> Result<Option<Vec<Arrival<'e>>>, WalkError> {
         let Some(proxy) = self.cluster.proxy.replaced_by() else { return Ok(None) };
         let before = state.packet.leg();
         let (service, endpoints) = match self.served(proxy, node, state) {
@@ -69,12 +69,12 @@ impl<'a> Walk<'_, 'a> {
     fn served(
         &self,
         proxy: ServiceProxy,
-        node: &'a Node,
+        node: &'e Node,
         state: &PacketState,
-    ) -> Option<ProxyTarget<'a>> {
+    ) -> Option<ProxyTarget<'e>> {
         let Leg { src, dst } = state.packet.leg();
         let (service, port, frontend) =
-            self.engine.frontend(dst, state.packet.connection_protocol())?;
+            frontend::at(self.engine, dst, state.packet.connection_protocol())?;
         let settings = &self.cluster.proxy;
         let is_modelled = match (frontend, proxy.translates()) {
             (Frontend::ClusterIp, _) => return None,
@@ -119,9 +119,9 @@ impl<'a> Walk<'_, 'a> {
     /// own address, which only the program in place of kube-proxy can know.
     pub(crate) fn handed_over(
         &self,
-        node: &'a Node,
+        node: &'e Node,
         state: PacketState,
-    ) -> Result<Vec<Arrival<'a>>, WalkError> {
+    ) -> Result<Vec<Arrival<'e>>, WalkError> {
         let served = self.serve_arrival(node, &state)?;
         Ok(served.unwrap_or_else(|| {
             let stop = Stop::Unknown(uturn_model::Mechanism::NotModelled);

@@ -15,23 +15,24 @@ use crate::add_missing::add_missing;
 use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
+use crate::journey::bridge;
 use crate::node::refusal;
 use crate::packet::{Arrival, NodeVisit, Pace, PacketState, Peer, Stop};
 
-impl<'a> Walk<'_, 'a> {
+impl<'e> Walk<'e, '_> {
     /// Follows a packet on a node, and its retransmissions.
     pub(crate) fn after_random_choice(
         &self,
-        visit: &NodeVisit<'a>,
+        visit: &NodeVisit<'e>,
         ends: Vec<End>,
         state: &PacketState,
-    ) -> Result<Vec<Arrival<'a>>, WalkError> {
+    ) -> Result<Vec<Arrival<'e>>, WalkError> {
         let is_open =
             |end: &End| Ok(state.direction == Direction::Out && self.is_sent_again(end, visit)?);
         let open: Vec<bool> = ends.iter().map(is_open).collect::<Result<_, WalkError>>()?;
         let sent_again = ends.iter().zip(&open).filter(|(_, is_open)| **is_open);
         let lost: Share = sent_again.map(|(end, _)| end.share).sum();
-        let go = |ends: Vec<End>, state: &PacketState| -> Result<Vec<Arrival<'a>>, WalkError> {
+        let go = |ends: Vec<End>, state: &PacketState| -> Result<Vec<Arrival<'e>>, WalkError> {
             let mut arrivals = Vec::new();
             for end in ends {
                 arrivals.extend(self.after_node(visit, end, state.clone())?);
@@ -84,7 +85,7 @@ impl<'a> Walk<'_, 'a> {
 
     /// Returns whether a packet with this end is sent again and no node keeps the first one's
     /// connection.
-    fn is_sent_again(&self, end: &End, visit: &NodeVisit<'a>) -> Result<bool, WalkError> {
+    fn is_sent_again(&self, end: &End, visit: &NodeVisit<'e>) -> Result<bool, WalkError> {
         let protocol = end.packet.protocol();
         if !end.redrawn_on_retry || protocol != IpProtocol::TCP {
             return Ok(false);
@@ -92,22 +93,22 @@ impl<'a> Walk<'_, 'a> {
         let is_answered = match &end.kind {
             EndKind::Drop(reason) if visit.sent_here => refusal::of_unsent(reason).is_some(),
             EndKind::Drop(reason) => refusal::of_drop(reason, protocol).is_some(),
-            EndKind::Reject(how) => !self.engine.resets_in_vain(visit, *how, end.packet.leg())?,
+            EndKind::Reject(how) => {
+                !bridge::resets_in_vain(self.engine, visit, *how, end.packet.leg())?
+            }
             _ => return Ok(false),
         };
         Ok(!is_answered)
     }
 }
 
-impl<'a> Engine<'a> {
-    /// Returns the times at which a client sends an unanswered packet again.
-    pub(crate) fn pace(&self, client: Peer<'a>) -> Pace {
-        match client {
-            Peer::Pod(pod) => {
-                Pace::on(pod.node.as_ref().and_then(|name| self.cluster.nodes.get(name)))
-            }
-            _ => Pace::of(client),
+/// Returns the times at which a client sends an unanswered packet again.
+pub(crate) fn pace(engine: &Engine<'_>, client: Peer<'_>) -> Pace {
+    match client {
+        Peer::Pod(pod) => {
+            Pace::on(pod.node.as_ref().and_then(|name| engine.cluster.nodes.get(name)))
         }
+        _ => Pace::of(client),
     }
 }
 

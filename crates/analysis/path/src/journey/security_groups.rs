@@ -12,102 +12,113 @@ use uturn_netfilter::IpProtocol;
 use crate::engine::Engine;
 use crate::packet::PacketState;
 
-impl<'a> Engine<'a> {
-    /// Returns the drop of an inbound packet by security groups, if they deny it.
-    pub(crate) fn denied_inbound(&self, groups: &[Text], state: &PacketState) -> Option<Step> {
-        let leg = state.packet.leg();
-        if self.is_prober(leg.src.ip()) {
-            return None;
-        }
-        let asked = asked(state)?;
-        let stop = self.judge(groups, asked, |group| &group.inbound, leg.src.ip())?;
-        let what = format!("{} port {} from {}", stop.what, leg.dst.port(), leg.src.ip());
-        Some(stop.step(what, leg))
+/// Returns the drop of an inbound packet by security groups, if they deny it.
+pub(crate) fn denied_inbound(
+    engine: &Engine<'_>,
+    groups: &[Text],
+    state: &PacketState,
+) -> Option<Step> {
+    let leg = state.packet.leg();
+    if is_prober(engine, leg.src.ip()) {
+        return None;
     }
+    let asked = asked(state)?;
+    let stop = judge(engine, groups, asked, |group| &group.inbound, leg.src.ip())?;
+    let what = format!("{} port {} from {}", stop.what, leg.dst.port(), leg.src.ip());
+    Some(stop.step(what, leg))
+}
 
-    /// Returns whether the cloud's own health checks come from an address: security groups always
-    /// allow those in.
-    fn is_prober(&self, address: IpAddr) -> bool {
-        let model = cloud::model(self.cluster);
-        // The address of another load balancer is not given, nor the rule that lets it in.
-        cloud::stands_for_balancer(address)
-            || model
-                .is_some_and(|model| model.probe_ranges().prober(Family::of(address)) == address)
-    }
+/// Returns whether the cloud's own health checks come from an address: security groups always
+/// allow those in.
+fn is_prober(engine: &Engine<'_>, address: IpAddr) -> bool {
+    let model = cloud::model(engine.cluster);
+    // The address of another load balancer is not given, nor the rule that lets it in.
+    cloud::stands_for_balancer(address)
+        || model.is_some_and(|model| model.probe_ranges().prober(Family::of(address)) == address)
+}
 
-    /// Returns the drop of an outbound packet by security groups, if they deny it. Groups without
-    /// outbound rules allow everything.
-    pub(super) fn denied_outbound(&self, groups: &[Text], state: &PacketState) -> Option<Step> {
-        let leg = state.packet.leg();
-        let asked = asked(state)?;
-        let stop = self.judge_outbound(groups, asked, leg.dst.ip())?;
-        let what = format!("{} to {}", stop.what, leg.dst);
-        Some(stop.step(what, leg))
-    }
+/// Returns the drop of an outbound packet by security groups, if they deny it. Groups without
+/// outbound rules allow everything.
+pub(super) fn denied_outbound(
+    engine: &Engine<'_>,
+    groups: &[Text],
+    state: &PacketState,
+) -> Option<Step> {
+    let leg = state.packet.leg();
+    let asked = asked(state)?;
+    let stop = judge_outbound(engine, groups, asked, leg.dst.ip())?;
+    let what = format!("{} to {}", stop.what, leg.dst);
+    Some(stop.step(what, leg))
+}
 
-    /// Returns the drop by security groups of packets that one node encapsulates for another, if
-    /// they deny it: they see what is sent from node to node, and each direction begins anew. If a
-    /// plugin has several encapsulations, one that passes is enough.
-    pub(super) fn blocked_tunnel(&self, from: &Node, to: &Node, leg: Leg) -> Option<Step> {
-        let family = from.internal_ips.first().map(|ip| Family::of(*ip))?;
-        let (src, dst) = (from.address(family)?, to.address(family)?);
-        let groups = |node: &'a Node| node.security_groups.as_deref().unwrap_or_default();
-        let (from, to) = (self.cluster.nodes.get(&from.name)?, self.cluster.nodes.get(&to.name)?);
-        let stops = pod_network::wrappings(self.cluster.network.plugin.value).iter().map(|way| {
-            let asked = (IpProtocol(way.protocol), way.port);
-            let out = self.judge_outbound(groups(from), asked, dst);
-            out.or_else(|| self.judge(groups(to), asked, |group| &group.inbound, src))
-        });
-        let stop = stops.collect::<Option<Vec<_>>>()?.into_iter().next()?;
-        let what = format!("{}, which wraps what goes from {src} to {dst}", stop.what);
-        Some(stop.step(what, leg))
-    }
+/// Returns the drop by security groups of packets that one node encapsulates for another, if
+/// they deny it: they see what is sent from node to node, and each direction begins anew. If a
+/// plugin has several encapsulations, one that passes is enough.
+pub(super) fn blocked_tunnel(
+    engine: &Engine<'_>,
+    from: &Node,
+    to: &Node,
+    leg: Leg,
+) -> Option<Step> {
+    let family = from.internal_ips.first().map(|ip| Family::of(*ip))?;
+    let (src, dst) = (from.address(family)?, to.address(family)?);
+    let (from, to) = (engine.cluster.nodes.get(&from.name)?, engine.cluster.nodes.get(&to.name)?);
+    let stops = pod_network::wrappings(engine.cluster.network.plugin.value).iter().map(|way| {
+        let asked = (IpProtocol(way.protocol), way.port);
+        let out = judge_outbound(engine, groups_of(from), asked, dst);
+        out.or_else(|| judge(engine, groups_of(to), asked, |group| &group.inbound, src))
+    });
+    let stop = stops.collect::<Option<Vec<_>>>()?.into_iter().next()?;
+    let what = format!("{}, which wraps what goes from {src} to {dst}", stop.what);
+    Some(stop.step(what, leg))
+}
 
-    fn judge_outbound(
-        &self,
-        groups: &[Text],
-        asked: (IpProtocol, u16),
-        peer: IpAddr,
-    ) -> Option<Stopped> {
-        let mut known = groups.iter().filter_map(|name| self.cluster.security_groups.get(name));
-        if known.all(|group| group.outbound.is_empty()) {
-            None
-        } else {
-            self.judge(groups, asked, |group| &group.outbound, peer)
-        }
-    }
+fn groups_of(node: &Node) -> &[Text] {
+    node.security_groups.as_deref().unwrap_or_default()
+}
 
-    /// Returns why the groups deny a packet. The rules of several groups add up, in their order.
-    fn judge(
-        &self,
-        groups: &[Text],
-        (number, port): (IpProtocol, u16),
-        rules: impl Fn(&SecurityGroup) -> &[SecurityRule],
-        peer: IpAddr,
-    ) -> Option<Stopped> {
-        let protocol = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp]
-            .into_iter()
-            .find(|protocol| IpProtocol::from(*protocol) == number);
-        let known: Vec<_> =
-            groups.iter().filter_map(|name| self.cluster.security_groups.get(name)).collect();
-        // An unknown group is assumed to allow everything.
-        let last = known.last().filter(|_| known.len() == groups.len())?;
-        let rule = known
-            .iter()
-            .flat_map(|group| rules(group))
-            .find(|rule| rule.matches(peer, protocol, port));
-        let (why, origin) = match rule {
-            Some(rule) if rule.accept => return None,
-            Some(rule) => ("drops", &rule.origin),
-            None => ("has no rule that accepts", &last.origin),
-        };
-        let names = groups.join(", ");
-        let spoken = protocol.map_or_else(|| number.to_string(), |protocol| protocol.to_string());
-        Some(Stopped {
-            what: format!("security group {names} {why} {spoken}"),
-            by: Evidence::SecurityGroups { names: groups.into(), origin: origin.clone() },
-        })
+fn judge_outbound(
+    engine: &Engine<'_>,
+    groups: &[Text],
+    asked: (IpProtocol, u16),
+    peer: IpAddr,
+) -> Option<Stopped> {
+    let mut known = groups.iter().filter_map(|name| engine.cluster.security_groups.get(name));
+    if known.all(|group| group.outbound.is_empty()) {
+        None
+    } else {
+        judge(engine, groups, asked, |group| &group.outbound, peer)
     }
+}
+
+/// Returns why the groups deny a packet. The rules of several groups add up, in their order.
+fn judge(
+    engine: &Engine<'_>,
+    groups: &[Text],
+    (number, port): (IpProtocol, u16),
+    rules: impl Fn(&SecurityGroup) -> &[SecurityRule],
+    peer: IpAddr,
+) -> Option<Stopped> {
+    let protocol = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp]
+        .into_iter()
+        .find(|protocol| IpProtocol::from(*protocol) == number);
+    let known: Vec<_> =
+        groups.iter().filter_map(|name| engine.cluster.security_groups.get(name)).collect();
+    // An unknown group is assumed to allow everything.
+    let last = known.last().filter(|_| known.len() == groups.len())?;
+    let rule =
+        known.iter().flat_map(|group| rules(group)).find(|rule| rule.matches(peer, protocol, port));
+    let (why, origin) = match rule {
+        Some(rule) if rule.accept => return None,
+        Some(rule) => ("drops", &rule.origin),
+        None => ("has no rule that accepts", &last.origin),
+    };
+    let names = groups.join(", ");
+    let spoken = protocol.map_or_else(|| number.to_string(), |protocol| protocol.to_string());
+    Some(Stopped {
+        what: format!("security group {names} {why} {spoken}"),
+        by: Evidence::SecurityGroups { names: groups.into(), origin: origin.clone() },
+    })
 }
 
 /// Returns the protocol and port that security groups judge. The groups are stateful: an answer

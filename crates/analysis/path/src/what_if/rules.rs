@@ -5,6 +5,7 @@ use uturn_model::{Assumption, Flow, Text, Verdict};
 use uturn_netfilter::{Assumptions, Question, QuestionSubject};
 
 use super::table::either;
+use super::{assuming, by_cluster};
 use crate::add_missing::add_missing;
 use crate::engine::Engine;
 use crate::error::WalkError;
@@ -41,22 +42,20 @@ impl Open {
 /// Walks a flow under assumptions.
 type Walks<'w> = dyn Fn(&Assumptions) -> Result<(Vec<Verdict>, Open), WalkError> + 'w;
 
-impl Engine<'_> {
-    /// Returns a verdict for each case of what rules that are not modelled do, for the cluster as
-    /// it is assumed. Cases with equal results are merged.
-    ///
-    /// # Errors
-    /// Returns an error if the flow cannot be walked in one of the cases.
-    pub fn rule_cases(&self, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
-        let walks = |assumed: &Assumptions| self.assuming(flow, assumed);
-        split(&walks, &Assumptions::of_ordinary_call(), MAX_QUESTIONS)
-    }
+/// Returns a verdict for each case of what rules that are not modelled do, for the cluster as
+/// it is assumed. Cases with equal results are merged.
+///
+/// # Errors
+/// Returns an error if the flow cannot be walked in one of the cases.
+pub(crate) fn rule_cases(engine: &Engine<'_>, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
+    let walks = |assumed: &Assumptions| assuming(engine, flow, assumed);
+    split(&walks, &Assumptions::of_ordinary_call(), MAX_QUESTIONS)
+}
 
-    /// Returns the same for each case of how kube-proxy runs and where pods will run.
-    pub(super) fn by_rules(&self, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
-        let walks = |assumed: &Assumptions| self.by_cluster(flow, assumed);
-        split(&walks, &Assumptions::of_ordinary_call(), MAX_QUESTIONS)
-    }
+/// Returns the same for each case of how kube-proxy runs and where pods will run.
+pub(super) fn by_rules(engine: &Engine<'_>, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
+    let walks = |assumed: &Assumptions| by_cluster(engine, flow, assumed);
+    split(&walks, &Assumptions::of_ordinary_call(), MAX_QUESTIONS)
 }
 
 /// Tries both answers for at most `more` rules without an assumption.

@@ -5,24 +5,28 @@ use uturn_model::lb::Listener;
 use uturn_model::route::{Leg, Step, StepKind};
 use uturn_model::{Evidence, Mechanism, Outcome};
 
+use super::super::place;
+use super::by_listener;
 use super::no_target::NotPicked;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
+use crate::exchange::balance::no_target;
 use crate::exchange::failover::pick_step;
+use crate::exchange::uncertain_behaviour;
 use crate::packet::{Exchange, PacketState, Peer, Request, ended};
 
-impl<'a> Walk<'_, 'a> {
+impl<'e> Walk<'e, '_> {
     pub(super) fn forward(
         &self,
         balancer: usize,
         listener: &Listener,
-        client: Peer<'a>,
+        client: Peer<'e>,
         asked: Leg,
         request: &Request,
         state: &PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
         let seen = state.packet.leg();
-        let place = self.engine.place(Peer::Balancer(balancer));
+        let place = place(self.engine, Peer::Balancer(balancer));
         // A load balancer that makes connections to targets has accepted the client's before it
         // picks a target. If there is none, it can only close it.
         let ends_tls = listener.protocol.ends_tls();
@@ -42,7 +46,8 @@ impl<'a> Walk<'_, 'a> {
         };
         let rule = listener.rules.first().filter(|rule| !rule.targets.is_empty());
         let Some(rule) = rule else {
-            let exchanges = self.engine.without_target(
+            let exchanges = no_target::end(
+                self.engine,
                 state.clone(),
                 balancer,
                 turned_away,
@@ -62,11 +67,11 @@ impl<'a> Walk<'_, 'a> {
             let mut state = state.clone();
             let reason = NotPicked::of(&listener.profile, &health);
             if let NotPicked::NoneAlive = reason {
-                state.supposed.extend(self.engine.page_is_missing(listener));
+                state.supposed.extend(uncertain_behaviour::page_is_missing(self.engine, listener));
             }
-            return home(self.engine.without_target(state, balancer, turned_away, reason));
+            return home(no_target::end(self.engine, state, balancer, turned_away, reason));
         }
-        let by = self.engine.by_listener(listener, rule);
+        let by = by_listener(self.engine, listener, rule);
         let mut exchanges = Vec::new();
         for (target, share) in shares {
             let mut there = state.clone();

@@ -8,29 +8,32 @@ use uturn_model::lb::Listener;
 use uturn_model::route::{Leg, Step, StepKind};
 use uturn_model::{Mechanism, Outcome};
 
-use super::host_and_path;
+use super::super::place;
 use super::no_target::NotPicked;
+use super::{by_listener, host_and_path};
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
+use crate::exchange::balance::no_target;
 use crate::exchange::failover::{Attempts, MAX_HOPS, MAX_HOPS_REDUCED};
+use crate::journey;
 use crate::packet::{Exchange, PacketState, Peer, Redirected, Request, ended};
 use crate::population::Results;
 
 /// The status of a request whose path is refused.
 const REFUSED: u16 = 400;
 
-impl<'a> Walk<'_, 'a> {
+impl<'e> Walk<'e, '_> {
     pub(super) fn serve_request(
         &self,
         balancer: usize,
         listener: &Listener,
-        client: Peer<'a>,
+        client: Peer<'e>,
         asked: Leg,
         request: &Request,
         mut state: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
         let seen = state.packet.leg();
-        let place = self.engine.place(Peer::Balancer(balancer));
+        let place = place(self.engine, Peer::Balancer(balancer));
         let (host, path) = host_and_path(request, seen);
         let (path, rule) = match rules::routed(listener, &host, &path) {
             Ok(routed) => (routed.path.into_owned(), routed.rule.map(|at| &listener.rules[at])),
@@ -38,7 +41,11 @@ impl<'a> Walk<'_, 'a> {
                 let party = Peer::Balancer(balancer);
                 state.note(
                     place,
-                    Step::new(StepKind::Reject, refused.to_string(), self.engine.by(party)),
+                    Step::new(
+                        StepKind::Reject,
+                        refused.to_string(),
+                        journey::by(self.engine, party),
+                    ),
                 );
                 let outcome = Outcome::Status { code: REFUSED, after: Duration::ZERO };
                 let mechanism = Some(Mechanism::NoRuleForPath);
@@ -50,7 +57,11 @@ impl<'a> Walk<'_, 'a> {
             let why = format!("no rule of the listener is for {host}{path}");
             state.note(
                 place,
-                Step::new(StepKind::Reject, why, self.engine.by(Peer::Balancer(balancer))),
+                Step::new(
+                    StepKind::Reject,
+                    why,
+                    journey::by(self.engine, Peer::Balancer(balancer)),
+                ),
             );
             let outcome =
                 Outcome::Status { code: listener.profile.statuses.no_rule, after: Duration::ZERO };
@@ -60,7 +71,7 @@ impl<'a> Walk<'_, 'a> {
             return self.return_reply(party, client, asked, answer, outcome, mechanism);
         };
         if let Some(redirect) = &rule.redirect {
-            let by = self.engine.by_listener(listener, rule);
+            let by = by_listener(self.engine, listener, rule);
             let redirected = Redirected { redirect: redirect.clone(), host, path };
             let leg = (Peer::Balancer(balancer), client, asked);
             return self.answer_with_redirect(leg, request, redirected, by, state);
@@ -79,10 +90,10 @@ impl<'a> Walk<'_, 'a> {
             } else {
                 NotPicked::of(&listener.profile, &health)
             };
-            let turned_away = self.engine.without_target(state.clone(), balancer, outcome, reason);
+            let turned_away = no_target::end(self.engine, state.clone(), balancer, outcome, reason);
             return self.return_own_answer(balancer, client, asked, &state, turned_away, outcome);
         }
-        let by = self.engine.by_listener(listener, rule);
+        let by = by_listener(self.engine, listener, rule);
         let failover = self.population.failover();
         let mut ask = || -> Result<Results, WalkError> {
             let mut results = vec![Vec::new(); rule.targets.len()];

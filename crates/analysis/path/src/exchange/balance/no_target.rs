@@ -4,8 +4,10 @@ use uturn_model::lb::Profile;
 use uturn_model::route::{Step, StepKind};
 use uturn_model::{Mechanism, Outcome};
 
+use super::super::place;
 use crate::engine::Engine;
 use crate::exchange::health::Health;
+use crate::journey;
 use crate::packet::{Exchange, PacketState, Peer, ended};
 
 /// The reason why a load balancer picks no target.
@@ -35,33 +37,31 @@ impl NotPicked {
     }
 }
 
-impl<'a> Engine<'a> {
-    /// Returns the end of a request for which the load balancer picks no target.
-    pub(super) fn without_target(
-        &self,
-        mut state: PacketState,
-        balancer: usize,
-        outcome: Outcome,
-        reason: NotPicked,
-    ) -> Vec<Exchange> {
-        let (why, mechanism) = match reason {
-            NotPicked::NoTarget => {
-                ("has no target: no node and no pod is registered", Mechanism::NoEndpoint)
-            }
-            NotPicked::NoneAlive => {
-                ("has no target that answers its health checks", Mechanism::NoCandidate)
-            }
-            NotPicked::NoneWithEndpoint => (
-                "has no target that answers its health checks: none has an endpoint",
-                Mechanism::NoEndpoint,
-            ),
-            NotPicked::NoCandidate => (
-                "has no target that it may pick: it avoids the client's own address",
-                Mechanism::NoCandidate,
-            ),
-        };
-        let peer = Peer::Balancer(balancer);
-        state.note(self.place(peer), Step::new(StepKind::Drop, why, self.by(peer)));
-        vec![ended(state, outcome, Some(mechanism))]
-    }
+/// Returns the end of a request for which the load balancer picks no target.
+pub(super) fn end(
+    engine: &Engine<'_>,
+    mut state: PacketState,
+    balancer: usize,
+    outcome: Outcome,
+    reason: NotPicked,
+) -> Vec<Exchange> {
+    let (why, mechanism) = match reason {
+        NotPicked::NoTarget => {
+            ("has no target: no node and no pod is registered", Mechanism::NoEndpoint)
+        }
+        NotPicked::NoneAlive => {
+            ("has no target that answers its health checks", Mechanism::NoCandidate)
+        }
+        NotPicked::NoneWithEndpoint => (
+            "has no target that answers its health checks: none has an endpoint",
+            Mechanism::NoEndpoint,
+        ),
+        NotPicked::NoCandidate => (
+            "has no target that it may pick: it avoids the client's own address",
+            Mechanism::NoCandidate,
+        ),
+    };
+    let peer = Peer::Balancer(balancer);
+    state.note(place(engine, peer), Step::new(StepKind::Drop, why, journey::by(engine, peer)));
+    vec![ended(state, outcome, Some(mechanism))]
 }

@@ -6,20 +6,22 @@ use uturn_clouds::unserved::Unserved;
 use uturn_model::route::{Leg, Step, StepKind};
 use uturn_model::{Assumption, Mechanism, Outcome};
 
+use super::super::place;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
+use crate::journey;
 use crate::packet::{Exchange, PacketState, Peer, ended};
 
-impl<'a> Walk<'_, 'a> {
+impl<'e> Walk<'e, '_> {
     pub(super) fn unserved(
         &self,
         balancer: usize,
-        client: Peer<'a>,
+        client: Peer<'e>,
         asked: Leg,
         mut state: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
         let party = Peer::Balancer(balancer);
-        let (place, by) = (self.engine.place(party), self.engine.by(party));
+        let (place, by) = (place(self.engine, party), journey::by(self.engine, party));
         let to = state.packet.leg().dst;
         let mut why = format!("has no listener on port {}", to.port());
         let mechanism = Some(Mechanism::WrongPort);

@@ -6,6 +6,7 @@ use uturn_model::controller::Takes;
 use uturn_model::route::{Leg, Step, StepKind};
 use uturn_model::{Evidence, Mechanism, Outcome};
 
+use super::super::place;
 use super::{AtController, Forwarded, unknown};
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
@@ -36,14 +37,14 @@ impl AtController<'_> {
     }
 }
 
-impl<'a> Walk<'_, 'a> {
+impl<'e> Walk<'e, '_> {
     /// Returns the rule for a connection, if there is one.
     ///
     /// # Errors
     /// Returns the reason why the rule is not known.
     pub(super) fn connection_rule(
         &self,
-        here: AtController<'a>,
+        here: AtController<'e>,
         request: &Request,
     ) -> Result<Option<&ControllerRule>, String> {
         let listener = here.listener;
@@ -60,15 +61,15 @@ impl<'a> Walk<'_, 'a> {
     /// Forwards a connection by a rule.
     pub(super) fn pass_on(
         &self,
-        parties: (Peer<'a>, Peer<'a>, Leg),
-        here: AtController<'a>,
+        parties: (Peer<'e>, Peer<'e>, Leg),
+        here: AtController<'e>,
         rule: &ControllerRule,
         request: &Request,
         state: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
         let listener = here.listener;
         if let Some(why) = &rule.unknown {
-            let place = self.engine.place(parties.0);
+            let place = place(self.engine, parties.0);
             return Ok(vec![unknown(place, state, why.to_string(), self.by_rule(rule))]);
         }
         let onward = Request {
@@ -89,8 +90,8 @@ impl<'a> Walk<'_, 'a> {
     /// Closes a connection for which there is no rule.
     pub(super) fn close(
         &self,
-        (at, from, asked): (Peer<'a>, Peer<'a>, Leg),
-        here: AtController<'a>,
+        (at, from, asked): (Peer<'e>, Peer<'e>, Leg),
+        here: AtController<'e>,
         request: &Request,
         mut state: PacketState,
     ) -> Result<Vec<Exchange>, WalkError> {
@@ -110,7 +111,7 @@ impl<'a> Walk<'_, 'a> {
         let by = Evidence::object(here.controller.workload.clone(), here.controller.origin.clone());
         let leg = state.packet.leg();
         let why = format!("{why}: closes the connection");
-        state.note(self.engine.place(at), Step::new(StepKind::Reject, why, by).seeing(leg));
+        state.note(place(self.engine, at), Step::new(StepKind::Reject, why, by).seeing(leg));
         let outcome = here.closed(request);
         self.return_reply(at, from, asked, state.answer(), outcome, Some(mechanism))
     }

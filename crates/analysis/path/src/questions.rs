@@ -1,0 +1,109 @@
+//! The questions that an engine answers, each by the module that is about it.
+
+use std::net::SocketAddr;
+
+use uturn_clouds::cloud::PageCheck;
+use uturn_model::lb::{Listener, Rule};
+use uturn_model::service::ServicePort;
+use uturn_model::{Destination, FailurePoint, Flow, Port, Protocol, Service, Verdict};
+
+use crate::engine::Engine;
+use crate::error::WalkError;
+use crate::exchange::health::Health;
+use crate::exchange::{uncertain_behaviour, undeclared};
+use crate::journey::bridge;
+use crate::resolve::{self, ResolvedTarget};
+use crate::{unjudged, what_if};
+
+impl<'a> Engine<'a> {
+    /// Returns the verdict of a flow under the assumptions about what is not known.
+    ///
+    /// # Errors
+    /// Returns an error if the flow cannot be walked.
+    pub fn verdict(&self, flow: &Flow) -> Result<Verdict, WalkError> {
+        self.verdict_showing(flow, None)
+    }
+
+    /// Returns the same verdict. Of ways with the same end, one that fails at this point is shown.
+    ///
+    /// # Errors
+    /// Returns an error if the flow cannot be walked.
+    pub fn verdict_showing(
+        &self,
+        flow: &Flow,
+        point: Option<&FailurePoint>,
+    ) -> Result<Verdict, WalkError> {
+        self.walk_whole().showing(point).verdict(flow)
+    }
+
+    /// Walks a flow once for each case of what is not known and matters. Returns one verdict for
+    /// each case.
+    ///
+    /// # Errors
+    /// Returns an error if the flow cannot be walked in one of the cases.
+    pub fn cases(&self, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
+        what_if::cases(self, flow)
+    }
+
+    /// Returns a verdict for each case of what rules that are not modelled do, for the cluster as
+    /// it is assumed. Cases with equal results are merged.
+    ///
+    /// # Errors
+    /// Returns an error if the flow cannot be walked in one of the cases.
+    pub fn rule_cases(&self, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
+        what_if::rule_cases(self, flow)
+    }
+
+    /// Resolves the destination of a flow for its client; of a workload, for its first pod.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such client or destination, or if it has no address.
+    pub fn resolve(&self, flow: &Flow) -> Result<ResolvedTarget, WalkError> {
+        resolve::of_flow(self, flow)
+    }
+
+    /// Resolves a destination for a client outside the cluster.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such destination, or if it has no address.
+    pub fn resolve_outside(&self, to: &Destination) -> Result<ResolvedTarget, WalkError> {
+        resolve::from_outside(self, to)
+    }
+
+    /// Returns the results of a listener's health checks, target by target. Returns `None` if no
+    /// load balancer listens there.
+    ///
+    /// # Errors
+    /// Returns an error if a probe reaches a node whose rules cannot be walked.
+    pub fn health(
+        &self,
+        listener: SocketAddr,
+        protocol: Protocol,
+    ) -> Result<Option<Vec<Health>>, WalkError> {
+        self.walk_whole().health(listener, protocol)
+    }
+
+    /// Returns whether calls that a load balancer's rule serves can be judged.
+    pub fn is_judged(&self, rule: &Rule) -> bool {
+        unjudged::behind(self, rule).is_none()
+    }
+
+    /// Returns the page that health checks of a listener ask for, if the Service does not name it.
+    pub fn page_check(&self, listener: &Listener) -> Option<PageCheck> {
+        uncertain_behaviour::page_check(self, listener)
+    }
+
+    /// Returns the ports of a headless Service at which no pod listens, each with the port where
+    /// its pods listen.
+    pub fn dead_ports(&self, service: &'a Service) -> Vec<(&'a ServicePort, Port)> {
+        undeclared::dead_ports(self, service)
+    }
+
+    /// Returns whether some node is known to have a bridge whose frames bypass all rules.
+    ///
+    /// # Errors
+    /// Returns an error if the rules of a captured node cannot be read.
+    pub fn has_blind_bridges(&self) -> Result<bool, WalkError> {
+        bridge::has_blind(self)
+    }
+}
