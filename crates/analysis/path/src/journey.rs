@@ -12,29 +12,23 @@ pub(crate) mod security_groups;
 
 pub(crate) use public_address::stands_for_public_address;
 
-use std::net::{IpAddr, SocketAddr};
-
 use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
 use uturn_model::{Assumption, AssumptionSubject, Evidence, Mechanism, Node, Share, Unknown};
-use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, Kernel, Packet, RejectWith};
+use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, RejectWith};
 
 use crate::add_missing::add_missing;
 use crate::engine::Engine;
-use crate::engine::walk::Walk;
+use crate::engine::walk::{ENTRIES_PER_RULE, Walk};
 use crate::error::WalkError;
 use crate::journey::bridge::{lost_at_bridge, reset_in_vain};
 use crate::journey::drop_cause::mechanism_of;
 use crate::node::refusal;
 use crate::packet::{Arrival, NodeVisit, PacketState, Peer, Refused, Stop, arrive, lost};
-use crate::population::KnownDestination;
 use crate::unjudged::UnjudgedReason;
 
 /// The largest number of nodes that a packet passes, more than on any real way: a packet that
 /// passes more is in a loop and lost.
 const MAX_NODES: usize = 16;
-
-/// The number of list entries that take as long to look through as a rule to evaluate.
-const ENTRIES_PER_RULE: usize = 16;
 
 impl<'e> Walk<'e, '_> {
     /// Sends a packet and follows it in every way it can go.
@@ -147,51 +141,6 @@ impl<'e> Walk<'e, '_> {
         self.after_random_choice(&visit, ends, &state)
     }
 
-    /// Returns the ends of a packet under a node's rules, as far as the work of the call allows.
-    pub(crate) fn walk_rules(
-        &self,
-        kernel: &Kernel,
-        packet: &Packet,
-        entry: &Entry,
-        known: &[Connection],
-    ) -> Vec<End> {
-        let shared = &self.engine.work;
-        let budget = self.work.budget(shared);
-        let before = budget.left();
-        let ends = kernel.walk_within(packet, entry, known, &self.assumed, &budget);
-        // Each open question and unknown rule is looked through after the walk.
-        let unknown: usize =
-            ends.iter().map(|end| end.open_questions.len() + end.unknown.len()).sum();
-        let work = before - budget.left() + (unknown / ENTRIES_PER_RULE) as u64;
-        self.work.count_rules(work, shared);
-        ends
-    }
-
-    /// Fails if a packet reached an object that the population lacks.
-    pub(crate) fn check_destination(&self, to: SocketAddr) -> Result<(), WalkError> {
-        if self.population.is_whole() {
-            return Ok(());
-        }
-        let (ip, engine) = (to.ip(), self.engine);
-        let known = KnownDestination {
-            is_host: engine.node_at(ip).is_some() || engine.pod_at(ip).is_some(),
-            is_balancer: engine.balancers().iter().any(|balancer| balancer.vip == ip),
-        };
-        whole_unless(!self.population.lacks_destination(to, known))
-    }
-
-    /// Fails if rules sent a packet to an endpoint that the population lacks: it is not known
-    /// whether the endpoint is the client itself.
-    pub(crate) fn check_endpoint(&self, ip: IpAddr) -> Result<(), WalkError> {
-        whole_unless(self.population.is_whole() || !self.population.lacks_endpoint(ip))
-    }
-
-    /// Fails if a packet reached a process that the population lacks.
-    fn check_process(&self, node: &'e Node, port: u16) -> Result<(), WalkError> {
-        let is_known = self.population.is_whole() || self.engine.host_pod_on(node, port).is_some();
-        whole_unless(is_known || !self.population.lacks_process(&node.name, port))
-    }
-
     /// Weighs ends whose endpoints represent many by the number that they represent. Rules pick any
     /// endpoint with equal probability.
     fn weigh(&self, before: Leg, ends: &mut [End]) -> Result<(), WalkError> {
@@ -215,19 +164,6 @@ impl<'e> Walk<'e, '_> {
             }
         }
         Ok(())
-    }
-
-    /// Returns the assumption for a rule that is not modelled: both ways were followed, half and
-    /// half.
-    fn both_ways(&self, node: &Node, by: &Evidence) -> Assumption {
-        let mut known = self.both_ways.borrow_mut();
-        let new = || Assumption {
-            subject: AssumptionSubject::RuleWalkedBothWays,
-            assumed: "both ways, half and half".into(),
-            because: format!("{by} on node {}", node.name).into(),
-            settle: "look at the rule".into(),
-        };
-        known.entry((node.name.clone(), by.clone())).or_insert_with(new).clone()
     }
 
     /// Follows a packet after a node's rules.
@@ -347,10 +283,6 @@ pub(crate) fn by(engine: &Engine<'_>, party: Peer<'_>) -> Evidence {
         },
         Peer::Outside => Evidence::Outside { what: "a host outside the cluster".into() },
     }
-}
-
-fn whole_unless(is_settled: bool) -> Result<(), WalkError> {
-    if is_settled { Ok(()) } else { Err(WalkError::NeedsWhole) }
 }
 
 /// Returns whether an assumption is that a rule was walked both ways.

@@ -7,16 +7,21 @@ use std::time::Duration;
 
 use uturn_model::lb::HealthQuestion;
 use uturn_model::{
-    Assumption, Cluster, Evidence, FailurePoint, Hop, Mechanism, Name, Protocol, Share,
+    Assumption, AssumptionSubject, Cluster, Evidence, FailurePoint, Hop, Mechanism, Name, Node,
+    Protocol, Share,
 };
-use uturn_netfilter::Assumptions;
 use uturn_netfilter::hash::FastMap;
+use uturn_netfilter::{Assumptions, Connection, End, Entry, Kernel, Packet};
 
 use super::Engine;
 use super::open_questions::OpenQuestions;
 use super::work::CallWork;
+use crate::error::WalkError;
 use crate::options::Options;
-use crate::population::Population;
+use crate::population::{KnownDestination, Population};
+
+/// The number of list entries that take as long to look through as a rule to evaluate.
+pub(crate) const ENTRIES_PER_RULE: usize = 16;
 
 /// The state of one walk, or of several of one kind: the cluster, its population, the assumptions
 /// and the findings so far.
@@ -80,10 +85,72 @@ impl<'e, 'a> Walk<'e, 'a> {
         Self { assumed, probes: ProbeCache::default(), ..self }
     }
 
+    /// Returns the ends of a packet under a node's rules, as far as the work of the call allows.
+    pub(crate) fn walk_rules(
+        &self,
+        kernel: &Kernel,
+        packet: &Packet,
+        entry: &Entry,
+        known: &[Connection],
+    ) -> Vec<End> {
+        let shared = &self.engine.work;
+        let budget = self.work.budget(shared);
+        let before = budget.left();
+        let ends = kernel.walk_within(packet, entry, known, &self.assumed, &budget);
+        // Each open question and unknown rule is looked through after the walk.
+        let unknown: usize =
+            ends.iter().map(|end| end.open_questions.len() + end.unknown.len()).sum();
+        let work = before - budget.left() + (unknown / ENTRIES_PER_RULE) as u64;
+        self.work.count_rules(work, shared);
+        ends
+    }
+
+    /// Fails if a packet reached an object that the population lacks.
+    pub(crate) fn check_destination(&self, to: SocketAddr) -> Result<(), WalkError> {
+        if self.population.is_whole() {
+            return Ok(());
+        }
+        let (ip, engine) = (to.ip(), self.engine);
+        let known = KnownDestination {
+            is_host: engine.node_at(ip).is_some() || engine.pod_at(ip).is_some(),
+            is_balancer: engine.balancers().iter().any(|balancer| balancer.vip == ip),
+        };
+        whole_unless(!self.population.lacks_destination(to, known))
+    }
+
+    /// Fails if rules sent a packet to an endpoint that the population lacks: it is not known
+    /// whether the endpoint is the client itself.
+    pub(crate) fn check_endpoint(&self, ip: IpAddr) -> Result<(), WalkError> {
+        whole_unless(self.population.is_whole() || !self.population.lacks_endpoint(ip))
+    }
+
+    /// Fails if a packet reached a process that the population lacks.
+    pub(crate) fn check_process(&self, node: &Node, port: u16) -> Result<(), WalkError> {
+        let is_known = self.population.is_whole() || self.engine.host_pod_on(node, port).is_some();
+        whole_unless(is_known || !self.population.lacks_process(&node.name, port))
+    }
+
+    /// Returns the assumption for a rule that is not modelled: both ways were followed, half and
+    /// half.
+    pub(crate) fn both_ways(&self, node: &Node, by: &Evidence) -> Assumption {
+        let mut known = self.both_ways.borrow_mut();
+        let new = || Assumption {
+            subject: AssumptionSubject::RuleWalkedBothWays,
+            assumed: "both ways, half and half".into(),
+            because: format!("{by} on node {}", node.name).into(),
+            settle: "look at the rule".into(),
+        };
+        known.entry((node.name.clone(), by.clone())).or_insert_with(new).clone()
+    }
+
     /// Returns whether each target that was probed answers always or never.
     pub fn are_probes_certain(&self) -> bool {
         self.probes.lock().values().all(|found| !found.answered.is_partial())
     }
+}
+
+fn whole_unless(is_settled: bool) -> Result<(), WalkError> {
+    if is_settled { Ok(()) } else { Err(WalkError::NeedsWhole) }
 }
 
 /// A health check: its source, target, protocol, question and timeout.
