@@ -1,18 +1,18 @@
 //! A request and its reply, up to the outcome for the client.
 
-pub(crate) mod at_connect;
-pub(crate) mod balance;
-mod call;
-pub(crate) mod controller;
+mod at_connect;
+mod balance;
+pub(crate) mod call;
+mod controller;
 pub(crate) mod dns_query;
-pub(crate) mod failover;
+mod failover;
 pub(crate) mod health;
 pub(crate) mod listening;
 pub(crate) mod merge;
 mod own_answer;
 pub(crate) mod proxy_header;
-pub(crate) mod redirect;
-pub(crate) mod relay;
+mod redirect;
+mod relay;
 mod resent;
 pub(crate) mod uncertain_behaviour;
 pub(crate) mod undeclared;
@@ -34,227 +34,228 @@ use crate::node::switches::is_unseen;
 use crate::packet::{Arrival, Exchange, PacketState, Peer, Refused, Request, Stop, ended};
 use crate::{journey, services, unjudged};
 
-impl<'e> Walk<'e, '_> {
-    /// Sends a request and waits for what comes back, in every way it can go.
-    pub(crate) fn exchange(
-        &self,
-        from: Peer<'e>,
-        request: &Request,
-        state: PacketState,
-    ) -> Result<Vec<Exchange>, WalkError> {
-        let asked = state.packet.leg();
-        let mut exchanges = Vec::new();
-        for arrival in self.send(from, state)? {
-            let Arrival { mut state, stop } = arrival;
-            match stop {
-                Stop::Lost(why) => exchanges.extend(self.without_answer(from, asked, state, why)?),
-                Stop::Unknown(mechanism) => {
-                    exchanges.push(ended(state, Outcome::Unknown, Some(mechanism)));
-                }
-                Stop::Refused(refused) => {
-                    exchanges.extend(self.return_refusal(from, asked, refused, state)?);
-                }
-                Stop::At(Peer::Balancer(balancer)) => {
-                    exchanges.extend(self.balance(balancer, from, asked, request, state)?);
-                }
-                Stop::At(Peer::Outside)
-                    if let Some(unjudged) =
-                        unjudged::outside(self.engine, request, state.packet.dst) =>
-                {
-                    exchanges.push(unjudged.exchange(Place::Outside, state));
-                }
-                Stop::At(Peer::Outside) => {
-                    let step = Step::new(
-                        StepKind::Answer,
-                        "what is outside the cluster is supposed to answer",
-                        journey::by(self.engine, Peer::Outside),
-                    );
-                    state.note(Place::Outside, step);
-                    exchanges.push(ended(state, Outcome::AT_ONCE, None));
-                }
-                Stop::At(at) => exchanges.extend(self.serve(from, asked, request, at, state)?),
+/// Sends a request and waits for what comes back, in every way it can go.
+fn exchange(
+    walk: &Walk<'_, '_>,
+    from: Peer<'_>,
+    request: &Request,
+    state: PacketState,
+) -> Result<Vec<Exchange>, WalkError> {
+    let asked = state.packet.leg();
+    let mut exchanges = Vec::new();
+    for arrival in journey::send(walk, from, state)? {
+        let Arrival { mut state, stop } = arrival;
+        match stop {
+            Stop::Lost(why) => {
+                exchanges.extend(resent::without_answer(walk, from, asked, state, why)?);
             }
-        }
-        Ok(self.merged(exchanges))
-    }
-
-    /// Serves a request that a process received: the process answers, or the kernel refuses for it.
-    fn serve(
-        &self,
-        from: Peer<'e>,
-        asked: Leg,
-        request: &Request,
-        at: Peer<'e>,
-        mut state: PacketState,
-    ) -> Result<Vec<Exchange>, WalkError> {
-        let leg = state.packet.leg();
-        let protocol = state.packet.protocol();
-        let place = place(self.engine, at);
-        let listening = listening::at(self.engine, at, leg.dst, protocol);
-        if matches!(at, Peer::Pod(_)) || !matches!(listening, Listening::Yes(_)) {
-            match relay::at(self.engine, at, leg.dst, protocol) {
-                Some(Relay::By(pod, service, port)) => {
-                    return self.relay((at, from, asked), (pod, service, port), request, state);
-                }
-                Some(Relay::Unknown(unjudged)) => return Ok(vec![unjudged.exchange(place, state)]),
-                None => {}
+            Stop::Unknown(mechanism) => {
+                exchanges.push(ended(state, Outcome::Unknown, Some(mechanism)));
             }
-        }
-        if matches!(at, Peer::Host(_, None))
-            && !matches!(listening, Listening::Yes(_))
-            && let Some(unjudged) = unjudged::on_node(self.engine, leg.dst)
-        {
-            return Ok(vec![unjudged.exchange(place, state)]);
-        }
-        let misread = match (&listening, protocol) {
-            (Listening::Yes(_), IpProtocol::TCP) => {
-                proxy_header::misread(self.engine, at, leg, request)
+            Stop::Refused(refused) => {
+                exchanges.extend(return_refusal(walk, from, asked, refused, state)?);
             }
-            _ => None,
-        };
-        if let Some(misread) = misread {
-            let step = Step::new(StepKind::Deliver, misread.why, journey::by(self.engine, at));
-            state.note(place, step.seeing(leg));
-            add_missing(&mut state.supposed, misread.supposed);
-            let why = Some(Mechanism::ProxyHeader);
-            return self.return_reply(at, from, asked, state.answer(), misread.outcome, why);
-        }
-        if matches!(listening, Listening::Yes(_)) {
-            let supposed = proxy_header::supposed_plain(self.engine, at, leg, request);
-            add_missing(&mut state.supposed, Vec::from_iter(supposed));
-        }
-        if matches!(listening, Listening::Yes(_))
-            && protocol == IpProtocol::TCP
-            && let Some(here) = controller::at(self.engine, at, leg.dst.port())
-            && here.reads(request)
-        {
-            return self.through_controller(from, asked, request, (at, here), state);
-        }
-        let called = request.replaced.unwrap_or(asked.dst);
-        let (kind, why, outcome, mechanism) = match listening {
-            Listening::Unknown => {
-                let why =
-                    format!("whether a process listens on port {} is not given", leg.dst.port());
-                state.note(
-                    place,
-                    Step::new(StepKind::Unknown, why, journey::by(self.engine, at)).seeing(leg),
-                );
-                return Ok(vec![ended(state, Outcome::Unknown, Some(Mechanism::NotGiven))]);
+            Stop::At(Peer::Balancer(balancer)) => {
+                exchanges.extend(balance::serve(walk, balancer, from, asked, request, state)?);
             }
-            Listening::No => {
-                let why = undeclared::why_none_listens(self.engine, at, leg.dst, protocol);
-                let mechanism = match at {
-                    _ if services::lacks_rules(self.engine, at, leg.dst, protocol) => {
-                        Mechanism::RuleMissing
-                    }
-                    Peer::Host(node, _)
-                        if listening::is_held_unknown(self.engine, node, leg.dst, protocol) =>
-                    {
-                        Mechanism::VipUnknown
-                    }
-                    _ => Mechanism::WrongPort,
-                };
-                (StepKind::Reject, why, Outcome::Refused, Some(mechanism))
-            }
-            Listening::Yes(_)
-                if request.tls == Some(true)
-                    && is_plain(self.engine, at, called, leg, protocol) =>
+            Stop::At(Peer::Outside)
+                if let Some(unjudged) =
+                    unjudged::outside(walk.engine, request, state.packet.dst) =>
             {
-                let mechanism = if ends_tls(self.engine, called, protocol) {
-                    Mechanism::TlsBypassed
-                } else {
-                    Mechanism::WrongPort
-                };
-                let why = "a process listens on this port, and does not speak TLS".to_owned();
-                (StepKind::Deliver, why, Outcome::TlsError, Some(mechanism))
+                exchanges.push(unjudged.exchange(Place::Outside, state));
             }
-            Listening::Yes(why) => {
-                let supposed = undeclared::supposed_to_listen(self.engine, at, leg.dst, protocol);
-                add_missing(&mut state.supposed, Vec::from_iter(supposed));
-                (StepKind::Deliver, why.to_owned(), Outcome::AT_ONCE, None)
+            Stop::At(Peer::Outside) => {
+                let step = Step::new(
+                    StepKind::Answer,
+                    "what is outside the cluster is supposed to answer",
+                    journey::by(walk.engine, Peer::Outside),
+                );
+                state.note(Place::Outside, step);
+                exchanges.push(ended(state, Outcome::AT_ONCE, None));
             }
-        };
-        state.note(place, Step::new(kind, why, journey::by(self.engine, at)).seeing(leg));
-        let answer = match kind {
-            StepKind::Reject => state.refusal(state.packet.refusal_of_port()),
-            _ => state.answer(),
-        };
-        self.return_reply(at, from, asked, answer, outcome, mechanism)
-    }
-
-    /// Sends a refusal back to the client. Its packet passes rules like any other.
-    fn return_refusal(
-        &self,
-        from: Peer<'e>,
-        asked: Leg,
-        refused: Refused<'e>,
-        mut state: PacketState,
-    ) -> Result<Vec<Exchange>, WalkError> {
-        let Refused { why, by, outcome, notice } = refused;
-        state.note_failure(why);
-        let at_once = |state| Ok(vec![ended(state, outcome, Some(why))]);
-        let Some(notice) = notice else { return at_once(state) };
-        let exchanges =
-            self.return_reply(by, from, asked, state.refusal(notice), outcome, Some(why))?;
-        // A refusal by the client's own node is recorded hop by hop only if something stops it.
-        if is_on(from, by) && exchanges.iter().all(|exchange| exchange.outcome == outcome) {
-            at_once(state)
-        } else {
-            Ok(exchanges)
+            Stop::At(at) => exchanges.extend(serve(walk, from, asked, request, at, state)?),
         }
     }
+    Ok(merge::alike(walk, exchanges))
+}
 
-    /// Sends the answer to `asked` back to the caller. The answer counts only if it arrives with
-    /// the addresses that the caller expects.
-    pub(crate) fn return_reply(
-        &self,
-        at: Peer<'e>,
-        home: Peer<'e>,
-        asked: Leg,
-        answer: PacketState,
-        outcome: Outcome,
-        mechanism: Option<Mechanism>,
-    ) -> Result<Vec<Exchange>, WalkError> {
-        let expected = Leg { src: asked.dst, dst: asked.src };
-        // Answers bypass a load balancer that keeps its address as the destination.
-        let may_pass = match home {
-            Peer::Balancer(balancer) => self.engine.balancers()[balancer].vip == asked.dst.ip(),
-            _ => false,
-        };
-        let mut exchanges = Vec::new();
-        for Arrival { mut state, stop } in self.send(at, answer)? {
-            let lost = match stop {
-                Stop::At(party)
-                    if (party == home || may_pass) && state.packet.leg() == expected =>
+/// Serves a request that a process received: the process answers, or the kernel refuses for it.
+fn serve(
+    walk: &Walk<'_, '_>,
+    from: Peer<'_>,
+    asked: Leg,
+    request: &Request,
+    at: Peer<'_>,
+    mut state: PacketState,
+) -> Result<Vec<Exchange>, WalkError> {
+    let leg = state.packet.leg();
+    let protocol = state.packet.protocol();
+    let place = place(walk.engine, at);
+    let listening = listening::at(walk.engine, at, leg.dst, protocol);
+    if matches!(at, Peer::Pod(_)) || !matches!(listening, Listening::Yes(_)) {
+        match relay::at(walk.engine, at, leg.dst, protocol) {
+            Some(Relay::By(pod, service, port)) => {
+                return relay::through(
+                    walk,
+                    (at, from, asked),
+                    (pod, service, port),
+                    request,
+                    state,
+                );
+            }
+            Some(Relay::Unknown(unjudged)) => return Ok(vec![unjudged.exchange(place, state)]),
+            None => {}
+        }
+    }
+    if matches!(at, Peer::Host(_, None))
+        && !matches!(listening, Listening::Yes(_))
+        && let Some(unjudged) = unjudged::on_node(walk.engine, leg.dst)
+    {
+        return Ok(vec![unjudged.exchange(place, state)]);
+    }
+    let misread = match (&listening, protocol) {
+        (Listening::Yes(_), IpProtocol::TCP) => {
+            proxy_header::misread(walk.engine, at, leg, request)
+        }
+        _ => None,
+    };
+    if let Some(misread) = misread {
+        let step = Step::new(StepKind::Deliver, misread.why, journey::by(walk.engine, at));
+        state.note(place, step.seeing(leg));
+        add_missing(&mut state.supposed, misread.supposed);
+        let why = Some(Mechanism::ProxyHeader);
+        return return_reply(walk, at, from, asked, state.answer(), misread.outcome, why);
+    }
+    if matches!(listening, Listening::Yes(_)) {
+        let supposed = proxy_header::supposed_plain(walk.engine, at, leg, request);
+        add_missing(&mut state.supposed, Vec::from_iter(supposed));
+    }
+    if matches!(listening, Listening::Yes(_))
+        && protocol == IpProtocol::TCP
+        && let Some(here) = controller::at(walk.engine, at, leg.dst.port())
+        && here.reads(request)
+    {
+        return controller::serve(walk, from, asked, request, (at, here), state);
+    }
+    let called = request.replaced.unwrap_or(asked.dst);
+    let (kind, why, outcome, mechanism) = match listening {
+        Listening::Unknown => {
+            let why = format!("whether a process listens on port {} is not given", leg.dst.port());
+            state.note(
+                place,
+                Step::new(StepKind::Unknown, why, journey::by(walk.engine, at)).seeing(leg),
+            );
+            return Ok(vec![ended(state, Outcome::Unknown, Some(Mechanism::NotGiven))]);
+        }
+        Listening::No => {
+            let why = undeclared::why_none_listens(walk.engine, at, leg.dst, protocol);
+            let mechanism = match at {
+                _ if services::lacks_rules(walk.engine, at, leg.dst, protocol) => {
+                    Mechanism::RuleMissing
+                }
+                Peer::Host(node, _)
+                    if listening::is_held_unknown(walk.engine, node, leg.dst, protocol) =>
                 {
-                    // A load balancer's next step shows that it has the answer.
-                    let refusal = match home {
-                        Peer::Balancer(_) => Some(state.packet).filter(Packet::is_refusal),
-                        _ => {
-                            let by = journey::by(self.engine, home);
-                            let step = Step::new(StepKind::Deliver, "has its answer", by);
-                            state.note(place(self.engine, home), step.seeing(expected));
-                            None
-                        }
-                    };
-                    exchanges.push(Exchange { refusal, ..ended(state, outcome, mechanism) });
-                    continue;
+                    Mechanism::VipUnknown
                 }
-                Stop::Unknown(why) => {
-                    exchanges.push(ended(state, Outcome::Unknown, Some(why)));
-                    continue;
-                }
-                Stop::At(party) => {
-                    note_stray_reply(self.engine, &mut state, party, home);
-                    Mechanism::AsymmetricReturn
-                }
-                Stop::Lost(why) => why,
-                Stop::Refused(refused) => refused.why,
+                _ => Mechanism::WrongPort,
             };
-            exchanges.extend(self.without_answer(home, asked, state, lost)?);
+            (StepKind::Reject, why, Outcome::Refused, Some(mechanism))
         }
+        Listening::Yes(_)
+            if request.tls == Some(true) && is_plain(walk.engine, at, called, leg, protocol) =>
+        {
+            let mechanism = if ends_tls(walk.engine, called, protocol) {
+                Mechanism::TlsBypassed
+            } else {
+                Mechanism::WrongPort
+            };
+            let why = "a process listens on this port, and does not speak TLS".to_owned();
+            (StepKind::Deliver, why, Outcome::TlsError, Some(mechanism))
+        }
+        Listening::Yes(why) => {
+            let supposed = undeclared::supposed_to_listen(walk.engine, at, leg.dst, protocol);
+            add_missing(&mut state.supposed, Vec::from_iter(supposed));
+            (StepKind::Deliver, why.to_owned(), Outcome::AT_ONCE, None)
+        }
+    };
+    state.note(place, Step::new(kind, why, journey::by(walk.engine, at)).seeing(leg));
+    let answer = match kind {
+        StepKind::Reject => state.refusal(state.packet.refusal_of_port()),
+        _ => state.answer(),
+    };
+    return_reply(walk, at, from, asked, answer, outcome, mechanism)
+}
+
+/// Sends a refusal back to the client. Its packet passes rules like any other.
+fn return_refusal(
+    walk: &Walk<'_, '_>,
+    from: Peer<'_>,
+    asked: Leg,
+    refused: Refused<'_>,
+    mut state: PacketState,
+) -> Result<Vec<Exchange>, WalkError> {
+    let Refused { why, by, outcome, notice } = refused;
+    state.note_failure(why);
+    let at_once = |state| Ok(vec![ended(state, outcome, Some(why))]);
+    let Some(notice) = notice else { return at_once(state) };
+    let exchanges = return_reply(walk, by, from, asked, state.refusal(notice), outcome, Some(why))?;
+    // A refusal by the client's own node is recorded hop by hop only if something stops it.
+    if is_on(from, by) && exchanges.iter().all(|exchange| exchange.outcome == outcome) {
+        at_once(state)
+    } else {
         Ok(exchanges)
     }
+}
+
+/// Sends the answer to `asked` back to the caller. The answer counts only if it arrives with
+/// the addresses that the caller expects.
+fn return_reply(
+    walk: &Walk<'_, '_>,
+    at: Peer<'_>,
+    home: Peer<'_>,
+    asked: Leg,
+    answer: PacketState,
+    outcome: Outcome,
+    mechanism: Option<Mechanism>,
+) -> Result<Vec<Exchange>, WalkError> {
+    let expected = Leg { src: asked.dst, dst: asked.src };
+    // Answers bypass a load balancer that keeps its address as the destination.
+    let may_pass = match home {
+        Peer::Balancer(balancer) => walk.engine.balancers()[balancer].vip == asked.dst.ip(),
+        _ => false,
+    };
+    let mut exchanges = Vec::new();
+    for Arrival { mut state, stop } in journey::send(walk, at, answer)? {
+        let lost = match stop {
+            Stop::At(party) if (party == home || may_pass) && state.packet.leg() == expected => {
+                // A load balancer's next step shows that it has the answer.
+                let refusal = match home {
+                    Peer::Balancer(_) => Some(state.packet).filter(Packet::is_refusal),
+                    _ => {
+                        let by = journey::by(walk.engine, home);
+                        let step = Step::new(StepKind::Deliver, "has its answer", by);
+                        state.note(place(walk.engine, home), step.seeing(expected));
+                        None
+                    }
+                };
+                exchanges.push(Exchange { refusal, ..ended(state, outcome, mechanism) });
+                continue;
+            }
+            Stop::Unknown(why) => {
+                exchanges.push(ended(state, Outcome::Unknown, Some(why)));
+                continue;
+            }
+            Stop::At(party) => {
+                note_stray_reply(walk.engine, &mut state, party, home);
+                Mechanism::AsymmetricReturn
+            }
+            Stop::Lost(why) => why,
+            Stop::Refused(refused) => refused.why,
+        };
+        exchanges.extend(resent::without_answer(walk, home, asked, state, lost)?);
+    }
+    Ok(exchanges)
 }
 
 /// Notes the U-turn: an answer reached a peer that never asked with these addresses.

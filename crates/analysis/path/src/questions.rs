@@ -8,12 +8,13 @@ use uturn_model::service::ServicePort;
 use uturn_model::{Destination, FailurePoint, Flow, Port, Protocol, Service, Verdict};
 
 use crate::engine::Engine;
+use crate::engine::walk::Walk;
 use crate::error::WalkError;
-use crate::exchange::health::Health;
+use crate::exchange::health::{self, Health};
 use crate::exchange::{uncertain_behaviour, undeclared};
 use crate::journey::bridge;
 use crate::resolve::{self, ResolvedTarget};
-use crate::{unjudged, what_if};
+use crate::{unjudged, verdict, what_if};
 
 impl<'a> Engine<'a> {
     /// Returns the verdict of a flow under the assumptions about what is not known.
@@ -33,7 +34,7 @@ impl<'a> Engine<'a> {
         flow: &Flow,
         point: Option<&FailurePoint>,
     ) -> Result<Verdict, WalkError> {
-        self.walk_whole().showing(point).verdict(flow)
+        verdict::of_flow(&self.walk_whole().showing(point), flow)
     }
 
     /// Walks a flow once for each case of what is not known and matters. Returns one verdict for
@@ -80,7 +81,7 @@ impl<'a> Engine<'a> {
         listener: SocketAddr,
         protocol: Protocol,
     ) -> Result<Option<Vec<Health>>, WalkError> {
-        self.walk_whole().health(listener, protocol)
+        health::at_listener(&self.walk_whole(), listener, protocol)
     }
 
     /// Returns whether calls that a load balancer's rule serves can be judged.
@@ -105,5 +106,16 @@ impl<'a> Engine<'a> {
     /// Returns an error if the rules of a captured node cannot be read.
     pub fn has_blind_bridges(&self) -> Result<bool, WalkError> {
         bridge::has_blind(self)
+    }
+}
+
+impl Walk<'_, '_> {
+    /// Returns the verdict of a flow whose destination is resolved already.
+    ///
+    /// # Errors
+    /// Returns an error if the flow cannot be walked, and [`WalkError::NeedsWhole`] if the
+    /// population does not know enough to walk it.
+    pub fn verdict_at(&self, flow: &Flow, target: &ResolvedTarget) -> Result<Verdict, WalkError> {
+        verdict::of_target(self, flow, target)
     }
 }

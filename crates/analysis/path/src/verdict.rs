@@ -10,7 +10,7 @@ use crate::add_missing::add_missing;
 use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
-use crate::exchange::{self, dns_query};
+use crate::exchange::{self, call, dns_query, merge};
 use crate::journey::retransmission;
 use crate::names::Resolution;
 use crate::packet::{Exchange, PacketState, Peer, Request};
@@ -37,137 +37,138 @@ fn ended_at_name(
     unjudged.exchange(exchange::place(engine, client), state)
 }
 
-impl<'e> Walk<'e, '_> {
-    /// Returns the verdict of a flow.
-    pub(crate) fn verdict(&self, flow: &Flow) -> Result<Verdict, WalkError> {
-        let clients = resolve::clients(self.engine, &flow.from)?;
-        let mut by_client = Vec::with_capacity(clients.len());
-        let mut without = None;
-        let unjudged = unjudged::call(self.engine, flow);
-        for client in clients {
-            if let Some(unjudged) = &unjudged {
-                let nowhere = PacketState::nowhere(flow.protocol);
-                by_client
-                    .push(vec![unjudged.exchange(exchange::place(self.engine, client), nowhere)]);
-                continue;
+/// Returns the verdict of a flow.
+pub(crate) fn of_flow(walk: &Walk<'_, '_>, flow: &Flow) -> Result<Verdict, WalkError> {
+    let clients = resolve::clients(walk.engine, &flow.from)?;
+    let mut by_client = Vec::with_capacity(clients.len());
+    let mut without = None;
+    let unjudged = unjudged::call(walk.engine, flow);
+    for client in clients {
+        if let Some(unjudged) = &unjudged {
+            let nowhere = PacketState::nowhere(flow.protocol);
+            by_client.push(vec![unjudged.exchange(exchange::place(walk.engine, client), nowhere)]);
+            continue;
+        }
+        let target = resolve::aim_of(walk.engine, client, flow)?;
+        match of_client(walk, client, flow, &target) {
+            Ok(exchanges) => by_client.push(exchanges),
+            // The other pods of the workload call.
+            Err(why @ WalkError::NoAddress(..)) => without = Some(why),
+            Err(why) => return Err(why),
+        }
+    }
+    if let Some(why) = without.filter(|_| by_client.is_empty()) {
+        return Err(why);
+    }
+    let share = Share::of(1, by_client.len());
+    let mut exchanges: Vec<Exchange> = by_client.into_iter().flatten().collect();
+    exchanges.iter_mut().for_each(|exchange| exchange.share *= share);
+    Ok(added_up(walk, exchanges))
+}
+
+/// Returns the verdict of a flow whose destination is resolved already.
+///
+/// # Errors
+/// Returns an error if the flow cannot be walked, and [`WalkError::NeedsWhole`] if the
+/// population does not know enough to walk it.
+pub(crate) fn of_target(
+    walk: &Walk<'_, '_>,
+    flow: &Flow,
+    target: &ResolvedTarget,
+) -> Result<Verdict, WalkError> {
+    let mut exchanges = Vec::new();
+    for client in resolve::clients(walk.engine, &flow.from)? {
+        exchanges.extend(of_client(walk, client, flow, target)?);
+    }
+    Ok(added_up(walk, exchanges))
+}
+
+fn added_up(walk: &Walk<'_, '_>, exchanges: Vec<Exchange>) -> Verdict {
+    let mut supposed = walk.engine.supposed().to_vec();
+    let mut routes = Vec::new();
+    for exchange in merge::alike(walk, exchanges) {
+        add_missing(&mut supposed, exchange.supposed);
+        routes.push(Route {
+            share: exchange.share,
+            outcome: exchange.outcome,
+            late: exchange.late,
+            mechanisms: exchange.mechanisms,
+            chance: exchange.chance,
+            has_others: exchange.has_others,
+            failures: exchange.failures,
+            hops: exchange.hops,
+        });
+    }
+    Verdict::of(routes, Vec::new(), supposed)
+}
+
+/// Returns the ways in which the calls of one client go.
+fn of_client(
+    walk: &Walk<'_, '_>,
+    client: Peer<'_>,
+    flow: &Flow,
+    target: &ResolvedTarget,
+) -> Result<Vec<Exchange>, WalkError> {
+    let engine = walk.engine;
+    walk.work.begin();
+    if let Some(resolution) = &target.resolved {
+        if let Some(lost) = dns_query::lost(walk, client, resolution)? {
+            return Ok(vec![lost]);
+        }
+        if target.addresses.is_empty() {
+            if let Some(unjudged) = unjudged_resolution(engine, resolution) {
+                return Ok(vec![ended_at_name(
+                    engine,
+                    client,
+                    flow.protocol,
+                    resolution,
+                    &unjudged,
+                )]);
             }
-            let target = resolve::aim_of(self.engine, client, flow)?;
-            match self.exchanges(client, flow, &target) {
-                Ok(exchanges) => by_client.push(exchanges),
-                // The other pods of the workload call.
-                Err(why @ WalkError::NoAddress(..)) => without = Some(why),
-                Err(why) => return Err(why),
+            let may_be_outside = resolution.doubt.is_some();
+            let unjudged = unjudged::lost_name(engine, client, &flow.to, may_be_outside);
+            let nowhere = PacketState::nowhere(flow.protocol);
+            return Ok(vec![match unjudged {
+                Some(unjudged) => unjudged.exchange(exchange::place(engine, client), nowhere),
+                None => dns_query::unresolved(resolution.clone()),
+            }]);
+        }
+    }
+    let mut exchanges = Vec::new();
+    for address in &target.addresses {
+        let family = Family::of(address.ip());
+        let source = match flow.from {
+            Client::Outside(Some(own)) => {
+                (Family::of(own) == family).then_some(SocketAddr::new(own, CLIENT_PORT))
             }
-        }
-        if let Some(why) = without.filter(|_| by_client.is_empty()) {
-            return Err(why);
-        }
-        let share = Share::of(1, by_client.len());
-        let mut exchanges: Vec<Exchange> = by_client.into_iter().flatten().collect();
-        exchanges.iter_mut().for_each(|exchange| exchange.share *= share);
-        Ok(self.added_up(exchanges))
-    }
-
-    /// Returns the verdict of a flow whose destination is resolved already.
-    ///
-    /// # Errors
-    /// Returns an error if the flow cannot be walked, and [`WalkError::NeedsWhole`] if the
-    /// population does not know enough to walk it.
-    pub fn verdict_at(&self, flow: &Flow, target: &ResolvedTarget) -> Result<Verdict, WalkError> {
-        let mut exchanges = Vec::new();
-        for client in resolve::clients(self.engine, &flow.from)? {
-            exchanges.extend(self.exchanges(client, flow, target)?);
-        }
-        Ok(self.added_up(exchanges))
-    }
-
-    fn added_up(&self, exchanges: Vec<Exchange>) -> Verdict {
-        let mut supposed = self.engine.supposed().to_vec();
-        let mut routes = Vec::new();
-        for exchange in self.merged(exchanges) {
-            add_missing(&mut supposed, exchange.supposed);
-            routes.push(Route {
-                share: exchange.share,
-                outcome: exchange.outcome,
-                late: exchange.late,
-                mechanisms: exchange.mechanisms,
-                chance: exchange.chance,
-                has_others: exchange.has_others,
-                failures: exchange.failures,
-                hops: exchange.hops,
-            });
-        }
-        Verdict::of(routes, Vec::new(), supposed)
-    }
-
-    fn exchanges(
-        &self,
-        client: Peer<'e>,
-        flow: &Flow,
-        target: &ResolvedTarget,
-    ) -> Result<Vec<Exchange>, WalkError> {
-        let engine = self.engine;
-        self.work.begin();
+            _ => resolve::source(engine, client, *address, flow.protocol)?,
+        };
+        let source = source.ok_or_else(|| WalkError::NoAddress(flow.from.to_string(), family))?;
+        let packet = Packet::new(flow.protocol, source, *address);
+        let pace = retransmission::pace(engine, client);
+        let mut state = PacketState::new(packet).briefly(walk.options.is_brief()).paced(pace);
         if let Some(resolution) = &target.resolved {
-            if let Some(lost) = self.question_lost(client, resolution)? {
-                return Ok(vec![lost]);
-            }
-            if target.addresses.is_empty() {
-                if let Some(unjudged) = unjudged_resolution(engine, resolution) {
-                    return Ok(vec![ended_at_name(
-                        engine,
-                        client,
-                        flow.protocol,
-                        resolution,
-                        &unjudged,
-                    )]);
-                }
-                let may_be_outside = resolution.doubt.is_some();
-                let unjudged = unjudged::lost_name(engine, client, &flow.to, may_be_outside);
-                let nowhere = PacketState::nowhere(flow.protocol);
-                return Ok(vec![match unjudged {
-                    Some(unjudged) => unjudged.exchange(exchange::place(engine, client), nowhere),
-                    None => dns_query::unresolved(resolution.clone()),
-                }]);
+            state.supposed.clone_from(&resolution.supposed);
+            for step in &resolution.steps {
+                state.note(Place::Dns, step.clone());
             }
         }
-        let mut exchanges = Vec::new();
-        for address in &target.addresses {
-            let family = Family::of(address.ip());
-            let source = match flow.from {
-                Client::Outside(Some(own)) => {
-                    (Family::of(own) == family).then_some(SocketAddr::new(own, CLIENT_PORT))
-                }
-                _ => resolve::source(engine, client, *address, flow.protocol)?,
-            };
-            let source =
-                source.ok_or_else(|| WalkError::NoAddress(flow.from.to_string(), family))?;
-            let packet = Packet::new(flow.protocol, source, *address);
-            let pace = retransmission::pace(engine, client);
-            let mut state = PacketState::new(packet).briefly(self.options.is_brief()).paced(pace);
-            if let Some(resolution) = &target.resolved {
-                state.supposed.clone_from(&resolution.supposed);
-                for step in &resolution.steps {
-                    state.note(Place::Dns, step.clone());
-                }
+        let asked = match unjudged::at(engine, client, *address, flow.protocol) {
+            Some(unjudged) => vec![unjudged.exchange(exchange::place(engine, client), state)],
+            None => {
+                let named = target.resolved.as_ref().and_then(|_| named(&flow.to));
+                let named = named.map(|host| (host.to_owned(), address.ip()));
+                let named = named.or_else(|| target.request.named.clone());
+                let request = Request { named, ..target.request.clone() };
+                call::make(walk, client, &request, state)?
             }
-            let asked = match unjudged::at(engine, client, *address, flow.protocol) {
-                Some(unjudged) => vec![unjudged.exchange(exchange::place(engine, client), state)],
-                None => {
-                    let named = target.resolved.as_ref().and_then(|_| named(&flow.to));
-                    let named = named.map(|host| (host.to_owned(), address.ip()));
-                    let named = named.or_else(|| target.request.named.clone());
-                    let request = Request { named, ..target.request.clone() };
-                    self.call(client, &request, state)?
-                }
-            };
-            for mut exchange in asked {
-                exchange.share = exchange.share.split(target.addresses.len());
-                exchanges.push(exchange);
-            }
+        };
+        for mut exchange in asked {
+            exchange.share = exchange.share.split(target.addresses.len());
+            exchanges.push(exchange);
         }
-        Ok(exchanges)
     }
+    Ok(exchanges)
 }
 
 /// Returns the host name of a destination.

@@ -24,6 +24,7 @@ pub(crate) use self::rules::rule_cases;
 use self::table::Table;
 use crate::engine::Engine;
 use crate::error::WalkError;
+use crate::verdict;
 
 /// Walks a flow once for each case of what is not known and matters. Returns one verdict for
 /// each case.
@@ -50,7 +51,8 @@ fn by_cluster(
     let movers = movers(cluster, &flow.from);
     let node_kinds = if movers.is_empty() { Vec::new() } else { node_kinds(cluster, &movers) };
     if runnings.len() < 2 && node_kinds.len() < 2 {
-        return assuming(engine, flow, assumed);
+        let (verdict, open) = assuming(engine, flow, assumed)?;
+        return Ok((vec![verdict], open));
     }
     let mut table = Table { runnings, node_kinds, verdicts: Vec::new() };
     let mut open = Open::default();
@@ -73,7 +75,8 @@ fn by_cluster(
         table.verdicts.push(row);
     }
     if table.is_one() {
-        return assuming(engine, flow, assumed);
+        let (verdict, open) = assuming(engine, flow, assumed)?;
+        return Ok((vec![verdict], open));
     }
     Ok((table.merged(), open))
 }
@@ -84,11 +87,11 @@ fn assuming(
     engine: &Engine<'_>,
     flow: &Flow,
     assumed: &Assumptions,
-) -> Result<(Vec<Verdict>, Open), WalkError> {
+) -> Result<(Verdict, Open), WalkError> {
     let walk = engine.walk_whole().assuming(assumed.clone());
-    let verdict = walk.verdict(flow)?;
+    let verdict = verdict::of_flow(&walk, flow)?;
     let ways = walk.work.open_ways();
-    Ok((vec![verdict], Open { questions: walk.open.into_inner().into_all(), ways }))
+    Ok((verdict, Open { questions: walk.open.into_inner().into_all(), ways }))
 }
 
 fn verdict_of(
@@ -100,11 +103,9 @@ fn verdict_of(
     let other = Engine::new(cluster).map_err(|mut faults| faults.remove(0))?;
     let other = other.with_options(engine.options());
     let other = if engine.has_met_services() { other.with_met_services() } else { other };
-    let assuming = assuming(&other, flow, assumed);
+    let found = assuming(&other, flow, assumed);
     engine.work.count_done(other.work.done());
-    let (verdicts, open) = assuming?;
-    let none = || Verdict::of(vec![], vec![], vec![]);
-    Ok((verdicts.into_iter().next().unwrap_or_else(none), open))
+    found
 }
 
 /// Joins words: `a, b or c`.

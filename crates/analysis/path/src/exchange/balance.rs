@@ -20,155 +20,150 @@ use uturn_model::lb::{Delivery, Layer, Listener, ListenerProtocol, Rule, Scope, 
 use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
 use uturn_model::{Evidence, Mechanism, Outcome, Share};
 
-use super::place;
+use super::{exchange, place, return_reply};
 use crate::add_missing::add_missing;
 use crate::engine::walk::Walk;
 use crate::engine::{Engine, find_listener};
 use crate::error::WalkError;
-use crate::exchange::uncertain_behaviour;
+use crate::exchange::{merge, uncertain_behaviour};
 use crate::journey::{self, security_groups};
 use crate::packet::{Exchange, Pace, PacketState, Peer, Request, ended};
 use crate::unjudged;
 
-impl<'e> Walk<'e, '_> {
-    /// Follows a packet that reached a load balancer.
-    pub(crate) fn balance(
-        &self,
-        balancer: usize,
-        client: Peer<'e>,
-        asked: Leg,
-        request: &Request,
-        mut state: PacketState,
-    ) -> Result<Vec<Exchange>, WalkError> {
-        let seen = state.packet.leg();
-        let place = place(self.engine, Peer::Balancer(balancer));
-        if let Some(step) = security_groups::denied_inbound(
-            self.engine,
-            &self.engine.balancers()[balancer].security_groups,
-            &state,
-        ) {
-            state.note(place, step);
-            return Ok(vec![ended(state, Outcome::Hangs, Some(Mechanism::SecurityGroup))]);
-        }
-        let listener = find_listener(
-            &self.engine.balancers()[balancer],
-            seen.dst.port(),
-            state.packet.protocol(),
-        );
-        let Some(listener) = listener else {
-            return self.unserved(balancer, client, asked, state);
-        };
-        if let Some(step) = allowed::denied(self.engine, balancer, listener, &mut state) {
-            state.note(place, step);
-            return Ok(vec![ended(state, Outcome::Hangs, Some(Mechanism::Firewall))]);
-        }
-        if let Some(outcome) = protocol_mismatch(listener, request) {
-            let why = format!("speaks {} here", listener.protocol);
-            let party = Peer::Balancer(balancer);
-            state.note(place, Step::new(StepKind::Reject, why, journey::by(self.engine, party)));
-            let mechanism = Some(Mechanism::WrongPort);
-            return self.return_reply(party, client, asked, state.answer(), outcome, mechanism);
-        }
-        let served = match listener.protocol.layer() {
-            Layer::L4 => listener.rules.first(),
-            Layer::L7 => {
-                let (host, path) = host_and_path(request, seen);
-                rules::find(listener, &host, &path)
-            }
-        };
-        if let Some(unjudged) = served.and_then(|rule| unjudged::behind(self.engine, rule)) {
-            return Ok(vec![unjudged.exchange(place, state)]);
-        }
-        match listener.protocol.layer() {
-            Layer::L4 => self.forward(balancer, listener, client, asked, request, &state),
-            Layer::L7 => self.serve_request(balancer, listener, client, asked, request, state),
-        }
+/// Follows a packet that reached a load balancer.
+pub(super) fn serve(
+    walk: &Walk<'_, '_>,
+    balancer: usize,
+    client: Peer<'_>,
+    asked: Leg,
+    request: &Request,
+    mut state: PacketState,
+) -> Result<Vec<Exchange>, WalkError> {
+    let seen = state.packet.leg();
+    let place = place(walk.engine, Peer::Balancer(balancer));
+    if let Some(step) = security_groups::denied_inbound(
+        walk.engine,
+        &walk.engine.balancers()[balancer].security_groups,
+        &state,
+    ) {
+        state.note(place, step);
+        return Ok(vec![ended(state, Outcome::Hangs, Some(Mechanism::SecurityGroup))]);
     }
-
-    /// Returns an answer of the load balancer itself to the client, as it does a target's.
-    fn return_own_answer(
-        &self,
-        balancer: usize,
-        client: Peer<'e>,
-        asked: Leg,
-        state: &PacketState,
-        answer_exchanges: Vec<Exchange>,
-        outcome: Outcome,
-    ) -> Result<Vec<Exchange>, WalkError> {
+    let listener =
+        find_listener(&walk.engine.balancers()[balancer], seen.dst.port(), state.packet.protocol());
+    let Some(listener) = listener else {
+        return unserved::end(walk, balancer, client, asked, state);
+    };
+    if let Some(step) = allowed::denied(walk.engine, balancer, listener, &mut state) {
+        state.note(place, step);
+        return Ok(vec![ended(state, Outcome::Hangs, Some(Mechanism::Firewall))]);
+    }
+    if let Some(outcome) = protocol_mismatch(listener, request) {
+        let why = format!("speaks {} here", listener.protocol);
         let party = Peer::Balancer(balancer);
-        let answer = state.answer().on_time();
-        let home = self.return_reply(party, client, asked, answer, outcome, None)?;
-        Ok(if home.iter().all(|exchange| exchange.outcome == outcome) {
-            answer_exchanges
-        } else {
-            home
-        })
+        state.note(place, Step::new(StepKind::Reject, why, journey::by(walk.engine, party)));
+        let mechanism = Some(Mechanism::WrongPort);
+        return return_reply(walk, party, client, asked, state.answer(), outcome, mechanism);
     }
+    let served = match listener.protocol.layer() {
+        Layer::L4 => listener.rules.first(),
+        Layer::L7 => {
+            let (host, path) = host_and_path(request, seen);
+            rules::find(listener, &host, &path)
+        }
+    };
+    if let Some(unjudged) = served.and_then(|rule| unjudged::behind(walk.engine, rule)) {
+        return Ok(vec![unjudged.exchange(place, state)]);
+    }
+    match listener.protocol.layer() {
+        Layer::L4 => layer_4::forward(walk, balancer, listener, client, asked, request, &state),
+        Layer::L7 => layer_7::serve(walk, balancer, listener, client, asked, request, state),
+    }
+}
 
-    /// Returns the results of the load balancer's own exchange with one target.
-    fn exchange_with_target(
-        &self,
-        balancer: usize,
-        listener: &Listener,
-        target: &Target,
-        client: SocketAddr,
-        request: &Request,
-        state: &PacketState,
-    ) -> Result<Vec<Exchange>, WalkError> {
-        let is_itself = client.ip() == target.address.ip();
-        let hairpin = listener.profile.hairpin_source.as_ref().filter(|_| is_itself);
-        let of_other_family = listener.profile.source_of_other_family.as_ref();
-        let replacement = of_other_family
-            .filter(|_| client.is_ipv4() != target.address.is_ipv4())
-            .or(match &listener.profile.source {
-                Source::Kept => hairpin,
-                Source::Replaced(range) => Some(range),
-            });
-        let src = match replacement {
-            None => client,
-            Some(range) => {
-                let ip = range.hosts().next().unwrap_or(IpAddr::from([127, 0, 0, 1]));
-                SocketAddr::new(ip, client.port())
-            }
-        };
-        let dst = listener.profile.delivery.destination(target.address, state.packet.leg().dst);
-        let leg = Leg { src, dst };
-        if let Some(lost) = lacks_bandwidth(self.engine, balancer, target, leg, state) {
-            return Ok(vec![lost]);
-        }
-        let packet = state.packet.with_leg(leg);
-        let mut inner = state.another(packet, Direction::Out).sent_by(balancer);
-        if listener.profile.delivery == Delivery::KeepsAddress {
-            inner.handed_to = target.kind.node().cloned();
-            inner.first_handed_to.clone_from(&inner.handed_to);
-        }
-        add_missing(
-            &mut inner.supposed,
-            uncertain_behaviour::behaviour_assumptions(
-                self.engine,
-                balancer,
-                listener,
-                target,
-                client.ip(),
-            ),
-        );
-        if listener.makes_connections() {
-            inner = inner.paced(Pace::within(listener.profile.connect_timeout));
-        }
-        let mut exchanges = self.exchange(Peer::Balancer(balancer), request, inner)?;
-        if listener.makes_connections() {
-            // The refusal ends its own connection; the client does not get it.
-            for exchange in &mut exchanges {
-                exchange.refusal = None;
-            }
-        }
-        Ok(self.merged(exchanges))
-    }
+/// Returns an answer of the load balancer itself to the client, as it does a target's.
+fn return_own_answer(
+    walk: &Walk<'_, '_>,
+    balancer: usize,
+    client: Peer<'_>,
+    asked: Leg,
+    state: &PacketState,
+    answer_exchanges: Vec<Exchange>,
+    outcome: Outcome,
+) -> Result<Vec<Exchange>, WalkError> {
+    let party = Peer::Balancer(balancer);
+    let answer = state.answer().on_time();
+    let home = return_reply(walk, party, client, asked, answer, outcome, None)?;
+    Ok(if home.iter().all(|exchange| exchange.outcome == outcome) {
+        answer_exchanges
+    } else {
+        home
+    })
+}
 
-    /// Returns each target that can be picked first, with its share of connections.
-    fn first_picks(&self, choice: &Choice<'_>) -> Vec<(usize, Share)> {
-        if self.options.knows_hash { choice.shares() } else { choice.shares_of_any_client() }
+/// Returns the results of the load balancer's own exchange with one target.
+fn exchange_with_target(
+    walk: &Walk<'_, '_>,
+    balancer: usize,
+    listener: &Listener,
+    target: &Target,
+    client: SocketAddr,
+    request: &Request,
+    state: &PacketState,
+) -> Result<Vec<Exchange>, WalkError> {
+    let is_itself = client.ip() == target.address.ip();
+    let hairpin = listener.profile.hairpin_source.as_ref().filter(|_| is_itself);
+    let of_other_family = listener.profile.source_of_other_family.as_ref();
+    let replacement = of_other_family.filter(|_| client.is_ipv4() != target.address.is_ipv4()).or(
+        match &listener.profile.source {
+            Source::Kept => hairpin,
+            Source::Replaced(range) => Some(range),
+        },
+    );
+    let src = match replacement {
+        None => client,
+        Some(range) => {
+            let ip = range.hosts().next().unwrap_or(IpAddr::from([127, 0, 0, 1]));
+            SocketAddr::new(ip, client.port())
+        }
+    };
+    let dst = listener.profile.delivery.destination(target.address, state.packet.leg().dst);
+    let leg = Leg { src, dst };
+    if let Some(lost) = lacks_bandwidth(walk.engine, balancer, target, leg, state) {
+        return Ok(vec![lost]);
     }
+    let packet = state.packet.with_leg(leg);
+    let mut inner = state.another(packet, Direction::Out).sent_by(balancer);
+    if listener.profile.delivery == Delivery::KeepsAddress {
+        inner.handed_to = target.kind.node().cloned();
+        inner.first_handed_to.clone_from(&inner.handed_to);
+    }
+    add_missing(
+        &mut inner.supposed,
+        uncertain_behaviour::behaviour_assumptions(
+            walk.engine,
+            balancer,
+            listener,
+            target,
+            client.ip(),
+        ),
+    );
+    if listener.makes_connections() {
+        inner = inner.paced(Pace::within(listener.profile.connect_timeout));
+    }
+    let mut exchanges = exchange(walk, Peer::Balancer(balancer), request, inner)?;
+    if listener.makes_connections() {
+        // The refusal ends its own connection; the client does not get it.
+        for exchange in &mut exchanges {
+            exchange.refusal = None;
+        }
+    }
+    Ok(merge::alike(walk, exchanges))
+}
+
+/// Returns each target that can be picked first, with its share of connections.
+fn first_picks(walk: &Walk<'_, '_>, choice: &Choice<'_>) -> Vec<(usize, Share)> {
+    if walk.options.knows_hash { choice.shares() } else { choice.shares_of_any_client() }
 }
 
 /// Returns the loss of a public load balancer's packet to a node without internet bandwidth, if

@@ -16,10 +16,11 @@ use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
 use uturn_model::{Evidence, Family, Mechanism, Outcome, Share};
 use uturn_netfilter::Packet;
 
-use super::{ends_tls, place};
+use super::{ends_tls, exchange, place, return_reply};
 use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
+use crate::exchange::{merge, own_answer, redirect};
 use crate::packet::{Exchange, Pace, PacketState, Peer, Redirected, Request, ended};
 use crate::{resolve, unjudged};
 use attempts::{Alike, Tries};
@@ -60,267 +61,258 @@ pub(super) fn at<'e>(engine: &'e Engine<'_>, at: Peer<'e>, port: u16) -> Option<
     Some(AtController { controller, place, listener })
 }
 
-impl<'e> Walk<'e, '_> {
-    /// Follows a request that reached a controller's pod.
-    pub(crate) fn through_controller(
-        &self,
-        from: Peer<'e>,
-        asked: Leg,
-        request: &Request,
-        (at, here): (Peer<'e>, AtController<'e>),
-        mut state: PacketState,
-    ) -> Result<Vec<Exchange>, WalkError> {
-        let place = place(self.engine, at);
-        let leg = state.packet.leg();
-        let by = Evidence::object(here.controller.workload.clone(), here.controller.origin.clone());
-        if request.controllers >= MAX_CONTROLLERS {
+/// Follows a request that reached a controller's pod.
+pub(super) fn serve(
+    walk: &Walk<'_, '_>,
+    from: Peer<'_>,
+    asked: Leg,
+    request: &Request,
+    (at, here): (Peer<'_>, AtController<'_>),
+    mut state: PacketState,
+) -> Result<Vec<Exchange>, WalkError> {
+    let place = place(walk.engine, at);
+    let leg = state.packet.leg();
+    let by = Evidence::object(here.controller.workload.clone(), here.controller.origin.clone());
+    if request.controllers >= MAX_CONTROLLERS {
+        let why = "it has passed so many Ingress controllers that it may be in a loop".to_owned();
+        return Ok(vec![unknown(place, state, why, by)]);
+    }
+    if here.listener.takes != Takes::Requests {
+        match connections::rule_for(walk.engine, here, request) {
+            Ok(Some(rule)) => {
+                return connections::pass_on(walk, (at, from, asked), here, rule, request, state);
+            }
+            // A connection with any other name carries requests.
+            Ok(None) if here.listener.takes.has_requests() => {}
+            Ok(None) => return connections::close(walk, (at, from, asked), here, request, state),
+            Err(why) => return Ok(vec![unknown(place, state, why, by)]),
+        }
+    }
+    let Some((host, path)) = request.http.clone() else {
+        let why = "what is spoken on the connection is not known".to_owned();
+        return Ok(vec![unknown(place, state, why, by)]);
+    };
+    if let Some(outcome) = protocol_mismatch(here, request) {
+        let speaks = if here.listener.tls { "TLS" } else { "plain HTTP" };
+        let why = format!("{} speaks {speaks} on this port", here.controller.product);
+        state.note(place, Step::new(StepKind::Reject, why, by).seeing(leg));
+        let called = request.replaced.unwrap_or(asked.dst);
+        let is_bypassed =
+            outcome == Outcome::TlsError && ends_tls(walk.engine, called, state.packet.protocol());
+        let why = if is_bypassed { Mechanism::TlsBypassed } else { Mechanism::WrongPort };
+        return return_reply(walk, at, from, asked, state.answer(), outcome, Some(why));
+    }
+    let rules = walk.engine.controller_rules(here.place);
+    let tls = request.tls.unwrap_or(here.listener.tls);
+    let rule = match rules.serve(here.controller, here.listener, tls, &host, &path) {
+        RoutingResult::Forwarded(rule) => rule,
+        RoutingResult::NoRule => {
             let why =
-                "it has passed so many Ingress controllers that it may be in a loop".to_owned();
-            return Ok(vec![unknown(place, state, why, by)]);
-        }
-        if here.listener.takes != Takes::Requests {
-            match self.connection_rule(here, request) {
-                Ok(Some(rule)) => {
-                    return self.pass_on((at, from, asked), here, rule, request, state);
-                }
-                // A connection with any other name carries requests.
-                Ok(None) if here.listener.takes.has_requests() => {}
-                Ok(None) => return self.close((at, from, asked), here, request, state),
-                Err(why) => return Ok(vec![unknown(place, state, why, by)]),
-            }
-        }
-        let Some((host, path)) = request.http.clone() else {
-            let why = "what is spoken on the connection is not known".to_owned();
-            return Ok(vec![unknown(place, state, why, by)]);
-        };
-        if let Some(outcome) = protocol_mismatch(here, request) {
-            let speaks = if here.listener.tls { "TLS" } else { "plain HTTP" };
-            let why = format!("{} speaks {speaks} on this port", here.controller.product);
+                format!("no rule that {} serves is for {host}{path}", here.controller.product);
             state.note(place, Step::new(StepKind::Reject, why, by).seeing(leg));
-            let called = request.replaced.unwrap_or(asked.dst);
-            let is_bypassed = outcome == Outcome::TlsError
-                && ends_tls(self.engine, called, state.packet.protocol());
-            let why = if is_bypassed { Mechanism::TlsBypassed } else { Mechanism::WrongPort };
-            return self.return_reply(at, from, asked, state.answer(), outcome, Some(why));
+            let outcome = Outcome::Status { code: 404, after: Duration::ZERO };
+            let why = Some(Mechanism::NoRuleForPath);
+            return return_reply(walk, at, from, asked, state.answer(), outcome, why);
         }
-        let rules = self.engine.controller_rules(here.place);
-        let tls = request.tls.unwrap_or(here.listener.tls);
-        let rule = match rules.serve(here.controller, here.listener, tls, &host, &path) {
-            RoutingResult::Forwarded(rule) => rule,
-            RoutingResult::NoRule => {
-                let why =
-                    format!("no rule that {} serves is for {host}{path}", here.controller.product);
-                state.note(place, Step::new(StepKind::Reject, why, by).seeing(leg));
-                let outcome = Outcome::Status { code: 404, after: Duration::ZERO };
-                let why = Some(Mechanism::NoRuleForPath);
-                return self.return_reply(at, from, asked, state.answer(), outcome, why);
+        RoutingResult::Refused(rule, code) => {
+            let why = format!("{} answers {host}{path} by TLS only", here.controller.product);
+            let step = Step::new(StepKind::Reject, why, by_rule(walk, rule));
+            state.note(place, step.seeing(leg));
+            let outcome = Outcome::Status { code, after: Duration::ZERO };
+            let why = Some(Mechanism::WrongPort);
+            return return_reply(walk, at, from, asked, state.answer(), outcome, why);
+        }
+        RoutingResult::Redirected(rule, redirect) => {
+            let redirected = Redirected { redirect, host, path };
+            let by = rule.map_or(by, |rule| by_rule(walk, rule));
+            return redirect::answer(walk, (at, from, asked), request, redirected, by, state);
+        }
+        RoutingResult::Unknown(why, rule) => {
+            let by = rule.map_or(by, |rule| by_rule(walk, rule));
+            return Ok(vec![unknown(place, state, why.to_string(), by)]);
+        }
+    };
+    let label = format!("{host}{path}");
+    let onward = Request {
+        http: Some((host, path)),
+        tls: Some(rule.backend_tls),
+        has_proxy_header: false,
+        ..request.clone()
+    };
+    forward_by_rule(
+        walk,
+        (at, from, asked),
+        &Forwarded { rule, label, onward, closed: None },
+        state,
+    )
+}
+
+/// Forwards a request or connection to the backends of its rule, by their weights.
+fn forward_by_rule(
+    walk: &Walk<'_, '_>,
+    parties: (Peer<'_>, Peer<'_>, Leg),
+    forwarded: &Forwarded<'_>,
+    state: PacketState,
+) -> Result<Vec<Exchange>, WalkError> {
+    let rule = forwarded.rule;
+    let all: usize = rule.backends.iter().map(|backend| backend.weight as usize).sum();
+    if all == 0 {
+        let why = "its rule leads to no Service".to_owned();
+        return without_endpoint(walk, parties, forwarded, rule.missing_backend(), state, why);
+    }
+    let mut exchanges = Vec::new();
+    for backend in rule.backends.iter().filter(|backend| backend.weight > 0) {
+        let mut part = state.clone();
+        if (backend.weight as usize) < all {
+            part.share *= Share::of(backend.weight as usize, all);
+            part.chance = true;
+        }
+        exchanges.extend(to_backend(walk, parties, forwarded, backend, part)?);
+    }
+    Ok(merge::alike(walk, exchanges))
+}
+
+/// Forwards a rule's share of requests to one of its backends.
+fn to_backend(
+    walk: &Walk<'_, '_>,
+    (at, from, asked): (Peer<'_>, Peer<'_>, Leg),
+    forwarded: &Forwarded<'_>,
+    backend: &RuleBackend,
+    mut state: PacketState,
+) -> Result<Vec<Exchange>, WalkError> {
+    let rule = forwarded.rule;
+    let place = place(walk.engine, at);
+    let leg = state.packet.leg();
+    let by = by_rule(walk, rule);
+    let parties = (at, from, asked);
+    let families = families_of(at);
+    let (service, targets) =
+        match ingress_controller::dialled(walk.cluster, rule, backend, &families) {
+            Dialled::Targets(service, targets) => (service, targets),
+            Dialled::Unknown => {
+                let why = "its backend is not in the cluster, or no Service".to_owned();
+                return Ok(vec![unknown(place, state, why, by)]);
             }
-            RoutingResult::Refused(rule, code) => {
-                let why = format!("{} answers {host}{path} by TLS only", here.controller.product);
-                let step = Step::new(StepKind::Reject, why, self.by_rule(rule));
-                state.note(place, step.seeing(leg));
-                let outcome = Outcome::Status { code, after: Duration::ZERO };
-                let why = Some(Mechanism::WrongPort);
-                return self.return_reply(at, from, asked, state.answer(), outcome, why);
+            Dialled::GrantUnknown(name) => {
+                let why = format!("whether a ReferenceGrant allows Service {name} is not given");
+                state.note(place, Step::new(StepKind::Unknown, why, by).seeing(leg));
+                return Ok(vec![ended(state, Outcome::Unknown, Some(Mechanism::NotGiven))]);
             }
-            RoutingResult::Redirected(rule, redirect) => {
-                let redirected = Redirected { redirect, host, path };
-                let by = rule.map_or(by, |rule| self.by_rule(rule));
-                return self.answer_with_redirect(
-                    (at, from, asked),
-                    request,
-                    redirected,
-                    by,
-                    state,
-                );
+            Dialled::NotGranted(name) => {
+                let why = format!("no ReferenceGrant allows it to lead to Service {name}");
+                let code = rule.missing_backend();
+                return without_endpoint(walk, parties, forwarded, code, state, why);
             }
-            RoutingResult::Unknown(why, rule) => {
-                let by = rule.map_or(by, |rule| self.by_rule(rule));
-                return Ok(vec![unknown(place, state, why.to_string(), by)]);
+            Dialled::Missing(name)
+                if !walk.cluster.services.contains_key(&name)
+                    && walk.cluster.may_have_service(&name) =>
+            {
+                let why = format!("Service {name} is not among what is given");
+                state.note(place, Step::new(StepKind::Unknown, why, by).seeing(leg));
+                return Ok(vec![ended(state, Outcome::Unknown, Some(Mechanism::NotGiven))]);
+            }
+            Dialled::Missing(name) => {
+                let why = format!("Service {name} does not exist, or has no such port");
+                let code = rule.missing_backend();
+                return without_endpoint(walk, parties, forwarded, code, state, why);
             }
         };
-        let label = format!("{host}{path}");
-        let onward = Request {
-            http: Some((host, path)),
-            tls: Some(rule.backend_tls),
-            has_proxy_header: false,
-            ..request.clone()
-        };
-        self.forward_by_rule(
-            (at, from, asked),
-            &Forwarded { rule, label, onward, closed: None },
-            state,
-        )
+    if let Some(unjudged) = unjudged::service(walk.engine, &service.name) {
+        return Ok(vec![unjudged.exchange(place, state)]);
     }
+    let weights: Vec<f64> = targets
+        .iter()
+        .map(|target| walk.population.dialled(node_of(at), target.address.ip()))
+        .collect();
+    if targets.is_empty() {
+        let why = format!("Service {} has no endpoint that is ready", service.name);
+        let code = rule.behaviour.no_endpoint;
+        return without_endpoint(walk, parties, forwarded, code, state, why);
+    }
+    let shown = if rule.behaviour.dials_services { "its address" } else { "an endpoint" };
+    let chosen = format!("{} → {shown} of Service {}", forwarded.label, service.name);
+    let mut groups: Vec<Alike> = Vec::new();
+    for (target, weight) in targets.iter().zip(weights) {
+        if weight <= 0.0 {
+            continue;
+        }
+        let results = dial(walk, at, forwarded, target, &state)?;
+        if let Some(open) = results.iter().find(|exchange| exchange.outcome.is_unknown()) {
+            let mechanism = open.mechanisms.first().copied();
+            let mut state = state.clone();
+            state.note(place, Step::new(StepKind::Balance, chosen, by).seeing(leg));
+            state.hops.extend(open.hops.iter().cloned());
+            return Ok(vec![ended(state, Outcome::Unknown, mechanism)]);
+        }
+        Alike::add(&mut groups, target.address, weight, results, walk);
+    }
+    let begun = state.tries.delay();
+    let mut start = ended(state.clone(), Outcome::AT_ONCE, None);
+    if walk.options.is_brief() {
+        start.hops = Vec::new();
+    }
+    let tries = Tries {
+        walk,
+        behaviour: &rule.behaviour,
+        closed: forwarded.closed,
+        groups: &groups,
+        place: place.clone(),
+        by: by.clone(),
+        chosen,
+        source: source_shown(at),
+        begun,
+    };
+    let exchanges = merge::alike(walk, tries.follow(start));
+    let answers = own_answer::own_answer(walk, parties, &state)?;
+    Ok(own_answer::with_own_answer(walk, exchanges, &answers, asked, (&place, &by)))
+}
 
-    /// Forwards a request or connection to the backends of its rule, by their weights.
-    fn forward_by_rule(
-        &self,
-        parties: (Peer<'e>, Peer<'e>, Leg),
-        forwarded: &Forwarded<'_>,
-        state: PacketState,
-    ) -> Result<Vec<Exchange>, WalkError> {
-        let rule = forwarded.rule;
-        let all: usize = rule.backends.iter().map(|backend| backend.weight as usize).sum();
-        if all == 0 {
-            let why = "its rule leads to no Service".to_owned();
-            return self.without_endpoint(parties, forwarded, rule.missing_backend(), state, why);
-        }
-        let mut exchanges = Vec::new();
-        for backend in rule.backends.iter().filter(|backend| backend.weight > 0) {
-            let mut part = state.clone();
-            if (backend.weight as usize) < all {
-                part.share *= Share::of(backend.weight as usize, all);
-                part.chance = true;
-            }
-            exchanges.extend(self.to_backend(parties, forwarded, backend, part)?);
-        }
-        Ok(self.merged(exchanges))
-    }
+/// Answers a request for which the controller has no endpoint, or closes a connection.
+fn without_endpoint(
+    walk: &Walk<'_, '_>,
+    (at, from, asked): (Peer<'_>, Peer<'_>, Leg),
+    forwarded: &Forwarded<'_>,
+    code: u16,
+    mut state: PacketState,
+    why: String,
+) -> Result<Vec<Exchange>, WalkError> {
+    let leg = state.packet.leg();
+    let by = by_rule(walk, forwarded.rule);
+    let (why, outcome) = match forwarded.closed {
+        Some(closed) => (format!("{why}: closes the connection"), closed),
+        None => (why, Outcome::Status { code, after: Duration::ZERO }),
+    };
+    state.note(place(walk.engine, at), Step::new(StepKind::Reject, why, by).seeing(leg));
+    let why = Some(Mechanism::NoEndpoint);
+    return_reply(walk, at, from, asked, state.answer(), outcome, why)
+}
 
-    /// Forwards a rule's share of requests to one of its backends.
-    fn to_backend(
-        &self,
-        (at, from, asked): (Peer<'e>, Peer<'e>, Leg),
-        forwarded: &Forwarded<'_>,
-        backend: &RuleBackend,
-        mut state: PacketState,
-    ) -> Result<Vec<Exchange>, WalkError> {
-        let rule = forwarded.rule;
-        let place = place(self.engine, at);
-        let leg = state.packet.leg();
-        let by = self.by_rule(rule);
-        let parties = (at, from, asked);
-        let families = families_of(at);
-        let (service, targets) =
-            match ingress_controller::dialled(self.cluster, rule, backend, &families) {
-                Dialled::Targets(service, targets) => (service, targets),
-                Dialled::Unknown => {
-                    let why = "its backend is not in the cluster, or no Service".to_owned();
-                    return Ok(vec![unknown(place, state, why, by)]);
-                }
-                Dialled::GrantUnknown(name) => {
-                    let why =
-                        format!("whether a ReferenceGrant allows Service {name} is not given");
-                    state.note(place, Step::new(StepKind::Unknown, why, by).seeing(leg));
-                    return Ok(vec![ended(state, Outcome::Unknown, Some(Mechanism::NotGiven))]);
-                }
-                Dialled::NotGranted(name) => {
-                    let why = format!("no ReferenceGrant allows it to lead to Service {name}");
-                    let code = rule.missing_backend();
-                    return self.without_endpoint(parties, forwarded, code, state, why);
-                }
-                Dialled::Missing(name)
-                    if !self.cluster.services.contains_key(&name)
-                        && self.cluster.may_have_service(&name) =>
-                {
-                    let why = format!("Service {name} is not among what is given");
-                    state.note(place, Step::new(StepKind::Unknown, why, by).seeing(leg));
-                    return Ok(vec![ended(state, Outcome::Unknown, Some(Mechanism::NotGiven))]);
-                }
-                Dialled::Missing(name) => {
-                    let why = format!("Service {name} does not exist, or has no such port");
-                    let code = rule.missing_backend();
-                    return self.without_endpoint(parties, forwarded, code, state, why);
-                }
-            };
-        if let Some(unjudged) = unjudged::service(self.engine, &service.name) {
-            return Ok(vec![unjudged.exchange(place, state)]);
-        }
-        let weights: Vec<f64> = targets
-            .iter()
-            .map(|target| self.population.dialled(node_of(at), target.address.ip()))
-            .collect();
-        if targets.is_empty() {
-            let why = format!("Service {} has no endpoint that is ready", service.name);
-            let code = rule.behaviour.no_endpoint;
-            return self.without_endpoint(parties, forwarded, code, state, why);
-        }
-        let shown = if rule.behaviour.dials_services { "its address" } else { "an endpoint" };
-        let chosen = format!("{} → {shown} of Service {}", forwarded.label, service.name);
-        let mut groups: Vec<Alike> = Vec::new();
-        for (target, weight) in targets.iter().zip(weights) {
-            if weight <= 0.0 {
-                continue;
-            }
-            let results = self.dial(at, forwarded, target, &state)?;
-            if let Some(open) = results.iter().find(|exchange| exchange.outcome.is_unknown()) {
-                let mechanism = open.mechanisms.first().copied();
-                let mut state = state.clone();
-                state.note(place, Step::new(StepKind::Balance, chosen, by).seeing(leg));
-                state.hops.extend(open.hops.iter().cloned());
-                return Ok(vec![ended(state, Outcome::Unknown, mechanism)]);
-            }
-            Alike::add(&mut groups, target.address, weight, results, self);
-        }
-        let begun = state.tries.delay();
-        let mut start = ended(state.clone(), Outcome::AT_ONCE, None);
-        if self.options.is_brief() {
-            start.hops = Vec::new();
-        }
-        let tries = Tries {
-            walk: self,
-            behaviour: &rule.behaviour,
-            closed: forwarded.closed,
-            groups: &groups,
-            place: place.clone(),
-            by: by.clone(),
-            chosen,
-            source: source_shown(at),
-            begun,
-        };
-        let exchanges = self.merged(tries.follow(start));
-        let answers = self.own_answer(parties, &state)?;
-        Ok(self.with_own_answer(exchanges, &answers, asked, (&place, &by)))
-    }
+/// Returns the results of a controller's own exchange with one endpoint.
+fn dial(
+    walk: &Walk<'_, '_>,
+    at: Peer<'_>,
+    forwarded: &Forwarded<'_>,
+    target: &Target,
+    state: &PacketState,
+) -> Result<Vec<Exchange>, WalkError> {
+    let protocol = uturn_model::Protocol::Tcp;
+    let source = resolve::source(walk.engine, at, target.address, protocol)?;
+    let Some(mut source) = source else {
+        return Ok(vec![ended(state.clone(), Outcome::Unreachable, Some(Mechanism::NoRoute))]);
+    };
+    source.set_port(CONTROLLER_PORT);
+    let packet = Packet::new(protocol, source, target.address);
+    let mut inner = state.another(packet, Direction::Out);
+    let limit = forwarded.rule.behaviour.connect_timeout.unwrap_or(Duration::from_secs(60));
+    inner = inner.paced(Pace::within(limit));
+    let controllers = forwarded.onward.controllers + 1;
+    let request = Request { controllers, replaced: None, ..forwarded.onward.clone() };
+    Ok(merge::alike(walk, exchange(walk, at, &request, inner)?))
+}
 
-    /// Answers a request for which the controller has no endpoint, or closes a connection.
-    fn without_endpoint(
-        &self,
-        (at, from, asked): (Peer<'e>, Peer<'e>, Leg),
-        forwarded: &Forwarded<'_>,
-        code: u16,
-        mut state: PacketState,
-        why: String,
-    ) -> Result<Vec<Exchange>, WalkError> {
-        let leg = state.packet.leg();
-        let by = self.by_rule(forwarded.rule);
-        let (why, outcome) = match forwarded.closed {
-            Some(closed) => (format!("{why}: closes the connection"), closed),
-            None => (why, Outcome::Status { code, after: Duration::ZERO }),
-        };
-        state.note(place(self.engine, at), Step::new(StepKind::Reject, why, by).seeing(leg));
-        let why = Some(Mechanism::NoEndpoint);
-        self.return_reply(at, from, asked, state.answer(), outcome, why)
-    }
-
-    /// Returns the results of a controller's own exchange with one endpoint.
-    fn dial(
-        &self,
-        at: Peer<'e>,
-        forwarded: &Forwarded<'_>,
-        target: &Target,
-        state: &PacketState,
-    ) -> Result<Vec<Exchange>, WalkError> {
-        let protocol = uturn_model::Protocol::Tcp;
-        let source = resolve::source(self.engine, at, target.address, protocol)?;
-        let Some(mut source) = source else {
-            return Ok(vec![ended(state.clone(), Outcome::Unreachable, Some(Mechanism::NoRoute))]);
-        };
-        source.set_port(CONTROLLER_PORT);
-        let packet = Packet::new(protocol, source, target.address);
-        let mut inner = state.another(packet, Direction::Out);
-        let limit = forwarded.rule.behaviour.connect_timeout.unwrap_or(Duration::from_secs(60));
-        inner = inner.paced(Pace::within(limit));
-        let controllers = forwarded.onward.controllers + 1;
-        let request = Request { controllers, replaced: None, ..forwarded.onward.clone() };
-        Ok(self.merged(self.exchange(at, &request, inner)?))
-    }
-
-    /// Returns the evidence for a rule: the object that contains it.
-    fn by_rule(&self, rule: &ControllerRule) -> Evidence {
-        Evidence::object(rule.owner.clone(), self.engine.origin_of(&rule.owner))
-    }
+/// Returns the evidence for a rule: the object that contains it.
+fn by_rule(walk: &Walk<'_, '_>, rule: &ControllerRule) -> Evidence {
+    Evidence::object(rule.owner.clone(), walk.engine.origin_of(&rule.owner))
 }
 
 /// Returns the end of a request whose outcome is not known.

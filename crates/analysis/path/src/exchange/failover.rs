@@ -13,6 +13,7 @@ use uturn_netfilter::hash::FastMap;
 
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
+use crate::exchange::merge;
 use crate::packet::{Exchange, Waiting};
 use crate::population::{Failover, FailoverRequest, Results, TriesTargets};
 use crate::reason_set::ReasonSet;
@@ -62,7 +63,7 @@ impl Attempts<'_, '_> {
         }
         let mut exchanges = std::mem::take(&mut self.exchanges);
         exchanges.extend(waiting.into_iter().map(|request| self.give_up(request)));
-        self.exchanges = self.walk.merged(exchanges);
+        self.exchanges = merge::alike(self.walk, exchanges);
     }
 
     /// Follows each way by itself. `tried` holds the targets in order; the last one is asked now.

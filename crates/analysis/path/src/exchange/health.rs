@@ -12,6 +12,7 @@ use uturn_model::proxy::Translates;
 use uturn_model::{FailurePoint, Family, Mechanism, Name, Node, Outcome, Place, Protocol, Share};
 use uturn_netfilter::{DropReason, End, EndKind, Entry, IpProtocol, Packet, Transport};
 
+use super::exchange;
 use crate::add_missing::add_missing;
 use crate::engine::find_listener;
 use crate::engine::walk::{ProbeResult, Walk};
@@ -40,227 +41,224 @@ pub struct Health {
     pub failures: Vec<FailurePoint>,
 }
 
-impl<'e> Walk<'e, '_> {
-    pub(crate) fn health(
-        &self,
-        listener: SocketAddr,
-        protocol: Protocol,
-    ) -> Result<Option<Vec<Health>>, WalkError> {
-        let balancer =
-            self.engine.balancers().iter().position(|balancer| balancer.vip == listener.ip());
-        let Some(balancer) = balancer else { return Ok(None) };
-        let protocol = IpProtocol::from(protocol);
-        let here = find_listener(&self.engine.balancers()[balancer], listener.port(), protocol);
-        let Some(here) = here else { return Ok(None) };
-        let mut all = Vec::new();
-        // A request that is redirected to another listener is served there.
-        let redirects = here.rules.iter().filter_map(|rule| rule.redirect.as_ref());
-        let there =
-            redirects.filter(|to| to.host.is_none() && to.port != here.port).filter_map(|to| {
-                find_listener(&self.engine.balancers()[balancer], to.port.number(), protocol)
-            });
-        let there: Vec<&Listener> = there.collect();
-        let all_rules = [here].into_iter().chain(there);
-        for (listener, rule) in all_rules
-            .flat_map(|of_listener| of_listener.rules.iter().map(move |rule| (of_listener, rule)))
-        {
-            for health in self.health_of(balancer, listener, rule)? {
-                if !all.contains(&health) {
-                    all.push(health);
-                }
+pub(crate) fn at_listener(
+    walk: &Walk<'_, '_>,
+    listener: SocketAddr,
+    protocol: Protocol,
+) -> Result<Option<Vec<Health>>, WalkError> {
+    let balancer =
+        walk.engine.balancers().iter().position(|balancer| balancer.vip == listener.ip());
+    let Some(balancer) = balancer else { return Ok(None) };
+    let protocol = IpProtocol::from(protocol);
+    let here = find_listener(&walk.engine.balancers()[balancer], listener.port(), protocol);
+    let Some(here) = here else { return Ok(None) };
+    let mut all = Vec::new();
+    // A request that is redirected to another listener is served there.
+    let redirects = here.rules.iter().filter_map(|rule| rule.redirect.as_ref());
+    let there = redirects.filter(|to| to.host.is_none() && to.port != here.port).filter_map(|to| {
+        find_listener(&walk.engine.balancers()[balancer], to.port.number(), protocol)
+    });
+    let there: Vec<&Listener> = there.collect();
+    let all_rules = [here].into_iter().chain(there);
+    for (listener, rule) in all_rules
+        .flat_map(|of_listener| of_listener.rules.iter().map(move |rule| (of_listener, rule)))
+    {
+        for health in of_targets(walk, balancer, listener, rule)? {
+            if !all.contains(&health) {
+                all.push(health);
             }
-        }
-        Ok(Some(all))
-    }
-
-    /// Returns the result of the health checks of each target. Probes travel like any packet. Each
-    /// prober asks each target once.
-    pub(crate) fn health_of(
-        &self,
-        balancer: usize,
-        listener: &Listener,
-        rule: &Rule,
-    ) -> Result<Vec<Health>, WalkError> {
-        let healthy = |target: &Target| Health {
-            target: target.address,
-            node: target.kind.node().cloned(),
-            alive: true,
-            answered: Share::ALL,
-            mechanisms: Vec::new(),
-            failures: Vec::new(),
-        };
-        let is_open = unjudged::behind(self.engine, rule).is_some();
-        let Some(check) = listener.profile.health_check.as_ref().filter(|_| !is_open) else {
-            return Ok(rule.targets.iter().map(healthy).collect());
-        };
-        let vip = self.engine.balancers()[balancer].vip;
-        // Targets may be of another family than the load balancer's address.
-        let prober = |target: &Target| match check.source {
-            ProbeSource::Vip => vip,
-            ProbeSource::Reserved(_) => check.source.address(target.address.ip()),
-        };
-        // The proxies that serve node ports in place of kube-proxy are mostly not modelled.
-        let is_unknown = |target: &Target| {
-            let proxy = self.cluster.proxy.replaced_by();
-            matches!(target.kind, TargetKind::NodePort(_))
-                && proxy.is_some_and(|proxy| proxy.translates() != Translates::AtConnect)
-        };
-        let judge = |target: &Target| {
-            if is_unknown(target) {
-                return Ok(healthy(target));
-            }
-            let prober = prober(target);
-            if let Some(failures) = self.stops_probes(check, rule, target, (prober, vip))? {
-                let mechanisms = vec![Mechanism::Firewall];
-                let dead = Health { alive: false, answered: Share::NONE, ..healthy(target) };
-                return Ok(Health { mechanisms, failures, ..dead });
-            }
-            if let Some(is_good) = self.answers_for_node(check.question, rule, target) {
-                let mechanisms = match (is_good, check.question) {
-                    (true, _) => Vec::new(),
-                    (_, HealthQuestion::LocalEndpointWithHeader) => vec![Mechanism::ProxyHeader],
-                    _ => vec![Mechanism::NoEndpoint],
-                };
-                let answered = if is_good { Share::ALL } else { Share::NONE };
-                return Ok(Health { alive: is_good, answered, mechanisms, ..healthy(target) });
-            }
-            let pace = Pace::within(check.timeout);
-            let found = self.probe(balancer, listener, prober, target.address, (check, &pace))?;
-            let ProbeResult { answered, mechanisms, failures } = found;
-            let failures = failures.unwrap_or_default();
-            // Consecutive good or bad probes decide. Where chance has a part, the likelier result
-            // wins.
-            let alive = is_mostly(answered);
-            Ok(Health { alive, answered, mechanisms, failures, ..healthy(target) })
-        };
-        rule.targets.iter().map(judge).collect()
-    }
-
-    /// Returns what a node's kube-proxy answers about itself or a Service's endpoints. Returns
-    /// `None` if the target itself is asked.
-    fn answers_for_node(
-        &self,
-        question: HealthQuestion,
-        rule: &Rule,
-        target: &Target,
-    ) -> Option<bool> {
-        let node = target.kind.node()?;
-        match question {
-            HealthQuestion::Target | HealthQuestion::Page { .. } => None,
-            HealthQuestion::LocalEndpoint => {
-                let service = self.cluster.services.get(&rule.service)?;
-                let known = self.cluster.nodes.get(node).map_or(node, Node::name_for_proxy);
-                Some(uturn_clouds::targets::has_ready_pod(self.cluster, service, known))
-            }
-            HealthQuestion::LocalEndpointWithHeader => Some(false),
-            HealthQuestion::ServiceProxy => Some(true),
         }
     }
+    Ok(Some(all))
+}
 
-    /// Returns the rules of a node that stop probes for local endpoints, if these are sent to the
-    /// load balancer's own address. Returns `None` if a probe gets through, or if anything other
-    /// than a rule stops it: then the cause cannot be stated.
-    fn stops_probes(
-        &self,
-        check: &HealthCheck,
-        rule: &Rule,
-        target: &Target,
-        (prober, vip): (IpAddr, IpAddr),
-    ) -> Result<Option<Vec<FailurePoint>>, WalkError> {
-        let asks = check.keeps_address && check.question == HealthQuestion::LocalEndpoint;
-        let service = self.cluster.services.get(&rule.service).filter(|_| asks);
-        let port = service.and_then(|service| service.health_check_node_port);
-        let (Some(node), Some(port)) = (target.kind.node(), port) else { return Ok(None) };
-        if self.cluster.nodes.get(node).is_some_and(|node| node.is_windows) {
-            return Ok(None);
+/// Returns the result of the health checks of each target. Probes travel like any packet. Each
+/// prober asks each target once.
+pub(super) fn of_targets(
+    walk: &Walk<'_, '_>,
+    balancer: usize,
+    listener: &Listener,
+    rule: &Rule,
+) -> Result<Vec<Health>, WalkError> {
+    let healthy = |target: &Target| Health {
+        target: target.address,
+        node: target.kind.node().cloned(),
+        alive: true,
+        answered: Share::ALL,
+        mechanisms: Vec::new(),
+        failures: Vec::new(),
+    };
+    let is_open = unjudged::behind(walk.engine, rule).is_some();
+    let Some(check) = listener.profile.health_check.as_ref().filter(|_| !is_open) else {
+        return Ok(rule.targets.iter().map(healthy).collect());
+    };
+    let vip = walk.engine.balancers()[balancer].vip;
+    // Targets may be of another family than the load balancer's address.
+    let prober = |target: &Target| match check.source {
+        ProbeSource::Vip => vip,
+        ProbeSource::Reserved(_) => check.source.address(target.address.ip()),
+    };
+    // The proxies that serve node ports in place of kube-proxy are mostly not modelled.
+    let is_unknown = |target: &Target| {
+        let proxy = walk.cluster.proxy.replaced_by();
+        matches!(target.kind, TargetKind::NodePort(_))
+            && proxy.is_some_and(|proxy| proxy.translates() != Translates::AtConnect)
+    };
+    let judge = |target: &Target| {
+        if is_unknown(target) {
+            return Ok(healthy(target));
         }
-        let (from, to) = (SocketAddr::new(prober, PROBE_PORT), SocketAddr::new(vip, port.number()));
-        let packet = Packet::new(Protocol::Tcp, from, to);
-        let runtime = self.engine.runtime_for(node, &packet)?;
-        let entry = Entry::Interface(runtime.uplink.clone());
-        let ends = self.walk_rules(&runtime.kernel, &packet, &entry, &[]);
-        let is_stopped = |end: &End| match &end.kind {
-            EndKind::Reject(_) => true,
-            EndKind::Drop(reason) => matches!(reason, DropReason::Rule(_)),
-            _ => false,
-        };
-        if ends.is_empty() || !ends.iter().all(is_stopped) {
-            return Ok(None);
+        let prober = prober(target);
+        if let Some(failures) = stops_probes(walk, check, rule, target, (prober, vip))? {
+            let mechanisms = vec![Mechanism::Firewall];
+            let dead = Health { alive: false, answered: Share::NONE, ..healthy(target) };
+            return Ok(Health { mechanisms, failures, ..dead });
         }
-        let stopping = ends.iter().filter_map(|end| end.steps.last());
-        let points = stopping.map(|step| {
-            FailurePoint::new(Mechanism::Firewall, Place::Node(node.clone()), step.by.clone())
-        });
-        let mut failures = Vec::new();
-        add_missing(&mut failures, points);
-        Ok(Some(failures))
-    }
-
-    /// Returns the share of probes that a target answers, and why others fail if it counts as dead.
-    fn probe(
-        &self,
-        balancer: usize,
-        listener: &Listener,
-        prober: IpAddr,
-        target: SocketAddr,
-        (check, pace): (&HealthCheck, &Pace),
-    ) -> Result<ProbeResult, WalkError> {
-        let protocol = listener.protocol.transport();
-        let key = (prober, target, protocol, check.question, check.timeout);
-        let is_brief = self.options.is_brief();
-        let is_enough = |known: &ProbeResult| is_brief || known.failures.is_some();
-        if let Some(known) = self.probes.get(&key).filter(is_enough) {
-            return Ok(known);
-        }
-        let ask = |packet: Packet| {
-            let probe = PacketState::new(packet).briefly(is_brief).paced(pace.clone());
-            let probe = probe.sent_by(balancer);
-            self.exchange(Peer::Balancer(balancer), &asked_for(check.question, target), probe)
-        };
-        let asked = ask(Packet::new(protocol, SocketAddr::new(prober, PROBE_PORT), target))?;
-        // A probe that cannot be judged does not count as failed. A connection that is closed later
-        // was made.
-        let is_answered = |exchange: &Exchange| {
-            let is_made = matches!(exchange.outcome, Outcome::EmptyReply | Outcome::TlsError)
-                || exchange.mechanisms.contains(&Mechanism::ProxyHeader);
-            let is_good = match check.question {
-                HealthQuestion::Page { .. } => {
-                    matches!(exchange.outcome, Outcome::Status { code: 200, .. })
-                }
-                _ => is_made,
+        if let Some(is_good) = answers_for_node(walk, check.question, rule, target) {
+            let mechanisms = match (is_good, check.question) {
+                (true, _) => Vec::new(),
+                (_, HealthQuestion::LocalEndpointWithHeader) => vec![Mechanism::ProxyHeader],
+                _ => vec![Mechanism::NoEndpoint],
             };
-            exchange.outcome.is_answered() || exchange.outcome.is_unknown() || is_good
-        };
-        let (answered, exchanges) = match protocol {
-            Protocol::Udp => {
-                let echoed = ask(echo_request(prober, target.ip()))?;
-                let is_unrefused = |exchange: &Exchange| {
-                    is_answered(exchange) || matches!(exchange.outcome, Outcome::Hangs)
-                };
-                let share = total(&asked, is_unrefused) * total(&echoed, is_answered);
-                let refused = asked.into_iter().filter(|exchange| !is_unrefused(exchange));
-                (share, refused.chain(echoed).collect())
-            }
-            Protocol::Tcp | Protocol::Sctp => (total(&asked, is_answered), asked),
-        };
-        let mut mechanisms: Vec<Mechanism> = Vec::new();
-        let mut failures: Vec<FailurePoint> = Vec::new();
-        if !is_mostly(answered) {
-            for exchange in exchanges {
-                mechanisms.extend(exchange.mechanisms);
-                add_missing(&mut failures, exchange.failures);
-            }
-            mechanisms.sort_unstable();
-            mechanisms.dedup();
+            let answered = if is_good { Share::ALL } else { Share::NONE };
+            return Ok(Health { alive: is_good, answered, mechanisms, ..healthy(target) });
         }
-        let failures = (!is_brief).then_some(failures);
-        let found = ProbeResult { answered, mechanisms, failures };
-        // A probe that was cut short to limit the work says nothing about other calls.
-        if !self.work.is_used_up(&self.engine.work) {
-            self.probes.insert(key, found.clone());
+        let pace = Pace::within(check.timeout);
+        let found = probe(walk, balancer, listener, prober, target.address, (check, &pace))?;
+        let ProbeResult { answered, mechanisms, failures } = found;
+        let failures = failures.unwrap_or_default();
+        // Consecutive good or bad probes decide. Where chance has a part, the likelier result
+        // wins.
+        let alive = is_mostly(answered);
+        Ok(Health { alive, answered, mechanisms, failures, ..healthy(target) })
+    };
+    rule.targets.iter().map(judge).collect()
+}
+
+/// Returns what a node's kube-proxy answers about itself or a Service's endpoints. Returns
+/// `None` if the target itself is asked.
+fn answers_for_node(
+    walk: &Walk<'_, '_>,
+    question: HealthQuestion,
+    rule: &Rule,
+    target: &Target,
+) -> Option<bool> {
+    let node = target.kind.node()?;
+    match question {
+        HealthQuestion::Target | HealthQuestion::Page { .. } => None,
+        HealthQuestion::LocalEndpoint => {
+            let service = walk.cluster.services.get(&rule.service)?;
+            let known = walk.cluster.nodes.get(node).map_or(node, Node::name_for_proxy);
+            Some(uturn_clouds::targets::has_ready_pod(walk.cluster, service, known))
         }
-        Ok(found)
+        HealthQuestion::LocalEndpointWithHeader => Some(false),
+        HealthQuestion::ServiceProxy => Some(true),
     }
+}
+
+/// Returns the rules of a node that stop probes for local endpoints, if these are sent to the
+/// load balancer's own address. Returns `None` if a probe gets through, or if anything other
+/// than a rule stops it: then the cause cannot be stated.
+fn stops_probes(
+    walk: &Walk<'_, '_>,
+    check: &HealthCheck,
+    rule: &Rule,
+    target: &Target,
+    (prober, vip): (IpAddr, IpAddr),
+) -> Result<Option<Vec<FailurePoint>>, WalkError> {
+    let asks = check.keeps_address && check.question == HealthQuestion::LocalEndpoint;
+    let service = walk.cluster.services.get(&rule.service).filter(|_| asks);
+    let port = service.and_then(|service| service.health_check_node_port);
+    let (Some(node), Some(port)) = (target.kind.node(), port) else { return Ok(None) };
+    if walk.cluster.nodes.get(node).is_some_and(|node| node.is_windows) {
+        return Ok(None);
+    }
+    let (from, to) = (SocketAddr::new(prober, PROBE_PORT), SocketAddr::new(vip, port.number()));
+    let packet = Packet::new(Protocol::Tcp, from, to);
+    let runtime = walk.engine.runtime_for(node, &packet)?;
+    let entry = Entry::Interface(runtime.uplink.clone());
+    let ends = walk.walk_rules(&runtime.kernel, &packet, &entry, &[]);
+    let is_stopped = |end: &End| match &end.kind {
+        EndKind::Reject(_) => true,
+        EndKind::Drop(reason) => matches!(reason, DropReason::Rule(_)),
+        _ => false,
+    };
+    if ends.is_empty() || !ends.iter().all(is_stopped) {
+        return Ok(None);
+    }
+    let stopping = ends.iter().filter_map(|end| end.steps.last());
+    let points = stopping.map(|step| {
+        FailurePoint::new(Mechanism::Firewall, Place::Node(node.clone()), step.by.clone())
+    });
+    let mut failures = Vec::new();
+    add_missing(&mut failures, points);
+    Ok(Some(failures))
+}
+
+/// Returns the share of probes that a target answers, and why others fail if it counts as dead.
+fn probe(
+    walk: &Walk<'_, '_>,
+    balancer: usize,
+    listener: &Listener,
+    prober: IpAddr,
+    target: SocketAddr,
+    (check, pace): (&HealthCheck, &Pace),
+) -> Result<ProbeResult, WalkError> {
+    let protocol = listener.protocol.transport();
+    let key = (prober, target, protocol, check.question, check.timeout);
+    let is_brief = walk.options.is_brief();
+    let is_enough = |known: &ProbeResult| is_brief || known.failures.is_some();
+    if let Some(known) = walk.probes.get(&key).filter(is_enough) {
+        return Ok(known);
+    }
+    let ask = |packet: Packet| {
+        let probe = PacketState::new(packet).briefly(is_brief).paced(pace.clone());
+        let probe = probe.sent_by(balancer);
+        exchange(walk, Peer::Balancer(balancer), &asked_for(check.question, target), probe)
+    };
+    let asked = ask(Packet::new(protocol, SocketAddr::new(prober, PROBE_PORT), target))?;
+    // A probe that cannot be judged does not count as failed. A connection that is closed later
+    // was made.
+    let is_answered = |exchange: &Exchange| {
+        let is_made = matches!(exchange.outcome, Outcome::EmptyReply | Outcome::TlsError)
+            || exchange.mechanisms.contains(&Mechanism::ProxyHeader);
+        let is_good = match check.question {
+            HealthQuestion::Page { .. } => {
+                matches!(exchange.outcome, Outcome::Status { code: 200, .. })
+            }
+            _ => is_made,
+        };
+        exchange.outcome.is_answered() || exchange.outcome.is_unknown() || is_good
+    };
+    let (answered, exchanges) = match protocol {
+        Protocol::Udp => {
+            let echoed = ask(echo_request(prober, target.ip()))?;
+            let is_unrefused = |exchange: &Exchange| {
+                is_answered(exchange) || matches!(exchange.outcome, Outcome::Hangs)
+            };
+            let share = total(&asked, is_unrefused) * total(&echoed, is_answered);
+            let refused = asked.into_iter().filter(|exchange| !is_unrefused(exchange));
+            (share, refused.chain(echoed).collect())
+        }
+        Protocol::Tcp | Protocol::Sctp => (total(&asked, is_answered), asked),
+    };
+    let mut mechanisms: Vec<Mechanism> = Vec::new();
+    let mut failures: Vec<FailurePoint> = Vec::new();
+    if !is_mostly(answered) {
+        for exchange in exchanges {
+            mechanisms.extend(exchange.mechanisms);
+            add_missing(&mut failures, exchange.failures);
+        }
+        mechanisms.sort_unstable();
+        mechanisms.dedup();
+    }
+    let failures = (!is_brief).then_some(failures);
+    let found = ProbeResult { answered, mechanisms, failures };
+    // A probe that was cut short to limit the work says nothing about other calls.
+    if !walk.work.is_used_up(&walk.engine.work) {
+        walk.probes.insert(key, found.clone());
+    }
+    Ok(found)
 }
 
 /// Returns the request of a health check, beyond the connection.

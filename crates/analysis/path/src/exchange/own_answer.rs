@@ -3,66 +3,61 @@
 use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
 use uturn_model::{Evidence, Hop, Outcome, Share};
 
+use super::return_reply;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
+use crate::exchange::merge;
 use crate::packet::{Exchange, PacketState, Peer};
 
-impl<'e> Walk<'e, '_> {
-    /// Returns the ways in which an answer of `party` itself reaches the client: the same for every
-    /// answer.
-    pub(super) fn own_answer(
-        &self,
-        (party, client, asked): (Peer<'e>, Peer<'e>, Leg),
-        state: &PacketState,
-    ) -> Result<Vec<Exchange>, WalkError> {
-        let mut answer = state.answer().on_time();
-        answer.hops.clear();
-        (answer.share, answer.chance) = (Share::ALL, false);
-        self.return_reply(party, client, asked, answer, Outcome::AT_ONCE, None)
-    }
+/// Returns the ways in which an answer of `party` itself reaches the client: the same for every
+/// answer.
+pub(super) fn own_answer(
+    walk: &Walk<'_, '_>,
+    (party, client, asked): (Peer<'_>, Peer<'_>, Leg),
+    state: &PacketState,
+) -> Result<Vec<Exchange>, WalkError> {
+    let mut answer = state.answer().on_time();
+    answer.hops.clear();
+    (answer.share, answer.chance) = (Share::ALL, false);
+    return_reply(walk, party, client, asked, answer, Outcome::AT_ONCE, None)
+}
 
-    /// Returns each way in which a request ended, followed by each way in which its answer reaches
-    /// the client.
-    pub(super) fn with_own_answer(
-        &self,
-        ended: Vec<Exchange>,
-        answers: &[Exchange],
-        asked: Leg,
-        (place, by): (&Place, &Evidence),
-    ) -> Vec<Exchange> {
-        let mut exchanges = Vec::with_capacity(ended.len() * answers.len());
-        for exchange in ended {
-            if exchange.outcome.is_unknown() {
-                exchanges.push(exchange);
-                continue;
-            }
-            for answer in answers {
-                let mut exchange = exchange.clone();
-                exchange.share *= answer.share;
-                exchange.chance |= answer.chance;
-                exchange.inherit(answer);
-                if !self.options.is_brief() {
-                    let back = Leg { src: asked.dst, dst: asked.src };
-                    let step =
-                        Step::new(StepKind::Answer, exchange.outcome.to_string(), by.clone());
-                    let steps = vec![step.seeing(back)];
-                    exchange.hops.push(Hop {
-                        place: place.clone(),
-                        direction: Direction::Back,
-                        steps,
-                    });
-                    exchange.hops.extend(answer.hops.iter().cloned());
-                }
-                exchange.mechanisms.extend(&answer.mechanisms);
-                exchange.mechanisms.sort_unstable();
-                exchange.mechanisms.dedup();
-                if answer.outcome != Outcome::AT_ONCE {
-                    exchange.outcome = answer.outcome;
-                    exchange.redirected = None;
-                }
-                exchanges.push(exchange);
-            }
+/// Returns each way in which a request ended, followed by each way in which its answer reaches
+/// the client.
+pub(super) fn with_own_answer(
+    walk: &Walk<'_, '_>,
+    ended: Vec<Exchange>,
+    answers: &[Exchange],
+    asked: Leg,
+    (place, by): (&Place, &Evidence),
+) -> Vec<Exchange> {
+    let mut exchanges = Vec::with_capacity(ended.len() * answers.len());
+    for exchange in ended {
+        if exchange.outcome.is_unknown() {
+            exchanges.push(exchange);
+            continue;
         }
-        self.merged(exchanges)
+        for answer in answers {
+            let mut exchange = exchange.clone();
+            exchange.share *= answer.share;
+            exchange.chance |= answer.chance;
+            exchange.inherit(answer);
+            if !walk.options.is_brief() {
+                let back = Leg { src: asked.dst, dst: asked.src };
+                let step = Step::new(StepKind::Answer, exchange.outcome.to_string(), by.clone());
+                let steps = vec![step.seeing(back)];
+                exchange.hops.push(Hop { place: place.clone(), direction: Direction::Back, steps });
+                exchange.hops.extend(answer.hops.iter().cloned());
+            }
+            exchange.mechanisms.extend(&answer.mechanisms);
+            exchange.mechanisms.sort_unstable();
+            exchange.mechanisms.dedup();
+            if answer.outcome != Outcome::AT_ONCE {
+                exchange.outcome = answer.outcome;
+                exchange.redirected = None;
+            }
+            exchanges.push(exchange);
+        }
     }
+    merge::alike(walk, exchanges)
 }

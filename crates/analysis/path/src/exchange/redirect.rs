@@ -6,7 +6,7 @@ use std::time::Duration;
 use uturn_model::route::{Leg, Step, StepKind};
 use uturn_model::{Evidence, Outcome};
 
-use super::place;
+use super::{place, return_reply};
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::packet::{Exchange, PacketState, Peer, Redirected, Request};
@@ -14,35 +14,31 @@ use crate::packet::{Exchange, PacketState, Peer, Redirected, Request};
 /// The number of redirects that clients follow. More are a loop.
 const MAX_REDIRECTS: u8 = 20;
 
-impl<'e> Walk<'e, '_> {
-    /// Answers a request with a redirect. The client follows it once it has the answer, whatever
-    /// forwarded its call.
-    pub(crate) fn answer_with_redirect(
-        &self,
-        (party, client, asked): (Peer<'e>, Peer<'e>, Leg),
-        request: &Request,
-        redirected: Redirected,
-        by: Evidence,
-        mut state: PacketState,
-    ) -> Result<Vec<Exchange>, WalkError> {
-        let url = redirected.redirect.location(&redirected.host, &redirected.path);
-        let code = redirected.redirect.code;
-        let is_loop = request.redirect_urls.contains(&url);
-        let is_followed = request.redirects < MAX_REDIRECTS && !is_loop;
-        let why = match (is_loop, is_followed) {
-            (true, _) => {
-                format!(
-                    "answers {code}: ask {url}, as before: a redirect loop, and clients give up"
-                )
-            }
-            (false, true) => format!("answers {code}: ask {url}"),
-            (false, false) => format!("answers {code}: ask {url}; clients follow no further"),
-        };
-        state.note(place(self.engine, party), Step::new(StepKind::Answer, why, by));
-        let outcome = Outcome::Status { code, after: Duration::ZERO };
-        let home = self.return_reply(party, client, asked, state.answer(), outcome, None)?;
-        let redirected = is_followed.then(|| Arc::new(redirected));
-        let home = home.into_iter().map(|exchange| exchange.relayed(outcome, redirected.clone()));
-        Ok(home.collect())
-    }
+/// Answers a request with a redirect. The client follows it once it has the answer, whatever
+/// forwarded its call.
+pub(super) fn answer(
+    walk: &Walk<'_, '_>,
+    (party, client, asked): (Peer<'_>, Peer<'_>, Leg),
+    request: &Request,
+    redirected: Redirected,
+    by: Evidence,
+    mut state: PacketState,
+) -> Result<Vec<Exchange>, WalkError> {
+    let url = redirected.redirect.location(&redirected.host, &redirected.path);
+    let code = redirected.redirect.code;
+    let is_loop = request.redirect_urls.contains(&url);
+    let is_followed = request.redirects < MAX_REDIRECTS && !is_loop;
+    let why = match (is_loop, is_followed) {
+        (true, _) => {
+            format!("answers {code}: ask {url}, as before: a redirect loop, and clients give up")
+        }
+        (false, true) => format!("answers {code}: ask {url}"),
+        (false, false) => format!("answers {code}: ask {url}; clients follow no further"),
+    };
+    state.note(place(walk.engine, party), Step::new(StepKind::Answer, why, by));
+    let outcome = Outcome::Status { code, after: Duration::ZERO };
+    let home = return_reply(walk, party, client, asked, state.answer(), outcome, None)?;
+    let redirected = is_followed.then(|| Arc::new(redirected));
+    let home = home.into_iter().map(|exchange| exchange.relayed(outcome, redirected.clone()));
+    Ok(home.collect())
 }

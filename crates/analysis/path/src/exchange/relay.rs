@@ -9,10 +9,11 @@ use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Evidence, Family, Mechanism, Outcome, Pod, Service};
 use uturn_netfilter::IpProtocol;
 
-use super::place;
+use super::{place, return_reply};
 use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
+use crate::exchange::{call, merge};
 use crate::packet::{Exchange, PacketState, Peer, Request, ended};
 use crate::unjudged::UnjudgedReason;
 
@@ -58,69 +59,73 @@ fn pods_not_given(balancer: &OnNodes<'_>) -> UnjudgedReason {
     UnjudgedReason::not_given(why, Evidence::object(service.object(), service.origin.clone()))
 }
 
-impl<'e> Walk<'e, '_> {
-    /// Forwards a request to the Service: under policy Local to the node port of the pod's own
-    /// node, else to its address.
-    pub(crate) fn relay(
-        &self,
-        (at, from, asked): (Peer<'e>, Peer<'e>, Leg),
-        (pod, service, port): (&'e Pod, &'e Service, &'e ServicePort),
-        request: &Request,
-        mut state: PacketState,
-    ) -> Result<Vec<Exchange>, WalkError> {
-        let leg = state.packet.leg();
-        let relay = Peer::Pod(pod);
-        let place = place(self.engine, relay);
-        let by = Evidence::object(service.object(), service.origin.clone());
-        let ranges = &service.source_ranges;
-        if !ranges.is_empty() && !ranges.iter().any(|range| range.contains(&leg.src.ip())) {
-            let why = "loadBalancerSourceRanges do not have this source";
-            state.note(place, Step::new(StepKind::Drop, why, by).seeing(leg));
-            return Ok(vec![ended(state, Outcome::Hangs, Some(Mechanism::Firewall))]);
-        }
-        let Some(onward) = self.onward(pod, service, port, leg) else {
-            let why = format!("where {} passes {leg} on to is not given", pod.name);
-            return Ok(vec![UnjudgedReason::not_given(why, by).exchange(place, state)]);
-        };
-        let why = format!("passes it on to {}, with its own address", onward.dst);
-        state.note(place, Step::new(StepKind::Translate, why, by).changing(leg, onward));
-        let inner = state.another(state.packet.with_leg(onward), Direction::Out);
-        let mut exchanges = Vec::new();
-        for inner in self.call(relay, request, inner)? {
-            let mut there = state.clone().on_time();
-            there.share *= inner.share;
-            there.chance |= inner.chance;
-            (there.supposed, there.failures) = (inner.supposed, inner.failures);
-            there.hops.extend(inner.hops);
-            if matches!(inner.outcome, Outcome::Hangs | Outcome::Unknown) {
-                let why = inner.mechanisms.first().copied();
-                exchanges.push(ended(there, inner.outcome, why));
-                continue;
-            }
+/// Forwards a request to the Service: under policy Local to the node port of the pod's own
+/// node, else to its address.
+pub(super) fn through(
+    walk: &Walk<'_, '_>,
+    (at, from, asked): (Peer<'_>, Peer<'_>, Leg),
+    (pod, service, port): (&Pod, &Service, &ServicePort),
+    request: &Request,
+    mut state: PacketState,
+) -> Result<Vec<Exchange>, WalkError> {
+    let leg = state.packet.leg();
+    let relay = Peer::Pod(pod);
+    let place = place(walk.engine, relay);
+    let by = Evidence::object(service.object(), service.origin.clone());
+    let ranges = &service.source_ranges;
+    if !ranges.is_empty() && !ranges.iter().any(|range| range.contains(&leg.src.ip())) {
+        let why = "loadBalancerSourceRanges do not have this source";
+        state.note(place, Step::new(StepKind::Drop, why, by).seeing(leg));
+        return Ok(vec![ended(state, Outcome::Hangs, Some(Mechanism::Firewall))]);
+    }
+    let Some(onward) = onward(walk, pod, service, port, leg) else {
+        let why = format!("where {} passes {leg} on to is not given", pod.name);
+        return Ok(vec![UnjudgedReason::not_given(why, by).exchange(place, state)]);
+    };
+    let why = format!("passes it on to {}, with its own address", onward.dst);
+    state.note(place, Step::new(StepKind::Translate, why, by).changing(leg, onward));
+    let inner = state.another(state.packet.with_leg(onward), Direction::Out);
+    let mut exchanges = Vec::new();
+    for inner in call::make(walk, relay, request, inner)? {
+        let mut there = state.clone().on_time();
+        there.share *= inner.share;
+        there.chance |= inner.chance;
+        (there.supposed, there.failures) = (inner.supposed, inner.failures);
+        there.hops.extend(inner.hops);
+        if matches!(inner.outcome, Outcome::Hangs | Outcome::Unknown) {
             let why = inner.mechanisms.first().copied();
-            let home = self.return_reply(at, from, asked, there.answer(), inner.outcome, why)?;
-            exchanges.extend(home.into_iter().map(|exchange| Exchange {
-                late: exchange.late.max(inner.late),
-                has_others: exchange.has_others || inner.has_others,
-                ..exchange
-            }));
+            exchanges.push(ended(there, inner.outcome, why));
+            continue;
         }
-        Ok(self.merged(exchanges))
+        let why = inner.mechanisms.first().copied();
+        let home = return_reply(walk, at, from, asked, there.answer(), inner.outcome, why)?;
+        exchanges.extend(home.into_iter().map(|exchange| Exchange {
+            late: exchange.late.max(inner.late),
+            has_others: exchange.has_others || inner.has_others,
+            ..exchange
+        }));
     }
+    Ok(merge::alike(walk, exchanges))
+}
 
-    /// Returns the addresses with which a pod forwards a packet.
-    fn onward(&self, pod: &Pod, service: &Service, port: &ServicePort, leg: Leg) -> Option<Leg> {
-        let family = Family::of(leg.dst.ip());
-        let dst = match service.external_policy {
-            Policy::Cluster => {
-                let mut own = service.cluster_ips.iter().filter(|ip| Family::of(**ip) == family);
-                SocketAddr::new(*own.next()?, port.port.number())
-            }
-            Policy::Local => {
-                let node = self.cluster.nodes.get(pod.node.as_ref()?)?;
-                SocketAddr::new(node.address(family)?, port.node_port?.number())
-            }
-        };
-        Some(Leg { src: SocketAddr::new(pod.address(family)?, leg.src.port()), dst })
-    }
+/// Returns the addresses with which a pod forwards a packet.
+fn onward(
+    walk: &Walk<'_, '_>,
+    pod: &Pod,
+    service: &Service,
+    port: &ServicePort,
+    leg: Leg,
+) -> Option<Leg> {
+    let family = Family::of(leg.dst.ip());
+    let dst = match service.external_policy {
+        Policy::Cluster => {
+            let mut own = service.cluster_ips.iter().filter(|ip| Family::of(**ip) == family);
+            SocketAddr::new(*own.next()?, port.port.number())
+        }
+        Policy::Local => {
+            let node = walk.cluster.nodes.get(pod.node.as_ref()?)?;
+            SocketAddr::new(node.address(family)?, port.node_port?.number())
+        }
+    };
+    Some(Leg { src: SocketAddr::new(pod.address(family)?, leg.src.port()), dst })
 }

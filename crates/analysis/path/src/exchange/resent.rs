@@ -9,63 +9,62 @@ use uturn_model::route::{Direction, Leg, Step, StepKind};
 use uturn_model::{Evidence, Mechanism, Outcome, Protocol, Text};
 use uturn_netfilter::{Connection, IpProtocol, Packet};
 
-use super::place;
+use super::{place, return_refusal};
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
+use crate::journey;
 use crate::packet::{Exchange, PacketState, Peer, Stop, ended};
 
-impl<'e> Walk<'e, '_> {
-    /// Returns the end of a request that gets no answer for this reason: its sender waits, unless
-    /// it is refused when it sends again.
-    pub(super) fn without_answer(
-        &self,
-        from: Peer<'e>,
-        asked: Leg,
-        mut state: PacketState,
-        why: Mechanism,
-    ) -> Result<Vec<Exchange>, WalkError> {
-        state.note_failure(why);
-        if is_met_otherwise(&state)
-            && let Some(refused) = self.refused_when_resent(from, asked, &state, why)?
-        {
-            return Ok(refused);
-        }
-        Ok(vec![ended(state, Outcome::Hangs, Some(why))])
+/// Returns the end of a request that gets no answer for this reason: its sender waits, unless
+/// it is refused when it sends again.
+pub(super) fn without_answer(
+    walk: &Walk<'_, '_>,
+    from: Peer<'_>,
+    asked: Leg,
+    mut state: PacketState,
+    why: Mechanism,
+) -> Result<Vec<Exchange>, WalkError> {
+    state.note_failure(why);
+    if is_met_otherwise(&state)
+        && let Some(refused) = refused_when_resent(walk, from, asked, &state, why)?
+    {
+        return Ok(refused);
     }
+    Ok(vec![ended(state, Outcome::Hangs, Some(why))])
+}
 
-    /// Returns the outcomes of the retransmission after a lost packet, if all of them are refusals.
-    fn refused_when_resent(
-        &self,
-        from: Peer<'e>,
-        asked: Leg,
-        state: &PacketState,
-        why: Mechanism,
-    ) -> Result<Option<Vec<Exchange>>, WalkError> {
-        let mut again = PacketState {
-            packet: Packet::new(Protocol::Tcp, asked.src, asked.dst),
-            direction: Direction::Out,
-            passed: 0,
-            handed_to: state.first_handed_to.clone(),
-            is_resent: true,
-            ..state.clone()
-        };
-        again.tries.lost += 1;
-        if let Err(place) = again.tries.why.binary_search(&why) {
-            again.tries.why.insert(place, why);
-        }
-        let place = || place(self.engine, from);
-        again.note_unless_brief(place, || {
-            let by = Evidence::kernel("connection tracking");
-            Step::new(StepKind::Timeout, sent_again(state), by).seeing(asked)
-        });
-        let mut exchanges = Vec::new();
-        for arrival in self.send(from, again)? {
-            let Stop::Refused(refused) = arrival.stop else { return Ok(None) };
-            exchanges.extend(self.return_refusal(from, asked, refused, arrival.state)?);
-        }
-        let is_refused = exchanges.iter().all(|exchange| exchange.outcome != Outcome::Hangs);
-        Ok((is_refused && !exchanges.is_empty()).then_some(exchanges))
+/// Returns the outcomes of the retransmission after a lost packet, if all of them are refusals.
+fn refused_when_resent(
+    walk: &Walk<'_, '_>,
+    from: Peer<'_>,
+    asked: Leg,
+    state: &PacketState,
+    why: Mechanism,
+) -> Result<Option<Vec<Exchange>>, WalkError> {
+    let mut again = PacketState {
+        packet: Packet::new(Protocol::Tcp, asked.src, asked.dst),
+        direction: Direction::Out,
+        passed: 0,
+        handed_to: state.first_handed_to.clone(),
+        is_resent: true,
+        ..state.clone()
+    };
+    again.tries.lost += 1;
+    if let Err(place) = again.tries.why.binary_search(&why) {
+        again.tries.why.insert(place, why);
     }
+    let place = || place(walk.engine, from);
+    again.note_unless_brief(place, || {
+        let by = Evidence::kernel("connection tracking");
+        Step::new(StepKind::Timeout, sent_again(state), by).seeing(asked)
+    });
+    let mut exchanges = Vec::new();
+    for arrival in journey::send(walk, from, again)? {
+        let Stop::Refused(refused) = arrival.stop else { return Ok(None) };
+        exchanges.extend(return_refusal(walk, from, asked, refused, arrival.state)?);
+    }
+    let is_refused = exchanges.iter().all(|exchange| exchange.outcome != Outcome::Hangs);
+    Ok((is_refused && !exchanges.is_empty()).then_some(exchanges))
 }
 
 /// Returns whether nodes may treat the next packet of a connection differently from its first.

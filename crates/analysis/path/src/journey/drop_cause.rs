@@ -8,35 +8,33 @@ use crate::error::WalkError;
 use crate::packet::{PacketState, Peer};
 use crate::services;
 
-impl<'e> Walk<'e, '_> {
-    /// Returns why a rule on a node stopped a packet: kube-proxy found no endpoint or does not know
-    /// the Service, or a firewall rule matched.
-    pub(crate) fn why_stopped(
-        &self,
-        node: &'e Node,
-        state: &PacketState,
-    ) -> Result<Mechanism, WalkError> {
-        let last = state.hops.last().and_then(|hop| hop.steps.last());
-        // An iptables rule outside of kube-proxy's chains.
-        let is_another = last.is_some_and(|step| {
-            matches!(&step.by, Evidence::Iptables { chain, .. } if !chain.starts_with("KUBE-"))
-        });
-        let (to, protocol) = (state.packet.leg().dst, state.packet.connection_protocol());
-        self.check_destination(to)?;
-        Ok(if is_another {
-            Mechanism::Firewall
-        } else if services::lacks_rules(self.engine, Peer::Host(node, None), to, protocol) {
-            Mechanism::RuleMissing
-        } else if services::lacks_endpoints(self.engine, node, to, protocol) {
-            Mechanism::NoEndpoint
-        } else if services::has_address(self.engine, to.ip())
-            && !services::has_port(self.engine, to, protocol)
-        {
-            Mechanism::WrongPort
-        } else {
-            Mechanism::Firewall
-        })
-    }
+/// Returns why a rule on a node stopped a packet: kube-proxy found no endpoint or does not know
+/// the Service, or a firewall rule matched.
+pub(super) fn why_stopped(
+    walk: &Walk<'_, '_>,
+    node: &Node,
+    state: &PacketState,
+) -> Result<Mechanism, WalkError> {
+    let last = state.hops.last().and_then(|hop| hop.steps.last());
+    // An iptables rule outside of kube-proxy's chains.
+    let is_another = last.is_some_and(
+        |step| matches!(&step.by, Evidence::Iptables { chain, .. } if !chain.starts_with("KUBE-")),
+    );
+    let (to, protocol) = (state.packet.leg().dst, state.packet.connection_protocol());
+    walk.check_destination(to)?;
+    Ok(if is_another {
+        Mechanism::Firewall
+    } else if services::lacks_rules(walk.engine, Peer::Host(node, None), to, protocol) {
+        Mechanism::RuleMissing
+    } else if services::lacks_endpoints(walk.engine, node, to, protocol) {
+        Mechanism::NoEndpoint
+    } else if services::has_address(walk.engine, to.ip())
+        && !services::has_port(walk.engine, to, protocol)
+    {
+        Mechanism::WrongPort
+    } else {
+        Mechanism::Firewall
+    })
 }
 
 /// Returns the mechanism for the kernel's own reason for a drop.

@@ -12,238 +12,236 @@ use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
 use uturn_model::{Evidence, FabricPart, Family, Ingress, IpNet, Known, Mechanism, Node, Service};
 use uturn_netfilter::Entry;
 
+use super::at_node;
 use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
-use crate::journey::{frontend, public_address, security_groups};
+use crate::journey::{frontend, interface, on_arrival, public_address, security_groups};
 use crate::packet::{Arrival, PacketState, Peer, Stop, lost};
 use crate::{services, unjudged};
 
-impl<'e> Walk<'e, '_> {
-    /// Follows a packet that is in the VPC, and came out of a node if one is given.
-    pub(crate) fn at_fabric(
-        &self,
-        out_of: Option<&'e Node>,
-        mut state: PacketState,
-    ) -> Result<Vec<Arrival<'e>>, WalkError> {
-        let leg = state.packet.leg();
-        let groups = out_of.and_then(|node| node.security_groups.as_deref());
-        if let Some(step) =
-            groups.and_then(|groups| security_groups::denied_outbound(self.engine, groups, &state))
-        {
-            state.note(Place::Fabric, step);
-            return Ok(vec![lost(state, Mechanism::SecurityGroup)]);
-        }
-        if let Some((balancer, _)) =
-            state.legs.iter().find(|(_, sent)| sent.src == leg.dst && sent.dst == leg.src)
-        {
-            let balancer = *balancer;
-            return Ok(vec![Arrival { state, stop: Stop::At(Peer::Balancer(balancer)) }]);
-        }
-        public_address::leave_by_public_address(&mut state);
-        let mut dst = state.packet.dst;
-        if let Some(name) = state.handed_to.take() {
-            return match self.cluster.nodes.get(&name) {
-                // The program that serves Services in place of kube-proxy knows the address.
-                Some(node) if self.cluster.proxy.replaced_by().is_some() => {
-                    self.handed_over(node, state)
-                }
-                // The packet is sent to the node's own address, whatever its destination.
-                Some(node) => self.at_interface(node, &self.engine.runtime(&name)?.uplink, state),
-                None => Ok(vec![lost(state, Mechanism::NoRoute)]),
-            };
-        }
-        self.check_destination(state.packet.leg().dst)?;
-        if let Some(balancer) =
-            self.engine.balancers().iter().position(|balancer| balancer.vip == dst)
-        {
-            if state.direction == Direction::Out
-                && state.legs.iter().any(|(sender, _)| *sender == balancer)
-            {
-                let why = format!("no rule on the node has {dst}: it goes back where it came from");
-                let by = Evidence::fabric(FabricPart::Routes);
-                state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
-                return Ok(vec![lost(state, Mechanism::VipUnknown)]);
+/// Follows a packet that is in the VPC, and came out of a node if one is given.
+pub(super) fn enter<'w>(
+    walk: &'w Walk<'_, '_>,
+    out_of: Option<&'w Node>,
+    mut state: PacketState,
+) -> Result<Vec<Arrival<'w>>, WalkError> {
+    let leg = state.packet.leg();
+    let groups = out_of.and_then(|node| node.security_groups.as_deref());
+    if let Some(step) =
+        groups.and_then(|groups| security_groups::denied_outbound(walk.engine, groups, &state))
+    {
+        state.note(Place::Fabric, step);
+        return Ok(vec![lost(state, Mechanism::SecurityGroup)]);
+    }
+    if let Some((balancer, _)) =
+        state.legs.iter().find(|(_, sent)| sent.src == leg.dst && sent.dst == leg.src)
+    {
+        let balancer = *balancer;
+        return Ok(vec![Arrival { state, stop: Stop::At(Peer::Balancer(balancer)) }]);
+    }
+    public_address::leave_by_public_address(&mut state);
+    let mut dst = state.packet.dst;
+    if let Some(name) = state.handed_to.take() {
+        return match walk.cluster.nodes.get(&name) {
+            // The program that serves Services in place of kube-proxy knows the address.
+            Some(node) if walk.cluster.proxy.replaced_by().is_some() => {
+                on_arrival::handed_over(walk, node, state)
             }
-            if self.engine.balancers()[balancer].scope == Scope::Public {
-                if let Some(step) = out_of.and_then(|node| stays_inside(node, leg)) {
-                    state.note(Place::Fabric, step);
-                    return Ok(vec![lost(state, Mechanism::NoBandwidth)]);
-                }
-                public_address::go_public(self.engine, &mut state);
+            // The packet is sent to the node's own address, whatever its destination.
+            Some(node) => {
+                interface::at_interface(walk, node, &walk.engine.runtime(&name)?.uplink, state)
             }
-            return Ok(vec![Arrival { state, stop: Stop::At(Peer::Balancer(balancer)) }]);
+            None => Ok(vec![lost(state, Mechanism::NoRoute)]),
+        };
+    }
+    walk.check_destination(state.packet.leg().dst)?;
+    if let Some(balancer) = walk.engine.balancers().iter().position(|balancer| balancer.vip == dst)
+    {
+        if state.direction == Direction::Out
+            && state.legs.iter().any(|(sender, _)| *sender == balancer)
+        {
+            let why = format!("no rule on the node has {dst}: it goes back where it came from");
+            let by = Evidence::fabric(FabricPart::Routes);
+            state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
+            return Ok(vec![lost(state, Mechanism::VipUnknown)]);
         }
-        if let Some(unjudged) = unjudged::balancer(self.engine, dst) {
-            return Ok(vec![unjudged.arrival(state)]);
-        }
-        if let Some((node, own)) = public_address::behind_public_address(self.engine, dst) {
-            if state.direction == Direction::Back {
-                let why = "the address translation knows no connection with these addresses";
-                let by = Evidence::fabric(FabricPart::Translation);
-                state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
-                return Ok(vec![lost(state, Mechanism::AsymmetricReturn)]);
-            }
+        if walk.engine.balancers()[balancer].scope == Scope::Public {
             if let Some(step) = out_of.and_then(|node| stays_inside(node, leg)) {
                 state.note(Place::Fabric, step);
                 return Ok(vec![lost(state, Mechanism::NoBandwidth)]);
             }
-            public_address::enter_by_public_address(self.engine, node, own, &mut state);
-            dst = own;
+            public_address::go_public(walk.engine, &mut state);
         }
-        if state.direction == Direction::Out
-            && let Some(node) = self.engine.node_at(dst)
-            && let Some(arrivals) = self.serve_arrival(node, &state)?
-        {
-            return Ok(arrivals);
+        return Ok(vec![Arrival { state, stop: Stop::At(Peer::Balancer(balancer)) }]);
+    }
+    if let Some(unjudged) = unjudged::balancer(walk.engine, dst) {
+        return Ok(vec![unjudged.arrival(state)]);
+    }
+    if let Some((node, own)) = public_address::behind_public_address(walk.engine, dst) {
+        if state.direction == Direction::Back {
+            let why = "the address translation knows no connection with these addresses";
+            let by = Evidence::fabric(FabricPart::Translation);
+            state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
+            return Ok(vec![lost(state, Mechanism::AsymmetricReturn)]);
         }
-        if state.direction == Direction::Out
-            && let Some(unjudged) = frontend::unjudged(
-                self.engine,
-                state.packet.leg().dst,
-                state.packet.connection_protocol(),
-            )
-        {
-            return Ok(vec![unjudged.arrival(state)]);
+        if let Some(step) = out_of.and_then(|node| stays_inside(node, leg)) {
+            state.note(Place::Fabric, step);
+            return Ok(vec![lost(state, Mechanism::NoBandwidth)]);
         }
-        let arrivals = match node_towards(self.engine, dst) {
-            Some(node) if node.routed == Some(false) && needs_route(self.engine, node, dst) => {
-                let why = format!("the VPC has no route to the pods of node {}", node.name);
-                let by = Evidence::Fabric {
-                    part: FabricPart::Routes,
-                    origin: Some(node.origin.clone()),
-                };
+        public_address::enter_by_public_address(walk.engine, node, own, &mut state);
+        dst = own;
+    }
+    if state.direction == Direction::Out
+        && let Some(node) = walk.engine.node_at(dst)
+        && let Some(arrivals) = on_arrival::serve(walk, node, &state)?
+    {
+        return Ok(arrivals);
+    }
+    if state.direction == Direction::Out
+        && let Some(unjudged) = frontend::unjudged(
+            walk.engine,
+            state.packet.leg().dst,
+            state.packet.connection_protocol(),
+        )
+    {
+        return Ok(vec![unjudged.arrival(state)]);
+    }
+    let arrivals = match node_towards(walk.engine, dst) {
+        Some(node) if node.routed == Some(false) && needs_route(walk.engine, node, dst) => {
+            let why = format!("the VPC has no route to the pods of node {}", node.name);
+            let by =
+                Evidence::Fabric { part: FabricPart::Routes, origin: Some(node.origin.clone()) };
+            state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
+            vec![lost(state, Mechanism::CrossNode)]
+        }
+        Some(node) if is_own_pod(walk.engine, out_of, node, dst)? => {
+            let why = "the node has no route to its own pod: no other host has one";
+            let by = Evidence::fabric(FabricPart::PodNetwork);
+            state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
+            vec![lost(state, Mechanism::NoRoute)]
+        }
+        Some(node) if is_hidden(walk.engine, node, dst) => {
+            let why = "the network around the nodes is not told of pods' addresses";
+            let by = Evidence::fabric(FabricPart::PodNetwork);
+            let transport = walk.cluster.network.transport_of(Family::of(dst));
+            if let Basis::Stated(_) = transport.basis {
                 state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
-                vec![lost(state, Mechanism::CrossNode)]
+                return Ok(vec![lost(state, Mechanism::NoRoute)]);
             }
-            Some(node) if is_own_pod(self.engine, out_of, node, dst)? => {
-                let why = "the node has no route to its own pod: no other host has one";
-                let by = Evidence::fabric(FabricPart::PodNetwork);
-                state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
-                vec![lost(state, Mechanism::NoRoute)]
-            }
-            Some(node) if is_hidden(self.engine, node, dst) => {
-                let why = "the network around the nodes is not told of pods' addresses";
-                let by = Evidence::fabric(FabricPart::PodNetwork);
-                let transport = self.cluster.network.transport_of(Family::of(dst));
-                if let Basis::Stated(_) = transport.basis {
-                    state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
-                    return Ok(vec![lost(state, Mechanism::NoRoute)]);
+            state.note(Place::Fabric, Step::new(StepKind::Unknown, why, by).seeing(leg));
+            vec![Arrival { state, stop: Stop::Unknown(Mechanism::NotModelled) }]
+        }
+        Some(node) => interface::at_card(walk, node, state)?,
+        None if is_cluster_address(walk.engine, dst) => {
+            let has_port =
+                services::has_port(walk.engine, leg.dst, state.packet.connection_protocol());
+            let (why, mechanism) = match (has_port, out_of) {
+                (true, Some(_)) => ("only rules on a node know it", Mechanism::RuleMissing),
+                (true, None) => {
+                    ("only nodes know it, and it is called from outside", Mechanism::NoRoute)
                 }
-                state.note(Place::Fabric, Step::new(StepKind::Unknown, why, by).seeing(leg));
-                vec![Arrival { state, stop: Stop::Unknown(Mechanism::NotModelled) }]
-            }
-            Some(node) => self.at_card(node, state)?,
-            None if is_cluster_address(self.engine, dst) => {
-                let has_port =
-                    services::has_port(self.engine, leg.dst, state.packet.connection_protocol());
-                let (why, mechanism) = match (has_port, out_of) {
-                    (true, Some(_)) => ("only rules on a node know it", Mechanism::RuleMissing),
-                    (true, None) => {
-                        ("only nodes know it, and it is called from outside", Mechanism::NoRoute)
-                    }
-                    (false, _) => ("it has no such port, so no rule knew it", Mechanism::WrongPort),
-                };
-                let step = Step::new(
-                    StepKind::Drop,
-                    format!("{} is a Service's address: {why}", leg.dst),
-                    Evidence::fabric(FabricPart::Routes),
-                );
-                state.note(Place::Fabric, step);
-                vec![lost(state, mechanism)]
-            }
-            // The client may be in the network around the nodes.
-            None if state.direction == Direction::Back
-                && state.outside == Some(dst)
-                && is_inside(self.engine, dst) =>
-            {
-                let why = "goes to the host that asked, in the same network";
-                let step = Step::new(StepKind::Route, why, Evidence::fabric(FabricPart::Routes));
-                state.note(Place::Fabric, step.seeing(state.packet.leg()));
-                vec![Arrival { state, stop: Stop::At(Peer::Outside) }]
-            }
-            None if state.direction == Direction::Out
-                && let Some(service) = has_external_ip(self.engine, dst) =>
-            {
-                let why = format!(
-                    "{dst} is an external IP of {}: which node the network brings it to is not given",
-                    service.object()
-                );
-                let by = Evidence::object(service.object(), service.origin.clone());
+                (false, _) => ("it has no such port, so no rule knew it", Mechanism::WrongPort),
+            };
+            let step = Step::new(
+                StepKind::Drop,
+                format!("{} is a Service's address: {why}", leg.dst),
+                Evidence::fabric(FabricPart::Routes),
+            );
+            state.note(Place::Fabric, step);
+            vec![lost(state, mechanism)]
+        }
+        // The client may be in the network around the nodes.
+        None if state.direction == Direction::Back
+            && state.outside == Some(dst)
+            && is_inside(walk.engine, dst) =>
+        {
+            let why = "goes to the host that asked, in the same network";
+            let step = Step::new(StepKind::Route, why, Evidence::fabric(FabricPart::Routes));
+            state.note(Place::Fabric, step.seeing(state.packet.leg()));
+            vec![Arrival { state, stop: Stop::At(Peer::Outside) }]
+        }
+        None if state.direction == Direction::Out
+            && let Some(service) = has_external_ip(walk.engine, dst) =>
+        {
+            let why = format!(
+                "{dst} is an external IP of {}: which node the network brings it to is not given",
+                service.object()
+            );
+            let by = Evidence::object(service.object(), service.origin.clone());
+            state.note(Place::Fabric, Step::new(StepKind::Unknown, why, by).seeing(leg));
+            return Ok(vec![Arrival { state, stop: Stop::Unknown(Mechanism::NotGiven) }]);
+        }
+        None if is_of_missing_pod(walk.engine, dst) => vec![unknown_pod(Place::Fabric, state)],
+        None if is_inside(walk.engine, dst) && !is_endpoint(walk.engine, dst) => {
+            let (why, by) = nothing_at(walk.engine, dst);
+            if !is_known_unused(walk.engine, dst) {
+                let why = format!("{why} that is given: which host has it is not known");
                 state.note(Place::Fabric, Step::new(StepKind::Unknown, why, by).seeing(leg));
                 return Ok(vec![Arrival { state, stop: Stop::Unknown(Mechanism::NotGiven) }]);
             }
-            None if is_of_missing_pod(self.engine, dst) => vec![unknown_pod(Place::Fabric, state)],
-            None if is_inside(self.engine, dst) && !is_endpoint(self.engine, dst) => {
-                let (why, by) = nothing_at(self.engine, dst);
-                if !is_known_unused(self.engine, dst) {
-                    let why = format!("{why} that is given: which host has it is not known");
-                    state.note(Place::Fabric, Step::new(StepKind::Unknown, why, by).seeing(leg));
-                    return Ok(vec![Arrival { state, stop: Stop::Unknown(Mechanism::NotGiven) }]);
-                }
-                state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
-                vec![lost(state, Mechanism::NoRoute)]
-            }
-            None => {
-                if let Some(step) = out_of.and_then(|node| stays_inside(node, leg)) {
-                    state.note(Place::Fabric, step);
-                    return Ok(vec![lost(state, Mechanism::NoBandwidth)]);
-                }
-                let step = Step::new(
-                    StepKind::Route,
-                    "leaves the cluster's network",
-                    Evidence::fabric(FabricPart::Routes),
-                );
-                state.note(Place::Fabric, step.seeing(state.packet.leg()));
-                vec![Arrival { state, stop: Stop::At(Peer::Outside) }]
-            }
-        };
-        Ok(arrivals)
-    }
-
-    /// Follows a packet that leaves a node by an interface that leads neither to one of its pods
-    /// nor to the fabric. If the packet is for another node's pod, the interface is a tunnel, which
-    /// carries it there unchanged.
-    pub(crate) fn leave_for_pods(
-        &self,
-        from: &'e Node,
-        mut state: PacketState,
-    ) -> Result<Vec<Arrival<'e>>, WalkError> {
-        let leg = state.packet.leg();
-        self.check_destination(leg.dst)?;
-        let target = node_towards(self.engine, leg.dst.ip()).filter(|node| node.name != from.name);
-        if let Some(node) = target {
-            let step = || {
-                let why = format!("goes through the tunnel to node {}", node.name);
-                Step::new(StepKind::Route, why, Evidence::fabric(FabricPart::PodNetwork))
-            };
-            if let Some(step) = security_groups::blocked_tunnel(self.engine, from, node, leg) {
+            state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
+            vec![lost(state, Mechanism::NoRoute)]
+        }
+        None => {
+            if let Some(step) = out_of.and_then(|node| stays_inside(node, leg)) {
                 state.note(Place::Fabric, step);
-                return Ok(vec![lost(state, Mechanism::SecurityGroup)]);
+                return Ok(vec![lost(state, Mechanism::NoBandwidth)]);
             }
-            state.note_unless_brief(|| Place::Fabric, || step().seeing(leg));
-            let runtime = self.engine.runtime(&node.name)?;
-            let link = runtime.tunnel_from(self.cluster, from, leg.src.ip());
-            return self.at_node(node, &Entry::Interface(link), state);
+            let step = Step::new(
+                StepKind::Route,
+                "leaves the cluster's network",
+                Evidence::fabric(FabricPart::Routes),
+            );
+            state.note(Place::Fabric, step.seeing(state.packet.leg()));
+            vec![Arrival { state, stop: Stop::At(Peer::Outside) }]
         }
-        if is_of_missing_pod(self.engine, leg.dst.ip()) {
-            return Ok(vec![unknown_pod(Place::Node(from.name.clone()), state)]);
+    };
+    Ok(arrivals)
+}
+
+/// Follows a packet that leaves a node by an interface that leads neither to one of its pods
+/// nor to the fabric. If the packet is for another node's pod, the interface is a tunnel, which
+/// carries it there unchanged.
+pub(super) fn leave_for_pods<'w>(
+    walk: &'w Walk<'_, '_>,
+    from: &'w Node,
+    mut state: PacketState,
+) -> Result<Vec<Arrival<'w>>, WalkError> {
+    let leg = state.packet.leg();
+    walk.check_destination(leg.dst)?;
+    let target = node_towards(walk.engine, leg.dst.ip()).filter(|node| node.name != from.name);
+    if let Some(node) = target {
+        let step = || {
+            let why = format!("goes through the tunnel to node {}", node.name);
+            Step::new(StepKind::Route, why, Evidence::fabric(FabricPart::PodNetwork))
+        };
+        if let Some(step) = security_groups::blocked_tunnel(walk.engine, from, node, leg) {
+            state.note(Place::Fabric, step);
+            return Ok(vec![lost(state, Mechanism::SecurityGroup)]);
         }
-        if is_endpoint(self.engine, leg.dst.ip()) {
-            return Ok(vec![Arrival { state, stop: Stop::At(Peer::Outside) }]);
-        }
-        let is_given = self.cluster.extent.pods;
-        let mechanism = if is_given { Mechanism::NoEndpoint } else { Mechanism::NotGiven };
-        let why = format!("no pod that is given has the address {}", leg.dst.ip());
-        let kind = if is_given { StepKind::Drop } else { StepKind::Unknown };
-        let by = Evidence::fabric(FabricPart::PodNetwork);
-        state.note(Place::Node(from.name.clone()), Step::new(kind, why, by).seeing(leg));
-        Ok(if is_given {
-            vec![lost(state, mechanism)]
-        } else {
-            vec![Arrival { state, stop: Stop::Unknown(mechanism) }]
-        })
+        state.note_unless_brief(|| Place::Fabric, || step().seeing(leg));
+        let runtime = walk.engine.runtime(&node.name)?;
+        let link = runtime.tunnel_from(walk.cluster, from, leg.src.ip());
+        return at_node(walk, node, &Entry::Interface(link), state);
     }
+    if is_of_missing_pod(walk.engine, leg.dst.ip()) {
+        return Ok(vec![unknown_pod(Place::Node(from.name.clone()), state)]);
+    }
+    if is_endpoint(walk.engine, leg.dst.ip()) {
+        return Ok(vec![Arrival { state, stop: Stop::At(Peer::Outside) }]);
+    }
+    let is_given = walk.cluster.extent.pods;
+    let mechanism = if is_given { Mechanism::NoEndpoint } else { Mechanism::NotGiven };
+    let why = format!("no pod that is given has the address {}", leg.dst.ip());
+    let kind = if is_given { StepKind::Drop } else { StepKind::Unknown };
+    let by = Evidence::fabric(FabricPart::PodNetwork);
+    state.note(Place::Node(from.name.clone()), Step::new(kind, why, by).seeing(leg));
+    Ok(if is_given {
+        vec![lost(state, mechanism)]
+    } else {
+        vec![Arrival { state, stop: Stop::Unknown(mechanism) }]
+    })
 }
 
 /// Returns the end of a packet to an endpoint that belongs to a pod which is not given.

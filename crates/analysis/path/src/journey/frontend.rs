@@ -24,43 +24,41 @@ pub(crate) enum Frontend {
     NodePort,
 }
 
-impl<'e> Walk<'e, '_> {
-    /// Returns the endpoints of a port, each with its share of connections: those that are ready,
-    /// else those that still serve while they terminate.
-    pub(crate) fn endpoints_for(
-        &self,
-        service: &Service,
-        port: &ServicePort,
-        family: Family,
-        home: Option<&Name>,
-    ) -> Vec<(Share, SocketAddr)> {
-        let weight = |address: SocketAddr| self.population.endpoints(address.ip()).unwrap_or(1.0);
-        let of = |is_it: &dyn Fn(&Endpoint) -> bool| {
-            let mut found: Vec<SocketAddr> = Vec::new();
-            for slice in self.cluster.slices(&service.name) {
-                let number = slice.ports.iter().find(|number| {
-                    slice.family == family
-                        && number.name == port.name
-                        && number.protocol == port.protocol
-                });
-                let Some(number) = number else { continue };
-                for endpoint in slice.endpoints.iter().filter(|endpoint| is_it(endpoint)) {
-                    let address = SocketAddr::new(endpoint.address, number.port.number());
-                    let is_here = home.is_none_or(|home| endpoint.node.as_ref() == Some(home));
-                    if is_here && !found.contains(&address) {
-                        found.push(address);
-                    }
+/// Returns the endpoints of a port, each with its share of connections: those that are ready,
+/// else those that still serve while they terminate.
+pub(crate) fn endpoints_for(
+    walk: &Walk<'_, '_>,
+    service: &Service,
+    port: &ServicePort,
+    family: Family,
+    home: Option<&Name>,
+) -> Vec<(Share, SocketAddr)> {
+    let weight = |address: SocketAddr| walk.population.endpoints(address.ip()).unwrap_or(1.0);
+    let of = |is_it: &dyn Fn(&Endpoint) -> bool| {
+        let mut found: Vec<SocketAddr> = Vec::new();
+        for slice in walk.cluster.slices(&service.name) {
+            let number = slice.ports.iter().find(|number| {
+                slice.family == family
+                    && number.name == port.name
+                    && number.protocol == port.protocol
+            });
+            let Some(number) = number else { continue };
+            for endpoint in slice.endpoints.iter().filter(|endpoint| is_it(endpoint)) {
+                let address = SocketAddr::new(endpoint.address, number.port.number());
+                let is_here = home.is_none_or(|home| endpoint.node.as_ref() == Some(home));
+                if is_here && !found.contains(&address) {
+                    found.push(address);
                 }
             }
-            found
-        };
-        let mut found = of(&|endpoint| endpoint.ready);
-        if found.is_empty() {
-            found = of(&|endpoint| endpoint.serving && endpoint.terminating);
         }
-        let all: f64 = found.iter().map(|address| weight(*address)).sum();
-        found.into_iter().map(|address| (Share::ratio(weight(address), all), address)).collect()
+        found
+    };
+    let mut found = of(&|endpoint| endpoint.ready);
+    if found.is_empty() {
+        found = of(&|endpoint| endpoint.serving && endpoint.terminating);
     }
+    let all: f64 = found.iter().map(|address| weight(*address)).sum();
+    found.into_iter().map(|address| (Share::ratio(weight(address), all), address)).collect()
 }
 
 /// Returns why a packet from the network to an address of a Service cannot be judged, if no

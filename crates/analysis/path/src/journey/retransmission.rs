@@ -11,6 +11,7 @@ use uturn_model::route::{Direction, Place, Step, StepKind};
 use uturn_model::{Evidence, FailurePoint, Mechanism, Share, Text};
 use uturn_netfilter::{End, EndKind, IpProtocol};
 
+use super::after_node;
 use crate::add_missing::add_missing;
 use crate::engine::Engine;
 use crate::engine::walk::Walk;
@@ -19,87 +20,84 @@ use crate::journey::bridge;
 use crate::node::refusal;
 use crate::packet::{Arrival, NodeVisit, Pace, PacketState, Peer, Stop};
 
-impl<'e> Walk<'e, '_> {
-    /// Follows a packet on a node, and its retransmissions.
-    pub(crate) fn after_random_choice(
-        &self,
-        visit: &NodeVisit<'e>,
-        ends: Vec<End>,
-        state: &PacketState,
-    ) -> Result<Vec<Arrival<'e>>, WalkError> {
-        let is_open =
-            |end: &End| Ok(state.direction == Direction::Out && self.is_sent_again(end, visit)?);
-        let open: Vec<bool> = ends.iter().map(is_open).collect::<Result<_, WalkError>>()?;
-        let sent_again = ends.iter().zip(&open).filter(|(_, is_open)| **is_open);
-        let lost: Share = sent_again.map(|(end, _)| end.share).sum();
-        let go = |ends: Vec<End>, state: &PacketState| -> Result<Vec<Arrival<'e>>, WalkError> {
-            let mut arrivals = Vec::new();
-            for end in ends {
-                arrivals.extend(self.after_node(visit, end, state.clone())?);
-            }
-            Ok(arrivals)
-        };
-        let left = state.tries.left();
-        if !lost.is_partial() || left < 2 {
-            return go(ends, state);
-        }
-        let mut is_open = open.into_iter();
-        let (open, kept): (Vec<End>, Vec<End>) =
-            ends.into_iter().partition(|_| is_open.next() == Some(true));
-        let evidence = open.iter().find_map(|end| end.steps.last()).map(|step| step.by.clone());
-        let mut hopeless = state.clone();
-        hopeless.share *= lost.power((left - 1) as u64);
-        hopeless.tries.lost += left - 1;
-        let hopeless = go(open, &hopeless)?;
-        let mut failures = state.failures.clone();
-        if !state.is_brief {
-            let points = hopeless.iter().filter_map(|arrival| {
-                FailurePoint::last_of(&arrival.state.hops, why_lost(arrival)?)
-            });
-            add_missing(&mut failures, points);
-        }
-        let mut why: Vec<Mechanism> = hopeless.iter().filter_map(why_lost).collect();
-        why.sort_unstable();
-        why.dedup();
+/// Follows a packet on a node, and its retransmissions.
+pub(super) fn after_random_choice<'w>(
+    walk: &'w Walk<'_, '_>,
+    visit: &NodeVisit<'w>,
+    ends: Vec<End>,
+    state: &PacketState,
+) -> Result<Vec<Arrival<'w>>, WalkError> {
+    let is_open =
+        |end: &End| Ok(state.direction == Direction::Out && is_sent_again(walk, end, visit)?);
+    let open: Vec<bool> = ends.iter().map(is_open).collect::<Result<_, WalkError>>()?;
+    let sent_again = ends.iter().zip(&open).filter(|(_, is_open)| **is_open);
+    let lost: Share = sent_again.map(|(end, _)| end.share).sum();
+    let go = |ends: Vec<End>, state: &PacketState| -> Result<Vec<Arrival<'w>>, WalkError> {
         let mut arrivals = Vec::new();
-        for more in 0..left {
-            let mut later = state.clone();
-            later.share *= lost.power(more as u64);
-            if more > 0 {
-                later.tries.lost += more;
-                let new = why.iter().filter(|mechanism| !state.tries.why.contains(mechanism));
-                later.tries.why.extend(new);
-                later.tries.why.sort_unstable();
-                later.failures.clone_from(&failures);
-                let by =
-                    evidence.clone().unwrap_or_else(|| Evidence::kernel("connection tracking"));
-                let why = dropped_before(more, later.tries.delay());
-                let step = Step::new(StepKind::Timeout, why, by).seeing(state.packet.leg());
-                later.note(Place::Node(visit.node.name.clone()), step);
-            }
-            arrivals.extend(go(kept.clone(), &later)?);
+        for end in ends {
+            arrivals.extend(after_node(walk, visit, end, state.clone())?);
         }
-        arrivals.extend(hopeless);
         Ok(arrivals)
+    };
+    let left = state.tries.left();
+    if !lost.is_partial() || left < 2 {
+        return go(ends, state);
     }
-
-    /// Returns whether a packet with this end is sent again and no node keeps the first one's
-    /// connection.
-    fn is_sent_again(&self, end: &End, visit: &NodeVisit<'e>) -> Result<bool, WalkError> {
-        let protocol = end.packet.protocol();
-        if !end.redrawn_on_retry || protocol != IpProtocol::TCP {
-            return Ok(false);
+    let mut is_open = open.into_iter();
+    let (open, kept): (Vec<End>, Vec<End>) =
+        ends.into_iter().partition(|_| is_open.next() == Some(true));
+    let evidence = open.iter().find_map(|end| end.steps.last()).map(|step| step.by.clone());
+    let mut hopeless = state.clone();
+    hopeless.share *= lost.power((left - 1) as u64);
+    hopeless.tries.lost += left - 1;
+    let hopeless = go(open, &hopeless)?;
+    let mut failures = state.failures.clone();
+    if !state.is_brief {
+        let points = hopeless
+            .iter()
+            .filter_map(|arrival| FailurePoint::last_of(&arrival.state.hops, why_lost(arrival)?));
+        add_missing(&mut failures, points);
+    }
+    let mut why: Vec<Mechanism> = hopeless.iter().filter_map(why_lost).collect();
+    why.sort_unstable();
+    why.dedup();
+    let mut arrivals = Vec::new();
+    for more in 0..left {
+        let mut later = state.clone();
+        later.share *= lost.power(more as u64);
+        if more > 0 {
+            later.tries.lost += more;
+            let new = why.iter().filter(|mechanism| !state.tries.why.contains(mechanism));
+            later.tries.why.extend(new);
+            later.tries.why.sort_unstable();
+            later.failures.clone_from(&failures);
+            let by = evidence.clone().unwrap_or_else(|| Evidence::kernel("connection tracking"));
+            let why = dropped_before(more, later.tries.delay());
+            let step = Step::new(StepKind::Timeout, why, by).seeing(state.packet.leg());
+            later.note(Place::Node(visit.node.name.clone()), step);
         }
-        let is_answered = match &end.kind {
-            EndKind::Drop(reason) if visit.sent_here => refusal::of_unsent(reason).is_some(),
-            EndKind::Drop(reason) => refusal::of_drop(reason, protocol).is_some(),
-            EndKind::Reject(how) => {
-                !bridge::resets_in_vain(self.engine, visit, *how, end.packet.leg())?
-            }
-            _ => return Ok(false),
-        };
-        Ok(!is_answered)
+        arrivals.extend(go(kept.clone(), &later)?);
     }
+    arrivals.extend(hopeless);
+    Ok(arrivals)
+}
+
+/// Returns whether a packet with this end is sent again and no node keeps the first one's
+/// connection.
+fn is_sent_again(walk: &Walk<'_, '_>, end: &End, visit: &NodeVisit<'_>) -> Result<bool, WalkError> {
+    let protocol = end.packet.protocol();
+    if !end.redrawn_on_retry || protocol != IpProtocol::TCP {
+        return Ok(false);
+    }
+    let is_answered = match &end.kind {
+        EndKind::Drop(reason) if visit.sent_here => refusal::of_unsent(reason).is_some(),
+        EndKind::Drop(reason) => refusal::of_drop(reason, protocol).is_some(),
+        EndKind::Reject(how) => {
+            !bridge::resets_in_vain(walk.engine, visit, *how, end.packet.leg())?
+        }
+        _ => return Ok(false),
+    };
+    Ok(!is_answered)
 }
 
 /// Returns the times at which a client sends an unanswered packet again.

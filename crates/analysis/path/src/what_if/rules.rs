@@ -48,7 +48,10 @@ type Walks<'w> = dyn Fn(&Assumptions) -> Result<(Vec<Verdict>, Open), WalkError>
 /// # Errors
 /// Returns an error if the flow cannot be walked in one of the cases.
 pub(crate) fn rule_cases(engine: &Engine<'_>, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
-    let walks = |assumed: &Assumptions| assuming(engine, flow, assumed);
+    let walks = |assumed: &Assumptions| {
+        let (verdict, open) = assuming(engine, flow, assumed)?;
+        Ok((vec![verdict], open))
+    };
     split(&walks, &Assumptions::of_ordinary_call(), MAX_QUESTIONS)
 }
 

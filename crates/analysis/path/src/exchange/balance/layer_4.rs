@@ -5,142 +5,127 @@ use uturn_model::lb::Listener;
 use uturn_model::route::{Leg, Step, StepKind};
 use uturn_model::{Evidence, Mechanism, Outcome};
 
-use super::super::place;
-use super::by_listener;
+use super::super::{place, return_reply};
 use super::no_target::NotPicked;
+use super::{by_listener, exchange_with_target, first_picks, return_own_answer};
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::exchange::balance::no_target;
 use crate::exchange::failover::pick_step;
-use crate::exchange::uncertain_behaviour;
+use crate::exchange::{health, merge, uncertain_behaviour};
 use crate::packet::{Exchange, PacketState, Peer, Request, ended};
 
-impl<'e> Walk<'e, '_> {
-    pub(super) fn forward(
-        &self,
-        balancer: usize,
-        listener: &Listener,
-        client: Peer<'e>,
-        asked: Leg,
-        request: &Request,
-        state: &PacketState,
-    ) -> Result<Vec<Exchange>, WalkError> {
-        let seen = state.packet.leg();
-        let place = place(self.engine, Peer::Balancer(balancer));
-        // A load balancer that makes connections to targets has accepted the client's before it
-        // picks a target. If there is none, it can only close it.
-        let ends_tls = listener.protocol.ends_tls();
-        let is_taken = listener.makes_connections();
-        let turned_away = match (is_taken, request.tls) {
-            (false, _) => Outcome::Hangs,
-            // A TLS handshake that is passed through has not begun.
-            (true, Some(true)) if !ends_tls => Outcome::TlsError,
-            (true, _) => Outcome::EmptyReply,
-        };
-        let home = |exchanges: Vec<Exchange>| {
-            if is_taken {
-                self.return_own_answer(balancer, client, asked, state, exchanges, turned_away)
-            } else {
-                Ok(exchanges)
-            }
-        };
-        let rule = listener.rules.first().filter(|rule| !rule.targets.is_empty());
-        let Some(rule) = rule else {
-            let exchanges = no_target::end(
-                self.engine,
-                state.clone(),
-                balancer,
-                turned_away,
-                NotPicked::NoTarget,
-            );
-            return home(exchanges);
-        };
-        // A connection that is passed through still speaks the client's protocol.
-        let tls = if ends_tls { None } else { request.tls };
-        let has_proxy_header = adds_header(listener);
-        let passed = Request { tls, has_proxy_header, ..request.clone() };
-        let health = self.health_of(balancer, listener, rule)?;
-        let alive: Vec<bool> = health.iter().map(|target| target.alive).collect();
-        let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
-        let shares = self.first_picks(&choice);
-        if shares.is_empty() {
-            let mut state = state.clone();
-            let reason = NotPicked::of(&listener.profile, &health);
-            if let NotPicked::NoneAlive = reason {
-                state.supposed.extend(uncertain_behaviour::page_is_missing(self.engine, listener));
-            }
-            return home(no_target::end(self.engine, state, balancer, turned_away, reason));
+pub(super) fn forward(
+    walk: &Walk<'_, '_>,
+    balancer: usize,
+    listener: &Listener,
+    client: Peer<'_>,
+    asked: Leg,
+    request: &Request,
+    state: &PacketState,
+) -> Result<Vec<Exchange>, WalkError> {
+    let seen = state.packet.leg();
+    let place = place(walk.engine, Peer::Balancer(balancer));
+    // A load balancer that makes connections to targets has accepted the client's before it
+    // picks a target. If there is none, it can only close it.
+    let ends_tls = listener.protocol.ends_tls();
+    let is_taken = listener.makes_connections();
+    let turned_away = match (is_taken, request.tls) {
+        (false, _) => Outcome::Hangs,
+        // A TLS handshake that is passed through has not begun.
+        (true, Some(true)) if !ends_tls => Outcome::TlsError,
+        (true, _) => Outcome::EmptyReply,
+    };
+    let home = |exchanges: Vec<Exchange>| {
+        if is_taken {
+            return_own_answer(walk, balancer, client, asked, state, exchanges, turned_away)
+        } else {
+            Ok(exchanges)
         }
-        let by = by_listener(self.engine, listener, rule);
-        let mut exchanges = Vec::new();
-        for (target, share) in shares {
-            let mut there = state.clone();
-            there.note(place.clone(), pick_step(listener, rule, target, seen, by.clone()));
-            let to = &rule.targets[target];
-            for inner in
-                self.exchange_with_target(balancer, listener, to, seen.src, &passed, state)?
-            {
-                // If packets are passed through, all retransmissions are counted already.
-                let mut state = if is_taken { there.clone() } else { there.clone().on_time() };
-                state.share *= share * inner.share;
-                state.chance |= inner.chance;
-                (state.supposed, state.failures) = (inner.supposed, inner.failures);
-                state.hops.extend(inner.hops);
-                // A load balancer that forwards packets and only adds a header waits as long as the
-                // client does.
-                let ends_connections = ends_tls || is_taken && listener.profile.ends_connections;
-                let gives_up = ends_connections && inner.outcome == Outcome::Hangs;
-                let outcome = match inner.outcome {
-                    // A target that does not answer is given up.
-                    Outcome::Hangs if gives_up => turned_away,
-                    Outcome::Answered { .. } | Outcome::Hangs | Outcome::Unknown => inner.outcome,
-                    // The load balancer passes the target's data on to the client.
-                    Outcome::Status { .. } | Outcome::EmptyReply => inner.outcome,
-                    _ if ends_tls => turned_away,
-                    Outcome::Refused | Outcome::Unreachable | Outcome::Reset if is_taken => {
-                        turned_away
-                    }
-                    other => other,
-                };
-                // A refusal comes back through the load balancer like any other answer.
-                if matches!(outcome, Outcome::Hangs | Outcome::Unknown) {
-                    state.tries.why.extend(inner.mechanisms);
-                    exchanges.push(ended(state, outcome, None));
-                    continue;
-                }
-                let is_last = |mechanism: &&Mechanism| !inner.lost.contains(mechanism);
-                let last = inner.mechanisms.iter().find(is_last);
-                let mechanism = last.or(inner.mechanisms.first()).copied();
-                state.tries.why.extend(inner.lost);
-                let party = Peer::Balancer(balancer);
-                let back = state.packet.reply();
-                let mut answer = match inner.refusal {
-                    Some(refusal) => state.refusal(refusal.with_leg(back.leg())),
-                    None => state.answer(),
-                };
-                answer.note(
-                    place.clone(),
-                    if gives_up {
-                        close_step(listener, seen, by.clone())
-                    } else {
-                        relay_step(seen, by.clone())
-                    },
-                );
-                let waited = if gives_up { listener.profile.connect_timeout } else { inner.late };
-                let home = self.return_reply(party, client, asked, answer, outcome, mechanism)?;
-                exchanges.extend(home.into_iter().map(|exchange| {
-                    let late = exchange.late.max(waited);
-                    let has_others = exchange.has_others || inner.has_others;
-                    Exchange {
-                        late,
-                        has_others,
-                        ..exchange.relayed(outcome, inner.redirected.clone())
-                    }
-                }));
-            }
+    };
+    let rule = listener.rules.first().filter(|rule| !rule.targets.is_empty());
+    let Some(rule) = rule else {
+        let exchanges =
+            no_target::end(walk.engine, state.clone(), balancer, turned_away, NotPicked::NoTarget);
+        return home(exchanges);
+    };
+    // A connection that is passed through still speaks the client's protocol.
+    let tls = if ends_tls { None } else { request.tls };
+    let has_proxy_header = adds_header(listener);
+    let passed = Request { tls, has_proxy_header, ..request.clone() };
+    let health = health::of_targets(walk, balancer, listener, rule)?;
+    let alive: Vec<bool> = health.iter().map(|target| target.alive).collect();
+    let choice = Choice::new(&listener.profile, &rule.targets, &alive, seen.src.ip());
+    let shares = first_picks(walk, &choice);
+    if shares.is_empty() {
+        let mut state = state.clone();
+        let reason = NotPicked::of(&listener.profile, &health);
+        if let NotPicked::NoneAlive = reason {
+            state.supposed.extend(uncertain_behaviour::page_is_missing(walk.engine, listener));
         }
-        Ok(self.merged(exchanges))
+        return home(no_target::end(walk.engine, state, balancer, turned_away, reason));
     }
+    let by = by_listener(walk.engine, listener, rule);
+    let mut exchanges = Vec::new();
+    for (target, share) in shares {
+        let mut there = state.clone();
+        there.note(place.clone(), pick_step(listener, rule, target, seen, by.clone()));
+        let to = &rule.targets[target];
+        for inner in exchange_with_target(walk, balancer, listener, to, seen.src, &passed, state)? {
+            // If packets are passed through, all retransmissions are counted already.
+            let mut state = if is_taken { there.clone() } else { there.clone().on_time() };
+            state.share *= share * inner.share;
+            state.chance |= inner.chance;
+            (state.supposed, state.failures) = (inner.supposed, inner.failures);
+            state.hops.extend(inner.hops);
+            // A load balancer that forwards packets and only adds a header waits as long as the
+            // client does.
+            let ends_connections = ends_tls || is_taken && listener.profile.ends_connections;
+            let gives_up = ends_connections && inner.outcome == Outcome::Hangs;
+            let outcome = match inner.outcome {
+                // A target that does not answer is given up.
+                Outcome::Hangs if gives_up => turned_away,
+                Outcome::Answered { .. } | Outcome::Hangs | Outcome::Unknown => inner.outcome,
+                // The load balancer passes the target's data on to the client.
+                Outcome::Status { .. } | Outcome::EmptyReply => inner.outcome,
+                _ if ends_tls => turned_away,
+                Outcome::Refused | Outcome::Unreachable | Outcome::Reset if is_taken => turned_away,
+                other => other,
+            };
+            // A refusal comes back through the load balancer like any other answer.
+            if matches!(outcome, Outcome::Hangs | Outcome::Unknown) {
+                state.tries.why.extend(inner.mechanisms);
+                exchanges.push(ended(state, outcome, None));
+                continue;
+            }
+            let is_last = |mechanism: &&Mechanism| !inner.lost.contains(mechanism);
+            let last = inner.mechanisms.iter().find(is_last);
+            let mechanism = last.or(inner.mechanisms.first()).copied();
+            state.tries.why.extend(inner.lost);
+            let party = Peer::Balancer(balancer);
+            let back = state.packet.reply();
+            let mut answer = match inner.refusal {
+                Some(refusal) => state.refusal(refusal.with_leg(back.leg())),
+                None => state.answer(),
+            };
+            answer.note(
+                place.clone(),
+                if gives_up {
+                    close_step(listener, seen, by.clone())
+                } else {
+                    relay_step(seen, by.clone())
+                },
+            );
+            let waited = if gives_up { listener.profile.connect_timeout } else { inner.late };
+            let home = return_reply(walk, party, client, asked, answer, outcome, mechanism)?;
+            exchanges.extend(home.into_iter().map(|exchange| {
+                let late = exchange.late.max(waited);
+                let has_others = exchange.has_others || inner.has_others;
+                Exchange { late, has_others, ..exchange.relayed(outcome, inner.redirected.clone()) }
+            }));
+        }
+    }
+    Ok(merge::alike(walk, exchanges))
 }
 
 /// Returns whether connections to targets begin with a PROXY header. Datagrams do not.

@@ -6,42 +6,40 @@ use uturn_clouds::unserved::Unserved;
 use uturn_model::route::{Leg, Step, StepKind};
 use uturn_model::{Assumption, Mechanism, Outcome};
 
-use super::super::place;
+use super::super::{place, return_reply};
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::journey;
 use crate::packet::{Exchange, PacketState, Peer, ended};
 
-impl<'e> Walk<'e, '_> {
-    pub(super) fn unserved(
-        &self,
-        balancer: usize,
-        client: Peer<'e>,
-        asked: Leg,
-        mut state: PacketState,
-    ) -> Result<Vec<Exchange>, WalkError> {
-        let party = Peer::Balancer(balancer);
-        let (place, by) = (place(self.engine, party), journey::by(self.engine, party));
-        let to = state.packet.leg().dst;
-        let mut why = format!("has no listener on port {}", to.port());
-        let mechanism = Some(Mechanism::WrongPort);
-        let unserved = Unserved::of(self.engine.cluster(), &self.engine.balancers()[balancer]);
-        match unserved {
-            Unserved::Refused | Unserved::Dropped => {}
-            Unserved::LostAtNode => why.push_str(": no node has the address itself"),
-            Unserved::RefusedByNode => {
-                why.push_str(": it is up to the node that announces the address");
-                state.supposed.push(nothing_listens(to));
-            }
+pub(super) fn end(
+    walk: &Walk<'_, '_>,
+    balancer: usize,
+    client: Peer<'_>,
+    asked: Leg,
+    mut state: PacketState,
+) -> Result<Vec<Exchange>, WalkError> {
+    let party = Peer::Balancer(balancer);
+    let (place, by) = (place(walk.engine, party), journey::by(walk.engine, party));
+    let to = state.packet.leg().dst;
+    let mut why = format!("has no listener on port {}", to.port());
+    let mechanism = Some(Mechanism::WrongPort);
+    let unserved = Unserved::of(walk.engine.cluster(), &walk.engine.balancers()[balancer]);
+    match unserved {
+        Unserved::Refused | Unserved::Dropped => {}
+        Unserved::LostAtNode => why.push_str(": no node has the address itself"),
+        Unserved::RefusedByNode => {
+            why.push_str(": it is up to the node that announces the address");
+            state.supposed.push(nothing_listens(to));
         }
-        if unserved.is_silent() {
-            state.note(place, Step::new(StepKind::Drop, why, by));
-            return Ok(vec![ended(state, Outcome::Hangs, mechanism)]);
-        }
-        state.note(place, Step::new(StepKind::Reject, why, by));
-        let answer = state.answer();
-        self.return_reply(party, client, asked, answer, Outcome::Refused, mechanism)
     }
+    if unserved.is_silent() {
+        state.note(place, Step::new(StepKind::Drop, why, by));
+        return Ok(vec![ended(state, Outcome::Hangs, mechanism)]);
+    }
+    state.note(place, Step::new(StepKind::Reject, why, by));
+    let answer = state.answer();
+    return_reply(walk, party, client, asked, answer, Outcome::Refused, mechanism)
 }
 
 fn nothing_listens(at: SocketAddr) -> Assumption {

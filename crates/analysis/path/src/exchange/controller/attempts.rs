@@ -11,6 +11,7 @@ use uturn_model::{Evidence, Hop, Mechanism, Outcome};
 
 use crate::engine::walk::Walk;
 use crate::exchange::failover::MAX_HOPS;
+use crate::exchange::merge;
 use crate::packet::Exchange;
 
 /// A group of endpoints with the same results of a connection.
@@ -217,7 +218,7 @@ impl Tries<'_, '_, '_> {
             };
             let are_merged = !self.walk.options.every_way;
             match left.iter_mut().find(is_same).filter(|_| are_merged) {
-                Some(known) => self.walk.join(&mut known.exchange, next.exchange),
+                Some(known) => merge::join(self.walk, &mut known.exchange, next.exchange),
                 None => left.push(next),
             }
         }

@@ -6,8 +6,9 @@ use uturn_model::controller::Takes;
 use uturn_model::route::{Leg, Step, StepKind};
 use uturn_model::{Evidence, Mechanism, Outcome};
 
-use super::super::place;
-use super::{AtController, Forwarded, unknown};
+use super::super::{place, return_reply};
+use super::{AtController, Forwarded, by_rule, forward_by_rule, unknown};
+use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::exchange::proxy_header::is_read;
@@ -37,82 +38,80 @@ impl AtController<'_> {
     }
 }
 
-impl<'e> Walk<'e, '_> {
-    /// Returns the rule for a connection, if there is one.
-    ///
-    /// # Errors
-    /// Returns the reason why the rule is not known.
-    pub(super) fn connection_rule(
-        &self,
-        here: AtController<'e>,
-        request: &Request,
-    ) -> Result<Option<&ControllerRule>, String> {
-        let listener = here.listener;
-        if listener.takes == Takes::Nothing {
-            return Err("no route for this port of the Gateway is given".to_owned());
-        }
-        // Without TLS there is no name to read.
-        if listener.takes.has_names() && request.tls == Some(false) {
-            return Ok(None);
-        }
-        Ok(self.engine.controller_rules(here.place).pass(listener, request.asked_name()))
+/// Returns the rule for a connection, if there is one.
+///
+/// # Errors
+/// Returns the reason why the rule is not known.
+pub(super) fn rule_for<'e>(
+    engine: &'e Engine<'_>,
+    here: AtController<'_>,
+    request: &Request,
+) -> Result<Option<&'e ControllerRule>, String> {
+    let listener = here.listener;
+    if listener.takes == Takes::Nothing {
+        return Err("no route for this port of the Gateway is given".to_owned());
     }
+    // Without TLS there is no name to read.
+    if listener.takes.has_names() && request.tls == Some(false) {
+        return Ok(None);
+    }
+    Ok(engine.controller_rules(here.place).pass(listener, request.asked_name()))
+}
 
-    /// Forwards a connection by a rule.
-    pub(super) fn pass_on(
-        &self,
-        parties: (Peer<'e>, Peer<'e>, Leg),
-        here: AtController<'e>,
-        rule: &ControllerRule,
-        request: &Request,
-        state: PacketState,
-    ) -> Result<Vec<Exchange>, WalkError> {
-        let listener = here.listener;
-        if let Some(why) = &rule.unknown {
-            let place = place(self.engine, parties.0);
-            return Ok(vec![unknown(place, state, why.to_string(), self.by_rule(rule))]);
+/// Forwards a connection by a rule.
+pub(super) fn pass_on(
+    walk: &Walk<'_, '_>,
+    parties: (Peer<'_>, Peer<'_>, Leg),
+    here: AtController<'_>,
+    rule: &ControllerRule,
+    request: &Request,
+    state: PacketState,
+) -> Result<Vec<Exchange>, WalkError> {
+    let listener = here.listener;
+    if let Some(why) = &rule.unknown {
+        let place = place(walk.engine, parties.0);
+        return Ok(vec![unknown(place, state, why.to_string(), by_rule(walk, rule))]);
+    }
+    let onward = Request {
+        tls: if listener.tls { Some(false) } else { request.tls },
+        has_proxy_header: request.has_proxy_header && !is_read(Some(&listener.proxy_header)),
+        ..request.clone()
+    };
+    let label = match request.asked_name() {
+        Some(name) if listener.takes.has_names() => {
+            format!("connections for {name}")
         }
-        let onward = Request {
-            tls: if listener.tls { Some(false) } else { request.tls },
-            has_proxy_header: request.has_proxy_header && !is_read(Some(&listener.proxy_header)),
-            ..request.clone()
-        };
-        let label = match request.asked_name() {
-            Some(name) if listener.takes.has_names() => {
-                format!("connections for {name}")
-            }
-            _ => format!("connections at port {}", listener.port),
-        };
-        let closed = Some(here.closed(request));
-        self.forward_by_rule(parties, &Forwarded { rule, label, onward, closed }, state)
-    }
+        _ => format!("connections at port {}", listener.port),
+    };
+    let closed = Some(here.closed(request));
+    forward_by_rule(walk, parties, &Forwarded { rule, label, onward, closed }, state)
+}
 
-    /// Closes a connection for which there is no rule.
-    pub(super) fn close(
-        &self,
-        (at, from, asked): (Peer<'e>, Peer<'e>, Leg),
-        here: AtController<'e>,
-        request: &Request,
-        mut state: PacketState,
-    ) -> Result<Vec<Exchange>, WalkError> {
-        let product = &here.controller.product;
-        let (why, mechanism) = match (request.tls, request.asked_name()) {
-            (Some(false), _) if here.listener.takes.has_names() => {
-                (format!("{product} expects TLS on this port"), Mechanism::WrongPort)
-            }
-            (_, Some(name)) => {
-                (format!("no rule that {product} serves is for {name}"), Mechanism::NoRuleForPath)
-            }
-            _ => {
-                let why = format!("no rule that {product} serves is for this connection");
-                (why, Mechanism::NoRuleForPath)
-            }
-        };
-        let by = Evidence::object(here.controller.workload.clone(), here.controller.origin.clone());
-        let leg = state.packet.leg();
-        let why = format!("{why}: closes the connection");
-        state.note(place(self.engine, at), Step::new(StepKind::Reject, why, by).seeing(leg));
-        let outcome = here.closed(request);
-        self.return_reply(at, from, asked, state.answer(), outcome, Some(mechanism))
-    }
+/// Closes a connection for which there is no rule.
+pub(super) fn close(
+    walk: &Walk<'_, '_>,
+    (at, from, asked): (Peer<'_>, Peer<'_>, Leg),
+    here: AtController<'_>,
+    request: &Request,
+    mut state: PacketState,
+) -> Result<Vec<Exchange>, WalkError> {
+    let product = &here.controller.product;
+    let (why, mechanism) = match (request.tls, request.asked_name()) {
+        (Some(false), _) if here.listener.takes.has_names() => {
+            (format!("{product} expects TLS on this port"), Mechanism::WrongPort)
+        }
+        (_, Some(name)) => {
+            (format!("no rule that {product} serves is for {name}"), Mechanism::NoRuleForPath)
+        }
+        _ => {
+            let why = format!("no rule that {product} serves is for this connection");
+            (why, Mechanism::NoRuleForPath)
+        }
+    };
+    let by = Evidence::object(here.controller.workload.clone(), here.controller.origin.clone());
+    let leg = state.packet.leg();
+    let why = format!("{why}: closes the connection");
+    state.note(place(walk.engine, at), Step::new(StepKind::Reject, why, by).seeing(leg));
+    let outcome = here.closed(request);
+    return_reply(walk, at, from, asked, state.answer(), outcome, Some(mechanism))
 }
