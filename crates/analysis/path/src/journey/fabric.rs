@@ -3,20 +3,16 @@
 //! A packet that a load balancer sent out with the client's address kept has its reply return to
 //! the load balancer when the reply crosses the fabric, and only then.
 
-use std::net::IpAddr;
-
 use uturn_model::known::Basis;
 use uturn_model::lb::Scope;
-use uturn_model::network::NetworkMode;
 use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
-use uturn_model::{Evidence, FabricPart, Family, Ingress, IpNet, Known, Mechanism, Node, Service};
+use uturn_model::{Evidence, FabricPart, Family, Mechanism, Node};
 use uturn_netfilter::Entry;
 
 use super::at_node;
-use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
-use crate::journey::{frontend, interface, on_arrival, public_address, security_groups};
+use crate::journey::{addresses, frontend, interface, on_arrival, public_address, security_groups};
 use crate::packet::{Arrival, PacketState, Peer, Stop, lost};
 use crate::{services, unjudged};
 
@@ -107,21 +103,23 @@ pub(super) fn enter<'w>(
     {
         return Ok(vec![unjudged.arrival(state)]);
     }
-    let arrivals = match node_towards(walk.engine, dst) {
-        Some(node) if node.routed == Some(false) && needs_route(walk.engine, node, dst) => {
+    let arrivals = match addresses::node_towards(walk.engine, dst) {
+        Some(node)
+            if node.routed == Some(false) && addresses::needs_route(walk.engine, node, dst) =>
+        {
             let why = format!("the VPC has no route to the pods of node {}", node.name);
             let by =
                 Evidence::Fabric { part: FabricPart::Routes, origin: Some(node.origin.clone()) };
             state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
             vec![lost(state, Mechanism::CrossNode)]
         }
-        Some(node) if is_own_pod(walk.engine, out_of, node, dst)? => {
+        Some(node) if addresses::is_own_pod(walk.engine, out_of, node, dst)? => {
             let why = "the node has no route to its own pod: no other host has one";
             let by = Evidence::fabric(FabricPart::PodNetwork);
             state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
             vec![lost(state, Mechanism::NoRoute)]
         }
-        Some(node) if is_hidden(walk.engine, node, dst) => {
+        Some(node) if addresses::is_hidden(walk.engine, node, dst) => {
             let why = "the network around the nodes is not told of pods' addresses";
             let by = Evidence::fabric(FabricPart::PodNetwork);
             let transport = walk.cluster.network.transport_of(Family::of(dst));
@@ -133,7 +131,7 @@ pub(super) fn enter<'w>(
             vec![Arrival { state, stop: Stop::Unknown(Mechanism::NotModelled) }]
         }
         Some(node) => interface::at_card(walk, node, state)?,
-        None if is_cluster_address(walk.engine, dst) => {
+        None if addresses::is_cluster_address(walk.engine, dst) => {
             let has_port =
                 services::has_port(walk.engine, leg.dst, state.packet.connection_protocol());
             let (why, mechanism) = match (has_port, out_of) {
@@ -154,7 +152,7 @@ pub(super) fn enter<'w>(
         // The client may be in the network around the nodes.
         None if state.direction == Direction::Back
             && state.outside == Some(dst)
-            && is_inside(walk.engine, dst) =>
+            && addresses::is_inside(walk.engine, dst) =>
         {
             let why = "goes to the host that asked, in the same network";
             let step = Step::new(StepKind::Route, why, Evidence::fabric(FabricPart::Routes));
@@ -162,7 +160,7 @@ pub(super) fn enter<'w>(
             vec![Arrival { state, stop: Stop::At(Peer::Outside) }]
         }
         None if state.direction == Direction::Out
-            && let Some(service) = has_external_ip(walk.engine, dst) =>
+            && let Some(service) = addresses::has_external_ip(walk.engine, dst) =>
         {
             let why = format!(
                 "{dst} is an external IP of {}: which node the network brings it to is not given",
@@ -172,10 +170,14 @@ pub(super) fn enter<'w>(
             state.note(Place::Fabric, Step::new(StepKind::Unknown, why, by).seeing(leg));
             return Ok(vec![Arrival { state, stop: Stop::Unknown(Mechanism::NotGiven) }]);
         }
-        None if is_of_missing_pod(walk.engine, dst) => vec![unknown_pod(Place::Fabric, state)],
-        None if is_inside(walk.engine, dst) && !is_endpoint(walk.engine, dst) => {
-            let (why, by) = nothing_at(walk.engine, dst);
-            if !is_known_unused(walk.engine, dst) {
+        None if addresses::is_of_missing_pod(walk.engine, dst) => {
+            vec![unknown_pod(Place::Fabric, state)]
+        }
+        None if addresses::is_inside(walk.engine, dst)
+            && !addresses::is_endpoint(walk.engine, dst) =>
+        {
+            let (why, by) = addresses::nothing_at(walk.engine, dst);
+            if !addresses::is_known_unused(walk.engine, dst) {
                 let why = format!("{why} that is given: which host has it is not known");
                 state.note(Place::Fabric, Step::new(StepKind::Unknown, why, by).seeing(leg));
                 return Ok(vec![Arrival { state, stop: Stop::Unknown(Mechanism::NotGiven) }]);
@@ -210,7 +212,8 @@ pub(super) fn leave_for_pods<'w>(
 ) -> Result<Vec<Arrival<'w>>, WalkError> {
     let leg = state.packet.leg();
     walk.check_destination(leg.dst)?;
-    let target = node_towards(walk.engine, leg.dst.ip()).filter(|node| node.name != from.name);
+    let target =
+        addresses::node_towards(walk.engine, leg.dst.ip()).filter(|node| node.name != from.name);
     if let Some(node) = target {
         let step = || {
             let why = format!("goes through the tunnel to node {}", node.name);
@@ -225,10 +228,10 @@ pub(super) fn leave_for_pods<'w>(
         let link = runtime.tunnel_from(walk.cluster, from, leg.src.ip());
         return at_node(walk, node, &Entry::Interface(link), state);
     }
-    if is_of_missing_pod(walk.engine, leg.dst.ip()) {
+    if addresses::is_of_missing_pod(walk.engine, leg.dst.ip()) {
         return Ok(vec![unknown_pod(Place::Node(from.name.clone()), state)]);
     }
-    if is_endpoint(walk.engine, leg.dst.ip()) {
+    if addresses::is_endpoint(walk.engine, leg.dst.ip()) {
         return Ok(vec![Arrival { state, stop: Stop::At(Peer::Outside) }]);
     }
     let is_given = walk.cluster.extent.pods;
@@ -251,125 +254,6 @@ fn unknown_pod<'a>(place: Place, mut state: PacketState) -> Arrival<'a> {
     let by = Evidence::fabric(FabricPart::PodNetwork);
     state.note(place, Step::new(StepKind::Unknown, why, by).seeing(leg));
     Arrival { state, stop: Stop::Unknown(Mechanism::NotGiven) }
-}
-
-/// Returns the node to which packets for this address are delivered.
-pub(super) fn node_towards<'e>(engine: &'e Engine<'_>, address: IpAddr) -> Option<&'e Node> {
-    if let Some(node) = engine.node_at(address) {
-        return Some(node);
-    }
-    if let Some(pod) = engine.pod_at(address) {
-        return pod.node.as_ref().and_then(|name| engine.cluster.nodes.get(name));
-    }
-    if let Some(node) = engine.holder_of(address) {
-        return Some(node);
-    }
-    // Only behind a bridge is all of a node's range on that node.
-    let mut nodes = engine.cluster.nodes.values();
-    let is_ranged = engine.cluster.network.mode.value != NetworkMode::Routed;
-    nodes.find(|node| is_ranged && node.pod_cidrs.iter().any(|net| net.contains(&address)))
-}
-
-/// Returns whether a captured node sends a packet for a pod of its own out into the network.
-/// Where pods have network cards, such a packet reaches them.
-fn is_own_pod(
-    engine: &Engine<'_>,
-    from: Option<&Node>,
-    node: &Node,
-    address: IpAddr,
-) -> Result<bool, WalkError> {
-    let is_own = from.is_some_and(|from| from.name == node.name)
-        && engine.cluster.network.mode.value != NetworkMode::VpcCni
-        && engine.pod_at(address).is_some();
-    Ok(is_own && engine.runtime(&node.name)?.has_captured_links)
-}
-
-/// Returns whether an address belongs to a pod and only the tunnels between nodes know it.
-fn is_hidden(engine: &Engine<'_>, node: &Node, address: IpAddr) -> bool {
-    engine.cluster.network.is_encapsulated(Family::of(address))
-        && !node.has_address(address)
-        && !node.tunnel_ips.contains(&address)
-        && !node.local_addresses.contains(&address)
-}
-
-/// Returns whether packets for an address on a node need a route to the node's pods. Those to
-/// its own addresses and to addresses of the VPC need none.
-fn needs_route(engine: &Engine<'_>, node: &Node, address: IpAddr) -> bool {
-    let network = &engine.cluster.network;
-    let is_of_vpc = || network.vpc_cidrs.value.iter().any(|net| net.contains(&address));
-    let is_own = || node.has_address(address) || node.local_addresses.contains(&address);
-    let is_pod = || network.mode.value == NetworkMode::Routed && !is_own();
-    node.pod_cidrs.iter().any(|net| net.contains(&address)) || is_pod() && !is_of_vpc()
-}
-
-/// Returns whether a Service's endpoint has this address, even if no given pod has it.
-fn is_endpoint(engine: &Engine<'_>, address: IpAddr) -> bool {
-    let slices = engine.cluster.endpoints.values().flatten();
-    slices.flat_map(|slice| &slice.endpoints).any(|endpoint| endpoint.address == address)
-}
-
-/// Returns whether an endpoint with this address belongs to a pod that is not given.
-fn is_of_missing_pod(engine: &Engine<'_>, address: IpAddr) -> bool {
-    let slices = engine.cluster.endpoints.values().flatten();
-    let mut all = slices.flat_map(|slice| &slice.endpoints);
-    all.any(|endpoint| {
-        let named = endpoint.pod.as_ref().filter(|_| endpoint.address == address);
-        let has_it =
-            |name| engine.cluster.pods.get(name).is_some_and(|pod| pod.ips.contains(&address));
-        named.is_some_and(|name| !has_it(name))
-    })
-}
-
-/// Returns whether an address would certainly be known if it were in use: its range is stated
-/// rather than assumed, for a range of pods all pods are given, and every kind of object could
-/// be read.
-fn is_known_unused(engine: &Engine<'_>, address: IpAddr) -> bool {
-    let network = &engine.cluster.network;
-    let is_in = |known: &Known<Vec<IpNet>>| {
-        !known.is_supposed() && known.value.iter().any(|net| net.contains(&address))
-    };
-    engine.cluster.unread.is_empty()
-        && (is_in(&network.vpc_cidrs) || engine.cluster.extent.pods && is_in(&network.pod_cidrs))
-}
-
-/// Returns whether the address only exists in rules on nodes.
-fn is_cluster_address(engine: &Engine<'_>, address: IpAddr) -> bool {
-    let network = &engine.cluster.network;
-    network.service_cidrs.value.iter().any(|net| net.contains(&address))
-        || engine.cluster.services.values().any(|service| service.cluster_ips.contains(&address))
-}
-
-/// Explains why nothing answers at an address of the VPC.
-fn nothing_at(engine: &Engine<'_>, address: IpAddr) -> (String, Evidence) {
-    let has = |ingress: &&Ingress| ingress.load_balancer.iter().any(|at| at.ip == Some(address));
-    match engine.cluster.ingresses.values().find(has) {
-        Some(ingress) => {
-            let object = ingress.object();
-            let class = ingress.class.as_deref().unwrap_or("none");
-            let why = format!(
-                "{address} is the address of {object}, of class {class}: \
-                 no load balancer that is known serves it"
-            );
-            (why, Evidence::object(object, ingress.origin.clone()))
-        }
-        None => {
-            let by = Evidence::fabric(FabricPart::Routes);
-            (format!("no node or pod has the address {address}"), by)
-        }
-    }
-}
-
-/// Returns the Service that has this external IP. The network's administrator routes packets
-/// for such an address to a node.
-fn has_external_ip<'e>(engine: &'e Engine<'_>, address: IpAddr) -> Option<&'e Service> {
-    let mut services = engine.cluster.services.values();
-    services.find(|service| service.external_ips.contains(&address))
-}
-
-/// Returns whether the address belongs to the VPC or the pods' network.
-fn is_inside(engine: &Engine<'_>, address: IpAddr) -> bool {
-    let network = &engine.cluster.network;
-    network.vpc_cidrs.value.iter().chain(&network.pod_cidrs.value).any(|net| net.contains(&address))
 }
 
 /// Returns the drop of a node's packet to the internet, if the node has no bandwidth there.

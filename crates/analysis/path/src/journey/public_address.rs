@@ -8,7 +8,7 @@ use uturn_netfilter::Connection;
 
 use crate::add_missing::add_missing;
 use crate::engine::Engine;
-use crate::journey::fabric;
+use crate::journey::addresses;
 use crate::packet::PacketState;
 
 /// A placeholder for nodes' public addresses that are not stated. The actual address only matters
@@ -31,7 +31,7 @@ pub(super) fn go_public(engine: &Engine<'_>, state: &mut PacketState) {
 
 /// Returns the address that a packet from here has outside the nodes' network.
 fn public_source(engine: &Engine<'_>, src: IpAddr) -> Option<(IpAddr, Evidence)> {
-    let node = fabric::node_towards(engine, src)?;
+    let node = addresses::node_towards(engine, src)?;
     let stated = node.external_ips.iter().copied().find(|ip| Family::of(*ip) == Family::of(src));
     // The address itself does not matter, only that the node does not know it.
     let public = stated.unwrap_or(match src {
