@@ -19,8 +19,8 @@ use uturn_clouds::ingress_controller::ControllerRules;
 use uturn_clouds::on_nodes::{self, OnNodes};
 use uturn_model::node::Firewall;
 use uturn_model::{
-    Assumption, Cluster, DerivedFrom, Destination, Ingress, LoadBalancer, Name, NamespacedName,
-    Node, ObjectRef, Origin, Pod, Protocol, Text, Version,
+    Assumption, Cluster, Destination, Ingress, LoadBalancer, Name, NamespacedName, Node, ObjectRef,
+    Origin, Pod, Protocol, Text, Version,
 };
 use uturn_netfilter::hash::{FastMap, FastSet};
 use uturn_netfilter::{IpProtocol, Packet};
@@ -29,6 +29,7 @@ use crate::error::WalkError;
 use crate::names::Names;
 use crate::node::NodeRuntime;
 use crate::options::Options;
+use crate::origin;
 use crate::outline::outline_with;
 use crate::population::{Individuals, Population};
 use cluster_index::ClusterIndex;
@@ -338,9 +339,16 @@ impl<'a> Engine<'a> {
         self.cluster
     }
 
-    /// Returns the load balancers of the cluster.
+    /// Returns the load balancers of the cluster, in the order of their addresses.
     pub fn balancers(&self) -> &[LoadBalancer] {
         self.balancers.get_or_init(|| controller::load_balancers(self.cluster))
+    }
+
+    /// Returns the load balancer at an address.
+    pub(crate) fn balancer_at(&self, vip: IpAddr) -> Option<&LoadBalancer> {
+        let all = self.balancers();
+        let place = all.binary_search_by_key(&vip, |balancer| balancer.vip).ok()?;
+        all.get(place)
     }
 
     /// Returns the load balancers that are pods on nodes.
@@ -385,8 +393,7 @@ impl<'a> Engine<'a> {
         at: SocketAddr,
         protocol: IpProtocol,
     ) -> Option<&uturn_model::lb::Listener> {
-        let balancer = self.balancers().iter().find(|balancer| balancer.vip == at.ip())?;
-        find_listener(balancer, at.port(), protocol)
+        find_listener(self.balancer_at(at.ip())?, at.port(), protocol)
     }
 
     /// Returns the pod outside its node's network that has this address.
@@ -419,36 +426,9 @@ impl<'a> Engine<'a> {
         self.index.is_endpoint(to.ip(), to.port())
     }
 
-    /// Returns the origin of the object that asked for a load balancer.
-    pub(crate) fn balancer_origin(&self, balancer: usize) -> Origin {
-        let listeners = &self.balancers()[balancer].listeners;
-        let owner = listeners.iter().flat_map(|listener| &listener.rules).map(|rule| &rule.owner);
-        owner
-            .into_iter()
-            .next()
-            .map_or_else(|| Origin::Derived(DerivedFrom::Cloud), |owner| self.origin_of(owner))
-    }
-
     /// Returns the origin of an object.
     pub fn origin_of(&self, object: &ObjectRef) -> Origin {
-        let cluster = self.cluster;
-        let mut stated = cluster.load_balancers.iter();
-        if object.kind == uturn_model::ObjectKind::LoadBalancer
-            && let Some(fact) = stated.find(|fact| fact.object() == *object)
-        {
-            return fact.origin.clone();
-        }
-        let found = object.namespaced_name().and_then(|name| match object.kind {
-            uturn_model::ObjectKind::Service => {
-                cluster.services.get(&name).map(|service| &service.origin)
-            }
-            kind if kind == uturn_model::ObjectKind::Ingress || kind.is_route() => {
-                cluster.ingress_of(object).map(|ingress| &ingress.origin)
-            }
-            uturn_model::ObjectKind::Pod => cluster.pods.get(&name).map(|pod| &pod.origin),
-            _ => None,
-        });
-        found.cloned().unwrap_or_else(|| Origin::object(object.clone()))
+        origin::of(self.cluster, object)
     }
 }
 

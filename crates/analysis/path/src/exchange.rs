@@ -68,7 +68,7 @@ fn exchange(
                 let step = Step::new(
                     StepKind::Answer,
                     "what is outside the cluster is supposed to answer",
-                    journey::by(walk.engine, Peer::Outside),
+                    Peer::Outside.evidence(walk.cluster),
                 );
                 state.note(Place::Outside, step);
                 exchanges.push(ended(state, Outcome::AT_ONCE, None));
@@ -90,7 +90,7 @@ fn serve(
 ) -> Result<Vec<Exchange>, WalkError> {
     let leg = state.packet.leg();
     let protocol = state.packet.protocol();
-    let place = place(walk.engine, at);
+    let place = at.place();
     let listening = listening::at(walk.engine, at, leg.dst, protocol);
     if matches!(at, Peer::Pod(_)) || !matches!(listening, Listening::Yes(_)) {
         match relay::at(walk.engine, at, leg.dst, protocol) {
@@ -120,7 +120,7 @@ fn serve(
         _ => None,
     };
     if let Some(misread) = misread {
-        let step = Step::new(StepKind::Deliver, misread.why, journey::by(walk.engine, at));
+        let step = Step::new(StepKind::Deliver, misread.why, at.evidence(walk.cluster));
         state.note(place, step.seeing(leg));
         add_missing(&mut state.supposed, misread.supposed);
         let why = Some(Mechanism::ProxyHeader);
@@ -143,7 +143,7 @@ fn serve(
             let why = format!("whether a process listens on port {} is not given", leg.dst.port());
             state.note(
                 place,
-                Step::new(StepKind::Unknown, why, journey::by(walk.engine, at)).seeing(leg),
+                Step::new(StepKind::Unknown, why, at.evidence(walk.cluster)).seeing(leg),
             );
             return Ok(vec![ended(state, Outcome::Unknown, Some(Mechanism::NotGiven))]);
         }
@@ -179,7 +179,7 @@ fn serve(
             (StepKind::Deliver, why.to_owned(), Outcome::AT_ONCE, None)
         }
     };
-    state.note(place, Step::new(kind, why, journey::by(walk.engine, at)).seeing(leg));
+    state.note(place, Step::new(kind, why, at.evidence(walk.cluster)).seeing(leg));
     let answer = match kind {
         StepKind::Reject => state.refusal(state.packet.refusal_of_port()),
         _ => state.answer(),
@@ -201,7 +201,7 @@ fn return_refusal(
     let Some(notice) = notice else { return at_once(state) };
     let exchanges = return_reply(walk, by, from, asked, state.refusal(notice), outcome, Some(why))?;
     // A refusal by the client's own node is recorded hop by hop only if something stops it.
-    if is_on(from, by) && exchanges.iter().all(|exchange| exchange.outcome == outcome) {
+    if is_on_node(from, by) && exchanges.iter().all(|exchange| exchange.outcome == outcome) {
         at_once(state)
     } else {
         Ok(exchanges)
@@ -222,20 +222,23 @@ fn return_reply(
     let expected = Leg { src: asked.dst, dst: asked.src };
     // Answers bypass a load balancer that keeps its address as the destination.
     let may_pass = match home {
-        Peer::Balancer(balancer) => walk.engine.balancers()[balancer].vip == asked.dst.ip(),
+        Peer::Balancer(balancer) => balancer.vip == asked.dst.ip(),
         _ => false,
     };
     let mut exchanges = Vec::new();
     for Arrival { mut state, stop } in journey::send(walk, at, answer)? {
         let lost = match stop {
-            Stop::At(party) if (party == home || may_pass) && state.packet.leg() == expected => {
+            Stop::At(party)
+                if (party.shares_network_with(home) || may_pass)
+                    && state.packet.leg() == expected =>
+            {
                 // A load balancer's next step shows that it has the answer.
                 let refusal = match home {
                     Peer::Balancer(_) => Some(state.packet).filter(Packet::is_refusal),
                     _ => {
-                        let by = journey::by(walk.engine, home);
+                        let by = home.evidence(walk.cluster);
                         let step = Step::new(StepKind::Deliver, "has its answer", by);
-                        state.note(place(walk.engine, home), step.seeing(expected));
+                        state.note(home.place(), step.seeing(expected));
                         None
                     }
                 };
@@ -247,7 +250,7 @@ fn return_reply(
                 continue;
             }
             Stop::At(party) => {
-                note_stray_reply(walk.engine, &mut state, party, home);
+                note_stray_reply(&mut state, party, home);
                 Mechanism::AsymmetricReturn
             }
             Stop::Lost(why) => why,
@@ -259,7 +262,7 @@ fn return_reply(
 }
 
 /// Notes the U-turn: an answer reached a peer that never asked with these addresses.
-fn note_stray_reply(engine: &Engine<'_>, state: &mut PacketState, party: Peer<'_>, home: Peer<'_>) {
+fn note_stray_reply(state: &mut PacketState, party: Peer<'_>, home: Peer<'_>) {
     let leg = state.packet.leg();
     let wanted = match home {
         Peer::Balancer(_) => "to the load balancer",
@@ -282,7 +285,7 @@ fn note_stray_reply(engine: &Engine<'_>, state: &mut PacketState, party: Peer<'_
         format!("knows no connection with {}: resets it", leg.src),
         Evidence::kernel("TCP: no socket has these addresses"),
     );
-    state.note(place(engine, party), step.seeing(leg));
+    state.note(party.place(), step.seeing(leg));
 }
 
 /// Returns whether the called server does not use TLS: its port says so, or the load balancer
@@ -306,22 +309,7 @@ fn ends_tls(engine: &Engine<'_>, called: SocketAddr, protocol: IpProtocol) -> bo
     engine.listener(called, protocol).is_some_and(|listener| listener.protocol.ends_tls())
 }
 
-/// Returns the place of a peer.
-pub(crate) fn place(engine: &Engine<'_>, party: Peer<'_>) -> Place {
-    match party {
-        Peer::Pod(pod) | Peer::Host(_, Some(pod)) => Place::Pod(pod.name.clone()),
-        Peer::Host(node, None) => Place::Node(node.name.clone()),
-        Peer::Balancer(i) => Place::LoadBalancer(engine.balancers()[i].name.clone()),
-        Peer::Outside => Place::Outside,
-    }
-}
-
 /// Returns whether a peer is on the node that the other peer is.
-fn is_on(party: Peer<'_>, node: Peer<'_>) -> bool {
-    let Peer::Host(node, _) = node else { return false };
-    match party {
-        Peer::Pod(pod) => pod.node.as_ref() == Some(&node.name),
-        Peer::Host(own, _) => own.name == node.name,
-        Peer::Balancer(_) | Peer::Outside => false,
-    }
+fn is_on_node(party: Peer<'_>, other: Peer<'_>) -> bool {
+    matches!(other, Peer::Host(node, _) if party.node() == Some(&node.name))
 }

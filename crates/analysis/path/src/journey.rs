@@ -8,17 +8,16 @@ pub(crate) mod frontend;
 mod interface;
 mod on_arrival;
 mod public_address;
-pub(crate) mod retransmission;
+mod retransmission;
 pub(crate) mod security_groups;
 
 pub(crate) use public_address::stands_for_public_address;
 
 use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
-use uturn_model::{Assumption, AssumptionSubject, Evidence, Mechanism, Node, Share, Unknown};
+use uturn_model::{Assumption, AssumptionSubject, Mechanism, Node, Share, Unknown};
 use uturn_netfilter::{Connection, DropReason, End, EndKind, Entry, RejectWith};
 
 use crate::add_missing::add_missing;
-use crate::engine::Engine;
 use crate::engine::walk::{ENTRIES_PER_RULE, Walk};
 use crate::error::WalkError;
 use crate::journey::bridge::{lost_at_bridge, reset_in_vain};
@@ -39,7 +38,8 @@ pub(crate) fn send<'w>(
 ) -> Result<Vec<Arrival<'w>>, WalkError> {
     let leg = state.packet.leg();
     let direction = state.direction;
-    let step = || Step::new(StepKind::Send, sends(direction), by(walk.engine, from)).seeing(leg);
+    let step =
+        || Step::new(StepKind::Send, sends(direction), from.evidence(walk.cluster)).seeing(leg);
     match from {
         // A packet for its own address, or for a loopback address, never leaves a pod.
         Peer::Pod(pod) if pod.ips.contains(&leg.dst.ip()) || leg.dst.ip().is_loopback() => {
@@ -258,21 +258,6 @@ fn after_node<'w>(
         }
     };
     Ok(arrivals)
-}
-
-/// Returns the evidence for a peer's own actions.
-pub(crate) fn by(engine: &Engine<'_>, party: Peer<'_>) -> Evidence {
-    match party {
-        Peer::Pod(pod) | Peer::Host(_, Some(pod)) => {
-            Evidence::object(pod.object(), pod.origin.clone())
-        }
-        Peer::Host(node, None) => Evidence::object(node.object(), node.origin.clone()),
-        Peer::Balancer(i) => Evidence::LoadBalancer {
-            name: engine.balancers()[i].name.clone(),
-            origin: engine.balancer_origin(i),
-        },
-        Peer::Outside => Evidence::Outside { what: "a host outside the cluster".into() },
-    }
 }
 
 /// Returns whether an assumption is that a rule was walked both ways.

@@ -52,6 +52,7 @@ mod journey;
 mod names;
 mod node;
 mod options;
+mod origin;
 mod outline;
 mod packet;
 mod population;

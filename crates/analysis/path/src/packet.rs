@@ -2,12 +2,14 @@
 
 mod exchange;
 mod pace;
+mod peer;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
 use uturn_model::{
-    Assumption, Evidence, FailurePoint, Hop, Mechanism, Name, Node, Outcome, Pod, Protocol, Share,
+    Assumption, Evidence, FailurePoint, Hop, LoadBalancer, Mechanism, Name, Node, Outcome, Pod,
+    Protocol, Share,
 };
 use uturn_netfilter::{Connection, Entry, Packet};
 
@@ -16,32 +18,7 @@ use crate::add_missing::add_missing;
 pub(crate) use exchange::ended;
 pub use exchange::{Exchange, Redirected, Request, Waiting};
 pub(crate) use pace::{Pace, Tries};
-
-/// A sender or receiver of packets.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Peer<'a> {
-    /// A pod outside its node's network.
-    Pod(&'a Pod),
-    /// A process in a node's network; a hostNetwork pod where it is known which.
-    Host(&'a Node, Option<&'a Pod>),
-    /// A load balancer, by its place in the engine's list.
-    Balancer(usize),
-    /// A client or a server outside the cluster.
-    Outside,
-}
-
-impl PartialEq for Peer<'_> {
-    /// Compares networks: processes that answer at one address are one peer.
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Pod(a), Self::Pod(b)) => a.name == b.name,
-            (Self::Host(a, _), Self::Host(b, _)) => a.name == b.name,
-            (Self::Balancer(a), Self::Balancer(b)) => a == b,
-            (Self::Outside, Self::Outside) => true,
-            _ => false,
-        }
-    }
-}
+pub(crate) use peer::Peer;
 
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
@@ -68,8 +45,8 @@ pub(crate) struct PacketState {
     pub(crate) nodes: Vec<(Name, Connection)>,
     /// The translations by the fabric (of a node's private address to its public one).
     pub(crate) fabric: Vec<Connection>,
-    /// The legs that load balancers sent, with the sender.
-    pub(crate) legs: Vec<(usize, Leg)>,
+    /// The legs that load balancers sent, with the sender's address.
+    pub(crate) legs: Vec<(IpAddr, Leg)>,
     /// The node to which a load balancer hands the packet, whatever its destination.
     pub(crate) handed_to: Option<Name>,
     /// The node to which the sender, a load balancer, hands every packet of the connection.
@@ -157,8 +134,8 @@ impl PacketState {
     }
 
     /// Remembers that a load balancer sent this leg.
-    pub(crate) fn sent_by(mut self, balancer: usize) -> Self {
-        self.legs.push((balancer, self.packet.leg()));
+    pub(crate) fn sent_by(mut self, balancer: &LoadBalancer) -> Self {
+        self.legs.push((balancer.vip, self.packet.leg()));
         self
     }
 

@@ -10,10 +10,10 @@ use crate::add_missing::add_missing;
 use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
-use crate::exchange::{self, call, dns_query, merge};
-use crate::journey::retransmission;
+use crate::exchange::{call, dns_query, merge};
+
 use crate::names::Resolution;
-use crate::packet::{Exchange, PacketState, Peer, Request};
+use crate::packet::{Exchange, Pace, PacketState, Peer, Request};
 use crate::resolve::{self, CLIENT_PORT, ResolvedTarget};
 use crate::unjudged::{self, UnjudgedReason};
 
@@ -24,7 +24,6 @@ fn unjudged_resolution(engine: &Engine<'_>, resolution: &Resolution) -> Option<U
 
 /// Returns the end of a flow that cannot be judged, as shown once its name is resolved.
 fn ended_at_name(
-    engine: &Engine<'_>,
     client: Peer<'_>,
     protocol: Protocol,
     resolution: &Resolution,
@@ -34,7 +33,7 @@ fn ended_at_name(
     for step in &resolution.steps {
         state.note(Place::Dns, step.clone());
     }
-    unjudged.exchange(exchange::place(engine, client), state)
+    unjudged.exchange(client.place(), state)
 }
 
 /// Returns the verdict of a flow.
@@ -46,7 +45,7 @@ pub(crate) fn of_flow(walk: &Walk<'_, '_>, flow: &Flow) -> Result<Verdict, WalkE
     for client in clients {
         if let Some(unjudged) = &unjudged {
             let nowhere = PacketState::nowhere(flow.protocol);
-            by_client.push(vec![unjudged.exchange(exchange::place(walk.engine, client), nowhere)]);
+            by_client.push(vec![unjudged.exchange(client.place(), nowhere)]);
             continue;
         }
         let target = resolve::aim_of(walk.engine, client, flow)?;
@@ -117,19 +116,13 @@ fn of_client(
         }
         if target.addresses.is_empty() {
             if let Some(unjudged) = unjudged_resolution(engine, resolution) {
-                return Ok(vec![ended_at_name(
-                    engine,
-                    client,
-                    flow.protocol,
-                    resolution,
-                    &unjudged,
-                )]);
+                return Ok(vec![ended_at_name(client, flow.protocol, resolution, &unjudged)]);
             }
             let may_be_outside = resolution.doubt.is_some();
             let unjudged = unjudged::lost_name(engine, client, &flow.to, may_be_outside);
             let nowhere = PacketState::nowhere(flow.protocol);
             return Ok(vec![match unjudged {
-                Some(unjudged) => unjudged.exchange(exchange::place(engine, client), nowhere),
+                Some(unjudged) => unjudged.exchange(client.place(), nowhere),
                 None => dns_query::unresolved(resolution.clone()),
             }]);
         }
@@ -145,7 +138,7 @@ fn of_client(
         };
         let source = source.ok_or_else(|| WalkError::NoAddress(flow.from.to_string(), family))?;
         let packet = Packet::new(flow.protocol, source, *address);
-        let pace = retransmission::pace(engine, client);
+        let pace = Pace::of(client, engine.cluster);
         let mut state = PacketState::new(packet).briefly(walk.options.is_brief()).paced(pace);
         if let Some(resolution) = &target.resolved {
             state.supposed.clone_from(&resolution.supposed);
@@ -154,7 +147,7 @@ fn of_client(
             }
         }
         let asked = match unjudged::at(engine, client, *address, flow.protocol) {
-            Some(unjudged) => vec![unjudged.exchange(exchange::place(engine, client), state)],
+            Some(unjudged) => vec![unjudged.exchange(client.place(), state)],
             None => {
                 let named = target.resolved.as_ref().and_then(|_| named(&flow.to));
                 let named = named.map(|host| (host.to_owned(), address.ip()));

@@ -113,7 +113,7 @@ impl<'e, 'a> Walk<'e, 'a> {
         let (ip, engine) = (to.ip(), self.engine);
         let known = KnownDestination {
             is_host: engine.node_at(ip).is_some() || engine.pod_at(ip).is_some(),
-            is_balancer: engine.balancers().iter().any(|balancer| balancer.vip == ip),
+            is_balancer: engine.balancer_at(ip).is_some(),
         };
         whole_unless(!self.population.lacks_destination(to, known))
     }

@@ -14,7 +14,7 @@ use uturn_model::{
 };
 use uturn_netfilter::IpProtocol;
 
-use super::{exchange, place};
+use super::exchange;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::exchange::merge;
@@ -47,21 +47,19 @@ pub(super) fn connect(
     let protocol = state.packet.protocol();
     let Some(proxy) = walk.cluster.proxy.replaced_by() else {
         return match unjudged_beside(walk, client, to, protocol) {
-            Some(unjudged) => Ok(vec![unjudged.exchange(place(walk.engine, client), state)]),
+            Some(unjudged) => Ok(vec![unjudged.exchange(client.place(), state)]),
             None => exchange(walk, client, request, state),
         };
     };
     match connected(walk, proxy, client, to, protocol) {
         Connected::AsIs => exchange(walk, client, request, state),
-        Connected::Unknown(unjudged) => {
-            Ok(vec![unjudged.exchange(place(walk.engine, client), state)])
-        }
+        Connected::Unknown(unjudged) => Ok(vec![unjudged.exchange(client.place(), state)]),
         Connected::NoEndpoint(service) => {
             let mut state = state;
             let why = format!("{proxy} has no endpoint for {to} and refuses to connect");
             let step = Step::new(StepKind::Reject, why, by(service, proxy));
             let leg = state.packet.leg();
-            state.note(place(walk.engine, client), step.seeing(leg));
+            state.note(client.place(), step.seeing(leg));
             Ok(vec![ended(state, Outcome::Unreachable, Some(Mechanism::NoEndpoint))])
         }
         Connected::Endpoints(service, port, endpoints) => {
@@ -74,7 +72,7 @@ pub(super) fn connect(
                 let before = state.packet.leg();
                 let src = source_towards(walk, client, *endpoint, before, port.protocol)?;
                 let after = Leg { src, dst: *endpoint };
-                let place = || place(walk.engine, client);
+                let place = || client.place();
                 state.note_unless_brief(place, || {
                     let why = format!("{proxy} connects to {endpoint}, not to {to}");
                     Step::new(StepKind::Translate, why, by(service, proxy)).changing(before, after)

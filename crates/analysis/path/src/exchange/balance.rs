@@ -18,39 +18,36 @@ use uturn_lb::decide::Choice;
 use uturn_lb::rules;
 use uturn_model::lb::{Delivery, Layer, Listener, ListenerProtocol, Rule, Scope, Source, Target};
 use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
-use uturn_model::{Evidence, Mechanism, Outcome, Share};
+use uturn_model::{Evidence, LoadBalancer, Mechanism, Outcome, Share};
 
-use super::{exchange, place, return_reply};
+use super::{exchange, return_reply};
 use crate::add_missing::add_missing;
 use crate::engine::walk::Walk;
 use crate::engine::{Engine, find_listener};
 use crate::error::WalkError;
 use crate::exchange::{merge, uncertain_behaviour};
-use crate::journey::{self, security_groups};
+use crate::journey::security_groups;
 use crate::packet::{Exchange, Pace, PacketState, Peer, Request, ended};
 use crate::unjudged;
 
 /// Follows a packet that reached a load balancer.
 pub(super) fn serve(
     walk: &Walk<'_, '_>,
-    balancer: usize,
+    balancer: &LoadBalancer,
     client: Peer<'_>,
     asked: Leg,
     request: &Request,
     mut state: PacketState,
 ) -> Result<Vec<Exchange>, WalkError> {
     let seen = state.packet.leg();
-    let place = place(walk.engine, Peer::Balancer(balancer));
-    if let Some(step) = security_groups::denied_inbound(
-        walk.engine,
-        &walk.engine.balancers()[balancer].security_groups,
-        &state,
-    ) {
+    let place = Peer::Balancer(balancer).place();
+    if let Some(step) =
+        security_groups::denied_inbound(walk.engine, &balancer.security_groups, &state)
+    {
         state.note(place, step);
         return Ok(vec![ended(state, Outcome::Hangs, Some(Mechanism::SecurityGroup))]);
     }
-    let listener =
-        find_listener(&walk.engine.balancers()[balancer], seen.dst.port(), state.packet.protocol());
+    let listener = find_listener(balancer, seen.dst.port(), state.packet.protocol());
     let Some(listener) = listener else {
         return unserved::end(walk, balancer, client, asked, state);
     };
@@ -61,7 +58,7 @@ pub(super) fn serve(
     if let Some(outcome) = protocol_mismatch(listener, request) {
         let why = format!("speaks {} here", listener.protocol);
         let party = Peer::Balancer(balancer);
-        state.note(place, Step::new(StepKind::Reject, why, journey::by(walk.engine, party)));
+        state.note(place, Step::new(StepKind::Reject, why, party.evidence(walk.cluster)));
         let mechanism = Some(Mechanism::WrongPort);
         return return_reply(walk, party, client, asked, state.answer(), outcome, mechanism);
     }
@@ -84,7 +81,7 @@ pub(super) fn serve(
 /// Returns an answer of the load balancer itself to the client, as it does a target's.
 fn return_own_answer(
     walk: &Walk<'_, '_>,
-    balancer: usize,
+    balancer: &LoadBalancer,
     client: Peer<'_>,
     asked: Leg,
     state: &PacketState,
@@ -104,7 +101,7 @@ fn return_own_answer(
 /// Returns the results of the load balancer's own exchange with one target.
 fn exchange_with_target(
     walk: &Walk<'_, '_>,
-    balancer: usize,
+    balancer: &LoadBalancer,
     listener: &Listener,
     target: &Target,
     client: SocketAddr,
@@ -170,13 +167,13 @@ fn first_picks(walk: &Walk<'_, '_>, choice: &Choice<'_>) -> Vec<(usize, Share)> 
 /// nodes need such bandwidth of their own.
 fn lacks_bandwidth(
     engine: &Engine<'_>,
-    balancer: usize,
+    balancer: &LoadBalancer,
     target: &Target,
     leg: Leg,
     state: &PacketState,
 ) -> Option<Exchange> {
     let node = target.kind.node().and_then(|name| engine.cluster.nodes.get(name))?;
-    let is_public = engine.balancers()[balancer].scope == Scope::Public;
+    let is_public = balancer.scope == Scope::Public;
     if !is_public || node.public_bandwidth != Some(false) {
         return None;
     }

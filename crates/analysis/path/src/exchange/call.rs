@@ -10,8 +10,8 @@ use uturn_netfilter::Packet;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::exchange::{at_connect, merge};
-use crate::journey::retransmission;
-use crate::packet::{Exchange, PacketState, Peer, Redirected, Request};
+
+use crate::packet::{Exchange, Pace, PacketState, Peer, Redirected, Request};
 use crate::resolve;
 
 /// Calls an address: sends a request to it and waits for what comes back, in every way.
@@ -99,7 +99,7 @@ fn follow_redirect(
         let packet = Packet::new(Protocol::Tcp, source, *address);
         let mut state = PacketState::new(packet)
             .briefly(walk.options.is_brief())
-            .paced(retransmission::pace(walk.engine, client));
+            .paced(Pace::of(client, walk.cluster));
         state.share = share;
         state.chance = first_call.chance;
         state.supposed.clone_from(&first_call.supposed);

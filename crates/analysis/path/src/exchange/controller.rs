@@ -16,7 +16,7 @@ use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
 use uturn_model::{Evidence, Family, Mechanism, Outcome, Share};
 use uturn_netfilter::Packet;
 
-use super::{ends_tls, exchange, place, return_reply};
+use super::{ends_tls, exchange, return_reply};
 use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
@@ -70,7 +70,7 @@ pub(super) fn serve(
     (at, here): (Peer<'_>, AtController<'_>),
     mut state: PacketState,
 ) -> Result<Vec<Exchange>, WalkError> {
-    let place = place(walk.engine, at);
+    let place = at.place();
     let leg = state.packet.leg();
     let by = Evidence::object(here.controller.workload.clone(), here.controller.origin.clone());
     if request.controllers >= MAX_CONTROLLERS {
@@ -181,7 +181,7 @@ fn to_backend(
     mut state: PacketState,
 ) -> Result<Vec<Exchange>, WalkError> {
     let rule = forwarded.rule;
-    let place = place(walk.engine, at);
+    let place = at.place();
     let leg = state.packet.leg();
     let by = by_rule(walk, rule);
     let parties = (at, from, asked);
@@ -222,7 +222,7 @@ fn to_backend(
     }
     let weights: Vec<f64> = targets
         .iter()
-        .map(|target| walk.population.dialled(node_of(at), target.address.ip()))
+        .map(|target| walk.population.dialled(at.node(), target.address.ip()))
         .collect();
     if targets.is_empty() {
         let why = format!("Service {} has no endpoint that is ready", service.name);
@@ -282,7 +282,7 @@ fn without_endpoint(
         Some(closed) => (format!("{why}: closes the connection"), closed),
         None => (why, Outcome::Status { code, after: Duration::ZERO }),
     };
-    state.note(place(walk.engine, at), Step::new(StepKind::Reject, why, by).seeing(leg));
+    state.note(at.place(), Step::new(StepKind::Reject, why, by).seeing(leg));
     let why = Some(Mechanism::NoEndpoint);
     return_reply(walk, at, from, asked, state.answer(), outcome, why)
 }
@@ -348,15 +348,6 @@ fn families_of(at: Peer<'_>) -> Vec<Family> {
         }
     }
     all
-}
-
-/// Returns the node of a peer.
-fn node_of<'p>(at: Peer<'p>) -> Option<&'p uturn_model::Name> {
-    match at {
-        Peer::Pod(pod) => pod.node.as_ref(),
-        Peer::Host(node, _) => Some(&node.name),
-        Peer::Balancer(_) | Peer::Outside => None,
-    }
 }
 
 fn source_shown(at: Peer<'_>) -> &'static str {

@@ -13,7 +13,7 @@ use crate::error::WalkError;
 use crate::exchange::call;
 use crate::names::{PORT, Resolution};
 use crate::packet::{Exchange, PacketState, Peer, Request};
-use crate::{journey, resolve, unjudged};
+use crate::{resolve, unjudged};
 
 /// Returns the end of a flow whose DNS query gets no answer: the hops of the query, and that it
 /// was for a name. Returns `None` if an answer may come: libraries ask again.
@@ -67,7 +67,7 @@ pub(crate) fn lost(
     let service = service.and_then(|name| walk.cluster.services.get(name));
     let by = match service {
         Some(service) => Evidence::object(service.object(), service.origin.clone()),
-        None => journey::by(walk.engine, client),
+        None => client.evidence(walk.cluster),
     };
     let steps = vec![Step::new(StepKind::Resolve, why, by)];
     hops.push(Hop { place: Place::Dns, direction: Direction::Out, steps });

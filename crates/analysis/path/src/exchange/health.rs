@@ -9,7 +9,9 @@ use uturn_model::lb::{
     HealthCheck, HealthQuestion, Listener, ProbeSource, Rule, Target, TargetKind,
 };
 use uturn_model::proxy::Translates;
-use uturn_model::{FailurePoint, Family, Mechanism, Name, Node, Outcome, Place, Protocol, Share};
+use uturn_model::{
+    FailurePoint, Family, LoadBalancer, Mechanism, Name, Node, Outcome, Place, Protocol, Share,
+};
 use uturn_netfilter::{DropReason, End, EndKind, Entry, IpProtocol, Packet, Transport};
 
 use super::exchange;
@@ -46,18 +48,16 @@ pub(crate) fn at_listener(
     listener: SocketAddr,
     protocol: Protocol,
 ) -> Result<Option<Vec<Health>>, WalkError> {
-    let balancer =
-        walk.engine.balancers().iter().position(|balancer| balancer.vip == listener.ip());
-    let Some(balancer) = balancer else { return Ok(None) };
+    let Some(balancer) = walk.engine.balancer_at(listener.ip()) else { return Ok(None) };
     let protocol = IpProtocol::from(protocol);
-    let here = find_listener(&walk.engine.balancers()[balancer], listener.port(), protocol);
+    let here = find_listener(balancer, listener.port(), protocol);
     let Some(here) = here else { return Ok(None) };
     let mut all = Vec::new();
     // A request that is redirected to another listener is served there.
     let redirects = here.rules.iter().filter_map(|rule| rule.redirect.as_ref());
-    let there = redirects.filter(|to| to.host.is_none() && to.port != here.port).filter_map(|to| {
-        find_listener(&walk.engine.balancers()[balancer], to.port.number(), protocol)
-    });
+    let there = redirects
+        .filter(|to| to.host.is_none() && to.port != here.port)
+        .filter_map(|to| find_listener(balancer, to.port.number(), protocol));
     let there: Vec<&Listener> = there.collect();
     let all_rules = [here].into_iter().chain(there);
     for (listener, rule) in all_rules
@@ -76,7 +76,7 @@ pub(crate) fn at_listener(
 /// prober asks each target once.
 pub(super) fn of_targets(
     walk: &Walk<'_, '_>,
-    balancer: usize,
+    balancer: &LoadBalancer,
     listener: &Listener,
     rule: &Rule,
 ) -> Result<Vec<Health>, WalkError> {
@@ -92,7 +92,7 @@ pub(super) fn of_targets(
     let Some(check) = listener.profile.health_check.as_ref().filter(|_| !is_open) else {
         return Ok(rule.targets.iter().map(healthy).collect());
     };
-    let vip = walk.engine.balancers()[balancer].vip;
+    let vip = balancer.vip;
     // Targets may be of another family than the load balancer's address.
     let prober = |target: &Target| match check.source {
         ProbeSource::Vip => vip,
@@ -198,7 +198,7 @@ fn stops_probes(
 /// Returns the share of probes that a target answers, and why others fail if it counts as dead.
 fn probe(
     walk: &Walk<'_, '_>,
-    balancer: usize,
+    balancer: &LoadBalancer,
     listener: &Listener,
     prober: IpAddr,
     target: SocketAddr,

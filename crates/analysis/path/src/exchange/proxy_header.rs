@@ -5,7 +5,7 @@ use std::time::Duration;
 use uturn_clouds::cloud;
 use uturn_model::controller::{ProxyExpectation, Takes};
 use uturn_model::route::Leg;
-use uturn_model::{Assumption, AssumptionSubject, IpNet, NamespacedName, Outcome, Pod, Text};
+use uturn_model::{Assumption, AssumptionSubject, IpNet, NamespacedName, Outcome, Text};
 
 use crate::engine::Engine;
 use crate::packet::{Peer, Request};
@@ -47,7 +47,7 @@ pub(super) fn misread(
     leg: Leg,
     request: &Request,
 ) -> Option<Misread> {
-    let pod = pod_of(at);
+    let pod = at.pod();
     let stated = expected_at(engine, at, leg);
     // Data that is forwarded unchanged is read by the server behind.
     let passes = pod.and_then(|pod| {
@@ -106,14 +106,7 @@ pub(super) fn supposed_plain(
 }
 
 fn expected_at<'e>(engine: &'e Engine<'_>, at: Peer<'e>, leg: Leg) -> Option<&'e ProxyExpectation> {
-    engine.cluster.proxy_expectation(pod_of(at)?, leg.dst.port())
-}
-
-fn pod_of(at: Peer<'_>) -> Option<&Pod> {
-    match at {
-        Peer::Pod(pod) | Peer::Host(_, Some(pod)) => Some(pod),
-        _ => None,
-    }
+    engine.cluster.proxy_expectation(at.pod()?, leg.dst.port())
 }
 
 /// Returns whether a server looks for a header.

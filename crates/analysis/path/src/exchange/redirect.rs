@@ -6,7 +6,7 @@ use std::time::Duration;
 use uturn_model::route::{Leg, Step, StepKind};
 use uturn_model::{Evidence, Outcome};
 
-use super::{place, return_reply};
+use super::return_reply;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::packet::{Exchange, PacketState, Peer, Redirected, Request};
@@ -35,7 +35,7 @@ pub(super) fn answer(
         (false, true) => format!("answers {code}: ask {url}"),
         (false, false) => format!("answers {code}: ask {url}; clients follow no further"),
     };
-    state.note(place(walk.engine, party), Step::new(StepKind::Answer, why, by));
+    state.note(party.place(), Step::new(StepKind::Answer, why, by));
     let outcome = Outcome::Status { code, after: Duration::ZERO };
     let home = return_reply(walk, party, client, asked, state.answer(), outcome, None)?;
     let redirected = is_followed.then(|| Arc::new(redirected));

@@ -9,7 +9,7 @@ use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Evidence, Family, Mechanism, Outcome, Pod, Service};
 use uturn_netfilter::IpProtocol;
 
-use super::{place, return_reply};
+use super::return_reply;
 use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
@@ -70,7 +70,7 @@ pub(super) fn through(
 ) -> Result<Vec<Exchange>, WalkError> {
     let leg = state.packet.leg();
     let relay = Peer::Pod(pod);
-    let place = place(walk.engine, relay);
+    let place = relay.place();
     let by = Evidence::object(service.object(), service.origin.clone());
     let ranges = &service.source_ranges;
     if !ranges.is_empty() && !ranges.iter().any(|range| range.contains(&leg.src.ip())) {

@@ -9,7 +9,7 @@ use uturn_model::route::{Direction, Leg, Step, StepKind};
 use uturn_model::{Evidence, Mechanism, Outcome, Protocol, Text};
 use uturn_netfilter::{Connection, IpProtocol, Packet};
 
-use super::{place, return_refusal};
+use super::return_refusal;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::journey;
@@ -53,7 +53,7 @@ fn refused_when_resent(
     if let Err(place) = again.tries.why.binary_search(&why) {
         again.tries.why.insert(place, why);
     }
-    let place = || place(walk.engine, from);
+    let place = || from.place();
     again.note_unless_brief(place, || {
         let by = Evidence::kernel("connection tracking");
         Step::new(StepKind::Timeout, sent_again(state), by).seeing(asked)

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use uturn_clouds::cloud::{self, PageCheck};
 use uturn_model::lb::{BehaviourAssumption, Listener, Scheduler, Scope, Source, Target};
-use uturn_model::{Assumption, AssumptionSubject, Text};
+use uturn_model::{Assumption, AssumptionSubject, LoadBalancer, Text};
 
 use crate::engine::Engine;
 
@@ -21,7 +21,7 @@ pub fn supposed_of_balancer(supposed: &Assumption) -> Option<Text> {
 /// Returns the assumptions made where a load balancer sends a client's request to a target.
 pub(super) fn behaviour_assumptions(
     engine: &Engine<'_>,
-    balancer: usize,
+    balancer: &LoadBalancer,
     listener: &Listener,
     target: &Target,
     client: IpAddr,
@@ -29,7 +29,7 @@ pub(super) fn behaviour_assumptions(
     let profile = &listener.profile;
     let mut all: Vec<Assumption> = Vec::new();
     all.extend(profile.assumption.as_ref().map(|doubt| assumed_behaviour(&profile.name, doubt)));
-    let is_public = engine.balancers()[balancer].scope == Scope::Public;
+    let is_public = balancer.scope == Scope::Public;
     if is_public && profile.source == Source::Kept && is_public_address_of(engine, target, client) {
         all.push(to_itself(&profile.name, client));
     }

@@ -30,10 +30,8 @@ pub(super) fn enter<'w>(
         state.note(Place::Fabric, step);
         return Ok(vec![lost(state, Mechanism::SecurityGroup)]);
     }
-    if let Some((balancer, _)) =
-        state.legs.iter().find(|(_, sent)| sent.src == leg.dst && sent.dst == leg.src)
-    {
-        let balancer = *balancer;
+    let answered = state.legs.iter().find(|(_, sent)| sent.src == leg.dst && sent.dst == leg.src);
+    if let Some(balancer) = answered.and_then(|(sender, _)| walk.engine.balancer_at(*sender)) {
         return Ok(vec![Arrival { state, stop: Stop::At(Peer::Balancer(balancer)) }]);
     }
     public_address::leave_by_public_address(&mut state);
@@ -52,17 +50,15 @@ pub(super) fn enter<'w>(
         };
     }
     walk.check_destination(state.packet.leg().dst)?;
-    if let Some(balancer) = walk.engine.balancers().iter().position(|balancer| balancer.vip == dst)
-    {
-        if state.direction == Direction::Out
-            && state.legs.iter().any(|(sender, _)| *sender == balancer)
+    if let Some(balancer) = walk.engine.balancer_at(dst) {
+        if state.direction == Direction::Out && state.legs.iter().any(|(sender, _)| *sender == dst)
         {
             let why = format!("no rule on the node has {dst}: it goes back where it came from");
             let by = Evidence::fabric(FabricPart::Routes);
             state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
             return Ok(vec![lost(state, Mechanism::VipUnknown)]);
         }
-        if walk.engine.balancers()[balancer].scope == Scope::Public {
+        if balancer.scope == Scope::Public {
             if let Some(step) = out_of.and_then(|node| stays_inside(node, leg)) {
                 state.note(Place::Fabric, step);
                 return Ok(vec![lost(state, Mechanism::NoBandwidth)]);

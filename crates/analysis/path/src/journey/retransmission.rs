@@ -13,12 +13,11 @@ use uturn_netfilter::{End, EndKind, IpProtocol};
 
 use super::after_node;
 use crate::add_missing::add_missing;
-use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::journey::bridge;
 use crate::node::refusal;
-use crate::packet::{Arrival, NodeVisit, Pace, PacketState, Peer, Stop};
+use crate::packet::{Arrival, NodeVisit, PacketState, Stop};
 
 /// Follows a packet on a node, and its retransmissions.
 pub(super) fn after_random_choice<'w>(
@@ -98,16 +97,6 @@ fn is_sent_again(walk: &Walk<'_, '_>, end: &End, visit: &NodeVisit<'_>) -> Resul
         _ => return Ok(false),
     };
     Ok(!is_answered)
-}
-
-/// Returns the times at which a client sends an unanswered packet again.
-pub(crate) fn pace(engine: &Engine<'_>, client: Peer<'_>) -> Pace {
-    match client {
-        Peer::Pod(pod) => {
-            Pace::on(pod.node.as_ref().and_then(|name| engine.cluster.nodes.get(name)))
-        }
-        _ => Pace::of(client),
-    }
 }
 
 fn why_lost(arrival: &Arrival<'_>) -> Option<Mechanism> {

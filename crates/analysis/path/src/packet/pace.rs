@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use uturn_model::{Assumption, Mechanism, Node};
+use uturn_model::{Assumption, Cluster, Mechanism, Node};
 
 use super::{PacketState, Peer};
 use crate::add_missing::add_missing;
@@ -31,10 +31,10 @@ impl Pace {
     }
 
     /// Returns the pace of a client.
-    pub(crate) fn of(client: Peer<'_>) -> Self {
+    pub(crate) fn of(client: Peer<'_>, cluster: &Cluster) -> Self {
         let node = match client {
             Peer::Host(node, _) => Some(node),
-            Peer::Pod(_) | Peer::Balancer(_) | Peer::Outside => None,
+            _ => client.node().and_then(|name| cluster.nodes.get(name)),
         };
         Self::on(node)
     }

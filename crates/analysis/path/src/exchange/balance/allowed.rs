@@ -2,7 +2,7 @@
 
 use uturn_model::lb::{Listener, Scope};
 use uturn_model::route::{Step, StepKind};
-use uturn_model::{Assumption, Evidence};
+use uturn_model::{Assumption, Evidence, LoadBalancer};
 
 use crate::add_missing::add_missing;
 use crate::engine::Engine;
@@ -14,7 +14,7 @@ use crate::packet::PacketState;
 /// which the packet left is not given, the packet is assumed to be let in.
 pub(super) fn denied(
     engine: &Engine<'_>,
-    balancer: usize,
+    balancer: &LoadBalancer,
     listener: &Listener,
     state: &mut PacketState,
 ) -> Option<Step> {
@@ -25,7 +25,7 @@ pub(super) fn denied(
         return None;
     }
     let owner = &listener.rules.first()?.owner;
-    let is_public = engine.balancers()[balancer].scope == Scope::Public;
+    let is_public = balancer.scope == Scope::Public;
     if is_public && stands_for_public_address(source) {
         let supposed = Assumption {
             subject: format!("loadBalancerSourceRanges of {}", owner.short()).into(),

@@ -3,9 +3,9 @@
 use uturn_lb::decide::Choice;
 use uturn_model::lb::Listener;
 use uturn_model::route::{Leg, Step, StepKind};
-use uturn_model::{Evidence, Mechanism, Outcome};
+use uturn_model::{Evidence, LoadBalancer, Mechanism, Outcome};
 
-use super::super::{place, return_reply};
+use super::super::return_reply;
 use super::no_target::NotPicked;
 use super::{by_listener, exchange_with_target, first_picks, return_own_answer};
 use crate::engine::walk::Walk;
@@ -17,7 +17,7 @@ use crate::packet::{Exchange, PacketState, Peer, Request, ended};
 
 pub(super) fn forward(
     walk: &Walk<'_, '_>,
-    balancer: usize,
+    balancer: &LoadBalancer,
     listener: &Listener,
     client: Peer<'_>,
     asked: Leg,
@@ -25,7 +25,7 @@ pub(super) fn forward(
     state: &PacketState,
 ) -> Result<Vec<Exchange>, WalkError> {
     let seen = state.packet.leg();
-    let place = place(walk.engine, Peer::Balancer(balancer));
+    let place = Peer::Balancer(balancer).place();
     // A load balancer that makes connections to targets has accepted the client's before it
     // picks a target. If there is none, it can only close it.
     let ends_tls = listener.protocol.ends_tls();

@@ -6,9 +6,9 @@ use uturn_lb::decide::Choice;
 use uturn_lb::rules;
 use uturn_model::lb::Listener;
 use uturn_model::route::{Leg, Step, StepKind};
-use uturn_model::{Mechanism, Outcome};
+use uturn_model::{LoadBalancer, Mechanism, Outcome};
 
-use super::super::{place, return_reply};
+use super::super::return_reply;
 use super::no_target::NotPicked;
 use super::{by_listener, exchange_with_target, first_picks, host_and_path, return_own_answer};
 use crate::engine::walk::Walk;
@@ -16,7 +16,6 @@ use crate::error::WalkError;
 use crate::exchange::balance::no_target;
 use crate::exchange::failover::{Attempts, MAX_HOPS, MAX_HOPS_REDUCED};
 use crate::exchange::{health, merge, own_answer, redirect};
-use crate::journey;
 use crate::packet::{Exchange, PacketState, Peer, Redirected, Request, ended};
 use crate::population::Results;
 
@@ -25,7 +24,7 @@ const REFUSED: u16 = 400;
 
 pub(super) fn serve(
     walk: &Walk<'_, '_>,
-    balancer: usize,
+    balancer: &LoadBalancer,
     listener: &Listener,
     client: Peer<'_>,
     asked: Leg,
@@ -33,7 +32,7 @@ pub(super) fn serve(
     mut state: PacketState,
 ) -> Result<Vec<Exchange>, WalkError> {
     let seen = state.packet.leg();
-    let place = place(walk.engine, Peer::Balancer(balancer));
+    let place = Peer::Balancer(balancer).place();
     let (host, path) = host_and_path(request, seen);
     let (path, rule) = match rules::routed(listener, &host, &path) {
         Ok(routed) => (routed.path.into_owned(), routed.rule.map(|at| &listener.rules[at])),
@@ -41,7 +40,7 @@ pub(super) fn serve(
             let party = Peer::Balancer(balancer);
             state.note(
                 place,
-                Step::new(StepKind::Reject, refused.to_string(), journey::by(walk.engine, party)),
+                Step::new(StepKind::Reject, refused.to_string(), party.evidence(walk.cluster)),
             );
             let outcome = Outcome::Status { code: REFUSED, after: Duration::ZERO };
             let mechanism = Some(Mechanism::NoRuleForPath);
@@ -53,7 +52,7 @@ pub(super) fn serve(
         let why = format!("no rule of the listener is for {host}{path}");
         state.note(
             place,
-            Step::new(StepKind::Reject, why, journey::by(walk.engine, Peer::Balancer(balancer))),
+            Step::new(StepKind::Reject, why, Peer::Balancer(balancer).evidence(walk.cluster)),
         );
         let outcome =
             Outcome::Status { code: listener.profile.statuses.no_rule, after: Duration::ZERO };

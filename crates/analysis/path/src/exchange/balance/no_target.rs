@@ -2,12 +2,10 @@
 
 use uturn_model::lb::Profile;
 use uturn_model::route::{Step, StepKind};
-use uturn_model::{Mechanism, Outcome};
+use uturn_model::{LoadBalancer, Mechanism, Outcome};
 
-use super::super::place;
 use crate::engine::Engine;
 use crate::exchange::health::Health;
-use crate::journey;
 use crate::packet::{Exchange, PacketState, Peer, ended};
 
 /// The reason why a load balancer picks no target.
@@ -41,7 +39,7 @@ impl NotPicked {
 pub(super) fn end(
     engine: &Engine<'_>,
     mut state: PacketState,
-    balancer: usize,
+    balancer: &LoadBalancer,
     outcome: Outcome,
     reason: NotPicked,
 ) -> Vec<Exchange> {
@@ -62,6 +60,6 @@ pub(super) fn end(
         ),
     };
     let peer = Peer::Balancer(balancer);
-    state.note(place(engine, peer), Step::new(StepKind::Drop, why, journey::by(engine, peer)));
+    state.note(peer.place(), Step::new(StepKind::Drop, why, peer.evidence(engine.cluster)));
     vec![ended(state, outcome, Some(mechanism))]
 }

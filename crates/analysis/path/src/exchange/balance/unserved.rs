@@ -4,27 +4,26 @@ use std::net::SocketAddr;
 
 use uturn_clouds::unserved::Unserved;
 use uturn_model::route::{Leg, Step, StepKind};
-use uturn_model::{Assumption, Mechanism, Outcome};
+use uturn_model::{Assumption, LoadBalancer, Mechanism, Outcome};
 
-use super::super::{place, return_reply};
+use super::super::return_reply;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
-use crate::journey;
 use crate::packet::{Exchange, PacketState, Peer, ended};
 
 pub(super) fn end(
     walk: &Walk<'_, '_>,
-    balancer: usize,
+    balancer: &LoadBalancer,
     client: Peer<'_>,
     asked: Leg,
     mut state: PacketState,
 ) -> Result<Vec<Exchange>, WalkError> {
     let party = Peer::Balancer(balancer);
-    let (place, by) = (place(walk.engine, party), journey::by(walk.engine, party));
+    let (place, by) = (party.place(), party.evidence(walk.cluster));
     let to = state.packet.leg().dst;
     let mut why = format!("has no listener on port {}", to.port());
     let mechanism = Some(Mechanism::WrongPort);
-    let unserved = Unserved::of(walk.engine.cluster(), &walk.engine.balancers()[balancer]);
+    let unserved = Unserved::of(walk.engine.cluster(), balancer);
     match unserved {
         Unserved::Refused | Unserved::Dropped => {}
         Unserved::LostAtNode => why.push_str(": no node has the address itself"),

@@ -6,7 +6,7 @@ use uturn_model::controller::Takes;
 use uturn_model::route::{Leg, Step, StepKind};
 use uturn_model::{Evidence, Mechanism, Outcome};
 
-use super::super::{place, return_reply};
+use super::super::return_reply;
 use super::{AtController, Forwarded, by_rule, forward_by_rule, unknown};
 use crate::engine::Engine;
 use crate::engine::walk::Walk;
@@ -69,7 +69,7 @@ pub(super) fn pass_on(
 ) -> Result<Vec<Exchange>, WalkError> {
     let listener = here.listener;
     if let Some(why) = &rule.unknown {
-        let place = place(walk.engine, parties.0);
+        let place = parties.0.place();
         return Ok(vec![unknown(place, state, why.to_string(), by_rule(walk, rule))]);
     }
     let onward = Request {
@@ -111,7 +111,7 @@ pub(super) fn close(
     let by = Evidence::object(here.controller.workload.clone(), here.controller.origin.clone());
     let leg = state.packet.leg();
     let why = format!("{why}: closes the connection");
-    state.note(place(walk.engine, at), Step::new(StepKind::Reject, why, by).seeing(leg));
+    state.note(at.place(), Step::new(StepKind::Reject, why, by).seeing(leg));
     let outcome = here.closed(request);
     return_reply(walk, at, from, asked, state.answer(), outcome, Some(mechanism))
 }
