@@ -31,7 +31,7 @@ use crate::error::WalkError;
 use crate::exchange::listening::{Listening, Tls};
 use crate::exchange::relay::Relay;
 use crate::node::switches::is_unseen;
-use crate::packet::{Arrival, Exchange, PacketState, Peer, Refused, Request, Stop, ended};
+use crate::packet::{Arrival, Call, Exchange, PacketState, Peer, Refused, Request, Stop, ended};
 use crate::{journey, services, unjudged};
 
 /// Sends a request and waits for what comes back, in every way it can go.
@@ -41,22 +41,22 @@ fn exchange(
     request: &Request,
     state: PacketState,
 ) -> Result<Vec<Exchange>, WalkError> {
-    let asked = state.packet.leg();
+    let call = &Call::begun_by(from, request, &state);
     let mut exchanges = Vec::new();
     for arrival in journey::send(walk, from, state)? {
         let Arrival { mut state, stop } = arrival;
         match stop {
             Stop::Lost(why) => {
-                exchanges.extend(resent::without_answer(walk, from, asked, state, why)?);
+                exchanges.extend(resent::without_answer(walk, call, state, why)?);
             }
             Stop::Unknown(mechanism) => {
                 exchanges.push(ended(state, Outcome::Unknown, Some(mechanism)));
             }
             Stop::Refused(refused) => {
-                exchanges.extend(return_refusal(walk, from, asked, refused, state)?);
+                exchanges.extend(return_refusal(walk, call, refused, state)?);
             }
             Stop::At(Peer::Balancer(balancer)) => {
-                exchanges.extend(balance::serve(walk, balancer, from, asked, request, state)?);
+                exchanges.extend(balance::serve(walk, balancer, call, state)?);
             }
             Stop::At(Peer::Outside)
                 if let Some(unjudged) =
@@ -73,7 +73,7 @@ fn exchange(
                 state.note(Place::Outside, step);
                 exchanges.push(ended(state, Outcome::AT_ONCE, None));
             }
-            Stop::At(at) => exchanges.extend(serve(walk, from, asked, request, at, state)?),
+            Stop::At(at) => exchanges.extend(serve(walk, call, at, state)?),
         }
     }
     Ok(merge::alike(walk, exchanges))
@@ -82,9 +82,7 @@ fn exchange(
 /// Serves a request that a process received: the process answers, or the kernel refuses for it.
 fn serve(
     walk: &Walk<'_, '_>,
-    from: Peer<'_>,
-    asked: Leg,
-    request: &Request,
+    call: &Call<'_>,
     at: Peer<'_>,
     mut state: PacketState,
 ) -> Result<Vec<Exchange>, WalkError> {
@@ -95,13 +93,7 @@ fn serve(
     if matches!(at, Peer::Pod(_)) || !matches!(listening, Listening::Yes(_)) {
         match relay::at(walk.engine, at, leg.dst, protocol) {
             Some(Relay::By(pod, service, port)) => {
-                return relay::through(
-                    walk,
-                    (at, from, asked),
-                    (pod, service, port),
-                    request,
-                    state,
-                );
+                return relay::through(walk, at, call, (pod, service, port), state);
             }
             Some(Relay::Unknown(unjudged)) => return Ok(vec![unjudged.exchange(place, state)]),
             None => {}
@@ -115,7 +107,7 @@ fn serve(
     }
     let misread = match (&listening, protocol) {
         (Listening::Yes(_), IpProtocol::TCP) => {
-            proxy_header::misread(walk.engine, at, leg, request)
+            proxy_header::misread(walk.engine, at, leg, call.request)
         }
         _ => None,
     };
@@ -124,20 +116,20 @@ fn serve(
         state.note(place, step.seeing(leg));
         add_missing(&mut state.supposed, misread.supposed);
         let why = Some(Mechanism::ProxyHeader);
-        return return_reply(walk, at, from, asked, state.answer(), misread.outcome, why);
+        return return_reply(walk, at, call, state.answer(), misread.outcome, why);
     }
     if matches!(listening, Listening::Yes(_)) {
-        let supposed = proxy_header::supposed_plain(walk.engine, at, leg, request);
+        let supposed = proxy_header::supposed_plain(walk.engine, at, leg, call.request);
         add_missing(&mut state.supposed, Vec::from_iter(supposed));
     }
     if matches!(listening, Listening::Yes(_))
         && protocol == IpProtocol::TCP
         && let Some(here) = controller::at(walk.engine, at, leg.dst.port())
-        && here.reads(request)
+        && here.reads(call.request)
     {
-        return controller::serve(walk, from, asked, request, (at, here), state);
+        return controller::serve(walk, call, here, state);
     }
-    let called = request.replaced.unwrap_or(asked.dst);
+    let called = call.called();
     let (kind, why, outcome, mechanism) = match listening {
         Listening::Unknown => {
             let why = format!("whether a process listens on port {} is not given", leg.dst.port());
@@ -163,7 +155,8 @@ fn serve(
             (StepKind::Reject, why, Outcome::Refused, Some(mechanism))
         }
         Listening::Yes(_)
-            if request.tls == Some(true) && is_plain(walk.engine, at, called, leg, protocol) =>
+            if call.request.tls == Some(true)
+                && is_plain(walk.engine, at, called, leg, protocol) =>
         {
             let mechanism = if ends_tls(walk.engine, called, protocol) {
                 Mechanism::TlsBypassed
@@ -184,14 +177,13 @@ fn serve(
         StepKind::Reject => state.refusal(state.packet.refusal_of_port()),
         _ => state.answer(),
     };
-    return_reply(walk, at, from, asked, answer, outcome, mechanism)
+    return_reply(walk, at, call, answer, outcome, mechanism)
 }
 
 /// Sends a refusal back to the client. Its packet passes rules like any other.
 fn return_refusal(
     walk: &Walk<'_, '_>,
-    from: Peer<'_>,
-    asked: Leg,
+    call: &Call<'_>,
     refused: Refused<'_>,
     mut state: PacketState,
 ) -> Result<Vec<Exchange>, WalkError> {
@@ -199,30 +191,29 @@ fn return_refusal(
     state.note_failure(why);
     let at_once = |state| Ok(vec![ended(state, outcome, Some(why))]);
     let Some(notice) = notice else { return at_once(state) };
-    let exchanges = return_reply(walk, by, from, asked, state.refusal(notice), outcome, Some(why))?;
+    let exchanges = return_reply(walk, by, call, state.refusal(notice), outcome, Some(why))?;
     // A refusal by the client's own node is recorded hop by hop only if something stops it.
-    if is_on_node(from, by) && exchanges.iter().all(|exchange| exchange.outcome == outcome) {
+    if is_on_node(call.client, by) && exchanges.iter().all(|exchange| exchange.outcome == outcome) {
         at_once(state)
     } else {
         Ok(exchanges)
     }
 }
 
-/// Sends the answer to `asked` back to the caller. The answer counts only if it arrives with
+/// Sends the answer to a call back to the caller. The answer counts only if it arrives with
 /// the addresses that the caller expects.
 fn return_reply(
     walk: &Walk<'_, '_>,
     at: Peer<'_>,
-    home: Peer<'_>,
-    asked: Leg,
+    call: &Call<'_>,
     answer: PacketState,
     outcome: Outcome,
     mechanism: Option<Mechanism>,
 ) -> Result<Vec<Exchange>, WalkError> {
-    let expected = Leg { src: asked.dst, dst: asked.src };
+    let (home, expected) = (call.client, call.expected());
     // Answers bypass a load balancer that keeps its address as the destination.
     let may_pass = match home {
-        Peer::Balancer(balancer) => balancer.vip == asked.dst.ip(),
+        Peer::Balancer(balancer) => balancer.vip == call.asked.dst.ip(),
         _ => false,
     };
     let mut exchanges = Vec::new();
@@ -256,7 +247,7 @@ fn return_reply(
             Stop::Lost(why) => why,
             Stop::Refused(refused) => refused.why,
         };
-        exchanges.extend(resent::without_answer(walk, home, asked, state, lost)?);
+        exchanges.extend(resent::without_answer(walk, call, state, lost)?);
     }
     Ok(exchanges)
 }

@@ -15,7 +15,7 @@ use uturn_netfilter::{Connection, Entry, Packet};
 
 use crate::add_missing::add_missing;
 
-pub(crate) use exchange::ended;
+pub(crate) use exchange::{Call, ended};
 pub use exchange::{Exchange, Redirected, Request, Waiting};
 pub(crate) use pace::{Pace, Tries};
 pub(crate) use peer::Peer;

@@ -27,16 +27,14 @@ use crate::engine::{Engine, find_listener};
 use crate::error::WalkError;
 use crate::exchange::{merge, uncertain_behaviour};
 use crate::journey::security_groups;
-use crate::packet::{Exchange, Pace, PacketState, Peer, Request, ended};
+use crate::packet::{Call, Exchange, Pace, PacketState, Peer, Request, ended};
 use crate::unjudged;
 
 /// Follows a packet that reached a load balancer.
 pub(super) fn serve(
     walk: &Walk<'_, '_>,
     balancer: &LoadBalancer,
-    client: Peer<'_>,
-    asked: Leg,
-    request: &Request,
+    call: &Call<'_>,
     mut state: PacketState,
 ) -> Result<Vec<Exchange>, WalkError> {
     let seen = state.packet.leg();
@@ -49,23 +47,23 @@ pub(super) fn serve(
     }
     let listener = find_listener(balancer, seen.dst.port(), state.packet.protocol());
     let Some(listener) = listener else {
-        return unserved::end(walk, balancer, client, asked, state);
+        return unserved::end(walk, balancer, call, state);
     };
     if let Some(step) = allowed::denied(walk.engine, balancer, listener, &mut state) {
         state.note(place, step);
         return Ok(vec![ended(state, Outcome::Hangs, Some(Mechanism::Firewall))]);
     }
-    if let Some(outcome) = protocol_mismatch(listener, request) {
+    if let Some(outcome) = protocol_mismatch(listener, call.request) {
         let why = format!("speaks {} here", listener.protocol);
         let party = Peer::Balancer(balancer);
         state.note(place, Step::new(StepKind::Reject, why, party.evidence(walk.cluster)));
         let mechanism = Some(Mechanism::WrongPort);
-        return return_reply(walk, party, client, asked, state.answer(), outcome, mechanism);
+        return return_reply(walk, party, call, state.answer(), outcome, mechanism);
     }
     let served = match listener.protocol.layer() {
         Layer::L4 => listener.rules.first(),
         Layer::L7 => {
-            let (host, path) = host_and_path(request, seen);
+            let (host, path) = host_and_path(call.request, seen);
             rules::find(listener, &host, &path)
         }
     };
@@ -73,8 +71,8 @@ pub(super) fn serve(
         return Ok(vec![unjudged.exchange(place, state)]);
     }
     match listener.protocol.layer() {
-        Layer::L4 => layer_4::forward(walk, balancer, listener, client, asked, request, &state),
-        Layer::L7 => layer_7::serve(walk, balancer, listener, client, asked, request, state),
+        Layer::L4 => layer_4::forward(walk, balancer, listener, call, &state),
+        Layer::L7 => layer_7::serve(walk, balancer, listener, call, state),
     }
 }
 
@@ -82,15 +80,14 @@ pub(super) fn serve(
 fn return_own_answer(
     walk: &Walk<'_, '_>,
     balancer: &LoadBalancer,
-    client: Peer<'_>,
-    asked: Leg,
+    call: &Call<'_>,
     state: &PacketState,
     answer_exchanges: Vec<Exchange>,
     outcome: Outcome,
 ) -> Result<Vec<Exchange>, WalkError> {
     let party = Peer::Balancer(balancer);
     let answer = state.answer().on_time();
-    let home = return_reply(walk, party, client, asked, answer, outcome, None)?;
+    let home = return_reply(walk, party, call, answer, outcome, None)?;
     Ok(if home.iter().all(|exchange| exchange.outcome == outcome) {
         answer_exchanges
     } else {

@@ -3,15 +3,14 @@
 
 use std::net::SocketAddr;
 
-use uturn_model::route::{Leg, Place};
+use uturn_model::route::Place;
 use uturn_model::{Mechanism, Outcome, Protocol};
 use uturn_netfilter::Packet;
 
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::exchange::{at_connect, merge};
-
-use crate::packet::{Exchange, Pace, PacketState, Peer, Redirected, Request};
+use crate::packet::{Call, Exchange, Pace, PacketState, Peer, Redirected, Request};
 use crate::resolve;
 
 /// Calls an address: sends a request to it and waits for what comes back, in every way.
@@ -21,17 +20,15 @@ pub(crate) fn make(
     request: &Request,
     state: PacketState,
 ) -> Result<Vec<Exchange>, WalkError> {
-    let asked = state.packet.leg();
+    let call = Call::begun_by(client, request, &state);
     let exchanges = at_connect::connect(walk, client, request, state)?;
-    follow(walk, client, asked, request, exchanges)
+    follow(walk, &call, exchanges)
 }
 
 /// Follows the redirects among a client's answers.
 fn follow(
     walk: &Walk<'_, '_>,
-    client: Peer<'_>,
-    asked: Leg,
-    request: &Request,
+    call: &Call<'_>,
     exchanges: Vec<Exchange>,
 ) -> Result<Vec<Exchange>, WalkError> {
     if exchanges.iter().all(|exchange| exchange.redirected.is_none()) {
@@ -41,7 +38,7 @@ fn follow(
     for mut exchange in exchanges {
         match (exchange.redirected.take(), exchange.outcome) {
             (Some(redirected), Outcome::Status { after, .. }) => {
-                for next in follow_redirect(walk, client, asked, request, &redirected, &exchange)? {
+                for next in follow_redirect(walk, call, &redirected, &exchange)? {
                     let outcome = next.outcome.later(after);
                     ends.push(Exchange { outcome, ..next });
                 }
@@ -55,12 +52,11 @@ fn follow(
 /// Returns the results of the call by which a client follows a redirect.
 fn follow_redirect(
     walk: &Walk<'_, '_>,
-    client: Peer<'_>,
-    asked: Leg,
-    request: &Request,
+    call: &Call<'_>,
     redirection: &Redirected,
     first_call: &Exchange,
 ) -> Result<Vec<Exchange>, WalkError> {
+    let Call { client, asked, request } = *call;
     let (host, path) = redirection.redirect.aim(&redirection.host, &redirection.path);
     let url = redirection.redirect.location(&redirection.host, &redirection.path);
     let next = Request {

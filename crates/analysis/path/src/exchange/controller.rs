@@ -12,7 +12,7 @@ use std::time::Duration;
 use uturn_clouds::ingress_controller::{self, ControllerRule, Dialled, RoutingResult, RuleBackend};
 use uturn_model::controller::{ControllerListener, IngressController, Takes};
 use uturn_model::lb::Target;
-use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
+use uturn_model::route::{Direction, Place, Step, StepKind};
 use uturn_model::{Evidence, Family, Mechanism, Outcome, Share};
 use uturn_netfilter::Packet;
 
@@ -21,7 +21,7 @@ use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::exchange::{merge, own_answer, redirect};
-use crate::packet::{Exchange, Pace, PacketState, Peer, Redirected, Request, ended};
+use crate::packet::{Call, Exchange, Pace, PacketState, Peer, Redirected, Request, ended};
 use crate::{resolve, unjudged};
 use attempts::{Alike, Tries};
 
@@ -33,8 +33,10 @@ const MAX_CONTROLLERS: u8 = 4;
 
 /// An ingress controller whose pod received a request.
 #[derive(Clone, Copy)]
-pub(crate) struct AtController<'a> {
-    pub(crate) controller: &'a IngressController,
+pub(super) struct AtController<'a> {
+    /// The peer that received the request: the pod.
+    at: Peer<'a>,
+    controller: &'a IngressController,
     /// Its index among the cluster's controllers.
     place: usize,
     /// The listener of the called port.
@@ -43,6 +45,10 @@ pub(crate) struct AtController<'a> {
 
 /// A request or connection that a controller forwards by one of its rules.
 struct Forwarded<'r> {
+    /// The controller's pod.
+    at: Peer<'r>,
+    /// The call that the controller received.
+    call: &'r Call<'r>,
     rule: &'r ControllerRule,
     /// The rule's host and path, for display: `shop.example.com/`.
     label: String,
@@ -58,18 +64,17 @@ pub(super) fn at<'e>(engine: &'e Engine<'_>, at: Peer<'e>, port: u16) -> Option<
     let all = engine.cluster.controllers.iter().enumerate();
     let (place, controller) = all.into_iter().find(|(_, known)| known.has_pod(pod))?;
     let listener = controller.listener(port)?;
-    Some(AtController { controller, place, listener })
+    Some(AtController { at, controller, place, listener })
 }
 
 /// Follows a request that reached a controller's pod.
 pub(super) fn serve(
     walk: &Walk<'_, '_>,
-    from: Peer<'_>,
-    asked: Leg,
-    request: &Request,
-    (at, here): (Peer<'_>, AtController<'_>),
+    call: &Call<'_>,
+    here: AtController<'_>,
     mut state: PacketState,
 ) -> Result<Vec<Exchange>, WalkError> {
+    let (at, request) = (here.at, call.request);
     let place = at.place();
     let leg = state.packet.leg();
     let by = Evidence::object(here.controller.workload.clone(), here.controller.origin.clone());
@@ -80,11 +85,11 @@ pub(super) fn serve(
     if here.listener.takes != Takes::Requests {
         match connections::rule_for(walk.engine, here, request) {
             Ok(Some(rule)) => {
-                return connections::pass_on(walk, (at, from, asked), here, rule, request, state);
+                return connections::pass_on(walk, call, here, rule, state);
             }
             // A connection with any other name carries requests.
             Ok(None) if here.listener.takes.has_requests() => {}
-            Ok(None) => return connections::close(walk, (at, from, asked), here, request, state),
+            Ok(None) => return connections::close(walk, call, here, state),
             Err(why) => return Ok(vec![unknown(place, state, why, by)]),
         }
     }
@@ -96,11 +101,10 @@ pub(super) fn serve(
         let speaks = if here.listener.tls { "TLS" } else { "plain HTTP" };
         let why = format!("{} speaks {speaks} on this port", here.controller.product);
         state.note(place, Step::new(StepKind::Reject, why, by).seeing(leg));
-        let called = request.replaced.unwrap_or(asked.dst);
-        let is_bypassed =
-            outcome == Outcome::TlsError && ends_tls(walk.engine, called, state.packet.protocol());
+        let is_bypassed = outcome == Outcome::TlsError
+            && ends_tls(walk.engine, call.called(), state.packet.protocol());
         let why = if is_bypassed { Mechanism::TlsBypassed } else { Mechanism::WrongPort };
-        return return_reply(walk, at, from, asked, state.answer(), outcome, Some(why));
+        return return_reply(walk, at, call, state.answer(), outcome, Some(why));
     }
     let rules = walk.engine.controller_rules(here.place);
     let tls = request.tls.unwrap_or(here.listener.tls);
@@ -112,7 +116,7 @@ pub(super) fn serve(
             state.note(place, Step::new(StepKind::Reject, why, by).seeing(leg));
             let outcome = Outcome::Status { code: 404, after: Duration::ZERO };
             let why = Some(Mechanism::NoRuleForPath);
-            return return_reply(walk, at, from, asked, state.answer(), outcome, why);
+            return return_reply(walk, at, call, state.answer(), outcome, why);
         }
         RoutingResult::Refused(rule, code) => {
             let why = format!("{} answers {host}{path} by TLS only", here.controller.product);
@@ -120,12 +124,12 @@ pub(super) fn serve(
             state.note(place, step.seeing(leg));
             let outcome = Outcome::Status { code, after: Duration::ZERO };
             let why = Some(Mechanism::WrongPort);
-            return return_reply(walk, at, from, asked, state.answer(), outcome, why);
+            return return_reply(walk, at, call, state.answer(), outcome, why);
         }
         RoutingResult::Redirected(rule, redirect) => {
             let redirected = Redirected { redirect, host, path };
             let by = rule.map_or(by, |rule| by_rule(walk, rule));
-            return redirect::answer(walk, (at, from, asked), request, redirected, by, state);
+            return redirect::answer(walk, at, call, redirected, by, state);
         }
         RoutingResult::Unknown(why, rule) => {
             let by = rule.map_or(by, |rule| by_rule(walk, rule));
@@ -139,18 +143,12 @@ pub(super) fn serve(
         has_proxy_header: false,
         ..request.clone()
     };
-    forward_by_rule(
-        walk,
-        (at, from, asked),
-        &Forwarded { rule, label, onward, closed: None },
-        state,
-    )
+    forward_by_rule(walk, &Forwarded { at, call, rule, label, onward, closed: None }, state)
 }
 
 /// Forwards a request or connection to the backends of its rule, by their weights.
 fn forward_by_rule(
     walk: &Walk<'_, '_>,
-    parties: (Peer<'_>, Peer<'_>, Leg),
     forwarded: &Forwarded<'_>,
     state: PacketState,
 ) -> Result<Vec<Exchange>, WalkError> {
@@ -158,7 +156,7 @@ fn forward_by_rule(
     let all: usize = rule.backends.iter().map(|backend| backend.weight as usize).sum();
     if all == 0 {
         let why = "its rule leads to no Service".to_owned();
-        return without_endpoint(walk, parties, forwarded, rule.missing_backend(), state, why);
+        return without_endpoint(walk, forwarded, rule.missing_backend(), state, why);
     }
     let mut exchanges = Vec::new();
     for backend in rule.backends.iter().filter(|backend| backend.weight > 0) {
@@ -167,7 +165,7 @@ fn forward_by_rule(
             part.share *= Share::of(backend.weight as usize, all);
             part.chance = true;
         }
-        exchanges.extend(to_backend(walk, parties, forwarded, backend, part)?);
+        exchanges.extend(to_backend(walk, forwarded, backend, part)?);
     }
     Ok(merge::alike(walk, exchanges))
 }
@@ -175,16 +173,14 @@ fn forward_by_rule(
 /// Forwards a rule's share of requests to one of its backends.
 fn to_backend(
     walk: &Walk<'_, '_>,
-    (at, from, asked): (Peer<'_>, Peer<'_>, Leg),
     forwarded: &Forwarded<'_>,
     backend: &RuleBackend,
     mut state: PacketState,
 ) -> Result<Vec<Exchange>, WalkError> {
-    let rule = forwarded.rule;
+    let (at, rule) = (forwarded.at, forwarded.rule);
     let place = at.place();
     let leg = state.packet.leg();
     let by = by_rule(walk, rule);
-    let parties = (at, from, asked);
     let families = families_of(at);
     let (service, targets) =
         match ingress_controller::dialled(walk.cluster, rule, backend, &families) {
@@ -201,7 +197,7 @@ fn to_backend(
             Dialled::NotGranted(name) => {
                 let why = format!("no ReferenceGrant allows it to lead to Service {name}");
                 let code = rule.missing_backend();
-                return without_endpoint(walk, parties, forwarded, code, state, why);
+                return without_endpoint(walk, forwarded, code, state, why);
             }
             Dialled::Missing(name)
                 if !walk.cluster.services.contains_key(&name)
@@ -214,7 +210,7 @@ fn to_backend(
             Dialled::Missing(name) => {
                 let why = format!("Service {name} does not exist, or has no such port");
                 let code = rule.missing_backend();
-                return without_endpoint(walk, parties, forwarded, code, state, why);
+                return without_endpoint(walk, forwarded, code, state, why);
             }
         };
     if let Some(unjudged) = unjudged::service(walk.engine, &service.name) {
@@ -227,7 +223,7 @@ fn to_backend(
     if targets.is_empty() {
         let why = format!("Service {} has no endpoint that is ready", service.name);
         let code = rule.behaviour.no_endpoint;
-        return without_endpoint(walk, parties, forwarded, code, state, why);
+        return without_endpoint(walk, forwarded, code, state, why);
     }
     let shown = if rule.behaviour.dials_services { "its address" } else { "an endpoint" };
     let chosen = format!("{} → {shown} of Service {}", forwarded.label, service.name);
@@ -236,7 +232,7 @@ fn to_backend(
         if weight <= 0.0 {
             continue;
         }
-        let results = dial(walk, at, forwarded, target, &state)?;
+        let results = dial(walk, forwarded, target, &state)?;
         if let Some(open) = results.iter().find(|exchange| exchange.outcome.is_unknown()) {
             let mechanism = open.mechanisms.first().copied();
             let mut state = state.clone();
@@ -263,14 +259,13 @@ fn to_backend(
         begun,
     };
     let exchanges = merge::alike(walk, tries.follow(start));
-    let answers = own_answer::own_answer(walk, parties, &state)?;
-    Ok(own_answer::with_own_answer(walk, exchanges, &answers, asked, (&place, &by)))
+    let answers = own_answer::own_answer(walk, at, forwarded.call, &state)?;
+    Ok(own_answer::with_own_answer(walk, exchanges, &answers, forwarded.call, (&place, &by)))
 }
 
 /// Answers a request for which the controller has no endpoint, or closes a connection.
 fn without_endpoint(
     walk: &Walk<'_, '_>,
-    (at, from, asked): (Peer<'_>, Peer<'_>, Leg),
     forwarded: &Forwarded<'_>,
     code: u16,
     mut state: PacketState,
@@ -282,20 +277,20 @@ fn without_endpoint(
         Some(closed) => (format!("{why}: closes the connection"), closed),
         None => (why, Outcome::Status { code, after: Duration::ZERO }),
     };
+    let Forwarded { at, call, .. } = forwarded;
     state.note(at.place(), Step::new(StepKind::Reject, why, by).seeing(leg));
     let why = Some(Mechanism::NoEndpoint);
-    return_reply(walk, at, from, asked, state.answer(), outcome, why)
+    return_reply(walk, *at, call, state.answer(), outcome, why)
 }
 
 /// Returns the results of a controller's own exchange with one endpoint.
 fn dial(
     walk: &Walk<'_, '_>,
-    at: Peer<'_>,
     forwarded: &Forwarded<'_>,
     target: &Target,
     state: &PacketState,
 ) -> Result<Vec<Exchange>, WalkError> {
-    let protocol = uturn_model::Protocol::Tcp;
+    let (at, protocol) = (forwarded.at, uturn_model::Protocol::Tcp);
     let source = resolve::source(walk.engine, at, target.address, protocol)?;
     let Some(mut source) = source else {
         return Ok(vec![ended(state.clone(), Outcome::Unreachable, Some(Mechanism::NoRoute))]);

@@ -1,25 +1,26 @@
 //! Answers of a load balancer or an ingress controller itself, over the client's own connection.
 
-use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
+use uturn_model::route::{Direction, Place, Step, StepKind};
 use uturn_model::{Evidence, Hop, Outcome, Share};
 
 use super::return_reply;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::exchange::merge;
-use crate::packet::{Exchange, PacketState, Peer};
+use crate::packet::{Call, Exchange, PacketState, Peer};
 
 /// Returns the ways in which an answer of `party` itself reaches the client: the same for every
 /// answer.
 pub(super) fn own_answer(
     walk: &Walk<'_, '_>,
-    (party, client, asked): (Peer<'_>, Peer<'_>, Leg),
+    party: Peer<'_>,
+    call: &Call<'_>,
     state: &PacketState,
 ) -> Result<Vec<Exchange>, WalkError> {
     let mut answer = state.answer().on_time();
     answer.hops.clear();
     (answer.share, answer.chance) = (Share::ALL, false);
-    return_reply(walk, party, client, asked, answer, Outcome::AT_ONCE, None)
+    return_reply(walk, party, call, answer, Outcome::AT_ONCE, None)
 }
 
 /// Returns each way in which a request ended, followed by each way in which its answer reaches
@@ -28,7 +29,7 @@ pub(super) fn with_own_answer(
     walk: &Walk<'_, '_>,
     ended: Vec<Exchange>,
     answers: &[Exchange],
-    asked: Leg,
+    call: &Call<'_>,
     (place, by): (&Place, &Evidence),
 ) -> Vec<Exchange> {
     let mut exchanges = Vec::with_capacity(ended.len() * answers.len());
@@ -43,9 +44,8 @@ pub(super) fn with_own_answer(
             exchange.chance |= answer.chance;
             exchange.inherit(answer);
             if !walk.options.is_brief() {
-                let back = Leg { src: asked.dst, dst: asked.src };
                 let step = Step::new(StepKind::Answer, exchange.outcome.to_string(), by.clone());
-                let steps = vec![step.seeing(back)];
+                let steps = vec![step.seeing(call.expected())];
                 exchange.hops.push(Hop { place: place.clone(), direction: Direction::Back, steps });
                 exchange.hops.extend(answer.hops.iter().cloned());
             }

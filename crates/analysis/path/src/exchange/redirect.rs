@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use uturn_model::route::{Leg, Step, StepKind};
+use uturn_model::route::{Step, StepKind};
 use uturn_model::{Evidence, Outcome};
 
 use super::return_reply;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
-use crate::packet::{Exchange, PacketState, Peer, Redirected, Request};
+use crate::packet::{Call, Exchange, PacketState, Peer, Redirected};
 
 /// The number of redirects that clients follow. More are a loop.
 const MAX_REDIRECTS: u8 = 20;
@@ -18,16 +18,16 @@ const MAX_REDIRECTS: u8 = 20;
 /// forwarded its call.
 pub(super) fn answer(
     walk: &Walk<'_, '_>,
-    (party, client, asked): (Peer<'_>, Peer<'_>, Leg),
-    request: &Request,
+    party: Peer<'_>,
+    call: &Call<'_>,
     redirected: Redirected,
     by: Evidence,
     mut state: PacketState,
 ) -> Result<Vec<Exchange>, WalkError> {
     let url = redirected.redirect.location(&redirected.host, &redirected.path);
     let code = redirected.redirect.code;
-    let is_loop = request.redirect_urls.contains(&url);
-    let is_followed = request.redirects < MAX_REDIRECTS && !is_loop;
+    let is_loop = call.request.redirect_urls.contains(&url);
+    let is_followed = call.request.redirects < MAX_REDIRECTS && !is_loop;
     let why = match (is_loop, is_followed) {
         (true, _) => {
             format!("answers {code}: ask {url}, as before: a redirect loop, and clients give up")
@@ -37,7 +37,7 @@ pub(super) fn answer(
     };
     state.note(party.place(), Step::new(StepKind::Answer, why, by));
     let outcome = Outcome::Status { code, after: Duration::ZERO };
-    let home = return_reply(walk, party, client, asked, state.answer(), outcome, None)?;
+    let home = return_reply(walk, party, call, state.answer(), outcome, None)?;
     let redirected = is_followed.then(|| Arc::new(redirected));
     let home = home.into_iter().map(|exchange| exchange.relayed(outcome, redirected.clone()));
     Ok(home.collect())

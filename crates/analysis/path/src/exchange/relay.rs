@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::exchange::{call, merge};
-use crate::packet::{Exchange, PacketState, Peer, Request, ended};
+use crate::packet::{Call, Exchange, PacketState, Peer, ended};
 use crate::unjudged::UnjudgedReason;
 
 /// The receiver of connections at a port of a Service on a node.
@@ -63,9 +63,9 @@ fn pods_not_given(balancer: &OnNodes<'_>) -> UnjudgedReason {
 /// node, else to its address.
 pub(super) fn through(
     walk: &Walk<'_, '_>,
-    (at, from, asked): (Peer<'_>, Peer<'_>, Leg),
+    at: Peer<'_>,
+    call: &Call<'_>,
     (pod, service, port): (&Pod, &Service, &ServicePort),
-    request: &Request,
     mut state: PacketState,
 ) -> Result<Vec<Exchange>, WalkError> {
     let leg = state.packet.leg();
@@ -86,7 +86,7 @@ pub(super) fn through(
     state.note(place, Step::new(StepKind::Translate, why, by).changing(leg, onward));
     let inner = state.another(state.packet.with_leg(onward), Direction::Out);
     let mut exchanges = Vec::new();
-    for inner in call::make(walk, relay, request, inner)? {
+    for inner in call::make(walk, relay, call.request, inner)? {
         let mut there = state.clone().on_time();
         there.share *= inner.share;
         there.chance |= inner.chance;
@@ -98,7 +98,7 @@ pub(super) fn through(
             continue;
         }
         let why = inner.mechanisms.first().copied();
-        let home = return_reply(walk, at, from, asked, there.answer(), inner.outcome, why)?;
+        let home = return_reply(walk, at, call, there.answer(), inner.outcome, why)?;
         exchanges.extend(home.into_iter().map(|exchange| Exchange {
             late: exchange.late.max(inner.late),
             has_others: exchange.has_others || inner.has_others,

@@ -5,7 +5,7 @@
 //! its connection is still NEW: a rule that let the first packet pass because of its mark, as in
 //! kube-proxy's chain KUBE-FORWARD, does not match this one. A later rule may refuse it.
 
-use uturn_model::route::{Direction, Leg, Step, StepKind};
+use uturn_model::route::{Direction, Step, StepKind};
 use uturn_model::{Evidence, Mechanism, Outcome, Protocol, Text};
 use uturn_netfilter::{Connection, IpProtocol, Packet};
 
@@ -13,20 +13,19 @@ use super::return_refusal;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::journey;
-use crate::packet::{Exchange, PacketState, Peer, Stop, ended};
+use crate::packet::{Call, Exchange, PacketState, Stop, ended};
 
 /// Returns the end of a request that gets no answer for this reason: its sender waits, unless
 /// it is refused when it sends again.
 pub(super) fn without_answer(
     walk: &Walk<'_, '_>,
-    from: Peer<'_>,
-    asked: Leg,
+    call: &Call<'_>,
     mut state: PacketState,
     why: Mechanism,
 ) -> Result<Vec<Exchange>, WalkError> {
     state.note_failure(why);
     if is_met_otherwise(&state)
-        && let Some(refused) = refused_when_resent(walk, from, asked, &state, why)?
+        && let Some(refused) = refused_when_resent(walk, call, &state, why)?
     {
         return Ok(refused);
     }
@@ -36,11 +35,11 @@ pub(super) fn without_answer(
 /// Returns the outcomes of the retransmission after a lost packet, if all of them are refusals.
 fn refused_when_resent(
     walk: &Walk<'_, '_>,
-    from: Peer<'_>,
-    asked: Leg,
+    call: &Call<'_>,
     state: &PacketState,
     why: Mechanism,
 ) -> Result<Option<Vec<Exchange>>, WalkError> {
+    let asked = call.asked;
     let mut again = PacketState {
         packet: Packet::new(Protocol::Tcp, asked.src, asked.dst),
         direction: Direction::Out,
@@ -53,15 +52,15 @@ fn refused_when_resent(
     if let Err(place) = again.tries.why.binary_search(&why) {
         again.tries.why.insert(place, why);
     }
-    let place = || from.place();
+    let place = || call.client.place();
     again.note_unless_brief(place, || {
         let by = Evidence::kernel("connection tracking");
         Step::new(StepKind::Timeout, sent_again(state), by).seeing(asked)
     });
     let mut exchanges = Vec::new();
-    for arrival in journey::send(walk, from, again)? {
+    for arrival in journey::send(walk, call.client, again)? {
         let Stop::Refused(refused) = arrival.stop else { return Ok(None) };
-        exchanges.extend(return_refusal(walk, from, asked, refused, arrival.state)?);
+        exchanges.extend(return_refusal(walk, call, refused, arrival.state)?);
     }
     let is_refused = exchanges.iter().all(|exchange| exchange.outcome != Outcome::Hangs);
     Ok((is_refused && !exchanges.is_empty()).then_some(exchanges))

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use uturn_model::lb::Redirect;
+use uturn_model::route::Leg;
 use uturn_model::{Assumption, FailurePoint, Hop, Mechanism, Outcome, Share};
 use uturn_netfilter::Packet;
 
-use super::PacketState;
 use super::pace::account_for_losses;
+use super::{PacketState, Peer};
 use crate::add_missing::add_missing;
 
 /// One way an exchange can go.
@@ -111,6 +112,33 @@ impl Request {
         let is_address = |text: &str| text.trim_end_matches(']').parse::<IpAddr>().is_ok();
         let before_port = bare.rsplit_once(':').map_or(bare, |(name, _)| name);
         (!is_address(bare) && !is_address(before_port)).then_some(asked)
+    }
+}
+
+/// A request, and the peer that sent it and waits for the answer.
+#[derive(Clone, Copy)]
+pub(crate) struct Call<'c> {
+    /// The peer that sent the request: a client, or what forwards a client's request.
+    pub(crate) client: Peer<'c>,
+    /// The addresses with which the client sent the request.
+    pub(crate) asked: Leg,
+    pub(crate) request: &'c Request,
+}
+
+impl<'c> Call<'c> {
+    /// Makes the call that begins with this packet.
+    pub(crate) fn begun_by(client: Peer<'c>, request: &'c Request, state: &PacketState) -> Self {
+        Self { client, asked: state.packet.leg(), request }
+    }
+
+    /// Returns the addresses with which the client expects the answer.
+    pub(crate) fn expected(&self) -> Leg {
+        Leg { src: self.asked.dst, dst: self.asked.src }
+    }
+
+    /// Returns the address that the client called, even if its node replaced it.
+    pub(crate) fn called(&self) -> SocketAddr {
+        self.request.replaced.unwrap_or(self.asked.dst)
     }
 }
 

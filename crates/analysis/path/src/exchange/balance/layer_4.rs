@@ -13,17 +13,16 @@ use crate::error::WalkError;
 use crate::exchange::balance::no_target;
 use crate::exchange::failover::pick_step;
 use crate::exchange::{health, merge, uncertain_behaviour};
-use crate::packet::{Exchange, PacketState, Peer, Request, ended};
+use crate::packet::{Call, Exchange, PacketState, Peer, Request, ended};
 
 pub(super) fn forward(
     walk: &Walk<'_, '_>,
     balancer: &LoadBalancer,
     listener: &Listener,
-    client: Peer<'_>,
-    asked: Leg,
-    request: &Request,
+    call: &Call<'_>,
     state: &PacketState,
 ) -> Result<Vec<Exchange>, WalkError> {
+    let request = call.request;
     let seen = state.packet.leg();
     let place = Peer::Balancer(balancer).place();
     // A load balancer that makes connections to targets has accepted the client's before it
@@ -38,7 +37,7 @@ pub(super) fn forward(
     };
     let home = |exchanges: Vec<Exchange>| {
         if is_taken {
-            return_own_answer(walk, balancer, client, asked, state, exchanges, turned_away)
+            return_own_answer(walk, balancer, call, state, exchanges, turned_away)
         } else {
             Ok(exchanges)
         }
@@ -117,7 +116,7 @@ pub(super) fn forward(
                 },
             );
             let waited = if gives_up { listener.profile.connect_timeout } else { inner.late };
-            let home = return_reply(walk, party, client, asked, answer, outcome, mechanism)?;
+            let home = return_reply(walk, party, call, answer, outcome, mechanism)?;
             exchanges.extend(home.into_iter().map(|exchange| {
                 let late = exchange.late.max(waited);
                 let has_others = exchange.has_others || inner.has_others;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use uturn_lb::decide::Choice;
 use uturn_lb::rules;
 use uturn_model::lb::Listener;
-use uturn_model::route::{Leg, Step, StepKind};
+use uturn_model::route::{Step, StepKind};
 use uturn_model::{LoadBalancer, Mechanism, Outcome};
 
 use super::super::return_reply;
@@ -16,7 +16,7 @@ use crate::error::WalkError;
 use crate::exchange::balance::no_target;
 use crate::exchange::failover::{Attempts, MAX_HOPS, MAX_HOPS_REDUCED};
 use crate::exchange::{health, merge, own_answer, redirect};
-use crate::packet::{Exchange, PacketState, Peer, Redirected, Request, ended};
+use crate::packet::{Call, Exchange, PacketState, Peer, Redirected, Request, ended};
 use crate::population::Results;
 
 /// The status of a request whose path is refused.
@@ -26,18 +26,16 @@ pub(super) fn serve(
     walk: &Walk<'_, '_>,
     balancer: &LoadBalancer,
     listener: &Listener,
-    client: Peer<'_>,
-    asked: Leg,
-    request: &Request,
+    call: &Call<'_>,
     mut state: PacketState,
 ) -> Result<Vec<Exchange>, WalkError> {
+    let (party, request) = (Peer::Balancer(balancer), call.request);
     let seen = state.packet.leg();
-    let place = Peer::Balancer(balancer).place();
+    let place = party.place();
     let (host, path) = host_and_path(request, seen);
     let (path, rule) = match rules::routed(listener, &host, &path) {
         Ok(routed) => (routed.path.into_owned(), routed.rule.map(|at| &listener.rules[at])),
         Err(refused) => {
-            let party = Peer::Balancer(balancer);
             state.note(
                 place,
                 Step::new(StepKind::Reject, refused.to_string(), party.evidence(walk.cluster)),
@@ -45,27 +43,22 @@ pub(super) fn serve(
             let outcome = Outcome::Status { code: REFUSED, after: Duration::ZERO };
             let mechanism = Some(Mechanism::NoRuleForPath);
             let answer = state.answer();
-            return return_reply(walk, party, client, asked, answer, outcome, mechanism);
+            return return_reply(walk, party, call, answer, outcome, mechanism);
         }
     };
     let Some(rule) = rule else {
         let why = format!("no rule of the listener is for {host}{path}");
-        state.note(
-            place,
-            Step::new(StepKind::Reject, why, Peer::Balancer(balancer).evidence(walk.cluster)),
-        );
+        state.note(place, Step::new(StepKind::Reject, why, party.evidence(walk.cluster)));
         let outcome =
             Outcome::Status { code: listener.profile.statuses.no_rule, after: Duration::ZERO };
         let answer = state.answer();
         let mechanism = Some(Mechanism::NoRuleForPath);
-        let party = Peer::Balancer(balancer);
-        return return_reply(walk, party, client, asked, answer, outcome, mechanism);
+        return return_reply(walk, party, call, answer, outcome, mechanism);
     };
     if let Some(redirect) = &rule.redirect {
         let by = by_listener(walk.engine, listener, rule);
         let redirected = Redirected { redirect: redirect.clone(), host, path };
-        let leg = (Peer::Balancer(balancer), client, asked);
-        return redirect::answer(walk, leg, request, redirected, by, state);
+        return redirect::answer(walk, party, call, redirected, by, state);
     }
     let health = health::of_targets(walk, balancer, listener, rule)?;
     let alive: Vec<bool> = health.iter().map(|target| target.alive).collect();
@@ -80,7 +73,7 @@ pub(super) fn serve(
             NotPicked::of(&listener.profile, &health)
         };
         let turned_away = no_target::end(walk.engine, state.clone(), balancer, outcome, reason);
-        return return_own_answer(walk, balancer, client, asked, &state, turned_away, outcome);
+        return return_own_answer(walk, balancer, call, &state, turned_away, outcome);
     }
     let by = by_listener(walk.engine, listener, rule);
     let failover = walk.population.failover();
@@ -143,10 +136,9 @@ pub(super) fn serve(
     }
     let (place, by) = (attempts.place.clone(), attempts.by.clone());
     let exchanges = merge::alike(walk, attempts.exchanges);
-    let party = Peer::Balancer(balancer);
-    let answers = own_answer::own_answer(walk, (party, client, asked), &state)?;
+    let answers = own_answer::own_answer(walk, party, call, &state)?;
     if let Some(failover) = failover {
         failover.note_answers(state.share, &answers);
     }
-    Ok(own_answer::with_own_answer(walk, exchanges, &answers, asked, (&place, &by)))
+    Ok(own_answer::with_own_answer(walk, exchanges, &answers, call, (&place, &by)))
 }

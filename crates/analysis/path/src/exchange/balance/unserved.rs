@@ -3,19 +3,18 @@
 use std::net::SocketAddr;
 
 use uturn_clouds::unserved::Unserved;
-use uturn_model::route::{Leg, Step, StepKind};
+use uturn_model::route::{Step, StepKind};
 use uturn_model::{Assumption, LoadBalancer, Mechanism, Outcome};
 
 use super::super::return_reply;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
-use crate::packet::{Exchange, PacketState, Peer, ended};
+use crate::packet::{Call, Exchange, PacketState, Peer, ended};
 
 pub(super) fn end(
     walk: &Walk<'_, '_>,
     balancer: &LoadBalancer,
-    client: Peer<'_>,
-    asked: Leg,
+    call: &Call<'_>,
     mut state: PacketState,
 ) -> Result<Vec<Exchange>, WalkError> {
     let party = Peer::Balancer(balancer);
@@ -38,7 +37,7 @@ pub(super) fn end(
     }
     state.note(place, Step::new(StepKind::Reject, why, by));
     let answer = state.answer();
-    return_reply(walk, party, client, asked, answer, Outcome::Refused, mechanism)
+    return_reply(walk, party, call, answer, Outcome::Refused, mechanism)
 }
 
 fn nothing_listens(at: SocketAddr) -> Assumption {

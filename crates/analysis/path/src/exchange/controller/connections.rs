@@ -3,7 +3,7 @@
 
 use uturn_clouds::ingress_controller::ControllerRule;
 use uturn_model::controller::Takes;
-use uturn_model::route::{Leg, Step, StepKind};
+use uturn_model::route::{Step, StepKind};
 use uturn_model::{Evidence, Mechanism, Outcome};
 
 use super::super::return_reply;
@@ -12,7 +12,7 @@ use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::exchange::proxy_header::is_read;
-use crate::packet::{Exchange, PacketState, Peer, Request};
+use crate::packet::{Call, Exchange, PacketState, Request};
 
 impl AtController<'_> {
     /// Returns whether the part of a request by which the controller finds a rule is known. Of
@@ -61,15 +61,15 @@ pub(super) fn rule_for<'e>(
 /// Forwards a connection by a rule.
 pub(super) fn pass_on(
     walk: &Walk<'_, '_>,
-    parties: (Peer<'_>, Peer<'_>, Leg),
+    call: &Call<'_>,
     here: AtController<'_>,
     rule: &ControllerRule,
-    request: &Request,
     state: PacketState,
 ) -> Result<Vec<Exchange>, WalkError> {
-    let listener = here.listener;
+    let AtController { at, listener, .. } = here;
+    let request = call.request;
     if let Some(why) = &rule.unknown {
-        let place = parties.0.place();
+        let place = at.place();
         return Ok(vec![unknown(place, state, why.to_string(), by_rule(walk, rule))]);
     }
     let onward = Request {
@@ -84,17 +84,17 @@ pub(super) fn pass_on(
         _ => format!("connections at port {}", listener.port),
     };
     let closed = Some(here.closed(request));
-    forward_by_rule(walk, parties, &Forwarded { rule, label, onward, closed }, state)
+    forward_by_rule(walk, &Forwarded { at, call, rule, label, onward, closed }, state)
 }
 
 /// Closes a connection for which there is no rule.
 pub(super) fn close(
     walk: &Walk<'_, '_>,
-    (at, from, asked): (Peer<'_>, Peer<'_>, Leg),
+    call: &Call<'_>,
     here: AtController<'_>,
-    request: &Request,
     mut state: PacketState,
 ) -> Result<Vec<Exchange>, WalkError> {
+    let (at, request) = (here.at, call.request);
     let product = &here.controller.product;
     let (why, mechanism) = match (request.tls, request.asked_name()) {
         (Some(false), _) if here.listener.takes.has_names() => {
@@ -113,5 +113,5 @@ pub(super) fn close(
     let why = format!("{why}: closes the connection");
     state.note(at.place(), Step::new(StepKind::Reject, why, by).seeing(leg));
     let outcome = here.closed(request);
-    return_reply(walk, at, from, asked, state.answer(), outcome, Some(mechanism))
+    return_reply(walk, at, call, state.answer(), outcome, Some(mechanism))
 }
