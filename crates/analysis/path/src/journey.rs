@@ -115,12 +115,7 @@ fn at_node<'w>(
         state.note_reply_seen(&node.name);
     }
     let mut ends = walk.walk_rules(kernel, &state.packet, entry, &known);
-    for (question, _) in ends.iter().flat_map(|end| &end.open_questions) {
-        walk.open.borrow_mut().add(question);
-    }
-    for end in ends.iter().filter(|end| !end.open_questions.is_empty()) {
-        walk.work.count_open_way(end.open_questions.len());
-    }
+    walk.leave_open(&ends);
     weigh(walk, leg, &mut ends)?;
     if state.direction == Direction::Out {
         // Ends are also checked if only the port was changed: a node's address may be that of

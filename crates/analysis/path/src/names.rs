@@ -9,7 +9,6 @@ mod outside;
 mod own;
 mod servers;
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::IpAddr;
 
@@ -19,8 +18,8 @@ use uturn_model::route::StepKind;
 use uturn_model::{Assumption, Cluster, Evidence, Family, Pod, Step, Version};
 
 use crate::add_missing::add_missing;
-use servers::Servers;
 pub(crate) use servers::{PORT, usual};
+use servers::{ServerReply, Servers};
 
 /// The client that resolves a name.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +69,8 @@ pub(crate) struct Names<'a> {
 struct QuestionResult {
     answer: Answer,
     steps: Vec<Step>,
+    /// The assumptions that the answer rests on.
+    supposed: Vec<Assumption>,
     /// The server that gave the answer.
     by: Option<IpAddr>,
 }
@@ -101,15 +102,16 @@ impl<'a> Names<'a> {
                 &self.cluster.dns.node_searches,
             ),
         };
-        let supposed = RefCell::new(Vec::new());
+        let mut supposed = Vec::new();
         let mut asked: HashMap<Question, QuestionResult> = HashMap::new();
         let mut order: Vec<Question> = Vec::new();
         let mut ask = |question: Question| {
             if let Some(known) = asked.get(&question) {
                 return known.answer.clone();
             }
-            let mut result = self.ask(&conf, dns_client, &question, &supposed);
-            suppose_no_wildcard(host, &conf.search, &question, &mut result, &supposed);
+            let mut result = self.ask(&conf, dns_client, &question);
+            suppose_no_wildcard(host, &conf.search, &question, &mut result);
+            add_missing(&mut supposed, std::mem::take(&mut result.supposed));
             let answer = result.answer.clone();
             order.push(question.clone());
             asked.insert(question, result);
@@ -120,7 +122,7 @@ impl<'a> Names<'a> {
         let mut found = Resolution {
             addresses: Vec::new(),
             steps: Vec::new(),
-            supposed: supposed.into_inner(),
+            supposed,
             through: None,
             doubt: None,
             balancer: None,
@@ -201,14 +203,21 @@ impl<'a> Names<'a> {
         conf: &ResolvConf,
         dns_client: DnsClient<'_>,
         question: &Question,
-        supposed: &RefCell<Vec<Assumption>>,
     ) -> QuestionResult {
-        let mut last = QuestionResult { answer: Answer::Silence, steps: Vec::new(), by: None };
+        let mut last = QuestionResult {
+            answer: Answer::Silence,
+            steps: Vec::new(),
+            supposed: Vec::new(),
+            by: None,
+        };
         let servers = conf.of_node.then_some(None).into_iter();
         for server in servers.chain(conf.servers.iter().map(|ip| Some(*ip))) {
-            let (answer, steps) = self.servers.ask(server, dns_client, question, supposed);
+            let ServerReply { answer, steps, supposed } =
+                self.servers.ask(server, dns_client, question);
+            // What was supposed of a server that failed led to the next.
+            add_missing(&mut last.supposed, supposed);
             let by = server.filter(|ip| self.servers.is_service(*ip));
-            last = QuestionResult { answer, steps, by };
+            last = QuestionResult { answer, steps, by, ..last };
             let failed = match &last.answer {
                 Answer::Silence => true,
                 Answer::Reply(reply) => {
@@ -277,7 +286,6 @@ fn suppose_no_wildcard(
     searches: &[String],
     question: &Question,
     result: &mut QuestionResult,
-    supposed: &RefCell<Vec<Assumption>>,
 ) {
     let Answer::Unknown(unknown) = &result.answer else { return };
     let asked = question.name.trim_end_matches('.');
@@ -296,7 +304,7 @@ fn suppose_no_wildcard(
         because: "nothing states a wildcard of it".into(),
         settle: format!("state *.{domain} in Facts: spec.dns.outside").into(),
     };
-    add_missing(&mut supposed.borrow_mut(), [assumption]);
+    add_missing(&mut result.supposed, [assumption]);
     result.answer = Answer::Reply(Reply::nothing(Rcode::NxDomain));
 }
 

@@ -91,7 +91,7 @@ fn assuming(
     let walk = engine.walk_whole().assuming(assumed.clone());
     let verdict = verdict::of_flow(&walk, flow)?;
     let ways = walk.work.open_ways();
-    Ok((verdict, Open { questions: walk.open.into_inner().into_all(), ways }))
+    Ok((verdict, Open { questions: walk.into_open(), ways }))
 }
 
 fn verdict_of(

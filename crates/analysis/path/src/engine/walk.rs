@@ -11,7 +11,7 @@ use uturn_model::{
     Protocol, Share,
 };
 use uturn_netfilter::hash::FastMap;
-use uturn_netfilter::{Assumptions, Connection, End, Entry, Kernel, Packet};
+use uturn_netfilter::{Assumptions, Connection, End, Entry, Kernel, Packet, Question};
 
 use super::Engine;
 use super::open_questions::OpenQuestions;
@@ -35,12 +35,12 @@ pub struct Walk<'e, 'a> {
     /// The assumptions about rules that are not modelled.
     pub(crate) assumed: Assumptions,
     /// The rules that are not modelled and that packets reached.
-    pub(crate) open: RefCell<OpenQuestions>,
+    open: RefCell<OpenQuestions>,
     pub(crate) probes: ProbeCache,
     /// The work of the call that is walked.
     pub(crate) work: CallWork,
     /// Assumptions made by following rules both ways, by node and rule, which many ways share.
-    pub(crate) both_ways: RefCell<FastMap<(Name, Evidence), Assumption>>,
+    both_ways: RefCell<FastMap<(Name, Evidence), Assumption>>,
 }
 
 impl<'e, 'a> Walk<'e, 'a> {
@@ -103,6 +103,21 @@ impl<'e, 'a> Walk<'e, 'a> {
         let work = before - budget.left() + (unknown / ENTRIES_PER_RULE) as u64;
         self.work.count_rules(work, shared);
         ends
+    }
+
+    /// Keeps the questions that these ends of a packet leave open.
+    pub(crate) fn leave_open(&self, ends: &[End]) {
+        for (question, _) in ends.iter().flat_map(|end| &end.open_questions) {
+            self.open.borrow_mut().add(question);
+        }
+        for end in ends.iter().filter(|end| !end.open_questions.is_empty()) {
+            self.work.count_open_way(end.open_questions.len());
+        }
+    }
+
+    /// Ends the walk, and returns the questions that it left open.
+    pub(crate) fn into_open(self) -> Vec<Question> {
+        self.open.into_inner().into_all()
     }
 
     /// Fails if a packet reached an object that the population lacks.

@@ -119,14 +119,14 @@ impl<'a> Servers<'a> {
         server: Option<IpAddr>,
         dns_client: DnsClient<'_>,
         question: &Question,
-        supposed: &RefCell<Vec<Assumption>>,
-    ) -> (Answer, Vec<Step>) {
+    ) -> ServerReply {
         let client = match dns_client {
             DnsClient::Pod(pod) => server.and_then(|server| pod.address(Family::of(server))),
             DnsClient::Elsewhere => None,
         };
-        let beyond = Chain { servers: self, supposed, passed: Cell::new(0) };
-        beyond.at(server, client, question)
+        let chain = Chain { servers: self, supposed: RefCell::default(), passed: Cell::new(0) };
+        let (answer, steps) = chain.at(server, client, question);
+        ServerReply { answer, steps, supposed: chain.supposed.into_inner() }
     }
 
     fn is_coredns(&self, server: IpAddr) -> bool {
@@ -193,10 +193,19 @@ fn servers_of_pods(cluster: &Cluster, service: &[IpAddr], of_cache: &[IpAddr]) -
     }
 }
 
-/// A question on its way from server to server.
+/// The answer of a server, with the servers behind it.
+pub(super) struct ServerReply {
+    pub(super) answer: Answer,
+    pub(super) steps: Vec<Step>,
+    /// The assumptions that the answer rests on.
+    pub(super) supposed: Vec<Assumption>,
+}
+
+/// A question on its way from server to server. CoreDNS asks the servers behind it through a
+/// shared reference.
 struct Chain<'s> {
     servers: &'s Servers<'s>,
-    supposed: &'s RefCell<Vec<Assumption>>,
+    supposed: RefCell<Vec<Assumption>>,
     passed: Cell<usize>,
 }
 
