@@ -3,6 +3,7 @@
 pub(crate) mod cluster_index;
 pub(crate) mod header_servers;
 pub(crate) mod ingress_assumptions;
+mod kernels;
 mod met_services;
 pub(crate) mod open_questions;
 mod ready_nodes;
@@ -12,31 +13,28 @@ pub(crate) mod walk;
 pub(crate) mod work;
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use uturn_clouds::controller::{self, IngressCall, IngressPorts};
 use uturn_clouds::ingress_controller::ControllerRules;
 use uturn_clouds::on_nodes::{self, OnNodes};
-use uturn_model::node::Firewall;
 use uturn_model::{
-    Assumption, Cluster, Destination, Ingress, LoadBalancer, Name, NamespacedName, Node, ObjectRef,
+    Assumption, Cluster, Destination, Ingress, LoadBalancer, NamespacedName, Node, ObjectRef,
     Origin, Pod, Protocol, Text, Version,
 };
+use uturn_netfilter::IpProtocol;
 use uturn_netfilter::hash::{FastMap, FastSet};
-use uturn_netfilter::{IpProtocol, Packet};
 
 use crate::error::WalkError;
 use crate::names::Names;
-use crate::node::NodeRuntime;
 use crate::options::Options;
 use crate::origin;
-use crate::outline::outline_with;
 use crate::population::{Individuals, Population};
 use cluster_index::ClusterIndex;
 use header_servers::HeaderServers;
 use met_services::MetServices;
 pub use ready_nodes::KernelCounts;
-use ready_nodes::{ReadyNode, ReadyNodes};
+use ready_nodes::ReadyNodes;
 use walk::{ProbeCache, Walk};
 use work::SharedWork;
 
@@ -60,7 +58,7 @@ pub struct Engine<'a> {
     ingress_ports: FastMap<&'a NamespacedName, OnceLock<IngressPorts>>,
     supposed: Vec<Assumption>,
     /// Whether the frames of some bridge bypass all rules.
-    pub(crate) blind_bridges: OnceLock<bool>,
+    blind_bridges: OnceLock<bool>,
     /// The results of probes on walks that assume nothing.
     probes: ProbeCache,
     /// The budget that all walks share.
@@ -114,32 +112,6 @@ impl<'a> Engine<'a> {
             probes: ProbeCache::default(),
             work: SharedWork::of_cluster(cluster),
         }
-    }
-
-    /// Compiles the given rules, and tries kube-proxy's settings. A firewall's rules are read once,
-    /// however many nodes have them.
-    fn check(&self) -> Result<(), Vec<WalkError>> {
-        let cluster = self.cluster;
-        let mut faults = Vec::new();
-        let mut read: Vec<Option<&Firewall>> = Vec::new();
-        for (name, node) in &cluster.nodes {
-            let firewall = node.firewall.as_ref();
-            let made = if cluster.captures.contains_key(name) {
-                NodeRuntime::new(cluster, node).map(|runtime| self.keep(name, Ok(runtime.into())))
-            } else if read.contains(&firewall) {
-                continue;
-            } else {
-                read.push(firewall);
-                match firewall {
-                    // The firewall may refer to chains of any Service.
-                    Some(_) => NodeRuntime::new(cluster, node).map(drop),
-                    None => NodeRuntime::new(&outline_with(cluster, node), node).map(drop),
-                }
-            };
-            faults.extend(made.err());
-        }
-        faults.dedup_by(|a, b| a.has_same_cause(b));
-        if faults.is_empty() { Ok(()) } else { Err(faults) }
     }
 
     /// Makes walks return every single way instead of merging those that end alike.
@@ -203,94 +175,14 @@ impl<'a> Engine<'a> {
         engine
     }
 
-    /// Returns whether the node's rules are given. Such rules may refer to chains of any Service.
-    fn has_given_rules(&self, node: &Name) -> bool {
-        self.cluster.captures.contains_key(node) || self.cluster.nodes[node].firewall.is_some()
-    }
-
     /// Returns whether nodes get only the rules of Services that packets meet.
     pub(crate) fn has_met_services(&self) -> bool {
         self.met.is_some()
     }
 
-    /// Limits the number of entries of all kernels that the engine keeps together.
-    #[must_use]
-    pub fn limited_to(self, entries: usize) -> Self {
-        Self { nodes: ReadyNodes::limited_to(entries, entries / 4), ..self }
-    }
-
-    /// Returns the compiled kernel of a node. If [`Self::with_met_services`] made the engine, it
-    /// may lack kube-proxy's rules for Services that no packet has met.
-    ///
-    /// # Errors
-    /// Returns an error if the node's rules cannot be compiled or read.
-    pub fn runtime(&self, node: &Name) -> Result<Arc<NodeRuntime>, WalkError> {
-        self.ready(node, 0)
-    }
-
-    /// Returns the compiled kernel of a node, with all rules that the packet can match there.
-    ///
-    /// # Errors
-    /// Returns an error if the node's rules cannot be compiled or read.
-    pub(crate) fn runtime_for(
-        &self,
-        node: &Name,
-        packet: &Packet,
-    ) -> Result<Arc<NodeRuntime>, WalkError> {
-        let services = self.met.as_ref().map_or(0, |met| met.meet(self.cluster, packet));
-        self.ready(node, services)
-    }
-
-    /// Returns a node's kernel with the rules of at least the first `services` Services that were
-    /// met.
-    fn ready(&self, name: &Name, services: usize) -> Result<Arc<NodeRuntime>, WalkError> {
-        if let Some(ready) = self.nodes.get(name).filter(|ready| ready.services >= services) {
-            return ready.found;
-        }
-        let (name, node) =
-            self.cluster.nodes.get_key_value(name).expect("walks pass nodes of the cluster");
-        let Some(met) = self.met.as_ref().filter(|_| !self.has_given_rules(name)) else {
-            let found = NodeRuntime::new(self.cluster, node).map(Arc::new);
-            self.keep(name, found.clone());
-            return found;
-        };
-        let ready = met.make(node);
-        self.nodes.keep(name, ready.clone());
-        ready.found
-    }
-
-    /// Keeps a node's kernel that has the rules of all Services.
-    fn keep(&self, name: &'a Name, found: Result<Arc<NodeRuntime>, WalkError>) {
-        self.nodes.keep(name, ReadyNode { found, services: usize::MAX });
-    }
-
-    /// Gives a node the kernel that another engine made ready for it. Changes nothing if the
-    /// node has one already or is not in the cluster.
-    pub fn adopt(&self, node: &Name, runtime: &Arc<NodeRuntime>) {
-        if let Some((name, _)) = self.cluster.nodes.get_key_value(node) {
-            self.nodes.adopt(name, runtime);
-        }
-    }
-
-    /// Returns the nodes whose kernels are kept, with these kernels.
-    pub fn runtimes(&self) -> Vec<(&'a Name, Arc<NodeRuntime>)> {
-        self.nodes.all()
-    }
-
-    /// Forgets the kernels of nodes whose rules are not given. A node that a later packet reaches
-    /// is compiled again.
-    pub fn forget_kernels(&self) {
-        self.nodes.forget_except(|name| self.has_given_rules(name));
-    }
-
     /// Returns the work of all walks so far, in evaluated rules or what takes as long.
     pub fn work_done(&self) -> u64 {
         self.work.done()
-    }
-
-    /// Returns how many kernels are kept, and how many were compiled.
-    pub fn kernels(&self) -> KernelCounts {
-        self.nodes.counts()
     }
 
     /// Returns the results of probes so far.

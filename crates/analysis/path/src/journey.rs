@@ -1,7 +1,7 @@
 //! Follows a packet from place to place, until a process or a load balancer gets it, or it is lost.
 
 mod addresses;
-pub(crate) mod bridge;
+mod bridge;
 mod drop_cause;
 mod fabric;
 pub(crate) mod frontend;

@@ -12,7 +12,6 @@ use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::exchange::health::{self, Health};
 use crate::exchange::{uncertain_behaviour, undeclared};
-use crate::journey::bridge;
 use crate::resolve::{self, ResolvedTarget};
 use crate::{unjudged, verdict, what_if};
 
@@ -98,14 +97,6 @@ impl<'a> Engine<'a> {
     /// its pods listen.
     pub fn dead_ports(&self, service: &'a Service) -> Vec<(&'a ServicePort, Port)> {
         undeclared::dead_ports(self, service)
-    }
-
-    /// Returns whether some node is known to have a bridge whose frames bypass all rules.
-    ///
-    /// # Errors
-    /// Returns an error if the rules of a captured node cannot be read.
-    pub fn has_blind_bridges(&self) -> Result<bool, WalkError> {
-        bridge::has_blind(self)
     }
 }
 

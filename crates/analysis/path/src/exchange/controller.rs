@@ -26,7 +26,7 @@ use crate::{resolve, unjudged};
 use attempts::{Alike, Tries};
 
 /// The source port of a controller's connections, which no client uses.
-pub(crate) const CONTROLLER_PORT: u16 = 41_000;
+const CONTROLLER_PORT: u16 = 41_000;
 
 /// The largest number of controllers that forward a request. One that passes more is in a loop.
 const MAX_CONTROLLERS: u8 = 4;

@@ -20,11 +20,11 @@ use crate::reason_set::ReasonSet;
 
 /// The number of hops of a route that are recorded. The end of a longer route is still computed.
 /// The first limit is for a whole cluster, the second for a reduced one.
-pub(crate) const MAX_HOPS: usize = 240;
-pub(crate) const MAX_HOPS_REDUCED: usize = 24;
+pub(super) const MAX_HOPS: usize = 240;
+pub(super) const MAX_HOPS_REDUCED: usize = 24;
 
 /// A layer-7 request that a load balancer passes to its targets.
-pub(crate) struct Attempts<'e, 'a> {
+pub(super) struct Attempts<'e, 'a> {
     pub(crate) walk: &'e Walk<'e, 'a>,
     pub(crate) choice: Choice<'e>,
     pub(crate) listener: &'e Listener,
@@ -223,7 +223,7 @@ impl Attempts<'_, '_> {
 }
 
 /// Returns the step in which a target is picked.
-pub(crate) fn pick_step(
+pub(super) fn pick_step(
     listener: &Listener,
     rule: &Rule,
     target: usize,

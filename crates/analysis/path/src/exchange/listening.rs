@@ -25,7 +25,7 @@ const NODE_PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
 
 /// The answer to whether a program listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Listening {
+pub(super) enum Listening {
     /// A program listens, or is assumed to.
     Yes(&'static str),
     /// No program listens.

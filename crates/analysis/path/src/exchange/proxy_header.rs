@@ -30,7 +30,7 @@ const UNREAD: [&str; 2] = ["HAProxy", "HAProxy Ingress"];
 
 /// The reaction of a server to a connection that lacks the PROXY header it expects, or has one that
 /// it does not expect.
-pub(crate) struct Misread {
+pub(super) struct Misread {
     /// The server's reaction, in words.
     pub(crate) why: &'static str,
     /// The outcome for the client.

@@ -18,7 +18,7 @@ use crate::packet::{Call, Exchange, PacketState, Peer, ended};
 use crate::unjudged::UnjudgedReason;
 
 /// The receiver of connections at a port of a Service on a node.
-pub(crate) enum Relay<'a> {
+pub(super) enum Relay<'a> {
     /// A pod of its load balancer.
     By(&'a Pod, &'a Service, &'a ServicePort),
     /// The running pods are not given.

@@ -17,7 +17,7 @@ use crate::packet::Peer;
 
 /// The information of a pod's object about one of its ports.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Declared {
+pub(super) enum Declared {
     /// A container declares the port, or the kubelet probes it.
     Yes,
     /// The pod declares only other ports.
@@ -26,7 +26,7 @@ pub(crate) enum Declared {
     Nothing,
 }
 
-pub(crate) fn declared(pod: &Pod, to: SocketAddr, protocol: IpProtocol) -> Declared {
+pub(super) fn declared(pod: &Pod, to: SocketAddr, protocol: IpProtocol) -> Declared {
     let mut ports = pod.spec.ports().peekable();
     let same = |port: &ContainerPort| {
         port.port.number() == to.port() && IpProtocol::from(port.protocol) == protocol

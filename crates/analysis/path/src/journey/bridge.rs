@@ -13,31 +13,6 @@ use crate::error::WalkError;
 use crate::node::switches::shows_rules;
 use crate::packet::{Arrival, NodeVisit, PacketState, arrive, lost};
 
-/// Returns whether some node is known to have a bridge whose frames bypass all rules.
-///
-/// # Errors
-/// Returns an error if the rules of a captured node cannot be read.
-pub(crate) fn has_blind(engine: &Engine<'_>) -> Result<bool, WalkError> {
-    let is_blind = |node: &Node| -> Result<bool, WalkError> {
-        if node.bridge_rules == Some(false) {
-            return Ok(true);
-        }
-        if !engine.cluster.captures.contains_key(&node.name) {
-            return Ok(false);
-        }
-        let runtime = engine.runtime(&node.name)?;
-        Ok(Family::BOTH.iter().any(|family| !runtime.bridge_shows_rules(*family)))
-    };
-    if let Some(known) = engine.blind_bridges.get() {
-        return Ok(*known);
-    }
-    let mut found = false;
-    for node in engine.cluster.nodes.values() {
-        found = found || is_blind(node)?;
-    }
-    Ok(*engine.blind_bridges.get_or_init(|| found))
-}
-
 /// Returns whether a packet goes from a pod to another on the same bridge, past all routers.
 pub(super) fn is_bridged(
     engine: &Engine<'_>,
@@ -129,7 +104,7 @@ pub(super) fn is_lost(
 }
 
 /// Returns the loss of a frame that would have to leave by the link that it came by.
-pub(crate) fn lost_at_bridge<'a>(visit: &NodeVisit<'a>, mut state: PacketState) -> Arrival<'a> {
+pub(super) fn lost_at_bridge<'a>(visit: &NodeVisit<'a>, mut state: PacketState) -> Arrival<'a> {
     let leg = state.packet.leg();
     let origin = visit.node.hairpin_origin.as_ref().unwrap_or(&visit.node.origin).clone();
     let by = Evidence::Fabric { part: FabricPart::PodNetwork, origin: Some(origin) };
@@ -145,7 +120,7 @@ fn unseen(family: Family) -> Evidence {
 }
 
 /// Returns the loss of a reset that its pod ignores.
-pub(crate) fn reset_in_vain<'a>(
+pub(super) fn reset_in_vain<'a>(
     visit: &NodeVisit<'a>,
     why: Mechanism,
     mut state: PacketState,

@@ -38,7 +38,7 @@ pub(super) fn why_stopped(
 }
 
 /// Returns the mechanism for the kernel's own reason for a drop.
-pub(crate) fn mechanism_of(reason: &DropReason) -> Mechanism {
+pub(super) fn mechanism_of(reason: &DropReason) -> Mechanism {
     match reason {
         DropReason::LocalSource => Mechanism::LocalSourceDrop,
         DropReason::ReversePathFilter => Mechanism::ReversePathFilter,
