@@ -11,17 +11,34 @@
 //! Cures are `uturn-diagnose`'s.
 //!
 //! **Start reading** at `engine` (a cluster made ready, which walks share, and `walk`, the state
-//! of one) and `verdict` (from a flow to its verdict). Then, in the order of a packet:
+//! of one), `questions` (what an engine answers) and `verdict` (from a flow to its verdict). Then,
+//! in the order of a packet:
 //!
 //! - `resolve`: clients and destinations as peers and addresses; `names` resolves hosts.
-//! - `exchange`: a request and its reply. `listening` decides what listens at the end, `balance` is
-//!   the load balancer's part, with `failover` from target to target, `redirect` and `health`
-//!   (probes); `at_connect` is for calls where another program serves Services in place of
-//!   kube-proxy.
+//! - `exchange`: a request and its reply. `call` is a client's, with the redirects that it follows;
+//!   `listening` decides what listens at the end, `balance` is the load balancer's part, with
+//!   `failover` from target to target and `health` (probes); `at_connect` is for calls where
+//!   another program serves Services in place of kube-proxy.
 //! - `journey`: a packet from place to place. `node` has each node's kernel, `journey::fabric` the
-//!   network between nodes, `bridge` the special cases of pods on one bridge, `drop_cause` the
-//!   reasons why a node stopped a packet, `retransmission` first packets that are sent again.
+//!   network between nodes and `addresses` what it knows of an address, `bridge` the special cases
+//!   of pods on one bridge, `drop_cause` the reasons why a node stopped a packet, `retransmission`
+//!   first packets that are sent again.
+//! - `services`: which Services have an address or a port.
 //! - `packet`: the types of all of these.
+//!
+//! Functions take the engine for a question about the cluster, and the walk to follow a packet or a
+//! request. A module imports from those of the lines below it only:
+//!
+//! ```text
+//!  questions
+//!  what_if
+//!  verdict
+//!  exchange
+//!  journey, resolve
+//!  services, unjudged
+//!  engine
+//!  names, node, packet
+//! ```
 //!
 //! Unknown facts become cases in `what_if` if each case can be walked. Flows that cannot be walked
 //! end in `Outcome::Unknown`: `unjudged` handles what is not given or not modelled, `unmodelled`
