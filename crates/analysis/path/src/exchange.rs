@@ -200,8 +200,8 @@ fn return_refusal(
     }
 }
 
-/// Sends the answer to a call back to the caller. The answer counts only if it arrives with
-/// the addresses that the caller expects.
+/// Sends the answer to a call back to the caller. The answer counts only if it arrives with the
+/// addresses that the caller expects.
 fn return_reply(
     walk: &Walk<'_, '_>,
     at: Peer<'_>,
@@ -279,8 +279,8 @@ fn note_stray_reply(state: &mut PacketState, party: Peer<'_>, home: Peer<'_>) {
     state.note(party.place(), step.seeing(leg));
 }
 
-/// Returns whether the called server does not use TLS: its port says so, or the load balancer
-/// that terminates TLS was bypassed by this connection.
+/// Returns whether the called server does not use TLS: its port says so, or the load balancer that
+/// terminates TLS was bypassed by this connection.
 fn is_plain(
     engine: &Engine<'_>,
     at: Peer<'_>,

@@ -92,8 +92,8 @@ fn party<'e>(engine: &'e Engine<'_>, pod: &'e Pod) -> Result<Peer<'e>, WalkError
     Ok(if pod.spec.host_network { Peer::Host(node, Some(pod)) } else { Peer::Pod(pod) })
 }
 
-/// Returns the source address of a client. On a node, the kernel chooses it by the packet's
-/// route: for a call to one of the node's own addresses, it is that address.
+/// Returns the source address of a client. On a node, the kernel chooses it by the packet's route:
+/// for a call to one of the node's own addresses, it is that address.
 pub(crate) fn source(
     engine: &Engine<'_>,
     client: Peer<'_>,

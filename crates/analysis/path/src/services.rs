@@ -24,8 +24,8 @@ pub(crate) fn has_port(engine: &Engine<'_>, to: SocketAddr, protocol: IpProtocol
     })
 }
 
-/// Returns whether a node lacks the rules for a Service that answers to this address: Facts
-/// state that the node's kube-proxy has not programmed it.
+/// Returns whether a node lacks the rules for a Service that answers to this address: Facts state
+/// that the node's kube-proxy has not programmed it.
 pub(crate) fn lacks_rules(
     engine: &Engine<'_>,
     at: Peer<'_>,
@@ -42,8 +42,8 @@ pub(crate) fn lacks_rules(
         .any(|service| port_behind(service, node, to, protocol).is_some())
 }
 
-/// Returns whether a Service answers to this address and has no endpoint that may serve it on
-/// this node.
+/// Returns whether a Service answers to this address and has no endpoint that may serve it on this
+/// node.
 pub(crate) fn lacks_endpoints(
     engine: &Engine<'_>,
     node: &Node,

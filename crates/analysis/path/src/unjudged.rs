@@ -168,9 +168,9 @@ pub(crate) fn behind(engine: &Engine<'_>, rule: &Rule) -> Option<UnjudgedReason>
     }
 }
 
-/// Returns why a call of a name without an address cannot be judged: the name belongs to a
-/// Service that may exist elsewhere, or whose endpoints may. A name that may also exist outside
-/// the cluster counts as a Service's if its namespace is known.
+/// Returns why a call of a name without an address cannot be judged: the name belongs to a Service
+/// that may exist elsewhere, or whose endpoints may. A name that may also exist outside the cluster
+/// counts as a Service's if its namespace is known.
 pub(crate) fn lost_name(
     engine: &Engine<'_>,
     client: Peer<'_>,

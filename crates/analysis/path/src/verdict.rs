@@ -68,8 +68,8 @@ pub(crate) fn of_flow(walk: &Walk<'_, '_>, flow: &Flow) -> Result<Verdict, WalkE
 /// Returns the verdict of a flow whose destination is resolved already.
 ///
 /// # Errors
-/// Returns an error if the flow cannot be walked, and [`WalkError::NeedsWhole`] if the
-/// population does not know enough to walk it.
+/// Returns an error if the flow cannot be walked, and [`WalkError::NeedsWhole`] if the population
+/// does not know enough to walk it.
 pub(crate) fn of_target(
     walk: &Walk<'_, '_>,
     flow: &Flow,

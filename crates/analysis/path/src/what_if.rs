@@ -26,8 +26,8 @@ use crate::engine::Engine;
 use crate::error::WalkError;
 use crate::verdict;
 
-/// Walks a flow once for each case of what is not known and matters. Returns one verdict for
-/// each case.
+/// Walks a flow once for each case of what is not known and matters. Returns one verdict for each
+/// case.
 ///
 /// # Errors
 /// Returns an error if the flow cannot be walked in one of the cases.

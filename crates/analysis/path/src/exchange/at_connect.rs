@@ -86,9 +86,9 @@ pub(super) fn connect(
     }
 }
 
-/// Returns the source address of a packet to an endpoint. The kernel selects the route, and
-/// with it the source, after the address was replaced: an address of the load balancer that the
-/// node holds is not picked.
+/// Returns the source address of a packet to an endpoint. The kernel selects the route, and with it
+/// the source, after the address was replaced: an address of the load balancer that the node holds
+/// is not picked.
 fn source_towards(
     walk: &Walk<'_, '_>,
     client: Peer<'_>,
@@ -101,9 +101,8 @@ fn source_towards(
     Ok(source.map_or(before.src, |source| SocketAddr::new(source.ip(), before.src.port())))
 }
 
-/// Returns whether it is not known that calls of a load balancer's address are also served by
-/// other nodes, while the client's node has no endpoint: policy Local is for calls from
-/// outside.
+/// Returns whether it is not known that calls of a load balancer's address are also served by other
+/// nodes, while the client's node has no endpoint: policy Local is for calls from outside.
 fn is_unsure_beyond(
     walk: &Walk<'_, '_>,
     service: &Service,

@@ -181,8 +181,8 @@ fn lacks_bandwidth(
     Some(ended(state, Outcome::Hangs, Some(Mechanism::NoBandwidth)))
 }
 
-/// Returns the evidence for a load balancer's actions: the listener, and the object that asked
-/// for it.
+/// Returns the evidence for a load balancer's actions: the listener, and the object that asked for
+/// it.
 fn by_listener(engine: &Engine<'_>, listener: &Listener, rule: &Rule) -> Evidence {
     let (profile, protocol) = (&listener.profile.name, listener.protocol);
     Evidence::Listener {

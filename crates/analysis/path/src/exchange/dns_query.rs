@@ -15,8 +15,8 @@ use crate::names::{PORT, Resolution};
 use crate::packet::{Exchange, PacketState, Peer, Request};
 use crate::{resolve, unjudged};
 
-/// Returns the end of a flow whose DNS query gets no answer: the hops of the query, and that it
-/// was for a name. Returns `None` if an answer may come: libraries ask again.
+/// Returns the end of a flow whose DNS query gets no answer: the hops of the query, and that it was
+/// for a name. Returns `None` if an answer may come: libraries ask again.
 pub(crate) fn lost(
     walk: &Walk<'_, '_>,
     client: Peer<'_>,

@@ -156,9 +156,9 @@ fn answers_for_node(
     }
 }
 
-/// Returns the rules of a node that stop probes for local endpoints, if these are sent to the
-/// load balancer's own address. Returns `None` if a probe gets through, or if anything other
-/// than a rule stops it: then the cause cannot be stated.
+/// Returns the rules of a node that stop probes for local endpoints, if these are sent to the load
+/// balancer's own address. Returns `None` if a probe gets through, or if anything other than a rule
+/// stops it: then the cause cannot be stated.
 fn stops_probes(
     walk: &Walk<'_, '_>,
     check: &HealthCheck,

@@ -94,15 +94,14 @@ pub(super) fn at(
     }
 }
 
-/// Returns whether facts state that a load balancer calls a node at a port that is no
-/// Service's.
+/// Returns whether facts state that a load balancer calls a node at a port that is no Service's.
 fn is_stated_target(engine: &Engine<'_>, node: &Node, port: u16) -> bool {
     !is_given_out(engine, port) && stated::is_called(engine.cluster, node, port)
 }
 
-/// Decides whether a program listens where a load balancer is stated to send. All of its
-/// targets are assumed to run the same program: if that program is a pod's on other nodes, a
-/// node without such a pod lacks it.
+/// Decides whether a program listens where a load balancer is stated to send. All of its targets
+/// are assumed to run the same program: if that program is a pod's on other nodes, a node without
+/// such a pod lacks it.
 fn listening_target(engine: &Engine<'_>, node: &Node, port: u16) -> Listening {
     let mut others = engine.cluster.nodes.values().filter(|other| other.name != node.name);
     let is_pods = |other: &Node| {
@@ -142,8 +141,8 @@ fn is_for_health_checks(engine: &Engine<'_>, port: u16) -> bool {
         .any(|service| service.health_check_node_port.is_some_and(|number| number.number() == port))
 }
 
-/// Returns whether the node holds this address of a load balancer without a rule for this
-/// Service's port.
+/// Returns whether the node holds this address of a load balancer without a rule for this Service's
+/// port.
 pub(super) fn is_held_unknown(
     engine: &Engine<'_>,
     node: &Node,

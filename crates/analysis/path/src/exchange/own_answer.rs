@@ -23,8 +23,8 @@ pub(super) fn own_answer(
     return_reply(walk, party, call, answer, Outcome::AT_ONCE, None)
 }
 
-/// Returns each way in which a request ended, followed by each way in which its answer reaches
-/// the client.
+/// Returns each way in which a request ended, followed by each way in which its answer reaches the
+/// client.
 pub(super) fn with_own_answer(
     walk: &Walk<'_, '_>,
     ended: Vec<Exchange>,

@@ -39,8 +39,8 @@ pub(super) struct Misread {
     pub(crate) supposed: Option<Assumption>,
 }
 
-/// Returns the server's reaction to the beginning of a connection. Returns `None` if the
-/// connection begins as the server expects.
+/// Returns the server's reaction to the beginning of a connection. Returns `None` if the connection
+/// begins as the server expects.
 pub(super) fn misread(
     engine: &Engine<'_>,
     at: Peer<'_>,
@@ -89,8 +89,8 @@ pub(super) fn misread(
     }
 }
 
-/// Returns the assumption about a server that accepts a connection without a header, although
-/// its load balancer sends one.
+/// Returns the assumption about a server that accepts a connection without a header, although its
+/// load balancer sends one.
 pub(super) fn supposed_plain(
     engine: &Engine<'_>,
     at: Peer<'_>,

@@ -59,8 +59,8 @@ fn pods_not_given(balancer: &OnNodes<'_>) -> UnjudgedReason {
     UnjudgedReason::not_given(why, Evidence::object(service.object(), service.origin.clone()))
 }
 
-/// Forwards a request to the Service: under policy Local to the node port of the pod's own
-/// node, else to its address.
+/// Forwards a request to the Service: under policy Local to the node port of the pod's own node,
+/// else to its address.
 pub(super) fn through(
     walk: &Walk<'_, '_>,
     at: Peer<'_>,

@@ -15,8 +15,8 @@ use crate::error::WalkError;
 use crate::journey;
 use crate::packet::{Call, Exchange, PacketState, Stop, ended};
 
-/// Returns the end of a request that gets no answer for this reason: its sender waits, unless
-/// it is refused when it sends again.
+/// Returns the end of a request that gets no answer for this reason: its sender waits, unless it is
+/// refused when it sends again.
 pub(super) fn without_answer(
     walk: &Walk<'_, '_>,
     call: &Call<'_>,

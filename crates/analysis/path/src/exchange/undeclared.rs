@@ -43,8 +43,8 @@ pub(super) fn declared(pod: &Pod, to: SocketAddr, protocol: IpProtocol) -> Decla
     }
 }
 
-/// Returns the ports of a headless Service at which no pod listens, each with the port where
-/// its pods listen.
+/// Returns the ports of a headless Service at which no pod listens, each with the port where its
+/// pods listen.
 pub(crate) fn dead_ports<'s>(
     engine: &Engine<'_>,
     service: &'s Service,
@@ -69,8 +69,8 @@ pub(crate) fn dead_ports<'s>(
 }
 
 /// Returns the headless Service that has this port and leads to another one of the pod, if
-/// everything that is known shows that the pod listens only there: every container declares
-/// ports, none declares this one, and no Service leads to it.
+/// everything that is known shows that the pod listens only there: every container declares ports,
+/// none declares this one, and no Service leads to it.
 pub(super) fn past_headless<'e>(
     engine: &'e Engine<'_>,
     pod: &Pod,

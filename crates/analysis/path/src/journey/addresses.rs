@@ -25,8 +25,8 @@ pub(super) fn node_towards<'e>(engine: &'e Engine<'_>, address: IpAddr) -> Optio
     nodes.find(|node| is_ranged && node.pod_cidrs.iter().any(|net| net.contains(&address)))
 }
 
-/// Returns whether a captured node sends a packet for a pod of its own out into the network.
-/// Where pods have network cards, such a packet reaches them.
+/// Returns whether a captured node sends a packet for a pod of its own out into the network. Where
+/// pods have network cards, such a packet reaches them.
 pub(super) fn is_own_pod(
     engine: &Engine<'_>,
     from: Option<&Node>,
@@ -47,8 +47,8 @@ pub(super) fn is_hidden(engine: &Engine<'_>, node: &Node, address: IpAddr) -> bo
         && !node.local_addresses.contains(&address)
 }
 
-/// Returns whether packets for an address on a node need a route to the node's pods. Those to
-/// its own addresses and to addresses of the VPC need none.
+/// Returns whether packets for an address on a node need a route to the node's pods. Those to its
+/// own addresses and to addresses of the VPC need none.
 pub(super) fn needs_route(engine: &Engine<'_>, node: &Node, address: IpAddr) -> bool {
     let network = &engine.cluster.network;
     let is_of_vpc = || network.vpc_cidrs.value.iter().any(|net| net.contains(&address));
@@ -76,8 +76,8 @@ pub(super) fn is_of_missing_pod(engine: &Engine<'_>, address: IpAddr) -> bool {
 }
 
 /// Returns whether an address would certainly be known if it were in use: its range is stated
-/// rather than assumed, for a range of pods all pods are given, and every kind of object could
-/// be read.
+/// rather than assumed, for a range of pods all pods are given, and every kind of object could be
+/// read.
 pub(super) fn is_known_unused(engine: &Engine<'_>, address: IpAddr) -> bool {
     let network = &engine.cluster.network;
     let is_in = |known: &Known<Vec<IpNet>>| {
@@ -114,8 +114,8 @@ pub(super) fn nothing_at(engine: &Engine<'_>, address: IpAddr) -> (String, Evide
     }
 }
 
-/// Returns the Service that has this external IP. The network's administrator routes packets
-/// for such an address to a node.
+/// Returns the Service that has this external IP. The network's administrator routes packets for
+/// such an address to a node.
 pub(super) fn has_external_ip<'e>(engine: &'e Engine<'_>, address: IpAddr) -> Option<&'e Service> {
     let mut services = engine.cluster.services.values();
     services.find(|service| service.external_ips.contains(&address))

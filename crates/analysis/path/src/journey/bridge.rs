@@ -48,10 +48,9 @@ pub(super) fn past_rules<'e>(
     arrive(pod, state)
 }
 
-/// Returns whether the reset that a rule sends to a pod bypasses all rules. A reset for a
-/// packet that came over a bridge is a frame that the kernel hands straight to the bridge's
-/// port: it is not translated back, so the pod does not recognize it if the packet was
-/// translated.
+/// Returns whether the reset that a rule sends to a pod bypasses all rules. A reset for a packet
+/// that came over a bridge is a frame that the kernel hands straight to the bridge's port: it is
+/// not translated back, so the pod does not recognize it if the packet was translated.
 pub(super) fn resets_past_rules(
     engine: &Engine<'_>,
     visit: &NodeVisit<'_>,
@@ -63,8 +62,8 @@ pub(super) fn resets_past_rules(
         && runtime.bridge_shows_rules(Family::of(sent.src.ip())))
 }
 
-/// Returns whether the pod ignores a rule's reset for a packet that has these addresses by
-/// then: the reset comes from an address that the pod did not call.
+/// Returns whether the pod ignores a rule's reset for a packet that has these addresses by then:
+/// the reset comes from an address that the pod did not call.
 pub(super) fn resets_in_vain(
     engine: &Engine<'_>,
     visit: &NodeVisit<'_>,
@@ -74,10 +73,10 @@ pub(super) fn resets_in_vain(
     Ok(how == RejectWith::TcpReset && visit.came.1 != leg && resets_past_rules(engine, visit)?)
 }
 
-/// Returns whether a pod's packet that rules translated to the pod's own address is lost. If
-/// rules see a bridge's frames, such a frame stays on the bridge, and without hairpin mode no
-/// link sends back a frame that came by it. A packet that IPVS sends is no longer the bridge's
-/// frame; the answer to it is, if the packet was masqueraded.
+/// Returns whether a pod's packet that rules translated to the pod's own address is lost. If rules
+/// see a bridge's frames, such a frame stays on the bridge, and without hairpin mode no link sends
+/// back a frame that came by it. A packet that IPVS sends is no longer the bridge's frame; the
+/// answer to it is, if the packet was masqueraded.
 pub(super) fn is_lost(
     engine: &Engine<'_>,
     visit: &NodeVisit<'_>,

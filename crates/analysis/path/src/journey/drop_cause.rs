@@ -8,8 +8,8 @@ use crate::error::WalkError;
 use crate::packet::{PacketState, Peer};
 use crate::services;
 
-/// Returns why a rule on a node stopped a packet: kube-proxy found no endpoint or does not know
-/// the Service, or a firewall rule matched.
+/// Returns why a rule on a node stopped a packet: kube-proxy found no endpoint or does not know the
+/// Service, or a firewall rule matched.
 pub(super) fn why_stopped(
     walk: &Walk<'_, '_>,
     node: &Node,

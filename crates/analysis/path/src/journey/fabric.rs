@@ -198,9 +198,9 @@ pub(super) fn enter<'w>(
     Ok(arrivals)
 }
 
-/// Follows a packet that leaves a node by an interface that leads neither to one of its pods
-/// nor to the fabric. If the packet is for another node's pod, the interface is a tunnel, which
-/// carries it there unchanged.
+/// Follows a packet that leaves a node by an interface that leads neither to one of its pods nor to
+/// the fabric. If the packet is for another node's pod, the interface is a tunnel, which carries it
+/// there unchanged.
 pub(super) fn leave_for_pods<'w>(
     walk: &'w Walk<'_, '_>,
     from: &'w Node,

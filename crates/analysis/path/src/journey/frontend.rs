@@ -24,8 +24,8 @@ pub(crate) enum Frontend {
     NodePort,
 }
 
-/// Returns the endpoints of a port, each with its share of connections: those that are ready,
-/// else those that still serve while they terminate.
+/// Returns the endpoints of a port, each with its share of connections: those that are ready, else
+/// those that still serve while they terminate.
 pub(crate) fn endpoints_for(
     walk: &Walk<'_, '_>,
     service: &Service,

@@ -10,8 +10,7 @@ use crate::error::WalkError;
 use crate::journey::security_groups;
 use crate::packet::{Arrival, PacketState, lost};
 
-/// Follows a packet that arrives at a node from the fabric, by the interface of its
-/// destination.
+/// Follows a packet that arrives at a node from the fabric, by the interface of its destination.
 pub(super) fn at_card<'w>(
     walk: &'w Walk<'_, '_>,
     node: &'w Node,

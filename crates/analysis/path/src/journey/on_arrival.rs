@@ -114,8 +114,8 @@ fn is_here(walk: &Walk<'_, '_>, node: &Node, at: SocketAddr) -> bool {
         || walk.engine.pod_at(at.ip()).is_some_and(is_own)
 }
 
-/// Follows a packet that a load balancer handed to a node unchanged, with the load balancer's
-/// own address, which only the program in place of kube-proxy can know.
+/// Follows a packet that a load balancer handed to a node unchanged, with the load balancer's own
+/// address, which only the program in place of kube-proxy can know.
 pub(super) fn handed_over<'w>(
     walk: &'w Walk<'_, '_>,
     node: &'w Node,

@@ -47,8 +47,8 @@ fn public_source(engine: &Engine<'_>, src: IpAddr) -> Option<(IpAddr, Evidence)>
     Some((public, by))
 }
 
-/// Returns the node whose status lists this address as external, with the node's own address
-/// that packets for it get.
+/// Returns the node whose status lists this address as external, with the node's own address that
+/// packets for it get.
 pub(super) fn behind_public_address<'e>(
     engine: &'e Engine<'_>,
     address: IpAddr,

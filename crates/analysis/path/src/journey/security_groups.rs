@@ -28,8 +28,8 @@ pub(crate) fn denied_inbound(
     Some(stop.step(what, leg))
 }
 
-/// Returns whether the cloud's own health checks come from an address: security groups always
-/// allow those in.
+/// Returns whether the cloud's own health checks come from an address: security groups always allow
+/// those in.
 fn is_prober(engine: &Engine<'_>, address: IpAddr) -> bool {
     let model = cloud::model(engine.cluster);
     // The address of another load balancer is not given, nor the rule that lets it in.
@@ -51,9 +51,9 @@ pub(super) fn denied_outbound(
     Some(stop.step(what, leg))
 }
 
-/// Returns the drop by security groups of packets that one node encapsulates for another, if
-/// they deny it: they see what is sent from node to node, and each direction begins anew. If a
-/// plugin has several encapsulations, one that passes is enough.
+/// Returns the drop by security groups of packets that one node encapsulates for another, if they
+/// deny it: they see what is sent from node to node, and each direction begins anew. If a plugin
+/// has several encapsulations, one that passes is enough.
 pub(super) fn blocked_tunnel(
     engine: &Engine<'_>,
     from: &Node,

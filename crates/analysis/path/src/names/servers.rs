@@ -201,8 +201,8 @@ pub(super) struct ServerReply {
     pub(super) supposed: Vec<Assumption>,
 }
 
-/// A question on its way from server to server. CoreDNS asks the servers behind it through a
-/// shared reference.
+/// A question on its way from server to server. CoreDNS asks the servers behind it through a shared
+/// reference.
 struct Chain<'s> {
     servers: &'s Servers<'s>,
     supposed: RefCell<Vec<Assumption>>,

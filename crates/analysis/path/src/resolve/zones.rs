@@ -79,9 +79,9 @@ fn zone_answers<'e>(engine: &'e Engine<'_>, name: &str) -> Option<(&'e Service, 
     }
 }
 
-/// Returns the hosts that ask for a client: the cluster's own name servers, if they had to
-/// answer and no cache on the client's node asks by itself; else the client's node. For other
-/// clients the asking hosts are not known.
+/// Returns the hosts that ask for a client: the cluster's own name servers, if they had to answer
+/// and no cache on the client's node asks by itself; else the client's node. For other clients the
+/// asking hosts are not known.
 fn askers<'e>(
     engine: &'e Engine<'_>,
     client: Peer<'e>,

@@ -56,14 +56,14 @@ pub(crate) fn call(engine: &Engine<'_>, flow: &Flow) -> Option<UnjudgedReason> {
     }
 }
 
-/// Returns the load balancer behind a host if it is not modelled and has no known address: the
-/// host is its own name, or that of an object that it serves.
+/// Returns the load balancer behind a host if it is not modelled and has no known address: the host
+/// is its own name, or that of an object that it serves.
 pub(crate) fn host(engine: &Engine<'_>, host: &str) -> Option<UnjudgedReason> {
     find_balancer(engine, |balancer| balancer.is_called(host) || balancer.serves_by_name(host))
 }
 
-/// Returns why a call cannot be judged that leaves the cluster for the address of a name which
-/// an Ingress of the cluster serves: the host there may lead back.
+/// Returns why a call cannot be judged that leaves the cluster for the address of a name which an
+/// Ingress of the cluster serves: the host there may lead back.
 pub(crate) fn outside(
     engine: &Engine<'_>,
     request: &Request,

@@ -42,8 +42,8 @@ impl Open {
 /// Walks a flow under assumptions.
 type Walks<'w> = dyn Fn(&Assumptions) -> Result<(Vec<Verdict>, Open), WalkError> + 'w;
 
-/// Returns a verdict for each case of what rules that are not modelled do, for the cluster as
-/// it is assumed. Cases with equal results are merged.
+/// Returns a verdict for each case of what rules that are not modelled do, for the cluster as it is
+/// assumed. Cases with equal results are merged.
 ///
 /// # Errors
 /// Returns an error if the flow cannot be walked in one of the cases.
