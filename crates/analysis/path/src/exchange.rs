@@ -60,7 +60,7 @@ fn exchange(
             }
             Stop::At(Peer::Outside)
                 if let Some(unjudged) =
-                    unjudged::outside(walk.engine, request, state.packet.dst) =>
+                    unjudged::outside(walk.cluster, request, state.packet.dst) =>
             {
                 exchanges.push(unjudged.exchange(Place::Outside, state));
             }
@@ -101,7 +101,7 @@ fn serve(
     }
     if matches!(at, Peer::Host(_, None))
         && !matches!(listening, Listening::Yes(_))
-        && let Some(unjudged) = unjudged::on_node(walk.engine, leg.dst)
+        && let Some(unjudged) = unjudged::on_node(walk.cluster, leg.dst)
     {
         return Ok(vec![unjudged.exchange(place, state)]);
     }
@@ -124,7 +124,7 @@ fn serve(
     }
     if matches!(listening, Listening::Yes(_))
         && protocol == IpProtocol::TCP
-        && let Some(here) = controller::at(walk.engine, at, leg.dst.port())
+        && let Some(here) = controller::at(walk.cluster, at, leg.dst.port())
         && here.reads(call.request)
     {
         return controller::serve(walk, call, here, state);
@@ -142,11 +142,11 @@ fn serve(
         Listening::No => {
             let why = undeclared::why_none_listens(walk.engine, at, leg.dst, protocol);
             let mechanism = match at {
-                _ if services::lacks_rules(walk.engine, at, leg.dst, protocol) => {
+                _ if services::lacks_rules(walk.cluster, at, leg.dst, protocol) => {
                     Mechanism::RuleMissing
                 }
                 Peer::Host(node, _)
-                    if listening::is_held_unknown(walk.engine, node, leg.dst, protocol) =>
+                    if listening::is_held_unknown(walk.cluster, node, leg.dst, protocol) =>
                 {
                     Mechanism::VipUnknown
                 }
@@ -288,7 +288,7 @@ fn is_plain(
     leg: Leg,
     protocol: IpProtocol,
 ) -> bool {
-    match listening::expects_tls(engine, at, leg.dst.port()) {
+    match listening::expects_tls(engine.cluster, at, leg.dst.port()) {
         Tls::Spoken => false,
         Tls::Plain => true,
         Tls::Unknown => ends_tls(engine, called, protocol),

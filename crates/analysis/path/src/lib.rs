@@ -26,7 +26,7 @@
 //! - `services`: which Services have an address or a port.
 //! - `packet`: the types of all of these.
 //!
-//! Functions take the engine for a question about the cluster, and the walk to follow a packet or a
+//! Functions take the cluster or the engine for a question, and the walk to follow a packet or a
 //! request. A module imports from those of the lines below it only:
 //!
 //! ```text

@@ -85,12 +85,12 @@ impl<'a> Engine<'a> {
 
     /// Returns whether calls that a load balancer's rule serves can be judged.
     pub fn is_judged(&self, rule: &Rule) -> bool {
-        unjudged::behind(self, rule).is_none()
+        unjudged::behind(self.cluster, rule).is_none()
     }
 
     /// Returns the page that health checks of a listener ask for, if the Service does not name it.
     pub fn page_check(&self, listener: &Listener) -> Option<PageCheck> {
-        uncertain_behaviour::page_check(self, listener)
+        uncertain_behaviour::page_check(self.cluster, listener)
     }
 
     /// Returns the ports of a headless Service at which no pod listens, each with the port where

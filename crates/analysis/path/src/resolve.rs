@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use uturn_clouds::cloud::Owner;
 use uturn_clouds::controller::{self, BalancerCall};
 use uturn_model::lb::Layer;
-use uturn_model::{Client, Destination, Family, Flow, Pod, Port, Protocol};
+use uturn_model::{Client, Cluster, Destination, Family, Flow, Pod, Port, Protocol};
 use uturn_netfilter::{Entry, Packet};
 
 use crate::engine::Engine;
@@ -48,14 +48,13 @@ impl ResolvedTarget {
 
 /// Returns the peers that a client of a flow stands for.
 pub(crate) fn clients<'e>(
-    engine: &'e Engine<'_>,
+    cluster: &'e Cluster,
     client: &Client,
 ) -> Result<Vec<Peer<'e>>, WalkError> {
-    let cluster = engine.cluster;
     match client {
         Client::Pod(name) => {
             let pod = cluster.pods.get(name).ok_or_else(|| WalkError::unknown(client))?;
-            party(engine, pod).map(|party| vec![party])
+            party(cluster, pod).map(|party| vec![party])
         }
         Client::Workload(kind, name) => {
             let workload = cluster
@@ -67,7 +66,7 @@ pub(crate) fn clients<'e>(
                 .values()
                 .filter(|pod| pod.name.namespace == name.namespace && pod.is_alive())
                 .filter(|pod| workload.selector.matches(&pod.spec.labels))
-                .filter_map(|pod| party(engine, pod).ok())
+                .filter_map(|pod| party(cluster, pod).ok())
                 .collect();
             if parties.is_empty() {
                 return Err(WalkError::NoPods(client.to_string()));
@@ -83,11 +82,11 @@ pub(crate) fn clients<'e>(
 }
 
 /// Returns a pod as a peer that sends and receives packets.
-fn party<'e>(engine: &'e Engine<'_>, pod: &'e Pod) -> Result<Peer<'e>, WalkError> {
+fn party<'e>(cluster: &'e Cluster, pod: &'e Pod) -> Result<Peer<'e>, WalkError> {
     let node = pod
         .node
         .as_ref()
-        .and_then(|name| engine.cluster.nodes.get(name))
+        .and_then(|name| cluster.nodes.get(name))
         .ok_or_else(|| WalkError::NotPlaced(pod.name.clone()))?;
     Ok(if pod.spec.host_network { Peer::Host(node, Some(pod)) } else { Peer::Pod(pod) })
 }
@@ -147,7 +146,7 @@ pub(crate) fn from_outside(
 /// # Errors
 /// Returns an error if there is no such client or destination, or if it has no address.
 pub(crate) fn of_flow(engine: &Engine<'_>, flow: &Flow) -> Result<ResolvedTarget, WalkError> {
-    let clients = clients(engine, &flow.from)?;
+    let clients = clients(engine.cluster, &flow.from)?;
     let client = clients.first().ok_or_else(|| WalkError::NoPods(flow.from.to_string()))?;
     aim_of(engine, *client, flow)
 }

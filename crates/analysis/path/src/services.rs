@@ -3,20 +3,19 @@
 use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::service::{Policy, ServicePort};
-use uturn_model::{Family, Node, Service};
+use uturn_model::{Cluster, Family, Node, Service};
 use uturn_netfilter::IpProtocol;
 
-use crate::engine::Engine;
 use crate::packet::Peer;
 
 /// Returns whether a Service has this address.
-pub(crate) fn has_address(engine: &Engine<'_>, address: IpAddr) -> bool {
-    engine.cluster.services.values().any(|service| service.has_address(address))
+pub(crate) fn has_address(cluster: &Cluster, address: IpAddr) -> bool {
+    cluster.services.values().any(|service| service.has_address(address))
 }
 
 /// Returns whether a Service has this address and port.
-pub(crate) fn has_port(engine: &Engine<'_>, to: SocketAddr, protocol: IpProtocol) -> bool {
-    engine.cluster.services.values().any(|service| {
+pub(crate) fn has_port(cluster: &Cluster, to: SocketAddr, protocol: IpProtocol) -> bool {
+    cluster.services.values().any(|service| {
         service.has_address(to.ip())
             && service.ports.iter().any(|port| {
                 port.port.number() == to.port() && IpProtocol::from(port.protocol) == protocol
@@ -27,15 +26,14 @@ pub(crate) fn has_port(engine: &Engine<'_>, to: SocketAddr, protocol: IpProtocol
 /// Returns whether a node lacks the rules for a Service that answers to this address: Facts state
 /// that the node's kube-proxy has not programmed it.
 pub(crate) fn lacks_rules(
-    engine: &Engine<'_>,
+    cluster: &Cluster,
     at: Peer<'_>,
     to: SocketAddr,
     protocol: IpProtocol,
 ) -> bool {
     let Peer::Host(node, _) = at else { return false };
     let missing = |service: &&Service| node.unprogrammed.contains(&service.name);
-    engine
-        .cluster
+    cluster
         .services
         .values()
         .filter(missing)
@@ -45,17 +43,16 @@ pub(crate) fn lacks_rules(
 /// Returns whether a Service answers to this address and has no endpoint that may serve it on this
 /// node.
 pub(crate) fn lacks_endpoints(
-    engine: &Engine<'_>,
+    cluster: &Cluster,
     node: &Node,
     to: SocketAddr,
     protocol: IpProtocol,
 ) -> bool {
-    engine.cluster.services.values().any(|service| {
+    cluster.services.values().any(|service| {
         let Some(port) = port_behind(service, node, to, protocol) else { return false };
         let internal = service.cluster_ips.contains(&to.ip());
         let policy = if internal { service.internal_policy } else { service.external_policy };
-        let mut serving = engine
-            .cluster
+        let mut serving = cluster
             .slices(&service.name)
             .iter()
             .filter(|slice| slice.family == Family::of(to.ip()))

@@ -9,11 +9,12 @@ use uturn_model::lb::Rule;
 use uturn_model::pod::DnsPolicy;
 use uturn_model::route::{Place, Step, StepKind};
 use uturn_model::{
-    Destination, Evidence, Ingress, Mechanism, Name, NamespacedName, ObjectKind, ObjectRef, Origin,
-    Protocol, Service, Unknown,
+    Cluster, Destination, Evidence, Ingress, Mechanism, Name, NamespacedName, ObjectKind,
+    ObjectRef, Origin, Protocol, Service, Unknown,
 };
 
 use crate::engine::Engine;
+use crate::origin;
 use crate::packet::{Arrival, Exchange, PacketState, Peer, Stop, ended};
 pub(crate) use balancers::{balancer, call, host, on_node, outside};
 
@@ -139,32 +140,32 @@ pub(crate) fn at(
 }
 
 /// Returns why calls of a Service cannot be judged, for any client.
-pub(crate) fn service(engine: &Engine<'_>, service: &NamespacedName) -> Option<UnjudgedReason> {
-    engine.cluster.services.get(service).and_then(unjudged_endpoints)
+pub(crate) fn service(cluster: &Cluster, service: &NamespacedName) -> Option<UnjudgedReason> {
+    cluster.services.get(service).and_then(unjudged_endpoints)
 }
 
 /// Returns why calls that a load balancer's rule serves cannot be judged.
-pub(crate) fn behind(engine: &Engine<'_>, rule: &Rule) -> Option<UnjudgedReason> {
+pub(crate) fn behind(cluster: &Cluster, rule: &Rule) -> Option<UnjudgedReason> {
     // Facts describe a load balancer without an owning Service completely.
     if rule.redirect.is_some() || rule.owner.kind == ObjectKind::LoadBalancer {
         return None;
     }
-    let by = || Evidence::object(rule.owner.clone(), engine.origin_of(&rule.owner));
-    let ingress = engine.cluster.ingress_of(&rule.owner);
+    let by = || Evidence::object(rule.owner.clone(), origin::of(cluster, &rule.owner));
+    let ingress = cluster.ingress_of(&rule.owner);
     if let Some(ingress) = ingress.filter(|ingress| ingress.unjudged.contains(&Unknown::Versions)) {
         return Some(UnjudgedReason::of(&rule.owner, &ingress.origin, &Unknown::Versions));
     }
-    let is_known = engine.cluster.services.contains_key(&rule.service);
+    let is_known = cluster.services.contains_key(&rule.service);
     match rule.targets.is_empty() {
         true if ingress.is_some_and(|ingress| is_action(ingress, rule)) => Some(UnjudgedReason {
             by: by(),
             why: "an annotation says what it leads to, and is not read".to_owned(),
             mechanism: Mechanism::NotModelled,
         }),
-        true if !is_known && engine.cluster.may_have_service(&rule.service) => {
+        true if !is_known && cluster.may_have_service(&rule.service) => {
             Some(UnjudgedReason::of_missing(&rule.service, by()))
         }
-        _ => service(engine, &rule.service),
+        _ => service(cluster, &rule.service),
     }
 }
 
@@ -172,7 +173,7 @@ pub(crate) fn behind(engine: &Engine<'_>, rule: &Rule) -> Option<UnjudgedReason>
 /// that may exist elsewhere, or whose endpoints may. A name that may also exist outside the cluster
 /// counts as a Service's if its namespace is known.
 pub(crate) fn lost_name(
-    engine: &Engine<'_>,
+    cluster: &Cluster,
     client: Peer<'_>,
     to: &Destination,
     may_be_outside: bool,
@@ -184,11 +185,11 @@ pub(crate) fn lost_name(
         DnsPolicy::ClusterFirstWithHostNet => true,
         DnsPolicy::Default | DnsPolicy::None => false,
     };
-    let name = service_named(host, engine.cluster.dns.domain(), &pod.name.namespace);
+    let name = service_named(host, cluster.dns.domain(), &pod.name.namespace);
     let name = name.filter(|_| asks_cluster)?;
     let has_namespace = || {
-        let services = engine.cluster.services.keys().map(|object| &object.namespace);
-        let pods = engine.cluster.pods.keys().map(|object| &object.namespace);
+        let services = cluster.services.keys().map(|object| &object.namespace);
+        let pods = cluster.pods.keys().map(|object| &object.namespace);
         services.chain(pods).any(|namespace| *namespace == name.namespace)
     };
     // No outside name has the label svc.
@@ -196,10 +197,10 @@ pub(crate) fn lost_name(
     if may_be_outside && !is_sure && !has_namespace() {
         return None;
     }
-    match engine.cluster.services.get(&name) {
+    match cluster.services.get(&name) {
         Some(service) if service.headless => unjudged_endpoints(service),
         Some(_) => None,
-        None if !engine.cluster.may_have_service(&name) => None,
+        None if !cluster.may_have_service(&name) => None,
         None => {
             let by = Evidence::HostName { host: host.to_string().into() };
             Some(UnjudgedReason::of_missing(&name, by))

@@ -3,11 +3,10 @@
 use std::net::SocketAddr;
 
 use uturn_model::route::Place;
-use uturn_model::{Client, Destination, Family, Flow, Protocol, Route, Share, Verdict};
+use uturn_model::{Client, Cluster, Destination, Family, Flow, Protocol, Route, Share, Verdict};
 use uturn_netfilter::Packet;
 
 use crate::add_missing::add_missing;
-use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::exchange::{call, dns_query, merge};
@@ -18,8 +17,8 @@ use crate::resolve::{self, CLIENT_PORT, ResolvedTarget};
 use crate::unjudged::{self, UnjudgedReason};
 
 /// Returns why a name that leads to a load balancer without known addresses cannot be judged.
-fn unjudged_resolution(engine: &Engine<'_>, resolution: &Resolution) -> Option<UnjudgedReason> {
-    resolution.balancer.as_deref().and_then(|name| unjudged::host(engine, name))
+fn unjudged_resolution(cluster: &Cluster, resolution: &Resolution) -> Option<UnjudgedReason> {
+    resolution.balancer.as_deref().and_then(|name| unjudged::host(cluster, name))
 }
 
 /// Returns the end of a flow that cannot be judged, as shown once its name is resolved.
@@ -38,10 +37,10 @@ fn ended_at_name(
 
 /// Returns the verdict of a flow.
 pub(crate) fn of_flow(walk: &Walk<'_, '_>, flow: &Flow) -> Result<Verdict, WalkError> {
-    let clients = resolve::clients(walk.engine, &flow.from)?;
+    let clients = resolve::clients(walk.cluster, &flow.from)?;
     let mut by_client = Vec::with_capacity(clients.len());
     let mut without = None;
-    let unjudged = unjudged::call(walk.engine, flow);
+    let unjudged = unjudged::call(walk.cluster, flow);
     for client in clients {
         if let Some(unjudged) = &unjudged {
             let nowhere = PacketState::nowhere(flow.protocol);
@@ -76,7 +75,7 @@ pub(crate) fn of_target(
     target: &ResolvedTarget,
 ) -> Result<Verdict, WalkError> {
     let mut exchanges = Vec::new();
-    for client in resolve::clients(walk.engine, &flow.from)? {
+    for client in resolve::clients(walk.cluster, &flow.from)? {
         exchanges.extend(of_client(walk, client, flow, target)?);
     }
     Ok(added_up(walk, exchanges))
@@ -115,11 +114,11 @@ fn of_client(
             return Ok(vec![lost]);
         }
         if target.addresses.is_empty() {
-            if let Some(unjudged) = unjudged_resolution(engine, resolution) {
+            if let Some(unjudged) = unjudged_resolution(engine.cluster, resolution) {
                 return Ok(vec![ended_at_name(client, flow.protocol, resolution, &unjudged)]);
             }
             let may_be_outside = resolution.doubt.is_some();
-            let unjudged = unjudged::lost_name(engine, client, &flow.to, may_be_outside);
+            let unjudged = unjudged::lost_name(engine.cluster, client, &flow.to, may_be_outside);
             let nowhere = PacketState::nowhere(flow.protocol);
             return Ok(vec![match unjudged {
                 Some(unjudged) => unjudged.exchange(client.place(), nowhere),

@@ -15,6 +15,7 @@ use uturn_model::{
 use uturn_netfilter::IpProtocol;
 
 use super::exchange;
+use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::exchange::merge;
@@ -70,7 +71,7 @@ pub(super) fn connect(
                 state.share *= *share;
                 state.chance |= endpoints.len() > 1;
                 let before = state.packet.leg();
-                let src = source_towards(walk, client, *endpoint, before, port.protocol)?;
+                let src = source_towards(walk.engine, client, *endpoint, before, port.protocol)?;
                 let after = Leg { src, dst: *endpoint };
                 let place = || client.place();
                 state.note_unless_brief(place, || {
@@ -90,14 +91,14 @@ pub(super) fn connect(
 /// the source, after the address was replaced: an address of the load balancer that the node holds
 /// is not picked.
 fn source_towards(
-    walk: &Walk<'_, '_>,
+    engine: &Engine<'_>,
     client: Peer<'_>,
     endpoint: SocketAddr,
     before: Leg,
     protocol: Protocol,
 ) -> Result<SocketAddr, WalkError> {
     let Peer::Host(..) = client else { return Ok(before.src) };
-    let source = resolve::source(walk.engine, client, endpoint, protocol)?;
+    let source = resolve::source(engine, client, endpoint, protocol)?;
     Ok(source.map_or(before.src, |source| SocketAddr::new(source.ip(), before.src.port())))
 }
 

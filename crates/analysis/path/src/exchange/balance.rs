@@ -18,17 +18,17 @@ use uturn_lb::decide::Choice;
 use uturn_lb::rules;
 use uturn_model::lb::{Delivery, Layer, Listener, ListenerProtocol, Rule, Scope, Source, Target};
 use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
-use uturn_model::{Evidence, LoadBalancer, Mechanism, Outcome, Share};
+use uturn_model::{Cluster, Evidence, LoadBalancer, Mechanism, Outcome, Share};
 
 use super::{exchange, return_reply};
 use crate::add_missing::add_missing;
+use crate::engine::find_listener;
 use crate::engine::walk::Walk;
-use crate::engine::{Engine, find_listener};
 use crate::error::WalkError;
 use crate::exchange::{merge, uncertain_behaviour};
 use crate::journey::security_groups;
 use crate::packet::{Call, Exchange, Pace, PacketState, Peer, Request, ended};
-use crate::unjudged;
+use crate::{origin, unjudged};
 
 /// Follows a packet that reached a load balancer.
 pub(super) fn serve(
@@ -40,7 +40,7 @@ pub(super) fn serve(
     let seen = state.packet.leg();
     let place = Peer::Balancer(balancer).place();
     if let Some(step) =
-        security_groups::denied_inbound(walk.engine, &balancer.security_groups, &state)
+        security_groups::denied_inbound(walk.cluster, &balancer.security_groups, &state)
     {
         state.note(place, step);
         return Ok(vec![ended(state, Outcome::Hangs, Some(Mechanism::SecurityGroup))]);
@@ -49,7 +49,7 @@ pub(super) fn serve(
     let Some(listener) = listener else {
         return unserved::end(walk, balancer, call, state);
     };
-    if let Some(step) = allowed::denied(walk.engine, balancer, listener, &mut state) {
+    if let Some(step) = allowed::denied(walk.cluster, balancer, listener, &mut state) {
         state.note(place, step);
         return Ok(vec![ended(state, Outcome::Hangs, Some(Mechanism::Firewall))]);
     }
@@ -67,7 +67,7 @@ pub(super) fn serve(
             rules::find(listener, &host, &path)
         }
     };
-    if let Some(unjudged) = served.and_then(|rule| unjudged::behind(walk.engine, rule)) {
+    if let Some(unjudged) = served.and_then(|rule| unjudged::behind(walk.cluster, rule)) {
         return Ok(vec![unjudged.exchange(place, state)]);
     }
     match listener.protocol.layer() {
@@ -123,7 +123,7 @@ fn exchange_with_target(
     };
     let dst = listener.profile.delivery.destination(target.address, state.packet.leg().dst);
     let leg = Leg { src, dst };
-    if let Some(lost) = lacks_bandwidth(walk.engine, balancer, target, leg, state) {
+    if let Some(lost) = lacks_bandwidth(walk.cluster, balancer, target, leg, state) {
         return Ok(vec![lost]);
     }
     let packet = state.packet.with_leg(leg);
@@ -163,13 +163,13 @@ fn first_picks(walk: &Walk<'_, '_>, choice: &Choice<'_>) -> Vec<(usize, Share)> 
 /// Returns the loss of a public load balancer's packet to a node without internet bandwidth, if
 /// nodes need such bandwidth of their own.
 fn lacks_bandwidth(
-    engine: &Engine<'_>,
+    cluster: &Cluster,
     balancer: &LoadBalancer,
     target: &Target,
     leg: Leg,
     state: &PacketState,
 ) -> Option<Exchange> {
-    let node = target.kind.node().and_then(|name| engine.cluster.nodes.get(name))?;
+    let node = target.kind.node().and_then(|name| cluster.nodes.get(name))?;
     let is_public = balancer.scope == Scope::Public;
     if !is_public || node.public_bandwidth != Some(false) {
         return None;
@@ -183,12 +183,12 @@ fn lacks_bandwidth(
 
 /// Returns the evidence for a load balancer's actions: the listener, and the object that asked for
 /// it.
-fn by_listener(engine: &Engine<'_>, listener: &Listener, rule: &Rule) -> Evidence {
+fn by_listener(cluster: &Cluster, listener: &Listener, rule: &Rule) -> Evidence {
     let (profile, protocol) = (&listener.profile.name, listener.protocol);
     Evidence::Listener {
         listener: format!("{profile} listener {protocol}:{}", listener.port).into(),
         owner: Arc::new(rule.owner.clone()),
-        origin: engine.origin_of(&rule.owner),
+        origin: origin::of(cluster, &rule.owner),
     }
 }
 

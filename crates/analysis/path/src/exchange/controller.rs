@@ -13,16 +13,15 @@ use uturn_clouds::ingress_controller::{self, ControllerRule, Dialled, RoutingRes
 use uturn_model::controller::{ControllerListener, IngressController, Takes};
 use uturn_model::lb::Target;
 use uturn_model::route::{Direction, Place, Step, StepKind};
-use uturn_model::{Evidence, Family, Mechanism, Outcome, Share};
+use uturn_model::{Cluster, Evidence, Family, Mechanism, Outcome, Share};
 use uturn_netfilter::Packet;
 
 use super::{ends_tls, exchange, return_reply};
-use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::exchange::{merge, own_answer, redirect};
 use crate::packet::{Call, Exchange, Pace, PacketState, Peer, Redirected, Request, ended};
-use crate::{resolve, unjudged};
+use crate::{origin, resolve, unjudged};
 use attempts::{Alike, Tries};
 
 /// The source port of a controller's connections, which no client uses.
@@ -59,9 +58,9 @@ struct Forwarded<'r> {
 }
 
 /// Returns the controller whose pod accepts requests on this port.
-pub(super) fn at<'e>(engine: &'e Engine<'_>, at: Peer<'e>, port: u16) -> Option<AtController<'e>> {
+pub(super) fn at<'e>(cluster: &'e Cluster, at: Peer<'e>, port: u16) -> Option<AtController<'e>> {
     let (Peer::Pod(pod) | Peer::Host(_, Some(pod))) = at else { return None };
-    let all = engine.cluster.controllers.iter().enumerate();
+    let all = cluster.controllers.iter().enumerate();
     let (place, controller) = all.into_iter().find(|(_, known)| known.has_pod(pod))?;
     let listener = controller.listener(port)?;
     Some(AtController { at, controller, place, listener })
@@ -120,7 +119,7 @@ pub(super) fn serve(
         }
         RoutingResult::Refused(rule, code) => {
             let why = format!("{} answers {host}{path} by TLS only", here.controller.product);
-            let step = Step::new(StepKind::Reject, why, by_rule(walk, rule));
+            let step = Step::new(StepKind::Reject, why, by_rule(walk.cluster, rule));
             state.note(place, step.seeing(leg));
             let outcome = Outcome::Status { code, after: Duration::ZERO };
             let why = Some(Mechanism::WrongPort);
@@ -128,11 +127,11 @@ pub(super) fn serve(
         }
         RoutingResult::Redirected(rule, redirect) => {
             let redirected = Redirected { redirect, host, path };
-            let by = rule.map_or(by, |rule| by_rule(walk, rule));
+            let by = rule.map_or(by, |rule| by_rule(walk.cluster, rule));
             return redirect::answer(walk, at, call, redirected, by, state);
         }
         RoutingResult::Unknown(why, rule) => {
-            let by = rule.map_or(by, |rule| by_rule(walk, rule));
+            let by = rule.map_or(by, |rule| by_rule(walk.cluster, rule));
             return Ok(vec![unknown(place, state, why.to_string(), by)]);
         }
     };
@@ -180,7 +179,7 @@ fn to_backend(
     let (at, rule) = (forwarded.at, forwarded.rule);
     let place = at.place();
     let leg = state.packet.leg();
-    let by = by_rule(walk, rule);
+    let by = by_rule(walk.cluster, rule);
     let families = families_of(at);
     let (service, targets) =
         match ingress_controller::dialled(walk.cluster, rule, backend, &families) {
@@ -213,7 +212,7 @@ fn to_backend(
                 return without_endpoint(walk, forwarded, code, state, why);
             }
         };
-    if let Some(unjudged) = unjudged::service(walk.engine, &service.name) {
+    if let Some(unjudged) = unjudged::service(walk.cluster, &service.name) {
         return Ok(vec![unjudged.exchange(place, state)]);
     }
     let weights: Vec<f64> = targets
@@ -272,7 +271,7 @@ fn without_endpoint(
     why: String,
 ) -> Result<Vec<Exchange>, WalkError> {
     let leg = state.packet.leg();
-    let by = by_rule(walk, forwarded.rule);
+    let by = by_rule(walk.cluster, forwarded.rule);
     let (why, outcome) = match forwarded.closed {
         Some(closed) => (format!("{why}: closes the connection"), closed),
         None => (why, Outcome::Status { code, after: Duration::ZERO }),
@@ -306,8 +305,8 @@ fn dial(
 }
 
 /// Returns the evidence for a rule: the object that contains it.
-fn by_rule(walk: &Walk<'_, '_>, rule: &ControllerRule) -> Evidence {
-    Evidence::object(rule.owner.clone(), walk.engine.origin_of(&rule.owner))
+fn by_rule(cluster: &Cluster, rule: &ControllerRule) -> Evidence {
+    Evidence::object(rule.owner.clone(), origin::of(cluster, &rule.owner))
 }
 
 /// Returns the end of a request whose outcome is not known.

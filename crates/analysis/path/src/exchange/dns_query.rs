@@ -24,7 +24,7 @@ pub(crate) fn lost(
 ) -> Result<Option<Exchange>, WalkError> {
     let Some(server) = resolution.through else { return Ok(None) };
     let dns = walk.cluster.dns.service.as_ref();
-    if dns.is_none_or(|name| unjudged::service(walk.engine, name).is_some()) {
+    if dns.is_none_or(|name| unjudged::service(walk.cluster, name).is_some()) {
         return Ok(None);
     }
     let to = SocketAddr::new(server, PORT);

@@ -10,7 +10,8 @@ use uturn_model::lb::{
 };
 use uturn_model::proxy::Translates;
 use uturn_model::{
-    FailurePoint, Family, LoadBalancer, Mechanism, Name, Node, Outcome, Place, Protocol, Share,
+    Cluster, FailurePoint, Family, LoadBalancer, Mechanism, Name, Node, Outcome, Place, Protocol,
+    Share,
 };
 use uturn_netfilter::{DropReason, End, EndKind, Entry, IpProtocol, Packet, Transport};
 
@@ -88,7 +89,7 @@ pub(super) fn of_targets(
         mechanisms: Vec::new(),
         failures: Vec::new(),
     };
-    let is_open = unjudged::behind(walk.engine, rule).is_some();
+    let is_open = unjudged::behind(walk.cluster, rule).is_some();
     let Some(check) = listener.profile.health_check.as_ref().filter(|_| !is_open) else {
         return Ok(rule.targets.iter().map(healthy).collect());
     };
@@ -114,7 +115,7 @@ pub(super) fn of_targets(
             let dead = Health { alive: false, answered: Share::NONE, ..healthy(target) };
             return Ok(Health { mechanisms, failures, ..dead });
         }
-        if let Some(is_good) = answers_for_node(walk, check.question, rule, target) {
+        if let Some(is_good) = answers_for_node(walk.cluster, check.question, rule, target) {
             let mechanisms = match (is_good, check.question) {
                 (true, _) => Vec::new(),
                 (_, HealthQuestion::LocalEndpointWithHeader) => vec![Mechanism::ProxyHeader],
@@ -138,7 +139,7 @@ pub(super) fn of_targets(
 /// Returns what a node's kube-proxy answers about itself or a Service's endpoints. Returns
 /// `None` if the target itself is asked.
 fn answers_for_node(
-    walk: &Walk<'_, '_>,
+    cluster: &Cluster,
     question: HealthQuestion,
     rule: &Rule,
     target: &Target,
@@ -147,9 +148,9 @@ fn answers_for_node(
     match question {
         HealthQuestion::Target | HealthQuestion::Page { .. } => None,
         HealthQuestion::LocalEndpoint => {
-            let service = walk.cluster.services.get(&rule.service)?;
-            let known = walk.cluster.nodes.get(node).map_or(node, Node::name_for_proxy);
-            Some(uturn_clouds::targets::has_ready_pod(walk.cluster, service, known))
+            let service = cluster.services.get(&rule.service)?;
+            let known = cluster.nodes.get(node).map_or(node, Node::name_for_proxy);
+            Some(uturn_clouds::targets::has_ready_pod(cluster, service, known))
         }
         HealthQuestion::LocalEndpointWithHeader => Some(false),
         HealthQuestion::ServiceProxy => Some(true),

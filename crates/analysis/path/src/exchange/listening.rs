@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 
 use uturn_clouds::{local_addresses, stated};
 use uturn_model::pod::ContainerPort;
-use uturn_model::{Node, Pod, Protocol};
+use uturn_model::{Cluster, Node, Pod, Protocol};
 use uturn_netfilter::IpProtocol;
 
 use super::undeclared::{Declared, declared};
@@ -80,7 +80,7 @@ pub(super) fn at(
             }
         },
         Peer::Host(node, None)
-            if !to.ip().is_loopback() && is_stated_target(engine, node, to.port()) =>
+            if !to.ip().is_loopback() && is_stated_target(engine.cluster, node, to.port()) =>
         {
             listening_target(engine, node, to.port())
         }
@@ -88,15 +88,15 @@ pub(super) fn at(
         Peer::Host(node, None) if is_endpoint_on(engine, node, to) => {
             Listening::Yes("is an endpoint of a Service: a process listens on this port")
         }
-        Peer::Host(node, None) if may_be_a_program(engine, node, to) => Listening::Unknown,
+        Peer::Host(node, None) if may_be_a_program(engine.cluster, node, to) => Listening::Unknown,
         Peer::Host(..) => Listening::No,
         Peer::Balancer(_) | Peer::Outside => A_PROCESS,
     }
 }
 
 /// Returns whether facts state that a load balancer calls a node at a port that is no Service's.
-fn is_stated_target(engine: &Engine<'_>, node: &Node, port: u16) -> bool {
-    !is_given_out(engine, port) && stated::is_called(engine.cluster, node, port)
+fn is_stated_target(cluster: &Cluster, node: &Node, port: u16) -> bool {
+    !is_given_out(cluster, port) && stated::is_called(cluster, node, port)
 }
 
 /// Decides whether a program listens where a load balancer is stated to send. All of its targets
@@ -105,7 +105,7 @@ fn is_stated_target(engine: &Engine<'_>, node: &Node, port: u16) -> bool {
 fn listening_target(engine: &Engine<'_>, node: &Node, port: u16) -> Listening {
     let mut others = engine.cluster.nodes.values().filter(|other| other.name != node.name);
     let is_pods = |other: &Node| {
-        is_stated_target(engine, other, port) && engine.host_pod_on(other, port).is_some()
+        is_stated_target(engine.cluster, other, port) && engine.host_pod_on(other, port).is_some()
     };
     match others.any(is_pods) {
         false => Listening::Yes("a load balancer is stated to send here"),
@@ -115,13 +115,13 @@ fn listening_target(engine: &Engine<'_>, node: &Node, port: u16) -> Listening {
 }
 
 /// Returns whether Services have, or may get, this port of nodes.
-fn is_given_out(engine: &Engine<'_>, port: u16) -> bool {
-    NODE_PORTS.contains(&port) || is_node_port(engine, port)
+fn is_given_out(cluster: &Cluster, port: u16) -> bool {
+    NODE_PORTS.contains(&port) || is_node_port(cluster, port)
 }
 
 /// Returns whether a Service has this node port.
-fn is_node_port(engine: &Engine<'_>, port: u16) -> bool {
-    let services = engine.cluster.services.values();
+fn is_node_port(cluster: &Cluster, port: u16) -> bool {
+    let services = cluster.services.values();
     let mut ports = services.flat_map(|service| &service.ports).filter_map(|port| port.node_port);
     ports.any(|node_port| node_port.number() == port)
 }
@@ -131,12 +131,12 @@ fn is_node_port(engine: &Engine<'_>, port: u16) -> bool {
 fn is_endpoint_on(engine: &Engine<'_>, node: &Node, to: SocketAddr) -> bool {
     node.has_address(to.ip())
         && engine.node_endpoints().contains(&(to.ip(), to.port()))
-        && !is_node_port(engine, to.port())
+        && !is_node_port(engine.cluster, to.port())
 }
 
 /// Returns whether kube-proxy answers health checks of a Service at this port of nodes.
-fn is_for_health_checks(engine: &Engine<'_>, port: u16) -> bool {
-    let mut services = engine.cluster.services.values();
+fn is_for_health_checks(cluster: &Cluster, port: u16) -> bool {
+    let mut services = cluster.services.values();
     services
         .any(|service| service.health_check_node_port.is_some_and(|number| number.number() == port))
 }
@@ -144,44 +144,43 @@ fn is_for_health_checks(engine: &Engine<'_>, port: u16) -> bool {
 /// Returns whether the node holds this address of a load balancer without a rule for this Service's
 /// port.
 pub(super) fn is_held_unknown(
-    engine: &Engine<'_>,
+    cluster: &Cluster,
     node: &Node,
     to: SocketAddr,
     protocol: IpProtocol,
 ) -> bool {
-    services::has_port(engine, to, protocol)
+    services::has_port(cluster, to, protocol)
         && !node.has_address(to.ip())
-        && local_addresses::on(engine.cluster, node).contains(&to.ip())
+        && local_addresses::on(cluster, node).contains(&to.ip())
 }
 
 /// Returns whether a program of the node may listen at this port: the kubelet, sshd, or a proxy
 /// that a rule of the node leads to. Programs may listen on the loopback address only.
-fn may_be_a_program(engine: &Engine<'_>, node: &Node, to: SocketAddr) -> bool {
+fn may_be_a_program(cluster: &Cluster, node: &Node, to: SocketAddr) -> bool {
     let ip = to.ip();
     let is_own = node.has_address(ip) || ip.is_loopback() || node.tunnel_ips.contains(&ip);
-    if is_given_out(engine, to.port()) {
-        return is_own && is_for_health_checks(engine, to.port());
+    if is_given_out(cluster, to.port()) {
+        return is_own && is_for_health_checks(cluster, to.port());
     }
     // At a load balancer's address that a node holds, no program has a Service's port.
-    let is_held = || local_addresses::on(engine.cluster, node).contains(&ip);
+    let is_held = || local_addresses::on(cluster, node).contains(&ip);
     // This may be the address of the node's bridge, or of another interface.
-    let is_of_no_service =
-        || !engine.cluster.services.values().any(|service| service.has_address(ip));
+    let is_of_no_service = || !cluster.services.values().any(|service| service.has_address(ip));
     is_own
         || if is_held() {
-            !services::has_port(engine, to, IpProtocol::TCP)
+            !services::has_port(cluster, to, IpProtocol::TCP)
         } else {
             is_of_no_service()
         }
 }
 
 /// Returns whether the program that listens there speaks TLS.
-pub(super) fn expects_tls(engine: &Engine<'_>, at: Peer<'_>, port: u16) -> Tls {
+pub(super) fn expects_tls(cluster: &Cluster, at: Peer<'_>, port: u16) -> Tls {
     match at {
         Peer::Pod(pod) | Peer::Host(_, Some(pod)) => {
             let name = tcp_port(pod, port).and_then(|declared| declared.name.as_deref());
             match tls_of(name, port) {
-                Tls::Unknown if engine.cluster.extent.listeners => Tls::Plain,
+                Tls::Unknown if cluster.extent.listeners => Tls::Plain,
                 tls => tls,
             }
         }

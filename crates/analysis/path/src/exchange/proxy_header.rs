@@ -5,7 +5,7 @@ use std::time::Duration;
 use uturn_clouds::cloud;
 use uturn_model::controller::{ProxyExpectation, Takes};
 use uturn_model::route::Leg;
-use uturn_model::{Assumption, AssumptionSubject, IpNet, NamespacedName, Outcome, Text};
+use uturn_model::{Assumption, AssumptionSubject, Cluster, IpNet, NamespacedName, Outcome, Text};
 
 use crate::engine::Engine;
 use crate::packet::{Peer, Request};
@@ -48,7 +48,7 @@ pub(super) fn misread(
     request: &Request,
 ) -> Option<Misread> {
     let pod = at.pod();
-    let stated = expected_at(engine, at, leg);
+    let stated = expected_at(engine.cluster, at, leg);
     // Data that is forwarded unchanged is read by the server behind.
     let passes = pod.and_then(|pod| {
         let listener = engine.cluster.controller_of(pod)?.listener(leg.dst.port())?;
@@ -97,7 +97,7 @@ pub(super) fn supposed_plain(
     leg: Leg,
     request: &Request,
 ) -> Option<Assumption> {
-    match expected_at(engine, at, leg) {
+    match expected_at(engine.cluster, at, leg) {
         Some(ProxyExpectation::Unasked(what)) if !request.has_proxy_header => {
             Some(expects_none(engine.header_servers().service_of(leg.dst)?, what))
         }
@@ -105,8 +105,8 @@ pub(super) fn supposed_plain(
     }
 }
 
-fn expected_at<'e>(engine: &'e Engine<'_>, at: Peer<'e>, leg: Leg) -> Option<&'e ProxyExpectation> {
-    engine.cluster.proxy_expectation(at.pod()?, leg.dst.port())
+fn expected_at<'e>(cluster: &'e Cluster, at: Peer<'e>, leg: Leg) -> Option<&'e ProxyExpectation> {
+    cluster.proxy_expectation(at.pod()?, leg.dst.port())
 }
 
 /// Returns whether a server looks for a header.

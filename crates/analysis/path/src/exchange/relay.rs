@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use uturn_clouds::on_nodes::OnNodes;
 use uturn_model::route::{Direction, Leg, Step, StepKind};
 use uturn_model::service::{Policy, ServicePort};
-use uturn_model::{Evidence, Family, Mechanism, Outcome, Pod, Service};
+use uturn_model::{Cluster, Evidence, Family, Mechanism, Outcome, Pod, Service};
 use uturn_netfilter::IpProtocol;
 
 use super::return_reply;
@@ -78,7 +78,7 @@ pub(super) fn through(
         state.note(place, Step::new(StepKind::Drop, why, by).seeing(leg));
         return Ok(vec![ended(state, Outcome::Hangs, Some(Mechanism::Firewall))]);
     }
-    let Some(onward) = onward(walk, pod, service, port, leg) else {
+    let Some(onward) = onward(walk.cluster, pod, service, port, leg) else {
         let why = format!("where {} passes {leg} on to is not given", pod.name);
         return Ok(vec![UnjudgedReason::not_given(why, by).exchange(place, state)]);
     };
@@ -110,7 +110,7 @@ pub(super) fn through(
 
 /// Returns the addresses with which a pod forwards a packet.
 fn onward(
-    walk: &Walk<'_, '_>,
+    cluster: &Cluster,
     pod: &Pod,
     service: &Service,
     port: &ServicePort,
@@ -123,7 +123,7 @@ fn onward(
             SocketAddr::new(*own.next()?, port.port.number())
         }
         Policy::Local => {
-            let node = walk.cluster.nodes.get(pod.node.as_ref()?)?;
+            let node = cluster.nodes.get(pod.node.as_ref()?)?;
             SocketAddr::new(node.address(family)?, port.node_port?.number())
         }
     };

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use uturn_clouds::cloud::{self, PageCheck};
 use uturn_model::lb::{BehaviourAssumption, Listener, Scheduler, Scope, Source, Target};
-use uturn_model::{Assumption, AssumptionSubject, LoadBalancer, Text};
+use uturn_model::{Assumption, AssumptionSubject, Cluster, LoadBalancer, Text};
 
 use crate::engine::Engine;
 
@@ -30,10 +30,13 @@ pub(super) fn behaviour_assumptions(
     let mut all: Vec<Assumption> = Vec::new();
     all.extend(profile.assumption.as_ref().map(|doubt| assumed_behaviour(&profile.name, doubt)));
     let is_public = balancer.scope == Scope::Public;
-    if is_public && profile.source == Source::Kept && is_public_address_of(engine, target, client) {
+    if is_public
+        && profile.source == Source::Kept
+        && is_public_address_of(engine.cluster, target, client)
+    {
         all.push(to_itself(&profile.name, client));
     }
-    all.extend(page_is_there(engine, listener));
+    all.extend(page_is_there(engine.cluster, listener));
     if profile.scheduler == Scheduler::SourceHash
         && !engine.options().knows_hash
         && listener.rules.iter().any(|rule| rule.targets.len() > 1)
@@ -44,23 +47,23 @@ pub(super) fn behaviour_assumptions(
 }
 
 /// Returns whether a target is a node with this public address, or on one.
-fn is_public_address_of(engine: &Engine<'_>, target: &Target, address: IpAddr) -> bool {
-    let node = target.kind.node().and_then(|name| engine.cluster().nodes.get(name));
+fn is_public_address_of(cluster: &Cluster, target: &Target, address: IpAddr) -> bool {
+    let node = target.kind.node().and_then(|name| cluster.nodes.get(name));
     node.is_some_and(|node| {
         node.external_ips.contains(&address) && !node.internal_ips.contains(&address)
     })
 }
 
 /// Returns the page that health checks of a listener ask for, if the Service does not name it.
-pub(crate) fn page_check(engine: &Engine<'_>, listener: &Listener) -> Option<PageCheck> {
-    let (product, service) = cloud::product_of(engine.cluster(), listener)?;
+pub(crate) fn page_check(cluster: &Cluster, listener: &Listener) -> Option<PageCheck> {
+    let (product, service) = cloud::product_of(cluster, listener)?;
     let port = service.ports.iter().find(|port| port.port == listener.port)?;
     product.page_check(service, port)
 }
 
 /// Returns the assumption that targets have the page for which health checks ask.
-fn page_is_there(engine: &Engine<'_>, listener: &Listener) -> Option<Assumption> {
-    let check = page_check(engine, listener)?;
+fn page_is_there(cluster: &Cluster, listener: &Listener) -> Option<Assumption> {
+    let check = page_check(cluster, listener)?;
     let owner = &listener.rules.first()?.owner;
     let (key, path) = check.cure;
     Some(Assumption {
@@ -72,8 +75,8 @@ fn page_is_there(engine: &Engine<'_>, listener: &Listener) -> Option<Assumption>
 }
 
 /// Returns the assumption that health checks ask for a page that targets are known to lack.
-pub(super) fn page_is_missing(engine: &Engine<'_>, listener: &Listener) -> Option<Assumption> {
-    let check = page_check(engine, listener)?;
+pub(super) fn page_is_missing(cluster: &Cluster, listener: &Listener) -> Option<Assumption> {
+    let check = page_check(cluster, listener)?;
     let (key, path) = check.cure;
     Some(Assumption {
         subject: AssumptionSubject::BalancerBehaviour(listener.profile.name.clone()),

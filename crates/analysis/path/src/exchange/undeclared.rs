@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 
 use uturn_model::pod::ContainerPort;
 use uturn_model::service::ServicePort;
-use uturn_model::{Assumption, Pod, Port, Service};
+use uturn_model::{Assumption, Cluster, Pod, Port, Service};
 use uturn_netfilter::IpProtocol;
 
 use crate::engine::Engine;
@@ -65,7 +65,7 @@ pub(crate) fn dead_ports<'s>(
             })
     };
     let ports = service.ports.iter().filter(|_| service.headless).filter(is_dead);
-    ports.filter_map(|port| Some((port, led_to(engine, service, port)?))).collect()
+    ports.filter_map(|port| Some((port, led_to(engine.cluster, service, port)?))).collect()
 }
 
 /// Returns the headless Service that has this port and leads to another one of the pod, if
@@ -91,7 +91,8 @@ pub(super) fn past_headless<'e>(
             && service.ports.iter().any(|port| {
                 port.port.number() == to.port()
                     && IpProtocol::from(port.protocol) == protocol
-                    && led_to(engine, service, port).is_some_and(|target| target != port.port)
+                    && led_to(engine.cluster, service, port)
+                        .is_some_and(|target| target != port.port)
             })
     })
 }
@@ -119,8 +120,8 @@ pub(super) fn why_none_listens(
 }
 
 /// Returns the port of the endpoints to which a Service's port leads.
-fn led_to(engine: &Engine<'_>, service: &Service, port: &ServicePort) -> Option<Port> {
-    let slices = engine.cluster.endpoints.get(&service.name).into_iter().flatten();
+fn led_to(cluster: &Cluster, service: &Service, port: &ServicePort) -> Option<Port> {
+    let slices = cluster.endpoints.get(&service.name).into_iter().flatten();
     let mut ports = slices.flat_map(|slice| &slice.ports);
     let is_same = |own: &&uturn_model::endpoints::EndpointPort| {
         own.name == port.name && own.protocol == port.protocol

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use uturn_model::network::NetworkMode;
-use uturn_model::{Evidence, FabricPart, Family, Ingress, IpNet, Known, Node, Service};
+use uturn_model::{Cluster, Evidence, FabricPart, Family, Ingress, IpNet, Known, Node, Service};
 
 use crate::engine::Engine;
 use crate::error::WalkError;
@@ -40,8 +40,8 @@ pub(super) fn is_own_pod(
 }
 
 /// Returns whether an address belongs to a pod and only the tunnels between nodes know it.
-pub(super) fn is_hidden(engine: &Engine<'_>, node: &Node, address: IpAddr) -> bool {
-    engine.cluster.network.is_encapsulated(Family::of(address))
+pub(super) fn is_hidden(cluster: &Cluster, node: &Node, address: IpAddr) -> bool {
+    cluster.network.is_encapsulated(Family::of(address))
         && !node.has_address(address)
         && !node.tunnel_ips.contains(&address)
         && !node.local_addresses.contains(&address)
@@ -49,8 +49,8 @@ pub(super) fn is_hidden(engine: &Engine<'_>, node: &Node, address: IpAddr) -> bo
 
 /// Returns whether packets for an address on a node need a route to the node's pods. Those to its
 /// own addresses and to addresses of the VPC need none.
-pub(super) fn needs_route(engine: &Engine<'_>, node: &Node, address: IpAddr) -> bool {
-    let network = &engine.cluster.network;
+pub(super) fn needs_route(cluster: &Cluster, node: &Node, address: IpAddr) -> bool {
+    let network = &cluster.network;
     let is_of_vpc = || network.vpc_cidrs.value.iter().any(|net| net.contains(&address));
     let is_own = || node.has_address(address) || node.local_addresses.contains(&address);
     let is_pod = || network.mode.value == NetworkMode::Routed && !is_own();
@@ -58,19 +58,18 @@ pub(super) fn needs_route(engine: &Engine<'_>, node: &Node, address: IpAddr) -> 
 }
 
 /// Returns whether a Service's endpoint has this address, even if no given pod has it.
-pub(super) fn is_endpoint(engine: &Engine<'_>, address: IpAddr) -> bool {
-    let slices = engine.cluster.endpoints.values().flatten();
+pub(super) fn is_endpoint(cluster: &Cluster, address: IpAddr) -> bool {
+    let slices = cluster.endpoints.values().flatten();
     slices.flat_map(|slice| &slice.endpoints).any(|endpoint| endpoint.address == address)
 }
 
 /// Returns whether an endpoint with this address belongs to a pod that is not given.
-pub(super) fn is_of_missing_pod(engine: &Engine<'_>, address: IpAddr) -> bool {
-    let slices = engine.cluster.endpoints.values().flatten();
+pub(super) fn is_of_missing_pod(cluster: &Cluster, address: IpAddr) -> bool {
+    let slices = cluster.endpoints.values().flatten();
     let mut all = slices.flat_map(|slice| &slice.endpoints);
     all.any(|endpoint| {
         let named = endpoint.pod.as_ref().filter(|_| endpoint.address == address);
-        let has_it =
-            |name| engine.cluster.pods.get(name).is_some_and(|pod| pod.ips.contains(&address));
+        let has_it = |name| cluster.pods.get(name).is_some_and(|pod| pod.ips.contains(&address));
         named.is_some_and(|name| !has_it(name))
     })
 }
@@ -78,26 +77,26 @@ pub(super) fn is_of_missing_pod(engine: &Engine<'_>, address: IpAddr) -> bool {
 /// Returns whether an address would certainly be known if it were in use: its range is stated
 /// rather than assumed, for a range of pods all pods are given, and every kind of object could be
 /// read.
-pub(super) fn is_known_unused(engine: &Engine<'_>, address: IpAddr) -> bool {
-    let network = &engine.cluster.network;
+pub(super) fn is_known_unused(cluster: &Cluster, address: IpAddr) -> bool {
+    let network = &cluster.network;
     let is_in = |known: &Known<Vec<IpNet>>| {
         !known.is_supposed() && known.value.iter().any(|net| net.contains(&address))
     };
-    engine.cluster.unread.is_empty()
-        && (is_in(&network.vpc_cidrs) || engine.cluster.extent.pods && is_in(&network.pod_cidrs))
+    cluster.unread.is_empty()
+        && (is_in(&network.vpc_cidrs) || cluster.extent.pods && is_in(&network.pod_cidrs))
 }
 
 /// Returns whether the address only exists in rules on nodes.
-pub(super) fn is_cluster_address(engine: &Engine<'_>, address: IpAddr) -> bool {
-    let network = &engine.cluster.network;
+pub(super) fn is_cluster_address(cluster: &Cluster, address: IpAddr) -> bool {
+    let network = &cluster.network;
     network.service_cidrs.value.iter().any(|net| net.contains(&address))
-        || engine.cluster.services.values().any(|service| service.cluster_ips.contains(&address))
+        || cluster.services.values().any(|service| service.cluster_ips.contains(&address))
 }
 
 /// Explains why nothing answers at an address of the VPC.
-pub(super) fn nothing_at(engine: &Engine<'_>, address: IpAddr) -> (String, Evidence) {
+pub(super) fn nothing_at(cluster: &Cluster, address: IpAddr) -> (String, Evidence) {
     let has = |ingress: &&Ingress| ingress.load_balancer.iter().any(|at| at.ip == Some(address));
-    match engine.cluster.ingresses.values().find(has) {
+    match cluster.ingresses.values().find(has) {
         Some(ingress) => {
             let object = ingress.object();
             let class = ingress.class.as_deref().unwrap_or("none");
@@ -116,13 +115,13 @@ pub(super) fn nothing_at(engine: &Engine<'_>, address: IpAddr) -> (String, Evide
 
 /// Returns the Service that has this external IP. The network's administrator routes packets for
 /// such an address to a node.
-pub(super) fn has_external_ip<'e>(engine: &'e Engine<'_>, address: IpAddr) -> Option<&'e Service> {
-    let mut services = engine.cluster.services.values();
+pub(super) fn has_external_ip(cluster: &Cluster, address: IpAddr) -> Option<&Service> {
+    let mut services = cluster.services.values();
     services.find(|service| service.external_ips.contains(&address))
 }
 
 /// Returns whether the address belongs to the VPC or the pods' network.
-pub(super) fn is_inside(engine: &Engine<'_>, address: IpAddr) -> bool {
-    let network = &engine.cluster.network;
+pub(super) fn is_inside(cluster: &Cluster, address: IpAddr) -> bool {
+    let network = &cluster.network;
     network.vpc_cidrs.value.iter().chain(&network.pod_cidrs.value).any(|net| net.contains(&address))
 }

@@ -24,12 +24,12 @@ pub(super) fn why_stopped(
     walk.check_destination(to)?;
     Ok(if is_another {
         Mechanism::Firewall
-    } else if services::lacks_rules(walk.engine, Peer::Host(node, None), to, protocol) {
+    } else if services::lacks_rules(walk.cluster, Peer::Host(node, None), to, protocol) {
         Mechanism::RuleMissing
-    } else if services::lacks_endpoints(walk.engine, node, to, protocol) {
+    } else if services::lacks_endpoints(walk.cluster, node, to, protocol) {
         Mechanism::NoEndpoint
-    } else if services::has_address(walk.engine, to.ip())
-        && !services::has_port(walk.engine, to, protocol)
+    } else if services::has_address(walk.cluster, to.ip())
+        && !services::has_port(walk.cluster, to, protocol)
     {
         Mechanism::WrongPort
     } else {

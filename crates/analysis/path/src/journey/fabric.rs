@@ -25,7 +25,7 @@ pub(super) fn enter<'w>(
     let leg = state.packet.leg();
     let groups = out_of.and_then(|node| node.security_groups.as_deref());
     if let Some(step) =
-        groups.and_then(|groups| security_groups::denied_outbound(walk.engine, groups, &state))
+        groups.and_then(|groups| security_groups::denied_outbound(walk.cluster, groups, &state))
     {
         state.note(Place::Fabric, step);
         return Ok(vec![lost(state, Mechanism::SecurityGroup)]);
@@ -101,7 +101,7 @@ pub(super) fn enter<'w>(
     }
     let arrivals = match addresses::node_towards(walk.engine, dst) {
         Some(node)
-            if node.routed == Some(false) && addresses::needs_route(walk.engine, node, dst) =>
+            if node.routed == Some(false) && addresses::needs_route(walk.cluster, node, dst) =>
         {
             let why = format!("the VPC has no route to the pods of node {}", node.name);
             let by =
@@ -115,7 +115,7 @@ pub(super) fn enter<'w>(
             state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
             vec![lost(state, Mechanism::NoRoute)]
         }
-        Some(node) if addresses::is_hidden(walk.engine, node, dst) => {
+        Some(node) if addresses::is_hidden(walk.cluster, node, dst) => {
             let why = "the network around the nodes is not told of pods' addresses";
             let by = Evidence::fabric(FabricPart::PodNetwork);
             let transport = walk.cluster.network.transport_of(Family::of(dst));
@@ -127,9 +127,9 @@ pub(super) fn enter<'w>(
             vec![Arrival { state, stop: Stop::Unknown(Mechanism::NotModelled) }]
         }
         Some(node) => interface::at_card(walk, node, state)?,
-        None if addresses::is_cluster_address(walk.engine, dst) => {
+        None if addresses::is_cluster_address(walk.cluster, dst) => {
             let has_port =
-                services::has_port(walk.engine, leg.dst, state.packet.connection_protocol());
+                services::has_port(walk.cluster, leg.dst, state.packet.connection_protocol());
             let (why, mechanism) = match (has_port, out_of) {
                 (true, Some(_)) => ("only rules on a node know it", Mechanism::RuleMissing),
                 (true, None) => {
@@ -148,7 +148,7 @@ pub(super) fn enter<'w>(
         // The client may be in the network around the nodes.
         None if state.direction == Direction::Back
             && state.outside == Some(dst)
-            && addresses::is_inside(walk.engine, dst) =>
+            && addresses::is_inside(walk.cluster, dst) =>
         {
             let why = "goes to the host that asked, in the same network";
             let step = Step::new(StepKind::Route, why, Evidence::fabric(FabricPart::Routes));
@@ -156,7 +156,7 @@ pub(super) fn enter<'w>(
             vec![Arrival { state, stop: Stop::At(Peer::Outside) }]
         }
         None if state.direction == Direction::Out
-            && let Some(service) = addresses::has_external_ip(walk.engine, dst) =>
+            && let Some(service) = addresses::has_external_ip(walk.cluster, dst) =>
         {
             let why = format!(
                 "{dst} is an external IP of {}: which node the network brings it to is not given",
@@ -166,14 +166,14 @@ pub(super) fn enter<'w>(
             state.note(Place::Fabric, Step::new(StepKind::Unknown, why, by).seeing(leg));
             return Ok(vec![Arrival { state, stop: Stop::Unknown(Mechanism::NotGiven) }]);
         }
-        None if addresses::is_of_missing_pod(walk.engine, dst) => {
+        None if addresses::is_of_missing_pod(walk.cluster, dst) => {
             vec![unknown_pod(Place::Fabric, state)]
         }
-        None if addresses::is_inside(walk.engine, dst)
-            && !addresses::is_endpoint(walk.engine, dst) =>
+        None if addresses::is_inside(walk.cluster, dst)
+            && !addresses::is_endpoint(walk.cluster, dst) =>
         {
-            let (why, by) = addresses::nothing_at(walk.engine, dst);
-            if !addresses::is_known_unused(walk.engine, dst) {
+            let (why, by) = addresses::nothing_at(walk.cluster, dst);
+            if !addresses::is_known_unused(walk.cluster, dst) {
                 let why = format!("{why} that is given: which host has it is not known");
                 state.note(Place::Fabric, Step::new(StepKind::Unknown, why, by).seeing(leg));
                 return Ok(vec![Arrival { state, stop: Stop::Unknown(Mechanism::NotGiven) }]);
@@ -215,7 +215,7 @@ pub(super) fn leave_for_pods<'w>(
             let why = format!("goes through the tunnel to node {}", node.name);
             Step::new(StepKind::Route, why, Evidence::fabric(FabricPart::PodNetwork))
         };
-        if let Some(step) = security_groups::blocked_tunnel(walk.engine, from, node, leg) {
+        if let Some(step) = security_groups::blocked_tunnel(walk.cluster, from, node, leg) {
             state.note(Place::Fabric, step);
             return Ok(vec![lost(state, Mechanism::SecurityGroup)]);
         }
@@ -224,10 +224,10 @@ pub(super) fn leave_for_pods<'w>(
         let link = runtime.tunnel_from(walk.cluster, from, leg.src.ip());
         return at_node(walk, node, &Entry::Interface(link), state);
     }
-    if addresses::is_of_missing_pod(walk.engine, leg.dst.ip()) {
+    if addresses::is_of_missing_pod(walk.cluster, leg.dst.ip()) {
         return Ok(vec![unknown_pod(Place::Node(from.name.clone()), state)]);
     }
-    if addresses::is_endpoint(walk.engine, leg.dst.ip()) {
+    if addresses::is_endpoint(walk.cluster, leg.dst.ip()) {
         return Ok(vec![Arrival { state, stop: Stop::At(Peer::Outside) }]);
     }
     let is_given = walk.cluster.extent.pods;

@@ -11,6 +11,7 @@ use uturn_model::service::Policy;
 use uturn_model::{Family, Node, Pod, Service, ServiceProxy, Share};
 use uturn_netfilter::Connection;
 
+use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::journey::frontend::{self, Frontend, evidence, unjudged_proxy};
@@ -46,8 +47,9 @@ pub(super) fn serve<'w>(
         let mut state = state.clone();
         state.share *= *share;
         state.chance |= endpoints.len() > 1;
-        let own =
-            node.address(Family::of(endpoint.ip())).filter(|_| !is_here(walk, node, *endpoint));
+        let own = node
+            .address(Family::of(endpoint.ip()))
+            .filter(|_| !is_here(walk.engine, node, *endpoint));
         let src = SocketAddr::new(own.unwrap_or(before.src.ip()), before.src.port());
         let after = Leg { src, dst: *endpoint };
         let place = || Place::Node(node.name.clone());
@@ -95,7 +97,7 @@ fn served<'w>(
     let is_known = is_modelled
         && !settings.replacement_keeps_source
         && service.source_ranges.is_empty()
-        && !is_here(walk, node, src)
+        && !is_here(walk.engine, node, src)
         && !endpoints.is_empty()
         && endpoints.iter().all(is_there);
     Some(if is_known {
@@ -106,12 +108,12 @@ fn served<'w>(
 }
 
 /// Returns whether an address belongs to the node itself or to one of its pods.
-fn is_here(walk: &Walk<'_, '_>, node: &Node, at: SocketAddr) -> bool {
+fn is_here(engine: &Engine<'_>, node: &Node, at: SocketAddr) -> bool {
     let is_own = |pod: &Pod| pod.node.as_ref() == Some(&node.name);
     node.has_address(at.ip())
         || node.local_addresses.contains(&at.ip())
         || node.tunnel_ips.contains(&at.ip())
-        || walk.engine.pod_at(at.ip()).is_some_and(is_own)
+        || engine.pod_at(at.ip()).is_some_and(is_own)
 }
 
 /// Follows a packet that a load balancer handed to a node unchanged, with the load balancer's own

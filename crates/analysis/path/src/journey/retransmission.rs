@@ -13,6 +13,7 @@ use uturn_netfilter::{End, EndKind, IpProtocol};
 
 use super::after_node;
 use crate::add_missing::add_missing;
+use crate::engine::Engine;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::journey::bridge;
@@ -26,8 +27,9 @@ pub(super) fn after_random_choice<'w>(
     ends: Vec<End>,
     state: &PacketState,
 ) -> Result<Vec<Arrival<'w>>, WalkError> {
-    let is_open =
-        |end: &End| Ok(state.direction == Direction::Out && is_sent_again(walk, end, visit)?);
+    let is_open = |end: &End| {
+        Ok(state.direction == Direction::Out && is_sent_again(walk.engine, end, visit)?)
+    };
     let open: Vec<bool> = ends.iter().map(is_open).collect::<Result<_, WalkError>>()?;
     let sent_again = ends.iter().zip(&open).filter(|(_, is_open)| **is_open);
     let lost: Share = sent_again.map(|(end, _)| end.share).sum();
@@ -83,7 +85,7 @@ pub(super) fn after_random_choice<'w>(
 
 /// Returns whether a packet with this end is sent again and no node keeps the first one's
 /// connection.
-fn is_sent_again(walk: &Walk<'_, '_>, end: &End, visit: &NodeVisit<'_>) -> Result<bool, WalkError> {
+fn is_sent_again(engine: &Engine<'_>, end: &End, visit: &NodeVisit<'_>) -> Result<bool, WalkError> {
     let protocol = end.packet.protocol();
     if !end.redrawn_on_retry || protocol != IpProtocol::TCP {
         return Ok(false);
@@ -91,9 +93,7 @@ fn is_sent_again(walk: &Walk<'_, '_>, end: &End, visit: &NodeVisit<'_>) -> Resul
     let is_answered = match &end.kind {
         EndKind::Drop(reason) if visit.sent_here => refusal::of_unsent(reason).is_some(),
         EndKind::Drop(reason) => refusal::of_drop(reason, protocol).is_some(),
-        EndKind::Reject(how) => {
-            !bridge::resets_in_vain(walk.engine, visit, *how, end.packet.leg())?
-        }
+        EndKind::Reject(how) => !bridge::resets_in_vain(engine, visit, *how, end.packet.leg())?,
         _ => return Ok(false),
     };
     Ok(!is_answered)

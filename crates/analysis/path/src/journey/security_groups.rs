@@ -6,32 +6,31 @@ use uturn_clouds::cloud;
 use uturn_kubeproxy::pod_network;
 use uturn_model::network::{SecurityGroup, SecurityRule};
 use uturn_model::route::{Direction, Leg, Step, StepKind};
-use uturn_model::{Evidence, Family, Node, Protocol, Text};
+use uturn_model::{Cluster, Evidence, Family, Node, Protocol, Text};
 use uturn_netfilter::IpProtocol;
 
-use crate::engine::Engine;
 use crate::packet::PacketState;
 
 /// Returns the drop of an inbound packet by security groups, if they deny it.
 pub(crate) fn denied_inbound(
-    engine: &Engine<'_>,
+    cluster: &Cluster,
     groups: &[Text],
     state: &PacketState,
 ) -> Option<Step> {
     let leg = state.packet.leg();
-    if is_prober(engine, leg.src.ip()) {
+    if is_prober(cluster, leg.src.ip()) {
         return None;
     }
     let asked = asked(state)?;
-    let stop = judge(engine, groups, asked, |group| &group.inbound, leg.src.ip())?;
+    let stop = judge(cluster, groups, asked, |group| &group.inbound, leg.src.ip())?;
     let what = format!("{} port {} from {}", stop.what, leg.dst.port(), leg.src.ip());
     Some(stop.step(what, leg))
 }
 
 /// Returns whether the cloud's own health checks come from an address: security groups always allow
 /// those in.
-fn is_prober(engine: &Engine<'_>, address: IpAddr) -> bool {
-    let model = cloud::model(engine.cluster);
+fn is_prober(cluster: &Cluster, address: IpAddr) -> bool {
+    let model = cloud::model(cluster);
     // The address of another load balancer is not given, nor the rule that lets it in.
     cloud::stands_for_balancer(address)
         || model.is_some_and(|model| model.probe_ranges().prober(Family::of(address)) == address)
@@ -40,13 +39,13 @@ fn is_prober(engine: &Engine<'_>, address: IpAddr) -> bool {
 /// Returns the drop of an outbound packet by security groups, if they deny it. Groups without
 /// outbound rules allow everything.
 pub(super) fn denied_outbound(
-    engine: &Engine<'_>,
+    cluster: &Cluster,
     groups: &[Text],
     state: &PacketState,
 ) -> Option<Step> {
     let leg = state.packet.leg();
     let asked = asked(state)?;
-    let stop = judge_outbound(engine, groups, asked, leg.dst.ip())?;
+    let stop = judge_outbound(cluster, groups, asked, leg.dst.ip())?;
     let what = format!("{} to {}", stop.what, leg.dst);
     Some(stop.step(what, leg))
 }
@@ -54,19 +53,14 @@ pub(super) fn denied_outbound(
 /// Returns the drop by security groups of packets that one node encapsulates for another, if they
 /// deny it: they see what is sent from node to node, and each direction begins anew. If a plugin
 /// has several encapsulations, one that passes is enough.
-pub(super) fn blocked_tunnel(
-    engine: &Engine<'_>,
-    from: &Node,
-    to: &Node,
-    leg: Leg,
-) -> Option<Step> {
+pub(super) fn blocked_tunnel(cluster: &Cluster, from: &Node, to: &Node, leg: Leg) -> Option<Step> {
     let family = from.internal_ips.first().map(|ip| Family::of(*ip))?;
     let (src, dst) = (from.address(family)?, to.address(family)?);
-    let (from, to) = (engine.cluster.nodes.get(&from.name)?, engine.cluster.nodes.get(&to.name)?);
-    let stops = pod_network::wrappings(engine.cluster.network.plugin.value).iter().map(|way| {
+    let (from, to) = (cluster.nodes.get(&from.name)?, cluster.nodes.get(&to.name)?);
+    let stops = pod_network::wrappings(cluster.network.plugin.value).iter().map(|way| {
         let asked = (IpProtocol(way.protocol), way.port);
-        let out = judge_outbound(engine, groups_of(from), asked, dst);
-        out.or_else(|| judge(engine, groups_of(to), asked, |group| &group.inbound, src))
+        let out = judge_outbound(cluster, groups_of(from), asked, dst);
+        out.or_else(|| judge(cluster, groups_of(to), asked, |group| &group.inbound, src))
     });
     let stop = stops.collect::<Option<Vec<_>>>()?.into_iter().next()?;
     let what = format!("{}, which wraps what goes from {src} to {dst}", stop.what);
@@ -78,22 +72,22 @@ fn groups_of(node: &Node) -> &[Text] {
 }
 
 fn judge_outbound(
-    engine: &Engine<'_>,
+    cluster: &Cluster,
     groups: &[Text],
     asked: (IpProtocol, u16),
     peer: IpAddr,
 ) -> Option<Stopped> {
-    let mut known = groups.iter().filter_map(|name| engine.cluster.security_groups.get(name));
+    let mut known = groups.iter().filter_map(|name| cluster.security_groups.get(name));
     if known.all(|group| group.outbound.is_empty()) {
         None
     } else {
-        judge(engine, groups, asked, |group| &group.outbound, peer)
+        judge(cluster, groups, asked, |group| &group.outbound, peer)
     }
 }
 
 /// Returns why the groups deny a packet. The rules of several groups add up, in their order.
 fn judge(
-    engine: &Engine<'_>,
+    cluster: &Cluster,
     groups: &[Text],
     (number, port): (IpProtocol, u16),
     rules: impl Fn(&SecurityGroup) -> &[SecurityRule],
@@ -103,7 +97,7 @@ fn judge(
         .into_iter()
         .find(|protocol| IpProtocol::from(*protocol) == number);
     let known: Vec<_> =
-        groups.iter().filter_map(|name| engine.cluster.security_groups.get(name)).collect();
+        groups.iter().filter_map(|name| cluster.security_groups.get(name)).collect();
     // An unknown group is assumed to allow everything.
     let last = known.last().filter(|_| known.len() == groups.len())?;
     let rule =

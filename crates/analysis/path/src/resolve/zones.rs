@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use uturn_clouds::cloud::{self, Maker, ZoneAnswers};
-use uturn_model::{Assumption, Node, Port, Service};
+use uturn_model::{Assumption, Cluster, Node, Port, Service};
 
 use super::{ResolvedTarget, aim_at_host};
 use crate::engine::Engine;
@@ -35,8 +35,8 @@ pub(super) fn aim_by_zone(
         .filter(|(_, named)| named.zone.is_some())
         .collect();
     let Some((name, _)) = named.first().filter(|_| named.len() > 1) else { return target };
-    let Some((service, answers)) = zone_answers(engine, name) else { return target };
-    let Some(askers) = askers(engine, client, resolved.through) else { return target };
+    let Some((service, answers)) = zone_answers(engine.cluster, name) else { return target };
+    let Some(askers) = askers(engine.cluster, client, resolved.through) else { return target };
     let taken = match answers {
         ZoneAnswers::Any => return target,
         ZoneAnswers::Mostly(share) => {
@@ -67,13 +67,13 @@ pub(super) fn aim_by_zone(
 }
 
 /// Returns the Service whose load balancer has a name, and how the name is answered.
-fn zone_answers<'e>(engine: &'e Engine<'_>, name: &str) -> Option<(&'e Service, ZoneAnswers)> {
+fn zone_answers<'e>(cluster: &'e Cluster, name: &str) -> Option<(&'e Service, ZoneAnswers)> {
     let has_name = |service: &&Service| {
         let mut hosts = service.load_balancer.iter().filter_map(|entry| entry.hostname.as_ref());
         hosts.any(|host| host.trim_end_matches('.').eq_ignore_ascii_case(name))
     };
-    let service = engine.cluster.services.values().find(has_name)?;
-    match cloud::maker_of(service, &engine.cluster.provider) {
+    let service = cluster.services.values().find(has_name)?;
+    match cloud::maker_of(service, &cluster.provider) {
         Maker::Product(product, _) => Some((service, product.zone_answers(service))),
         _ => None,
     }
@@ -83,13 +83,13 @@ fn zone_answers<'e>(engine: &'e Engine<'_>, name: &str) -> Option<(&'e Service, 
 /// and no cache on the client's node asks by itself; else the client's node. For other clients the
 /// asking hosts are not known.
 fn askers<'e>(
-    engine: &'e Engine<'_>,
+    cluster: &'e Cluster,
     client: Peer<'e>,
     through: Option<IpAddr>,
 ) -> Option<Askers<'e>> {
-    let dns = &engine.cluster.dns;
+    let dns = &cluster.dns;
     let zone = |node: Option<&'e Node>| node.and_then(Node::zone);
-    let node_at = |name| engine.cluster.nodes.get(name);
+    let node_at = |name| cluster.nodes.get(name);
     let own = match client {
         Peer::Pod(pod) => pod.node.as_ref().and_then(node_at),
         Peer::Host(node, _) => Some(node),
@@ -99,7 +99,7 @@ fn askers<'e>(
     let Some(service) = service else {
         return Some(Askers { zones: vec![zone(own)], called: "the client, who asks" });
     };
-    let all = engine.cluster.slices(service).iter().flat_map(|slice| &slice.endpoints);
+    let all = cluster.slices(service).iter().flat_map(|slice| &slice.endpoints);
     let ready = all.filter(|endpoint| endpoint.ready);
     let zones: Vec<Option<&str>> =
         ready.map(|endpoint| zone(endpoint.node.as_ref().and_then(node_at))).collect();

@@ -29,9 +29,9 @@ pub(super) fn unresolved_name(
     let (Destination::Url { host, .. } | Destination::Host(host, _)) = &flow.to else {
         return Ok(None);
     };
-    for client in resolve::clients(engine, &flow.from)? {
+    for client in resolve::clients(engine.cluster, &flow.from)? {
         // More is known of a Service that may exist elsewhere.
-        if unjudged::lost_name(engine, client, &flow.to, true).is_some() {
+        if unjudged::lost_name(engine.cluster, client, &flow.to, true).is_some() {
             continue;
         }
         let resolved = resolve::aim_of(engine, client, flow)?.resolved;

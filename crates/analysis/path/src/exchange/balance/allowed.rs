@@ -2,18 +2,18 @@
 
 use uturn_model::lb::{Listener, Scope};
 use uturn_model::route::{Step, StepKind};
-use uturn_model::{Assumption, Evidence, LoadBalancer};
+use uturn_model::{Assumption, Cluster, Evidence, LoadBalancer};
 
 use crate::add_missing::add_missing;
-use crate::engine::Engine;
 use crate::exchange::uncertain_behaviour::assumed_behaviour;
 use crate::journey::stands_for_public_address;
+use crate::origin;
 use crate::packet::PacketState;
 
 /// Returns why a listener does not let a packet in, if it does not. If the public address with
 /// which the packet left is not given, the packet is assumed to be let in.
 pub(super) fn denied(
-    engine: &Engine<'_>,
+    cluster: &Cluster,
     balancer: &LoadBalancer,
     listener: &Listener,
     state: &mut PacketState,
@@ -41,6 +41,6 @@ pub(super) fn denied(
         add_missing(&mut state.supposed, vec![assumed_behaviour(&listener.profile.name, doubt)]);
     }
     let why = format!("loadBalancerSourceRanges do not have {source}");
-    let by = Evidence::object(owner.clone(), engine.origin_of(owner));
+    let by = Evidence::object(owner.clone(), origin::of(cluster, owner));
     Some(Step::new(StepKind::Drop, why, by).seeing(leg))
 }

@@ -45,7 +45,7 @@ pub(super) fn forward(
     let rule = listener.rules.first().filter(|rule| !rule.targets.is_empty());
     let Some(rule) = rule else {
         let exchanges =
-            no_target::end(walk.engine, state.clone(), balancer, turned_away, NotPicked::NoTarget);
+            no_target::end(walk.cluster, state.clone(), balancer, turned_away, NotPicked::NoTarget);
         return home(exchanges);
     };
     // A connection that is passed through still speaks the client's protocol.
@@ -60,11 +60,11 @@ pub(super) fn forward(
         let mut state = state.clone();
         let reason = NotPicked::of(&listener.profile, &health);
         if let NotPicked::NoneAlive = reason {
-            state.supposed.extend(uncertain_behaviour::page_is_missing(walk.engine, listener));
+            state.supposed.extend(uncertain_behaviour::page_is_missing(walk.cluster, listener));
         }
-        return home(no_target::end(walk.engine, state, balancer, turned_away, reason));
+        return home(no_target::end(walk.cluster, state, balancer, turned_away, reason));
     }
-    let by = by_listener(walk.engine, listener, rule);
+    let by = by_listener(walk.cluster, listener, rule);
     let mut exchanges = Vec::new();
     for (target, share) in shares {
         let mut there = state.clone();

@@ -56,7 +56,7 @@ pub(super) fn serve(
         return return_reply(walk, party, call, answer, outcome, mechanism);
     };
     if let Some(redirect) = &rule.redirect {
-        let by = by_listener(walk.engine, listener, rule);
+        let by = by_listener(walk.cluster, listener, rule);
         let redirected = Redirected { redirect: redirect.clone(), host, path };
         return redirect::answer(walk, party, call, redirected, by, state);
     }
@@ -72,10 +72,10 @@ pub(super) fn serve(
         } else {
             NotPicked::of(&listener.profile, &health)
         };
-        let turned_away = no_target::end(walk.engine, state.clone(), balancer, outcome, reason);
+        let turned_away = no_target::end(walk.cluster, state.clone(), balancer, outcome, reason);
         return return_own_answer(walk, balancer, call, &state, turned_away, outcome);
     }
-    let by = by_listener(walk.engine, listener, rule);
+    let by = by_listener(walk.cluster, listener, rule);
     let failover = walk.population.failover();
     let mut ask = || -> Result<Results, WalkError> {
         let mut results = vec![Vec::new(); rule.targets.len()];

@@ -2,9 +2,8 @@
 
 use uturn_model::lb::Profile;
 use uturn_model::route::{Step, StepKind};
-use uturn_model::{LoadBalancer, Mechanism, Outcome};
+use uturn_model::{Cluster, LoadBalancer, Mechanism, Outcome};
 
-use crate::engine::Engine;
 use crate::exchange::health::Health;
 use crate::packet::{Exchange, PacketState, Peer, ended};
 
@@ -37,7 +36,7 @@ impl NotPicked {
 
 /// Returns the end of a request for which the load balancer picks no target.
 pub(super) fn end(
-    engine: &Engine<'_>,
+    cluster: &Cluster,
     mut state: PacketState,
     balancer: &LoadBalancer,
     outcome: Outcome,
@@ -60,6 +59,6 @@ pub(super) fn end(
         ),
     };
     let peer = Peer::Balancer(balancer);
-    state.note(peer.place(), Step::new(StepKind::Drop, why, peer.evidence(engine.cluster)));
+    state.note(peer.place(), Step::new(StepKind::Drop, why, peer.evidence(cluster)));
     vec![ended(state, outcome, Some(mechanism))]
 }

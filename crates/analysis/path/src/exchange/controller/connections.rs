@@ -70,7 +70,7 @@ pub(super) fn pass_on(
     let request = call.request;
     if let Some(why) = &rule.unknown {
         let place = at.place();
-        return Ok(vec![unknown(place, state, why.to_string(), by_rule(walk, rule))]);
+        return Ok(vec![unknown(place, state, why.to_string(), by_rule(walk.cluster, rule))]);
     }
     let onward = Request {
         tls: if listener.tls { Some(false) } else { request.tls },
