@@ -76,6 +76,7 @@ pub(crate) fn send<'w>(
     }
 }
 
+/// Follows a packet through a node's rules.
 fn at_node<'w>(
     walk: &'w Walk<'_, '_>,
     node: &'w Node,

@@ -73,6 +73,8 @@ pub(super) fn unjudged(
     (frontend != Frontend::ClusterIp).then(|| unjudged_proxy(service, proxy))
 }
 
+/// Returns the Service and the port that a call of this address reaches, and the kind of the
+/// address.
 pub(crate) fn at<'e>(
     engine: &'e Engine<'_>,
     to: SocketAddr,
@@ -112,6 +114,7 @@ pub(crate) fn evidence(service: &Service, proxy: ServiceProxy, at_connect: bool)
     Evidence::ServiceProxy { proxy, at_connect, service, origin }
 }
 
+/// Returns the reason that a proxy's handling of a Service is not modelled.
 pub(crate) fn unjudged_proxy(service: &Service, proxy: ServiceProxy) -> UnjudgedReason {
     let unknown = Unknown::ServiceProxy(proxy.to_string().into());
     UnjudgedReason::of(&service.object(), &service.origin, &unknown)

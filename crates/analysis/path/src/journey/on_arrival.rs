@@ -68,6 +68,7 @@ pub(super) fn serve<'w>(
     Ok(Some(arrivals))
 }
 
+/// Returns what a call is translated to; `None` if the proxy does not serve its destination.
 fn served<'w>(
     walk: &'w Walk<'_, '_>,
     proxy: ServiceProxy,

@@ -15,6 +15,7 @@ use crate::exchange::failover::pick_step;
 use crate::exchange::{health, merge, uncertain_behaviour};
 use crate::packet::{Call, Exchange, PacketState, Peer, Request, ended};
 
+/// Forwards a connection to one of the rule's targets, in every way the load balancer may pick.
 pub(super) fn forward(
     walk: &Walk<'_, '_>,
     balancer: &LoadBalancer,

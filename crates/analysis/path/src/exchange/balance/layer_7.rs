@@ -22,6 +22,7 @@ use crate::population::Results;
 /// The status of a request whose path is refused.
 const REFUSED: u16 = 400;
 
+/// Serves a request: finds its rule, asks the targets and answers the client.
 pub(super) fn serve(
     walk: &Walk<'_, '_>,
     balancer: &LoadBalancer,

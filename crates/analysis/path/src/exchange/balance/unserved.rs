@@ -11,6 +11,7 @@ use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::packet::{Call, Exchange, PacketState, Peer, ended};
 
+/// Returns the end of the packet: it is refused or dropped, as the load balancer's product does.
 pub(super) fn end(
     walk: &Walk<'_, '_>,
     balancer: &LoadBalancer,
