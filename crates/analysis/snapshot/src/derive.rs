@@ -4,37 +4,10 @@
 //! nothing states is *supposed*, and listed in [`Cluster::supposed`] with what would settle it.
 //! Values that no object needs are not supposed: without load balancers, no cloud is supposed.
 
-mod announcers;
-mod balancer_arguments;
-mod balancer_names;
-mod balancers;
-mod clouds;
-mod controllers;
-mod endpoint_pods;
-mod endpoints;
-mod extent;
-mod families;
-mod files;
-mod gateways;
-mod holders;
-mod ingress_products;
-mod labels;
-mod missing;
-mod name_server;
-mod network;
-mod nodes;
-mod owners;
-mod pending_balancers;
-mod plugin;
-mod pod_ranges;
-mod pods;
-mod provider;
-mod proxy;
-mod proxy_names;
-mod ranges;
-mod service_proxy;
-mod services;
-mod unjudged;
+mod gaps;
+mod ground;
+mod populate;
+mod serve;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -50,6 +23,13 @@ use uturn_model::{
 
 use crate::decode::objects::Objects;
 use crate::fault::Fault;
+use gaps::{missing, unjudged};
+use ground::{extent, plugin, provider, proxy, service_proxy};
+use populate::{endpoint_pods, families, files, nodes, owners, pods, proxy_names, ranges};
+use serve::{
+    announcers, balancer_arguments, balancer_names, balancers, controllers, endpoints, gateways,
+    holders, ingress_products, name_server, network, pending_balancers, services,
+};
 
 /// Derives a cluster from the decoded objects.
 ///

@@ -9,10 +9,10 @@
 //! and kernels.
 //!
 //! **Start reading** at [`load`], then `collect`, `kinds` (the table of decoders by kind), `decode`
-//! (one module for each kind), and `derive` (the derivation of the cluster: `derive::plugin`
-//! recognises the pod network, `derive::clouds` the makers of load balancers,
-//! `derive::service_proxy` what serves Services, `derive::extent` whether objects are missing);
-//! [`scenario`] has the Scenario format.
+//! (one module for each kind), and `derive` (the derivation of the cluster, by phases:
+//! `derive::ground` recognises the cloud, the pod network and what serves Services,
+//! `derive::populate` completes nodes and pods, `derive::serve` what serves calls, and
+//! `derive::gaps` finds what is not known); [`scenario`] has the Scenario format.
 //!
 //! YAML is read by a parser of this crate (`document::yaml`), with the meaning that kubectl gives
 //! it. Files of a folder that have no object are left out and named (`source::layout`).

@@ -1,0 +1,28 @@
+//! Determines the release of CoreDNS, which decides what a Corefile may contain.
+
+use uturn_model::{Version, image};
+
+use crate::decode::objects::Objects;
+use crate::derive::ground::proxy;
+
+/// Returns the release in the images of CoreDNS in kube-system, if they agree.
+pub(in crate::derive) fn release(objects: &Objects) -> Option<Version> {
+    let pods = objects.pods.0.values().map(|pod| (&pod.name, &pod.spec));
+    let workloads = objects.workloads.0.values();
+    let templates = workloads.map(|workload| (&workload.name, &workload.template));
+    let in_system = pods.chain(templates).filter(|(name, spec)| {
+        let is_labelled = spec.labels.is("k8s-app", "kube-dns");
+        name.namespace.as_str() == "kube-system"
+            && (is_labelled || name.name.as_str().contains("coredns"))
+    });
+    let containers = in_system.flat_map(|(_, spec)| &spec.containers);
+    let mut releases =
+        containers.filter(|own| is_coredns(&own.image)).map(|own| proxy::tag(&own.image));
+    let first = releases.next()??;
+    releases.all(|other| other == Some(first)).then_some(first)
+}
+
+/// Returns whether an image is CoreDNS, in any registry: `…/coredns/coredns:1.12.0`.
+fn is_coredns(image: &str) -> bool {
+    image::name(image).ends_with("coredns")
+}
