@@ -167,6 +167,14 @@ impl Objects {
         self.complete || is_listed
     }
 
+    /// Returns whether there is any object that needs nodes.
+    pub(crate) fn need_nodes(&self) -> bool {
+        !(self.workloads.0.is_empty()
+            && self.pods.0.is_empty()
+            && self.services.0.is_empty()
+            && self.ingresses.0.is_empty())
+    }
+
     /// Returns whether no object was read that the analysis needs.
     pub(crate) fn is_empty(&self) -> bool {
         self.seen.is_empty()

@@ -8,15 +8,15 @@ use uturn_model::ingress::Backend;
 use uturn_model::pod::Phase;
 use uturn_model::service::ServiceKind;
 use uturn_model::{
-    Extent, Ingress, Labels, Name, NamespacedName, ObjectRef, Pod, Selector, Service, Unknown,
-    Workload, WorkloadKind,
+    Ingress, Labels, Name, NamespacedName, ObjectRef, Pod, Selector, Service, Unknown, Workload,
+    WorkloadKind,
 };
 
-use super::unjudged::Gaps;
 use crate::decode::objects::Objects;
-use crate::derive::ground::extent::Coming;
+use crate::derive::ground::Ground;
 use crate::derive::populate::pods::ByLabel;
 use crate::derive::serve::endpoints::{Slices, could_serve};
+use crate::derive::unjudged::Gaps;
 
 const GIVE_PODS: &str =
     "give the EndpointSlices, or what makes the pods, or pass --complete if this is all";
@@ -29,13 +29,8 @@ const USED: &str = "scan only the files that are applied together";
 const TRACE_SERVICES: &str = "trace to the Services that the annotation names";
 
 /// Records at Services and Ingresses which of their dependencies are missing.
-pub(in crate::derive) fn find(
-    objects: &Objects,
-    slices: &Slices,
-    extent: Extent,
-    coming: &Coming,
-    gaps: &mut Gaps,
-) {
+pub(super) fn find(objects: &Objects, slices: &Slices, ground: &Ground, gaps: &mut Gaps) {
+    let (extent, coming) = (ground.extent, &ground.coming);
     find_versions(objects, gaps);
     let by_label = LazyCell::new(|| ByLabel::new(&objects.pods.0));
     for service in objects.services.0.values() {

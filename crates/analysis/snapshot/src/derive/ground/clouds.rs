@@ -47,7 +47,7 @@ impl Maker {
 
 /// Returns the cloud of the cluster, or the program that makes load balancers in place of one, and
 /// its trace.
-pub(in crate::derive) fn by_trace(objects: &Objects) -> Option<(Cloud, String)> {
+pub(super) fn by_trace(objects: &Objects) -> Option<(Cloud, String)> {
     let traces =
         [by_own_node_key, by_provider_id, by_node_key, by_program, by_distribution, by_service_key];
     traces.iter().find_map(|find| find(objects))

@@ -18,9 +18,8 @@ use uturn_model::{Extent, Name, NamespacedName};
 
 use crate::decode::objects::Objects;
 
-/// Returns the kinds of which all objects were read. This must be called before anything is
-/// derived.
-pub(in crate::derive) fn of(objects: &Objects) -> Extent {
+/// Returns the kinds of which all objects were read.
+pub(super) fn of(objects: &Objects) -> Extent {
     let listeners = objects.facts.declared_ports_only.as_ref().is_some_and(|(only, _)| *only);
     if objects.complete {
         return Extent { listeners, ..Extent::OBJECTS };
@@ -46,6 +45,13 @@ pub(in crate::derive) fn of(objects: &Objects) -> Extent {
     Extent { pods: has_nodes && has_pods, services: has_service && has_api, endpoints, listeners }
 }
 
+/// Returns the Services that are still to be applied: no cluster has given them an address.
+pub(super) fn unapplied(objects: &Objects) -> BTreeSet<NamespacedName> {
+    let services = objects.services.0.values();
+    let waiting = services.filter(|service| service.cluster_ips.is_empty());
+    waiting.map(|service| service.name.clone()).collect()
+}
+
 /// The objects that a listing cannot contain because manifests are still to be applied.
 pub(in crate::derive) struct Coming {
     /// Services without an address.
@@ -54,9 +60,8 @@ pub(in crate::derive) struct Coming {
     pub(in crate::derive) namespaces: BTreeSet<Name>,
 }
 
-/// Returns the objects that are still to be applied. This must be called before addresses are
-/// derived.
-pub(in crate::derive) fn coming(objects: &Objects) -> Coming {
+/// Returns the objects that are still to be applied.
+pub(super) fn coming(objects: &Objects) -> Coming {
     if objects.complete {
         return Coming { services: BTreeSet::new(), namespaces: BTreeSet::new() };
     }

@@ -11,10 +11,9 @@ use uturn_clouds::cloud;
 use uturn_model::network::{NetworkMode, Plugin, Transport, first_host};
 use uturn_model::{Family, IpNet, Known, Labels, Node, ObjectRef, Pod};
 
-use crate::decode::cni::BridgeConfig;
+use super::{daemon_sets, seen_addresses};
 use crate::decode::objects::Objects;
-use crate::derive::populate::{nodes, pod_ranges};
-use crate::derive::{Assumptions, daemon_sets};
+use crate::derive::Assumptions;
 
 /// The DaemonSets of plugins by name, which are searched after those of clouds' own networks. Where
 /// several run, the first of this list provides the network: the others add policies or a Service
@@ -57,20 +56,21 @@ const POD_KEYS: &[(&str, Plugin)] = &[
 ];
 
 /// The annotations in which Calico records the addresses of a node's tunnel interfaces.
-const CALICO_TUNNELS: [&str; 3] = [CALICO_TUNNELS_V4[0], CALICO_TUNNELS_V4[1], CALICO_TUNNEL_V6];
+pub(in crate::derive) const CALICO_TUNNELS: [&str; 3] =
+    [CALICO_TUNNELS_V4[0], CALICO_TUNNELS_V4[1], CALICO_TUNNEL_V6];
 const CALICO_TUNNELS_V4: [&str; 2] =
     ["projectcalico.org/IPv4IPIPTunnelAddr", "projectcalico.org/IPv4VXLANTunnelAddr"];
 const CALICO_TUNNEL_V6: &str = "projectcalico.org/IPv6VXLANTunnelAddr";
 
 /// The annotations in which Cilium records a node's address in its pod range.
-const CILIUM_HOSTS: [&str; 3] = [
+pub(in crate::derive) const CILIUM_HOSTS: [&str; 3] = [
     "network.cilium.io/ipv4-cilium-host",
     "network.cilium.io/ipv6-cilium-host",
     "io.cilium.network.ipv4-cilium-host",
 ];
 
 /// Returns the plugin that provides the pod network.
-pub(in crate::derive) fn derive(objects: &Objects, assumptions: &mut Assumptions) -> Known<Plugin> {
+pub(super) fn derive(objects: &Objects, assumptions: &mut Assumptions) -> Known<Plugin> {
     if let Some((plugin, origin)) = &objects.facts.network_plugin {
         return Known::stated(*plugin, origin.clone());
     }
@@ -82,7 +82,7 @@ pub(in crate::derive) fn derive(objects: &Objects, assumptions: &mut Assumptions
         return Known::derived(plugin, trace);
     }
     let because = "neither nodes nor pods say it";
-    if nodes::has_something_to_run(objects) {
+    if objects.need_nodes() {
         assumptions.assume("network", "global-router", because, "state spec.network.mode in Facts");
     }
     Known::supposed(cloud::usual_network(NetworkMode::GlobalRouter), because)
@@ -182,7 +182,7 @@ fn by_addresses(objects: &Objects) -> Option<(Plugin, String)> {
     let nodes = &objects.nodes.0;
     let written = || nodes.values().filter(|node| !node.supposed);
     let Some(first) = written().next() else {
-        return pod_ranges::without_bridge(objects).map(|trace| (Plugin::Unknown, trace));
+        return seen_addresses::without_bridge(objects).map(|trace| (Plugin::Unknown, trace));
     };
     let are_ranged = written().all(|node| !node.pod_cidrs.is_empty());
     let scheme = first.provider_id.as_deref().and_then(|id| Some(id.split_once("://")?.0));
@@ -246,7 +246,7 @@ fn has_own_address(pod: &Pod) -> bool {
 }
 
 /// Iterates over pods with an address that is in no range of their node.
-pub(in crate::derive) fn outside_of_range(objects: &Objects) -> impl Iterator<Item = &Pod> {
+pub(super) fn outside_of_range(objects: &Objects) -> impl Iterator<Item = &Pod> {
     objects.pods.0.values().filter(|pod| has_own_address(pod)).filter(|pod| {
         let node = pod.node.as_ref().and_then(|name| objects.nodes.0.get(name));
         let is_outside = |node: &Node, ip: &IpAddr| {
@@ -268,7 +268,7 @@ fn has_first_address(objects: &Objects) -> Option<&Pod> {
 }
 
 /// Derives how pods are connected to their node.
-pub(in crate::derive) fn mode(objects: &Objects, plugin: &Known<Plugin>) -> Known<NetworkMode> {
+pub(super) fn mode(objects: &Objects, plugin: &Known<Plugin>) -> Known<NetworkMode> {
     if let Some((mode, origin)) = &objects.facts.network_mode {
         return Known::stated(*mode, origin.clone());
     }
@@ -393,40 +393,5 @@ pub(in crate::derive) fn masquerades(objects: &Objects, plugin: &Known<Plugin>) 
         Known::supposed(usual, "the network is supposed")
     } else {
         Known::derived(usual, format!("{} usually does it so", plugin.value))
-    }
-}
-
-/// Sets on nodes the hairpin mode from the plugin's configuration, unless Facts state it. Where
-/// several configurations differ, the nodes are left as they are.
-pub(in crate::derive) fn add_hairpin(objects: &mut Objects, plugin: Plugin, mode: NetworkMode) {
-    if mode != NetworkMode::GlobalRouter || matches!(plugin, Plugin::OfCloud(_)) {
-        return;
-    }
-    let of_plugin = |bridge: &&BridgeConfig| bridge.by_flannel == (plugin == Plugin::Flannel);
-    let mut all = objects.bridges.iter().filter(of_plugin);
-    let Some(first) = all.next() else { return };
-    if all.any(|other| other.hairpin != first.hairpin) {
-        return;
-    }
-    for node in objects.nodes.0.values_mut().filter(|node| node.hairpin.is_none()) {
-        node.hairpin = Some(first.hairpin);
-        node.hairpin_origin = Some(first.origin.clone());
-    }
-}
-
-/// Sets each node's tunnel addresses, as the plugin's annotations state them.
-pub(in crate::derive) fn add_tunnel_ends(objects: &mut Objects, plugin: Plugin) {
-    for node in objects.nodes.0.values_mut() {
-        let keys: &[&str] = match plugin {
-            Plugin::Calico => &CALICO_TUNNELS,
-            Plugin::Cilium => &CILIUM_HOSTS,
-            _ => &[],
-        };
-        let stated = keys.iter().filter_map(|key| node.annotations.get(key)?.parse().ok());
-        node.tunnel_ips = stated.collect();
-        if node.tunnel_ips.is_empty() {
-            // flannel uses the first address of the node's range, which no pod gets.
-            node.tunnel_ips = node.pod_cidrs.iter().map(IpNet::network).collect();
-        }
     }
 }

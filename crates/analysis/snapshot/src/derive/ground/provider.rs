@@ -10,7 +10,7 @@ use crate::decode::objects::Objects;
 
 /// Returns the cloud that Facts state, or else the one that left traces. It is unknown if an object
 /// needs a load balancer and there is no trace.
-pub(in crate::derive) fn derive(objects: &Objects) -> Known<Provider> {
+pub(super) fn derive(objects: &Objects) -> Known<Provider> {
     if let Some((provider, origin)) = &objects.facts.provider {
         return Known::stated(*provider, origin.clone());
     }

@@ -4,8 +4,7 @@
 use ipnet::IpNet;
 use uturn_clouds::cloud;
 use uturn_model::cluster::Provider;
-use uturn_model::network::{Network, covering_each};
-use uturn_model::proxy::{CLUSTER_CIDR, LocalDetector, NodePortAddresses};
+use uturn_model::proxy::{LocalDetector, NodePortAddresses};
 use uturn_model::{
     Known, Origin, Pod, ProxyMode, ProxySettings, ServiceProxy, Text, Variant, Version,
     WorkloadKind, image,
@@ -14,14 +13,13 @@ use uturn_model::{
 use super::service_proxy;
 use crate::decode::objects::Objects;
 use crate::decode::proxy_config::{self, ProxyConfig};
-use crate::derive::populate::ranges;
-use crate::derive::{Assumptions, joined};
+use crate::derive::Assumptions;
 
 /// The version that is assumed if nothing states a version.
 const USUAL: Version = Version::new(1, 34, 0);
 
 /// Derives all settings of the Service proxy.
-pub(in crate::derive) fn derive(
+pub(super) fn derive(
     objects: &Objects,
     provider: &Known<Provider>,
     assumptions: &mut Assumptions,
@@ -89,9 +87,9 @@ pub(in crate::derive) fn derive(
     proxy
 }
 
-/// Sets the ranges around nodes in which they answer ARP requests for bound addresses: only if a
-/// given configuration sets IPVS mode, or sets strictARP to false.
-pub(in crate::derive) fn add_arp_ranges(proxy: &mut ProxySettings, objects: &Objects) {
+/// Returns whether the given configuration has nodes answer ARP requests for the addresses that IPVS
+/// binds: it sets IPVS mode, or sets strictARP to false.
+pub(super) fn answers_arp(objects: &Objects, proxy: &ProxySettings) -> bool {
     let container = container(objects);
     let arguments =
         container.map(|(_, arguments, origin)| proxy_config::from_arguments(arguments, origin));
@@ -101,19 +99,8 @@ pub(in crate::derive) fn add_arp_ranges(proxy: &mut ProxySettings, objects: &Obj
         matches!(config.mode, Some((ProxyMode::Ipvs, _))) || config.strict_arp == Some(false)
     };
     let is_ipvs = proxy.mode.value == ProxyMode::Ipvs && proxy.replaced_by().is_none();
-    if !is_ipvs || proxy.strict_arp || !configs.any(sets_it) {
-        return;
-    }
-    let addresses = objects.nodes.0.values().flat_map(|node| &node.internal_ips);
-    // These switches do not affect neighbour discovery, which IPv6 uses instead of ARP.
-    let around = addresses.filter(|ip| ip.is_ipv4()).filter_map(|ip| ranges::around(*ip, SEGMENT));
-    proxy.arp_ranges = around.collect();
-    proxy.arp_ranges.sort_unstable();
-    proxy.arp_ranges.dedup();
+    is_ipvs && !proxy.strict_arp && configs.any(sets_it)
 }
-
-/// The assumed prefix length of a network segment.
-const SEGMENT: u8 = 24;
 
 /// The annotation in which k3s and RKE2 record the arguments of a node's own agent or server, of
 /// which kube-proxy is a part.
@@ -293,6 +280,9 @@ pub(in crate::derive) fn cluster_cidrs(objects: &Objects) -> Option<(Vec<IpNet>,
     objects.proxy_config.as_ref().and_then(of).or_else(arguments).or_else(of_k3s)
 }
 
+/// The reason why kube-proxy's cluster CIDR is assumed.
+pub(in crate::derive) const NO_CIDR: &str = "nothing names a cluster CIDR for kube-proxy";
+
 /// Returns whether kube-proxy is configured by its arguments alone, and all of them are known.
 /// Arguments with shell or environment variables are not known.
 fn has_all_flags(objects: &Objects) -> bool {
@@ -303,58 +293,12 @@ fn has_all_flags(objects: &Objects) -> bool {
     flags.clone().next().is_some() && !flags.any(is_partial)
 }
 
-/// The reason why kube-proxy's cluster CIDR is assumed.
-const NO_CIDR: &str = "nothing names a cluster CIDR for kube-proxy";
-
-/// Assumes how kube-proxy recognises the cluster's pods, if nothing states it: by one range for
-/// each family that has all of their ranges, as clusters are usually set up, unless the address of
-/// a node or Service is in it. kube-proxy takes no second range.
-pub(in crate::derive) fn suppose_detector(
-    proxy: &mut ProxySettings,
-    objects: &Objects,
-    network: &Network,
-    assumptions: &mut Assumptions,
-) {
-    if !proxy.detector.is_supposed() {
-        return;
-    }
-    let nets = covering_each(&network.pod_cidrs.value);
-    let has_others = |net: &IpNet| {
-        let nodes = objects.nodes.0.values().flat_map(|node| &node.internal_ips);
-        let services = objects.services.0.values().flat_map(|service| &service.cluster_ips);
-        nodes.chain(services).any(|ip| net.contains(ip))
-    };
-    if let Some(label) = label_with_cluster_cidr(objects).filter(|_| !nets.is_empty()) {
-        let from = format!("nodes with {label} have a kube-proxy with the range of all pods");
-        proxy.detector = Known::derived(LocalDetector::ClusterCidr(nets), from);
-        return;
-    }
-    let taken = if nets.is_empty() || nets.iter().any(has_others) {
-        "none".into()
-    } else {
-        let taken = format!("{}, which has all pods", joined(&nets));
-        proxy.detector = Known::supposed(LocalDetector::ClusterCidr(nets), NO_CIDR);
-        taken
-    };
-    if needs_proxy(objects) {
-        let settle = "give kube-proxy's ConfigMap, or state spec.network.podCIDRs in Facts";
-        assumptions.assume(CLUSTER_CIDR, taken, NO_CIDR, settle);
-    }
-}
-
-/// Returns the label of a node whose cloud starts kube-proxy with a cluster CIDR.
-fn label_with_cluster_cidr(objects: &Objects) -> Option<&str> {
-    let begins = || cloud::ALL.into_iter().filter_map(|entry| entry.label_with_cluster_cidr);
-    let mut nodes = objects.nodes.0.values();
-    nodes.find_map(|node| begins().find_map(|begins| node.labels.key_from(begins)))
-}
-
-fn needs_proxy(objects: &Objects) -> bool {
+pub(in crate::derive) fn needs_proxy(objects: &Objects) -> bool {
     objects.services.0.values().any(|service| !service.ports.is_empty())
 }
 
 /// Returns kube-proxy's image, if its DaemonSet or one of its pods is known.
-pub(in crate::derive) fn image(objects: &Objects) -> Option<&str> {
+pub(super) fn image(objects: &Objects) -> Option<&str> {
     container(objects).map(|(image, _, _)| image)
 }
 

@@ -2,23 +2,17 @@
 //!
 //! Also finds programs that take over calls before either sees them: the sidecars of a mesh.
 
-use std::net::IpAddr;
-
-use uturn_clouds::cloud;
 use uturn_model::pod::PodSpec;
 use uturn_model::proxy::Translates;
-use uturn_model::wording::count;
-use uturn_model::{Basis, Known, Labels, ServiceProxy, Text, Version, WorkloadKind};
+use uturn_model::{Basis, Known, ServiceProxy, Text, Version, WorkloadKind};
 
-use super::proxy;
+use super::{daemon_sets, proxy};
 use crate::decode::objects::Objects;
-use crate::derive::gaps::unjudged::Gaps;
-use crate::derive::serve::endpoints::Slices;
-use crate::derive::{Assumptions, daemon_sets};
+use crate::derive::Assumptions;
 
 /// Derives the program that serves Services: from Facts, or else from configurations and running
 /// programs.
-pub(in crate::derive) fn derive(objects: &Objects) -> Known<ServiceProxy> {
+pub(super) fn derive(objects: &Objects) -> Known<ServiceProxy> {
     if let Some((proxy, origin)) = &objects.facts.service_proxy {
         return Known::stated(*proxy, origin.clone());
     }
@@ -36,7 +30,7 @@ const CILIUM_AGENTS: [&str; 2] = ["cilium", "anetd"];
 
 /// Returns the image of the program that replaces kube-proxy, if its DaemonSet or one of its pods
 /// is known. Only Cilium's behaviour depends on its version.
-pub(in crate::derive) fn image(objects: &Objects, proxy: ServiceProxy) -> Option<&str> {
+pub(super) fn image(objects: &Objects, proxy: ServiceProxy) -> Option<&str> {
     if proxy != ServiceProxy::Cilium {
         return None;
     }
@@ -72,7 +66,7 @@ fn cilium(objects: &Objects, has_kube_proxy: bool) -> Option<Known<ServiceProxy>
 
 /// Returns whether the program that serves Services is configured to keep the source address of
 /// calls that it forwards to other nodes.
-pub(in crate::derive) fn keeps_source(objects: &Objects, proxy: ServiceProxy) -> bool {
+pub(super) fn keeps_source(objects: &Objects, proxy: ServiceProxy) -> bool {
     let config = objects.cilium_config.as_ref().filter(|_| proxy == ServiceProxy::Cilium);
     let mode =
         config.and_then(|(config, _)| config.get("bpf-lb-mode").or(config.get("node-port-mode")));
@@ -123,7 +117,7 @@ fn antrea(objects: &Objects) -> Option<Known<ServiceProxy>> {
 /// to a load balancer's address under policy Local from the pod's own node alone. It does so before
 /// v1.12, and if Antrea provides no pod network of its own, so that it does not tell the node's
 /// pods from others.
-pub(in crate::derive) fn beside(objects: &Objects) -> Option<ServiceProxy> {
+pub(super) fn beside(objects: &Objects) -> Option<ServiceProxy> {
     const AGENT: &str = "antrea-agent";
     agent(objects, &[AGENT])?;
     let mut texts = objects.configurations.values().flatten();
@@ -175,7 +169,7 @@ fn is_named(object: &str, name: &str) -> bool {
 }
 
 /// Returns the trace by which the proxy was recognised.
-fn trace(proxy: &Known<ServiceProxy>) -> String {
+pub(in crate::derive) fn trace(proxy: &Known<ServiceProxy>) -> String {
     match &proxy.basis {
         Basis::Derived(from) => from.to_string(),
         basis => basis.to_string(),
@@ -183,7 +177,7 @@ fn trace(proxy: &Known<ServiceProxy>) -> String {
 }
 
 /// Lists the program that serves Services as an assumption.
-pub(in crate::derive) fn suppose(proxy: &Known<ServiceProxy>, assumptions: &mut Assumptions) {
+pub(super) fn suppose(proxy: &Known<ServiceProxy>, assumptions: &mut Assumptions) {
     let how = match proxy.value.translates() {
         Translates::Nothing => "and calls of Services are not judged",
         Translates::ClusterIps => "which turns cluster IPs into endpoints on the client's own node",
@@ -192,86 +186,4 @@ pub(in crate::derive) fn suppose(proxy: &Known<ServiceProxy>, assumptions: &mut 
     let taken = format!("{} in place of kube-proxy, {how}", proxy.value);
     let settle = "state spec.kubeProxy.replacedBy in Facts";
     assumptions.assume("what serves Services", taken, trace(proxy), settle);
-}
-
-/// Lists the Services whose calls are not judged: those of programs that are not modelled.
-pub(in crate::derive) fn find_unjudged(
-    objects: &Objects,
-    proxy: &Known<ServiceProxy>,
-    gaps: &mut Gaps,
-) {
-    if proxy.value == ServiceProxy::KubeProxy || proxy.value.translates() != Translates::Nothing {
-        return;
-    }
-    let unknown = uturn_model::Unknown::ServiceProxy(proxy.value.to_string().into());
-    let settle = "state spec.kubeProxy.replacedBy: none in Facts if kube-proxy serves them";
-    for service in objects.services.0.values().filter(|service| !service.cluster_ips.is_empty()) {
-        gaps.add(service.object(), unknown.clone(), trace(proxy).into(), settle.into());
-    }
-}
-
-/// The label with which a Service selects another proxy than kube-proxy, by name.
-const PROXY_NAME: &str = "service.kubernetes.io/service-proxy-name";
-
-/// Lists the Services that have a label for another proxy.
-pub(in crate::derive) fn find_left_to_others(objects: &Objects, gaps: &mut Gaps) {
-    for service in objects.services.0.values().filter(|service| !service.cluster_ips.is_empty()) {
-        let Some(name) = service.labels.get(PROXY_NAME) else { continue };
-        let proxy = if name.is_empty() { "another proxy" } else { name };
-        let because = format!("its label {PROXY_NAME} leaves it to that");
-        let unknown = uturn_model::Unknown::ServiceProxy(proxy.into());
-        gaps.add(service.object(), unknown, because.into(), Text::default());
-    }
-}
-
-/// Lists the Services whose only endpoint is a placeholder address: a program on nodes serves them
-/// itself.
-pub(in crate::derive) fn find_placeholders(objects: &Objects, slices: &Slices, gaps: &mut Gaps) {
-    for service in objects.services.0.values() {
-        let own = slices.get(&service.name).into_iter().flatten();
-        let addresses: Vec<IpAddr> =
-            own.flat_map(|slice| &slice.endpoints).map(|endpoint| endpoint.address).collect();
-        let Some(address) = addresses.first() else { continue };
-        let Some(program) = cloud::by_placeholder_endpoint(*address) else { continue };
-        if addresses.iter().all(|other| other == address) {
-            let unknown = uturn_model::Unknown::ServiceProxy(program.name().into());
-            let because = format!("its only endpoint is {address}, which stands for its own proxy");
-            gaps.add(service.object(), unknown, because.into(), Text::default());
-        }
-    }
-}
-
-/// The containers with which meshes take over the calls of a pod, and the names of the meshes.
-const SIDECARS: &[(&str, &str)] = &[("istio-proxy", "Istio"), ("linkerd-proxy", "Linkerd")];
-
-/// Lists the assumption that calls of pods of a mesh go as without it. Their sidecar picks
-/// endpoints itself.
-pub(in crate::derive) fn suppose_no_mesh(objects: &Objects, assumptions: &mut Assumptions) {
-    for (container, mesh) in SIDECARS {
-        let pods = objects.pods.0.values().filter(|pod| pod.is_alive());
-        let has_it = |spec: &PodSpec| spec.containers.iter().any(|own| &*own.name == *container);
-        let many = pods.filter(|pod| has_it(&pod.spec)).count();
-        if many > 0 {
-            let pods = format!("calls of {}", count(many, "pod"));
-            let because = format!("{mesh}'s sidecar takes them over and picks endpoints itself");
-            let settle = format!("look at what {container} is told");
-            assumptions.assume(pods, format!("as without {mesh}"), because, settle);
-        }
-    }
-    // In ambient mode the node's proxy does so. A label of the pod states it, or an annotation,
-    // since the label may be on the namespace only.
-    let is_ambient = |labels: &Labels| labels.is("istio.io/dataplane-mode", "ambient");
-    let pods = objects.pods.0.values().filter(|pod| pod.is_alive());
-    let by_annotation = |labels: &Labels| labels.is("ambient.istio.io/redirection", "enabled");
-    let many = pods
-        .filter(|pod| is_ambient(&pod.spec.labels) || by_annotation(&pod.spec.annotations))
-        .count();
-    if many > 0 {
-        assumptions.assume(
-            format!("calls of {} in ambient mode", count(many, "pod")),
-            "as without Istio",
-            "Istio's ztunnel takes them over and picks endpoints itself",
-            "look at what ztunnel is told",
-        );
-    }
 }

@@ -16,7 +16,7 @@ use crate::derive::Assumptions;
 
 /// Adds the pods that endpoints name. If pods were read, a pod that is not among them no longer
 /// exists.
-pub(in crate::derive) fn add(objects: &mut Objects, extent: Extent, assumptions: &mut Assumptions) {
+pub(super) fn add(objects: &mut Objects, extent: Extent, assumptions: &mut Assumptions) {
     if extent.pods && !objects.pods.0.is_empty() {
         return;
     }

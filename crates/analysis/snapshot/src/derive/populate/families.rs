@@ -20,7 +20,7 @@ const NODES: &str = "fd00:10::/64";
 const PODS: &str = "fd00:10:1::/48";
 
 /// Gives IPv6 addresses to nodes and pods that were made up.
-pub(in crate::derive) fn complete(
+pub(super) fn complete(
     objects: &mut Objects,
     mode: NetworkMode,
     ranges: &mut Ranges,

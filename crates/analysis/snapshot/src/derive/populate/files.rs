@@ -10,7 +10,7 @@ use uturn_model::pod::ConfigFile;
 use crate::decode::objects::Objects;
 
 /// Sets the texts of the pods' files.
-pub(in crate::derive) fn complete(objects: &mut Objects) {
+pub(super) fn complete(objects: &mut Objects) {
     let maps = std::mem::take(&mut objects.configurations);
     let mut used = BTreeSet::new();
     let pods = objects.pods.0.values_mut().filter(|pod| !pod.spec.files.is_empty());

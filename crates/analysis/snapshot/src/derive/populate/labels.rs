@@ -25,7 +25,7 @@ const HASHES: [&str; 9] = [
 
 /// Returns the labels of a made-up pod that follow from its workload, its name and its number (from
 /// 1, except in a StatefulSet).
-pub(in crate::derive) fn of_pod(
+pub(super) fn of_pod(
     objects: &Objects,
     workload: &Workload,
     name: &NamespacedName,
@@ -51,7 +51,7 @@ pub(in crate::derive) fn of_pod(
 
 /// Gives made-up pods the hashes that Services select, if the rest of the selector fits: the
 /// Services are those of a running cluster, and so are its pods.
-pub(in crate::derive) fn add_hashes(objects: &mut Objects, assumptions: &mut Assumptions) {
+pub(super) fn add_hashes(objects: &mut Objects, assumptions: &mut Assumptions) {
     let mut asked: BTreeMap<(ObjectRef, &'static str), BTreeSet<Text>> = BTreeMap::new();
     let mut asking = BTreeSet::new();
     for service in objects.services.0.values() {
@@ -112,10 +112,7 @@ pub(in crate::derive) fn add_hashes(objects: &mut Objects, assumptions: &mut Ass
 }
 
 /// Adds the labels that the pod does not have yet.
-pub(in crate::derive) fn add(
-    pod: &mut Pod,
-    labels: impl IntoIterator<Item = (&'static str, Text)>,
-) {
+pub(super) fn add(pod: &mut Pod, labels: impl IntoIterator<Item = (&'static str, Text)>) {
     let mut labels =
         labels.into_iter().filter(|(key, _)| pod.spec.labels.get(key).is_none()).peekable();
     if labels.peek().is_none() {

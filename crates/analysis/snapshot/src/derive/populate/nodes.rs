@@ -6,13 +6,13 @@ use std::net::IpAddr;
 use uturn_model::network::NetworkMode;
 use uturn_model::node::Firewall;
 use uturn_model::wording::{count, some_of};
-use uturn_model::{Name, Node, WorkloadKind};
+use uturn_model::{Name, Node, Origin, WorkloadKind};
 
 use super::ranges::{self, Ranges};
 use super::{pod_ranges, pods};
 use crate::decode::facts::{Fact, NodeFacts};
 use crate::decode::objects::Objects;
-use crate::derive::{Assumptions, nowhere};
+use crate::derive::Assumptions;
 
 /// The number of nodes if nothing states it: with three, the caller's own node, the backend's node
 /// and another one can be three different nodes.
@@ -25,7 +25,7 @@ const PODS_A_NODE: usize = 110;
 const MAX: usize = 200;
 
 /// Adds missing nodes, and gives addresses and ranges to those without.
-pub(in crate::derive) fn complete(
+pub(super) fn complete(
     objects: &mut Objects,
     mode: NetworkMode,
     ranges: &mut Ranges,
@@ -33,7 +33,7 @@ pub(in crate::derive) fn complete(
 ) {
     let written = objects.nodes.0.len();
     add_mentioned(objects, assumptions);
-    if written == 0 && has_something_to_run(objects) {
+    if written == 0 && objects.need_nodes() {
         suppose(objects, assumptions);
     }
     add_facts(objects);
@@ -41,14 +41,6 @@ pub(in crate::derive) fn complete(
     if mode == NetworkMode::GlobalRouter {
         pod_ranges::complete(objects, ranges, assumptions);
     }
-}
-
-/// Returns whether there is any object that needs nodes.
-pub(in crate::derive) fn has_something_to_run(objects: &Objects) -> bool {
-    !(objects.workloads.0.is_empty()
-        && objects.pods.0.is_empty()
-        && objects.services.0.is_empty()
-        && objects.ingresses.0.is_empty())
 }
 
 /// Adds the nodes that pods, endpoints or Facts name.
@@ -77,7 +69,7 @@ fn add_mentioned(objects: &mut Objects, assumptions: &mut Assumptions) {
 }
 
 fn add(objects: &mut Objects, name: Name) {
-    let node = Node { supposed: true, ..Node::new(name.clone(), nowhere()) };
+    let node = Node { supposed: true, ..Node::new(name.clone(), Origin::SUPPOSED) };
     objects.nodes.0.insert(name, node);
 }
 
@@ -139,7 +131,7 @@ fn add_facts(objects: &mut Objects) {
 }
 
 /// Returns the value that Facts state for this node, or else for every node.
-pub(in crate::derive) fn value<T: Clone>(own: &Fact<T>, every: &Fact<T>) -> Option<T> {
+pub(super) fn value<T: Clone>(own: &Fact<T>, every: &Fact<T>) -> Option<T> {
     own.as_ref().or(every.as_ref()).map(|(value, _)| value.clone())
 }
 

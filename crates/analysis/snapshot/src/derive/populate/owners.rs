@@ -6,7 +6,7 @@ use uturn_model::{Name, NamespacedName, ObjectKind, ObjectRef, Pod, Workload, Wo
 use crate::decode::objects::Objects;
 
 /// Replaces the owner of each pod by the workload that created this owner.
-pub(in crate::derive) fn settle(objects: &mut Objects) {
+pub(super) fn settle(objects: &mut Objects) {
     refer(objects);
     scale(objects);
     let workloads = &objects.workloads.0;

@@ -22,7 +22,7 @@ use crate::fault::Fault;
 
 /// The maximum number of pods that are made up for one workload, unless there are more nodes.
 /// Further pods would be like these.
-pub(in crate::derive) const MAX_OF_ONE: u32 = 1_000;
+pub(super) const MAX_OF_ONE: u32 = 1_000;
 
 /// The maximum number of pods that are made up for all workloads: more than the largest clusters
 /// have.
@@ -32,7 +32,7 @@ const MAX_OF_ALL: usize = 200_000;
 ///
 /// # Errors
 /// Returns a fault if more pods than [`MAX_OF_ALL`] would have to be made up.
-pub(in crate::derive) fn complete(
+pub(super) fn complete(
     objects: &mut Objects,
     mode: NetworkMode,
     ranges: &mut Ranges,

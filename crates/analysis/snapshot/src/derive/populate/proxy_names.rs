@@ -29,7 +29,7 @@ enum Told {
 }
 
 /// Sets on nodes the names that differ from the nodes' own.
-pub(in crate::derive) fn complete(objects: &mut Objects, version: Version) {
+pub(super) fn complete(objects: &mut Objects, version: Version) {
     let every = &objects.facts.every_node;
     let nothing = NodeFacts::default();
     let of_all = proxy::container(objects).map(|(_, arguments, _)| arguments);

@@ -7,6 +7,7 @@ use ipnet::{IpNet, Ipv4Net};
 
 use crate::decode::objects::Objects;
 use crate::derive::ground::proxy;
+use crate::derive::nets::around;
 
 /// The addresses and ranges that are in use.
 pub(in crate::derive) struct Ranges {
@@ -48,14 +49,14 @@ impl Ranges {
         }
         taken.extend(proxy::cluster_cidrs(objects).into_iter().flat_map(|(nets, _)| nets));
         let cluster_ips = objects.services.0.values().flat_map(|service| &service.cluster_ips);
-        let mut around: Vec<IpNet> = cluster_ips.filter_map(|ip| around(*ip, 16)).collect();
+        let mut nets: Vec<IpNet> = cluster_ips.filter_map(|ip| around(*ip, 16)).collect();
         let pods = objects.pods.0.values().filter(|pod| !pod.spec.host_network);
-        let pod_nets = pods.flat_map(|pod| &pod.ips).filter_map(|ip| self::around(*ip, 24));
-        around.extend(pod_nets);
-        around.extend(endpoints.into_iter().filter_map(|ip| self::around(ip, 24)));
-        around.sort_unstable();
-        around.dedup();
-        taken.extend(around);
+        let pod_nets = pods.flat_map(|pod| &pod.ips).filter_map(|ip| around(*ip, 24));
+        nets.extend(pod_nets);
+        nets.extend(endpoints.into_iter().filter_map(|ip| around(ip, 24)));
+        nets.sort_unstable();
+        nets.dedup();
+        taken.extend(nets);
         Self { used, taken, vpc: None, next: BTreeMap::new() }
     }
 
@@ -135,20 +136,6 @@ pub(in crate::derive) fn vpc_v6(objects: &Objects) -> Option<IpNet> {
     let mut node_ips = objects.nodes.0.values().flat_map(|node| &node.internal_ips);
     let near = || IpNet::new(*node_ips.find(|ip| ip.is_ipv6())?, 64).ok();
     stated.or_else(near).map(|net| net.trunc())
-}
-
-/// Iterates over the blocks of 256 addresses in a range. The first of several is left out: the
-/// owner of the range uses it.
-pub(in crate::derive) fn blocks(net: IpNet) -> impl Iterator<Item = IpNet> {
-    let length = net.prefix_len().max(net.max_prefix_len() - 8);
-    let blocks = net.subnets(length).into_iter().flatten();
-    blocks.skip(usize::from(length > net.prefix_len()))
-}
-
-/// Returns the range around an address with this prefix length, or for IPv6 with as many host bits.
-pub(in crate::derive) fn around(ip: IpAddr, length: u8) -> Option<IpNet> {
-    let length = if ip.is_ipv4() { length } else { 128 - (32 - length) };
-    IpNet::new(ip, length).ok().map(|net| net.trunc())
 }
 
 fn overlap(a: &IpNet, b: &IpNet) -> bool {

@@ -10,7 +10,7 @@ use crate::derive::ground::proxy;
 
 /// Returns the arguments and versions of clouds' programs: from their workloads, or else from their
 /// pods.
-pub(in crate::derive) fn derive(objects: &Objects) -> Labels {
+pub(super) fn derive(objects: &Objects) -> Labels {
     let workloads = objects.workloads.0.values().map(|workload| &workload.template);
     let pods = objects.pods.0.values().map(|pod| &pod.spec);
     let containers: Vec<&Container> =

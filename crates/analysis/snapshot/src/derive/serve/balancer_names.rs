@@ -27,7 +27,7 @@ const PUBLIC_V6: &str = "2001:2::/48";
 
 /// Returns the addresses of each load balancer that has only a name, and whose behaviour is
 /// described.
-pub(in crate::derive) fn derive(
+pub(super) fn derive(
     objects: &Objects,
     endpoints: &BTreeMap<NamespacedName, Vec<EndpointSlice>>,
     provider: &Known<Provider>,
@@ -202,7 +202,7 @@ fn families_of_ingress(
 }
 
 /// Returns the range from which stand-in addresses are taken.
-pub(in crate::derive) fn network(
+pub(super) fn network(
     objects: &Objects,
     is_private: bool,
     family: Family,

@@ -31,6 +31,7 @@ use crate::decode::gateway::Gateway;
 use crate::decode::objects::Objects;
 use crate::derive::Assumptions;
 use crate::derive::ground::clouds::{self, Maker};
+use crate::derive::populate::Population;
 use arguments::Arguments;
 pub(in crate::derive) use arguments::value as argument_value;
 use candidate::Candidate;
@@ -50,18 +51,19 @@ const OF_ONE_POD: [&str; 5] = [
 ];
 
 /// The controllers of a cluster, and the Ingresses that they serve.
-pub(in crate::derive) struct Found {
+pub(super) struct Found {
     pub(in crate::derive) controllers: Vec<IngressController>,
     /// The Ingresses that are not judged.
     pub(in crate::derive) open: BTreeMap<NamespacedName, Open>,
 }
 
 /// Finds the controllers, and sets on each Ingress the controller that serves it.
-pub(in crate::derive) fn derive(
-    objects: &mut Objects,
+pub(super) fn derive(
+    population: &mut Population,
     provider: &Known<Provider>,
     assumptions: &mut Assumptions,
 ) -> Found {
+    let objects: &Objects = population;
     let mut served: BTreeMap<NamespacedName, usize> = BTreeMap::new();
     let mut open: BTreeMap<NamespacedName, Open> = BTreeMap::new();
     let mut possible: BTreeMap<NamespacedName, Vec<ObjectRef>> = BTreeMap::new();
@@ -134,7 +136,7 @@ pub(in crate::derive) fn derive(
     }
     drop(servers);
     for (name, workloads) in possible {
-        if let Some(ingress) = objects.ingresses.0.get_mut(&name) {
+        if let Some(ingress) = population.serving().ingresses.get_mut(&name) {
             ingress.possible_controllers = workloads;
         }
     }
@@ -142,14 +144,20 @@ pub(in crate::derive) fn derive(
         let (controller, published) = &controllers[place];
         // The pods serve the Ingress wherever they are called, even if its own address is not known
         // to lead to them.
-        if let Some(ingress) = objects.ingresses.0.get_mut(&name) {
+        if let Some(ingress) = population.serving().ingresses.get_mut(&name) {
             ingress.controller = Some(controller.workload.clone());
             if let Some(route) = &mut ingress.route {
                 gateway::call_by_service(route, controller);
             }
         }
-        let settled =
-            address::settle(objects, provider, controller, published.as_ref(), &name, assumptions);
+        let settled = address::settle(
+            population,
+            provider,
+            controller,
+            published.as_ref(),
+            &name,
+            assumptions,
+        );
         if let Err(why) = settled {
             open.insert(name, why);
         }

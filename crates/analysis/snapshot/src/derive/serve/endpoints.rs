@@ -12,6 +12,7 @@ use uturn_model::{
 };
 
 use crate::decode::objects::Objects;
+use crate::derive::populate::Population;
 use crate::derive::populate::pods::ByLabel;
 use crate::fault::Fault;
 
@@ -28,18 +29,19 @@ pub(in crate::derive) type Slices = BTreeMap<NamespacedName, Vec<EndpointSlice>>
 ///
 /// # Errors
 /// Returns a fault if Services without slices would exceed [`MAX_COMPARED`] or [`MAX`].
-pub(in crate::derive) fn derive(objects: &mut Objects) -> Result<Slices, Fault> {
+pub(super) fn derive(population: &mut Population) -> Result<Slices, Fault> {
     let mut slices = Slices::new();
-    for slice in std::mem::take(&mut objects.slices.0).into_values() {
+    let serving = population.serving();
+    for slice in std::mem::take(serving.slices).into_values() {
         slices.entry(slice.service.clone()).or_default().push(slice);
     }
-    for (service, old) in std::mem::take(&mut objects.endpoints.0) {
+    for (service, old) in std::mem::take(serving.endpoints) {
         slices.entry(service).or_insert(old.slices);
     }
-    add_pods(objects, &mut slices);
-    let by_label = LazyCell::new(|| ByLabel::new(&objects.pods.0));
+    add_pods(population, &mut slices);
+    let by_label = LazyCell::new(|| ByLabel::new(&population.pods.0));
     let (mut compared, mut made) = (0, 0);
-    for service in objects.services.0.values() {
+    for service in population.services.0.values() {
         let Some(selector) = &service.selector else { continue };
         if slices.contains_key(&service.name)
             || matches!(service.kind, ServiceKind::ExternalName(_))
@@ -56,7 +58,7 @@ pub(in crate::derive) fn derive(objects: &mut Objects) -> Result<Slices, Fault> 
         if made > MAX {
             return Err(too_many(service, &format!("more than {MAX} endpoints are made of pods")));
         }
-        let derived = of_service(service, &selected, objects);
+        let derived = of_service(service, &selected, population);
         if !derived.is_empty() {
             slices.insert(service.name.clone(), derived);
         }

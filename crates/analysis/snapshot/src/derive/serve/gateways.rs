@@ -14,16 +14,17 @@ use crate::decode::gateway_route::{
 };
 use crate::decode::objects::Objects;
 use crate::derive::Assumptions;
-use crate::derive::gaps::unjudged::Gaps;
+use crate::derive::populate::Population;
+use crate::derive::unjudged::Gaps;
 
 /// Makes an Ingress for each route and each Gateway to which it is attached, and lists the routes
 /// that are not judged.
-pub(in crate::derive) fn complete(
-    objects: &mut Objects,
+pub(super) fn complete(
+    population: &mut Population,
     gaps: &mut Gaps,
     assumptions: &mut Assumptions,
 ) {
-    let routes: Vec<Route> = objects.routes.0.values().cloned().collect();
+    let routes: Vec<Route> = population.routes.0.values().cloned().collect();
     let mut attached: Vec<Attached> = Vec::new();
     for route in routes {
         let object = ObjectRef::namespaced(route.kind, &route.name);
@@ -32,7 +33,7 @@ pub(in crate::derive) fn complete(
         gateways.sort();
         gateways.dedup();
         for (number, name) in gateways.into_iter().enumerate() {
-            let Some(gateway) = objects.gateways.0.get(name).cloned() else {
+            let Some(gateway) = population.gateways.0.get(name).cloned() else {
                 let because = format!("Gateway {name} is not among what is given");
                 let unknown = Unknown::Controller(format!("Gateway {name}").into());
                 gaps.add(object.clone(), unknown, because.into(), "give the Gateway".into());
@@ -49,8 +50,9 @@ pub(in crate::derive) fn complete(
     contest::settle(&mut attached, gaps);
     for one in attached {
         let (route, gateway) = (one.route.clone(), one.gateway.clone());
-        let made = ingress(objects, one, assumptions);
-        let Some(made) = made.filter(|made| !objects.ingresses.0.contains_key(&made.name)) else {
+        let made = ingress(population, one, assumptions);
+        let Some(made) = made.filter(|made| !population.ingresses.0.contains_key(&made.name))
+        else {
             let unknown = Unknown::Controller(format!("Gateway {}", gateway.name).into());
             let because = "an Ingress has the name by which it would be called here";
             let settle = "name the Ingress differently";
@@ -58,7 +60,7 @@ pub(in crate::derive) fn complete(
             gaps.add(object, unknown, because.into(), settle.into());
             continue;
         };
-        objects.ingresses.0.insert(made.name.clone(), made);
+        population.serving().ingresses.insert(made.name.clone(), made);
     }
 }
 

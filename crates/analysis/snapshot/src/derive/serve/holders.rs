@@ -5,17 +5,18 @@ use uturn_model::Known;
 use uturn_model::cluster::Provider;
 use uturn_model::service::ServiceKind;
 
-use crate::decode::objects::Objects;
+use crate::derive::populate::{Population, Serving};
 
 /// Sets the holder of each Service. A holder that is no longer a node announces nothing.
-pub(in crate::derive) fn derive(objects: &mut Objects, provider: &Known<Provider>) {
-    for service in objects.services.0.values_mut() {
+pub(super) fn derive(population: &mut Population, provider: &Known<Provider>) {
+    let Serving { services, leases, nodes, .. } = population.serving();
+    for service in services.values_mut() {
         if service.kind != ServiceKind::LoadBalancer {
             continue;
         }
         if let Maker::Product(product, _) = maker_of(service, provider) {
-            let holder = product.holder(service, &objects.leases);
-            service.holder = holder.filter(|name| objects.nodes.0.contains_key(name));
+            let holder = product.holder(service, leases);
+            service.holder = holder.filter(|name| nodes.contains_key(name));
         }
     }
 }

@@ -9,25 +9,26 @@ use uturn_model::{Ingress, Known, Labels, NamespacedName, Text};
 use crate::decode::objects::Objects;
 use crate::derive::Assumptions;
 use crate::derive::ground::clouds::{self, Maker};
+use crate::derive::populate::Population;
 
 /// Sets on each Ingress the product that serves it, if the product is described.
-pub(in crate::derive) fn derive(
-    objects: &mut Objects,
+pub(super) fn derive(
+    population: &mut Population,
     provider: &Known<Provider>,
     assumptions: &mut Assumptions,
 ) {
-    let product = |ingress: &Ingress| match clouds::of_ingress(ingress, objects, provider) {
+    let product = |ingress: &Ingress| match clouds::of_ingress(ingress, population, provider) {
         // The products are described for requests only.
         _ if ingress.route.as_ref().is_some_and(AttachedRoute::is_of_connections) => None,
         Maker::Other { name, .. } => cloud::ingress_product(&name),
         _ => None,
     };
-    let found = objects.ingresses.0.iter();
+    let found = population.ingresses.0.iter();
     let found = found.filter_map(|(name, ingress)| Some((name.clone(), product(ingress)?)));
     let found: Vec<_> = found.collect();
     for (name, product) in found {
-        let settings = class_settings(objects, &name, assumptions);
-        let Some(ingress) = objects.ingresses.0.get_mut(&name) else { continue };
+        let settings = class_settings(population, &name, assumptions);
+        let Some(ingress) = population.serving().ingresses.get_mut(&name) else { continue };
         ingress.class_settings = settings;
         ingress.product = Some(Text::from(product.name()));
         if ingress.route.is_some() {

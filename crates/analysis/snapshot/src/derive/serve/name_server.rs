@@ -6,7 +6,7 @@ use crate::decode::objects::Objects;
 use crate::derive::ground::proxy;
 
 /// Returns the release in the images of CoreDNS in kube-system, if they agree.
-pub(in crate::derive) fn release(objects: &Objects) -> Option<Version> {
+pub(super) fn release(objects: &Objects) -> Option<Version> {
     let pods = objects.pods.0.values().map(|pod| (&pod.name, &pod.spec));
     let workloads = objects.workloads.0.values();
     let templates = workloads.map(|workload| (&workload.name, &workload.template));

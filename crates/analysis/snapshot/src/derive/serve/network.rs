@@ -10,32 +10,32 @@ use uturn_model::{Family, Known, ProxyMode};
 
 use crate::decode::facts::Fact;
 use crate::decode::objects::Objects;
+use crate::derive::ground::Ground;
 use crate::derive::ground::{plugin, proxy};
-use crate::derive::populate::ranges::{self, Ranges};
-use crate::derive::{Assumptions, joined};
+use crate::derive::populate::ranges::Ranges;
+use crate::derive::{Assumptions, joined, nets};
 
 /// Derives the network's ranges, plugin and transport.
-pub(in crate::derive) fn derive(
+pub(super) fn derive(
     objects: &Objects,
-    plugin: Known<Plugin>,
-    mode: Known<NetworkMode>,
-    proxy: ProxyMode,
+    ground: &Ground,
     ranges: &Ranges,
     assumptions: &mut Assumptions,
 ) -> Network {
+    let (plugin, mode) = (&ground.plugin, &ground.mode);
     let facts = &objects.facts;
     let vpc_cidrs = stated(&facts.vpc_cidrs).unwrap_or_else(|| vpc(objects, ranges, assumptions));
-    let pod_cidrs = stated(&facts.pod_cidrs).unwrap_or_else(|| pods(objects, &mode, &vpc_cidrs));
-    let service_cidrs =
-        stated(&facts.service_cidrs).unwrap_or_else(|| services(objects, proxy, assumptions));
+    let pod_cidrs = stated(&facts.pod_cidrs).unwrap_or_else(|| pods(objects, mode, &vpc_cidrs));
+    let service_cidrs = stated(&facts.service_cidrs)
+        .unwrap_or_else(|| services(objects, ground.proxy.mode.value, assumptions));
     let non_masquerade_cidrs = stated(&facts.non_masquerade_cidrs)
-        .unwrap_or_else(|| non_masquerade(objects, &plugin, &pod_cidrs, &vpc_cidrs));
-    let transport = plugin::transport(objects, &plugin);
-    let transport_v6 = plugin::transport_v6(objects, &plugin, &transport);
-    let masquerades = plugin::masquerades(objects, &plugin);
+        .unwrap_or_else(|| non_masquerade(objects, plugin, &pod_cidrs, &vpc_cidrs));
+    let transport = plugin::transport(objects, plugin);
+    let transport_v6 = plugin::transport_v6(objects, plugin, &transport);
+    let masquerades = plugin::masquerades(objects, plugin);
     Network {
-        plugin,
-        mode,
+        plugin: plugin.clone(),
+        mode: mode.clone(),
         transport,
         transport_v6,
         masquerades,
@@ -64,7 +64,7 @@ fn vpc(objects: &Objects, ranges: &Ranges, assumptions: &mut Assumptions) -> Kno
     };
     let outside = |ip: &&IpAddr| !nets.iter().any(|net| net.contains(*ip));
     let around = ips.filter(outside).filter_map(|ip| match Family::of(*ip) {
-        Family::V4 => ranges::around(*ip, 16),
+        Family::V4 => nets::around(*ip, 16),
         Family::V6 => IpNet::new(*ip, 64).ok().map(|net| net.trunc()),
     });
     let around: Vec<IpNet> = around.collect();
@@ -134,7 +134,7 @@ fn pod_ranges_besides(objects: &Objects, known: &[IpNet]) -> Vec<IpNet> {
     let own = objects.pods.0.values().filter(|pod| !pod.spec.host_network);
     let ips = own.flat_map(|pod| pod.ips.iter().copied());
     let unknown = ips.filter(|ip| !known.iter().any(|net| net.contains(ip)));
-    let mut nets: Vec<IpNet> = unknown.filter_map(|ip| ranges::around(ip, 24)).collect();
+    let mut nets: Vec<IpNet> = unknown.filter_map(|ip| nets::around(ip, 24)).collect();
     nets.sort_unstable();
     nets.dedup();
     nets

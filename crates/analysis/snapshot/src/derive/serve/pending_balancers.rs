@@ -11,10 +11,12 @@ use uturn_model::service::{IpMode, LbIngress, ServiceKind};
 use uturn_model::{Family, IpNet, Known, NamespacedName, ObjectRef, Port, Text};
 
 use super::balancer_names;
-use super::balancers::PUBLIC;
+use super::stated_balancers::PUBLIC;
 use crate::decode::objects::Objects;
 use crate::derive::Assumptions;
+use crate::derive::ground::Ground;
 use crate::derive::ground::clouds::{self, Maker};
+use crate::derive::populate::Population;
 use crate::derive::populate::ranges::Ranges;
 
 /// An object that needs a load balancer and has no address of one.
@@ -31,30 +33,23 @@ struct Waiting {
     status: ExpectedStatus,
 }
 
-/// Returns the Services that are still to be applied: no cluster has given them an address.
-pub(in crate::derive) fn unapplied(objects: &Objects) -> BTreeSet<NamespacedName> {
-    let services = objects.services.0.values();
-    let waiting = services.filter(|service| service.cluster_ips.is_empty());
-    waiting.map(|service| service.name.clone()).collect()
-}
-
 /// Gives a status to each Service and Ingress that needs a load balancer and has no status.
-pub(in crate::derive) fn complete(
-    objects: &mut Objects,
-    provider: &Known<Provider>,
-    unapplied: &BTreeSet<NamespacedName>,
+pub(super) fn complete(
+    population: &mut Population,
+    ground: &Ground,
     ranges: &mut Ranges,
     assumptions: &mut Assumptions,
 ) {
-    let mut all = waiting_for_products(objects, provider, unapplied);
+    let provider = &ground.provider;
+    let mut all = waiting_for_products(population, provider, &ground.unapplied);
     if let Some(model) = provider.value.cloud().and_then(cloud::model_of) {
-        all.extend(waiting(objects, provider, model));
+        all.extend(waiting(population, provider, model));
     }
     if all.is_empty() {
         return;
     }
-    let known = known_vips(objects);
-    let unclaimed: Vec<LoadBalancerFact> = objects
+    let known = known_vips(population);
+    let unclaimed: Vec<LoadBalancerFact> = population
         .facts
         .load_balancers
         .iter()
@@ -87,7 +82,7 @@ pub(in crate::derive) fn complete(
         };
         let entry = match &waiting.status {
             ExpectedStatus::Name(own) => {
-                let name = name(own.as_deref(), &waiting, vip, objects, assumptions);
+                let name = name(own.as_deref(), &waiting, vip, population, assumptions);
                 Some(LbIngress { ip: None, hostname: Some(name), mode: IpMode::Vip })
             }
             other => {
@@ -95,7 +90,7 @@ pub(in crate::derive) fn complete(
                     ExpectedStatus::AddressInModeProxy => IpMode::Proxy,
                     ExpectedStatus::Address | ExpectedStatus::Name(_) => IpMode::Vip,
                 };
-                let vip = vip.or_else(|| suppose(objects, &waiting, ranges, assumptions));
+                let vip = vip.or_else(|| suppose(population, &waiting, ranges, assumptions));
                 if let (Some(vip), Some(id)) = (vip, &waiting.existing) {
                     shared.insert(id.clone(), vip);
                 }
@@ -104,9 +99,9 @@ pub(in crate::derive) fn complete(
         };
         let name = &waiting.name;
         let status = if waiting.is_ingress {
-            objects.ingresses.0.get_mut(name).map(|owner| &mut owner.load_balancer)
+            population.serving().ingresses.get_mut(name).map(|owner| &mut owner.load_balancer)
         } else {
-            objects.services.0.get_mut(name).map(|owner| &mut owner.load_balancer)
+            population.serving().services.get_mut(name).map(|owner| &mut owner.load_balancer)
         };
         if let Some(status) = status {
             status.extend(entry);
@@ -120,10 +115,10 @@ fn name(
     own: Option<&str>,
     waiting: &Waiting,
     stated: Option<IpAddr>,
-    objects: &mut Objects,
+    population: &mut Population,
     assumptions: &mut Assumptions,
 ) -> Text {
-    let facts = &mut objects.facts.load_balancers;
+    let facts = &mut population.serving().facts.load_balancers;
     let fact = facts.iter_mut().find(|fact| Some(fact.vip) == stated);
     if let Some(name) = fact.as_ref().and_then(|fact| fact.hostname.clone()) {
         return name;

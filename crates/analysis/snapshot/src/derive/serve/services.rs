@@ -9,20 +9,21 @@ use uturn_model::wording::{count, some_of};
 use uturn_model::{Family, Port, Service};
 
 use crate::decode::objects::Objects;
-use crate::derive::Assumptions;
+use crate::derive::populate::Population;
 use crate::derive::populate::ranges::Ranges;
+use crate::derive::{Assumptions, nets};
 
 /// The range from which Kubernetes allocates node ports.
 const NODE_PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
 
 /// Allocates the addresses and node ports that Services lack.
-pub(in crate::derive) fn complete(
-    objects: &mut Objects,
+pub(super) fn complete(
+    population: &mut Population,
     ranges: &mut Ranges,
     assumptions: &mut Assumptions,
 ) {
-    cluster_ips(objects, ranges, assumptions);
-    node_ports(objects, assumptions);
+    cluster_ips(population, ranges, assumptions);
+    node_ports(population, assumptions);
 }
 
 fn lacks_cluster_ip(service: &Service) -> bool {
@@ -31,8 +32,8 @@ fn lacks_cluster_ip(service: &Service) -> bool {
         && !matches!(service.kind, ServiceKind::ExternalName(_))
 }
 
-fn cluster_ips(objects: &mut Objects, ranges: &mut Ranges, assumptions: &mut Assumptions) {
-    let lacking: Vec<_> = objects
+fn cluster_ips(population: &mut Population, ranges: &mut Ranges, assumptions: &mut Assumptions) {
+    let lacking: Vec<_> = population
         .services
         .0
         .values()
@@ -44,15 +45,17 @@ fn cluster_ips(objects: &mut Objects, ranges: &mut Ranges, assumptions: &mut Ass
     }
     let mut pools: [Option<IpNet>; 2] = [None, None];
     for name in &lacking {
-        let families = match objects.services.0.get(name) {
+        let families = match population.services.0.get(name) {
             Some(service) if !service.families.is_empty() => service.families.clone(),
             _ => vec![Family::V4],
         };
         for family in families {
             let at = usize::from(family == Family::V6);
-            let pool = *pools[at].get_or_insert_with(|| pool(objects, ranges, family));
+            let pool = *pools[at].get_or_insert_with(|| pool(population, ranges, family));
             let address = ranges.address(pool, 10);
-            if let (Some(address), Some(service)) = (address, objects.services.0.get_mut(name)) {
+            if let (Some(address), Some(service)) =
+                (address, population.serving().services.get_mut(name))
+            {
                 service.cluster_ips.push(address);
             }
         }
@@ -76,7 +79,7 @@ fn pool(objects: &Objects, ranges: &mut Ranges, family: Family) -> IpNet {
     let known =
         objects.services.0.values().flat_map(|service| &service.cluster_ips).find(|ip| of(**ip));
     match (known, family) {
-        (Some(ip), Family::V4) => crate::derive::populate::ranges::around(*ip, 16),
+        (Some(ip), Family::V4) => nets::around(*ip, 16),
         (Some(ip), Family::V6) => IpNet::new(*ip, 112).ok().map(|net| net.trunc()),
         (None, Family::V4) => None,
         (None, Family::V6) => "fd00:10:96::/112".parse().ok(),
@@ -84,13 +87,13 @@ fn pool(objects: &Objects, ranges: &mut Ranges, family: Family) -> IpNet {
     .unwrap_or_else(|| ranges.for_services())
 }
 
-fn node_ports(objects: &mut Objects, assumptions: &mut Assumptions) {
-    let services = objects.services.0.values();
+fn node_ports(population: &mut Population, assumptions: &mut Assumptions) {
+    let services = population.services.0.values();
     let mut used: HashSet<Port> =
         services.flat_map(|service| &service.ports).filter_map(|port| port.node_port).collect();
     let mut free = NODE_PORTS.filter_map(Port::new);
     let mut lacking = Vec::new();
-    for service in objects.services.0.values_mut() {
+    for service in population.serving().services.values_mut() {
         let wants = match service.kind {
             ServiceKind::NodePort => true,
             ServiceKind::LoadBalancer => service.allocates_node_ports,

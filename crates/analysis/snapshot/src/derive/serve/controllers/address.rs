@@ -10,27 +10,28 @@ use uturn_model::{Family, IngressController, Known, NamespacedName, Pod, Service
 
 use super::candidate::Open;
 use crate::decode::objects::Objects;
+use crate::derive::populate::Population;
 use crate::derive::{Assumptions, joined};
 
 /// Gives the Ingress an address if it has none, and checks whether its address leads to the
 /// controller's pods.
 pub(super) fn settle(
-    objects: &mut Objects,
+    population: &mut Population,
     provider: &Known<Provider>,
     controller: &IngressController,
     published: Option<&NamespacedName>,
     name: &NamespacedName,
     assumptions: &mut Assumptions,
 ) -> Result<(), Open> {
-    let Some(ingress) = objects.ingresses.0.get(name) else { return Ok(()) };
+    let Some(ingress) = population.ingresses.0.get(name) else { return Ok(()) };
     let status: Vec<IpAddr> = ingress.load_balancer.iter().filter_map(|entry| entry.ip).collect();
     let known: Vec<NamespacedName> = services(controller).cloned().collect();
     let known: Vec<&Service> =
-        known.iter().filter_map(|service| objects.services.0.get(service)).collect();
+        known.iter().filter_map(|service| population.services.0.get(service)).collect();
     if !status.is_empty() {
         let stray = status.iter().find(|ip| {
             let is_service = known.iter().any(|service| service.has_address(**ip));
-            let is_node = objects.nodes.0.values().any(|node| node.has_address(**ip));
+            let is_node = population.nodes.0.values().any(|node| node.has_address(**ip));
             !is_service && !is_node
         });
         return match stray {
@@ -62,7 +63,7 @@ pub(super) fn settle(
             ),
         });
     }
-    let (entries, because) = supposed(objects, provider, controller, published, &known)?;
+    let (entries, because) = supposed(population, provider, controller, published, &known)?;
     let shown = entries.iter().filter_map(|entry| match (entry.ip, &entry.hostname) {
         (Some(ip), _) => Some(ip.to_string()),
         (None, name) => name.as_ref().map(ToString::to_string),
@@ -74,7 +75,7 @@ pub(super) fn settle(
         because,
         "give the object's status",
     );
-    if let Some(ingress) = objects.ingresses.0.get_mut(name) {
+    if let Some(ingress) = population.serving().ingresses.get_mut(name) {
         ingress.load_balancer = entries;
     }
     Ok(())

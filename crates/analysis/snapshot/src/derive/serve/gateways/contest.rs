@@ -4,7 +4,7 @@
 use uturn_model::{NamespacedName, ObjectRef, Port, Text, Unknown};
 
 use super::Attached;
-use crate::derive::gaps::unjudged::Gaps;
+use crate::derive::unjudged::Gaps;
 
 /// The key for which only one route can be served: a Gateway, one of its ports, and the name that
 /// clients ask for, if any.

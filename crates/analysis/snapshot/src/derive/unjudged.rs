@@ -1,15 +1,14 @@
 //! Collects what decides about flows and cannot be judged: it is recorded on each object, and the
 //! cluster lists it by cause.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-use uturn_model::{ObjectRef, Text, Unjudged, Unknown};
-
-use crate::decode::objects::Objects;
+use uturn_model::{Ingress, NamespacedName, ObjectRef, Service, Text, Unjudged, Unknown};
 
 /// The causes found so far.
 #[derive(Default)]
-pub(in crate::derive) struct Gaps(BTreeMap<(Unknown, Text), Gap>);
+pub(super) struct Gaps(BTreeMap<(Unknown, Text), Gap>);
 
 /// The objects with the same cause, and what would settle it.
 struct Gap {
@@ -19,19 +18,28 @@ struct Gap {
 
 impl Gaps {
     /// Records that an object depends on something unknown.
-    pub(in crate::derive) fn add(
-        &mut self,
-        object: ObjectRef,
-        unknown: Unknown,
-        because: Text,
-        settle: Text,
-    ) {
+    pub(super) fn add(&mut self, object: ObjectRef, unknown: Unknown, because: Text, settle: Text) {
         let new = || Gap { objects: BTreeSet::new(), settle };
         self.0.entry((unknown, because)).or_insert_with(new).objects.insert(object);
     }
 
-    /// Sets on each object what it depends on, and returns the list of causes.
-    pub(in crate::derive) fn settle(self, objects: &mut Objects) -> Vec<Unjudged> {
+    /// Adds the causes of others. Where both have a cause, what would settle it is taken from `self`.
+    pub(super) fn with(mut self, others: Self) -> Self {
+        for (cause, gap) in others.0 {
+            match self.0.entry(cause) {
+                Entry::Vacant(entry) => drop(entry.insert(gap)),
+                Entry::Occupied(mut entry) => entry.get_mut().objects.extend(gap.objects),
+            }
+        }
+        self
+    }
+
+    /// Sets on each Service and Ingress what it depends on, and returns the list of causes.
+    pub(super) fn settle(
+        self,
+        services: &mut BTreeMap<NamespacedName, Service>,
+        ingresses: &mut BTreeMap<NamespacedName, Ingress>,
+    ) -> Vec<Unjudged> {
         let mut by_object: BTreeMap<&ObjectRef, Vec<&Unknown>> = BTreeMap::new();
         for ((unknown, _), gap) in &self.0 {
             for object in &gap.objects {
@@ -44,10 +52,10 @@ impl Gaps {
         let of = |object: ObjectRef| -> Vec<Unknown> {
             by_object.get(&object).into_iter().flatten().map(|unknown| (*unknown).clone()).collect()
         };
-        for service in objects.services.0.values_mut() {
+        for service in services.values_mut() {
             service.unjudged = of(service.object());
         }
-        for ingress in objects.ingresses.0.values_mut() {
+        for ingress in ingresses.values_mut() {
             ingress.unjudged = of(ingress.object());
         }
         drop(by_object);
@@ -58,14 +66,5 @@ impl Gaps {
             settle,
         };
         self.0.into_iter().map(listed).collect()
-    }
-}
-
-/// Lists the nodes that run Windows, because their network and the rules of their kube-proxy differ
-/// from those of Linux.
-pub(in crate::derive) fn find_windows(objects: &Objects, gaps: &mut Gaps) {
-    for node in objects.nodes.0.values().filter(|node| node.is_windows) {
-        let because = "its label kubernetes.io/os or its operatingSystem says so";
-        gaps.add(node.object(), Unknown::Windows, because.into(), Text::default());
     }
 }

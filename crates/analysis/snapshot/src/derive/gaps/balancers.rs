@@ -1,5 +1,4 @@
-//! Handles load balancers whose behaviour is not known, those that Facts state, and those that a
-//! cloud's kube-proxy leaves alone.
+//! Finds load balancers whose behaviour is not known.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -8,27 +7,21 @@ use uturn_clouds::cloud::{self, Owner};
 use uturn_clouds::controller;
 use uturn_model::cluster::Provider;
 use uturn_model::ingress::Backend;
-use uturn_model::lb::{Scope, TargetNodes};
-use uturn_model::service::{IpMode, LbIngress, ServiceKind};
+use uturn_model::service::{LbIngress, ServiceKind};
 use uturn_model::unjudged::UNKNOWN_CLOUD;
 use uturn_model::{Ingress, Known, NamespacedName, ObjectRef, Service, Text, Unknown};
 
-use super::controllers;
 use crate::decode::objects::Objects;
-use crate::derive::Assumptions;
-use crate::derive::gaps::unjudged::Gaps;
 use crate::derive::ground::clouds::{self, Maker};
-use crate::derive::populate::ranges::Ranges;
-
-/// The range of assumed public load balancers, which is reserved for documentation.
-pub(in crate::derive) const PUBLIC: &str = "203.0.113.0/24";
+use crate::derive::serve::controllers::Open as OpenController;
+use crate::derive::unjudged::Gaps;
 
 /// Lists the load balancers whose behaviour is not known: those of clouds without a profile, and of
 /// controllers in the cluster.
-pub(in crate::derive) fn find_unjudged(
+pub(super) fn find(
     objects: &Objects,
     provider: &Known<Provider>,
-    in_cluster: &BTreeMap<NamespacedName, controllers::Open>,
+    in_cluster: &BTreeMap<NamespacedName, OpenController>,
     gaps: &mut Gaps,
 ) {
     find_unread_listeners(objects, provider, gaps);
@@ -189,67 +182,4 @@ impl Open {
         let entry = self.0.entry(unknown).or_insert((Vec::new(), trace));
         entry.0.push(object);
     }
-}
-
-/// Marks the addresses that the cloud's own kube-proxy leaves to the load balancer.
-pub(in crate::derive) fn leave_to_balancers(objects: &mut Objects, provider: &Known<Provider>) {
-    for service in objects.services.0.values_mut() {
-        if service.kind != ServiceKind::LoadBalancer
-            || !cloud::is_left_to_balancer(service, provider)
-        {
-            continue;
-        }
-        for entry in service.load_balancer.iter_mut().filter(|entry| entry.mode == IpMode::Vip) {
-            entry.mode = IpMode::LeftToBalancer;
-        }
-    }
-}
-
-/// Gives an address to each load balancer of which Facts state only the host name, and lists the
-/// targets that are missing from those that no Service owns.
-pub(in crate::derive) fn complete_stated(
-    objects: &mut Objects,
-    ranges: &mut Ranges,
-    assumptions: &mut Assumptions,
-) {
-    for mut fact in std::mem::take(&mut objects.facts.named_balancers) {
-        let host = fact.hostname.clone().unwrap_or_default();
-        let stated = objects.facts.outside.iter().find(|(name, _)| is_same_host(name, &host));
-        let taken = stated.map(|(_, address)| *address);
-        let net = match fact.scope {
-            Some(Scope::Public) => PUBLIC.parse().expect("a constant range"),
-            Some(Scope::Private) | None => ranges.vpc(objects),
-        };
-        let Some(vip) = taken.or_else(|| ranges.address(net, 200)) else { continue };
-        if taken.is_none() {
-            assumptions.assume(
-                format!("the address of {host}"),
-                format!("{vip} stands for it"),
-                format!("{} has a host name and no address", fact.origin),
-                "state its vip in Facts",
-            );
-        }
-        fact.vip = vip;
-        objects.facts.load_balancers.push(fact);
-    }
-    for fact in &objects.facts.load_balancers {
-        for (listener, targets) in fact.own_listeners() {
-            let about = format!("targets of {} at port {}", fact.object(), listener.port);
-            if let TargetNodes::Named(names) = &targets.nodes {
-                for name in names.iter().filter(|name| !objects.nodes.0.contains_key(*name)) {
-                    let because = format!("{} names it, and there is no such node", fact.origin);
-                    let taken = format!("without node {name}");
-                    assumptions.assume(&*about, taken, because, "give its Node object");
-                }
-            }
-            if !objects.nodes.0.values().any(|node| fact.has_target(targets, node)) {
-                let because = format!("no node is what {} asks for", fact.origin);
-                assumptions.assume(&*about, "none", because, "look at names, labels and zone");
-            }
-        }
-    }
-}
-
-fn is_same_host(name: &str, host: &str) -> bool {
-    name.trim_end_matches('.').eq_ignore_ascii_case(host)
 }
