@@ -24,7 +24,6 @@ mod stated;
 mod targets;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::env;
 
 use proptest::prelude::*;
 use uturn_model::ingress::{Backend, BackendPort};
@@ -34,11 +33,12 @@ use uturn_model::{
 use uturn_path::Engine;
 use uturn_scan::{ScanResult, ScanTarget, Scanner, ToExplain};
 use uturn_snapshot::{Source, read};
+use uturn_testing::variables;
 
 use dice::Dice;
 
 fn cases() -> u32 {
-    env::var("UTURN_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(16)
+    variables::number(variables::CASES).unwrap_or(16)
 }
 
 /// How a verdict ends, sorted.

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use uturn_kubeproxy::compile;
 use uturn_model::{CaptureFile, Cluster, Family, Name};
 use uturn_snapshot::{Manifests, Source};
+use uturn_testing::variables;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
@@ -105,7 +106,7 @@ fn healthy_nodes() {
         let folder = Folder::new();
         let manifests = bundle(&folder, mode, nodes, None);
         let redacted = assert_same(&manifests, 5, mode);
-        if std::env::var("UTURN_SHOW").is_ok() {
+        if variables::is_set(variables::SHOW) {
             println!("{:#}", answers(&manifests)["nodes"]);
             for (name, text) in &redacted.files {
                 println!("== {name}\n{text}");

@@ -15,6 +15,7 @@ use common::{Folder, assert_same, redacted};
 use dice::Dice;
 use serde_json::Value;
 use uturn_snapshot::{Manifests, Source, json_documents};
+use uturn_testing::variables;
 
 /// A cluster of which everything that can be named has a name of its own.
 const CLUSTER: &str = r#"
@@ -133,7 +134,7 @@ fn a_cluster_full_of_names() {
     let redacted = assert_same(&manifests(CLUSTER), 3, "a cluster full of names");
     let all: String = redacted.files.iter().map(|(name, text)| format!("{name}\n{text}")).collect();
     let all = format!("{all}{}", redacted.manifest.text());
-    if std::env::var("UTURN_SHOW").is_ok() {
+    if variables::is_set(variables::SHOW) {
         println!("{all}");
     }
     let found = tokens(&all);

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use common::{answers, assert_same};
 use dice::Dice;
 use uturn_snapshot::{Manifests, Source, json_documents};
+use uturn_testing::variables;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
@@ -23,7 +24,7 @@ fn of_examples() {
         let (manifests, faults) = Manifests::gather(&[root().join(example)], &[]);
         assert!(faults.is_empty(), "{faults:?}");
         let redacted = assert_same(&manifests, 1, example);
-        if std::env::var("UTURN_SHOW").is_ok() {
+        if variables::is_set(variables::SHOW) {
             for (name, text) in &redacted.files {
                 println!("== {name}\n{text}");
             }

@@ -1,12 +1,13 @@
 //! Helpers that tests and benchmarks of several crates share.
 //!
 //! **Owns** how a test reports that it cannot run on this machine ([`skip`]), how it runs real
-//! tools in a network namespace of its own ([`in_a_namespace`]), the network and the nodes of small
-//! clusters ([`manifests`]), the work beside which benchmarks print their figures ([`yardstick`]),
-//! and with the feature `tls` a client that accepts every certificate (`tls`).
+//! tools in a network namespace of its own ([`in_a_namespace`]), the environment variables of tests
+//! ([`variables`]), the network and the nodes of small clusters ([`manifests`]), the work beside
+//! which benchmarks print their figures ([`yardstick`]), and with the feature `tls` a client that
+//! accepts every certificate (`tls`).
 //! **Out of scope:** helpers that only one crate's tests need. This crate is a dev-dependency (but
-//! not of `uturn-conformance` and `uturn-bench`, which contain nothing but tests, and of
-//! `uturn-lab`, whose clients are tests too).
+//! not of `uturn-conformance` and `uturn-bench`, which contain nothing but tests, of `uturn-lab`,
+//! whose clients are tests too, and of xtask, which runs tests).
 //! **Start reading** below; `xtask/src/test.rs` has the other end.
 
 #![expect(clippy::print_stdout, reason = "a test reports to the person who runs it")]
@@ -15,22 +16,17 @@ pub mod manifests;
 pub mod node_faults;
 #[cfg(feature = "tls")]
 pub mod tls;
+pub mod variables;
 
 use std::fmt::{self, Display};
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
 
 pub mod yardstick;
 
-/// The variable with the path of the file in which `cargo xtask test` collects the skipped tests.
-pub const LIST: &str = "UTURN_SKIPPED";
-
-/// The variable with the requirements that this machine has to meet, separated by commas: a test
-/// that is skipped for the lack of one of them fails. `all` stands for every requirement.
-pub const REQUIRE: &str = "UTURN_REQUIRE";
+use variables::{REQUIRE, SKIPPED};
 
 /// A requirement of tests that a machine may lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +122,7 @@ pub fn skip(missing: Requirement, what: &str, why: impl Display) {
     let required = requirements(&required).unwrap_or_else(|fault| panic!("{REQUIRE}: {fault}"));
     assert!(!required.contains(&missing), "{REQUIRE} lists {missing:?} ({missing}), but {line}");
     println!("skipped: {line}");
-    if let Some(list) = std::env::var_os(LIST) {
+    if let Some(list) = std::env::var_os(SKIPPED) {
         append(list.as_ref(), &line).expect("the list of skipped tests can be written");
     }
 }
@@ -172,15 +168,6 @@ pub fn in_a_namespace(script: &str, input: &str) -> Result<String, String> {
     } else {
         Err(String::from_utf8_lossy(&output.stderr).into_owned())
     }
-}
-
-/// Returns the CoreDNS to test with: the one that `UTURN_COREDNS` names, or else the one in `PATH`.
-pub fn coredns() -> Option<PathBuf> {
-    if let Some(path) = std::env::var_os("UTURN_COREDNS") {
-        return Some(path.into());
-    }
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join("coredns")).find(|file| file.is_file())
 }
 
 /// Formats a skipped test as one line, even if the reason has several.
@@ -231,7 +218,7 @@ mod tests {
             let status = Command::new(std::env::current_exe().unwrap())
                 .args(["--exact", "tests::skips_for_lack_of_nft", "--include-ignored"])
                 .env(REQUIRE, required)
-                .env_remove(LIST)
+                .env_remove(SKIPPED)
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
                 .status();

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Mutex;
 
+use uturn_testing::variables;
+
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
@@ -39,7 +41,7 @@ pub(crate) struct ControlPlane {
 impl Stage {
     /// Returns `None` where the programs are not named.
     pub(crate) fn find() -> Option<Self> {
-        let parts = PathBuf::from(std::env::var_os("UTURN_CLUSTER_PARTS")?);
+        let parts = variables::path(variables::CLUSTER_PARTS)?;
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("live");
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();

@@ -22,16 +22,16 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use control_plane::{ADMIN, ControlPlane, Stage};
-use uturn_testing::{Requirement, skip};
+use uturn_testing::{Requirement, skip, variables};
 
 /// One test after the other: each API server needs a good part of a machine.
 #[test]
 fn live() {
     let Some(stage) = Stage::find() else {
-        let why = "UTURN_CLUSTER_PARTS does not name the folder of the programs";
+        let why = format!("{} does not name the folder of the programs", variables::CLUSTER_PARTS);
         return skip(Requirement::ClusterParts, "a running cluster", why);
     };
-    if std::env::var_os(watch::MINUTES).is_some() {
+    if watch::minutes().is_some() {
         return watch::random_changes(&stage);
     }
     if let Some(cluster) = scale::wanted() {
@@ -54,7 +54,7 @@ fn live() {
 
 /// The program. What is measured is another build of it.
 pub(crate) fn built() -> OsString {
-    std::env::var_os("UTURN_PROGRAM").unwrap_or(env!("CARGO_BIN_EXE_uturn").into())
+    variables::path(variables::PROGRAM).map_or(env!("CARGO_BIN_EXE_uturn").into(), OsString::from)
 }
 
 /// The program as a user runs it, without any kubeconfig but the named one.

@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use uturn_testing::variables;
+
 use crate::control_plane::{ADMIN, ControlPlane, READER, Stage};
 use crate::{objects, run, shown, text};
-
-/// Names clusters that `cargo xtask gen-cluster` wrote, in a folder.
-pub(crate) const GENERATED: &str = "UTURN_LIVE_CLUSTERS";
 
 /// The example of the documentation.
 pub(crate) fn shop(plane: &ControlPlane) {
@@ -49,7 +48,7 @@ pub(crate) fn shop(plane: &ControlPlane) {
 
 /// Random clusters.
 pub(crate) fn generated(stage: &Stage) {
-    let Some(folder) = std::env::var_os(GENERATED) else { return };
+    let Some(folder) = variables::path(variables::LIVE_CLUSTERS) else { return };
     let mut clusters: Vec<PathBuf> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     clusters.sort();

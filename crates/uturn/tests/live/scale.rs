@@ -13,19 +13,18 @@ use client::Client;
 use measure::{Measured, memory_of};
 use requests::Requests;
 
+use uturn_testing::variables;
+
 use crate::control_plane::{ControlPlane, READER, Stage};
 use crate::dies::{Ending, halfway};
 use crate::{objects, program, same, shown};
 
-/// Names the file with the cluster, which `cargo xtask gen-cluster` wrote.
-const CLUSTER: &str = "UTURN_SCALE_CLUSTER";
-
 /// kubectl does not get more pods than this into the memory of a usual machine.
 const MAX_FOR_KUBECTL: usize = 30_000;
 
-/// The file with the cluster, if this is asked for.
+/// The file with the cluster, which `cargo xtask gen-cluster` wrote, if this is asked for.
 pub(crate) fn wanted() -> Option<PathBuf> {
-    std::env::var_os(CLUSTER).map(PathBuf::from)
+    variables::path(variables::SCALE_CLUSTER)
 }
 
 /// Writes the cluster into a server, reads it in every way, and prints what each took.

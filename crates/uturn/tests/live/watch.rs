@@ -13,15 +13,20 @@ use std::time::{Duration, Instant};
 use changes::Changes;
 use serde_json::Value;
 
+use uturn_testing::variables;
+
 use crate::control_plane::{ControlPlane, READER, Stage};
 use crate::{built, objects, run, same, text};
 
-/// How long it runs, and nothing else with it; without it, some hundreds of changes are made.
-pub(crate) const MINUTES: &str = "UTURN_WATCH_MINUTES";
 /// Changes between two checks, and checks, where it does not run for a time.
 const SHORT: (usize, usize) = (100, 4);
 /// Changes between two checks where it runs for a time.
 const LONG: usize = 1500;
+
+/// How long it runs, and nothing else with it; without it, some hundreds of changes are made.
+pub(crate) fn minutes() -> Option<u64> {
+    variables::number(variables::WATCH_MINUTES)
+}
 
 pub(crate) fn random_changes(stage: &Stage) {
     let plane = stage.start("watch");
@@ -30,9 +35,7 @@ pub(crate) fn random_changes(stage: &Stage) {
     crate::rights::wait(&plane, "watch", "pods", true);
     let mut watch = Watch::start(&plane);
     let mut changes = Changes::new(&plane, 1);
-    let until = std::env::var(MINUTES)
-        .ok()
-        .map(|minutes| Instant::now() + Duration::from_secs(60 * minutes.parse::<u64>().unwrap()));
+    let until = minutes().map(|minutes| Instant::now() + Duration::from_secs(60 * minutes));
     let (many, most) = until.map_or(SHORT, |_| (LONG, usize::MAX));
     let (mut used, start) = (vec![], Instant::now());
     for check in 1..=most {
@@ -69,8 +72,8 @@ pub(crate) fn random_changes(stage: &Stage) {
 
 /// The first random cluster, or the example of the documentation.
 fn cluster() -> PathBuf {
-    match std::env::var_os(same::GENERATED) {
-        Some(folder) => PathBuf::from(folder).join("1.json"),
+    match variables::path(variables::LIVE_CLUSTERS) {
+        Some(folder) => folder.join("1.json"),
         None => PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/shop"),
     }
 }

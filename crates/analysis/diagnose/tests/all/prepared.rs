@@ -1,7 +1,7 @@
 //! Random clusters under random changes: an analysis that knows what the one before found says
 //! what a fresh one says, and an unrelated change walks nothing again.
 //!
-//! `UTURN_WATCH_CLUSTERS=200 cargo test -p uturn-diagnose --test prepared` tries more of them.
+//! `UTURN_WATCH_CLUSTERS=200 cargo test -p uturn-diagnose --test all prepared` tries more of them.
 
 use crate::dice;
 
@@ -12,6 +12,7 @@ use crate::dice::Dice;
 use uturn_diagnose::analysis::{Detail, Options};
 use uturn_diagnose::{PreparedCluster, analyze};
 use uturn_snapshot::{Manifests, Source};
+use uturn_testing::variables;
 
 /// Changes of each cluster.
 const STEPS: usize = 8;
@@ -69,8 +70,7 @@ fn change(now: &mut Documents, other: &Documents, dice: &mut Dice) {
 
 #[test]
 fn after_every_change_it_is_as_analysed_anew() {
-    let stated = std::env::var("UTURN_WATCH_CLUSTERS").ok();
-    let count: u64 = stated.as_deref().map_or(5, |text| text.parse().unwrap());
+    let count = variables::number(variables::WATCH_CLUSTERS).unwrap_or(5);
     let options = Options { detail: Detail::Evidence, ..Options::default() };
     let (mut walked, mut reused, mut analysed) = (0, 0, 0);
     for seed in 1..=count {

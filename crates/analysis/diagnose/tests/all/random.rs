@@ -1,7 +1,7 @@
 //! Random clusters: each cure that is offered makes its flow better and no other flow worse. Every
 //! pod is walked against every target for that, without the shortcuts that judged the cure.
 //!
-//! `UTURN_CURE_CLUSTERS=500 cargo test -p uturn-diagnose --test random` tries more of them.
+//! `UTURN_CURE_CLUSTERS=500 cargo test -p uturn-diagnose --test all random` tries more of them.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
@@ -16,6 +16,7 @@ use uturn_model::{Client, Cluster, Destination, Flow, NamespacedName, Protocol, 
 use uturn_path::{Engine, WalkError};
 use uturn_scan::Scanner;
 use uturn_snapshot::{Manifests, Source};
+use uturn_testing::variables;
 
 /// Clusters in which cures are offered that the first forty have no use for.
 const RARE: [u64; 9] = [41, 44, 58, 85, 102, 103, 119, 179, 193];
@@ -83,8 +84,7 @@ data:
 
 #[test]
 fn every_cure_that_is_offered_helps_and_harms_no_other_call() {
-    let stated = std::env::var("UTURN_CURE_CLUSTERS").ok();
-    let count: u64 = stated.as_deref().map_or(40, |text| text.parse().unwrap());
+    let count = variables::number(variables::CURE_CLUSTERS).unwrap_or(40);
     let mut sum: BTreeMap<&'static str, [usize; 2]> = BTreeMap::new();
     let (mut findings, mut faults) = (0, Vec::new());
     for seed in (1..=count).chain(RARE.into_iter().filter(|seed| *seed > count)) {

@@ -18,6 +18,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use uturn_dice::Dice;
 use uturn_dns::{Answer, Corefile, QueryContext, Question, Reply, Upstream, UpstreamServers};
 use uturn_model::{Cluster, Origin, Step, Version, dns};
+use uturn_testing::variables;
 
 use server::{CoreDns, Started};
 
@@ -34,27 +35,29 @@ struct Counts {
 
 #[test]
 fn coredns_answers_as_predicted() {
-    let Some(program) = uturn_testing::coredns() else {
+    let Some(program) = variables::program(variables::COREDNS, "coredns") else {
         return uturn_testing::skip(
             uturn_testing::Requirement::CoreDns,
             "answers of a real CoreDNS",
             "no coredns found",
         );
     };
-    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let mut counts = Counts::default();
     let mut seeds: Vec<u64> = FIXED_SEEDS.collect();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
-    seeds.extend((0..number("UTURN_COREDNS_SEEDS").unwrap_or(0)).map(|at| now.wrapping_add(at)));
-    let named = number("UTURN_COREDNS_SEED");
+    seeds.extend(
+        (0..variables::number(variables::COREDNS_SEEDS).unwrap_or(0))
+            .map(|at| now.wrapping_add(at)),
+    );
+    let named = variables::number(variables::COREDNS_SEED);
     if let Some(seed) = named {
         seeds = vec![seed];
     }
     let mut wrong = Vec::new();
     for seed in seeds {
-        println!("UTURN_COREDNS_SEED={seed}");
+        println!("{}={seed}", variables::COREDNS_SEED);
         if let Err(differences) = judge(&program, seed, &mut counts) {
-            wrong.push(format!("UTURN_COREDNS_SEED={seed}\n{differences}"));
+            wrong.push(format!("{}={seed}\n{differences}", variables::COREDNS_SEED));
         }
     }
     println!("{counts:?}");

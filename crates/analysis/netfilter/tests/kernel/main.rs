@@ -23,7 +23,6 @@ mod wire;
 
 use uturn_dice::Dice;
 
-use std::env;
 use std::fs;
 use std::thread;
 use std::time::SystemTime;
@@ -33,7 +32,7 @@ use dice::of_case;
 use judge::{Tried, judge};
 use node::Refused;
 use shrink::shrink;
-use uturn_testing::Requirement;
+use uturn_testing::{Requirement, variables};
 
 /// The seeds of every run, and the number of cases for each.
 const SEEDS: [u64; 2] = [1, 2];
@@ -74,17 +73,16 @@ fn can_judge(section: &str, rules: &str) -> bool {
 }
 
 fn random_cases(what: &str, make: fn(&mut Dice) -> Case) {
-    let wanted = |name: &str| env::var(name).ok().map(|value| value.parse::<u64>().unwrap());
     let fresh = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos() as u64;
-    let count = wanted("UTURN_KERNEL_COUNT").unwrap_or(CASES);
-    let seeds = match wanted("UTURN_KERNEL_SEED") {
+    let count = variables::number(variables::KERNEL_COUNT).unwrap_or(CASES);
+    let seeds = match variables::number(variables::KERNEL_SEED) {
         Some(seed) => vec![seed],
         None => [SEEDS.as_slice(), &[fresh % 1_000_000_000]].concat(),
     };
     let asked = count * seeds.len() as u64;
     let (mut sum, mut cases, mut different) = (Tried::default(), 0, Vec::new());
     for seed in seeds {
-        println!("{what}: {count} cases of UTURN_KERNEL_SEED={seed}");
+        println!("{what}: {count} cases of {}={seed}", variables::KERNEL_SEED);
         for number in 0..count {
             let case = make(&mut of_case(seed, number));
             let result = match tried(&case) {

@@ -12,6 +12,7 @@ use uturn_lb::config::{Config, ListenerSettings, RuleSettings};
 use uturn_lb::event::Event;
 use uturn_model::lb::{Listener, ListenerProtocol, Rule};
 use uturn_proxy::{Detail, Observer, Server};
+use uturn_testing::variables;
 
 use crate::common::{self, load_balancer};
 
@@ -19,7 +20,7 @@ pub(crate) use crate::wait::PATIENCE;
 
 /// How much longer than usual a run is.
 pub(crate) fn factor() -> usize {
-    std::env::var("UTURN_CHAOS").ok().map_or(1, |text| text.parse().unwrap())
+    variables::number(variables::CHAOS).unwrap_or(1)
 }
 
 /// A running load balancer.

@@ -4,12 +4,13 @@
 
 mod generate;
 
+use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::{env, fs};
 
 use uturn_cloud::schema::services;
+use uturn_testing::variables;
 
 /// The actions with types, by service.
 const TYPED: &[(&str, &[&str])] = &[
@@ -115,14 +116,15 @@ fn the_typed_api_is_what_the_schema_says() {
         let service = services().iter().find(|service| service.name == *name).unwrap();
         let generated = format_code(&generate::service(service, actions));
         let file = folder.join(format!("{name}.rs"));
-        if env::var("UTURN_API").as_deref() == Ok("update") {
+        if variables::is_update(variables::API) {
             fs::write(&file, &generated).unwrap();
         }
         let found = fs::read_to_string(&file).unwrap_or_default();
         assert!(
             found == generated,
-            "{} is not what the schema says; UTURN_API=update writes it",
-            file.display()
+            "{} is not what the schema says; {}=update writes it",
+            file.display(),
+            variables::API
         );
     }
 }

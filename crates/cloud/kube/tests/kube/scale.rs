@@ -5,9 +5,9 @@ mod apart;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant as Clock};
-use std::{env, fs};
 
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -15,6 +15,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use uturn_kube::kinds::WATCHED;
 use uturn_kube::sync::Controllers;
 use uturn_kube::watch::{Shared, watch};
+use uturn_testing::variables;
 
 use crate::stage::Stage;
 use crate::world::World;
@@ -254,14 +255,14 @@ async fn a_change_costs_calls_for_what_it_concerns() {
     assert_eq!(of(&anew.calls, "DescribeLoadBalancers"), all.div_ceil(100));
 }
 
-/// A number from the environment, or the usual one.
-fn number(name: &str, usual: usize) -> usize {
-    env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
-}
-
 /// How many Services, Ingresses and nodes there are in the large cluster.
 fn sizes() -> (usize, usize, usize) {
-    (number("UTURN_SERVICES", 5000), number("UTURN_INGRESSES", 1000), number("UTURN_NODES", 200))
+    let number = |name, usual| variables::number(name).unwrap_or(usual);
+    (
+        number(variables::SERVICES, 5000),
+        number(variables::INGRESSES, 1000),
+        number(variables::NODES, 200),
+    )
 }
 
 /// `cargo xtask bench operator` runs this and prints the file that it writes.

@@ -1,9 +1,10 @@
 //! The program under test, and what it leaves on this machine.
 
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+use uturn_testing::variables;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -32,10 +33,9 @@ const RUNS: &str = "/run/uturn-lab";
 impl Installed {
     /// What `cargo xtask box` says.
     pub(crate) fn find() -> Option<Self> {
-        let path = |name| env::var_os(name).map(PathBuf::from);
         Some(Self {
-            program: path("UTURN_PROGRAM")?,
-            parts: path("UTURN_CLUSTER_PARTS")?,
+            program: variables::path(variables::PROGRAM)?,
+            parts: variables::path(variables::CLUSTER_PARTS)?,
             user: User::Root,
         })
     }

@@ -15,6 +15,7 @@ use uturn_model::{
     Capture, CaptureFile, Client, Cluster, Family, Known, LoadBalancer, ObjectRef, Origin, Outcome,
     Pod, Port, Protocol, ProxyMode,
 };
+use uturn_testing::variables;
 
 use crate::cluster::{cluster, cluster_v6};
 use crate::rows::{clients, flow, measure, plan, quick, quick_set};
@@ -232,7 +233,7 @@ const COREFILE: &str = "\
 
 /// Names, asked of real CoreDNS through the rules of the client's node.
 fn names() {
-    let Some(program) = uturn_testing::coredns() else {
+    let Some(program) = variables::program(variables::COREDNS, "coredns") else {
         uturn_testing::skip(
             uturn_testing::Requirement::CoreDns,
             "names in the lab",

@@ -23,15 +23,13 @@ use uturn_cloud::server::{Server as CloudServer, Stop};
 use uturn_cloud::store::Store;
 use uturn_kube::start::{Start, run};
 use uturn_kube::sync::Settings;
+use uturn_testing::variables;
 
 use crate::server::Server;
 use crate::server::listen::kubeconfig;
 use crate::stage::{REGION, Stage};
 use crate::world::World;
 
-/// What a process of this test is, and where its files are.
-const ROLE: &str = "UTURN_SCALE_ROLE";
-const FOLDER: &str = "UTURN_SCALE_FOLDER";
 /// How long a part may take.
 const LIMIT: Duration = Duration::from_secs(900);
 /// How long nothing has to happen at rest.
@@ -65,8 +63,8 @@ impl Part {
         let test = ["--ignored", "--exact", "--nocapture", "scale::apart::part"];
         let mut child = Command::new(env::current_exe().unwrap())
             .args(test)
-            .env(ROLE, role)
-            .env(FOLDER, folder)
+            .env(variables::SCALE_ROLE, role)
+            .env(variables::SCALE_FOLDER, folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -146,7 +144,11 @@ fn say(words: &str) {
 #[test]
 #[ignore = "it is started by the test that needs it"]
 fn part() {
-    let (Ok(role), Ok(folder)) = (env::var(ROLE), env::var(FOLDER)) else { return };
+    let (Ok(role), Ok(folder)) =
+        (env::var(variables::SCALE_ROLE), env::var(variables::SCALE_FOLDER))
+    else {
+        return;
+    };
     let folder = Path::new(&folder);
     thread::spawn(|| {
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
