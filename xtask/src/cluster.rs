@@ -1,6 +1,8 @@
 //! `box-parts` and `box`: build the real programs of `uturn lab up`, and run the test that builds a
 //! cluster of them.
 
+use uturn_testing::variables;
+
 use crate::shell::{self, Failure};
 use crate::{Outcome, go, machine};
 
@@ -62,9 +64,9 @@ pub(crate) fn run(is_short: bool) -> Result<Outcome, Failure> {
     shell::build(&["uturn"])?;
     let mut test = shell::cargo(&["test", "--workspace", "--test", "cluster"]);
     test.args(is_short.then_some(["--", "short"]).into_iter().flatten());
-    test.env("UTURN_PROGRAM", shell::built("uturn"));
-    test.env("UTURN_CLUSTER_PARTS", go::folder());
-    test.env("UTURN_REQUIRE", if machine::is_ci() { REQUIRED_IN_CI } else { "cluster-parts" });
+    test.env(variables::PROGRAM, shell::built("uturn"));
+    test.env(variables::CLUSTER_PARTS, go::folder());
+    test.env(variables::REQUIRE, if shell::is_ci() { REQUIRED_IN_CI } else { "cluster-parts" });
     shell::run(&mut test)?;
     Ok(Outcome::Complete)
 }

@@ -15,20 +15,71 @@ use std::fs;
 use std::process::Command;
 use std::time::SystemTime;
 
+use clap::Args;
+
 use crate::shell::{self, Failure};
 use crate::{Outcome, machine};
 
-/// The amount of work for each target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Much {
-    /// This many inputs.
-    Count(u32),
-    /// This many seconds.
-    Seconds(u32),
+/// What is run, and how much of it. Without an option libFuzzer runs.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    how: How,
+    /// Fuzz targets, with --mutants or --growth [default: all]
+    #[arg(
+        value_name = "TARGET",
+        requires = "how",
+        conflicts_with_all = ["count", "seconds", "short", "commands"]
+    )]
+    targets: Vec<String>,
 }
 
-/// The amount of work unless another one is asked for.
-pub(crate) const USUAL: Much = Much::Count(20_000);
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
+#[group(id = "how", multiple = false)]
+struct How {
+    /// Inputs of each target under libFuzzer [default: 20000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    count: Option<u32>,
+    /// Seconds for each target under libFuzzer
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    seconds: Option<u32>,
+    /// Seeds, 300 mutants of each target and 300 whole commands, all chosen by the commit; without
+    /// libFuzzer, in about a minute
+    #[arg(long)]
+    short: bool,
+    /// Mutants of all targets together, in an optimised build that finds overflows: targets that
+    /// take less time get more of them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    mutants: Option<u64>,
+    /// Whole commands with mutants of their arguments and files, in the same build
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    commands: Option<u64>,
+    /// How the work of each target grows with the length of its input (needs valgrind; takes
+    /// minutes)
+    #[arg(long)]
+    growth: bool,
+}
+
+impl Options {
+    /// Returns whether libFuzzer runs.
+    pub(crate) fn is_of_libfuzzer(&self) -> bool {
+        self.name() == "fuzz"
+    }
+
+    /// Returns the name of the task in a report.
+    pub(crate) fn name(&self) -> &'static str {
+        match self.how {
+            How { short: true, .. } => "fuzz --short",
+            How { mutants: Some(_), .. } => "fuzz --mutants",
+            How { commands: Some(_), .. } => "fuzz --commands",
+            How { growth: true, .. } => "fuzz --growth",
+            How { .. } => "fuzz",
+        }
+    }
+}
+
+/// The number of inputs of each target unless another amount of work is asked for.
+const USUAL: u32 = 20_000;
 
 /// The number of mutants of each target, and of commands, in a short run: about a minute on two
 /// cores.
@@ -38,8 +89,20 @@ const SHORT: &str = "300";
 const FEW_LEVELS: &str = "1";
 const MANY_LEVELS: &str = "24";
 
+/// Runs what the options ask for.
+pub(crate) fn run(options: &Options) -> Result<Outcome, Failure> {
+    match options.how {
+        How { short: true, .. } => short(),
+        How { mutants: Some(count), .. } => mutants(count, &options.targets),
+        How { commands: Some(count), .. } => commands(count),
+        How { growth: true, .. } => growth(&options.targets),
+        How { seconds: Some(seconds), .. } => libfuzzer(&format!("-max_total_time={seconds}")),
+        How { count, .. } => libfuzzer(&format!("-runs={}", count.unwrap_or(USUAL))),
+    }
+}
+
 /// Runs the short variant, which does not need libFuzzer.
-pub(crate) fn short() -> Result<Outcome, Failure> {
+fn short() -> Result<Outcome, Failure> {
     shell::build(&["uturn-mutants", "uturn-commands"])?;
     let number = shell::number_of_commit().unwrap_or_default().to_string();
     let program = |name: &str| {
@@ -55,7 +118,7 @@ pub(crate) fn short() -> Result<Outcome, Failure> {
 }
 
 /// Tries this many mutants in all, of the named targets or of all targets.
-pub(crate) fn mutants(count: u64, names: &[String]) -> Result<Outcome, Failure> {
+fn mutants(count: u64, names: &[String]) -> Result<Outcome, Failure> {
     let mut words = vec!["--in-all".to_owned(), count.to_string(), clock()];
     words.extend_from_slice(names);
     // The targets do not need the dependencies of whole commands, which take minutes to build.
@@ -63,7 +126,7 @@ pub(crate) fn mutants(count: u64, names: &[String]) -> Result<Outcome, Failure> 
 }
 
 /// Runs this many whole commands.
-pub(crate) fn commands(count: u64) -> Result<Outcome, Failure> {
+fn commands(count: u64) -> Result<Outcome, Failure> {
     let families = ["--families", FEW_LEVELS, MANY_LEVELS].map(str::to_owned);
     optimised(&["--bin", "uturn-commands"], &families)?;
     optimised(&["--bin", "uturn-commands"], &[count.to_string(), clock()])
@@ -84,7 +147,7 @@ fn clock() -> String {
 }
 
 /// Measures how work grows with the input, for the named targets or for all targets.
-pub(crate) fn growth(targets: &[String]) -> Result<Outcome, Failure> {
+fn growth(targets: &[String]) -> Result<Outcome, Failure> {
     if shell::output(Command::new("valgrind").arg("--version")).is_none() {
         return Ok(Outcome::Skipped(
             "valgrind is missing; to have it: apt-get install valgrind".to_owned(),
@@ -96,7 +159,8 @@ pub(crate) fn growth(targets: &[String]) -> Result<Outcome, Failure> {
     Ok(Outcome::Complete)
 }
 
-pub(crate) fn run(much: Much) -> Result<Outcome, Failure> {
+/// Runs every target under libFuzzer, with an option of libFuzzer that says how much.
+fn libfuzzer(much: &str) -> Result<Outcome, Failure> {
     let tools = shell::root().join("target").join("tools");
     let Some(program) = machine::find_tool(&tools, "cargo-fuzz").filter(|_| have_nightly()) else {
         return Ok(Outcome::Skipped(
@@ -125,17 +189,14 @@ pub(crate) fn run(much: Much) -> Result<Outcome, Failure> {
 /// Adds the arguments of libFuzzer. New inputs are stored beside the seeds, not among them. There
 /// is no unsafe code here for a sanitizer to watch, and several times as many inputs are tried
 /// without one.
-fn configure_run(mut command: Command, target: &str, much: Much) -> Result<Command, Failure> {
+fn configure_run(mut command: Command, target: &str, much: &str) -> Result<Command, Failure> {
     let fuzz = shell::root().join("fuzz");
     let found = fuzz.join("corpus-found").join(target);
     fs::create_dir_all(&found)
         .map_err(|error| Failure(format!("{} cannot be made: {error}", found.display())))?;
     command.args(["run", "--sanitizer", "none", target]);
     command.arg(found).arg(fuzz.join("corpus").join(target));
-    command.arg("--").arg(match much {
-        Much::Count(count) => format!("-runs={count}"),
-        Much::Seconds(seconds) => format!("-max_total_time={seconds}"),
-    });
+    command.arg("--").arg(much);
     Ok(command)
 }
 
@@ -153,4 +214,49 @@ fn nightly() -> Command {
         command.env_remove(variable);
     }
     command
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn of(line: &str) -> Result<Options, clap::Error> {
+        let words = ["fuzz"].into_iter().chain(line.split_whitespace());
+        Line::try_parse_from(words).map(|line| line.options)
+    }
+
+    #[test]
+    fn one_way_is_chosen() {
+        let how = |line| of(line).unwrap().how;
+        assert_eq!(how(""), How::default());
+        assert_eq!(how("--count 7"), How { count: Some(7), ..How::default() });
+        assert_eq!(how("--seconds 9"), How { seconds: Some(9), ..How::default() });
+        assert_eq!(how("--commands 70"), How { commands: Some(70), ..How::default() });
+        for (line, name, is_of_libfuzzer) in [
+            ("", "fuzz", true),
+            ("--seconds 9", "fuzz", true),
+            ("--short", "fuzz --short", false),
+            ("--growth", "fuzz --growth", false),
+        ] {
+            let options = of(line).unwrap();
+            assert_eq!((options.name(), options.is_of_libfuzzer()), (name, is_of_libfuzzer));
+        }
+    }
+
+    #[test]
+    fn targets_may_be_named_for_mutants_and_growth() {
+        let targets = |line| of(line).unwrap().targets;
+        assert_eq!(targets("--mutants 70 nft walk"), ["nft", "walk"]);
+        assert_eq!(of("--mutants 70 nft").unwrap().how.mutants, Some(70));
+        assert_eq!(targets("--growth nft"), ["nft"]);
+        assert_eq!(targets("--growth"), [""; 0]);
+    }
 }

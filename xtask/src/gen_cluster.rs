@@ -13,7 +13,9 @@ mod writer;
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
+use std::path::PathBuf;
 
+use clap::Args;
 use uturn_dice::Dice;
 
 use self::draw::Draw;
@@ -22,49 +24,42 @@ use crate::Outcome;
 use crate::shell::Failure;
 
 /// The size of the cluster, and the file to write.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Size {
+    /// Nodes
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 5000,
+        value_parser = clap::value_parser!(u32).range(1..=MAX_NODES)
+    )]
     pub(crate) nodes: u32,
+    /// Pods, at most 60 for each node
+    #[arg(long, value_name = "N", default_value_t = 150_000)]
     pub(crate) pods: u32,
+    /// Services and Ingresses
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) targets: u32,
+    /// Seed of all that varies
+    #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
-    pub(crate) file: String,
+    /// File to write
+    #[arg(short = 'o', value_name = "FILE")]
+    pub(crate) file: PathBuf,
 }
 
-impl Size {
-    pub(crate) fn parse(words: &[&str]) -> Result<Self, String> {
-        let mut size =
-            Self { nodes: 5000, pods: 150_000, targets: 10_000, seed: 1, file: String::new() };
-        for pair in words.chunks(2) {
-            let [key, value] = pair else {
-                return Err(format!("{}: expected a value after it", pair[0]));
-            };
-            let number = || {
-                let number: Result<u32, _> = value.parse();
-                number.map_err(|_| format!("{key} {value}: expected a number"))
-            };
-            match *key {
-                "--nodes" => size.nodes = number()?.clamp(1, 65_000),
-                "--pods" => size.pods = number()?,
-                "--targets" => size.targets = number()?,
-                "--seed" => size.seed = number()?.into(),
-                "-o" => (*value).clone_into(&mut size.file),
-                _ => return Err(format!("gen-cluster takes no {key:?}")),
-            }
-        }
-        if size.file.is_empty() {
-            return Err("gen-cluster: expected -o FILE".to_owned());
-        }
-        if size.pods > size.nodes * MAX_ON_NODE {
-            return Err(format!("gen-cluster: at most {MAX_ON_NODE} pods a node have addresses"));
-        }
-        Ok(size)
-    }
-}
+/// The largest number of nodes, which have one range of addresses.
+pub(crate) const MAX_NODES: i64 = 65_000;
 
 /// The largest number of pods on a node, whose range is a /26.
 const MAX_ON_NODE: u32 = 60;
+
+/// Writes the cluster.
 pub(crate) fn run(size: &Size) -> Result<Outcome, Failure> {
+    if size.pods > size.nodes * MAX_ON_NODE {
+        let fault = format!("{} pods on {} nodes", size.pods, size.nodes);
+        return Err(Failure(format!("{fault}: at most {MAX_ON_NODE} pods a node have addresses")));
+    }
     let write = || -> io::Result<u64> {
         let mut out = Writer {
             out: BufWriter::with_capacity(1 << 20, File::create(&size.file)?),
@@ -77,21 +72,35 @@ pub(crate) fn run(size: &Size) -> Result<Outcome, Failure> {
         out.out.flush()?;
         Ok(out.written)
     };
-    let written = write().map_err(|why| Failure(format!("{}: {why}", size.file)))?;
-    println!("{}: {} MB", size.file, written / 1_000_000);
+    let written = write().map_err(|why| Failure(format!("{}: {why}", size.file.display())))?;
+    println!("{}: {} MB", size.file.display(), written / 1_000_000);
     Ok(Outcome::Complete)
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        size: Size,
+    }
+
+    fn of(line: &str) -> Result<Size, clap::Error> {
+        let words = ["gen-cluster"].into_iter().chain(line.split_whitespace());
+        Line::try_parse_from(words).map(|line| line.size)
+    }
 
     #[test]
     fn sizes_are_read() {
-        let size = Size::parse(&["--nodes", "5", "--pods", "40", "-o", "x"]).unwrap();
-        assert_eq!((size.nodes, size.pods, size.targets), (5, 40, 10_000));
-        assert!(Size::parse(&["--nodes"]).is_err());
-        assert!(Size::parse(&["--nodes", "5"]).is_err(), "no file");
-        assert!(Size::parse(&["--nodes", "1", "--pods", "61", "-o", "x"]).is_err());
+        let size = of("--nodes 5 --pods 40 -o x").unwrap();
+        assert_eq!((size.nodes, size.pods, size.targets, size.seed), (5, 40, 10_000, 1));
+        assert!(of("--nodes 5").is_err(), "no file");
+        assert!(of("--nodes 0 -o x").is_err());
+        let many = of("--nodes 1 --pods 61 -o no/such/folder/x").unwrap();
+        assert!(run(&many).unwrap_err().0.contains("at most 60 pods"));
     }
 }

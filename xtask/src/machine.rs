@@ -76,11 +76,6 @@ const NEEDED_BY_CLIENTS: [Needed; 4] = [
     Needed { program: "npm", package: "npm" },
 ];
 
-/// Returns whether this runs in CI, where skipping something silently is a fault.
-pub(crate) fn is_ci() -> bool {
-    env::var("CI").is_ok_and(|value| value != "false" && !value.is_empty())
-}
-
 /// Installs the missing packages as root on a Debian-like system. Otherwise, or when that fails,
 /// returns the reason why the lab has to do without them.
 pub(crate) fn install_packages() -> Result<(), String> {

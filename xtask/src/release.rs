@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
+use clap::Args;
+
 use crate::Outcome;
 use crate::machine;
 use crate::portable;
@@ -63,40 +65,24 @@ const PLATFORMS: [Platform; 2] = [
     },
 ];
 
-/// The URL below which the archives will be, and the project's page.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The URLs in the manifest for krew.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
+    /// Where the archives will be: also writes the manifest for krew
+    #[arg(long, value_name = "URL", value_parser = url)]
     base_url: Option<String>,
+    /// Page of the project in that manifest [default: the same]
+    #[arg(long, value_name = "URL", value_parser = url)]
     homepage: Option<String>,
 }
 
-impl Place {
-    pub(crate) fn parse(words: &[&str]) -> Result<Self, String> {
-        let mut place = Self::default();
-        for pair in words.chunks(2) {
-            match *pair {
-                [name @ ("--base-url" | "--homepage"), url] => {
-                    let plain = |c: char| c.is_ascii_graphic() && !"\"\\@".contains(c);
-                    if !url.starts_with("https://") || !url.chars().all(plain) {
-                        return Err(format!(
-                            "{name} {url}: expected a URL that begins with https://"
-                        ));
-                    }
-                    let url = url.trim_end_matches('/').to_owned();
-                    let of = if name == "--homepage" {
-                        &mut place.homepage
-                    } else {
-                        &mut place.base_url
-                    };
-                    *of = Some(url);
-                }
-                ["--base-url" | "--homepage"] => {
-                    return Err(format!("{}: expected a URL after it", pair[0]));
-                }
-                _ => return Err(format!("release takes no {:?}", pair[0])),
-            }
-        }
-        Ok(place)
+/// Reads a URL that can be written into the manifest as it is, without slashes at its end.
+fn url(text: &str) -> Result<String, String> {
+    let plain = |c: char| c.is_ascii_graphic() && !"\"\\@".contains(c);
+    if text.starts_with("https://") && text.chars().all(plain) {
+        Ok(text.trim_end_matches('/').to_owned())
+    } else {
+        Err("expected a URL that begins with https://".to_owned())
     }
 }
 
@@ -273,17 +259,9 @@ mod tests {
 
     #[test]
     fn urls_are_taken_whole() {
-        let place = Place::parse(&["--base-url", "https://example.com/v1/"]).unwrap();
-        assert_eq!(place.base_url.as_deref(), Some("https://example.com/v1"));
-        assert_eq!(place.homepage, None);
-        for words in [
-            &["--base-url"][..],
-            &["--base-url", "http://example.com"],
-            &["--homepage", "https://a b"],
-            &["--homepage", "https://a\"b"],
-            &["fast"],
-        ] {
-            assert!(Place::parse(words).is_err(), "{words:?}");
+        assert_eq!(url("https://example.com/v1/").as_deref(), Ok("https://example.com/v1"));
+        for text in ["http://example.com", "https://a b", "https://a\"b"] {
+            assert!(url(text).is_err(), "{text}");
         }
     }
 

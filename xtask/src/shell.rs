@@ -2,10 +2,10 @@
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::path::PathBuf;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-
-use crate::machine;
 
 /// The failure of a task.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,10 +17,15 @@ impl fmt::Display for Failure {
     }
 }
 
+/// Returns whether this runs in CI, where skipping something silently is a fault.
+pub(crate) fn is_ci() -> bool {
+    std::env::var("CI").is_ok_and(|value| value != "false" && !value.is_empty())
+}
+
 /// Returns a cargo command of this workspace. In CI the lock file must already be right.
 pub(crate) fn cargo(words: &[&str]) -> Command {
     let mut command = plain_cargo(words);
-    if machine::is_ci() {
+    if is_ci() {
         command.env("CARGO_NET_RETRY", "5").arg("--locked");
     }
     command
@@ -99,6 +104,35 @@ pub(crate) fn run_each(commands: impl IntoIterator<Item = Command>) -> Result<()
 pub(crate) fn output(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Fills a folder, unless it was filled from the same contents of these files.
+pub(crate) fn fill_once(
+    folder: &Path,
+    files: &[&Path],
+    fill: impl FnOnce() -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut text = Vec::new();
+    for file in files {
+        text.extend(fs::read(file).map_err(|error| named(file, &error))?);
+    }
+    let mark = folder.join("installed-from");
+    if fs::read(&mark).is_ok_and(|earlier| earlier == text) {
+        return Ok(());
+    }
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(named(folder, &error));
+        }
+        _ => {}
+    }
+    fs::create_dir_all(folder).map_err(|error| named(folder, &error))?;
+    fill()?;
+    fs::write(&mark, text).map_err(|error| named(&mark, &error))
+}
+
+fn named(path: &Path, error: &std::io::Error) -> Failure {
+    Failure(format!("{}: {error}", path.display()))
 }
 
 /// Returns a seed that depends on the commit. Returns `None` outside a repository.

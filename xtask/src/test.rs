@@ -2,11 +2,13 @@
 //! took longest, and in the end those that failed.
 //!
 //! A test that cannot run on this machine appends one line (its name and the reason) to the
-//! file that the variable [`SKIPPED`] names, and returns. Cargo counts it as passed; the
-//! list at the end does not. Where [`REQUIRE`] names what the test lacks, it fails instead.
+//! file that the variable [`SKIPPED`](variables::SKIPPED) names, and returns. Cargo counts it as
+//! passed; the list at the end does not. Where [`REQUIRE`](variables::REQUIRE) names what the test
+//! lacks, it fails instead.
 
 mod group;
 mod programs;
+mod queue;
 mod runner;
 
 use std::collections::BTreeSet;
@@ -17,20 +19,12 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::thread;
 
+use uturn_testing::variables;
+
 use crate::shell::{self, Failure};
 use crate::{Outcome, go, machine};
 
 pub(crate) use runner::{WORD as RUNNER, run as run_one};
-
-/// The variable with the path of the CoreDNS that tests of names query.
-const COREDNS: &str = "UTURN_COREDNS";
-
-/// The variable with the path of the file to which skipped tests append a line.
-const SKIPPED: &str = "UTURN_SKIPPED";
-
-/// The variable with the requirements that this machine has to meet: a test that is skipped for the
-/// lack of one fails.
-const REQUIRE: &str = "UTURN_REQUIRE";
 
 /// The requirements that CI's machine meets.
 const REQUIRED_IN_CI: &str =
@@ -58,23 +52,23 @@ pub(crate) fn run(with_go: bool) -> Result<Outcome, Failure> {
     }
 
     let coredns = if with_go { go::coredns() } else { go::coredns_if_built() };
-    let mut variables: Vec<(&str, OsString)> = vec![
-        (SKIPPED, list.clone().into()),
-        (runner::TIMES, times.clone().into()),
-        (runner::FAILURES, failures.clone().into()),
+    let mut given: Vec<(&str, OsString)> = vec![
+        (variables::SKIPPED, list.clone().into()),
+        (variables::TEST_TIMES, times.clone().into()),
+        (variables::TEST_FAILURES, failures.clone().into()),
     ];
     if let Ok(path) = &coredns {
-        variables.push((COREDNS, path.into()));
+        given.push((variables::COREDNS, path.into()));
     }
-    if machine::is_ci() && env::var_os(REQUIRE).is_none() {
-        variables.push((REQUIRE, REQUIRED_IN_CI.into()));
+    if shell::is_ci() && env::var_os(variables::REQUIRE).is_none() {
+        given.push((variables::REQUIRE, REQUIRED_IN_CI.into()));
     }
     if env::var_os(TEST_THREADS).is_none() {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        variables.push((TEST_THREADS, cores.max(THREADS).to_string().into()));
+        given.push((TEST_THREADS, cores.max(THREADS).to_string().into()));
     }
     let ended = shell::run(&mut shell::cargo(&["test", "--workspace", "--no-run"]))
-        .and_then(|()| run_built(&variables));
+        .and_then(|()| run_built(&given));
 
     let mut skipped = reasons(&read(&list)?);
     for (what, done) in [("packages", packages), ("CoreDNS", coredns.map(drop))] {
@@ -101,15 +95,15 @@ pub(crate) fn run(with_go: bool) -> Result<Outcome, Failure> {
 }
 
 /// Runs the tests of the documentation, then all test programs.
-fn run_built(variables: &[(&str, OsString)]) -> Result<(), Failure> {
+fn run_built(given: &[(&str, OsString)]) -> Result<(), Failure> {
     let queue = shell::target().join("test-queue.txt");
     forget(&queue)?;
     let runner = runner::cargo_option()?;
     let words = ["--config", &runner, "test", "--workspace", "--no-fail-fast", "--quiet"];
     let mut cargo = shell::cargo(&words);
-    let cargo = cargo.env(programs::QUEUE, &queue).envs(variables.iter().cloned());
+    let cargo = cargo.env(variables::TEST_QUEUE, &queue).envs(given.iter().cloned());
     let of_documentation = shell::run(cargo);
-    programs::run(&read(&queue)?, variables).and(of_documentation)
+    programs::run(&read(&queue)?, given).and(of_documentation)
 }
 
 fn forget(list: &Path) -> Result<(), Failure> {

@@ -31,7 +31,7 @@ impl Installed {
         let lock = sources.join("requirements.txt");
         let packages = self.packages();
         let wheels = packages.join("wheels");
-        once(&packages, &[&lock, &sources.join("unpack.py")], || {
+        shell::fill_once(&packages, &[&lock, &sources.join("unpack.py")], || {
             let mut pip = Command::new("python3");
             pip.args(["-m", "pip", "download", "--quiet", "--disable-pip-version-check"]);
             pip.args(["--no-deps", "--only-binary", ":all:", "--platform", "any"]);
@@ -46,7 +46,7 @@ impl Installed {
     fn install_node(&self, sources: &Path) -> Result<(), Failure> {
         let folder = self.folder.join("node-client");
         let files = ["package.json", "package-lock.json", "flow.js"].map(|file| sources.join(file));
-        once(&folder, &files.each_ref().map(PathBuf::as_path), || {
+        shell::fill_once(&folder, &files.each_ref().map(PathBuf::as_path), || {
             for file in &files {
                 let name = file.file_name().unwrap_or_default();
                 fs::copy(file, folder.join(name)).map_err(|error| named(file, &error))?;
@@ -80,31 +80,6 @@ impl Installed {
         node.arg(self.folder.join("node-client").join("flow.js"));
         node
     }
-}
-
-/// Fills a folder, unless it was filled from the same contents of these files.
-fn once(
-    folder: &Path,
-    files: &[&Path],
-    fill: impl FnOnce() -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let mut text = Vec::new();
-    for file in files {
-        text.extend(fs::read(file).map_err(|error| named(file, &error))?);
-    }
-    let mark = folder.join("installed-from");
-    if fs::read(&mark).is_ok_and(|earlier| earlier == text) {
-        return Ok(());
-    }
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(named(folder, &error));
-        }
-        _ => {}
-    }
-    fs::create_dir_all(folder).map_err(|error| named(folder, &error))?;
-    fill()?;
-    fs::write(&mark, text).map_err(|error| named(&mark, &error))
 }
 
 fn named(path: &Path, error: &io::Error) -> Failure {

@@ -13,18 +13,14 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
-use super::{group, programs};
+use uturn_testing::variables;
+
+use super::group;
+use super::queue::{self, name_of};
 use crate::shell::Failure;
 
 /// The first argument with which cargo calls this program back.
 pub(crate) const WORD: &str = "run-test";
-
-/// The variable with the path of the file that times are appended to, one line a test: seconds,
-/// then the test's name.
-pub(super) const TIMES: &str = "UTURN_TEST_TIMES";
-
-/// The variable with the path of the file that failures are appended to, as libtest reports them.
-pub(super) const FAILURES: &str = "UTURN_TEST_FAILURES";
 
 /// Returns the option that makes cargo start tests through this program.
 pub(super) fn cargo_option() -> Result<String, Failure> {
@@ -44,7 +40,7 @@ pub(crate) fn run(words: &[String]) -> ExitCode {
         _ => words,
     };
     let Some((program, arguments)) = words.split_first() else { return ExitCode::from(2) };
-    let ended = match programs::note(words) {
+    let ended = match queue::note(words) {
         Ok(true) => Ok(ExitCode::SUCCESS),
         Ok(false) if is_libtest(Path::new(program)) => run_libtest(program, arguments),
         Ok(false) => run_whole(program, arguments),
@@ -81,11 +77,11 @@ fn run_libtest(program: &str, arguments: &[String]) -> io::Result<ExitCode> {
         }
         io::stdout().write_all(&line)?;
     }
-    note(TIMES, times.as_bytes())?;
+    note(variables::TEST_TIMES, times.as_bytes())?;
     let ended = child.wait()?;
     if !ended.success() {
         let name = format!("{} failed ({ended})\n", name_of(program));
-        note(FAILURES, &[name.as_bytes(), &failures].concat())?;
+        note(variables::TEST_FAILURES, &[name.as_bytes(), &failures].concat())?;
     }
     Ok(code(ended.code()))
 }
@@ -94,9 +90,9 @@ fn run_whole(program: &str, arguments: &[String]) -> io::Result<ExitCode> {
     let start = Instant::now();
     let status = Command::new(program).args(arguments).stdin(Stdio::null()).status()?;
     let (name, took) = (name_of(program), start.elapsed().as_secs_f64());
-    note(TIMES, format!("{took:.3} {name}: all of it\n").as_bytes())?;
+    note(variables::TEST_TIMES, format!("{took:.3} {name}: all of it\n").as_bytes())?;
     if !status.success() {
-        note(FAILURES, format!("{name} failed ({status})\n").as_bytes())?;
+        note(variables::TEST_FAILURES, format!("{name} failed ({status})\n").as_bytes())?;
     }
     Ok(code(status.code()))
 }
@@ -105,8 +101,9 @@ fn code(code: Option<i32>) -> ExitCode {
     code.and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
-/// Appends to the file that a variable names. Uses a single write, so that lines of programs that
-/// run at once do not mix.
+/// Appends to the file that a variable names: seconds and a name for each test, or failures as
+/// libtest reports them. Uses a single write, so that lines of programs that run at once do not
+/// mix.
 fn note(variable: &str, lines: &[u8]) -> io::Result<()> {
     let Some(file) = env::var_os(variable) else { return Ok(()) };
     OpenOptions::new().create(true).append(true).open(file)?.write_all(lines)
@@ -131,12 +128,6 @@ fn without_harness(manifest: &str) -> impl Iterator<Item = &str> {
         let line = target.lines().find_map(|line| line.strip_prefix("name = "))?;
         Some(line.trim().trim_matches('"'))
     })
-}
-
-/// Returns the name of a test program, without its folder and the hash that cargo appends.
-pub(super) fn name_of(program: &str) -> &str {
-    let file = program.rsplit(['/', '\\']).next().unwrap_or(program);
-    file.rsplit_once('-').map_or(file, |(name, _)| name)
 }
 
 /// Reads the name and the time of a line such as `test a::b ... ok <0.123s>`.
@@ -183,6 +174,5 @@ mod tests {
                         harness = false\n\n[[test]]\nname = \"other\"\n\n[[bench]]\n\
                         name = \"speed\"\nharness = false\n";
         assert_eq!(without_harness(manifest).collect::<Vec<_>>(), ["kernel", "speed"]);
-        assert_eq!(name_of("target/debug/deps/kernel-0123abcd"), "kernel");
     }
 }

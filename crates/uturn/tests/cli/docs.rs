@@ -3,12 +3,14 @@
 //! In README.md, docs/*.md and docs/clouds/*.md, every block of the language `console` is run from the root of
 //! the tree: lines after `$ uturn …` are its stdout and stderr, `$ echo $?` asks for its exit
 //! status, a line `…` stands for any number of lines that are left out, and `> FILE` after a
-//! command names a file of the tree that its stdout is. With `UTURN_DOCS=update` in the
-//! environment blocks and files are written anew instead of compared.
+//! command names a file of the tree that its stdout is. `cargo xtask docs` writes blocks and
+//! files anew instead.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use uturn_testing::variables;
 
 use super::common::{root, uturn};
 
@@ -40,7 +42,7 @@ struct Shown {
 
 /// Whether pages are written anew.
 fn is_update() -> bool {
-    std::env::var_os("UTURN_DOCS").is_some_and(|value| value == "update")
+    variables::is_update(variables::DOCS)
 }
 
 #[test]
@@ -84,8 +86,7 @@ fn every_console_block_is_true() {
     assert!(shown > 20, "only {shown} commands are shown");
     assert!(
         faults.is_empty(),
-        "{}\n\nUTURN_DOCS=update cargo test -p uturn --test cli docs  writes anew what has no more \
-         than one {LEFT_OUT}",
+        "{}\n\ncargo xtask docs  writes anew what has no more than one {LEFT_OUT}",
         faults.join("\n\n")
     );
 }

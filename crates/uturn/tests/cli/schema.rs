@@ -8,6 +8,8 @@ use std::sync::LazyLock;
 use jsonschema::Validator;
 use serde_json::{Map, Value};
 
+use uturn_testing::variables;
+
 use super::common::{Folder, root, uturn};
 
 const FOLDER: &str = "docs/schema";
@@ -84,7 +86,7 @@ fn scenarios() -> Vec<String> {
     files.iter().map(|file| file.to_str().unwrap().to_owned()).collect()
 }
 
-/// `UTURN_DOCS=update` writes the published schemas anew.
+/// `cargo xtask docs` writes the published schemas anew.
 #[test]
 fn published_schemas_are_those_of_the_code() {
     let folder = root().join(FOLDER);
@@ -92,7 +94,7 @@ fn published_schemas_are_those_of_the_code() {
         .into_iter()
         .map(|(name, schema)| (folder.join(format!("{name}.json")), text(&schema.to_value())))
         .collect();
-    if std::env::var("UTURN_DOCS").is_ok_and(|word| word == "update") {
+    if variables::is_update(variables::DOCS) {
         fs::create_dir_all(&folder).unwrap();
         for (file, text) in &published {
             fs::write(file, text).unwrap();
@@ -100,7 +102,7 @@ fn published_schemas_are_those_of_the_code() {
     }
     for (file, text) in &published {
         let there = fs::read_to_string(file).unwrap_or_default();
-        assert!(there == *text, "{}: UTURN_DOCS=update writes it anew", file.display());
+        assert!(there == *text, "{}: cargo xtask docs writes it anew", file.display());
     }
     let known = |path: &Path| published.iter().any(|(file, _)| file == path);
     for entry in fs::read_dir(&folder).unwrap() {
