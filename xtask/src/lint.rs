@@ -2,9 +2,9 @@
 //! are errors here and nowhere else, so that they do not interrupt work on a change.
 
 mod circles;
+mod imports;
 mod rooms;
 mod source;
-mod use_lines;
 mod vendor_names;
 
 use std::process::Command;
