@@ -5,6 +5,7 @@ mod circles;
 mod imports;
 mod rooms;
 mod source;
+mod variables;
 mod vendor_names;
 
 use std::process::Command;
@@ -14,7 +15,7 @@ use crate::shell::{self, Failure};
 
 /// Runs the checks. If `is_quick`, those that compile nothing.
 pub(crate) fn run(is_quick: bool) -> Result<Outcome, Failure> {
-    let structure = [circles::check(), rooms::check(), vendor_names::check()];
+    let structure = [circles::check(), rooms::check(), vendor_names::check(), variables::check()];
     let format = shell::run_each([
         shell::plain_cargo(&["fmt", "--all", "--check"]),
         shell::plain_cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]),
