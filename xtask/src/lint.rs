@@ -2,6 +2,7 @@
 //! are errors here and nowhere else, so that they do not interrupt work on a change.
 
 mod circles;
+mod codes;
 mod imports;
 mod rooms;
 mod source;
@@ -15,7 +16,13 @@ use crate::shell::{self, Failure};
 
 /// Runs the checks. If `is_quick`, those that compile nothing.
 pub(crate) fn run(is_quick: bool) -> Result<Outcome, Failure> {
-    let structure = [circles::check(), rooms::check(), vendor_names::check(), variables::check()];
+    let structure = [
+        circles::check(),
+        rooms::check(),
+        vendor_names::check(),
+        codes::check(),
+        variables::check(),
+    ];
     let format = shell::run_each([
         shell::plain_cargo(&["fmt", "--all", "--check"]),
         shell::plain_cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]),

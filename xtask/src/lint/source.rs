@@ -21,11 +21,18 @@ pub(super) fn crates() -> Result<Vec<PathBuf>, Failure> {
 
 /// Returns all Rust files below a folder, in order.
 pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = all_files(folder)?;
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "rs"));
+    Ok(files)
+}
+
+/// Returns all files below a folder, in order.
+pub(super) fn all_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     for path in entries(folder)? {
         if path.is_dir() {
-            files.extend(self::files(&path)?);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.extend(all_files(&path)?);
+        } else {
             files.push(path);
         }
     }

@@ -274,8 +274,6 @@ impl fmt::Display for Severity {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     #[test]
@@ -304,59 +302,6 @@ mod tests {
         }
         let of_ingress = Code::of(Mechanism::AsymmetricReturn, ObjectKind::Ingress);
         assert_eq!(of_ingress, Code::IngressLoopback);
-    }
-
-    /// Other sources name a code as a variant of [`Code`]; only the table has its number. The
-    /// examples in the command line's help are text, and tests may quote numbers.
-    #[test]
-    fn no_other_source_has_a_number() {
-        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let members = |folder: &Path| {
-            let entries = std::fs::read_dir(folder).unwrap();
-            entries
-                .map(|entry| entry.unwrap().path())
-                .filter(|path| path.is_dir())
-                .collect::<Vec<_>>()
-        };
-        let rooms = members(&crates).into_iter().filter(|room| !room.ends_with("uturn"));
-        let mut folders: Vec<_> =
-            rooms.flat_map(|room| members(&room)).map(|member| member.join("src")).collect();
-        folders.push(crates.join("uturn/src"));
-        let mut files = 0;
-        while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(&folder).unwrap() {
-                let path = entry.unwrap().path();
-                let is_text = [
-                    "uturn/src/cli.rs",
-                    "support/testing/src/node_faults.rs",
-                    "any_text.rs",
-                    "probe_forms.rs",
-                    "tests.rs",
-                ]
-                .iter()
-                .any(|end| path.ends_with(end));
-                if path.is_dir() {
-                    folders.push(path);
-                } else if !is_text {
-                    let source = std::fs::read_to_string(&path).unwrap();
-                    let code = source.split("#[cfg(test)]").next().unwrap();
-                    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
-                    let number = lines.flat_map(numbers).next();
-                    assert!(number.is_none(), "{number:?} in {}", path.display());
-                    files += 1;
-                }
-            }
-        }
-        assert!(files > 300, "{files}");
-        assert_eq!(numbers("see UT101, UTC102 and UT9").collect::<Vec<_>>(), ["UT101"]);
-    }
-
-    fn numbers(line: &str) -> impl Iterator<Item = &str> {
-        let words = line.split(|c: char| !c.is_ascii_alphanumeric());
-        words.filter(|word| {
-            let number = word.strip_prefix("UT").unwrap_or_default();
-            number.len() == 3 && number.bytes().all(|byte| byte.is_ascii_digit())
-        })
     }
 
     /// A code that replaces others is not replaced itself, so one pass is enough.
