@@ -1,11 +1,12 @@
-//! `lint`: checks formatting, clippy, documentation, and rules for the structure. Warnings
-//! are errors here and nowhere else, so that they do not interrupt work on a change.
+//! `lint`: checks formatting, clippy, documentation, spelling, and rules for the structure.
+//! Warnings are errors here and nowhere else, so that they do not interrupt work on a change.
 
 mod circles;
 mod codes;
 mod imports;
 mod rooms;
 mod source;
+mod spelling;
 mod variables;
 mod vendor_names;
 
@@ -23,12 +24,16 @@ pub(crate) fn run(is_quick: bool) -> Result<Outcome, Failure> {
         codes::check(),
         variables::check(),
     ];
+    let (spelling, left_out) = match spelling::check() {
+        Ok(outcome) => (Ok(()), outcome),
+        Err(failure) => (Err(failure), Outcome::Complete),
+    };
     let format = shell::run_each([
         shell::plain_cargo(&["fmt", "--all", "--check"]),
         shell::plain_cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]),
     ]);
     let compiled = if is_quick { Ok(()) } else { shell::run_each(compiling()) };
-    all(structure.into_iter().chain([format, compiled])).map(|()| Outcome::Complete)
+    all(structure.into_iter().chain([spelling, format, compiled])).map(|()| left_out)
 }
 
 /// Returns the commands that compile the workspace: clippy and documentation.

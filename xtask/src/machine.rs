@@ -76,6 +76,9 @@ const NEEDED_BY_CLIENTS: [Needed; 4] = [
     Needed { program: "npm", package: "npm" },
 ];
 
+/// The program that installs the spell checker.
+const NEEDED_BY_LINT: [Needed; 1] = [Needed { program: "pip3", package: "python3-pip" }];
+
 /// Installs the missing packages as root on a Debian-like system. Otherwise, or when that fails,
 /// returns the reason why the lab has to do without them.
 pub(crate) fn install_packages() -> Result<(), String> {
@@ -100,6 +103,11 @@ pub(crate) fn install_for_bench() -> Result<(), String> {
 /// Installs the missing packages of the clients of the cloud's API, as [`install_packages`] does.
 pub(crate) fn install_for_clients() -> Result<(), String> {
     install(&NEEDED_BY_CLIENTS)
+}
+
+/// Installs the missing packages of the checks of the source, as [`install_packages`] does.
+pub(crate) fn install_for_lint() -> Result<(), String> {
+    install(&NEEDED_BY_LINT)
 }
 
 fn install(needed: &[Needed]) -> Result<(), String> {

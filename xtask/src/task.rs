@@ -35,7 +35,7 @@ pub(crate) enum Task {
         #[arg(long)]
         all: bool,
     },
-    /// Check formatting, clippy, documentation and the structure of the crates
+    /// Check formatting, clippy, documentation, spelling and the structure of the crates
     ///
     /// Warnings are errors.
     Lint {
@@ -81,7 +81,12 @@ pub(crate) enum Task {
     /// Build the programs of `uturn lab up` into target/conformance (needs Go; takes minutes)
     BoxParts {
         /// Versions of kube-proxy
-        #[arg(long, value_name = "V,V...", value_delimiter = ',', default_value = cluster::KUBE_PROXY)]
+        #[arg(
+            long,
+            value_name = "V,V...",
+            value_delimiter = ',',
+            default_value = cluster::KUBE_PROXY
+        )]
         versions: Vec<String>,
     },
     /// Build these programs, show a cluster in a box from up to down, and play its stories (needs

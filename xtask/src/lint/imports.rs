@@ -161,7 +161,8 @@ mod tests {
 
     #[test]
     fn comments_and_texts_are_not_code() {
-        let code = "//! [`crate::a`]\n/* crate::b */ const A: &str = r#\"crate::c\"#;\n/// [`super::d`]\nfn e() {}";
+        let code = "//! [`crate::a`]\n/* crate::b */ const A: &str = r#\"crate::c\"#;\n\
+                    /// [`super::d`]\nfn e() {}";
         assert!(of(code).is_empty());
     }
 
