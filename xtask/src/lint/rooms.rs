@@ -118,11 +118,14 @@ mod tests {
     }
 
     #[test]
-    fn every_room_has_crates_and_the_picture_shows_it() {
-        let picture = fs::read_to_string(shell::root().join("ARCHITECTURE.md")).unwrap();
+    fn every_room_has_crates_and_the_pages_show_it() {
+        let pages = ["ARCHITECTURE.md", "CONTRIBUTING.md"]
+            .map(|page| fs::read_to_string(shell::root().join(page)).unwrap());
         for room in ROOMS {
             assert!(shell::root().join("crates").join(room).is_dir(), "{room}");
-            assert!(picture.contains(&format!("| `{room}/` |")), "{room}");
+            for page in &pages {
+                assert!(page.contains(&format!("| `{room}/` |")), "{room}");
+            }
         }
     }
 }
