@@ -194,6 +194,7 @@ impl Task {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
+    use clap::error::ErrorKind;
 
     use super::*;
 
@@ -224,6 +225,54 @@ mod tests {
         assert_eq!(parse("box --short"), Ok(Task::Box { short: true }));
         assert_eq!(parse("docs"), Ok(Task::Docs));
         assert_eq!(parse("lint --quick"), Ok(Task::Lint { quick: true }));
+    }
+
+    /// Returns the words of each `cargo xtask …` that a page has in a block or in backticks.
+    fn commands_of(page: &str) -> Vec<String> {
+        let parts = page.split("```").enumerate().flat_map(|(at, part)| match at % 2 {
+            0 => part.replace('\n', " ").split('`').map(str::to_owned).collect::<Vec<_>>(),
+            _ => part.lines().map(str::to_owned).collect(),
+        });
+        parts
+            .filter_map(|part| {
+                let words = part.strip_prefix("cargo xtask ")?.split(" #").next()?.trim();
+                Some(words.replace(" N", " 1").replace("URL", "https://a").replace("TASK", "lint"))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn pages_and_ci_name_commands_that_there_are() {
+        let root = shell::root();
+        let mut pages: Vec<_> =
+            ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|page| root.join(page)).into();
+        for folder in ["docs", "docs/decisions"] {
+            let entries = std::fs::read_dir(root.join(folder)).unwrap();
+            pages.extend(entries.map(|entry| entry.unwrap().path()));
+        }
+        pages.retain(|page| page.extension().is_some_and(|ending| ending == "md"));
+        let texts = pages.iter().map(|page| std::fs::read_to_string(page).unwrap());
+        let mut commands: Vec<String> = texts.flat_map(|text| commands_of(&text)).collect();
+        assert!(commands.len() > 40, "{commands:?}");
+
+        let ci = std::fs::read_to_string(root.join(".ci/run")).unwrap();
+        let tasks = ci.split_once("for task in ").unwrap().1.split_once("; do").unwrap().0;
+        for (at, part) in tasks.replace("\\\n", "").split('\'').enumerate() {
+            match at % 2 {
+                1 => commands.push(part.to_owned()),
+                _ => commands.extend(part.split_whitespace().map(str::to_owned)),
+            }
+        }
+        for line in commands {
+            let words = ["xtask"].into_iter().chain(line.split_whitespace());
+            if let Err(error) = Arguments::try_parse_from(words) {
+                // A page may name an option without its value.
+                let names_option = line.rsplit(' ').next().is_some_and(|it| it.starts_with("--"));
+                let is_fine = error.kind() == ErrorKind::DisplayHelp
+                    || (names_option && error.kind() == ErrorKind::InvalidValue);
+                assert!(is_fine, "{line}: {error}");
+            }
+        }
     }
 
     #[test]
