@@ -7,8 +7,10 @@ use uturn_dice::Dice;
 use uturn_model::{Cluster, Family, Protocol, Service};
 
 use crate::net;
-use crate::node::DEVICES;
 use crate::wire::Probe;
+
+/// The devices of a node that packets enter by: the pods' bridge, and the uplink.
+pub(crate) const DEVICES: [&str; 2] = ["cbr0", "eth0"];
 
 /// A client and its destination.
 #[derive(Clone, Debug, PartialEq, Eq)]

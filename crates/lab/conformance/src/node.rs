@@ -10,14 +10,12 @@ use uturn_model::Version;
 use crate::control_plane::{ControlPlane, KUBECONFIG};
 use crate::dump::Dump;
 use crate::fault::{During as _, Fault, Outcome};
+use crate::flows::DEVICES;
 use crate::mode::Mode;
 use crate::net;
 use crate::packets::ProbedNode;
 use crate::wire::{Probe, ProbeResult, Wire};
 use crate::workspace::{Namespace, Running, Workspace, run};
-
-/// The pods' bridge, and the uplink.
-pub(crate) const DEVICES: [&str; 2] = ["cbr0", "eth0"];
 
 /// One node of the cluster with kube-proxy in one mode.
 #[derive(Debug)]

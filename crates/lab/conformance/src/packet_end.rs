@@ -6,7 +6,6 @@ use std::net::{IpAddr, SocketAddr};
 use uturn_model::Family;
 use uturn_netfilter::{DropReason, End, EndKind, Entry, Kernel, Packet, RejectWith};
 
-use crate::packets::Memory;
 use crate::wire::{Probe, ProbeResult, Seen};
 
 /// The source port of every walked packet. No rule of kube-proxy matches source ports.
@@ -30,6 +29,14 @@ pub(crate) enum ReplyEnd {
     Arrives { device: Option<String>, src: SocketAddr, dst: IpAddr, to_its_port: bool },
     /// The reply does not arrive anywhere.
     Lost,
+}
+
+/// The connection state that uturn's walk gets for a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Memory {
+    Whole,
+    /// No state, so that the judge must find differences.
+    None,
 }
 
 impl PacketEnd {

@@ -12,7 +12,7 @@ use uturn_netfilter::{
 use crate::dump::Dump;
 use crate::fault::{Fault, Outcome};
 use crate::flows::Flow;
-use crate::packet_end::{self, PacketEnd, ReplyEnd};
+use crate::packet_end::{self, Memory, PacketEnd, ReplyEnd};
 use crate::wire::{Probe, ProbeResult};
 
 /// The largest number of tries. They miss an end with a share of 1/16 less than once in 10^16
@@ -84,14 +84,6 @@ fn read<T, E: fmt::Display>(what: &str, result: Result<T, Vec<E>>) -> Outcome<T>
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Fault::new(format!("uturn cannot read {what} of a node:\n{}", lines.join("\n")))
     })
-}
-
-/// The connection state that uturn's walk gets for a reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Memory {
-    Whole,
-    /// No state, so that the judge must find differences.
-    None,
 }
 
 /// Tries every flow, often enough to see all its ends.

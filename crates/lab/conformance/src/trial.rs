@@ -18,7 +18,7 @@ use crate::flows::Flow;
 use crate::mode::Mode;
 use crate::node::Node;
 use crate::nodes::Examination;
-use crate::packets::Memory;
+use crate::packet_end::Memory;
 use crate::summary::Summary;
 use crate::workspace::Workspace;
 use crate::{flows, packets, rules};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::expr::{CT, META, known, payload};
 use super::from_json::Source;
 use super::json::{Json, Node};
-use super::read_expr::MAX_OPERANDS;
+use super::lex::MAX_OPERANDS;
 use super::read_value::value;
 use super::{BinaryOp, Counters, Data, Element, Expr, Fib, FibResult, TupleDirection, Verdict};
 

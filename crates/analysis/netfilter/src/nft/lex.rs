@@ -4,6 +4,12 @@ use uturn_model::{Origin, SourceName};
 
 use crate::ParseError;
 
+/// The maximum nesting of expressions.
+pub(super) const MAX_DEPTH: u8 = 24;
+
+/// The maximum number of operands of one operation.
+pub(super) const MAX_OPERANDS: usize = 64;
+
 /// A token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {

@@ -3,15 +3,9 @@
 use std::time::Duration;
 
 use super::expr::{BARE_META, CT, META, PAYLOAD, has_flags, known, payload};
-use super::lex::{Lexer, Parsed, Token};
+use super::lex::{Lexer, MAX_DEPTH, MAX_OPERANDS, Parsed, Token};
 use super::read_value::{flags, number};
 use super::{BinaryOp, Expr, Fib, FibResult, Relation, Statement, TupleDirection};
-
-/// The maximum nesting of expressions.
-pub(super) const MAX_DEPTH: u8 = 24;
-
-/// The maximum number of operands of one operation.
-pub(super) const MAX_OPERANDS: usize = 64;
 
 impl<'a> Lexer<'a> {
     /// Any expression.

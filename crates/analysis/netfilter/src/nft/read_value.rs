@@ -2,8 +2,7 @@
 
 use uturn_model::Text;
 
-use super::lex::{Lexer, Parsed, Token};
-use super::read_expr::{MAX_DEPTH, MAX_OPERANDS};
+use super::lex::{Lexer, MAX_DEPTH, MAX_OPERANDS, Parsed, Token};
 use super::{BinaryOp, Counters, Data, Element, Expr, Statement, Verdict};
 
 impl<'a> Lexer<'a> {

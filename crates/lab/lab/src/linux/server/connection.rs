@@ -9,8 +9,7 @@ use rustls::{ServerConfig, ServerConnection};
 
 use uturn_lb::proxy_header;
 
-use super::WANTS_TLS;
-use super::serve::answer;
+use super::{Answer, WANTS_TLS};
 
 /// The first byte of a TLS handshake.
 const GREETING: u8 = 0x16;
@@ -133,7 +132,7 @@ impl<'a> Connection<'a> {
             let (field, value) = line.split_once(':')?;
             field.eq_ignore_ascii_case("x-forwarded-for").then(|| value.trim().to_owned())
         });
-        let text = answer(self.name, self.peer, forwarded_for).to_text();
+        let text = Answer::new(self.name, self.peer, forwarded_for).to_text();
         let is_http = head.starts_with(|first: char| first.is_ascii_uppercase());
         let status = match (&self.mode, self.tls) {
             (Mode::Clear, Some(_)) => format!("400 Bad Request\r\n{WANTS_TLS}"),

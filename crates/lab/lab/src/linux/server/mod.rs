@@ -40,6 +40,10 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    fn new(name: &str, peer: SocketAddr, forwarded_for: Option<String>) -> Self {
+        Self { by: name.to_owned(), source: peer.ip().to_canonical(), forwarded_for }
+    }
+
     fn to_text(&self) -> String {
         let forwarded_for = self.forwarded_for.as_deref().unwrap_or_default();
         format!("by {}\nsource {}\nforwarded-for {forwarded_for}\n", self.by, self.source)

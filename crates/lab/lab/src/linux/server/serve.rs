@@ -1,7 +1,7 @@
 //! The servers' event loop.
 
 use std::io::PipeReader;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::UdpSocket;
 
 use rustix::event::{PollFd, PollFlags, poll};
 
@@ -57,13 +57,9 @@ pub(super) fn serve(servers: &[Server], end: &PipeReader) {
 fn answer_datagrams(socket: &UdpSocket, name: &str) {
     let mut bytes = [0; 4096];
     while let Ok((count, peer)) = socket.recv_from(&mut bytes) {
-        let answer = answer(name, peer, None);
+        let answer = Answer::new(name, peer, None);
         let text = [&bytes[..count], b"\n", answer.to_text().as_bytes()].concat();
         // The client treats a failed answer like no answer.
         let _ = socket.send_to(&text, peer);
     }
-}
-
-pub(super) fn answer(name: &str, peer: SocketAddr, forwarded_for: Option<String>) -> Answer {
-    Answer { by: name.to_owned(), source: peer.ip().to_canonical(), forwarded_for }
 }
