@@ -92,7 +92,7 @@ fn running(_: &Collect, _: &Printer) -> Result<Status, Failure> {
 /// Returns the failure of a command that is not part of this build.
 #[cfg(not(all(feature = "lab", feature = "live", target_os = "linux")))]
 fn left_out(feature: &str) -> Failure {
-    Failure::not_here(format!(
+    Failure::unavailable(format!(
         "this uturn was built without the feature `{feature}`; build it without \
          --no-default-features",
     ))
@@ -107,7 +107,7 @@ fn must_be_free(path: &Path) -> Result<(), Failure> {
         return Err(Failure::usage(format!("{shown} exists already: {what_to_do}")));
     }
     match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        Some(parent) if !parent.is_dir() => Err(Failure::not_here(format!(
+        Some(parent) if !parent.is_dir() => Err(Failure::unavailable(format!(
             "{shown} cannot be written: there is no folder {}",
             parent.display()
         ))),

@@ -125,7 +125,7 @@ fn running(
 
 #[cfg(not(feature = "live"))]
 fn running(_: &ClusterArgs, _: Option<&str>, _: &Printer) -> Result<Manifests, Failure> {
-    Err(Failure::not_here(
+    Err(Failure::unavailable(
         "no manifests given: name them with -f PATH or --bundle PATH (this uturn was built without \
          the feature `live`, which reads a running cluster)",
     ))
@@ -134,7 +134,7 @@ fn running(_: &ClusterArgs, _: Option<&str>, _: &Printer) -> Result<Manifests, F
 /// Returns the failure of a command without -f and --bundle.
 #[cfg(feature = "live")]
 pub(crate) fn nothing_named() -> Failure {
-    Failure::not_here("no manifests given: name them with -f PATH or --bundle PATH")
+    Failure::unavailable("no manifests given: name them with -f PATH or --bundle PATH")
 }
 
 /// Returns the failure of an input with faults. It lists all faults.
@@ -172,7 +172,7 @@ fn check_scenarios(loaded: &Loaded, printer: &Printer) -> Result<(), Failure> {
 
 /// Returns the words for the place where a requested object is missing. If an API server did not
 /// give everything, the object may exist.
-pub(crate) fn among(cluster: &Cluster) -> &'static str {
+pub(crate) fn scope_phrase(cluster: &Cluster) -> &'static str {
     if cluster.unread.is_empty() {
         "in this cluster"
     } else {

@@ -16,7 +16,7 @@ pub(crate) enum Status {
     /// Wrong usage or bad input.
     BadInput = 2,
     /// The command cannot be carried out here.
-    NotHere = 3,
+    Unavailable = 3,
 }
 
 impl From<Status> for ExitCode {
@@ -44,13 +44,13 @@ impl Failure {
     }
 
     /// Creates a failure for something that cannot be done on this machine, or not yet.
-    pub(crate) fn not_here(message: impl Into<String>) -> Self {
-        Self { status: Status::NotHere, messages: vec![message.into()] }
+    pub(crate) fn unavailable(message: impl Into<String>) -> Self {
+        Self { status: Status::Unavailable, messages: vec![message.into()] }
     }
 
     /// Creates a failure for a result that could not be written to stdout.
     pub(crate) fn unwritten(why: &std::io::Error) -> Self {
-        Self::not_here(format!("the result could not be written: {why}"))
+        Self::unavailable(format!("the result could not be written: {why}"))
     }
 
     /// Returns the messages of the failure.
@@ -75,7 +75,7 @@ impl From<uturn_path::WalkError> for Failure {
     fn from(why: uturn_path::WalkError) -> Self {
         use uturn_path::WalkError;
         let status = match &why {
-            WalkError::Compile(..) => Status::NotHere,
+            WalkError::Compile(..) => Status::Unavailable,
             _ => Status::BadInput,
         };
         Self { status, messages: vec![why.to_string()] }
@@ -100,7 +100,7 @@ impl From<Vec<uturn_path::WalkError>> for Failure {
     fn from(all: Vec<uturn_path::WalkError>) -> Self {
         let all_here = all.iter().all(|why| matches!(why, uturn_path::WalkError::Compile(..)));
         Self {
-            status: if all_here { Status::NotHere } else { Status::BadInput },
+            status: if all_here { Status::Unavailable } else { Status::BadInput },
             messages: all.iter().map(ToString::to_string).collect(),
         }
     }

@@ -71,7 +71,7 @@ pub enum Outcome {
     /// The files were refused, or the objects in them that the words name.
     BadInput,
     /// The command cannot be done here.
-    NotHere,
+    Unavailable,
     /// The command was not run: it reads more than files, names files elsewhere, or has files that
     /// cannot be written.
     NotRun,
@@ -80,7 +80,7 @@ pub enum Outcome {
 impl Outcome {
     /// All outcomes.
     pub const ALL: [Self; 5] =
-        [Self::Worked, Self::Usage, Self::BadInput, Self::NotHere, Self::NotRun];
+        [Self::Worked, Self::Usage, Self::BadInput, Self::Unavailable, Self::NotRun];
 
     /// Returns the outcome in words.
     pub fn as_str(self) -> &'static str {
@@ -88,7 +88,7 @@ impl Outcome {
             Self::Worked => "worked",
             Self::Usage => "usage",
             Self::BadInput => "bad input",
-            Self::NotHere => "not here",
+            Self::Unavailable => "not here",
             Self::NotRun => "not run",
         }
     }
@@ -167,7 +167,7 @@ impl Commands {
                 Outcome::Worked
             }
             Ended::Ran(2) => Outcome::BadInput,
-            Ended::Ran(_) => Outcome::NotHere,
+            Ended::Ran(_) => Outcome::Unavailable,
             Ended::Told(_) | Ended::NotRun => Outcome::Usage,
         }
     }

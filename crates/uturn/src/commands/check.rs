@@ -44,15 +44,15 @@ pub(super) fn run(args: &Check, printer: &Printer) -> Result<Status, Failure> {
         None => namespace.is_none_or(|namespace| object.namespace.as_str() == namespace),
     });
     let what = args.topic.as_str();
-    let among = input::among(&cluster);
+    let scope = input::scope_phrase(&cluster);
     let missing = match (name, namespace) {
         (Some(name), _) => {
             let kind = if topic == Topic::Ingress { "ingress" } else { "svc" };
             let instead = suggest::instead(kind, &name.to_string(), &cluster);
-            format!("there is no {what} {name} {among}{instead}")
+            format!("there is no {what} {name} {scope}{instead}")
         }
-        (None, Some(namespace)) => format!("there is no {what} of namespace {namespace} {among}"),
-        (None, None) => format!("there is no {what} {among}"),
+        (None, Some(namespace)) => format!("there is no {what} of namespace {namespace} {scope}"),
+        (None, None) => format!("there is no {what} {scope}"),
     };
     let input = args.cluster.as_typed();
     for check in lists.iter_mut().flat_map(|list| &mut list.checks) {

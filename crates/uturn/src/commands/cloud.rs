@@ -63,7 +63,7 @@ fn serve(args: &CloudServe, printer: &Printer) -> Result<Status, Failure> {
         local: !args.allow_local_targets,
         addresses: own.chain(driven).map(led_to).collect(),
     };
-    let stored = |error: StorageError| Failure::not_here(error.to_string());
+    let stored = |error: StorageError| Failure::unavailable(error.to_string());
     let (store, accounts) = Store::open(&args.state).map_err(stored)?;
     let settings = Settings {
         task_time: planes.is_empty().then(|| Duration::from_millis(args.task_time)),
@@ -163,7 +163,7 @@ fn drive(
         }
     });
     Driver::start(Arc::clone(cloud), planes, health, Pace::default(), observer)
-        .map_err(|error| Failure::not_here(format!("cannot drive data planes: {error}")))
+        .map_err(|error| Failure::unavailable(format!("cannot drive data planes: {error}")))
 }
 
 /// Serves the pages for the person who runs the cloud, until it is stopped.
@@ -185,7 +185,7 @@ fn serve_admin(
 }
 
 fn cannot_listen(address: SocketAddr) -> impl Fn(io::Error) -> Failure {
-    move |error| Failure::not_here(format!("{address}: {error}"))
+    move |error| Failure::unavailable(format!("{address}: {error}"))
 }
 
 /// Reads a file. An error names the file.

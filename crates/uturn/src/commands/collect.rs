@@ -40,14 +40,15 @@ pub(super) fn run(args: &Collect, printer: &Printer) -> Result<Status, Failure> 
         wanted => format!(", {there} of {wanted} nodes captured"),
     };
     let is_captured = choice.is_none() || there > 0;
-    write(path, &reading, captures)
-        .map_err(|why| Failure::not_here(format!("{} cannot be written: {why}", path.display())))?;
+    write(path, &reading, captures).map_err(|why| {
+        Failure::unavailable(format!("{} cannot be written: {why}", path.display()))
+    })?;
     printer.text(&format!(
         "{}: {count} objects{captured}; uturn scan --bundle reads it\n",
         path.display()
     ));
     // Nodes were requested, and none was captured.
-    Ok(if is_captured { Status::Clean } else { Status::NotHere })
+    Ok(if is_captured { Status::Clean } else { Status::Unavailable })
 }
 
 fn write(path: &Path, reading: &Reading, captures: Vec<NodeCapture>) -> std::io::Result<()> {

@@ -7,7 +7,7 @@ use crate::status::{Failure, Status};
 
 pub(super) fn run(args: &Completion, printer: &Printer) -> Result<Status, Failure> {
     let script = completion::script(args.shell.as_str());
-    let script = script.ok_or_else(|| Failure::not_here("the script cannot be written"))?;
+    let script = script.ok_or_else(|| Failure::unavailable("the script cannot be written"))?;
     printer.result(&script);
     Ok(Status::Clean)
 }

@@ -24,12 +24,12 @@ pub(super) fn run(args: &Here, bundle: &Path, printer: &Printer) -> Result<Statu
     if captured.files.is_empty() {
         let mut messages = vec!["nothing could be captured here".to_owned()];
         messages.extend(manifest.lacks().map(line));
-        return Err(Failure::not_here(messages.join("\n")));
+        return Err(Failure::unavailable(messages.join("\n")));
     }
     let listed = NodeCaptured { node: node.to_string(), taken_at: manifest.taken_at.clone() };
     let added = add_node(bundle, &listed, &captured.into_files());
     let folder = added.map_err(|why| match why {
-        AddError::Io(..) => Failure::not_here(why.to_string()),
+        AddError::Io(..) => Failure::unavailable(why.to_string()),
         AddError::Exists(_) | AddError::Archive(_) | AddError::Manifest(..) => {
             Failure::usage(why.to_string())
         }

@@ -125,7 +125,7 @@ fn measure(args: &LabRun, predicts: bool, printer: &Printer) -> Result<Status, F
     let all_ran = all
         .iter()
         .all(|ran_case| ran(ran_case) || args.vm && !kernels::in_any_machine(ran_case.1.case));
-    Ok(if all_ran && all.iter().any(ran) { Status::Clean } else { Status::NotHere })
+    Ok(if all_ran && all.iter().any(ran) { Status::Clean } else { Status::Unavailable })
 }
 
 /// Removes what dead runs left.
@@ -153,5 +153,5 @@ fn sweep(printer: &Printer) -> Result<(), Failure> {
 }
 
 fn broken(why: &LabError) -> Failure {
-    Failure::not_here(why.to_string())
+    Failure::unavailable(why.to_string())
 }

@@ -111,6 +111,6 @@ fn run_here(_: &LbRun, _: &Printer) -> Result<Status, Failure> {
     Err(if cfg!(target_os = "linux") {
         super::left_out("lab")
     } else {
-        Failure::not_here("the load balancer needs Linux: it keeps the client's address")
+        Failure::unavailable("the load balancer needs Linux: it keeps the client's address")
     })
 }

@@ -82,7 +82,7 @@ fn credential_of(file: &Path) -> Result<(String, String), Failure> {
 fn credential_of_environment() -> Result<(String, String), Failure> {
     let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
     variable(ID_VARIABLE).zip(variable(KEY_VARIABLE)).ok_or_else(|| {
-        Failure::not_here(format!(
+        Failure::unavailable(format!(
             "no credential: name a file with --credentials, or set {ID_VARIABLE} and {KEY_VARIABLE}"
         ))
     })

@@ -55,7 +55,7 @@ pub(super) fn run(args: &Probe, printer: &Printer) -> Result<Status, Failure> {
     printer.progress_done();
     if measurement.calls.is_empty() {
         let why = measurement.stopped.as_ref().map(ToString::to_string).unwrap_or_default();
-        return Err(Failure::not_here(format!("no call was made: {why}")));
+        return Err(Failure::unavailable(format!("no call was made: {why}")));
     }
     let report = report(&engine, plan, verdicts, tool, &limits, measurement, &commands)?;
     print(
@@ -74,7 +74,7 @@ fn status(report: &ProbeReport) -> Status {
     let is_short = report.measurement.stopped.is_some() || !report.failed().is_empty();
     match (has_found, is_short) {
         (true, _) => Status::Found,
-        (false, true) => Status::NotHere,
+        (false, true) => Status::Unavailable,
         (false, false) => Status::Clean,
     }
 }
@@ -129,7 +129,7 @@ fn confirm(
     if answered.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
         Ok(())
     } else {
-        Err(Failure::not_here("nothing was done"))
+        Err(Failure::unavailable("nothing was done"))
     }
 }
 
@@ -156,7 +156,7 @@ fn connect(
         let added = commands.add_container(&wanted);
         printer.progress_done();
         let name = added.map_err(|why| {
-            Failure::not_here(format!(
+            Failure::unavailable(format!(
                 "no container of {image} runs in pod/{}: {why}; if one was added, it stays in the \
                  pod's list",
                 plan.pod
@@ -189,7 +189,7 @@ fn tool(
         Ok(Some(tool)) => Ok(tool),
         Ok(None) => {
             let names: Vec<&str> = among.iter().map(|tool| tool.word()).collect();
-            Err(Failure::not_here(format!(
+            Err(Failure::unavailable(format!(
                 "pod/{} has no program that can call {} (looked for {}): name another container \
                  with --container, or an image with --image",
                 plan.pod,
@@ -197,9 +197,11 @@ fn tool(
                 names.join(", ")
             )))
         }
-        Err(ExecError::Interrupted) => Err(Failure::not_here("stopped before any call was made")),
+        Err(ExecError::Interrupted) => {
+            Err(Failure::unavailable("stopped before any call was made"))
+        }
         Err(why) => {
-            Err(Failure::not_here(format!("no command can be run in pod/{}: {why}", plan.pod)))
+            Err(Failure::unavailable(format!("no command can be run in pod/{}: {why}", plan.pod)))
         }
     }
 }

@@ -29,11 +29,11 @@ pub(super) fn run(args: &Collect, path: &Path, printer: &Printer) -> Result<Stat
     let redacted = redact(&read(args, printer)?, &Key::random()).map_err(|why| match why {
         RedactError::Faults(faults) => faulty(&faults),
         RedactError::Unreadable(_) | RedactError::UnreadableCapture { .. } => {
-            Failure::not_here(format!("{why}: nothing is written"))
+            Failure::unavailable(format!("{why}: nothing is written"))
         }
     })?;
     let unwritten = |path: &Path, why| {
-        Failure::not_here(format!("{} cannot be written: {why}", path.display()))
+        Failure::unavailable(format!("{} cannot be written: {why}", path.display()))
     };
     if let Some(map) = map {
         write_map(map, &redacted).map_err(|why| unwritten(map, why))?;
@@ -73,7 +73,7 @@ fn running(args: &Collect, printer: &Printer) -> Result<Manifests, Failure> {
 
 #[cfg(not(feature = "live"))]
 fn running(_: &Collect, _: &Printer) -> Result<Manifests, Failure> {
-    Err(Failure::not_here(
+    Err(Failure::unavailable(
         "nothing to redact: name manifests with -f PATH or a bundle with --bundle PATH (this uturn \
          was built without the feature `live`, which reads a running cluster)",
     ))

@@ -22,10 +22,10 @@ pub(super) fn run(args: &Rules, printer: &Printer) -> Result<Status, Failure> {
         cluster.proxy.version = Known::stated(cloud::with_known_build(version), origin);
         cloud::set_address_binding(&mut cluster.proxy);
     }
-    let among = input::among(&cluster);
+    let scope = input::scope_phrase(&cluster);
     let unknown = || {
         let instead = suggest::instead("node", &args.node, &cluster);
-        Failure::usage(format!("there is no node {:?} {among}{instead}", args.node))
+        Failure::usage(format!("there is no node {:?} {scope}{instead}", args.node))
     };
     let node = Name::new(args.node.as_str()).map_err(|_| unknown())?;
     let Some(own) = cluster.nodes.get(&node) else { return Err(unknown()) };
@@ -48,7 +48,7 @@ pub(super) fn run(args: &Rules, printer: &Printer) -> Result<Status, Failure> {
     let mut text = String::new();
     for family in families(format) {
         let program = uturn_kubeproxy::compile(&cluster, &node, &cluster.proxy, *family)
-            .map_err(|why| Failure::not_here(why.to_string()))?;
+            .map_err(|why| Failure::unavailable(why.to_string()))?;
         text.push_str(&match format {
             RulesFormat::Iptables | RulesFormat::Ip6tables => program.iptables,
             RulesFormat::Ipset => program.ipset,

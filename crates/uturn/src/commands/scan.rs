@@ -64,7 +64,7 @@ use watch::run as watch;
 /// Fails: this build cannot watch a running cluster.
 #[cfg(not(feature = "live"))]
 fn watch(_: &Scan, _: &Printer) -> Result<Status, Failure> {
-    Err(Failure::not_here(
+    Err(Failure::unavailable(
         "--watch watches a running cluster, and this uturn was built without the feature `live`",
     ))
 }

@@ -115,7 +115,7 @@ fn done(
 pub(crate) fn failure(error: &LiveError) -> Failure {
     match error {
         LiveError::Kubeconfig(_) => Failure::usage(error.to_string()),
-        _ => Failure::not_here(error.to_string()),
+        _ => Failure::unavailable(error.to_string()),
     }
 }
 
@@ -131,7 +131,7 @@ pub(crate) fn check_read(
     let rights = rights(reading, namespace);
     if let Some(why) = reading.nothing_read() {
         let rights = rights.map(|rights| format!("\n{rights}")).unwrap_or_default();
-        return Err(Failure::not_here(format!("nothing could be read: {why}{rights}")));
+        return Err(Failure::unavailable(format!("nothing could be read: {why}{rights}")));
     }
     for refused in Unread::grouped(reading.unread()) {
         printer.note(&refused.to_string());

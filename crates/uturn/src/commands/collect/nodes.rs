@@ -65,7 +65,7 @@ pub(super) fn capture(
     let note = |note: &str| printer.note(note);
     let captures = session.capture(plans, &settings, &note);
     let captures = captures.ok_or_else(|| {
-        Failure::not_here("interrupted: no bundle is written, and no pod is left")
+        Failure::unavailable("interrupted: no bundle is written, and no pod is left")
     })?;
     for NodeCapture { name, captured, pod: _ } in &captures {
         match captured {
@@ -98,7 +98,7 @@ fn ask(image: &str, with: &[&NodePlan], without: &[&NodePlan]) -> Result<(), Fai
     if answered.is_ok() && ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
         Ok(())
     } else {
-        Err(Failure::not_here("nothing was made, and nothing is written"))
+        Err(Failure::unavailable("nothing was made, and nothing is written"))
     }
 }
 

@@ -98,7 +98,7 @@ pub(super) fn up(args: &LabUp, printer: &Printer) -> Result<Status, Failure> {
     let mut request = request(args)?;
     request.place = place(args, printer)?;
     let mut keeper = start_keeper()?;
-    let lost = |why: io::Error| Failure::not_here(format!("the cluster's keeper: {why}"));
+    let lost = |why: io::Error| Failure::unavailable(format!("the cluster's keeper: {why}"));
     let text = serde_json::to_vec(&request).map_err(|why| lost(why.into()))?;
     let mut stdin = keeper.stdin.take().expect("it is piped");
     // A keeper that ends early reports the reason.
@@ -126,13 +126,13 @@ pub(super) fn up(args: &LabUp, printer: &Printer) -> Result<Status, Failure> {
             WireEvent::Failed(why) => {
                 printer.progress_done();
                 let _ = keeper.wait();
-                return Err(Failure::not_here(why));
+                return Err(Failure::unavailable(why));
             }
         }
     }
     printer.progress_done();
     let ended = keeper.wait().map_err(lost)?;
-    Err(Failure::not_here(format!("the cluster's keeper ended with {ended}")))
+    Err(Failure::unavailable(format!("the cluster's keeper ended with {ended}")))
 }
 
 /// Shows what is waited for. On a terminal the next line overwrites this one, elsewhere each gets a
@@ -156,8 +156,8 @@ fn place(args: &LabUp, printer: &Printer) -> Result<Place, Failure> {
         Err(why) => Some(why.to_string()),
     };
     let with_reason = |other: String| match &why {
-        Some(why) => Failure::not_here(format!("{why}; {other}")),
-        None => Failure::not_here(other),
+        Some(why) => Failure::unavailable(format!("{why}; {other}")),
+        None => Failure::unavailable(other),
     };
     if args.mode == ProxyMode::Nftables {
         let lacks = "the small machine's kernel has no nf_tables for IP: choose another --mode";
@@ -208,7 +208,7 @@ fn request(args: &LabUp) -> Result<WireRequest, Failure> {
 /// process ends before the cluster is up, the keeper notices when it writes to its standard output,
 /// and takes down what it has built.
 fn start_keeper() -> Result<Child, Failure> {
-    let failed = |why: io::Error| Failure::not_here(format!("cannot start the keeper: {why}"));
+    let failed = |why: io::Error| Failure::unavailable(format!("cannot start the keeper: {why}"));
     let mut command = Command::new(env::current_exe().map_err(failed)?);
     command.args(["lab", "keep-cluster"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -229,7 +229,7 @@ pub(super) fn keep() -> Result<Status, Failure> {
         Err(why) => {
             // If nobody reads the event, nobody waits for it.
             let _ = write(&WireEvent::Failed(why.clone()));
-            Err(Failure::not_here(why))
+            Err(Failure::unavailable(why))
         }
     }
 }

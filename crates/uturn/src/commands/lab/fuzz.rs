@@ -81,7 +81,7 @@ pub(super) fn run(args: &LabFuzz, printer: &Printer) -> Result<Status, Failure> 
     Ok(match (summary.is_clean(), summary.flows > 0) {
         (false, _) => Status::Found,
         (true, true) => Status::Clean,
-        (true, false) => Status::NotHere,
+        (true, false) => Status::Unavailable,
     })
 }
 
@@ -149,7 +149,7 @@ fn keep(args: &LabFuzz, trial: &Trial, differences: Vec<String>) -> Result<Found
     }
     text.push_str(&trial.text);
     fs::write(&path, text)
-        .map_err(|why| Failure::not_here(format!("cannot save {}: {why}", path.display())))?;
+        .map_err(|why| Failure::unavailable(format!("cannot save {}: {why}", path.display())))?;
     Ok(Found { name: trial.name.clone(), file: path, differences, run })
 }
 

@@ -12,7 +12,7 @@ use crate::status::Failure;
 /// The kernels that are available.
 pub(super) struct Kernels {
     /// The reason why no case is measured on this kernel. Empty if the user chose the machine.
-    not_here: Option<String>,
+    why_not_native: Option<String>,
     /// Features that cases need and this kernel lacks.
     lacks: Vec<KernelPart>,
     /// The machine, or the reason why there is none. It is looked for when it is first needed.
@@ -29,28 +29,28 @@ pub(super) enum Native {
 impl Kernels {
     /// Finds the available kernels, or only the machine if `machine_only` is set.
     pub(super) fn find(machine_only: bool) -> Result<Self, Failure> {
-        let mut kernels = Self { not_here: None, lacks: Vec::new(), machine: None };
+        let mut kernels = Self { why_not_native: None, lacks: Vec::new(), machine: None };
         if machine_only {
-            kernels.not_here = Some(String::new());
+            kernels.why_not_native = Some(String::new());
             return match kernels.find_machine() {
                 Ok(_) => Ok(kernels),
-                Err(why) => Err(Failure::not_here(why.to_string())),
+                Err(why) => Err(Failure::unavailable(why.to_string())),
             };
         }
         let Err(why) = uturn_lab::available() else { return Ok(kernels) };
-        kernels.not_here = Some(why.to_string());
+        kernels.why_not_native = Some(why.to_string());
         match kernels.find_machine() {
             Ok(_) => Ok(kernels),
             // One reason is enough if both are the same.
-            Err(_) if why == Unavailable::NotLinux => Err(Failure::not_here(why.to_string())),
-            Err(no_machine) => Err(Failure::not_here(format!("{why}; {no_machine}"))),
+            Err(_) if why == Unavailable::NotLinux => Err(Failure::unavailable(why.to_string())),
+            Err(no_machine) => Err(Failure::unavailable(format!("{why}; {no_machine}"))),
         }
     }
 
     /// Returns whether a case is measured on this kernel.
     pub(super) fn native(&self, case: &Case) -> Native {
         let lacks = needs(case).any(|part| self.lacks.contains(&part));
-        if lacks || self.not_here.is_some() { Native::No } else { Native::Yes }
+        if lacks || self.why_not_native.is_some() { Native::No } else { Native::Yes }
     }
 
     /// Records that this kernel lacks a feature.
@@ -60,12 +60,12 @@ impl Kernels {
 
     /// Checks whether the machine can measure a case. The error says why not.
     pub(super) fn machine(&mut self, case: &Case) -> Result<(), String> {
-        let here = self.not_here.clone().filter(|why| !why.is_empty());
+        let here = self.why_not_native.clone().filter(|why| !why.is_empty());
         if !in_any_machine(case) {
             let machine = "the small machine's kernel has no nf_tables for IP";
             return Err(match here {
                 Some(why) => format!("{why}; {machine}"),
-                None if self.not_here.is_some() => {
+                None if self.why_not_native.is_some() => {
                     format!("{machine}: run it without --vm")
                 }
                 None => Unavailable::Part(KernelPart::NfTables).to_string(),

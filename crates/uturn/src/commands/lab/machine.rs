@@ -88,8 +88,8 @@ pub(super) fn measure(
                 complaints.extend(bytes);
             }
         })
-        .map_err(|why| Failure::not_here(why.to_string()))?;
-    let in_it = |what: &str| Failure::not_here(format!("in the small machine: {what}"));
+        .map_err(|why| Failure::unavailable(why.to_string()))?;
+    let in_it = |what: &str| Failure::unavailable(format!("in the small machine: {what}"));
     if let Some(why) = reader.failed {
         return Err(in_it(&why));
     }
@@ -101,7 +101,7 @@ pub(super) fn measure(
 }
 
 fn job(request: &MachineRequest, printer: &Printer) -> Result<Job, Failure> {
-    let here = |why: io::Error| Failure::not_here(format!("cannot tell where uturn is: {why}"));
+    let here = |why: io::Error| Failure::unavailable(format!("cannot tell where uturn is: {why}"));
     let unwritable = |why| Failure::usage(format!("a path of the command line: {why}"));
     let mut arguments = vec!["lab", "measure-in-machine"];
     if printer.is_verbose() {
@@ -197,7 +197,7 @@ pub(super) fn serve(printer: &Printer) -> Result<Status, Failure> {
         let failed = matches!(answer, MachineAnswer::Failed(_));
         printer.result(&visible::json(&format!("{}\n", answer.write())));
         if failed {
-            return Ok(Status::NotHere);
+            return Ok(Status::Unavailable);
         }
     }
     Ok(Status::Clean)

@@ -86,7 +86,7 @@ pub(super) fn run(
         .iter()
         .zip(cases)
         .all(|(seen, case)| ran(seen) || args.vm && !kernels::in_any_machine(case.case));
-    Ok(if all_ran && seen.iter().any(ran) { Status::Clean } else { Status::NotHere })
+    Ok(if all_ran && seen.iter().any(ran) { Status::Clean } else { Status::Unavailable })
 }
 
 /// The reason why a case is not kept that this kernel cannot run.

@@ -56,7 +56,7 @@ pub(super) fn serve(args: &LbRun, printer: &Printer) -> Result<Status, Failure> 
     // Taken before there is another thread, so that all threads have them.
     uturn_proxy::take_capabilities();
     uturn_proxy::raise_file_limit();
-    let here = |why: StartError| Failure::not_here(why.to_string());
+    let here = |why: StartError| Failure::unavailable(why.to_string());
     if args.watch && is_stdin(&args.file) {
         return Err(Failure::usage("--watch: standard input cannot be watched"));
     }
@@ -73,7 +73,7 @@ pub(super) fn serve(args: &LbRun, printer: &Printer) -> Result<Status, Failure> 
     }
     let certificates = args.certificates.as_deref().map(absolute);
     let manager = ServiceManager::from_environment()
-        .map_err(|error| Failure::not_here(format!("cannot use NOTIFY_SOCKET: {error}")))?;
+        .map_err(|error| Failure::unavailable(format!("cannot use NOTIFY_SOCKET: {error}")))?;
     let requests = uturn_proxy::requests(args.until_stdin_closes).map_err(here)?;
     let watch = args.watch.then(|| Watch::start(requests.sender())).transpose().map_err(here)?;
     let events = *printer;

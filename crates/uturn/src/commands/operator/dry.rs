@@ -38,7 +38,9 @@ pub(super) fn show(args: &OperatorRun, printer: &Printer) -> Result<Status, Fail
             Failure::usage(format!("{error}: Facts can say so (provider: {TKE})"))
         }
         DryRunError::Run(_) => Failure::usage(error.to_string()),
-        DryRunError::Runtime(_) | DryRunError::Observe(_) => Failure::not_here(error.to_string()),
+        DryRunError::Runtime(_) | DryRunError::Observe(_) => {
+            Failure::unavailable(error.to_string())
+        }
     })?;
     crate::commands::print(
         printer,

@@ -47,7 +47,7 @@ pub(super) fn run(args: &OperatorRun, printer: &Printer) -> Result<Status, Failu
     let ended: Result<Infallible, StartError> = start::run(start, report);
     match ended {
         Ok(never) => match never {},
-        Err(error) => Err(Failure::not_here(error.to_string())),
+        Err(error) => Err(Failure::unavailable(error.to_string())),
     }
 }
 

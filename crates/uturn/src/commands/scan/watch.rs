@@ -44,7 +44,7 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
         cluster: watching.cluster(),
         prepared: PreparedCluster::default(),
         baseline: None,
-        last: Err(Failure::not_here("ended before the cluster was read")),
+        last: Err(Failure::unavailable("ended before the cluster was read")),
         versions: BTreeMap::new(),
         printer,
     };

@@ -186,7 +186,7 @@ fn serve(listener: &TcpListener, port: u16, client: &MachineClient) {
 /// Runs a program in a pod or on a node of the cluster in a machine. Ends this process in the same
 /// way as the program ended.
 pub(super) fn exec(socket: &Path, args: &LabExec) -> Result<Status, Failure> {
-    let failed = |why: String| Failure::not_here(why);
+    let failed = |why: String| Failure::unavailable(why);
     let mut arguments = vec!["lab", "exec", &args.place, "--"];
     arguments.extend(args.command.iter().map(String::as_str));
     let folder = env::current_dir().unwrap_or_else(|_| "/".into());

@@ -15,5 +15,5 @@ pub(super) fn keep(_request: WireRequest) -> Result<(), String> {
 
 /// Always fails.
 pub(super) fn exec(_socket: &Path, _args: &LabExec) -> Result<Status, Failure> {
-    Err(Failure::not_here(Unavailable::NotLinux.to_string()))
+    Err(Failure::unavailable(Unavailable::NotLinux.to_string()))
 }
