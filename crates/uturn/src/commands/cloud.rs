@@ -158,7 +158,7 @@ fn drive(
     let printer = *printer;
     let observer: Observer = Arc::new(move |notice| match notice {
         Notice::Back { .. } | Notice::LeftOut(_) => printer.note(&notice.to_string()),
-        Notice::Away { .. } | Notice::Refused { .. } | Notice::NotStored(_) => {
+        Notice::Unreachable { .. } | Notice::Refused { .. } | Notice::NotStored(_) => {
             printer.error(&notice.to_string());
         }
     });

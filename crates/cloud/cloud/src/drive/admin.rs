@@ -41,7 +41,7 @@ pub(super) struct Admin {
 
 /// The reason why a machine cannot be driven now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Away(pub(super) String);
+pub(super) struct Unreachable(pub(super) String);
 
 /// The outcome of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +93,10 @@ impl Admin {
     }
 
     /// Returns the configuration that the machine serves; `None` if it still has this version.
-    pub(super) async fn running(&self, version: Option<&str>) -> Result<Option<Running>, Away> {
+    pub(super) async fn running(
+        &self,
+        version: Option<&str>,
+    ) -> Result<Option<Running>, Unreachable> {
         let mut request = self.request(Method::GET, "/config");
         if let Some(version) = version {
             request = request.header(IF_NONE_MATCH, format!("\"{version}\""));
@@ -107,7 +110,9 @@ impl Admin {
                 let mut items = list["items"].as_array().into_iter().flatten();
                 let process = items.find(|item| item["kind"] == "DataPlane");
                 let process = process.cloned().ok_or_else(|| {
-                    Away("the configuration that it shows has no DataPlane document".to_owned())
+                    Unreachable(
+                        "the configuration that it shows has no DataPlane document".to_owned(),
+                    )
                 })?;
                 Ok(Some(Running { version, process }))
             }
@@ -122,7 +127,7 @@ impl Admin {
         method: Method,
         documents: Bytes,
         version: &str,
-    ) -> Result<Outcome<String>, Away> {
+    ) -> Result<Outcome<String>, Unreachable> {
         let request = self.request(method, "/config");
         let request = request.header(IF_MATCH, format!("\"{version}\""));
         let response = self.exchange(request, documents, CHANGE_TIMEOUT).await?;
@@ -135,7 +140,7 @@ impl Admin {
     }
 
     /// Returns the certificates that the machine keeps; `None` if it takes none.
-    pub(super) async fn certificates(&self) -> Result<Option<Kept>, Away> {
+    pub(super) async fn certificates(&self) -> Result<Option<Kept>, Unreachable> {
         let request = self.request(Method::GET, "/certificates");
         let response = self.exchange(request, Bytes::new(), TIMEOUT).await?;
         match response.status() {
@@ -146,7 +151,7 @@ impl Admin {
     }
 
     /// Stores a certificate with its key on the machine.
-    pub(super) async fn keep(&self, name: &str, pem: String) -> Result<Outcome<()>, Away> {
+    pub(super) async fn keep(&self, name: &str, pem: String) -> Result<Outcome<()>, Unreachable> {
         let request = self.request(Method::PUT, &format!("/certificates/{name}"));
         let response = self.exchange(request, pem.into(), TIMEOUT).await?;
         match response.status() {
@@ -158,7 +163,7 @@ impl Admin {
 
     /// Removes a certificate from the machine. Returns whether it was removed: the machine keeps
     /// those that it serves.
-    pub(super) async fn remove(&self, name: &str) -> Result<bool, Away> {
+    pub(super) async fn remove(&self, name: &str) -> Result<bool, Unreachable> {
         let request = self.request(Method::DELETE, &format!("/certificates/{name}"));
         let response = self.exchange(request, Bytes::new(), TIMEOUT).await?;
         match response.status() {
@@ -169,7 +174,7 @@ impl Admin {
     }
 
     /// Returns the health of the machine's targets.
-    pub(super) async fn targets(&self) -> Result<Vec<TargetRow>, Away> {
+    pub(super) async fn targets(&self) -> Result<Vec<TargetRow>, Unreachable> {
         let request = self.request(Method::GET, "/targets");
         let response = self.exchange(request, Bytes::new(), TIMEOUT).await?;
         match response.status() {
@@ -188,18 +193,19 @@ impl Admin {
         request: Builder,
         body: Bytes,
         limit: Duration,
-    ) -> Result<Response<Bytes>, Away> {
-        let request = request.body(Full::new(body)).map_err(|error| Away(error.to_string()))?;
+    ) -> Result<Response<Bytes>, Unreachable> {
+        let request =
+            request.body(Full::new(body)).map_err(|error| Unreachable(error.to_string()))?;
         let exchange = async {
             let response =
-                self.http.request(request).await.map_err(|error| Away(causes(&error)))?;
+                self.http.request(request).await.map_err(|error| Unreachable(causes(&error)))?;
             let (head, body) = response.into_parts();
             let body = Limited::new(body, MAX_ANSWER).collect().await;
-            let body = body.map_err(|error| Away(error.to_string()))?.to_bytes();
+            let body = body.map_err(|error| Unreachable(error.to_string()))?.to_bytes();
             Ok(Response::from_parts(head, body))
         };
         let seconds = limit.as_secs();
-        let late = |_| Away(format!("no answer within {seconds} s"));
+        let late = |_| Unreachable(format!("no answer within {seconds} s"));
         timeout(limit, exchange).await.map_err(late)?
     }
 }
@@ -224,13 +230,17 @@ fn message(response: &Response<Bytes>) -> String {
     text.trim_end().chars().take(MAX_MESSAGE).collect()
 }
 
-fn json<T: DeserializeOwned>(response: &Response<Bytes>) -> Result<T, Away> {
+fn json<T: DeserializeOwned>(response: &Response<Bytes>) -> Result<T, Unreachable> {
     serde_json::from_slice(response.body())
-        .map_err(|error| Away(format!("its answer is not understood: {error}")))
+        .map_err(|error| Unreachable(format!("its answer is not understood: {error}")))
 }
 
-fn unexpected(response: &Response<Bytes>) -> Away {
-    Away(format!("it answered with HTTP status {}: {}", response.status(), message(response)))
+fn unexpected(response: &Response<Bytes>) -> Unreachable {
+    Unreachable(format!(
+        "it answered with HTTP status {}: {}",
+        response.status(),
+        message(response)
+    ))
 }
 
 /// Returns the message of an error with those of all its causes.

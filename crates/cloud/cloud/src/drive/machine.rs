@@ -8,7 +8,7 @@ use std::sync::Arc;
 use http::Method;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::admin::{Admin, Away, Kept, Outcome, Running};
+use super::admin::{Admin, Kept, Outcome, Running, Unreachable};
 use super::document::{self, Balancer, Balancers};
 use super::status::{MachineStatus, Sent};
 use super::{DataPlane, Notice, Pace, Shared};
@@ -42,7 +42,7 @@ pub(super) struct Machine {
     /// The time at which refused load balancers are tried again.
     retry_at: Option<Instant>,
     /// The reason why the machine cannot be driven; the empty text before the first try.
-    away: Option<String>,
+    unreachable: Option<String>,
     /// The time since which the machine cannot be reached.
     away_since: Option<Instant>,
 }
@@ -96,14 +96,14 @@ struct Shipped {
 /// A reason why a machine does not serve what it has to.
 #[derive(Debug)]
 enum Problem {
-    Away(Away),
+    Unreachable(Unreachable),
     /// Another program has changed the machine's configuration.
     Outdated,
 }
 
-impl From<Away> for Problem {
-    fn from(away: Away) -> Self {
-        Self::Away(away)
+impl From<Unreachable> for Problem {
+    fn from(why: Unreachable) -> Self {
+        Self::Unreachable(why)
     }
 }
 
@@ -127,7 +127,7 @@ impl Machine {
             change: None,
             refused: BTreeMap::new(),
             retry_at: None,
-            away: Some(String::new()),
+            unreachable: Some(String::new()),
             away_since: None,
         })
     }
@@ -142,7 +142,7 @@ impl Machine {
                 Ok(()) => {
                     pause = self.pace.first_retry;
                     self.away_since = None;
-                    if self.away.take().is_some() {
+                    if self.unreachable.take().is_some() {
                         self.shared.notice(&Notice::Back { machine: self.name.clone() });
                     }
                     tokio::select! {
@@ -150,7 +150,7 @@ impl Machine {
                         () = sleep_until(next_poll) => {}
                     }
                 }
-                Err(Away(why)) => {
+                Err(Unreachable(why)) => {
                     self.lose(why).await;
                     sleep(pause).await;
                     pause = (pause * 2).min(self.pace.longest_retry);
@@ -163,14 +163,14 @@ impl Machine {
     /// Forgets the machine's state after a failure, and reports that it cannot be driven.
     async fn lose(&mut self, why: String) {
         (self.running, self.served, self.change, self.shipped) = (None, None, None, None);
-        if self.away.as_ref() != Some(&why) {
+        if self.unreachable.as_ref() != Some(&why) {
             let machine = self.name.clone();
-            self.shared.notice(&Notice::Away { machine, why: why.clone() });
-            self.away = Some(why);
+            self.shared.notice(&Notice::Unreachable { machine, why: why.clone() });
+            self.unreachable = Some(why);
         }
         let status = MachineStatus {
             address: self.name.clone(),
-            why: self.away.clone(),
+            why: self.unreachable.clone(),
             sent: self.sent,
             ..MachineStatus::default()
         };
@@ -181,7 +181,7 @@ impl Machine {
         self.shared.is_away(self.number).await;
     }
 
-    async fn step(&mut self, next_poll: &mut Instant) -> Result<(), Away> {
+    async fn step(&mut self, next_poll: &mut Instant) -> Result<(), Unreachable> {
         let now = Instant::now();
         let is_due = now >= *next_poll;
         if is_due {
@@ -207,7 +207,7 @@ impl Machine {
     }
 
     /// Asks the machine whether its configuration has changed, and forgets what it served if so.
-    async fn look(&mut self) -> Result<(), Away> {
+    async fn look(&mut self) -> Result<(), Unreachable> {
         let version = self.running.as_ref().map(|running| running.version.as_str());
         if let Some(running) = self.admin.running(version).await? {
             (self.served, self.change, self.shipped) = (None, None, None);
@@ -218,15 +218,15 @@ impl Machine {
 
     /// Makes the machine serve this work. If another program changes the configuration meanwhile,
     /// tries again up to [`SURPRISES`] times.
-    async fn drive(&mut self, work: &Work) -> Result<(), Away> {
+    async fn drive(&mut self, work: &Work) -> Result<(), Unreachable> {
         for _ in 0..SURPRISES {
             match self.try_to_drive(work).await {
                 Ok(()) => return Ok(()),
-                Err(Problem::Away(away)) => return Err(away),
+                Err(Problem::Unreachable(why)) => return Err(why),
                 Err(Problem::Outdated) => self.look().await?,
             }
         }
-        Err(Away("another program changes what it serves".to_owned()))
+        Err(Unreachable("another program changes what it serves".to_owned()))
     }
 
     async fn try_to_drive(&mut self, work: &Work) -> Result<(), Problem> {
@@ -258,7 +258,7 @@ impl Machine {
     }
 
     /// Sends the machine the certificates that it lacks.
-    async fn ship(&self, work: &Work, kept: &Kept) -> Result<(), Away> {
+    async fn ship(&self, work: &Work, kept: &Kept) -> Result<(), Unreachable> {
         let missing = work.plan.certificates.iter().filter(|file| !kept.names.contains(&file.name));
         for file in missing {
             // A refused certificate is missing on the machine, so that it also refuses the load
@@ -270,7 +270,7 @@ impl Machine {
 
     /// Makes the machine remove the certificates that the plan no longer names. Removes only files
     /// whose names have the form that a cloud gives them.
-    async fn remove_unused(&self, work: &Work, kept: &Kept) -> Result<(), Away> {
+    async fn remove_unused(&self, work: &Work, kept: &Kept) -> Result<(), Unreachable> {
         let used: BTreeSet<&str> =
             work.plan.certificates.iter().map(|file| file.name.as_str()).collect();
         let unused = kept.names.iter().filter(|name| !used.contains(name.as_str()));
@@ -347,7 +347,7 @@ impl Machine {
         }
         match self.put(&accepted).await? {
             None => Ok(refused),
-            Some(message) => Err(Problem::Away(Away(message))),
+            Some(message) => Err(Problem::Unreachable(Unreachable(message))),
         }
     }
 

@@ -19,7 +19,7 @@ pub enum Notice {
         message: String,
     },
     /// A machine cannot be driven; it is tried again.
-    Away {
+    Unreachable {
         /// The machine's address.
         machine: String,
         /// The reason.
@@ -46,7 +46,9 @@ impl fmt::Display for Notice {
             Self::Refused { machine, load_balancer, message } => {
                 write!(formatter, "{machine} refuses {load_balancer}: {message}")
             }
-            Self::Away { machine, why } => write!(formatter, "{machine} is not driven: {why}"),
+            Self::Unreachable { machine, why } => {
+                write!(formatter, "{machine} is not driven: {why}")
+            }
             Self::Back { machine } => write!(formatter, "{machine} is driven"),
             Self::NotStored(why) => write!(formatter, "tasks that are done are not stored: {why}"),
         }
