@@ -131,17 +131,17 @@ impl Run {
     }
 
     /// Kills the process that keeps the cluster.
-    pub(crate) fn kill_keeper(&self) {
-        kill_keeper(&self.folder);
+    pub(crate) fn kill_supervisor(&self) {
+        kill_supervisor(&self.folder);
     }
 }
 
 /// Kills the process that keeps the cluster whose record is in this folder.
-pub(crate) fn kill_keeper(folder: &Path) {
+pub(crate) fn kill_supervisor(folder: &Path) {
     let record = fs::read_to_string(folder.join("cluster.json")).unwrap();
     let record: serde_json::Value = serde_json::from_str(&record).unwrap();
-    let keeper = record["keeper"].to_string();
-    assert!(Command::new("kill").args(["-KILL", &keeper]).status().unwrap().success());
+    let supervisor = record["keeper"].to_string();
+    assert!(Command::new("kill").args(["-KILL", &supervisor]).status().unwrap().success());
 }
 
 /// Whether a process on record is still the one that was started.

@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use uturn_machine::Machine;
 use uturn_testing::{Requirement, skip};
 
-use super::installed::{Installed, client, kill_keeper, text};
+use super::installed::{Installed, client, kill_supervisor, text};
 use super::rows::{answers_of, is_front, list, replace, runtime};
 use super::stories;
 
@@ -42,8 +42,8 @@ fn of_nobody(root: &Installed, machine: &Machine) {
     shop(nobody.as_ref().unwrap_or(root), how, machine);
 }
 
-/// The shop in IPVS mode: kubectl's way in, calls from pods, and nothing left of a keeper that was
-/// killed.
+/// The shop in IPVS mode: kubectl's way in, calls from pods, and nothing left of a supervisor that
+/// was killed.
 fn shop(installed: &Installed, how: &[&str], machine: &Machine) {
     let (gone, kept) = io::pipe().unwrap();
     // Unlike the pipe's own end, a copy stays open in programs that are started.
@@ -89,7 +89,7 @@ fn shop(installed: &Installed, how: &[&str], machine: &Machine) {
     let again = installed.lab(&["up", "--vm"]).output().unwrap();
     assert_eq!(again.status.code(), Some(3), "{}", text(&again.stderr));
 
-    kill_keeper(folder);
+    kill_supervisor(folder);
     let output = installed.lab(&["down"]).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(!fs::exists(folder).unwrap(), "{} is left", folder.display());

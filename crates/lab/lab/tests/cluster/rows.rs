@@ -74,8 +74,8 @@ fn turn() -> File {
     file
 }
 
-/// Everything but the small machine once, on one cluster: the shop, a story, and what a keeper that
-/// is killed leaves.
+/// Everything but the small machine once, on one cluster: the shop, a story, and what a supervisor
+/// that is killed leaves.
 fn short(installed: &Installed) {
     let stage = Stage::up(installed, &SHOP);
     stories::play_first(&stage);
@@ -83,7 +83,7 @@ fn short(installed: &Installed) {
     nodes::show(&stage);
     let inside = Inside::start(installed, "shop/web");
     let run = Run::of(&stage.leave());
-    run.kill_keeper();
+    run.kill_supervisor();
     installed.down(&run);
     inside.assert_killed();
 }
@@ -133,14 +133,14 @@ fn shop(installed: &Installed, stage: &Stage<'_>) {
     assert!(!inside.iter().any(|name| name.ends_with(&old)), "{old} is left in {inside:?}");
 }
 
-/// A keeper that is killed, and a program that still runs in a pod.
+/// A supervisor that is killed, and a program that still runs in a pod.
 fn killed(installed: &Installed) {
     let kubeconfig = installed.up(&["--mode", "nftables", "--nodes", "2"]);
     let again = installed.lab(&["up"]).output().unwrap();
     assert_eq!(again.status.code(), Some(3), "{}", text(&again.stderr));
     let inside = Inside::start(installed, "kube-system/coredns");
     let run = Run::of(&kubeconfig);
-    run.kill_keeper();
+    run.kill_supervisor();
     installed.down(&run);
     inside.assert_killed();
 }

@@ -1,10 +1,11 @@
 //! `uturn lab up`, `exec` and `down`: a cluster in a box.
 //!
-//! `up` starts this program again as the keeper, which outlives `up`. The keeper reads the request
-//! from its standard input, and writes a line of JSON for each step until the cluster is up.
+//! `up` starts this program again as the supervisor, which outlives `up`. The supervisor reads the
+//! request from its standard input, and writes a line of JSON for each step until the cluster is
+//! up.
 //!
-//! If this kernel cannot carry the cluster, that keeper starts a small machine, in which this
-//! program is the keeper ([`machine`]). Both keepers write the same events.
+//! If this kernel cannot carry the cluster, that supervisor starts a small machine, in which this
+//! program is the supervisor ([`machine`]). Both supervisors write the same events.
 
 #[cfg(target_os = "linux")]
 mod machine;
@@ -37,7 +38,7 @@ use crate::input::faulty;
 use crate::printer::Printer;
 use crate::status::{Failure, Status};
 
-/// The request, as the keeper reads it.
+/// The request, as the supervisor reads it.
 #[derive(Debug, Deserialize, PartialEq, Eq, Serialize)]
 struct WireRequest {
     manifests: Vec<(String, String)>,
@@ -59,7 +60,7 @@ enum Place {
     InMachine,
 }
 
-/// An event that the keeper writes.
+/// An event that the supervisor writes.
 #[derive(Debug, Deserialize, PartialEq, Eq, Serialize)]
 enum WireEvent {
     Step(String),
@@ -97,14 +98,14 @@ const FACTS: &str = "facts.json";
 pub(super) fn up(args: &LabUp, printer: &Printer) -> Result<Status, Failure> {
     let mut request = request(args)?;
     request.place = place(args, printer)?;
-    let mut keeper = start_keeper()?;
-    let lost = |why: io::Error| Failure::unavailable(format!("the cluster's keeper: {why}"));
+    let mut supervisor = start_supervisor()?;
+    let lost = |why: io::Error| Failure::unavailable(format!("the cluster's supervisor: {why}"));
     let text = serde_json::to_vec(&request).map_err(|why| lost(why.into()))?;
-    let mut stdin = keeper.stdin.take().expect("it is piped");
-    // A keeper that ends early reports the reason.
+    let mut stdin = supervisor.stdin.take().expect("it is piped");
+    // A supervisor that ends early reports the reason.
     let _ = stdin.write_all(&text);
     drop(stdin);
-    let stdout = keeper.stdout.take().expect("it is piped");
+    let stdout = supervisor.stdout.take().expect("it is piped");
     for line in BufReader::new(stdout).lines() {
         match serde_json::from_str(&line.map_err(lost)?).map_err(|why| lost(why.into()))? {
             WireEvent::Step(step) => show_step(printer, &step),
@@ -125,14 +126,14 @@ pub(super) fn up(args: &LabUp, printer: &Printer) -> Result<Status, Failure> {
             }
             WireEvent::Failed(why) => {
                 printer.progress_done();
-                let _ = keeper.wait();
+                let _ = supervisor.wait();
                 return Err(Failure::unavailable(why));
             }
         }
     }
     printer.progress_done();
-    let ended = keeper.wait().map_err(lost)?;
-    Err(Failure::unavailable(format!("the cluster's keeper ended with {ended}")))
+    let ended = supervisor.wait().map_err(lost)?;
+    Err(Failure::unavailable(format!("the cluster's supervisor ended with {ended}")))
 }
 
 /// Shows what is waited for. On a terminal the next line overwrites this one, elsewhere each gets a
@@ -204,11 +205,12 @@ fn request(args: &LabUp) -> Result<WireRequest, Failure> {
     })
 }
 
-/// Starts this program as the keeper, in a process group that Ctrl-C does not reach. If this
-/// process ends before the cluster is up, the keeper notices when it writes to its standard output,
-/// and takes down what it has built.
-fn start_keeper() -> Result<Child, Failure> {
-    let failed = |why: io::Error| Failure::unavailable(format!("cannot start the keeper: {why}"));
+/// Starts this program as the supervisor, in a process group that Ctrl-C does not reach. If this
+/// process ends before the cluster is up, the supervisor notices when it writes to its standard
+/// output, and takes down what it has built.
+fn start_supervisor() -> Result<Child, Failure> {
+    let failed =
+        |why: io::Error| Failure::unavailable(format!("cannot start the supervisor: {why}"));
     let mut command = Command::new(env::current_exe().map_err(failed)?);
     command.args(["lab", "keep-cluster"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -217,7 +219,7 @@ fn start_keeper() -> Result<Child, Failure> {
     command.spawn().map_err(failed)
 }
 
-/// Runs the keeper: reads the request, and keeps the cluster.
+/// Runs the supervisor: reads the request, and keeps the cluster.
 pub(super) fn keep() -> Result<Status, Failure> {
     let kept = match serde_json::from_reader::<_, WireRequest>(io::stdin().lock()) {
         Ok(request) if request.place == Place::Machine => machine::keep(request),

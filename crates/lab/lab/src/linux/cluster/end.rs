@@ -15,14 +15,14 @@ use crate::linux::sweep::sweep;
 use crate::linux::system::During;
 use crate::linux::wait::wait;
 
-/// The longest time for a keeper to take everything down in order.
+/// The longest time for a supervisor to take everything down in order.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The time between two checks of the keeper.
+/// The time between two checks of the supervisor.
 const INTERVAL: Duration = Duration::from_millis(50);
 
 /// Takes down all clusters of this machine. Returns their number, and a line for each thing that a
-/// dead or stuck keeper left.
+/// dead or stuck supervisor left.
 pub(crate) fn down() -> Result<(usize, Vec<String>), LabError> {
     let during = "take the cluster down";
     let all = record::all().during(during)?;
@@ -54,9 +54,9 @@ fn wait_for(programs: &[OwnedFd]) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Sends a signal to the keeper. Returns `false` if the keeper is gone.
+/// Sends a signal to the supervisor. Returns `false` if the supervisor is gone.
 fn signal(cluster: &Recorded, signal: Signal) -> std::io::Result<bool> {
-    let (id, started) = &cluster.keeper;
+    let (id, started) = &cluster.supervisor;
     let is_same = start_time(*id).is_some_and(|now| now == *started);
     let Some(pid) = i32::try_from(*id).ok().and_then(Pid::from_raw).filter(|_| is_same) else {
         return Ok(false);
@@ -68,7 +68,7 @@ fn signal(cluster: &Recorded, signal: Signal) -> std::io::Result<bool> {
     }
 }
 
-/// Waits until the keeper has released its run. Returns `false` if it does not.
+/// Waits until the supervisor has released its run. Returns `false` if it does not.
 fn ends(cluster: &Recorded) -> std::io::Result<bool> {
     let end = Instant::now() + PATIENCE;
     while !is_dead(&cluster.folder)? {
@@ -77,9 +77,9 @@ fn ends(cluster: &Recorded) -> std::io::Result<bool> {
         }
         thread::sleep(INTERVAL);
     }
-    // The keeper removes the folder last.
+    // The supervisor removes the folder last.
     while cluster.folder.exists() && Instant::now() < end {
-        let (id, started) = &cluster.keeper;
+        let (id, started) = &cluster.supervisor;
         if start_time(*id).is_none_or(|now| now != *started) {
             break;
         }

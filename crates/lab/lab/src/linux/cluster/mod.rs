@@ -1,12 +1,13 @@
 //! A cluster in a box: the real etcd, kube-apiserver, kube-controller-manager, kube-scheduler,
 //! kube-proxies and CoreDNS; nodes and pods are namespaces.
 //!
-//! One process, the keeper, owns everything: its [`Run`](super::state::Run) names the namespaces
-//! and records the processes, so the sweep that cleans up after measurements also cleans up after a
-//! keeper that was killed. Only the kubelet is a stand-in ([`kubelet`]), and every node says so.
+//! One process, the supervisor, owns everything: its [`Run`](super::state::Run) names the
+//! namespaces and records the processes, so the sweep that cleans up after measurements also cleans
+//! up after a supervisor that was killed. Only the kubelet is a stand-in ([`kubelet`]), and every
+//! node says so.
 //!
 //! ```text
-//!   keeper ─ kubelet stand-in ─ pods' servers            [control]  etcd, kube-apiserver,
+//!   supervisor ─ kubelet stand-in ─ pods' servers        [control]  etcd, kube-apiserver,
 //!      │                                                     │      controllers, scheduler
 //!      └─ relay 127.0.0.1:PORT ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ┘ eth0
 //!                                                            │
@@ -14,7 +15,7 @@
 //! ```
 //!
 //! If this kernel lacks something, or the user is not root, the same runs in a small machine, and
-//! the keeper does not see a difference. The process that started the machine has a
+//! the supervisor does not see a difference. The process that started the machine has a
 //! [`ClusterRecord`].
 //!
 //! The cloud, its load balancers and the controllers that call it are programs of `fabric`
@@ -28,7 +29,6 @@ mod credentials;
 mod defaults;
 mod end;
 mod enter;
-mod keeper;
 mod kernel;
 mod kubelet;
 mod layout;
@@ -41,6 +41,7 @@ mod record;
 mod relay;
 mod shown;
 mod stated;
+mod supervisor;
 mod vendor_build;
 
 use std::sync::Arc;
@@ -52,10 +53,10 @@ use crate::LabError;
 
 pub(crate) use end::down;
 pub(crate) use enter::enter;
-pub(crate) use keeper::keep;
 pub(crate) use kernel::can_keep;
 pub use record::ClusterRecord;
 pub(crate) use record::standing;
+pub(crate) use supervisor::keep;
 
 /// Takes down the cluster that this process builds or keeps, as a signal does.
 pub(crate) fn give_up() {

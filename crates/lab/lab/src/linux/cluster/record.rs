@@ -25,6 +25,9 @@ pub(super) const KUBECONFIG: &str = "kubeconfig";
 /// The socket of the small machine that a cluster is in.
 const MACHINE: &str = "machine.sock";
 
+/// The key of the supervisor in the record, which clusters of earlier releases have too.
+const SUPERVISOR: &str = "keeper";
+
 /// The address of the cloud's API and its credentials, in the run's folder.
 pub(super) const CLOUD: &str = "cloud.json";
 
@@ -54,14 +57,14 @@ pub(super) struct Recorded {
     /// The run's folder.
     pub(super) folder: PathBuf,
     /// The process that keeps the cluster, and its start time.
-    pub(super) keeper: (u32, String),
+    pub(super) supervisor: (u32, String),
     pub(super) is_alive: bool,
 }
 
 /// Records that this process keeps a cluster.
 pub(super) fn write(folder: &Path, start_time: &str) -> io::Result<()> {
     fs::create_dir_all(folder.join(PLACES))?;
-    let text = json!({"keeper": std::process::id(), "started": start_time}).to_string();
+    let text = json!({SUPERVISOR: std::process::id(), "started": start_time}).to_string();
     fs::write(folder.join(FILE), text)
 }
 
@@ -73,10 +76,14 @@ pub(super) fn all() -> io::Result<Vec<Recorded>> {
         let folder = entry?.path();
         let Ok(text) = fs::read_to_string(folder.join(FILE)) else { continue };
         let value: Value = serde_json::from_str(&text).unwrap_or_default();
-        let keeper = value["keeper"].as_u64().and_then(|id| u32::try_from(id).ok());
+        let supervisor = value[SUPERVISOR].as_u64().and_then(|id| u32::try_from(id).ok());
         let started = value["started"].as_str().unwrap_or_default().to_owned();
         let is_alive = !is_dead(&folder)?;
-        all.push(Recorded { folder, keeper: (keeper.unwrap_or_default(), started), is_alive });
+        all.push(Recorded {
+            folder,
+            supervisor: (supervisor.unwrap_or_default(), started),
+            is_alive,
+        });
     }
     Ok(all)
 }

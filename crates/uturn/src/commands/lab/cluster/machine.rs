@@ -1,7 +1,7 @@
 //! A cluster in a small machine: the process that starts the machine and keeps it, and the access
 //! of other processes to it.
 //!
-//! The cluster's keeper is the machine's job. kubectl comes in through a port of the host's
+//! The cluster's supervisor is the machine's job. kubectl comes in through a port of the host's
 //! loopback, `uturn lab exec` through the machine's control socket, which is in the folder of the
 //! cluster's record.
 
@@ -70,7 +70,7 @@ pub(super) fn keep(request: WireRequest) -> Result<(), String> {
     match ended {
         Ok(Ended::Exit(0)) | Err(MachineError::Stopped) => Ok(()),
         Ok(ended) => {
-            Err(format!("the keeper in the small machine ended ({ended:?}): {complaints}"))
+            Err(format!("the supervisor in the small machine ended ({ended:?}): {complaints}"))
         }
         Err(why) => Err(why.to_string()),
     }
@@ -115,8 +115,8 @@ struct Keeping<'a> {
 }
 
 impl Keeping<'_> {
-    /// Passes on an event of the keeper in the machine. Fails once the machine is not needed any
-    /// more.
+    /// Passes on an event of the supervisor in the machine. Fails once the machine is not needed
+    /// any more.
     fn hear(&self, line: &str) -> Result<(), String> {
         let event = serde_json::from_str(line).map_err(|why| format!("{line}: {why}"))?;
         match event {
@@ -137,7 +137,7 @@ impl Keeping<'_> {
     /// Makes the API server and the cloud reachable from the host.
     fn relay(&self, up: WireUp) -> Result<WireUp, String> {
         let Some(access) = up.access else {
-            return Err("the keeper in the small machine does not say how to reach it".into());
+            return Err("the supervisor in the small machine does not say how to reach it".into());
         };
         let Access { mut kubeconfig, authority, mut cloud, facts } = access;
         let write =

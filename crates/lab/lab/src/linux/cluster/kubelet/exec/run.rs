@@ -64,7 +64,7 @@ fn start(call: &Call, site: &Site) -> Result<Child, String> {
     let mut command = Command::new(&site.program);
     command.args(["lab", "exec", &call.place, "--"]).args(&call.command);
     command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // The keeper handles Ctrl-C in its own terminal.
+    // The supervisor handles Ctrl-C in its own terminal.
     command.process_group(0).kill_on_drop(true);
     command.spawn().map_err(|why| format!("error executing command in container: {why}"))
 }
