@@ -47,7 +47,7 @@ pub const MANIFEST: &str = "bundle.json";
 #[derive(Debug, Default)]
 pub(crate) struct Bundle {
     pub(crate) sources: Vec<Source>,
-    pub(crate) beside: OtherFiles,
+    pub(crate) other_files: OtherFiles,
     pub(crate) captures: BTreeMap<Name, Capture>,
     pub(crate) faults: Vec<Fault>,
     /// The contents of `bundle.json`. `None` if the bundle was put together by hand.
@@ -103,8 +103,8 @@ pub(crate) fn read(path: &Path, room: &mut Room) -> Bundle {
             others.push(path);
         }
     }
-    let (sources, beside, faults) = gather_manifests(&others, Named::ByFolder, room);
-    (bundle.sources, bundle.beside) = (sources, beside);
+    let (sources, other_files, faults) = gather_manifests(&others, Named::ByFolder, room);
+    (bundle.sources, bundle.other_files) = (sources, other_files);
     bundle.faults.extend(faults);
     bundle
 }

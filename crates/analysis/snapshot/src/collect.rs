@@ -20,12 +20,16 @@ pub(crate) struct Collected {
 }
 
 /// Reads all documents of all sources. A source's text is dropped once it is read.
-pub(crate) fn collect(sources: Vec<Source>, beside: &OtherFiles, listing: &Listing) -> Collected {
+pub(crate) fn collect(
+    sources: Vec<Source>,
+    other_files: &OtherFiles,
+    listing: &Listing,
+) -> Collected {
     let Collected { mut objects, mut scenarios, faults } = Collected::default();
     let mut places = scenario::Places::new();
     let mut others = Vec::new();
     for source in sources {
-        let may_be_template = beside.of_folders.contains(&source.name)
+        let may_be_template = other_files.of_folders.contains(&source.name)
             && TEMPLATE_MARKS.iter().any(|mark| source.text.contains(mark));
         let is_live = listing.live.contains(&source.name);
         each_document(&source, is_live, &faults, &mut |doc| {
@@ -49,17 +53,17 @@ pub(crate) fn collect(sources: Vec<Source>, beside: &OtherFiles, listing: &Listi
             });
         });
     }
-    for (what, files) in &beside.left_out {
+    for (what, files) in &other_files.left_out {
         files.iter().for_each(|file| objects.leave_out(what, file));
     }
     let mut reported = faults.borrow_mut();
     let twice = reported.take_twice();
-    match beside.variants(&twice) {
+    match other_files.variants(&twice) {
         Some(fault) => reported.push(fault),
         None => repeated(twice).into_iter().for_each(|note| reported.note(note)),
     }
     if objects.is_empty() && scenarios.is_empty() && reported.len() == 0 {
-        match beside.nothing(objects.has_none()) {
+        match other_files.nothing(objects.has_none()) {
             Some(fault) => reported.push(fault),
             None if !objects.has_none() => {}
             None => others.into_iter().for_each(|(origin, lacks)| {

@@ -131,18 +131,18 @@ pub fn load_gathered(manifests: Manifests, mut faults: Vec<Fault>) -> Result<Loa
 /// # Errors
 /// All faults of all sources.
 pub fn read(sources: Vec<Source>) -> Result<Loaded, Vec<Fault>> {
-    let (beside, listing) = (OtherFiles::default(), Listing::default());
-    read_with(sources, BTreeMap::new(), &beside, &listing, false)
+    let (other_files, listing) = (OtherFiles::default(), Listing::default());
+    read_with(sources, BTreeMap::new(), &other_files, &listing, false)
 }
 
 fn read_with(
     sources: Vec<Source>,
     captures: BTreeMap<Name, Capture>,
-    beside: &OtherFiles,
+    other_files: &OtherFiles,
     listing: &Listing,
     complete: bool,
 ) -> Result<Loaded, Vec<Fault>> {
-    let collected = collect::collect(sources, beside, listing);
+    let collected = collect::collect(sources, other_files, listing);
     let (unread, faults) = listing::unread(collected.faults.into_inner().into_vec(), listing);
     if !faults.is_empty() {
         return Err(faults);
@@ -150,7 +150,7 @@ fn read_with(
     let (mut objects, scenarios) = (collected.objects, collected.scenarios);
     objects.listing = listing.clone();
     objects.listing.unread.extend(unread);
-    objects.notes.extend(beside.notes());
+    objects.notes.extend(other_files.notes());
     objects.complete = complete;
     for name in captures.keys() {
         objects.facts.nodes.entry(name.clone()).or_default();

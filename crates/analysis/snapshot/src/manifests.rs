@@ -27,7 +27,7 @@ use crate::{Loaded, bundle, read_with, scenario};
 pub struct Manifests {
     sources: Vec<Source>,
     captures: BTreeMap<Name, Capture>,
-    beside: OtherFiles,
+    other_files: OtherFiles,
     /// Whether the texts describe the whole cluster.
     complete: bool,
     /// The kinds that an API server returned in full, and the objects that it did not return.
@@ -91,7 +91,8 @@ impl Manifests {
     }
 
     fn gather_into(paths: &[PathBuf], bundles: &[PathBuf], room: &mut Room) -> (Self, Vec<Fault>) {
-        let (mut sources, mut beside, mut faults) = gather_manifests(paths, Named::ByUser, room);
+        let (mut sources, mut other_files, mut faults) =
+            gather_manifests(paths, Named::ByUser, room);
         let (mut captures, mut listing, mut is_whole) = (BTreeMap::new(), None, false);
         for path in bundles {
             let bundle = bundle::read(path, room);
@@ -108,21 +109,21 @@ impl Manifests {
                 (first, second) => first.or(second),
             };
             sources.extend(bundle.sources);
-            beside.add(bundle.beside);
+            other_files.add(bundle.other_files);
             captures.extend(bundle.captures);
             faults.extend(bundle.faults);
         }
         // A bundle without a manifest of its own holds the whole cluster.
         let complete = is_whole && listing.is_none();
         let listing = listing.unwrap_or_default();
-        (Self { sources, captures, beside, complete, listing, case: None }, faults)
+        (Self { sources, captures, other_files, complete, listing, case: None }, faults)
     }
 
     /// Returns the manifests without the files of folders that have faults. Returns `None` if there
     /// are other faults: in a file that the user names, in Facts, or in several files together.
     #[must_use]
     pub fn without_faulty(mut self, faults: &[Fault]) -> Option<Self> {
-        self.beside.leave_faulty_out(faults, &mut self.sources).then_some(self)
+        self.other_files.leave_faulty_out(faults, &mut self.sources).then_some(self)
     }
 
     /// Adds the objects that an API server returned, and states which kinds it returned in full.
@@ -199,7 +200,7 @@ impl Manifests {
     /// All faults of all texts.
     pub fn load(&self) -> Result<Loaded, Vec<Fault>> {
         let (sources, captures) = (self.sources.clone(), self.captures.clone());
-        read_with(sources, captures, &self.beside, &self.listing, self.complete)
+        read_with(sources, captures, &self.other_files, &self.listing, self.complete)
     }
 
     /// Reads the texts and drops them.
@@ -207,7 +208,7 @@ impl Manifests {
     /// # Errors
     /// All faults of all texts.
     pub fn into_loaded(self) -> Result<Loaded, Vec<Fault>> {
-        read_with(self.sources, self.captures, &self.beside, &self.listing, self.complete)
+        read_with(self.sources, self.captures, &self.other_files, &self.listing, self.complete)
     }
 
     /// Reads the cluster that the texts describe.

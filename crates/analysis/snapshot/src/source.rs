@@ -54,9 +54,9 @@ pub(crate) fn gather_manifests(
     room: &mut Room,
 ) -> (Vec<Source>, OtherFiles, Vec<Fault>) {
     let gathering = Gathering { leaves_foreign: true, ..Gathering::new(named, room) };
-    let Gathering { mut sources, faults, mut beside, .. } = gathering.with(paths);
-    beside.leave_out(&mut sources);
-    (sources, beside, faults.into_vec())
+    let Gathering { mut sources, faults, mut other_files, .. } = gathering.with(paths);
+    other_files.leave_out(&mut sources);
+    (sources, other_files, faults.into_vec())
 }
 
 /// How a file was found.
@@ -73,7 +73,7 @@ struct Gathering<'r> {
     faults: Faults,
     /// The real paths of files and folders that were reached.
     reached: HashSet<PathBuf>,
-    beside: OtherFiles,
+    other_files: OtherFiles,
     /// The number of folders that are being read.
     depth: usize,
     /// Whether folders of other projects are left out.
@@ -88,7 +88,7 @@ impl<'r> Gathering<'r> {
             sources: Vec::new(),
             faults: Faults::default(),
             reached: HashSet::new(),
-            beside: OtherFiles::default(),
+            other_files: OtherFiles::default(),
             depth: 0,
             leaves_foreign: false,
             named,
@@ -141,12 +141,12 @@ impl<'r> Gathering<'r> {
         };
         entries.retain(|path| !path.file_name().is_some_and(starts_with_dots));
         entries.sort();
-        self.beside.look_at(folder);
+        self.other_files.look_at(folder);
         self.depth += 1;
         let siblings = foreign::Siblings::of(&entries);
         for path in entries {
             if self.leaves_foreign && siblings.make_foreign(&path) {
-                self.beside.leave_folder_out(&path, foreign::manifests(&path));
+                self.other_files.leave_folder_out(&path, foreign::manifests(&path));
             } else if path.is_dir() || is_manifest(&path) {
                 self.path(&path);
             }
@@ -189,7 +189,7 @@ impl<'r> Gathering<'r> {
         match String::from_utf8(bytes) {
             Ok(text) => {
                 if self.depth > 0 {
-                    self.beside.of_folders.insert(name(path));
+                    self.other_files.of_folders.insert(name(path));
                 }
                 self.sources.push(Source { name: name(path), text });
             }

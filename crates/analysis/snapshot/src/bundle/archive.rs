@@ -276,7 +276,7 @@ fn fill(bundle: &mut Bundle, path: &Path, files: Files) {
             FileKind::Objects => {
                 let source = Source { name: shown.into(), text };
                 if parts.len() > 1 {
-                    bundle.beside.note_of_folder(&source);
+                    bundle.other_files.note_of_folder(&source);
                 }
                 bundle.sources.push(source);
             }
@@ -289,7 +289,7 @@ fn fill(bundle: &mut Bundle, path: &Path, files: Files) {
             },
         }
     }
-    bundle.beside.leave_out(&mut bundle.sources);
+    bundle.other_files.leave_out(&mut bundle.sources);
     if bundle.sources.is_empty() && bundle.captures.is_empty() && bundle.faults.is_empty() {
         let fault = Fault::new(place(path), "no objects and no captures in this archive");
         bundle.faults.push(fault);
