@@ -71,13 +71,13 @@ const EVERYWHERE: &str = "Options of every command";
 /// Flags of every command.
 #[derive(Args, Debug)]
 pub(crate) struct Global {
-    /// Say more on stderr
+    /// Print more details on stderr
     #[arg(short, long, global = true, help_heading = EVERYWHERE, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
     /// Print only errors on stderr
     #[arg(short, long, global = true, help_heading = EVERYWHERE)]
     pub(crate) quiet: bool,
-    /// Colours: auto means on a terminal, unless NO_COLOR is set
+    /// When to use colours; auto is on a terminal, unless NO_COLOR is set
     #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: ColorChoice,
 }
@@ -105,13 +105,13 @@ pub(crate) enum Command {
   uturn trace -f deploy/ --from deploy/shop/web --to svc/shop/api:80
   uturn trace -f deploy/ --from outside --to ingress/shop/front -o svg > trace.svg")]
     Trace(Trace),
-    /// Make the calls of one flow for real, from its pod, and hold them against the prediction
+    /// Make the calls of one flow for real, from its pod, and compare them with the prediction
     #[command(after_help = "Examples:
   uturn probe --from pod/shop/web-0 --to http://shop.example.com/
   uturn probe --from deploy/shop/web --to svc/shop/api:80 -n 24
   uturn probe --from pod/shop/web-0 --to http://10.0.0.100/ --image curlimages/curl --yes")]
     Probe(Probe),
-    /// Go through a checklist: lines are ok, failed or unknown, with what to look at next
+    /// Run a checklist: each line is ok, failed or unknown, with what to look at next
     #[command(after_help = "Examples:
   uturn check service shop/front -f deploy/
   uturn check dns -f deploy/")]
@@ -157,10 +157,10 @@ pub(crate) enum Command {
     /// Run a load balancer that behaves as the cloud's does (the lab uses it)
     #[command(subcommand)]
     Lb(Lb),
-    /// Serve the cloud's own API, for the load balancers of this machine
+    /// Serve a cloud's API for load balancers on this machine
     #[command(subcommand)]
     Cloud(Cloud),
-    /// Keep the load balancers of a cluster as its Services and Ingresses want them
+    /// Create and update the load balancers that the Services and Ingresses of a cluster ask for
     #[command(subcommand)]
     #[command(after_help = "Examples:
   uturn operator manifests > operator.yaml
@@ -168,14 +168,14 @@ pub(crate) enum Command {
   uturn operator run --dry-run -f deploy/ --cluster-id cls-3f8k2m1q
   uturn operator run --dry-run -f deploy/ --cluster-id c1 --endpoint http://127.0.0.1:8443")]
     Operator(Operator),
-    /// Print a script with which a shell completes words, names of objects too
+    /// Print a completion script for a shell; it completes names of objects too
     #[command(after_help = "Examples:
   source <(uturn completion bash)
   uturn completion fish > ~/.config/fish/completions/uturn.fish
   uturn completion kubectl > ~/.local/bin/kubectl_complete-uturn
 
-The last one is for kubectl uturn: kubectl calls that file, which has to be executable and on the
-PATH; a link to this program with that name does it too.")]
+The last file is for kubectl uturn: kubectl runs it, so it has to be executable and on the PATH.
+A link of that name to this program works too.")]
     Completion(Completion),
 }
 
@@ -185,15 +185,15 @@ pub(crate) struct Inputs {
     /// Manifests and Facts: a file, a folder, or - for standard input (repeat for more)
     #[arg(short, long = "filename", value_name = "PATH")]
     pub(crate) files: Vec<PathBuf>,
-    /// What `uturn collect` wrote: a folder or an archive of manifests, with captures of nodes in
-    /// nodes/NAME (repeat for more)
+    /// A bundle that `uturn collect` wrote: a folder or an archive of manifests, with captures of
+    /// nodes in nodes/NAME (repeat for more)
     #[arg(long = "bundle", value_name = "PATH")]
     pub(crate) bundles: Vec<PathBuf>,
-    /// How much may be read in all, archives once unpacked: 512MiB, 2GiB. By default 256MiB, and of an
-    /// archive at most 100 times its size
+    /// The most to read in all, such as 512MiB or 2GiB; archives count unpacked. By default 256MiB,
+    /// and at most 100 times the size of an archive
     #[arg(long, value_name = "SIZE")]
     pub(crate) unpack_limit: Option<UnpackLimit>,
-    /// The input is the whole cluster: what it does not contain does not exist
+    /// Take the input for the whole cluster: what it does not contain does not exist
     #[arg(long)]
     pub(crate) complete: bool,
 }
@@ -209,8 +209,8 @@ impl Inputs {
 /// The namespace that is meant.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct OfNamespace {
-    /// The namespace of names that leave it out; of a running cluster that may not be read as a
-    /// whole, the one to read
+    /// The namespace of names without one; also the only namespace to read, if you may not read the
+    /// whole of a running cluster
     #[arg(short, long, value_name = "NS", add = completion::namespace())]
     pub(crate) namespace: Option<String>,
 }
@@ -240,9 +240,9 @@ pub(crate) struct Scan {
     /// Walk every pod to every target, without equivalence classes (for small clusters)
     #[arg(long)]
     pub(crate) exhaustive: bool,
-    /// Go on until Ctrl-C: draw the findings of a running cluster anew whenever its objects change.
-    /// Where stdout is no terminal, print a line for each finding that appears, changes or goes;
-    /// with -o json, a document on a line for each state
+    /// Watch a running cluster until Ctrl-C, and show its findings again whenever its objects
+    /// change. If stdout is not a terminal, print a line for each finding that appears, changes or
+    /// goes; with -o json, print one line of JSON for each state
     #[arg(long, conflicts_with_all = ["bundles", "complete", "exhaustive", "explain_classes", "write_baseline"])]
     pub(crate) watch: bool,
     /// Print which pods share an equivalence class and why, instead of findings
@@ -270,7 +270,7 @@ pub(crate) struct Trace {
     pub(crate) to: Named<Destination>,
     #[command(flatten)]
     pub(crate) of: OfNamespace,
-    /// Transport protocol: by default, tcp unless the Service's port has only another
+    /// Transport protocol; by default tcp, unless the Service's port has another one only
     #[arg(long, value_name = "PROTOCOL")]
     pub(crate) proto: Option<Protocol>,
     /// Show every path, even those that end the same way
@@ -285,7 +285,7 @@ pub(crate) struct Trace {
 pub(crate) struct Cure {
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
-    /// A finding's code: UT101
+    /// The code of a finding, such as UT101
     #[arg(requires = "object", add = completion::code())]
     pub(crate) code: Option<String>,
     /// The object that the finding is about
@@ -300,10 +300,10 @@ pub(crate) struct Cure {
     pub(crate) to: Option<Named<Destination>>,
     #[command(flatten)]
     pub(crate) of: OfNamespace,
-    /// Transport protocol: by default, tcp unless the Service's port has only another
+    /// Transport protocol; by default tcp, unless the Service's port has another one only
     #[arg(long, value_name = "PROTOCOL")]
     pub(crate) proto: Option<Protocol>,
-    /// Only the cure of this name
+    /// Show only the cure with this name
     #[arg(long, value_name = "CURE")]
     pub(crate) cure: Option<String>,
     /// Output format; yaml prints the edited objects of the first cure, ready to apply

@@ -22,7 +22,7 @@ pub(crate) enum Lab {
     Up(LabUp),
     /// Run a program in a pod or on a node of the cluster that is up
     Exec(LabExec),
-    /// Take the cluster down that `uturn lab up` built
+    /// Take down the cluster that `uturn lab up` built
     Down,
     /// Keep a cluster (for uturn itself)
     #[command(hide = true)]
@@ -66,7 +66,7 @@ pub(crate) struct LabRun {
     /// Cases that this kernel cannot run are measured there anyway
     #[arg(long)]
     pub(crate) vm: bool,
-    /// The CoreDNS program that resolves names; by default coredns from PATH
+    /// The CoreDNS program that resolves names; by default coredns in PATH
     #[arg(long, value_name = "PATH")]
     pub(crate) coredns: Option<PathBuf>,
     /// Captured rules to load instead of those that kube-proxy would program: a folder for each
@@ -137,26 +137,26 @@ pub(crate) struct LabUp {
     /// The mode of kube-proxy
     #[arg(long, value_name = "MODE", default_value = "iptables", add = completion::proxy_mode())]
     pub(crate) mode: ProxyMode,
-    /// The version of kube-proxy, which --parts must have: v1.30.14. For a cloud's own build,
-    /// upstream's stands in
+    /// The version of kube-proxy, such as v1.30.14, which --parts must contain. Upstream's
+    /// kube-proxy stands in for a cloud's own build
     #[arg(long, value_name = "VERSION")]
     pub(crate) kube_proxy: Option<String>,
     /// How many nodes to build; by default those of the manifests, or 3
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) nodes: Option<u8>,
-    /// The folder that `cargo xtask box-parts` has filled with etcd, kube-apiserver and the other
-    /// programs; by default they are looked for in PATH
+    /// The folder with etcd, kube-apiserver and the other programs, which `cargo xtask box-parts`
+    /// fills; by default they are found in PATH
     #[arg(long, value_name = "DIR")]
     pub(crate) parts: Option<PathBuf>,
-    /// Build it in a small machine (User Mode Linux) instead of on this kernel. That is done anyway
-    /// where this kernel lacks what the mode needs, and where the user is not root
+    /// Build the cluster in a small machine (User Mode Linux) instead of on this kernel. That is
+    /// done anyway if this kernel lacks what the mode needs, or if you are not root
     #[arg(long)]
     pub(crate) vm: bool,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct LabExec {
-    /// Where: NAMESPACE/POD, node/NAME; the name of a workload stands for its first pod
+    /// Where to run it: NAMESPACE/POD or node/NAME; the name of a workload means its first pod
     #[arg(value_name = "POD")]
     pub(crate) place: String,
     /// The program and its arguments, after --

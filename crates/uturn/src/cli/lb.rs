@@ -10,13 +10,12 @@ use super::Output;
 pub(crate) enum Lb {
     /// Run the load balancers of a file until stopped
     ///
-    /// SIGHUP reads the file again: what is wrong with it is printed, and then what is served stays
-    /// as it is. SIGTERM and SIGINT stop accepting and let open connections end; a second one stops
-    /// at once. Under systemd it says when it is ready (Type=notify) and that it is alive
+    /// SIGHUP reads the file again; if the file has errors, they are printed and nothing changes.
+    /// SIGTERM and SIGINT stop accepting and let open connections end; a second one stops at once.
+    /// systemd is told when the load balancer is ready (Type=notify) and that it is alive
     /// (WatchdogSec=). docs/lb-operations.md has more.
     Run(LbRun),
-    /// Check a file of load balancers without running them: a table of what it serves, or all that
-    /// is wrong with it
+    /// Check a file of load balancers without running them: print what it serves, or all its errors
     Check(LbCheck),
 }
 
@@ -25,16 +24,16 @@ pub(crate) struct LbRun {
     /// A file as docs/lb.md describes it, or a folder of such files; - for standard input
     #[arg(short, long = "filename", value_name = "PATH")]
     pub(crate) file: PathBuf,
-    /// Serve changes of the file, and of the certificates, keys and token that it names, when they
-    /// are saved; without it SIGHUP reads them again
+    /// Apply changes of the file, and of the certificates, keys and token that it names, when they
+    /// are saved; without it, on SIGHUP only
     #[arg(long)]
     pub(crate) watch: bool,
-    /// Keep certificates and keys in this folder that come over the admin address, for
-    /// configurations that come there too; without it, none are taken
+    /// The folder for certificates and keys that are sent to the admin address, as configurations
+    /// are; without it, none are accepted
     #[arg(long, value_name = "DIR")]
     pub(crate) certificates: Option<PathBuf>,
-    /// Take over from the load balancer that has this process id: once this one serves, that one
-    /// accepts nothing more, and stops when what is open has ended
+    /// Take over from the running load balancer with this process id: once this one serves, that
+    /// one accepts no more connections, and stops when its open ones have ended
     #[arg(long, value_name = "PID")]
     pub(crate) takeover: Option<u32>,
     /// Run inside this network namespace (as `ip netns` names it)
@@ -43,7 +42,8 @@ pub(crate) struct LbRun {
     /// Stop when standard input is closed
     #[arg(long)]
     pub(crate) until_stdin_closes: bool,
-    /// Leave TCP and UDP listeners, which the kernel forwards, to other rules of this machine
+    /// Set up no forwarding in the kernel for TCP and UDP listeners: other rules of this machine do
+    /// it
     #[arg(long)]
     pub(crate) no_layer_4: bool,
     /// Print every step of every connection, not only what changes

@@ -28,8 +28,8 @@ pub(crate) struct Probe {
                 Ingresses; other targets are only connected to"
     )]
     pub(crate) to: Destination,
-    /// How many calls to make, one at a time: 12, or as many as do not make a load balancer leave a
-    /// target alone
+    /// How many calls to make, one at a time; by default 12, or fewer if so many would make a load
+    /// balancer eject a target
     #[arg(short = 'n', long = "calls", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_CALLS))]
     pub(crate) calls: Option<u32>,
     /// The container in which to run commands, instead of the pod's default one
@@ -39,16 +39,16 @@ pub(crate) struct Probe {
     /// which cannot be removed from the pod again; it ends by itself)
     #[arg(long, value_name = "IMAGE")]
     pub(crate) image: Option<String>,
-    /// The program that makes the calls, instead of the first one that is there
+    /// The program that makes the calls, instead of the first one that the container has
     #[arg(long, value_name = "PROGRAM", value_parser = tools())]
     pub(crate) with: Option<String>,
-    /// How long a call may take: 30s, 2m. The default is longer than any wait that is predicted
+    /// The time limit of each call, such as 30s or 2m; by default longer than any predicted wait
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) call_timeout: Option<Duration>,
-    /// How long all calls may take together
+    /// The time limit of all calls together, such as 30s or 2m
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
     pub(crate) total_timeout: Duration,
-    /// Do not ask
+    /// Make the calls without asking
     #[arg(short, long)]
     pub(crate) yes: bool,
     /// Output format

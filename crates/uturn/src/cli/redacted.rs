@@ -6,12 +6,13 @@ use clap::Args;
 
 #[derive(Args, Debug)]
 pub(crate) struct Redaction {
-    /// Replace names and addresses, so that the bundle can be shown to others. What uturn says of
-    /// it stays the same, under the new names. It is made of the running cluster, or of what -f and
-    /// --bundle name
+    /// Replace names and addresses, so that the bundle can be shown to others. Findings stay the
+    /// same, under the new names. The bundle is made of the running cluster, or of the input that
+    /// -f and --bundle name
     #[arg(long, conflicts_with_all = ["rbac", "here"])]
     pub(crate) redact: bool,
-    /// Write to this file what stands for what. It undoes the redaction: keep it to yourself
+    /// Write the original of each replaced name and address to this file. It undoes the redaction:
+    /// keep it to yourself
     #[arg(long, value_name = "FILE", requires = "redact")]
     pub(crate) redact_map: Option<PathBuf>,
     /// With --redact: manifests and Facts, instead of a running cluster (repeat for more)

@@ -22,8 +22,8 @@ pub(crate) struct ClusterArgs {
 }
 
 impl ClusterArgs {
-    /// The options that name the input, as they are typed. Nothing where that is standard input, which
-    /// was read.
+    /// The options that name the input, as they are typed. Nothing where that is standard input,
+    /// which was read.
     pub(crate) fn as_typed(&self) -> Command {
         let Inputs { files, bundles, unpack_limit, complete } = &self.inputs;
         let mut typed = Command::default();
@@ -63,7 +63,7 @@ const RUNNING: &str = "A running cluster (where neither -f nor --bundle is given
 /// Which running cluster, and as whom.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ApiArgs {
-    /// Read the running cluster although -f is given, which then has Facts only
+    /// Read the running cluster although -f is given; -f may then name Facts only
     #[arg(long, conflicts_with_all = ["bundles", "complete"], help_heading = RUNNING)]
     pub(crate) live: bool,
     /// The kubeconfig, instead of those that kubectl finds
@@ -74,7 +74,7 @@ pub(crate) struct ApiArgs {
     #[arg(long, value_name = "NAME", conflicts_with = "bundles", help_heading = RUNNING)]
     #[arg(add = completion::context())]
     pub(crate) context: Option<String>,
-    /// How long to wait for the API server: 30s, 2m
+    /// How long to wait for the API server, such as 30s or 2m
     #[arg(
         long,
         value_name = "TIME",
@@ -128,16 +128,16 @@ pub(crate) struct Collect {
     /// folder that may have other nodes already: the capture becomes nodes/NAME in it
     #[arg(short, long, value_name = "PATH", required_unless_present = "rbac")]
     pub(crate) output: Option<PathBuf>,
-    /// Print the rights that reading a cluster needs, as manifests, and read none
+    /// Print manifests with the rights that reading a cluster needs, and read nothing
     #[arg(long, conflicts_with_all = ["output", "here"])]
     pub(crate) rbac: bool,
-    /// With --rbac: print the rights that `uturn scan --watch` needs
+    /// With --rbac: also the rights of `uturn scan --watch`
     #[arg(long, requires = "rbac")]
     pub(crate) watch: bool,
     /// With --rbac: also the rights of `uturn probe`
     #[arg(long, requires = "rbac")]
     pub(crate) probe: bool,
-    /// The namespace to read where the whole cluster may not be
+    /// The only namespace to read, if you may not read the whole cluster
     #[arg(short, long, value_name = "NS", add = completion::namespace())]
     pub(crate) namespace: Option<String>,
     /// The kubeconfig, instead of those that kubectl finds
@@ -147,7 +147,7 @@ pub(crate) struct Collect {
     /// The context of the kubeconfig, instead of the current one
     #[arg(long, value_name = "NAME", add = completion::context())]
     pub(crate) context: Option<String>,
-    /// How long to wait for the API server: 30s, 2m
+    /// How long to wait for the API server, such as 30s or 2m
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
     pub(crate) request_timeout: Duration,
     /// How many objects to ask for at once

@@ -203,7 +203,7 @@ fn a_plugin_goes_by_its_name() {
     let help = plugin("kubectl-uturn", &["scan", "--help"]);
     assert!(help.contains("Usage: kubectl uturn scan [OPTIONS]"), "{help}");
     assert!(help.contains("  kubectl uturn scan -f deploy/\n"), "{help}");
-    assert!(help.contains("What `kubectl uturn collect` wrote"), "{help}");
+    assert!(help.contains("A bundle that `kubectl uturn collect` wrote"), "{help}");
     let scan = plugin("kubectl-uturn", &["scan", "-f", "examples/shop"]);
     assert!(scan.contains("\nkubectl uturn explain UT101 tells"), "{scan}");
     assert!(scan.contains("; kubectl uturn trace -f examples/shop --from pod/shop/"), "{scan}");
