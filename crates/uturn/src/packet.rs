@@ -57,7 +57,7 @@ impl FromStr for Carried {
 /// Returns the first packet of a flow.
 pub(crate) fn first(carried: Carried, src: Place, dst: Place) -> Result<Packet, String> {
     if src.ip.is_ipv4() != dst.ip.is_ipv4() {
-        return Err("--src and --dst are of different families".to_owned());
+        return Err("--src and --dst must both be IPv4, or both IPv6".to_owned());
     }
     match carried {
         Carried::Protocol(protocol) => {
@@ -65,7 +65,7 @@ pub(crate) fn first(carried: Carried, src: Place, dst: Place) -> Result<Packet, 
                 place.port.ok_or_else(|| {
                     let (ip, word) = (place.ip, protocol.lower());
                     format!(
-                        "{option} {ip}: found no port, which {word} needs: expected {option} {}",
+                        "{option} {ip}: {word} needs a port: expected {option} {}",
                         SocketAddr::new(ip, 80)
                     )
                 })
@@ -77,10 +77,7 @@ pub(crate) fn first(carried: Carried, src: Place, dst: Place) -> Result<Packet, 
             if let Some((option, place)) =
                 [("--src", src), ("--dst", dst)].into_iter().find(|(_, place)| place.port.is_some())
             {
-                return Err(format!(
-                    "{option}: found a port, which icmp has not: expected {option} {}",
-                    place.ip
-                ));
+                return Err(format!("{option}: icmp has no ports: expected {option} {}", place.ip));
             }
             if v6 == Some(true) && dst.ip.is_ipv4() {
                 return Err("--proto icmpv6: found addresses of IPv4, expected --proto icmp".into());

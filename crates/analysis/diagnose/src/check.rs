@@ -157,7 +157,7 @@ fn walked_until(
     (word, is_fine): (&str, fn(&Verdict) -> bool),
 ) -> Check {
     if flows.is_empty() {
-        return Check::unknown(what, "no client is known here that could call");
+        return Check::unknown(what, "no client is known that could call it");
     }
     let all = flows.len();
     let mut check = Check::new(what, State::Ok);

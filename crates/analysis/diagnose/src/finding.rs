@@ -104,7 +104,7 @@ impl Untried {
 impl fmt::Display for WhyUntried {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Work => "the trials before took all the work that trials may take",
+            Self::Work => "earlier trials used up all the work that trials may take",
             Self::ManyFindings => "cures are tried on the worst findings only",
             Self::LongManifests => "a scan tries cures in manifests of up to 1 MiB",
             Self::OtherReading => "the finding holds only under its condition",

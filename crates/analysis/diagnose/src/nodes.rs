@@ -89,7 +89,7 @@ fn whole(subject: &Subject<'_>) -> Question {
         let has = |family| subject.capture.has_rules(family);
         if subject.capture.files.contains_key(&CaptureFile::Manifest) {
             let file = CaptureFile::Manifest.file_name();
-            return Question::unknown(what, format!("{file} is none that this uturn can read"));
+            return Question::unknown(what, format!("this uturn cannot read {file}"));
         }
         return if Family::BOTH.into_iter().any(has) && subject.capture.has_links() {
             Question::of(what, "it has rules, addresses and routes", Vec::new())
@@ -105,7 +105,7 @@ fn whole(subject: &Subject<'_>) -> Question {
         })
         .collect();
     if !manifest.settled {
-        lacks.push("its rules changed all the time while they were captured".to_owned());
+        lacks.push("its rules kept changing during the capture".to_owned());
     }
     let taken = format!("taken at {}", manifest.taken_at);
     if lacks.is_empty() {

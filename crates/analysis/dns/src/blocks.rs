@@ -210,7 +210,7 @@ impl<'c> Parser<'_, 'c> {
 
     fn snippet(&mut self, name: String) -> Result<(), Fault> {
         if self.snippets.contains_key(&name) {
-            return self.fault(format!("snippet {name} is there twice"));
+            return self.fault(format!("snippet {name} is defined twice"));
         }
         if !self.is("{") {
             return self.fault("expected { after the name of the snippet");
@@ -266,7 +266,7 @@ impl<'c> Parser<'_, 'c> {
             } else if self.is("}") && open > 0 {
                 open -= 1;
             } else if self.is("}") {
-                return self.fault("found } where nothing is open");
+                return self.fault("found } without an open block");
             } else if self.is("import") && self.is_new_line() {
                 self.import()?;
                 continue;
@@ -306,8 +306,9 @@ impl<'c> Parser<'_, 'c> {
             }
         };
         if self.imports > MAX_IMPORTS {
-            return self
-                .fault(format!("imports itself without end, or more than {MAX_IMPORTS} times"));
+            return self.fault(format!(
+                "imports itself endlessly, or has more than {MAX_IMPORTS} imports"
+            ));
         }
         if self.imported > MAX_IMPORTED {
             let most = MAX_IMPORTED >> 20;
@@ -318,7 +319,7 @@ impl<'c> Parser<'_, 'c> {
             None => self.tokens_of(&self.named(&named, &name)?),
         };
         if self.read.len() + self.rest.len() + inside.len() > MAX_TOKENS {
-            return self.fault("imports itself without end");
+            return self.fault("imports itself endlessly");
         }
         self.read.pop();
         self.rest.pop();

@@ -229,7 +229,7 @@ fn site(key: &str) -> Result<Option<Site>, String> {
         "quic" => ("quic", 853),
         "grpc" => ("grpc", 443),
         "https" => ("https", 443),
-        _ => return Err(format!("{key} is no zone")),
+        _ => return Err(format!("{key} is not a zone")),
     };
     let Some((zone, port)) = name::split_port(rest) else {
         return Err(format!("expected a port after the last colon of {key}"));
@@ -241,6 +241,6 @@ fn site(key: &str) -> Result<Option<Site>, String> {
     if name::is_domain_name(&zone) {
         Ok(Some(Site { zone, scheme, port: port.unwrap_or(usual) }))
     } else {
-        Err(format!("{key} is no zone"))
+        Err(format!("{key} is not a zone"))
     }
 }

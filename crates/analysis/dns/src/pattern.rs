@@ -24,8 +24,8 @@ pub(crate) enum Unread {
     Unmodelled,
 }
 
-const NO_OPERAND: Unread = Unread::Invalid("nothing stands before a repetition");
-const REPEATED_TWICE: Unread = Unread::Invalid("a repetition is repeated");
+const NO_OPERAND: Unread = Unread::Invalid("a repetition has nothing to repeat");
+const REPEATED_TWICE: Unread = Unread::Invalid("a repetition of a repetition");
 
 /// The maximum number of steps of an expression for each byte of a name.
 const MAX_STEPS: usize = 2_000;
@@ -195,7 +195,9 @@ fn means_the_same(text: &str) -> Result<(), Unread> {
                 before = Before::Nothing;
             }
             b')' => {
-                open = open.checked_sub(1).ok_or(Unread::Invalid("a group is closed twice"))?;
+                open = open
+                    .checked_sub(1)
+                    .ok_or(Unread::Invalid("a group is closed that was not opened"))?;
                 at += 1;
             }
             b'|' => {

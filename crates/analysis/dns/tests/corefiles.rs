@@ -42,10 +42,13 @@ fn corefiles_are_refused_as_coredns_refuses_them() {
         ("bind 127.0.0.1\nbind 127.0.0.1", "zone . is served twice on port 53"),
         (
             "rewrite name suffix .a .b answer name {1} answer",
-            "{1} is no regular expression: nothing stands before a repetition",
+            "{1} is not a regular expression: a repetition has nothing to repeat",
         ),
-        ("rewrite name regex a** b", "a** is no regular expression: a repetition is repeated"),
-        ("template IN A {\nmatch (a\n}", "(a is no regular expression: a group is not closed"),
+        (
+            "rewrite name regex a** b",
+            "a** is not a regular expression: a repetition of a repetition",
+        ),
+        ("template IN A {\nmatch (a\n}", "(a is not a regular expression: a group is not closed"),
         ("kubernetes 10.in-addr.arpa", "kubernetes needs a zone that is not a reverse one"),
         ("forward . .", "expected 1 to 15 servers, found 0"),
     ] {

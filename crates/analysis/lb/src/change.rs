@@ -52,7 +52,7 @@ pub struct ListenerKey {
 
 /// The error that a change removes something that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{0} is to be removed and is not there")]
+#[error("{0} is to be removed, but does not exist")]
 pub struct UnknownPart(String);
 
 impl BalancerKey {
@@ -310,13 +310,13 @@ mod tests {
         let gone = Change::between(&two, &two[..1]);
         let mut changed = two[..1].to_vec();
         let error = gone.apply(&mut changed).unwrap_err();
-        assert_eq!(error.to_string(), "lb-2 at 10.0.0.2 is to be removed and is not there");
+        assert_eq!(error.to_string(), "lb-2 at 10.0.0.2 is to be removed, but does not exist");
         let mut fewer = two.clone();
         retain_listeners(&mut fewer[0], |_| false);
         let gone = Change::between(&two, &fewer);
         assert_eq!(gone.removed_listeners.len(), 1);
         let error = gone.apply(&mut fewer).unwrap_err();
-        let message = "TCP:80 of lb-1 at 10.0.0.1 is to be removed and is not there";
+        let message = "TCP:80 of lb-1 at 10.0.0.1 is to be removed, but does not exist";
         assert_eq!(error.to_string(), message);
     }
 }

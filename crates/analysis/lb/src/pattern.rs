@@ -41,7 +41,7 @@ impl fmt::Debug for Pattern {
 
 /// The error that a text is not a supported regular expression.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{text} is no regular expression that is known here: {why}")]
+#[error("{text} is not a regular expression that uturn supports: {why}")]
 pub struct InvalidPattern {
     text: String,
     why: String,
@@ -141,7 +141,7 @@ mod tests {
         assert!(!path(r"~ \.(gif|jpg)$").matches("/a.GIF"));
         assert!(path(r"~* \.(gif|jpg)$").matches("/a.GIF"));
         let error = Pattern::path("~ (?=a)").unwrap_err().to_string();
-        assert!(error.starts_with("~ (?=a) is no regular expression"), "{error}");
+        assert!(error.starts_with("~ (?=a) is not a regular expression"), "{error}");
         assert!(error.contains("look-around"), "{error}");
     }
 

@@ -64,7 +64,7 @@ impl FromStr for Client {
     type Err = InvalidFlow;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let fault = |what: &str| InvalidFlow(format!("{text:?} is no client: {what}"));
+        let fault = |what: &str| InvalidFlow(format!("{text:?} is not a client: {what}"));
         let (word, rest) = text.split_once('/').unwrap_or((text, ""));
         let named = || {
             rest.parse::<NamespacedName>().map_err(|_| {

@@ -29,7 +29,7 @@ pub(crate) fn items(file: &SourceName, text: &str) -> Result<Vec<Item>, Vec<Pars
             Ok(list) => list,
             Err(why) => {
                 let (line, column) = (why.line() as u32, why.column() as u32);
-                errors.push(ParseError::new(file, line, column, format!("this is no JSON: {why}")));
+                errors.push(ParseError::new(file, line, column, format!("not valid JSON: {why}")));
                 break;
             }
         };

@@ -67,7 +67,7 @@ fn exchange(
             Stop::At(Peer::Outside) => {
                 let step = Step::new(
                     StepKind::Answer,
-                    "what is outside the cluster is supposed to answer",
+                    "a host outside the cluster is assumed to answer",
                     Peer::Outside.evidence(walk.cluster),
                 );
                 state.note(Place::Outside, step);

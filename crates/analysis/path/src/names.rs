@@ -299,9 +299,9 @@ fn suppose_no_wildcard(
         return;
     }
     let assumption = Assumption {
-        subject: format!("what {domain}, a search domain, answers to any name").into(),
-        assumed: "that there is none".into(),
-        because: "nothing states a wildcard of it".into(),
+        subject: format!("names below the search domain {domain}").into(),
+        assumed: "none exist".into(),
+        because: "no wildcard of it is stated".into(),
         settle: format!("state *.{domain} in Facts: spec.dns.outside").into(),
     };
     add_missing(&mut result.supposed, [assumption]);

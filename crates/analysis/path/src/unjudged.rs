@@ -43,11 +43,11 @@ impl UnjudgedReason {
                 )
             }
             Unknown::Endpoints => "which endpoints the Service has is not given".to_owned(),
-            Unknown::Backends => "what stands behind the Ingress is not given".to_owned(),
+            Unknown::Backends => "the backends of the Ingress are not given".to_owned(),
             Unknown::Listeners => {
-                "what its load balancer's listeners are set to could not be read".to_owned()
+                "the settings of its load balancer's listeners could not be read".to_owned()
             }
-            Unknown::Versions => "it is there in several versions that differ".to_owned(),
+            Unknown::Versions => "it is defined more than once, with different contents".to_owned(),
             Unknown::Calls => "what happens to some calls is not known".to_owned(),
             Unknown::Windows => {
                 "the node runs Windows, and what it does with packets is not modelled".to_owned()
@@ -59,7 +59,7 @@ impl UnjudgedReason {
 
     /// Makes the reason that a Service is not given, with the evidence for what leads to it.
     fn of_missing(service: &NamespacedName, by: Evidence) -> Self {
-        Self::not_given(format!("Service {service} is not among what is given"), by)
+        Self::not_given(format!("Service {service} is not in the input"), by)
     }
 
     /// Makes the reason that something else is not modelled.
@@ -159,7 +159,8 @@ pub(crate) fn behind(cluster: &Cluster, rule: &Rule) -> Option<UnjudgedReason> {
     match rule.targets.is_empty() {
         true if ingress.is_some_and(|ingress| is_action(ingress, rule)) => Some(UnjudgedReason {
             by: by(),
-            why: "an annotation says what it leads to, and is not read".to_owned(),
+            why: "an annotation says where it leads, and uturn does not read that annotation"
+                .to_owned(),
             mechanism: Mechanism::NotModelled,
         }),
         true if !is_known && cluster.may_have_service(&rule.service) => {

@@ -127,7 +127,7 @@ impl Baseline {
     /// Returns a description of the fault, with its place in the file.
     pub fn parse(text: &str, file: &str) -> Result<Self, String> {
         let invalid = |why: serde_json::Error| {
-            format!("{file}:{}:{}: no baseline: {why}", why.line(), why.column())
+            format!("{file}:{}:{}: not a baseline: {why}", why.line(), why.column())
         };
         let value: Value = serde_json::from_str(text).map_err(invalid)?;
         match value["uturnBaseline"].as_u64() {
@@ -135,12 +135,12 @@ impl Baseline {
             Some(other) => {
                 return Err(format!(
                     "{file}: found a baseline of version {other}, expected version {VERSION}: \
-                     write it anew with --write-baseline"
+                     write it again with --write-baseline"
                 ));
             }
             None => {
                 return Err(format!(
-                    "{file}: no baseline: expected \"uturnBaseline\": {VERSION}, as \
+                    "{file}: not a baseline: expected \"uturnBaseline\": {VERSION}, as \
                      --write-baseline writes"
                 ));
             }
@@ -207,8 +207,8 @@ mod tests {
     #[test]
     fn faults_say_where() {
         for (text, expected) in [
-            ("{\n \"uturnBaseline\": ,", "b.json:2:19: no baseline"),
-            ("[]", "b.json: no baseline: expected"),
+            ("{\n \"uturnBaseline\": ,", "b.json:2:19: not a baseline"),
+            ("[]", "b.json: not a baseline: expected"),
             (r#"{"uturnBaseline": 7}"#, "version 7, expected version 1"),
             (r#"{"uturnBaseline": 1}"#, "\"findings\": expected a list"),
             (r#"{"uturnBaseline": 1, "findings": [{"code": 3}]}"#, "b.json:1:44: "),

@@ -250,15 +250,15 @@ fn unpredicted(outcome: Outcome, count: u64) -> String {
     format!("{} {outcome}", words::count(count as usize, "call"))
 }
 
-/// Describes how often counts come by chance: `counts as far off come by chance in 1 of 130
+/// Describes how often counts come by chance: `counts this far off occur by chance in 1 of 130
 /// probes`.
 fn odds(chance: f64) -> String {
     match chance {
         chance if chance > 0.5 => "the counts are about as predicted".to_owned(),
-        chance if chance < 1e-9 => "such counts never come by chance".to_owned(),
+        chance if chance < 1e-9 => "such counts never occur by chance".to_owned(),
         chance => {
             let of = words::grouped((1.0 / chance).round() as usize);
-            format!("counts as far off come by chance in 1 of {of} probes")
+            format!("counts this far off occur by chance in 1 of {of} probes")
         }
     }
 }
@@ -273,7 +273,7 @@ fn notes(report: &ProbeReport, case: &ProbeCase) -> String {
             let share = row.predicted.map_or(0.0, Share::get);
             let missed = (1.0 - share).powi(i32::try_from(of).unwrap_or(i32::MAX));
             text.line(&format!(
-                "none {}, which {} calls miss {:.0} times of 100: more calls (-n) tell more",
+                "none {}, which {} calls miss by chance {:.0} times in 100: make more calls (-n)",
                 row.outcome,
                 of,
                 missed * 100.0
@@ -289,7 +289,7 @@ fn notes(report: &ProbeReport, case: &ProbeCase) -> String {
     }
     let standing = report.cases.iter().filter(|case| !case.judgement.fit.is_contradiction());
     if report.cases.len() > 1 && standing.count() > 1 && report.learned.is_empty() {
-        text.push_str("the calls do not tell these cases apart\n");
+        text.push_str("the calls do not distinguish these cases\n");
     }
     text
 }

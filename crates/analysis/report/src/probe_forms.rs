@@ -161,9 +161,9 @@ fn a_case_is_ruled_out() {
     }
     let undecided = probe(cases(), &[3, 4, 4]);
     let shown = text(&undecided, Style::PLAIN);
-    assert!(shown.contains("the calls do not tell these cases apart\n"), "{shown}");
+    assert!(shown.contains("the calls do not distinguish these cases\n"), "{shown}");
     assert!(
-        shown.contains("none answered after 4 s, which 3 calls miss 30 times of 100"),
+        shown.contains("none answered after 4 s, which 3 calls miss by chance 30 times in 100"),
         "{shown}"
     );
 }

@@ -75,7 +75,7 @@ pub fn merged(ends: Vec<WalkEnd>) -> Vec<WalkEnd> {
         for step in end.steps.iter_mut().filter(|step| step.kind == StepKind::Unknown) {
             let rule = step.by.to_string();
             let answer = match (open.contains(&rule), mattering.contains(&rule), end.cases.len()) {
-                (true, false, _) => "here it makes no difference",
+                (true, false, _) => "it makes no difference here",
                 (true, true, 2..) => "as in one of the cases above",
                 _ => continue,
             };

@@ -116,7 +116,8 @@ fn read_node(folder: &Path, room: &mut Room) -> Result<Capture, Vec<Fault>> {
 }
 
 fn node_name(name: &str, place: impl FnOnce() -> Origin) -> Result<Name, Fault> {
-    Name::new(name).map_err(|_| Fault::new(place(), format!("{name:?} is no name of a node")))
+    Name::new(name)
+        .map_err(|_| Fault::new(place(), format!("{name:?} is not a valid name of a node")))
 }
 
 fn place(path: &Path) -> Origin {

@@ -67,7 +67,7 @@ pub(crate) fn collect(
             Some(fault) => reported.push(fault),
             None if !objects.has_none() => {}
             None => others.into_iter().for_each(|(origin, lacks)| {
-                let hint = "every document of a manifest says what it is; is this one?";
+                let hint = "expected `apiVersion` and `kind`; is this a Kubernetes manifest?";
                 reported.push(Fault::new(origin, format!("not an object: {lacks}")).hint(hint));
             }),
         }

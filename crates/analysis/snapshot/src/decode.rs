@@ -93,7 +93,7 @@ impl<'d> Doc<'d> {
 
     /// Reports that the document's object was defined before.
     pub(crate) fn twice(&self, called: &str, first: &Origin) {
-        let message = format!("{called} is there twice: first at {first}");
+        let message = format!("{called} is defined more than once, first at {first}");
         let field = Some(self.prefix.to_owned()).filter(|prefix| !prefix.is_empty());
         let origin = self.origin(self.root);
         self.faults.borrow_mut().push_twice(Twice {

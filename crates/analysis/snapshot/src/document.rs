@@ -122,7 +122,7 @@ impl Trouble {
     /// Creates the trouble of a key that is repeated.
     fn repeated(entry: &Entry<'_>, first: u32) -> Self {
         let key = shorten(&entry.key);
-        let message = format!("the key {key:?} is there twice, first at line {first}");
+        let message = format!("duplicate key {key:?}, first at line {first}");
         Self::new(entry.line, entry.column, message).into_repeated()
     }
 
@@ -138,7 +138,7 @@ impl Trouble {
 
     /// Creates the trouble of a mapping or a list with too many entries.
     fn endless(line: u32, column: u32, what: &str, most: usize) -> Self {
-        let message = format!("more than {most} {what}: this is no manifest");
+        let message = format!("more than {most} {what}: this is not a manifest");
         Self::new(line, column, message)
     }
 

@@ -157,7 +157,7 @@ fn identity<'d>(
                     (None, _) => "apiVersion is missing",
                     _ => "kind is missing",
                 };
-                let hint = "every document of a manifest says what it is; is this one?";
+                let hint = "expected `apiVersion` and `kind`; is this a Kubernetes manifest?";
                 doc.fault_with_hint(doc.root, format!("not an object: {lacks}"), hint.to_owned());
             }
             None

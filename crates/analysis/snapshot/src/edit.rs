@@ -118,7 +118,7 @@ impl Text<'_> {
         change: &Change,
     ) -> Result<String, Refused> {
         if matches!(node.what, What::Alias) {
-            return Err(Refused("an alias stands there: the edit would change more than it says"));
+            return Err(Refused("the place is an alias: the edit would change other places too"));
         }
         let Some((step, rest)) = path.split_first() else {
             return self.here(node, key_end, change);
@@ -144,7 +144,7 @@ impl Text<'_> {
                 self.insert_item(node, node.items().len(), &made)
             }
             (At::Item(_), What::Seq { items, .. }) => self.insert_item(node, items.len(), &value),
-            _ => Err(Refused("something else stands there")),
+            _ => Err(Refused("the place holds another kind of value")),
         }
     }
 
@@ -173,7 +173,7 @@ impl Text<'_> {
                 *all.get_mut(*at).ok_or(Refused("there is no such line"))? = line;
                 self.replace(node, key_end, &Tree::Text(joined(&all, text)))
             }
-            _ => Err(Refused("something else stands there")),
+            _ => Err(Refused("the place holds another kind of value")),
         }
     }
 
@@ -203,8 +203,8 @@ impl Text<'_> {
             return Ok(self.splice(node.start, node.end, &tree.flow(self.strict)));
         }
         // A value below its key, or a missing one, is written after the key.
-        let key_end = key_end.ok_or(Refused("nothing stands there"))?;
-        let colon = self.text[key_end..].find(':').ok_or(Refused("no key leads there"))?;
+        let key_end = key_end.ok_or(Refused("there is no value in this place"))?;
+        let colon = self.text[key_end..].find(':').ok_or(Refused("the place has no key"))?;
         let from = key_end + colon + 1;
         let to =
             if node.is_null() { from } else { self.text[..node.end].trim_end().len().max(from) };
@@ -213,7 +213,7 @@ impl Text<'_> {
 
     fn insert_pair(&self, map: &Spanned, key: &str, value: &Tree) -> Result<String, Refused> {
         let What::Map { flow, entries } = &map.what else {
-            return Err(Refused("something else stands there"));
+            return Err(Refused("the place holds another kind of value"));
         };
         if !flow && let Some(first) = entries.first() {
             let indent = first.key_start - self.line_start(first.key_start);
@@ -229,7 +229,7 @@ impl Text<'_> {
 
     fn insert_item(&self, seq: &Spanned, at: usize, value: &Tree) -> Result<String, Refused> {
         let What::Seq { flow, items } = &seq.what else {
-            return Err(Refused("something else stands there"));
+            return Err(Refused("the place holds another kind of value"));
         };
         if !flow && let Some(neighbour) = items.get(at).or(items.last()) {
             let dash = self.text[..neighbour.start].trim_end().len();

@@ -333,9 +333,7 @@ fn of_clouds(group: &str, kind: &str) -> Option<(&'static [&'static str], Decode
 fn unknown_of_ours(doc: &Doc<'_>, version: &str, kind: &str) {
     let (kinds, at) = (["Facts", "Scenario", "LoadBalancer", "DataPlane"], doc.root.get("kind"));
     let hint = match kind {
-        "Scenario" if version == OURS => {
-            "a Scenario stands for itself, not within another".to_owned()
-        }
+        "Scenario" if version == OURS => "a Scenario cannot contain another".to_owned(),
         "Facts" | "Scenario" => format!("supported: {OURS}"),
         "LoadBalancer" | "DataPlane" => format!("a {kind} document is for `uturn lb`"),
         _ => match decode::closest(kind, &kinds) {

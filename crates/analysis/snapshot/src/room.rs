@@ -119,8 +119,10 @@ impl Room {
             return Fault::new(origin, format!("more than {MAX_FILES} files"));
         }
         let mebibytes = self.limit.bytes >> 20;
-        let fault =
-            Fault::new(origin, format!("with what was read before, more than {mebibytes} MiB"));
+        let fault = Fault::new(
+            origin,
+            format!("more than {mebibytes} MiB together with what was read before"),
+        );
         if self.has_option { fault.hint(Self::advice()) } else { fault }
     }
 

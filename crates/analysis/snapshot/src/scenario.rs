@@ -210,8 +210,10 @@ pub(crate) fn add(doc: &Doc<'_>, scenarios: &mut Vec<Scenario>, places: &mut Pla
     let at = *places.entry(scenario.name.clone()).or_insert(scenarios.len());
     match scenarios.get(at) {
         Some(first) => {
-            let message =
-                format!("Scenario {} is there twice: first at {}", scenario.name, first.origin);
+            let message = format!(
+                "Scenario {} is defined more than once, first at {}",
+                scenario.name, first.origin
+            );
             doc.fault(doc.root, message);
         }
         None => scenarios.push(scenario),
@@ -236,7 +238,7 @@ fn decode(doc: &Doc<'_>) -> Option<Scenario> {
     let shape = Shape::read(doc, spec);
     let base = objects(doc, spec);
     if spec.get("flows").is_none() {
-        doc.missing(spec, "flows", "what is tried");
+        doc.missing(spec, "flows", "the flows to measure");
     }
     let modes: Vec<Option<ProxyMode>> = match modes.as_slice() {
         [] => vec![None],
@@ -287,7 +289,7 @@ fn decode(doc: &Doc<'_>) -> Option<Scenario> {
 fn sizes<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Vec<usize> {
     let items = doc.items(spec, "nodes");
     if items.is_empty() && spec.get("nodes").is_none_or(|node| node.describe() == "a list") {
-        doc.missing(spec, "nodes", "how many there are: [1, 2, 3]");
+        doc.missing(spec, "nodes", "the numbers of nodes: [1, 2, 3]");
     }
     let sizes = items.iter().filter_map(|item| {
         let size = doc.value::<usize>(item)?;
@@ -308,7 +310,7 @@ fn once<'d, T: PartialEq + Copy + fmt::Display>(
     let mut known = Vec::new();
     for (item, value) in all {
         if known.contains(&value) {
-            doc.fault(item, format!("{value} is there twice"));
+            doc.fault(item, format!("{value} is listed twice"));
         } else {
             known.push(value);
         }

@@ -177,7 +177,9 @@ impl<'r> Gathering<'r> {
         let bytes = match encoding::to_utf8(bytes) {
             Ok(bytes) => bytes,
             Err(at) => {
-                let message = format!("not UTF-16, as its first bytes say: see offset {at}");
+                let message = format!(
+                    "its first bytes say UTF-16, but it is not valid UTF-16 at offset {at}"
+                );
                 return self.faults.push(Fault::new(origin(path), message));
             }
         };

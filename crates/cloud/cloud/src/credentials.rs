@@ -78,7 +78,7 @@ impl Credentials {
                 }
             };
             let Entry::Vacant(entry) = credentials.by_id.entry(id.to_owned()) else {
-                return Err(line_error(format!("{id} stands on an earlier line already")));
+                return Err(line_error(format!("{id} is on an earlier line already")));
             };
             entry.insert(Credential {
                 secret_key: SecretKey(key.to_owned()),
@@ -126,7 +126,7 @@ mod tests {
             error("id1 key1\nid2\n"),
             "line 2: expected SECRET_ID SECRET_KEY [ACCOUNT], found 1 words"
         );
-        assert_eq!(error("id1 a\nid1 b"), "line 2: id1 stands on an earlier line already");
+        assert_eq!(error("id1 a\nid1 b"), "line 2: id1 is on an earlier line already");
         assert!(error("# nothing\n").contains("no credential"));
     }
 }

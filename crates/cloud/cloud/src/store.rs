@@ -134,7 +134,7 @@ enum OpenError {
     Database(#[from] DatabaseError),
     #[error("{0}")]
     Damaged(String),
-    #[error("it has the form {0}, and this program reads {FORM_VERSION}")]
+    #[error("it has format {0}, and this program reads format {FORM_VERSION}")]
     Form(u32),
 }
 

@@ -44,7 +44,7 @@ async fn answer(mut stream: TcpStream, metrics: &Metrics, shared: &Shared) -> io
         ("GET", "/healthz") => ("200 OK", "ok\n".to_owned()),
         ("GET", "/readyz") => readiness(metrics, shared),
         ("GET", "/metrics") => ("200 OK", metrics.text()),
-        ("GET", _) => ("404 Not Found", "there is nothing here\n".to_owned()),
+        ("GET", _) => ("404 Not Found", "not found\n".to_owned()),
         _ => ("405 Method Not Allowed", "only GET is answered\n".to_owned()),
     };
     let head = format!(

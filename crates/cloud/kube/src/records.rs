@@ -213,7 +213,7 @@ impl Records {
                 _ => return Err(failed(&error)),
             }
         }
-        Err(format!("the ConfigMap {name} cannot be written: others write it all the time"))
+        Err(format!("the ConfigMap {name} cannot be written: other processes keep writing it"))
     }
 
     async fn read(&self, number: usize) -> Result<Shard, Error> {

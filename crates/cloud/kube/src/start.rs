@@ -38,10 +38,10 @@ pub struct Start {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The async runtime cannot be set up.
-    #[error("cannot wait for events: {0}")]
+    #[error("cannot start the async runtime: {0}")]
     Runtime(io::Error),
     /// The address of the API server is not known.
-    #[error("the API server is not known: {0}")]
+    #[error("cannot find the API server: {0}")]
     Kubeconfig(String),
     /// The API server cannot be used.
     #[error("the API server cannot be used: {0}")]

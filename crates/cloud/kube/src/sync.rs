@@ -90,7 +90,7 @@ pub enum SyncError {
     #[error("objects cannot be read: {}", .0.join("; "))]
     Objects(Vec<String>),
     /// The cloud's API did not return its load balancers.
-    #[error("the cloud's API cannot be asked: {0}")]
+    #[error("the cloud's API cannot be called: {0}")]
     Observe(CallError),
 }
 

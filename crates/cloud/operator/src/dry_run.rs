@@ -25,10 +25,10 @@ pub struct DryRun {
 #[derive(Debug, thiserror::Error)]
 pub enum DryRunError {
     /// The async runtime cannot be set up.
-    #[error("cannot wait for answers: {0}")]
+    #[error("cannot start the async runtime: {0}")]
     Runtime(#[from] io::Error),
     /// The state of the load balancers could not be read.
-    #[error("the API cannot be asked: {0}")]
+    #[error("the API cannot be called: {0}")]
     Observe(#[from] CallError),
     /// The cluster is another cloud's.
     #[error(transparent)]

@@ -172,8 +172,8 @@ impl<'a> Planner<'a> {
             Found::One(found) => Some(found),
             Found::Unclear => {
                 let message = format!(
-                    "{} made for it by the tags, and its status does not say which is its own: \
-                     nothing is changed",
+                    "{} made for it according to the tags, and its status does not name one of \
+                     them: nothing is changed",
                     self.alike(owner, None)
                 );
                 return self.tell(owner, UNCLEAR, message);
@@ -189,7 +189,8 @@ impl<'a> Planner<'a> {
                 self.tell(owner, KEPT, message);
             }
             if let Some(why) = unlike(request, found) {
-                let message = format!("{why}; change the Service's type first, and back then");
+                let message =
+                    format!("{why}; change the Service's type to another one, and then back");
                 self.refuse(owner, message);
                 return;
             }

@@ -47,7 +47,7 @@ pub enum RunError {
         listeners: Vec<String>,
     },
     /// The state of the load balancers could not be read.
-    #[error("what is there could not be read: {0}")]
+    #[error("the existing load balancers could not be read: {0}")]
     Observe(CallError),
 }
 

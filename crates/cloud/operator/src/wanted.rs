@@ -159,7 +159,7 @@ pub fn wanted_for(
     for (object, unread) in environment.unread.iter().filter(|(object, _)| is_meant(object)) {
         wanted.untouched.insert(environment.uid(object));
         wanted.untouched_existing.extend(unread.existing.iter().cloned());
-        let message = format!("{}; what it has is kept", unread.why);
+        let message = format!("{}; its load balancer stays as it is", unread.why);
         maker.events.push(Event::new(object, "E5009", message));
     }
     let is_read = |object: &ObjectRef| is_meant(object) && !environment.unread.contains_key(object);

@@ -104,7 +104,8 @@ impl Access {
                     LiveError::NoCluster(format!("there is no kubeconfig ({looked_at}), and {why}"))
                 };
                 let pod = in_pod(&|name| env::var(name).ok(), Path::new(ACCOUNT));
-                pod.ok_or_else(|| none("this is no pod"))?.map_err(|why| none(&why))
+                pod.ok_or_else(|| none("this process does not run in a pod"))?
+                    .map_err(|why| none(&why))
             }
         }
     }

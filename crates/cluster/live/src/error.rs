@@ -54,7 +54,7 @@ pub enum LiveError {
         why: String,
     },
     /// The asynchronous runtime cannot be started.
-    #[error("cannot wait for answers: {0}")]
+    #[error("cannot start the async runtime: {0}")]
     Runtime(io::Error),
 }
 

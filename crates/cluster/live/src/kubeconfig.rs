@@ -129,7 +129,7 @@ fn check_server(cluster: &Cluster) -> Result<(), String> {
     match (url.scheme_str(), url.host()) {
         (Some("https" | "http"), Some(host)) if !host.is_empty() => Ok(()),
         (None, _) => wrong("does not begin with https://"),
-        (Some(_), _) => wrong("is no address of an API server"),
+        (Some(_), _) => wrong("is not the address of an API server"),
     }
 }
 
@@ -223,7 +223,7 @@ fn pem(fields: &Value, name: &str, mark: &str, what: &str) -> Result<bool, Strin
     let (text, place) = match (stated(&data), stated(name)) {
         (Some(text), _) => match serde_json::from_value(Value::String(text.to_owned())) {
             Ok(ByteString(bytes)) => (bytes, data),
-            Err(_) => return Err(format!("{data} is no base64")),
+            Err(_) => return Err(format!("{data} is not valid base64")),
         },
         (None, Some(path)) => match whole_file::bytes_of(Path::new(path), whole_file::SETTINGS) {
             Ok(bytes) => (bytes, format!("{name} {path}")),
@@ -238,8 +238,8 @@ fn pem(fields: &Value, name: &str, mark: &str, what: &str) -> Result<bool, Strin
     }
 }
 
-/// Returns the account of the pod that this process runs in. Returns `None` if this is no pod, and
-/// a reason if the pod lacks something.
+/// Returns the account of the pod that this process runs in. Returns `None` if this process does
+/// not run in a pod, and a reason if the pod lacks something.
 pub(crate) fn in_pod(
     variable: &dyn Fn(&str) -> Option<String>,
     folder: &Path,
@@ -298,7 +298,7 @@ pub(crate) fn read(path: &Path) -> Result<Kubeconfig, LiveError> {
     })?;
     match read.kind.as_deref() {
         None | Some("" | "Config") => Ok(read),
-        Some(other) => Err(wrong(format!("this is no kubeconfig (kind: Config), but a {other}"))),
+        Some(other) => Err(wrong(format!("expected a kubeconfig (kind: Config), found a {other}"))),
     }
 }
 

@@ -71,7 +71,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for MapVisitor<T> {
 /// If the text is no list.
 pub(crate) fn read(text: &str, api_version: &str, kind: &str, form: Form) -> Result<Read, String> {
     let no_list =
-        |why: &str| format!("the server answered with {}, which is no list{why}", said(text));
+        |why: &str| format!("the server answered with {}, which is not a list{why}", said(text));
     let page = serde_json::from_str::<OfMap<Page>>(text);
     let OfMap(page) = page.map_err(|error| no_list(&format!(": {error}")))?;
     if !page.kind.ends_with("List") {

@@ -52,7 +52,8 @@ impl Program {
         let can_ask = match self.exec.interactive_mode {
             Some(ExecInteractiveMode::Never) => false,
             Some(ExecInteractiveMode::Always) if !has_terminal => {
-                let why = "has to ask (interactiveMode: Always), and standard input is no terminal";
+                let why =
+                    "has to ask (interactiveMode: Always), and standard input is not a terminal";
                 return Err(why.to_owned());
             }
             _ => has_terminal,

@@ -17,7 +17,9 @@ pub(crate) fn proxy_before(
     let parsed = |of: &str, text: &str| {
         let text = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
         let uri: Option<Uri> = text.parse().ok().filter(|uri: &Uri| uri.host().is_some());
-        uri.ok_or_else(|| LiveError::Kubeconfig(format!("{of}: {text:?} is no URL of a proxy")))
+        uri.ok_or_else(|| {
+            LiveError::Kubeconfig(format!("{of}: {text:?} is not the URL of a proxy"))
+        })
     };
     if let Some(stated) = stated.filter(|stated| !stated.is_empty()) {
         return parsed("proxy-url", stated).map(Some);

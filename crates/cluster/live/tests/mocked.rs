@@ -172,8 +172,8 @@ async fn a_failure_is_no_missing_right() {
 async fn what_is_not_what_was_asked_for_is_not_read() {
     let status = r#"{"kind":"Status","apiVersion":"v1","status":"Success","message":"sign in"}"#;
     for (answer, expected) in [
-        ((200, "", "{}"), "the server answered with {}, which is no list"),
-        ((200, "", status), "the server answered with Status (sign in), which is no list"),
+        ((200, "", "{}"), "the server answered with {}, which is not a list"),
+        ((200, "", status), "the server answered with Status (sign in), which is not a list"),
         ((200, "", "<html>sign in</html>"), "the server answered with <html>sign in</html>, which"),
         ((302, "https://login", status), "the server redirects to https://login (302), which is"),
         ((502, "", "<html>Bad Gateway</html>"), "<html>Bad Gateway</html>"),
@@ -184,7 +184,8 @@ async fn what_is_not_what_was_asked_for_is_not_read() {
         assert!(reading.is_empty(), "{expected}");
         for unread in reading.unread() {
             let is_map = unread.what.starts_with("ConfigMaps ");
-            let expected = expected.replace("is no list", if is_map { "is not" } else { "is no" });
+            let expected =
+                expected.replace("is not a list", if is_map { "is not" } else { "is not a" });
             assert!(unread.why.starts_with(&expected), "{unread} {expected}");
         }
         assert_eq!(loaded(reading).cluster.extent, Extent::default(), "{expected}");

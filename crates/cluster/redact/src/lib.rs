@@ -108,7 +108,7 @@ pub enum RedactError {
     #[error("the redacted objects cannot be read")]
     Unreadable(Vec<Fault>),
     /// A redacted capture of a node cannot be read.
-    #[error("what is redacted of nodes cannot be read ({file})")]
+    #[error("the redacted captures of nodes cannot be read ({file})")]
     UnreadableCapture {
         /// The redacted name of the file.
         file: String,

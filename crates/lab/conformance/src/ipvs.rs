@@ -69,7 +69,7 @@ pub(crate) fn blocks(ours: &Program, theirs: &str) -> (Blocks, Blocks) {
 /// kernel, and objects do not have them.
 pub(crate) fn informed(cluster: &Cluster, node: &str, dump: &Dump) -> Outcome<Cluster> {
     let mut cluster = cluster.clone();
-    let name = Name::new(node).map_err(|_| Fault::new(format!("{node} is no name")))?;
+    let name = Name::new(node).map_err(|_| Fault::new(format!("{node} is not a valid name")))?;
     let Some(node) = cluster.nodes.get_mut(&name) else { return Ok(cluster) };
     let own = interfaces(&dump.addresses)?;
     let all = own.iter().filter(|interface| !["lo", DEVICE].contains(&&*interface.name));

@@ -27,7 +27,7 @@ pub(crate) struct Compared {
 /// Compares both families of a node.
 pub(crate) fn compare(mode: Mode, cluster: &Cluster, node: &str, dump: &Dump) -> Outcome<Compared> {
     let cluster = &mode.informed(cluster, node, dump)?;
-    let node = Name::new(node).map_err(|_| Fault::new(format!("{node} is no name")))?;
+    let node = Name::new(node).map_err(|_| Fault::new(format!("{node} is not a valid name")))?;
     let mut compared = Compared::default();
     for family in Family::BOTH {
         let theirs = mode.rules(dump, family);

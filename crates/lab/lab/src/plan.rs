@@ -174,7 +174,7 @@ pub enum Unavailable {
     #[error("{}", .0.why_needed())]
     Part(KernelPart),
     /// The kernel lacks something.
-    #[error("this kernel cannot carry a lab: {tried}: {reason}")]
+    #[error("this kernel cannot run a lab: {tried}: {reason}")]
     Kernel {
         /// The action that failed.
         tried: String,

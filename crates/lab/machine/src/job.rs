@@ -73,7 +73,7 @@ pub enum Unavailable {
     },
     /// The processor has more registers than the machine's kernel can keep.
     #[error(
-        "this processor cannot carry the small machine: its extended state has {state} bytes, \
+        "this processor cannot run the small machine: its extended state has {state} bytes, \
          User Mode Linux {release} keeps {kept}, and this build of uturn lacks the library that \
          makes up for it"
     )]
@@ -86,7 +86,7 @@ pub enum Unavailable {
         release: String,
     },
     /// The host does not allow what the machine needs.
-    #[error("this host cannot carry the small machine: {tried}: {reason}")]
+    #[error("this host cannot run the small machine: {tried}: {reason}")]
     Host {
         /// The operation that was tried.
         tried: String,

@@ -28,7 +28,7 @@ pub(super) fn run(args: &Check, printer: &Printer) -> Result<Status, Failure> {
         && other != args.topic
     {
         return Err(Failure::usage(format!(
-            "the object is not of what is checked: {} and {}",
+            "the checklist is for {}, and the object is of kind {}",
             args.topic.as_str(),
             other.as_str()
         )));
@@ -51,7 +51,7 @@ pub(super) fn run(args: &Check, printer: &Printer) -> Result<Status, Failure> {
             let instead = suggest::instead(kind, &name.to_string(), &cluster);
             format!("there is no {what} {name} {scope}{instead}")
         }
-        (None, Some(namespace)) => format!("there is no {what} of namespace {namespace} {scope}"),
+        (None, Some(namespace)) => format!("there is no {what} in namespace {namespace} {scope}"),
         (None, None) => format!("there is no {what} {scope}"),
     };
     let input = args.cluster.as_typed();

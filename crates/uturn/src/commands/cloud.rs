@@ -34,8 +34,8 @@ pub(super) fn run(command: &Command, printer: &Printer) -> Result<Status, Failur
 fn serve(args: &CloudServe, printer: &Printer) -> Result<Status, Failure> {
     if !args.listen.ip().is_loopback() && args.certificate.is_none() && !args.listen_plain_http {
         return Err(Failure::usage(format!(
-            "--listen {}: requests could be read on the way there, and their signatures used for \
-             other ones: give it --certificate and --key, or allow it with --listen-plain-http",
+            "--listen {}: without TLS, requests could be read on the way and their signatures \
+             reused: give --certificate and --key, or allow it with --listen-plain-http",
             args.listen
         )));
     }
@@ -135,7 +135,7 @@ fn serve(args: &CloudServe, printer: &Printer) -> Result<Status, Failure> {
 fn data_plane(text: &str, allows_plain: bool) -> Result<DataPlane, Failure> {
     let invalid = |why: String| Failure::usage(format!("--data-plane {text}: {why}"));
     let (address, file) = text.split_once('=').ok_or_else(|| {
-        invalid("this has the form URL=TOKENFILE, as http://127.0.0.1:9900=admin.token".to_owned())
+        invalid("expected URL=TOKENFILE, such as http://127.0.0.1:9900=admin.token".to_owned())
     })?;
     let address = PlaneAddress::parse(address, allows_plain).map_err(|error| {
         let hint = match error {

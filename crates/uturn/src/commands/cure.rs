@@ -178,7 +178,9 @@ fn yaml(reports: &[CureReport], printer: &Printer) {
     let objects = first.objects.iter().filter(|(object, _)| object.kind != ObjectKind::Facts);
     let (text, is_given) = report::manifests(objects);
     if is_given {
-        printer.note(&format!("apply it with: {APPLY}: what controllers wrote stays theirs"));
+        printer.note(&format!(
+            "apply it with {APPLY} (a server-side apply leaves the fields of controllers alone)"
+        ));
     }
     printer.result(&text);
 }

@@ -24,14 +24,14 @@ fn unknown(word: &str) -> String {
     let (titled, others): (Vec<Code>, Vec<Code>) = Code::all()
         .filter(|code| pages::find(&code.to_string()).is_some_and(has))
         .partition(|code| has(code.title()));
-    let mut text = format!("{word:?} is no code and no mechanism");
+    let mut text = format!("{word:?} is neither a code nor a mechanism");
     for code in titled.iter().chain(&others).take(MAX_NAMED) {
         text.push_str(&format!("\n  {code}  {}", code.title()));
     }
     if titled.is_empty() && others.is_empty() {
         text + ": uturn explain lists all"
     } else {
-        text.replacen("mechanism\n", "mechanism; pages that speak of it:\n", 1)
+        text.replacen("mechanism\n", "mechanism; pages that mention it:\n", 1)
     }
 }
 

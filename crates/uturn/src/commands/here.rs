@@ -44,8 +44,8 @@ fn own_name(machine: &Local) -> Result<Name, Failure> {
     let name = machine.read("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim().to_lowercase();
     Name::new(name.as_str()).map_err(|_| {
-        let found = format!("the machine's own name {name:?} is no name of a node");
-        Failure::usage(format!("{found}: state it with --node NAME"))
+        let found = format!("the machine's own name {name:?} is not a valid name of a node");
+        Failure::usage(format!("{found}: give the name with --node NAME"))
     })
 }
 
@@ -57,8 +57,8 @@ pub(super) fn warn(manifest: &Manifest, node: Option<&Name>, printer: &Printer) 
     }
     if !manifest.settled {
         printer.note(&format!(
-            "warning: {node}the rules changed all the time while they were captured: \
-             `uturn check nodes` will not compare them"
+            "warning: {node}the rules kept changing during the capture: `uturn check nodes` will \
+             not compare them"
         ));
     }
 }
@@ -66,7 +66,7 @@ pub(super) fn warn(manifest: &Manifest, node: Option<&Name>, printer: &Printer) 
 fn line(part: &Part) -> String {
     let why = part.why.as_deref().unwrap_or_default();
     let what = match part.state {
-        PartState::Missing => format!("{} is not there", part.from),
+        PartState::Missing => format!("{} is missing", part.from),
         _ => format!("{}: {why}", part.from),
     };
     match rests_on(&part.file) {
@@ -82,9 +82,9 @@ fn rests_on(file: &str) -> Option<&'static str> {
         CaptureFile::Iptables => "the IPv4 rules of iptables are unknown",
         CaptureFile::Ip6tables => "the IPv6 rules of iptables are unknown",
         CaptureFile::OtherIptables | CaptureFile::OtherIp6tables => {
-            "whether its back end of iptables has rules too is unknown"
+            "it is unknown whether this back end of iptables has rules too"
         }
-        CaptureFile::Ipset => "what the sets hold that rules name is unknown",
+        CaptureFile::Ipset => "the members of the sets that rules name are unknown",
         CaptureFile::Ipvs => "the virtual servers of IPVS are unknown",
         CaptureFile::Nft | CaptureFile::NftJson => "the rules of nftables are unknown",
         CaptureFile::Addresses => "the node's addresses are unknown",

@@ -138,7 +138,7 @@ fn sweep(printer: &Printer) -> Result<(), Failure> {
             if !removed.is_empty() {
                 let what = words::count(removed.len(), "thing");
                 printer.note(&format!(
-                    "took down what runs that died left behind: {what} (-v names them)"
+                    "removed what dead runs had left behind: {what} (-v names them)"
                 ));
             }
             Ok(())

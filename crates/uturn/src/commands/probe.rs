@@ -83,8 +83,8 @@ fn status(report: &ProbeReport) -> Status {
 fn check(args: &Probe) -> Result<(), Failure> {
     if !args.cluster.inputs.bundles.is_empty() || args.cluster.inputs.complete {
         return Err(Failure::usage(
-            "probe makes calls in a running cluster: of --bundle, -f and --complete it takes -f \
-             with Facts only",
+            "probe makes calls in a running cluster: it takes no --bundle and no --complete, and \
+             with -f Facts only",
         ));
     }
     match &args.from {
@@ -104,7 +104,8 @@ fn check(args: &Probe) -> Result<(), Failure> {
     let can_ask = io::stdin().is_terminal() && io::stderr().is_terminal();
     if !args.yes && !can_ask {
         return Err(Failure::usage(
-            "probe runs commands in a pod and asks before: this is no terminal, so state --yes",
+            "probe asks before it runs commands in a pod, and there is no terminal to ask on: pass \
+             --yes",
         ));
     }
     Ok(())

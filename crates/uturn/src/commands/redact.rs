@@ -48,7 +48,7 @@ pub(super) fn run(args: &Collect, path: &Path, printer: &Printer) -> Result<Stat
         printer.note(&format!("left out, since it cannot be redacted: {what} ({count})"));
     }
     printer.result(&format!(
-        "{}: {} words and {} addresses stand for others; uturn scan --bundle reads it\n",
+        "{}: {} words and {} addresses were replaced; uturn scan --bundle reads it\n",
         path.display(),
         redacted.word_count(),
         redacted.address_count(),

@@ -72,11 +72,11 @@ pub(super) fn run(args: &Rules, printer: &Printer) -> Result<Status, Failure> {
 fn older(version: Version) -> String {
     let (since, oldest) = (uturn_kubeproxy::TO_THE_LETTER, uturn_kubeproxy::OLDEST);
     let same = format!(
-        "a packet meets the same as with kube-proxy {version}, but the rules are not to the letter: \
+        "the rules treat packets as those of kube-proxy {version} do, but their text differs: \
          comments, empty chains and the order of rules that exclude each other are those of {since}"
     );
     if version < oldest {
-        format!("kube-proxy {version} counts as {oldest}: older ones are not known; {same}")
+        format!("kube-proxy {version} is treated as {oldest}, the oldest that uturn knows; {same}")
     } else {
         same
     }

@@ -51,7 +51,7 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
     }
     if let Some(file) = &args.write_baseline {
         let count = baseline::write(file, &analysis)?;
-        printer.note(&format!("{}: {count} known from now on", file.display()));
+        printer.note(&format!("{}: {count} recorded as known", file.display()));
     }
     let gone = baseline.as_ref().map_or(0, |file| file.gone(&analysis));
     let status = print_analysis(args, analysis, gone, input.loaded, printer)?;

@@ -69,7 +69,7 @@ fn load(
     if !args.noflush.is_empty() && !capture.files.contains_key(&file) {
         let name = file.file_name();
         return Err(Failure::usage(format!(
-            "--noflush loads onto the {name} of the capture, which has none"
+            "--noflush adds to the {name} of the capture, which has no such file"
         )));
     }
     let mut faults = Vec::new();
@@ -159,8 +159,8 @@ fn why_dropped(reason: &DropReason, end: &End, from_here: bool) -> String {
         DropReason::Rule(by) | DropReason::Policy(by) => return by.to_string(),
         DropReason::LocalSource => "local-source-drop",
         DropReason::ReversePathFilter => "reverse-path-filter",
-        DropReason::MartianSource => "the source is no unicast address",
-        DropReason::MartianDestination => "the destination is no address to route to",
+        DropReason::MartianSource => "the source is not a unicast address",
+        DropReason::MartianDestination => "the destination is not an address to route to",
         DropReason::NoRoute => {
             return format!("no route{}", heard("ENETUNREACH", "network unreachable", "no route"));
         }

@@ -145,8 +145,8 @@ pub(crate) fn check_read(
 /// Returns advice on how to get the missing rights, or to do without them, if any are missing.
 fn rights(reading: &Reading, namespace: Option<&str>) -> Option<String> {
     let rights = "uturn collect --rbac prints the rights that reading a cluster needs";
-    let alone = "; where you may read a namespace alone, -n NAMESPACE of scan, trace, check, cure \
-                 and collect names it";
+    let alone = "; if you may read a single namespace, name it with -n NAMESPACE (scan, trace, \
+                 check, cure and collect)";
     let alone = if reading.lacks_namespaces() && namespace.is_none() { alone } else { "" };
     reading.lacks_rights().then(|| format!("{rights}{alone}"))
 }
@@ -166,7 +166,7 @@ fn facts(files: &[PathBuf]) -> Result<Manifests, Failure> {
         loaded.seen.keys().map(|kind| &**kind).filter(|kind| *kind != "Facts").collect();
     if !objects.is_empty() {
         return Err(Failure::usage(format!(
-            "-f beside a running cluster names Facts only, and there is {} too",
+            "with a running cluster, -f may name Facts only; it also names {}",
             objects.join(", ")
         )));
     }

@@ -166,7 +166,7 @@ fn the_result_cannot_be_written() {
 fn assert_no_target(to: &str, why: &str) {
     let printed = run(&["trace", "-f", "examples/shop", "--from", "pod/shop/web-0", "--to", to]);
     assert!(printed.starts_with("exit 2\n"), "{printed}");
-    assert!(printed.contains(&format!("{to:?} is no target: {why}")), "{printed}");
+    assert!(printed.contains(&format!("{to:?} is not a target: {why}")), "{printed}");
 }
 
 /// No name ends in a number.
@@ -185,10 +185,10 @@ fn what_looks_like_an_address() {
 #[test]
 fn schemes_that_are_not_spoken() {
     for (to, why) in [
-        ("tcp://10.0.0.100:80", "for tcp a connection is called: 10.0.0.100:80"),
-        ("grpc://shop.example.com/", "for grpc a connection is called: shop.example.com:PORT"),
+        ("tcp://10.0.0.100:80", "to call tcp, name the connection: 10.0.0.100:80"),
+        ("grpc://shop.example.com/", "to call grpc, name the connection: shop.example.com:PORT"),
     ] {
-        assert_no_target(to, &format!("the schemes are http and https, and {why}"));
+        assert_no_target(to, &format!("expected the scheme http or https; {why}"));
     }
 }
 

@@ -240,7 +240,7 @@ fn explain() {
     assert_snapshot!(run(&["explain"]));
     assert_snapshot!("explain_unknown", run(&["explain", "UT999"]));
     let named = run(&["explain", "Hairpin"]);
-    assert!(named.contains("pages that speak of it:\n  UT613  hairpin mode off"), "{named}");
+    assert!(named.contains("pages that mention it:\n  UT613  hairpin mode off"), "{named}");
 }
 
 #[test]
@@ -365,11 +365,12 @@ fn the_namespace_may_be_given_once() {
         run(&[&["trace", "--from", "pod/web-0", "--to", "svc/front"], &shop[..]].concat());
     assert_eq!(
         missing,
-        "exit 2\n--- stderr\nerror: \"pod/web-0\" is no client: expected pod/NAMESPACE/NAME, such as \
+        "exit 2\n--- stderr\nerror: \"pod/web-0\" is not a client: expected pod/NAMESPACE/NAME, \
+         such as \
          pod/default/web; or give the namespace with -n\n"
     );
     let all = run(&[&["check", "service", "-n", "shop"], &shop[..]].concat());
     assert!(all.contains("svc/shop/front\n") && !all.contains("svc/default/"), "{all}");
     let none = run(&[&["check", "service", "-n", "other"], &shop[..]].concat());
-    assert!(none.contains("there is no Service of namespace other in this cluster"), "{none}");
+    assert!(none.contains("there is no Service in namespace other in this cluster"), "{none}");
 }

@@ -159,7 +159,7 @@ fn alternatives_beside_a_kustomization_are_no_variants_of_it() {
         .file("all/docs/with-more.yaml", &WEB.replace("replicas: 2", "replicas: 3"));
     let printed = folder.run(&["scan", "-f", "all"]);
     assert!(printed.starts_with("exit 0\n"), "{printed}");
-    let noted = "supposed: all/web.yaml:1:1: Deployment default/web is there twice";
+    let noted = "supposed: all/web.yaml:1:1: Deployment default/web is defined more than once";
     assert!(printed.contains(noted), "{printed}");
 }
 

@@ -25,7 +25,7 @@ const PIPE: u8 = 9;
 fn is_not_to_be_had(stderr: &str) -> bool {
     stderr.contains("machine needs")
         || stderr.contains("has no modules")
-        || stderr.contains("cannot carry")
+        || stderr.contains("cannot run")
 }
 
 /// Puts a script in place of the machine's kernel. `None` if there is no kernel.
@@ -100,7 +100,7 @@ fn a_cluster_that_is_not_up_goes_with_its_user() {
         run.signal(signal);
         let (status, stderr) = run.ended();
         assert!(status.signal().is_some(), "{signal}: {status}: {stderr}");
-        assert!(stderr.contains("waits for: the small machine (User Mode Linux"), "{stderr}");
+        assert!(stderr.contains("waiting for: the small machine (User Mode Linux"), "{stderr}");
     }
 }
 
@@ -128,8 +128,8 @@ fn nor_does_anything_of_it_stay_once_its_programs_run() {
     for (options, signal) in rows {
         let words = [&["lab", "up", "--parts", &parts], options].concat();
         let mut run = Run::start(&folder, &words, None);
-        if let Err(stderr) = run.wait_for("waits for: etcd and kube-apiserver") {
-            let is_missing = stderr.contains("needs") || stderr.contains("cannot carry");
+        if let Err(stderr) = run.wait_for("waiting for: etcd and kube-apiserver") {
+            let is_missing = stderr.contains("needs") || stderr.contains("cannot run");
             assert!(is_missing, "{words:?}: {stderr}");
             skip(Requirement::Machine, what, stderr);
             continue;
@@ -174,7 +174,7 @@ impl Run {
     }
 
     fn wait_for_step(&mut self, step: &str) {
-        self.wait_for(&format!("waits for: {step}")).unwrap();
+        self.wait_for(&format!("waiting for: {step}")).unwrap();
     }
 
     /// Waits until the command has said this. Fails with all that it said if it ends before.

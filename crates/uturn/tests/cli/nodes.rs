@@ -221,7 +221,7 @@ fn a_capture_is_not_written_over() {
     folder.file("bundle/nodes/n1/addr", "");
     let again = folder.run(&["collect", "--here", "--node", "n1", "-o", "bundle"]);
     assert!(again.starts_with("exit 2\n"), "{again}");
-    assert!(again.contains("bundle/nodes/n1 is there already"), "{again}");
+    assert!(again.contains("bundle/nodes/n1 exists already"), "{again}");
     let unnamed = folder.run(&["collect", "--here", "--node", "No Name", "-o", "bundle"]);
     assert!(unnamed.starts_with("exit 2\n"), "{unnamed}");
 }

@@ -121,7 +121,7 @@ fn what_differs_is_shown_and_what_is_the_users_is_told() {
     block_on(async {
         let client = cloud.client();
         cloud.apply(&client, &shop()).await;
-        assert_eq!(cloud.dry_run(&shop(), &[]), "exit 0\n--- stdout\nNothing has to be called.\n");
+        assert_eq!(cloud.dry_run(&shop(), &[]), "exit 0\n--- stdout\nNo API call is needed.\n");
         let all = client.call(&DescribeLoadBalancersRequest::default()).await.unwrap().response;
         let balancers = all.load_balancer_set.unwrap();
         let id = |name: &str| {

@@ -278,7 +278,7 @@ fn what_looks_like_a_slip_is_a_hint() {
     assert_eq!(codes(&folder, &[]), ["UT402 info"]);
     let wide = folder.run(&["scan", "-q", "-f", ".", "-o", "wide"]);
     assert!(wide.contains("if Service shop/web does not exist"), "{wide}");
-    assert!(wide.contains("here there is web-api, web-ui"), "{wide}");
+    assert!(wide.contains("the input has web-api, web-ui"), "{wide}");
     assert_eq!(codes(&folder, &["--complete"]), ["UT402 error"]);
     folder.file(
         "a.yaml",
@@ -327,7 +327,7 @@ fn an_action_of_an_annotation_is_no_backend() {
     let action = INGRESS.replace("number: 80", "name: use-annotation");
     folder.file("a.yaml", &action);
     let scan = folder.run(&["scan", "-q", "-f", ".", "--complete"]);
-    assert!(!scan.contains("which is not there"), "{scan}");
+    assert!(!scan.contains("which does not exist"), "{scan}");
     folder.file("a.yaml", &[&action, BALANCED, WORKLOAD].concat());
     let scan = folder.run(&["scan", "-q", "-f", ".", "--complete"]);
     assert!(scan.contains("\nnothing found; 4 of 6 flows fine, 2 not judged"), "{scan}");
@@ -372,7 +372,10 @@ fn versions_of_an_object_are_not_mixed() {
     folder.file("service.yaml", BALANCED);
     assert_eq!(codes(&folder, &["--complete"]), [""; 0], "the same twice");
     let scan = folder.run(&["scan", "-q", "-f", "."]);
-    assert!(scan.contains(" is there twice: ") && !scan.contains("not judged"), "{scan}");
+    assert!(
+        scan.contains(" is defined more than once, ") && !scan.contains("not judged"),
+        "{scan}"
+    );
     folder.file("service.yaml", &named).file("ingress.yaml", &ingress);
     assert_eq!(codes(&folder, &["--complete"]), [""; 0], "another targetPort");
     let scan = folder.run(&["scan", "-q", "-f", "."]);

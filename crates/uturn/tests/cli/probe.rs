@@ -16,7 +16,7 @@ fn refused(words: &[&str]) -> (String, Option<i32>) {
 #[test]
 fn without_a_terminal_it_does_not_begin() {
     let (why, status) = refused(&FLOW);
-    assert!(why.contains("this is no terminal, so state --yes"), "{why}");
+    assert!(why.contains("there is no terminal to ask on: pass --yes"), "{why}");
     assert_eq!(status, Some(2));
 }
 

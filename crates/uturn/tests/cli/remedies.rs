@@ -100,10 +100,10 @@ fn an_nlb_can_have_pods_as_targets() {
     assert_clean(&eks.cured("UT102", "pods-as-targets", None));
     let unsaid = Example::new("aws").with(" vpcCIDRs: [10.0.0.0/16],", "");
     let asked = unsaid.cure("UT102", "pods-as-targets");
-    assert_has(&asked, &["make sure pods have addresses", "ranges are supposed"]);
+    assert_has(&asked, &["make sure pods have addresses", "ranges are an assumption"]);
     let overlay = Example::new("aws").with("vpcCIDRs: [10.0.0.0/16]", "vpcCIDRs: [10.0.0.0/24]");
     let refused = overlay.cure("UT102", "pods-as-targets");
-    assert_has(&refused, &["not here:", "the load balancer has no way to it"]);
+    assert_has(&refused, &["not here:", "the load balancer has no route to it"]);
     let in_tree = Example::new("aws")
         .with("aws-load-balancer-type: external", "aws-load-balancer-type: nlb")
         .with("aws-load-balancer-scheme: internal", "aws-load-balancer-internal: \"true\"");
@@ -365,5 +365,8 @@ fn a_name_is_refused_where_packets_keep_the_address() {
         .with("mode: iptables, version: v1.34.0", "mode: ipvs, version: v1.21.14");
     assert_has(&network.scan(), &["UT311", "no-endpoint"]);
     let refused = network.cure("UT311", "calls-through-balancer");
-    assert_has(&refused, &["not here:", "without a rule for the address nobody is answered"]);
+    assert_has(
+        &refused,
+        &["not here:", "without a rule for the address, no client gets an answer"],
+    );
 }

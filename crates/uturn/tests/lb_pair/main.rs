@@ -98,7 +98,7 @@ fn another_process_takes_over_the_kernels_table() {
         let machine = &pair.machines[active];
         let error = machine.fail_to_take_over();
         assert!(error.contains("nft"), "{error}");
-        let goes_on = || machine.logged(Daemon::Uturn, "not taken over from") == 1;
+        let goes_on = || machine.logged(Daemon::Uturn, "the other process did not take over") == 1;
         await_that("the first process goes on", goes_on, || pair.logs());
         machine.signal(Daemon::Uturn, "HUP");
         let has_reloaded = || machine.logged(Daemon::Uturn, r#""cause":"signal""#) == 1;

@@ -30,12 +30,12 @@ impl fmt::Display for Note {
         match self {
             Self::OneModeOnly(mode) => write!(
                 f,
-                "the cluster is large, so only mode {mode} of kube-proxy was looked at, and nothing \
-                 says that this is its mode: state spec.kubeProxy.mode in Facts"
+                "the cluster is large, so it was judged for kube-proxy mode {mode} only, and the \
+                 input does not say that this is the mode: state spec.kubeProxy.mode in Facts"
             ),
             Self::NoFlows => f.write_str(
-                "no flow was looked at: that takes a Service or an Ingress with an address, and a \
-                 pod or a workload that could call it",
+                "no flow was judged: expected a Service or an Ingress with an address, and a pod \
+                 or a workload that could call it",
             ),
             Self::IgnoresNothing { object, code } => {
                 write!(f, "{object}: {ANNOTATION}: the object has no finding {code}")

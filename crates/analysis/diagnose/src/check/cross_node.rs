@@ -52,8 +52,7 @@ pub(super) fn check(engine: &Engine<'_>) -> Checklist {
         } else if nodes.iter().all(|node| fact(node) == Some(true)) {
             Check::ok(what, "as Facts state it")
         } else {
-            Check::unknown(what, "nothing states it; it is taken to be so")
-                .next("uturn check nodes")
+            Check::unknown(what, "not stated, and assumed to be so").next("uturn check nodes")
         });
     }
     let (what, next) = words.other_networks;

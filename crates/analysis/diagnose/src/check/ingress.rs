@@ -67,12 +67,14 @@ fn what_serves(unknown: &Unknown) -> String {
         Unknown::Controller(name) | Unknown::ServiceProxy(name) => name.to_string(),
         Unknown::LoadBalancers(kind) => format!("a load balancer of {kind}"),
         Unknown::Endpoints | Unknown::Backends => {
-            return "what stands behind it is not given".to_owned();
+            return "its backends are not given".to_owned();
         }
         Unknown::Listeners => {
-            return "what its load balancer's listeners are set to could not be read".to_owned();
+            return "the settings of its load balancer's listeners could not be read".to_owned();
         }
-        Unknown::Versions => return "it is there in several versions that differ".to_owned(),
+        Unknown::Versions => {
+            return "it is defined more than once, with different contents".to_owned();
+        }
         Unknown::Calls => return "what happens to some calls is not known".to_owned(),
         Unknown::Windows => return "its nodes run Windows".to_owned(),
     };
@@ -89,8 +91,15 @@ fn lb_group(engine: &Engine<'_>, ingress: &Ingress) -> Check {
         .find(|balancer| ingress.load_balancer.iter().any(|lb| lb.ip == Some(balancer.vip)));
     let Some(balancer) = balancer else { return Check::unknown(what, "it has no address yet") };
     if balancer.security_groups.is_empty() {
-        return Check::unknown(what, "no security group is stated of it: everything is taken to enter")
-            .next("look at the load balancer's security groups, or state loadBalancers[].securityGroups in Facts");
+        return Check::unknown(
+            what,
+            "no security group is stated for it: everything is assumed to \
+             be let in",
+        )
+        .next(
+            "look at the load balancer's security groups, or state \
+             loadBalancers[].securityGroups in Facts",
+        );
     }
     let known = &engine.cluster().security_groups;
     let groups: Vec<_> =
@@ -124,7 +133,7 @@ fn backends(engine: &Engine<'_>, ingress: &Ingress) -> Vec<Check> {
         if backend.is_action() {
             all.push(Check::unknown(
                 format!("action {name} answers"),
-                "an annotation says what it leads to, and is not read",
+                "an annotation says where it leads, and uturn does not read that annotation",
             ));
             continue;
         }
@@ -135,7 +144,7 @@ fn backends(engine: &Engine<'_>, ingress: &Ingress) -> Vec<Check> {
         }
         let check = match cluster.services.get(&full) {
             None if cluster.may_have_service(&full) => {
-                Check::unknown(&*what, "this Service is not among what is given").next(
+                Check::unknown(&*what, "this Service is not in the input").next(
                     Command::new("kubectl -n")
                         .value(&full.namespace)
                         .words("get service")

@@ -171,15 +171,15 @@ fn stated(what: &str, fact: Option<bool>, how: &'static str) -> Check {
         Some(false) => {
             Check::failed(what, "Facts state that it does not").next(Code::CrossNode.explain())
         }
-        None => Check::unknown(what, "nothing states it; it is taken to").next(how),
+        None => Check::unknown(what, "not stated, and assumed").next(how),
     }
 }
 
 fn rp_filter(engine: &Engine<'_>, node: &Node) -> Check {
-    let what = "rp_filter does not drop what comes back another way";
+    let what = "rp_filter does not drop packets that come back another way";
     let is_cni = engine.cluster().network.mode.value == NetworkMode::VpcCni;
     match node.rp_filter {
-        None => Check::unknown(what, "nothing states it")
+        None => Check::unknown(what, "not stated")
             .next("sysctl net.ipv4.conf.all.rp_filter net.ipv4.conf.eth0.rp_filter"),
         Some(RpFilter::Off) => Check::ok(what, "0"),
         Some(RpFilter::Loose) => Check::ok(what, "2: loose"),
@@ -215,7 +215,7 @@ fn firewall(cluster: &Cluster, node: &Node) -> Check {
 fn programmed(engine: &Engine<'_>, node: &Node) -> Check {
     if let Some(other) = engine.cluster().proxy.replaced_by() {
         let what = format!("{other} serves every Service");
-        return Check::unknown(what, "what it has programmed is not looked at");
+        return Check::unknown(what, "what it has programmed is not read");
     }
     let what = "kube-proxy has programmed every Service";
     if !node.unprogrammed.is_empty() {

@@ -180,7 +180,7 @@ impl<'c, 'a> AnnotatedService<'c, 'a> {
         let (key, path) = self.product.page_check(self.service, port)?.cure;
         let title = format!("annotate svc/{} with {key}: {path:?}", self.service.name);
         let answered = "servers answer that path with 200";
-        let because = "ingress-nginx does; else name a page that is there";
+        let because = "ingress-nginx does; otherwise name a page that exists";
         let annotation = way!["metadata", "annotations", key];
         let set = Change::Set(Tree::text(path));
         let made = Proposal::new("answerable-checks", 20, title).ask(answered, because);
@@ -211,7 +211,7 @@ impl<'c, 'a> AnnotatedService<'c, 'a> {
             Policy::Cluster => made,
             Policy::Local => made.ask(
                 "the servers do not need the client's address",
-                "externalTrafficPolicy Local is what keeps it on the nodes: look for logs, limits and \
+                "externalTrafficPolicy Local preserves it on the nodes: look for logs, limits and \
                  rules by address",
             ),
         }
@@ -252,10 +252,10 @@ impl<'c, 'a> AnnotatedService<'c, 'a> {
             Some(ProxyExpectation::NotExpected) => made.when(
                 what,
                 false,
-                "their settings switch it off: they take it for a broken request",
+                "their settings switch it off: they read it as a broken request",
             ),
             Some(ProxyExpectation::Unasked(by)) => {
-                made.ask(what, format!("nothing that is given asks for one: {by} may"))
+                made.ask(what, format!("the input does not ask for one, but {by} may"))
             }
             Some(ProxyExpectation::Unknown(tells)) => made.ask(what, tells.to_string()),
             None => made.ask(what, "look at the servers' own settings"),
@@ -271,7 +271,7 @@ impl<'c, 'a> AnnotatedService<'c, 'a> {
         let is_inside = |ip: &IpAddr| ranges.value.iter().any(|net| net.contains(ip));
         let outside = pods.find(|ip| !is_inside(ip));
         let found = match outside {
-            Some(ip) => format!("{ip} is none: the load balancer has no way to it"),
+            Some(ip) => format!("{ip} is not one: the load balancer has no route to it"),
             None => format!("all endpoints are in {}", words_of(&ranges.value)),
         };
         // Addresses in a node's own range are only routed within the cluster.
@@ -287,7 +287,7 @@ impl<'c, 'a> AnnotatedService<'c, 'a> {
                 if is_certain {
                     made.when(what, outside.is_none(), found.clone())
                 } else {
-                    made.ask(what, format!("{found}, where the VPC's ranges are supposed"))
+                    made.ask(what, format!("{found}, but the VPC's ranges are an assumption"))
                 }
             })
             .map(|made| self.without_ranges(made))
@@ -298,7 +298,8 @@ impl<'c, 'a> AnnotatedService<'c, 'a> {
         let keeps = self.listener.profile.delivery == Delivery::KeepsAddress;
         let because = if keeps {
             format!(
-                "{} does: without a rule for the address nobody is answered, neither inside nor outside",
+                "those of {} do: without a rule for the address, no client gets an answer, neither \
+                 inside nor outside",
                 self.product.name()
             )
         } else {

@@ -89,7 +89,7 @@ fn backends(case: &Case<'_>, ingress: &Ingress) -> Vec<Proposal> {
                     Proposal::new(
                         "ingress-backend",
                         12,
-                        format!("svc/{} instead of {full}, which is not there", service.name),
+                        format!("svc/{} instead of {full}, which does not exist", service.name),
                     )
                     .edit(
                         ingress.object(),

@@ -249,8 +249,9 @@ impl<'a> TrialBase<'a> {
         let used = self.work.get();
         if self.trials.get() > 1 && used.saturating_add(more) > self.max_work {
             return Err(NotCured::Untried(format!(
-                "a trial reads {} bytes of manifests anew and walks all their calls, and those before \
-                 it have taken all that trials may: uturn cure with fewer manifests tries it",
+                "a trial reads all {} bytes of the manifests again and walks all their calls, and \
+                 earlier trials used up all the work that trials may take: give uturn cure fewer \
+                 manifests",
                 self.manifests.bytes()
             )));
         }
@@ -369,8 +370,8 @@ fn attempt(
         let as_written = base.state_of(&engine, &case.subject)?;
         if !cure.after.as_ref().is_some_and(|after| after.is_better_than(&as_written)) {
             return Err(NotCured::Refused(format!(
-                "with the rules that kube-proxy would write it is as good already ({}): what the \
-                     nodes have is something else",
+                "with the rules that kube-proxy would write it is as good already ({}): the nodes \
+                 have other rules",
                 as_written.summary()
             )));
         }
@@ -391,7 +392,7 @@ fn confirm(case: &Case<'_>, cure: &mut Cure, after: CaseState) -> Result<(), Str
     if is_better {
         Ok(())
     } else {
-        Err(format!("a walk of the edited cluster is no better: {summary}"))
+        Err(format!("a walk of the edited cluster is not better: {summary}"))
     }
 }
 

@@ -72,7 +72,8 @@ fn ip_mode(case: &Case<'_>) -> Option<Proposal> {
                         "[{{\"op\":\"replace\",\"path\":\"/status/loadBalancer/ingress/{at}/ipMode\",\"value\":\"VIP\"}}]"
                     )),
             )
-            .costs("whatever set ipMode may set it again: change it there for good")
-            .costs("what the load balancer does on the way (TLS, PROXY protocol, headers, source ranges) falls away for pods"),
+            .costs("the controller that set ipMode may set it again: change it there permanently")
+            .costs("pods lose what the load balancer does on the way (TLS, PROXY protocol, \
+                    headers, source ranges)"),
     )
 }

@@ -60,12 +60,13 @@ fn call_service(case: &Case<'_>) -> Option<Proposal> {
     if backend.is_some()
         || case.aim.owner.as_ref().is_some_and(|owner| owner.kind == ObjectKind::Ingress)
     {
-        made = made
-            .costs("routing by host and path, and headers that the load balancer adds, fall away");
+        made = made.costs(
+            "routing by host and path is lost, and so are headers that the load balancer adds",
+        );
     }
     if case.is_tls() {
         made = made.costs(
-            "the load balancer ends TLS, the Service does not: what is said is not encrypted",
+            "the load balancer ends TLS, the Service does not: the traffic is not encrypted",
         );
     }
     let to = call::by_name(service, port.port, &flow.to);
@@ -137,7 +138,7 @@ fn rewrite(case: &Case<'_>) -> Option<Proposal> {
         others.is_empty(),
         match others.as_slice() {
             [] => format!("it is {}", service.name),
-            some => format!("{} too: take an Ingress controller of your own", some.join(", ")),
+            some => format!("{} too: run an Ingress controller of your own", some.join(", ")),
         },
     );
     Some(to_host(case, made, host.as_deref(), &name, false))

@@ -152,7 +152,7 @@ fn firewall(case: &Case<'_>) -> Vec<Proposal> {
                 Proposal::new(
                     "node-firewall",
                     20,
-                    format!("let pass on {whose} what `{rule}` stops"),
+                    format!("on {whose}, let packets pass that `{rule}` stops"),
                 )
                 .edit(facts(), way.clone(), Change::Line(at, passing.clone()))
                 .types(Advice::on(whose, &first_of(table, &passing)))
@@ -195,9 +195,9 @@ fn rules_missing(case: &Case<'_>) -> Option<Proposal> {
     let lacks = |node: &&Node| node.unprogrammed.contains(&service.name);
     let lacking: Vec<&Node> = case.cluster().nodes.values().filter(lacks).collect();
     let names: Vec<&str> = lacking.iter().map(|node| node.name.as_str()).collect();
-    let title = format!("start kube-proxy anew on {}", some(&names));
+    let title = format!("restart kube-proxy on {}", some(&names));
     let mut made = Proposal::new("restart-kube-proxy", 15, title)
-        .costs("it programs every Service of the node again; connections that are open stay");
+        .costs("it programs every Service of the node again; open connections stay");
     let mut done = Vec::new();
     for node in &lacking {
         let way = stated(case, node, "unprogrammed")?;

@@ -65,7 +65,7 @@ fn target_port(case: &Case<'_>, service: &Service, port: &ServicePort) -> Vec<Pr
             ),
         )
         .edit(service.object(), way!["spec", "ports", at, "targetPort"], Change::Set(tree))
-        .costs("the pods' containers declare that port; whether they listen there, only they know")
+        .costs("the pods' containers declare that port; whether they listen on it is not known")
         .trial();
         for slice in case.cluster().slices(&service.name).iter().filter(|slice| !slice.derived) {
             let Some(at) = slice.ports.iter().position(|slice_port| slice_port.name == port.name)

@@ -139,8 +139,8 @@ fn other_backend(cluster: &Cluster) -> Vec<Finding> {
                 continue;
             }
             let what = format!(
-                "it leads to Service {full}, which is not among what is given; here there is {}: is \
-                 that what is meant?",
+                "it leads to Service {full}, which is not in the input; the input has {}: is that \
+                 what is meant?",
                 like.join(", ")
             );
             let mut finding = hint(Code::BackendMissing, ingress.object(), &ingress.origin, what);

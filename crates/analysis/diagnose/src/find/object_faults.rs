@@ -255,9 +255,11 @@ fn two_owners(engine: &Engine<'_>) -> Vec<Finding> {
     let several = owners.into_iter().filter(|(_, all)| all.len() > 1);
     several
         .map(|((ip, port, protocol), all)| {
-            let names: Vec<String> = all[1..].iter().map(|other| other.object().to_string()).collect();
+            let names: Vec<String> =
+                all[1..].iter().map(|other| other.object().to_string()).collect();
             let what = format!(
-                "{protocol} {ip}:{port} is {}'s and also wanted by {}: one of them gets the traffic, and which is chance",
+                "{protocol} {ip}:{port} is {}'s and also wanted by {}: one of them gets the \
+                 traffic, and it is chance which",
                 all[0].object(),
                 names.join(", ")
             );
@@ -324,7 +326,9 @@ fn named_port(engine: &Engine<'_>, pods: &PodsByNamespace<'_>) -> Vec<Finding> {
                 other.protocol, other.protocol
             ),
             None => {
-                format!("targetPort {name:?} is no port of the pods it selects; they have: {known}")
+                format!(
+                    "targetPort {name:?} is not a port of the pods it selects; they have: {known}"
+                )
             }
         };
         let mut finding = about(Code::NamedPortMissing, service.object(), &service.origin, what);
@@ -359,7 +363,7 @@ fn backends(engine: &Engine<'_>) -> Vec<Finding> {
             let what = match cluster.services.get(&full) {
                 // The Service may exist elsewhere.
                 None if cluster.may_have_service(&full) => continue,
-                None => format!("{path} leads to Service {full}, which is not there"),
+                None => format!("{path} leads to Service {full}, which does not exist"),
                 Some(service) if service.unjudged.contains(&Unknown::Versions) => continue,
                 // A name outside the cluster has the ports of its server.
                 Some(Service { kind: ServiceKind::ExternalName(_), ports, .. })

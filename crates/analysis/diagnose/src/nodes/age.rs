@@ -27,8 +27,8 @@ fn apart(subject: &Subject<'_>) -> Option<String> {
     let which = if minutes > 0 { "before" } else { "after" };
     (minutes.abs() >= MAX_MINUTES).then(|| {
         format!(
-            "the capture was taken {} minutes {which} the objects were read, and what changed \
-             between is no fault",
+            "the capture was taken {} minutes {which} the objects were read, and a change in \
+             between is not a fault",
             minutes.abs()
         )
     })

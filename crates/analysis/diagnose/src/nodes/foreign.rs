@@ -38,7 +38,7 @@ pub(super) fn questions(engine: &Engine<'_>, subject: &Subject<'_>) -> Vec<Quest
         }
         Some(file) => Question::unknown(
             STOPS,
-            format!("{file} has rules that may: the kernel walks those of both back ends"),
+            format!("{file} has rules that may: packets pass the rules of both back ends"),
         ),
         None => Question::of(STOPS, format!("{walked} calls walked"), calls.stopped),
     };

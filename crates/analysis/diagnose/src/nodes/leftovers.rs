@@ -104,10 +104,9 @@ pub(super) fn questions(subject: &Subject<'_>) -> Vec<Question> {
     let other = traces.modes.iter().find(|(found, _)| *found != mode);
     let configured = match (traces.modes.as_slice(), other) {
         ([], _) => Question::unknown(is_configured, "there are no rules of a kube-proxy"),
-        _ if proxy.mode.is_supposed() => Question::unknown(
-            is_configured,
-            format!("nothing states it; found: {}", found.join(", ")),
-        ),
+        _ if proxy.mode.is_supposed() => {
+            Question::unknown(is_configured, format!("not stated; found: {}", found.join(", ")))
+        }
         (_, Some((other, by))) if !found.contains(&mode.as_str()) => {
             let what = format!(
                 "configured: {mode} ({}); found: rules of {other} mode only",

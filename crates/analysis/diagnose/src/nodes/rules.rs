@@ -32,7 +32,7 @@ pub(super) fn questions(subject: &Subject<'_>) -> Vec<Question> {
         return all("the capture has no rules");
     }
     if subject.is_restless() {
-        return all("the rules changed all the time while they were captured");
+        return all("the rules kept changing during the capture");
     }
     if subject.node.supposed {
         return all("no Node object is given");

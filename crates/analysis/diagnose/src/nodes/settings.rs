@@ -37,7 +37,7 @@ fn forwarding(subject: &Subject<'_>) -> Question {
 /// Answers whether strict reverse-path filtering drops packets to pods that have addresses of their
 /// own network cards.
 fn rp_filter(subject: &Subject<'_>) -> Question {
-    let what = "rp_filter does not drop what comes back another way";
+    let what = "rp_filter does not drop packets that come back another way";
     let state = &subject.state;
     let devices: Vec<&Text> = state
         .routes

@@ -62,7 +62,8 @@ impl Corefile {
         if let Answer::Reply(reply) = &answer
             && let Some(odd) = reply.records.iter().find_map(no_name)
         {
-            let why = format!("the answer names {odd}, which is no name: it cannot be sent");
+            let why =
+                format!("the answer names {odd}, which is not a valid name: it cannot be sent");
             exchange.steps.push(self.step(why));
             return (Answer::Silence, exchange.steps);
         }
@@ -161,8 +162,8 @@ impl<'a> Exchange<'a> {
     pub(crate) fn ask_again(&mut self, question: Question) -> Answer {
         if self.questions == MAX_QUESTIONS {
             return self.unknown(
-                format!("CoreDNS asks itself for {} without end", question.name),
-                "break the circle in the Corefile".into(),
+                format!("CoreDNS asks itself for {} endlessly", question.name),
+                "break the loop in the Corefile".into(),
             );
         }
         self.questions += 1;

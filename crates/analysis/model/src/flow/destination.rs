@@ -107,7 +107,7 @@ impl FromStr for Destination {
     type Err = InvalidFlow;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let fault = |what: &str| InvalidFlow(format!("{text:?} is no target: {what}"));
+        let fault = |what: &str| InvalidFlow(format!("{text:?} is not a target: {what}"));
         for (scheme, tls, usual) in [("http://", false, 80), ("https://", true, 443)] {
             if let Some(rest) = text.strip_prefix(scheme) {
                 let (authority, path) = match rest.find(['/', '?']) {
@@ -131,7 +131,7 @@ impl FromStr for Destination {
             let authority = rest.split('/').next().unwrap_or_default();
             let port = if authority.contains(':') { "" } else { ":PORT" };
             return Err(fault(&format!(
-                "the schemes are http and https, and for {scheme} a connection is called: \
+                "expected the scheme http or https; to call {scheme}, name the connection: \
                  {authority}{port}"
             )));
         }
@@ -140,7 +140,7 @@ impl FromStr for Destination {
         if kind == Some(ObjectKind::Service) {
             let (name, port) = match rest.split_once(':') {
                 Some((name, port)) if !port.is_empty() => (name, Some(Text::from(port))),
-                Some(_) => return Err(fault("nothing after the colon")),
+                Some(_) => return Err(fault("expected a port after the colon")),
                 None => (rest, None),
             };
             let name = name.parse().map_err(|_| fault("expected svc/NAMESPACE/NAME[:PORT]"))?;

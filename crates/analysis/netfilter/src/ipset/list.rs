@@ -115,9 +115,7 @@ fn end(reader: &mut Reader<'_>, block: Option<Block<'_>>) {
     let name = &block.name.0;
     let message = match block.count {
         _ if !block.has_members => {
-            format!(
-                "set {name} stands here without its members (`ipset list -t`?): run `ipset save`"
-            )
+            format!("set {name} is listed without its members (`ipset list -t`?): run `ipset save`")
         }
         Some(count) if count != block.found => {
             format!("set {name} has {count} entries, found {}: the list is cut", block.found)

@@ -128,7 +128,8 @@ pub(super) fn about_chain<'a>(
             };
             let chain = &mut open.table.chains[at];
             if chain.policy.is_none() {
-                let message = format!("chain {} is no built-in one: it has no policy", name.text);
+                let message =
+                    format!("chain {} is not a built-in one: it has no policy", name.text);
                 return Err((name.column, message));
             }
             chain.policy = Some(policy);

@@ -82,7 +82,7 @@ fn read_line(
         "FWM" => None,
         "->" => {
             let address = address(words.next().ok_or_else(|| lacks("an address"))?)?;
-            let method = words.next().ok_or_else(|| lacks("how packets get there"))?;
+            let method = words.next().ok_or_else(|| lacks("the forwarding method"))?;
             let weight = words.next().ok_or_else(|| lacks("a weight"))?;
             let method = match method {
                 "Masq" => Forwarding::Masquerade,
@@ -127,7 +127,7 @@ fn read_line(
     while let Some(word) = rest.next() {
         match word {
             "persistent" => {
-                let value = rest.next().ok_or_else(|| lacks("how long"))?;
+                let value = rest.next().ok_or_else(|| lacks("a time"))?;
                 let count = value.parse().map_err(|_| wrong(value, "a number"))?;
                 let mut prefix = at.family().bits();
                 if proc && let Some(mask) = rest.next_if(|next| next.len() == 8) {

@@ -81,7 +81,8 @@ impl<'a> Lexer<'a> {
         match word {
             "meta" => {
                 self.advance();
-                let key = known(&META, self.word()).ok_or_else(|| self.wanted("what of `meta`"))?;
+                let key =
+                    known(&META, self.word()).ok_or_else(|| self.wanted("a key of `meta`"))?;
                 self.advance();
                 Ok(Expr::Meta(key))
             }
@@ -152,7 +153,7 @@ impl<'a> Lexer<'a> {
             self.advance();
             key = format!("{key} {}", self.word());
         }
-        let key = known(&CT, &key).ok_or_else(|| self.wanted("what of `ct`"))?;
+        let key = known(&CT, &key).ok_or_else(|| self.wanted("a key of `ct`"))?;
         self.advance();
         Ok(Expr::Ct(direction, key))
     }
@@ -250,7 +251,7 @@ impl<'a> Lexer<'a> {
             _ => 1,
         };
         for _ in 0..words {
-            self.name("what of it")?;
+            self.name("a field of it")?;
         }
         if kind == "socket" && self.take("level") {
             self.number("a level")?;

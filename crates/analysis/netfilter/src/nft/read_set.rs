@@ -95,7 +95,7 @@ impl<'a> Reader<'a, '_> {
                     set.statements.push(Statement::Unknown(line.into()));
                 }
             }
-            _ => return Err(lexer.wanted("what is said of a set, such as `type` or `elements`")),
+            _ => return Err(lexer.wanted("a property of a set, such as `type` or `elements`")),
         }
         Ok(())
     }

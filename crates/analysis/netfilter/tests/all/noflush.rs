@@ -67,7 +67,7 @@ const REFUSED: &[(&str, &str)] = &[
         "*nat\n-A WEB -m comment --comment \"a b\"c -j ACCEPT\nCOMMIT\n",
         "2:34: found \"c\", expected an option",
     ),
-    ("*nat\n-P WEB ACCEPT\nCOMMIT\n", "2:4: chain WEB is no built-in one: it has no policy"),
+    ("*nat\n-P WEB ACCEPT\nCOMMIT\n", "2:4: chain WEB is not a built-in one: it has no policy"),
     ("*nat\n-I GONE 1 -j ACCEPT\nCOMMIT\n", "2:4: chain GONE is not in this table"),
     (
         "*nat\n-A WEB -p tcp -j DNAT --to-destination 10.0.0.1 --to-destination 10.0.0.2\nCOMMIT\n",

@@ -436,7 +436,7 @@ fn what_ipset_list_prints_is_read_as_what_ipset_save_prints() {
     for (text, expected) in [
         (
             "Name: A\nType: hash:ip\nHeader: family inet\nNumber of entries: 2\n",
-            "a:1: set A stands here without its members (`ipset list -t`?): run `ipset save`",
+            "a:1: set A is listed without its members (`ipset list -t`?): run `ipset save`",
         ),
         (
             "Name: A\nType: hash:ip\nHeader: family inet\nNumber of entries: 2\nMembers:\n10.0.0.1\n",

@@ -37,7 +37,7 @@ fn unread(cluster: &Cluster) -> Vec<Assumption> {
         subject: format!("{key} of {}", ingress.object()).into(),
         assumed: "as if it were not there".into(),
         because: format!("it cannot be read: expected {expected}").into(),
-        settle: "mend the annotation".into(),
+        settle: "correct the annotation".into(),
     })
     .collect()
 }

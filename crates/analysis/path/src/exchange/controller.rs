@@ -202,7 +202,7 @@ fn to_backend(
                 if !walk.cluster.services.contains_key(&name)
                     && walk.cluster.may_have_service(&name) =>
             {
-                let why = format!("Service {name} is not among what is given");
+                let why = format!("Service {name} is not in the input");
                 state.note(place, Step::new(StepKind::Unknown, why, by).seeing(leg));
                 return Ok(vec![ended(state, Outcome::Unknown, Some(Mechanism::NotGiven))]);
             }

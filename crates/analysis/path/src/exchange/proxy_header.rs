@@ -144,8 +144,7 @@ fn expects_none(service: &NamespacedName, what: &str) -> Assumption {
     Assumption {
         subject: about_header(service, false),
         assumed: "they do not".into(),
-        because: format!("their default, and nothing that is given asks for one: {what} may")
-            .into(),
+        because: format!("their default: the input does not ask for one, but {what} may").into(),
         settle: format!("give every {what}").into(),
     }
 }

@@ -15,11 +15,11 @@ use crate::unmodelled::{EXTERNAL_DNS, unmodelled};
 pub(super) const SETTLE: &str = "state it in Facts: spec.dns.outside";
 
 /// The beginning of a reason: servers outside give an unknown answer. The name comes next.
-pub(super) const ANSWERS: &str = "what the world outside answers to ";
+pub(super) const ANSWERS: &str = "the answer from outside the cluster for ";
 
 /// The beginning of a reason: the name is that of a load balancer whose addresses are not known.
 /// The name comes next.
-pub(super) const BALANCER: &str = "what addresses the load balancer has that is reached as ";
+pub(super) const BALANCER: &str = "the addresses of the load balancer with the name ";
 
 /// Returns the answer to a question, a step for it, and the assumption that it rests on.
 pub(super) fn answer(
@@ -96,7 +96,7 @@ pub(super) fn answer(
     let inner =
         name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
     if inner || !name.contains('.') || name.ends_with(".arpa") {
-        let by = Evidence::Outside { what: "names of the world outside".into() };
+        let by = Evidence::Outside { what: "names outside the cluster".into() };
         let why = format!("{name} is not known outside the cluster");
         return (Answer::Reply(Reply::nothing(Rcode::NxDomain)), step(why, by), None);
     }

@@ -266,7 +266,7 @@ impl Chain<'_> {
                 let by = Evidence::Corefile { plugin: "Corefile".into(), origin };
                 let why = format!("CoreDNS's Corefile cannot be read: {why}");
                 let step = Step::new(StepKind::Unknown, why.clone(), by);
-                let settle = "mend the Corefile".to_owned();
+                let settle = "correct the Corefile".to_owned();
                 (Answer::Unknown(Unknown { why, settle }), vec![step])
             }
         }
@@ -300,8 +300,8 @@ impl UpstreamServers for Chain<'_> {
         let (answer, steps) = match to.first() {
             _ if self.passed.get() > MAX_FORWARDS => {
                 let why =
-                    format!("the name servers ask each other for {} without end", question.name);
-                let settle = "break the circle of forward".to_owned();
+                    format!("the name servers ask each other for {} endlessly", question.name);
+                let settle = "break the loop of forward".to_owned();
                 (Answer::Unknown(Unknown { why, settle }), Vec::new())
             }
             Some(Upstream::Address(address)) => self.at(Some(address.ip()), None, question),

@@ -224,7 +224,7 @@ fn is_reset(text: &str) -> bool {
 }
 
 fn not_http() -> CallEnd {
-    CallEnd::Failed("what was answered is not HTTP".to_owned())
+    CallEnd::Failed("the answer is not HTTP".to_owned())
 }
 
 /// Returns the failure of a program, with the last line that it printed.

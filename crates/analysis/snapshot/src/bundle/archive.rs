@@ -62,10 +62,10 @@ fn unpack(path: &Path, from: impl Read, room: &mut Room) -> Result<Files, Fault>
         (Err(_), Some(met)) => {
             let at = last.map_or_else(String::new, |name| format!(", at {name:?}"));
             let before = match met {
-                Met::Bytes(_) if was_read_before => "with what was read before, ",
+                Met::Bytes(_) if was_read_before => " together with what was read before",
                 _ => "",
             };
-            Err(fault(format!("{before}{met}{at}")).hint(Room::advice()))
+            Err(fault(format!("{met}{before}{at}")).hint(Room::advice()))
         }
     }
 }
@@ -125,8 +125,8 @@ impl Reading {
                     match field.key_bytes() {
                         b"path" => self.next_name = Some(field.value_bytes().to_owned()),
                         b"size" => {
-                            let why =
-                                "a file's size is stated beside its header, as of 8 GiB and more";
+                            let why = "a file whose size is not in its header, as with files of 8 \
+                                       GiB and more";
                             return Err(Trouble::Refused(why.to_owned()));
                         }
                         key if key.starts_with(b"GNU.sparse.") => {

@@ -14,7 +14,7 @@ use crate::whole_file;
 #[derive(Debug, Error)]
 pub enum AddError {
     /// The bundle has a capture of this node already.
-    #[error("{} is there already: remove it, or name another place", .0.display())]
+    #[error("{} exists already: remove it, or name another place", .0.display())]
     Exists(PathBuf),
     /// The bundle is an archive: captures can only be added to a folder.
     #[error("{} is an archive: name a folder, and pack it once all nodes are in it", .0.display())]

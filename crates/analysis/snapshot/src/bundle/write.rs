@@ -79,7 +79,7 @@ impl BundleWriter {
     pub fn add_parts(&mut self, name: &str, parts: &[&[u8]]) -> io::Result<()> {
         let mut steps = Path::new(name).components();
         if name.is_empty() || !steps.all(|step| matches!(step, Component::Normal(_))) {
-            let message = format!("{name:?} is no name within a bundle");
+            let message = format!("{name:?} is not a valid name within a bundle");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
         match self.to.as_mut().expect("it is open until it is finished") {
@@ -120,7 +120,7 @@ impl BundleWriter {
 /// Returns the temporary name of a bundle, beside its final one.
 pub(super) fn temporary(path: &Path) -> io::Result<PathBuf> {
     let name = path.file_name().ok_or_else(|| {
-        let message = format!("{} is no name of a file or folder", path.display());
+        let message = format!("{} is not the name of a file or folder", path.display());
         io::Error::new(io::ErrorKind::InvalidInput, message)
     })?;
     let temporary = format!(".{}.{}.partial", name.to_string_lossy(), process::id());

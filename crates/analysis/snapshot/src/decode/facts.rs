@@ -139,7 +139,7 @@ macro_rules! states {
 pub(crate) fn read(doc: &Doc<'_>, facts: &mut Facts) {
     doc.only(doc.root, &["apiVersion", "kind", "metadata", "spec"]);
     if doc.root.get("spec").is_none() {
-        doc.missing(doc.root, "spec", "what is to be stated");
+        doc.missing(doc.root, "spec", "the facts to state");
     }
     if let Some(spec) = doc.map(doc.root, "spec") {
         read_spec(doc, spec, facts);
@@ -188,7 +188,7 @@ pub(crate) fn read_spec<'d>(doc: &Doc<'d>, spec: &'d Node<'d>, facts: &mut Facts
             ("*", _) => &mut facts.every_node,
             (_, Ok(name)) => facts.nodes.entry(name).or_default(),
             (key, Err(_)) => {
-                doc.fault(&entry.value, format!("{key:?} is no name of a node"));
+                doc.fault(&entry.value, format!("{key:?} is not a valid name of a node"));
                 continue;
             }
         };
@@ -208,8 +208,10 @@ pub(crate) fn read_spec<'d>(doc: &Doc<'d>, spec: &'d Node<'d>, facts: &mut Facts
         let at = *facts.vips.entry(fact.vip).or_insert(facts.load_balancers.len());
         match facts.load_balancers.get(at) {
             Some(first) => {
-                let message =
-                    format!("load balancer {} is there twice: first at {}", fact.vip, first.origin);
+                let message = format!(
+                    "load balancer {} is defined more than once, first at {}",
+                    fact.vip, first.origin
+                );
                 doc.fault(item, message);
             }
             None => facts.load_balancers.push(fact),
@@ -223,7 +225,7 @@ pub(crate) fn read_spec<'d>(doc: &Doc<'d>, spec: &'d Node<'d>, facts: &mut Facts
         match facts.security_groups.get(&group.name) {
             Some(first) => {
                 let message = format!(
-                    "security group {} is there twice: first at {}",
+                    "security group {} is defined more than once, first at {}",
                     group.name, first.origin
                 );
                 doc.fault(&entry.value, message);

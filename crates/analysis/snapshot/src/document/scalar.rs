@@ -39,7 +39,7 @@ pub(super) fn read<'a>(
         Tagged::Not | Tagged::Other => return Ok(Value::String(text)),
         Tagged::Core(core) => &**core,
     };
-    let described = || format!("{:?} is no !!{core}", super::shorten(&text));
+    let described = || format!("{:?} is not a !!{core}", super::shorten(&text));
     let value = match core {
         // Bytes that are not UTF-8 are replaced.
         "binary" => {

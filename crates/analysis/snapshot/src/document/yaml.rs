@@ -45,11 +45,11 @@ pub(super) fn read<'a>(text: &'a str, line: u32, each: &mut dyn FnMut(Result<Nod
                 each(Ok(node));
             }
             if let Some(mark) = rest {
-                let message = "what stands here is after the end of the document";
-                let hint = "put a line of --- before it, or leave it out";
+                let message = "unexpected content after the end of the document";
+                let hint = "put a line of --- before it, or remove it";
                 each(Err(trouble(mark, message).with_hint(hint).into_note(
                     "not there",
-                    "kubectl reads one document up to a line of ---, and no further",
+                    "kubectl reads one document between two lines of ---",
                 )));
             }
         }
@@ -136,8 +136,8 @@ impl<'a> Builder<'a> {
                     (node.line, node.column) = at;
                     self.put(node, false)
                 }
-                Some(None) => Err(trouble(start, "an alias refers to what it stands in")),
-                None => Err(trouble(start, "an alias names an anchor that is not there")),
+                Some(None) => Err(trouble(start, "an alias refers to the value that contains it")),
+                None => Err(trouble(start, "an alias names an unknown anchor")),
             },
         }
     }

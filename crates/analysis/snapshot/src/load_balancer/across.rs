@@ -72,7 +72,7 @@ struct OverHttp {
 }
 
 /// The hint that says how such targets are allowed in documents that come over HTTP.
-const HOW: &str = "a configuration that comes over HTTP may name it if the file has \
+const HOW: &str = "a configuration that comes over HTTP may name it only if the file has \
                    spec.admin.localTargets: true";
 
 impl Across {
@@ -144,7 +144,10 @@ impl Across {
         }
         let location = Location::of(form, node);
         if let Some(first) = self.balancers.get(name) {
-            let message = format!("load balancer {name} is there twice: first at {}", first.origin);
+            let message = format!(
+                "load balancer {name} is defined more than once, first at {}",
+                first.origin
+            );
             self.faults.push(location.fault(message));
         } else {
             self.balancers.insert(name.clone(), location);
@@ -174,8 +177,10 @@ impl Across {
     pub(super) fn group(&mut self, form: &Form<'_, '_>, node: &Node<'_>, name: &Text) {
         let location = Location::of(form, node);
         if let Some(first) = self.groups.get(name) {
-            let message =
-                format!("security group {name} is there twice: first at {}", first.origin);
+            let message = format!(
+                "security group {name} is defined more than once, first at {}",
+                first.origin
+            );
             self.faults.push(location.fault(message));
         } else {
             self.groups.insert(name.clone(), location);

@@ -150,7 +150,7 @@ spec: {loadBalancers: [{name: web, vip: 10.0.0.100}]}
         assert_eq!(changed(text).unwrap_err().len(), 3);
         let unknown =
             text.replace("{port: 1}", "{port: 1, vip: 10.0.0.1, loadBalancer: a, protocol: UDP}");
-        let message = "UDP:1 of a at 10.0.0.1 is to be removed and is not there";
+        let message = "UDP:1 of a at 10.0.0.1 is to be removed, but does not exist";
         assert_eq!(changed(&unknown).unwrap_err(), [message]);
     }
 }

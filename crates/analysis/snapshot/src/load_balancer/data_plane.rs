@@ -41,10 +41,10 @@ fn refuse_changes<'d>(
         AccessLog::File(path) => AccessLog::File(absolute(path)),
         other => other.clone(),
     };
-    let only = "only the file of uturn lb run changes it, and not what comes over HTTP";
+    let only = "it can be changed in the file of `uturn lb run` only, not over HTTP";
     if let Some(node) = spec.get("admin").filter(|_| admin(settings) != admin(served)) {
         let served = served.admin.map_or_else(|| "none".to_owned(), |address| address.to_string());
-        form.fault(node, format!("{only}: expected what is served, which is {served}"));
+        form.fault(node, format!("{only}: expected the served value, {served}"));
     }
     if let Some(node) = spec.get("accessLog").filter(|_| log(settings) != log(served)) {
         let served = match log(served) {
@@ -52,7 +52,7 @@ fn refuse_changes<'d>(
             AccessLog::Stdout => "stdout".to_owned(),
             AccessLog::File(path) => path.display().to_string(),
         };
-        form.fault(node, format!("{only}: expected what is served, which is {served}"));
+        form.fault(node, format!("{only}: expected the served value, {served}"));
     }
 }
 

@@ -126,7 +126,7 @@ fn read_exchange<'d>(form: &Form<'_, 'd>, node: &'d Node<'d>, is_udp: Option<boo
     let bytes = |key| form.read::<Bytes>(node, key).map(|bytes| bytes.0).unwrap_or_default();
     let (send, expect) = (bytes("send"), bytes("expect"));
     if is_udp == Some(true) && expect.is_empty() {
-        form.lacks(node, "expect", "what a target answers, because UDP has no connections");
+        form.lacks(node, "expect", "the answer of a target, since UDP has no connections");
     } else if send.is_empty() && expect.is_empty() {
         form.wrong(node, "nothing is sent and nothing expected: expected tcp, or an exchange");
     }

@@ -71,7 +71,7 @@ pub(super) fn read<'d>(
         set(&mut profile.name, form.read(inner, "name"));
         for key in FIELDS {
             if let (Some(node), Some(_)) = (inner.get(key), listener.get(key)) {
-                form.fault(node, format!("{key} stands on the listener already"));
+                form.fault(node, format!("{key} is set on the listener already"));
             }
         }
         fields(form, inner, &mut profile, &mut probes);

@@ -192,7 +192,7 @@ fn read_path<'d>(
     Some(Some((path, kind)))
 }
 
-/// Reports a path that no request can have, because paths of requests are compared in their normal
+/// Reports a path that no request can have, since paths of requests are compared in their normal
 /// form. `rest` is appended to a prefix to make it a whole path.
 fn check_normal(
     form: &Form<'_, '_>,
@@ -209,7 +209,7 @@ fn check_normal(
         Ok(own) if own == whole => {}
         Ok(own) => {
             let own = own.strip_suffix(rest).unwrap_or(&own);
-            let why = "because paths of requests are compared in their normal form";
+            let why = "since paths of requests are compared in their normal form";
             form.wrong(node, format!("expected {own}, {why}, found {path}"));
         }
         Err(refused) => form.wrong(node, format!("requests for it are refused: {refused}")),
@@ -234,7 +234,7 @@ fn read_redirect<'d>(form: &Form<'_, 'd>, node: &'d Node<'d>) -> Option<Option<R
     if let Some((host, node)) = host.as_ref().zip(node.get("host")) {
         check_host(form, node, host);
         if host.starts_with(['*', '~']) {
-            form.wrong(node, "expected one host, which clients are sent to");
+            form.wrong(node, "expected a single host, to which clients are sent");
         }
     }
     let path = form.read::<Text>(node, "path");

@@ -29,7 +29,7 @@ pub(super) fn read_all<'d>(
         }
         if let Some(line) = first.get(&target.address) {
             let address = target.address;
-            form.wrong(place, format!("{address} is there twice: first at line {line}"));
+            form.wrong(place, format!("{address} is listed twice, first at line {line}"));
         } else {
             first.insert(target.address, place.line);
         }

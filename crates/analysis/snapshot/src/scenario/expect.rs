@@ -51,7 +51,10 @@ fn from<'d>(doc: &Doc<'d>, node: &'d Node<'d>, clients: &[Client]) -> Option<Vec
     match text.parse() {
         Ok(client) => Some(vec![client]),
         Err(error) => {
-            doc.fault(node.get("from")?, format!("{error}; or `clients`, all that the shape has"));
+            doc.fault(
+                node.get("from")?,
+                format!("{error}; or `clients`, which means all clients of the shape"),
+            );
             None
         }
     }
@@ -118,7 +121,7 @@ impl Size {
             .filter_map(|item| item.get("when"))
             .any(|when| when.get("mode").is_some());
         let mode = if modes_matter { format!(" in mode {}", self.mode) } else { String::new() };
-        format!("none of these fits the case of {} nodes{mode}", self.nodes)
+        format!("no entry applies to the case of {} nodes{mode}", self.nodes)
     }
 }
 
@@ -149,7 +152,7 @@ pub(super) fn probes<'d>(
         let listener = doc.need::<SocketAddr>(node, "listener");
         let protocol = doc.read::<Protocol>(node, "protocol").unwrap_or_default();
         if node.get("expect").is_none() {
-            doc.missing(node, "expect", "who is found alive");
+            doc.missing(node, "expect", "the targets that are found alive");
         }
         let mut found = None;
         for item in doc.maps(node, "expect") {

@@ -37,7 +37,7 @@ struct Kustomization {
 
 /// The reasons why files of a folder have no objects.
 pub(crate) const TEMPLATE: &str = "templates that are not filled in";
-const PART: &str = "files that kustomizations make patches or maps of";
+const PART: &str = "files that kustomizations use for patches or ConfigMaps";
 const FOREIGN: &str =
     "files in folders of dependencies or of tests' data; name a folder with -f to read it";
 const FAULTY: &str = "files with errors";
@@ -146,15 +146,15 @@ impl OtherFiles {
                 1 => "a kustomization".to_owned(),
                 more => format!("a kustomization, the first of {more}"),
             },
-            assumed: "its files as they are written",
-            because: "what it changes in them is not known before it is rendered",
+            assumed: "its files as they are",
+            because: "its changes are not known before it is rendered",
             settle: kustomize(&first.folder),
         });
         let templates = self.left_out.get(TEMPLATE).map_or(0, Vec::len);
         let charts = self.charts.first().filter(|_| templates > 0).map(|first| Note {
             origin: place(first),
             message: format!("a Helm chart ({templates} files here are templates)"),
-            assumed: "what its templates make is not there",
+            assumed: "its templates make no objects",
             because: "they are not filled in",
             settle: helm(first),
         });
@@ -170,8 +170,7 @@ impl OtherFiles {
             return Some(fault.hint(format!("render it first: {}", helm(chart))));
         }
         let first = self.kustomizations.first().filter(|_| have(PART))?;
-        let fault =
-            Fault::new(place(&first.folder), "a kustomization, and no object that is whole");
+        let fault = Fault::new(place(&first.folder), "a kustomization without a complete object");
         Some(fault.hint(format!("render it first: {}", kustomize(&first.folder))))
     }
 

@@ -156,7 +156,7 @@ fn tabs() {
         ("apiVersion: v1\nkind: Service\n\tmetadata: {}\n", "3:1"),
         ("apiVersion: v1\nkind: Service\nspec:\n  ports:\n  \t- port: 80\n", "5:3"),
     ] {
-        let wanted = format!("a.yaml:{place}: tab used for indentation: YAML wants spaces\n");
+        let wanted = format!("a.yaml:{place}: tab used for indentation: YAML requires spaces\n");
         assert_eq!(messages(text), wanted, "{text:?}");
     }
 }
@@ -257,7 +257,7 @@ fn of_two_objects_of_one_name_the_last_counts() {
     let ports: Vec<u16> =
         cluster.services.values().map(|service| service.ports[0].port.number()).collect();
     assert_eq!(ports, [81]);
-    let note = "b.yaml:2:1: Service shop/front is there twice: first at a.yaml:1:1";
+    let note = "b.yaml:2:1: Service shop/front is defined more than once, first at a.yaml:1:1";
     let noted = cluster.supposed.iter().find(|supposed| supposed.subject == note.into()).unwrap();
     assert_eq!(&*noted.assumed, "the last one counts");
 }
@@ -406,20 +406,23 @@ fn anchors_do_not_explode() {
         text += &format!("a{level}: &a{level} [{}]\n", vec![below; 10].join(", "));
     }
     assert!(messages(&text).contains("anchors and aliases add up to more than 1000000 values"));
-    assert_eq!(messages("a: &a [*a]\n"), "a.yaml:1:8: an alias refers to what it stands in\n");
+    assert_eq!(
+        messages("a: &a [*a]\n"),
+        "a.yaml:1:8: an alias refers to the value that contains it\n"
+    );
 }
 
 #[test]
 fn what_goes_on_and_on_is_given_up() {
     let keys: String = (0..100_001).map(|key| format!("k{key}: 1\n")).collect();
-    assert_eq!(messages(&keys), "a.yaml:100001:1: more than 100000 keys: this is no manifest\n");
+    assert_eq!(messages(&keys), "a.yaml:100001:1: more than 100000 keys: this is not a manifest\n");
     let keys: String = (0..100_001).map(|key| format!("\"{key}\":1,\n")).collect();
     assert_eq!(
         messages(&format!("{{{keys}")),
-        "a.yaml:100001:1: more than 100000 keys: this is no manifest\n"
+        "a.yaml:100001:1: more than 100000 keys: this is not a manifest\n"
     );
     let faults = messages(&"a: b\n".repeat(200_000));
-    assert!(faults.ends_with("more than 100000 keys: this is no manifest\n"), "{faults}");
+    assert!(faults.ends_with("more than 100000 keys: this is not a manifest\n"), "{faults}");
 }
 
 #[test]
@@ -462,7 +465,7 @@ fn a_folder_with_bad_files_lists_every_fault() {
         "DIR/d.yaml:2:7: not UTF-8: byte 0xff at offset 21\n\
          DIR/e/f.yml:1:5: not a text: a zero byte at offset 4\n\
          DIR/missing.yaml: no such file or folder\n\
-         DIR/b.yaml:4:1: tab used for indentation: YAML wants spaces\n\
+         DIR/b.yaml:4:1: tab used for indentation: YAML requires spaces\n\
          DIR/c.json:2:1: the file ends where a key in quotes should be\n  \
          is the file complete? the { at line 1, column 1 is never closed\n"
     );

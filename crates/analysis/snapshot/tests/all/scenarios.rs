@@ -175,14 +175,14 @@ spec:
          s.yaml:9:11: spec.shape.backend: unknown field\n  did you mean backends?\n\
          s.yaml:11:64: spec.objects[0].spec.ports: missing: expected at least one port, unless \
          the Service is headless or an ExternalName\n\
-         s.yaml:13:11: spec.flows[0].from: \"web\" is no client: expected pod/NAMESPACE/NAME, \
+         s.yaml:13:11: spec.flows[0].from: \"web\" is not a client: expected pod/NAMESPACE/NAME, \
          deploy/NAMESPACE/NAME (or another workload), node/NAME, outside or outside/IP; or \
-         `clients`, all that the shape has\n\
-         s.yaml:14:9: spec.flows[0].to: \"nowhere\" is no target: expected a URL, HOST:PORT, \
+         `clients`, which means all clients of the shape\n\
+         s.yaml:14:9: spec.flows[0].to: \"nowhere\" is not a target: expected a URL, HOST:PORT, \
          IP:PORT, svc/NAMESPACE/NAME[:PORT], ingress/NAMESPACE/NAME[/HOST/PATH], \
          httproute/NAMESPACE/NAME[/HOST/PATH], tcproute/NAMESPACE/NAME[:PORT], \
          tlsroute/NAMESPACE/NAME[:PORT][/HOST] or pod/NAMESPACE/NAME:PORT\n\
-         s.yaml:16:5: spec.flows[0].expect: none of these fits the case of 3 nodes\n\
+         s.yaml:16:5: spec.flows[0].expect: no entry applies to the case of 3 nodes\n\
          s.yaml:17:28: spec.flows[0].expect[0].outcomes[0].outcome: expected answered, status, \
          hangs, refused, reset, empty-reply, tls-error, unreachable or name-not-found, found \"answred\"\n\
          s.yaml:19:17: spec.flows[0].expect[1].outcomes: the shares add up to \
@@ -197,7 +197,7 @@ fn scenarios_have_names_of_their_own() {
     let twice = format!("{SMALL}---{SMALL}");
     assert_eq!(
         messages(&twice),
-        "s.yaml:21:1: Scenario small is there twice: first at s.yaml:2:1\n"
+        "s.yaml:21:1: Scenario small is defined more than once, first at s.yaml:2:1\n"
     );
 }
 
@@ -218,8 +218,8 @@ fn sizes_and_modes_are_named_once() {
     assert_eq!(
         shown,
         [
-            "s.yaml:6:17: spec.nodes[2]: 1 is there twice",
-            "s.yaml:7:17: spec.modes[1]: ipvs is there twice",
+            "s.yaml:6:17: spec.nodes[2]: 1 is listed twice",
+            "s.yaml:7:17: spec.modes[1]: ipvs is listed twice",
         ]
     );
 }
@@ -229,7 +229,7 @@ fn an_expectation_may_be_for_some_modes_only() {
     let text = SMALL.replace("when: {nodes: [1, 2]}", "when: {mode: iptables}");
     assert_eq!(
         messages(&text),
-        "s.yaml:15:5: spec.flows[1].expect: none of these fits the case of 2 nodes in mode \
+        "s.yaml:15:5: spec.flows[1].expect: no entry applies to the case of 2 nodes in mode \
          nftables\n"
     );
     let text = SMALL.replace("when: {nodes: [1, 2]}", "when: {mode: [iptables, nftables]}");

@@ -128,7 +128,7 @@ fn the_last_of_a_repeated_key_counts_and_is_reported() {
         let supposed = cluster
             .supposed
             .iter()
-            .find(|fact| fact.subject.to_string().contains("twice"))
+            .find(|fact| fact.subject.to_string().contains("duplicate key"))
             .unwrap();
         assert!(supposed.subject.to_string().starts_with(place), "{supposed}");
         assert_eq!(&*supposed.assumed, "the last");
@@ -136,7 +136,7 @@ fn the_last_of_a_repeated_key_counts_and_is_reported() {
     let ours = "apiVersion: uturn.dev/v1alpha1\nkind: Facts\nspec: {provider: tke}\nspec: {}\n";
     assert_eq!(
         try_read(ours).unwrap_err(),
-        "a.yaml:4:1: the key \"spec\" is there twice, first at line 3\n  leave one of them out\n"
+        "a.yaml:4:1: duplicate key \"spec\", first at line 3\n  leave one of them out\n"
     );
 }
 
@@ -159,7 +159,7 @@ fn a_file_has_one_document_up_to_a_line_of_dashes() {
     assert_eq!(&*supposed.assumed, "not there");
     assert_eq!(
         try_read(&format!("{a}--- {{}}\n")).unwrap_err(),
-        "a.yaml:4:5: kubectl wants nothing but a comment after ---\n  put it on a line of its own\n"
+        "a.yaml:4:5: kubectl accepts only a comment after ---\n  put it on a line of its own\n"
     );
     assert_eq!(
         try_read(&format!("%YAML 1.2\n---\n{a}")).unwrap_err(),
@@ -186,24 +186,24 @@ fn what_kubectl_refuses_is_refused_with_its_place() {
         ("a: {b: c\n", "2:1: expected ',' or '}'"),
         ("a: 'b\nc: d\n", "1:4: the file ends within a quoted text"),
         ("a: \"\\q\"\n", "1:5: YAML does not know this escape"),
-        ("a: @b\n", "1:4: no value begins with '@', unless it is in quotes"),
-        ("a: %b\n", "1:4: no value begins with '%', unless it is in quotes"),
-        ("a: *b\n", "1:4: an alias names an anchor that is not there"),
-        ("a: !!int b\n", "1:10: \"b\" is no !!int"),
-        ("a: !x!y b\n", "1:4: a tag whose handle nothing declares"),
+        ("a: @b\n", "1:4: a value that begins with '@' needs quotes"),
+        ("a: %b\n", "1:4: a value that begins with '%' needs quotes"),
+        ("a: *b\n", "1:4: an alias names an unknown anchor"),
+        ("a: !!int b\n", "1:10: \"b\" is not a !!int"),
+        ("a: !x!y b\n", "1:4: a tag whose handle is not declared"),
         (
             "a:\n  b: c\n d: e\n",
-            "3:2: this line does not fit the indentation of what stands above it",
+            "3:2: the indentation of this line does not match the lines above it",
         ),
         ("a:\n- b\n c: d\n", "3:3: a ':' where no value can begin"),
         ("a: b\nc\nd: e\n", "2:1: expected KEY: VALUE"),
         ("a: |x\n  b\n", "1:5: expected the end of the line after | or >"),
-        ("a: |\n\tb\n", "2:1: tab used for indentation: YAML wants spaces"),
+        ("a: |\n\tb\n", "2:1: tab used for indentation: YAML requires spaces"),
         ("? [a]\n: b\n", "1:3: expected a text as key, found a list or mapping"),
         ("~: b\n", "1:1: expected a text as key, found nothing"),
         ("a: {{ .b }}\n", "1:5: expected a text as key, found a list or mapping"),
         ("a: .inf\n", "1:4: .inf is a number that JSON does not have: kubectl refuses it"),
-        ("a: b\u{7}\n", "1:5: a character that YAML does not have: U+0007"),
+        ("a: b\u{7}\n", "1:5: a character that YAML does not allow: U+0007"),
         ("<<: a\n", "1:5: expected a mapping to merge after <<, found \"a\""),
     ] {
         let found = try_read(text).err().unwrap_or_default();

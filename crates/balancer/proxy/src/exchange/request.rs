@@ -21,7 +21,7 @@ pub(super) fn check<B: Body>(
 ) -> Result<(), OwnAnswer> {
     let bad = |why: &str| Err(OwnAnswer::closing(StatusCode::BAD_REQUEST, why));
     if request.method() == Method::CONNECT {
-        let why = "this is no proxy for other hosts";
+        let why = "this is not a proxy for other hosts";
         return Err(OwnAnswer::closing(StatusCode::METHOD_NOT_ALLOWED, why));
     }
     let mut hosts = request.headers().get_all(HOST).iter();
@@ -35,7 +35,7 @@ pub(super) fn check<B: Body>(
         _ => {}
     }
     if !is_target(request) {
-        return bad("the request's target is no path");
+        return bad("the request's target is not a path");
     }
     let mut codings = request.headers().get_all(TRANSFER_ENCODING).iter();
     if let Some(coding) = codings.next()

@@ -48,7 +48,7 @@ fn check_private(folder: &Path, user: u32) -> io::Result<()> {
     if found.is_dir() && found.uid() == user && found.mode() & 0o077 == 0 {
         Ok(())
     } else {
-        Err(io::Error::other("this is no folder that only this user may enter"))
+        Err(io::Error::other("expected a folder that only this user may enter"))
     }
 }
 

@@ -91,7 +91,7 @@ fn connect(process: u32) -> io::Result<UnixStream> {
         return Err(io::Error::other("it is not this program"));
     }
     let offers_nothing =
-        || io::Error::other("it is no `uturn lb run`, or it runs in another network namespace");
+        || io::Error::other("it is not a `uturn lb run`, or it runs in another network namespace");
     let user = user_of(process)?;
     let socket = place::find(user, process)?.ok_or_else(offers_nothing)?;
     let stream = UnixStream::connect(socket).map_err(|error| match error.kind() {

@@ -50,7 +50,7 @@ impl fmt::Display for Notice {
                 write!(formatter, "{machine} is not driven: {why}")
             }
             Self::Back { machine } => write!(formatter, "{machine} is driven"),
-            Self::NotStored(why) => write!(formatter, "tasks that are done are not stored: {why}"),
+            Self::NotStored(why) => write!(formatter, "finished tasks could not be stored: {why}"),
         }
     }
 }

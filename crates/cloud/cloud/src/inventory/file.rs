@@ -30,7 +30,7 @@ fn check(stated: &Stated) -> Result<(), InventoryError> {
         if ids.insert(id.to_owned()) {
             Ok(())
         } else {
-            Err(InventoryError(format!("{id} is there twice")))
+            Err(InventoryError(format!("{id} is listed twice")))
         }
     };
     for region in &stated.regions {
@@ -76,7 +76,7 @@ fn check_balancer(region: &Region, balancer: &FirstBalancer) -> Result<(), Inven
     let (id, name) = (&balancer.id, &region.name);
     if !open::is_id(id, "lb") {
         return Err(InventoryError(format!(
-            "{id} is no id of a load balancer: lb-7m2k9x1q is one"
+            "{id} is not the id of a load balancer: expected one such as lb-7m2k9x1q"
         )));
     }
     if region.networks.is_empty() {
@@ -161,7 +161,7 @@ mod tests {
             error("\"network\": \"vpc-aaaaaaaa\"", "\"network\": \"vpc-b\"")
                 .contains("which ap-test does not have")
         );
-        assert!(error("subnet-aaaaaaaa", "vpc-aaaaaaaa").contains("is there twice"));
+        assert!(error("subnet-aaaaaaaa", "vpc-aaaaaaaa").contains("is listed twice"));
         let balancers = |list: &str| {
             error("\"networks\"", &format!("\"loadBalancers\": [{list}], \"networks\""))
         };

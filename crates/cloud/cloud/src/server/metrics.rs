@@ -13,7 +13,7 @@ pub(super) fn text(status: &DriveStatus) -> String {
     };
     family(
         &mut text,
-        ("data_plane_reached", "gauge", "1 if the data plane answered when it was asked last."),
+        ("data_plane_reached", "gauge", "1 if the data plane answered the latest request."),
         planes(|plane| plane.is_reached.into()),
     );
     family(
@@ -30,7 +30,11 @@ pub(super) fn text(status: &DriveStatus) -> String {
     let failed = usize::try_from(status.failed_tasks).unwrap_or(usize::MAX);
     family(
         &mut text,
-        ("failed_tasks_total", "counter", "Tasks that failed: what they asked for is not served."),
+        (
+            "failed_tasks_total",
+            "counter",
+            "Tasks that failed because the data planes do not serve what they asked for.",
+        ),
         [(String::new(), failed)].into_iter(),
     );
     text

@@ -116,7 +116,8 @@ impl<A: CloudApi> Hands<A> {
             }
             None => {
                 if let Err(error) = self.reconcile(&mut round, known, &mut ended).await {
-                    let message = format!("what is there cannot be asked: {}", lasting(&error));
+                    let message =
+                        format!("the existing load balancers cannot be read: {}", lasting(&error));
                     let owners: Vec<ObjectRef> =
                         owners(&round.wanted).map(|owner| owner.object.clone()).collect();
                     round.fail(owners.iter(), "E5003", &message);
@@ -189,7 +190,8 @@ impl<A: CloudApi> Hands<A> {
         for (id, claims) in &wanted.claims {
             let why = self.records.unreadable(id).map(|why| format!("it says {why}"));
             let Some(why) = why.or_else(|| fault.map(str::to_owned)) else { continue };
-            let why = format!("who has which port of {id} is not known: {why}");
+            let why =
+                format!("the record of which object has which port of {id} cannot be read: {why}");
             for claim in claims {
                 let unread = Unread { why: why.clone(), existing: [id.clone()].into() };
                 environment.unread.insert(claim.note.object.clone(), unread);
@@ -313,7 +315,7 @@ impl<A: CloudApi> Hands<A> {
 
     fn cannot_record(&self, round: &mut Round, ended: &mut Ended, why: &str) {
         Metrics::add(&self.metrics.failed_writes, 1);
-        let message = format!("who has which port cannot be recorded: {why}");
+        let message = format!("which object has which port cannot be recorded: {why}");
         let users = round.wanted.claims.values().flatten();
         let users: Vec<ObjectRef> = users.map(|claim| claim.note.object.clone()).collect();
         ended.fail(users.iter());

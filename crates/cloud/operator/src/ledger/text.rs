@@ -51,14 +51,15 @@ impl Record {
     pub fn from_text(text: &str, cluster: &str) -> Result<Option<Self>, Unreadable> {
         let value: Value =
             serde_json::from_str(text).map_err(|error| Unreadable(error.to_string()))?;
-        let members = value.as_object().ok_or_else(|| Unreadable("no JSON object".to_owned()))?;
+        let members =
+            value.as_object().ok_or_else(|| Unreadable("expected a JSON object".to_owned()))?;
         if value["cluster"].as_str() != Some(cluster) {
             return Ok(None);
         }
         let owner = members.get("owner").map(holder).transpose()?;
         let listeners = value["listeners"]
             .as_object()
-            .ok_or_else(|| Unreadable("listeners: no JSON object".to_owned()))?;
+            .ok_or_else(|| Unreadable("listeners: expected a JSON object".to_owned()))?;
         let listeners = listeners
             .iter()
             .map(|(text, value)| Ok((key(text)?, held(text, value)?)))

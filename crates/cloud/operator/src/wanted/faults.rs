@@ -54,7 +54,7 @@ impl Maker<'_> {
             faults.push(("E4037", format!("{key} is {value}, neither true nor false")));
         }
         if let Some(value) = existing {
-            faults.push(("E4098", format!("{value} is no id of a load balancer")));
+            faults.push(("E4098", format!("{value} is not the id of a load balancer")));
         }
         let is_right = faults.is_empty();
         let object = ingress.object();

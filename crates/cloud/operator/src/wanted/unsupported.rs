@@ -26,7 +26,7 @@ const REFUSING: [(&str, &str); 5] = [
 const WARNING: [(&str, &str); 5] = [
     ("modification-protection", "no call of the API protects listeners from changes by hand"),
     ("deletion-protection", "the load balancer can be deleted by hand"),
-    ("enable-grace-deletion", "pods do not wait with their end until their weight is 0"),
+    ("enable-grace-deletion", "pods do not delay their end until their weight is 0"),
     ("loadbalance-retain", "the load balancer is deleted with its object"),
     ("mix-target-prefer", "targets have addresses of one family"),
 ];
@@ -49,13 +49,14 @@ impl Maker<'_> {
         let refused: Vec<Event> = refused
             .map(|(key, what)| {
                 let message =
-                    format!("{key} asks for {what}, which is not done: nothing is changed");
+                    format!("{key} asks for {what}, which is not supported: nothing is changed");
                 Event::new(&object, REFUSED, message)
             })
             .collect();
         let warned = WARNING.iter().filter_map(|(ending, what)| Some((written(ending)?, what)));
-        let warned = warned
-            .map(|(key, what)| Event::new(&object, NOT_DONE, format!("{key} is not done: {what}")));
+        let warned = warned.map(|(key, what)| {
+            Event::new(&object, NOT_DONE, format!("{key} is not supported: {what}"))
+        });
         self.events.extend(warned);
         let is_refused = !refused.is_empty();
         self.events.extend(refused);

@@ -94,7 +94,7 @@ fn faults_of_credentials_are_named() {
             "client-key is there without client-certificate",
         ),
         (json!({"client-certificate": "/nowhere"}), "client-certificate /nowhere: No such file"),
-        (json!({"client-key-data": "!!!"}), "client-key-data is no base64"),
+        (json!({"client-key-data": "!!!"}), "client-key-data is not valid base64"),
         (json!({"as-groups": ["admins"]}), "as-uid, as-groups and as-user-extra need as"),
         (
             json!({"client-certificate-data": pem("PRIVATE KEY")}),
@@ -126,7 +126,7 @@ fn a_file_that_cannot_be_looked_for_is_not_one_that_is_missing() {
     let file = folder.join("config");
     fs::write(&file, "kind: Pod").unwrap();
     let why = read(&file).unwrap_err().to_string();
-    assert!(why.ends_with("this is no kubeconfig (kind: Config), but a Pod"), "{why}");
+    assert!(why.ends_with("expected a kubeconfig (kind: Config), found a Pod"), "{why}");
     assert!(merged(&[folder.join("nothing")]).unwrap().is_none());
     let why = merged(&[file.join("below")]).unwrap_err().to_string();
     assert!(why.contains("Not a directory"), "{why}");

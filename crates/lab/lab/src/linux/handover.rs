@@ -73,7 +73,7 @@ pub(crate) fn build(
     if !is_needed(plan.load_balancers, None) {
         return Ok(());
     }
-    let doing = "lay the load balancers' ways to nodes";
+    let doing = "set up the load balancers' routes to nodes";
     let nodes = || plan.cluster.nodes.values().enumerate();
     let route = |netlink: &mut Netlink, number: usize, node: &Node, by: &str| {
         let link = netlink.index(by)?;

@@ -93,8 +93,8 @@ impl Root {
             let Some(text) = &file.text else {
                 let key = file.key.as_deref().map(|key| format!(" {key:?} of")).unwrap_or_default();
                 return Err(LabError::Plan(format!(
-                    "pod {} is an nginx, and nothing says what{key} ConfigMap {}/{} is, which it \
-                     has at {}",
+                    "pod {} is an nginx that mounts{key} ConfigMap {}/{} at {}, and its content is \
+                     not given",
                     pod.name, pod.name.namespace, file.config_map, file.path
                 )));
             };

@@ -263,7 +263,7 @@ fn the_user_nobody_gets_one_too() {
     let script = "id -u; iptables -A INPUT -j DROP; iptables-save -t filter | grep -c DROP; exit 9";
     let output = as_nobody(&own).arg(ASKS).arg(script).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
-    if stderr.contains("cannot carry the small machine") {
+    if stderr.contains("cannot run the small machine") {
         return uturn_testing::skip(uturn_testing::Requirement::Unprivileged, what, stderr);
     }
     assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n1\n", "{stderr}");

@@ -45,7 +45,7 @@ pub(super) fn capture(
 ) -> Result<Vec<NodeCapture>, Failure> {
     let plans = reading.nodes_to_capture(choice).map_err(Failure::usage)?;
     if plans.is_empty() {
-        printer.note("warning: no node is captured: the API server shows none");
+        printer.note("warning: no node is captured: the API server lists none");
         return Ok(Vec::new());
     }
     let (with, without): (Vec<&NodePlan>, Vec<&NodePlan>) =
@@ -83,22 +83,22 @@ fn ask(image: &str, with: &[&NodePlan], without: &[&NodePlan]) -> Result<(), Fai
         places.push(format!("on {}", named(without)));
     }
     if !with.is_empty() {
-        places.push(format!("on {}, if kube-proxy's pod there lacks something", named(with)));
+        places.push(format!("on {}, if kube-proxy's pod there lacks a tool", named(with)));
     }
     let what = format!(
-        "--image makes a short-lived pod of {image} in {POD_NAMESPACE}, {}",
+        "--image creates a short-lived pod of {image} in {POD_NAMESPACE}, {}",
         places.join("; ")
     );
     if !stdin().is_terminal() {
-        return Err(Failure::usage(format!("{what}: --yes says that it may")));
+        return Err(Failure::usage(format!("{what}: pass --yes to allow it")));
     }
     let mut answer = String::new();
-    let asked = Printer::ask(&format!("{what}. May it? [y/N]"));
+    let asked = Printer::ask(&format!("{what}. Create it? [y/N]"));
     let answered = asked.and_then(|()| stdin().read_line(&mut answer));
     if answered.is_ok() && ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
         Ok(())
     } else {
-        Err(Failure::unavailable("nothing was made, and nothing is written"))
+        Err(Failure::unavailable("no pod was created, and nothing is written"))
     }
 }
 

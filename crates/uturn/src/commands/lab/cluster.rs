@@ -4,7 +4,7 @@
 //! request from its standard input, and writes a line of JSON for each step until the cluster is
 //! up.
 //!
-//! If this kernel cannot carry the cluster, that supervisor starts a small machine, in which this
+//! If this kernel cannot run the cluster, that supervisor starts a small machine, in which this
 //! program is the supervisor ([`machine`]). Both supervisors write the same events.
 
 #[cfg(target_os = "linux")]
@@ -142,7 +142,7 @@ fn show_step(printer: &Printer, step: &str) {
     if io::stderr().is_terminal() {
         printer.progress(&format!("{step} …"));
     } else {
-        printer.note(&format!("waits for: {step}"));
+        printer.note(&format!("waiting for: {step}"));
     }
 }
 
@@ -224,7 +224,7 @@ pub(super) fn keep() -> Result<Status, Failure> {
     let kept = match serde_json::from_reader::<_, WireRequest>(io::stdin().lock()) {
         Ok(request) if request.place == Place::Machine => machine::keep(request),
         Ok(request) => keep_request(request),
-        Err(why) => Err(format!("the request is none: {why}")),
+        Err(why) => Err(format!("the request cannot be read: {why}")),
     };
     match kept {
         Ok(()) => Ok(Status::Clean),
@@ -240,7 +240,7 @@ fn keep_request(request: WireRequest) -> Result<(), String> {
     let WireRequest { manifests, mode, nodes, kube_proxy, parts, place } = request;
     let in_machine = place == Place::InMachine;
     let mode = mode.parse().map_err(|why| format!("mode {mode}: {why}"))?;
-    let program = env::current_exe().map_err(|why| format!("where this program is: {why}"))?;
+    let program = env::current_exe().map_err(|why| format!("cannot find this program: {why}"))?;
     let request = ClusterRequest { program, manifests, mode, nodes, kube_proxy, parts, in_machine };
     let is_up = Arc::new(AtomicBool::new(false));
     let was_up = Arc::clone(&is_up);

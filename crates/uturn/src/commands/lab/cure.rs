@@ -39,7 +39,7 @@ pub(super) fn with_cured(
     if found.is_empty() {
         refusals.dedup();
         let why = match refusals.as_slice() {
-            [] => "no flow of these scenarios has it".to_owned(),
+            [] => "no flow of these scenarios can have it".to_owned(),
             some => some.join("; "),
         };
         return Err(Failure::usage(format!("{wanted} cures nothing here: {why}")));

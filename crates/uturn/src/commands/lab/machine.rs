@@ -101,7 +101,7 @@ pub(super) fn measure(
 }
 
 fn job(request: &MachineRequest, printer: &Printer) -> Result<Job, Failure> {
-    let here = |why: io::Error| Failure::unavailable(format!("cannot tell where uturn is: {why}"));
+    let here = |why: io::Error| Failure::unavailable(format!("cannot find this program: {why}"));
     let unwritable = |why| Failure::usage(format!("a path of the command line: {why}"));
     let mut arguments = vec!["lab", "measure-in-machine"];
     if printer.is_verbose() {
@@ -149,7 +149,7 @@ impl OutputReader<'_, '_> {
             return;
         }
         let Some(next) = self.cases.get(self.answered) else {
-            self.failed = Some(format!("an answer to no request: {line}"));
+            self.failed = Some(format!("an answer without a request: {line}"));
             return;
         };
         match MachineAnswer::read(line, &flows(next.case)) {

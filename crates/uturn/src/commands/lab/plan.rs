@@ -20,7 +20,7 @@ pub(super) fn with_plan<T>(
     let engine = super::engine(&case.cluster)?;
     let flows: Vec<Flow> = case.flows.iter().map(|flow| flow.flow.clone()).collect();
     let program = env::current_exe()
-        .map_err(|why| Failure::unavailable(format!("cannot tell where uturn itself is: {why}")))?;
+        .map_err(|why| Failure::unavailable(format!("cannot find this program: {why}")))?;
     let plan = Plan {
         cluster: &case.cluster,
         load_balancers: engine.balancers(),

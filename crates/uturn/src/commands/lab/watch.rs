@@ -325,7 +325,7 @@ fn names(all: &[Mechanism]) -> String {
 
 fn comparison(explained: &Explained) -> &'static str {
     match (explained.measured.mechanism, explained.agrees()) {
-        (None, _) => "the packets do not say",
+        (None, _) => "the packets do not show it",
         (_, true) => "agrees",
         (_, false) => "DIFFERS",
     }

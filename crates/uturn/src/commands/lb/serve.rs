@@ -171,7 +171,7 @@ impl Running<'_> {
                 let _ = answer.send(());
             }
             Step::Fail(why) => {
-                self.printer.error(&format!("not taken over from: {why}"));
+                self.printer.error(&format!("the other process did not take over: {why}"));
                 self.keep();
             }
         }

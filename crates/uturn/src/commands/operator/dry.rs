@@ -106,7 +106,7 @@ fn text(found: &DryRun, is_wide: bool) -> String {
     }
     let (calls, balancers) = (found.plan.len(), found.plan.balancers.len());
     let _ = match calls {
-        0 => writeln!(text, "Nothing has to be called."),
+        0 => writeln!(text, "No API call is needed."),
         _ => {
             let (of_calls, of_balancers) = (plural(calls), plural(balancers));
             writeln!(text, "{calls} call{of_calls} on {balancers} load balancer{of_balancers}.")

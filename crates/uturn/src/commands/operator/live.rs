@@ -17,7 +17,9 @@ use crate::status::{Failure, Status};
 /// Runs the operator until the lease is lost.
 pub(super) fn run(args: &OperatorRun, printer: &Printer) -> Result<Status, Failure> {
     if !args.inputs.files.is_empty() || !args.inputs.bundles.is_empty() {
-        return Err(Failure::usage("-f and --bundle are for --dry-run: a cluster is watched"));
+        return Err(Failure::usage(
+            "-f and --bundle are for --dry-run only: without it, a running cluster is watched",
+        ));
     }
     let lease = LeaseSettings::new(args.lease_namespace.clone(), identity());
     let start = Start {

@@ -186,7 +186,7 @@ fn pod(engine: &Engine<'_>, from: &Client) -> Result<NamespacedName, Failure> {
             first.ok_or_else(|| Failure::usage(format!("{from} has no pod that runs")))
         }
         Client::Node(_) | Client::Outside(_) => {
-            Err(Failure::usage(format!("{from} is no pod, and calls are made in pods")))
+            Err(Failure::usage(format!("{from} is not a pod, and calls are made in pods")))
         }
     }
 }
@@ -273,8 +273,8 @@ fn call(
                 }
                 Some(listener) => {
                     return Err(Failure::usage(format!(
-                        "{to} is a listener by {} that takes connections itself: name it as a URL \
-                         (https://…) if its servers speak HTTP",
+                        "{to} is a {} listener, which accepts connections whatever its targets do: \
+                         name it as a URL (https://…) if its servers speak HTTP",
                         listener.protocol
                     )));
                 }

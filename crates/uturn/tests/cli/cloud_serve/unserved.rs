@@ -236,7 +236,7 @@ fn what_no_data_plane_can_serve_fails_once() {
     };
     // An expression that no data plane has is refused at once, and nothing is left of it.
     let why = add_rule("~ ^/a(?!b)").unwrap_err().to_string();
-    assert!(why.contains("no regular expression that is known here: look-around"), "{why}");
+    assert!(why.contains("not a regular expression that uturn supports: look-around"), "{why}");
     assert_eq!(flags(&site, &lb), (vec![], vec![vec![]]));
 
     let authority: Value = json!({

@@ -24,7 +24,7 @@ pub(super) fn remedies(service: &Service, want: Want, name: &str) -> Vec<Remedy>
                     None,
                     "the pod network has to be Terway",
                 )
-                .costs("the server groups are made anew: connections that are open break"),
+                .costs("the server groups are replaced: open connections break"),
         ],
         Want::CallsFromInside if !is_network => vec![Remedy::own_name(key(HOST_NAME), name)],
         _ => Vec::new(),

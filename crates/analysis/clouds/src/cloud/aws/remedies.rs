@@ -36,7 +36,7 @@ pub(super) fn remedies(service: &Service, want: Want, _: &str) -> Vec<Remedy> {
                         Some(own),
                         made_by,
                     )
-                    .costs("the target group is made anew: connections that are open break")
+                    .costs("the target group is replaced: open connections break")
                     .costs("servers see an address of the load balancer instead of the client's"),
             ]
         }

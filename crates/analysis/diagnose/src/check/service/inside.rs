@@ -134,7 +134,8 @@ pub(in crate::check) fn cluster_ip(engine: &Engine<'_>, service: &Service) -> Ch
 }
 
 fn name(engine: &Engine<'_>, service: &Service) -> Check {
-    let what = "its name leads there (if the ClusterIP answers and this does not, it is DNS)";
+    let what =
+        "its name leads there (if the ClusterIP answers and this does not, the fault is in DNS)";
     let cluster = engine.cluster();
     if cluster.dns.corefile.is_none() {
         return Check::unknown(what, "CoreDNS's ConfigMap is not given")
@@ -187,7 +188,7 @@ fn rules(engine: &Engine<'_>, service: &Service) -> Check {
     let cluster = engine.cluster();
     if let Some(other) = cluster.proxy.replaced_by() {
         let what = format!("{other} serves it on every node");
-        return Check::unknown(what, "what it has programmed is not looked at");
+        return Check::unknown(what, "what it has programmed is not read");
     }
     let what = "every node has its rules";
     let lacking: Vec<&str> = cluster
@@ -221,7 +222,7 @@ fn rules(engine: &Engine<'_>, service: &Service) -> Check {
     match cluster.captures.len() {
         0 => Check::unknown(
             what,
-            "no node was captured: its rules are taken to be what kube-proxy writes",
+            "no node was captured: their rules are assumed to be those that kube-proxy writes",
         )
         .next("compare on a node: uturn rules --node NODE, and iptables-save"),
         some if some == cluster.nodes.len() => {

@@ -81,8 +81,10 @@ fn bandwidth_of(engine: &Engine<'_>, service: &Service, what: &str) -> Check {
     if nodes.iter().all(|node| node.public_bandwidth == Some(true)) {
         return Check::ok(what, "as Facts state it");
     }
-    Check::unknown(what, "nothing states it")
-        .next("look at the account's billing and the nodes' bandwidth; state nodes.*.publicBandwidth in Facts")
+    Check::unknown(what, "not stated").next(
+        "look at the account's billing and the nodes' bandwidth; state \
+         nodes.*.publicBandwidth in Facts",
+    )
 }
 
 /// Checks calls past the load balancer, to each node's own address and port.
@@ -166,7 +168,7 @@ pub(in crate::check) fn health_of(
         Err(why) => return Some(Check::unknown(what, why.to_string())),
     };
     if is_open {
-        return Some(Check::unknown(what, "what stands behind it is not given"));
+        return Some(Check::unknown(what, "its backends are not given"));
     }
     if health.is_empty() {
         return Some(Check::failed(what, "there is no target").next(Code::NoTargets.explain()));

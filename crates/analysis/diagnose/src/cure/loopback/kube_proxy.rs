@@ -75,8 +75,15 @@ fn bound(case: &Case<'_>, builds: &KubeProxyBuilds, mut made: Proposal) -> Propo
         },
     );
     made = made
-        .costs("traffic of the cluster's own goes past the load balancer: its weights, limits and logs do not see it")
-        .costs(format!("the controller moves the health checks to {}: a node firewall has to let it in", cloud::probe_range(case.cluster())));
+        .costs(
+            "the cluster's own traffic bypasses the load balancer: its weights, limits and logs \
+             do not cover it",
+        )
+        .costs(format!(
+            "the controller moves the health checks to {}: a node firewall has to let \
+             it in",
+            cloud::probe_range(case.cluster())
+        ));
     for service in unasked(case, vip, builds.request) {
         made = made.edit(
             service.object(),
@@ -150,7 +157,7 @@ pub(super) fn newer_kube_proxy(case: &Case<'_>) -> Option<Proposal> {
     let new = (builds.first_honouring)(old)?;
     let title = format!("kube-proxy {new} instead of {old}, and prevent-loopback");
     let mut made = bound(case, builds, Proposal::new("kube-proxy-image", 60, title))
-        .costs("kube-proxy starts anew on every node, one after the other; connections that are open stay")
+        .costs("kube-proxy restarts on every node, one after the other; open connections stay")
         .costs("all that changed between the two versions changes too");
     let name = NamespacedName::new("kube-system", "kube-proxy").ok()?;
     let daemon = ObjectRef::namespaced(WorkloadKind::DaemonSet.into(), &name);

@@ -99,7 +99,7 @@ fn stanza(
                 for word in &arguments {
                     match Rcode::from_word(&word.to_uppercase()) {
                         Some(code) => read.next.push(code),
-                        None => return words.fault(format!("{word} is no response code")),
+                        None => return words.fault(format!("{word} is not a response code")),
                     }
                 }
             }

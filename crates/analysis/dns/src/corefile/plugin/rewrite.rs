@@ -207,7 +207,9 @@ enum Wrong {
 impl Wrong {
     fn pattern(text: &str, why: Unread) -> Self {
         match why {
-            Unread::Invalid(why) => Self::Fault(format!("{text} is no regular expression: {why}")),
+            Unread::Invalid(why) => {
+                Self::Fault(format!("{text} is not a regular expression: {why}"))
+            }
             Unread::Unmodelled => Self::Unmodelled(format!("the regular expression {text}")),
         }
     }
@@ -263,7 +265,7 @@ fn what(kind: &str, words: &[String], room: &PatternRoom) -> Result<What, Wrong>
         },
         ("edns0", _) => fault("expected an option and an action after edns0"),
         ("answer", _) => fault("rules for answers begin with a name rule"),
-        _ => fault(&format!("{kind} is no kind of rewrite rule")),
+        _ => fault(&format!("{kind} is not a kind of rewrite rule")),
     }
 }
 
@@ -320,7 +322,7 @@ fn cname_rule(how: &str, from: &str, to: &str, room: &PatternRoom) -> Result<Wha
         "regex" => {
             Test::Regex(Pattern::new(&from, room).map_err(|why| Wrong::pattern(&from, why))?)
         }
-        other => return Err(Wrong::Fault(format!("{other} is no way to rewrite a CNAME"))),
+        other => return Err(Wrong::Fault(format!("{other} is not a way to rewrite a CNAME"))),
     };
     Ok(What::Cname(test, to))
 }

@@ -114,7 +114,7 @@ impl Template {
                     }
                 }
                 Err(Bad::Fails) => {
-                    exchange.note_at(format!("{name}: {text} is no record"), line);
+                    exchange.note_at(format!("{name}: {text} is not a record"), line);
                     return Answer::Reply(Reply::code(Rcode::ServFail));
                 }
                 Err(Bad::Unmodelled) => return exchange.unmodelled(&format!("the record {text}")),
@@ -134,10 +134,10 @@ fn stanza(words: &mut Dispenser<'_>, setup: &Setup<'_>) -> Result<Template, Faul
         return words.fault("expected a class and a type after template");
     };
     if !["IN", "ANY", "CH", "CS", "HS", "NONE"].contains(&class.as_str()) {
-        return words.fault(format!("{class} is no class"));
+        return words.fault(format!("{class} is not a class"));
     }
     if !kind.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit()) {
-        return words.fault(format!("{kind} is no record type"));
+        return words.fault(format!("{kind} is not a record type"));
     }
     let mut read = Template {
         zones: name::zones(zones, setup.zones),
@@ -160,7 +160,7 @@ fn stanza(words: &mut Dispenser<'_>, setup: &Setup<'_>) -> Result<Template, Faul
                     match Pattern::new(text, words.patterns()) {
                         Ok(pattern) => read.patterns.push(pattern),
                         Err(Unread::Invalid(why)) => {
-                            let message = format!("{text} is no regular expression: {why}");
+                            let message = format!("{text} is not a regular expression: {why}");
                             return words.fault(message);
                         }
                         Err(Unread::Unmodelled) => {
@@ -181,7 +181,7 @@ fn stanza(words: &mut Dispenser<'_>, setup: &Setup<'_>) -> Result<Template, Faul
             ("upstream", _) => {}
             ("rcode", [code]) => match Rcode::from_word(code) {
                 Some(code) => read.rcode = code,
-                None => return words.fault(format!("{code} is no response code")),
+                None => return words.fault(format!("{code} is not a response code")),
             },
             ("ederror", [_] | [_, _]) => {}
             ("fallthrough", _) => read.fallthrough = setup.fallthrough(&arguments),

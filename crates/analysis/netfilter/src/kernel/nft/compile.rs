@@ -336,7 +336,7 @@ impl Compiler<'_> {
         let message = match found {
             None => format!("{} leads to {name}, and there is no such chain", names.place_text()),
             Some(at) if self.rules.chains[at].base.is_some() => {
-                format!("{} leads to {name}, which stands in a hook", names.place_text())
+                format!("{} leads to {name}, which is attached to a hook", names.place_text())
             }
             Some(_) => return found,
         };

@@ -98,7 +98,7 @@ fn targets<'d>(doc: &Doc<'d>, node: &'d Node<'d>, listener: Option<Port>) -> Opt
             return None;
         }
         (None, None) => {
-            doc.missing(node, "nodes", "all or a list of names, or nodeLabels beside it");
+            doc.missing(node, "nodes", "all, a list of names, or nodeLabels instead");
             return None;
         }
         (Some(_), None) if is_all => TargetNodes::All,
@@ -120,7 +120,7 @@ fn check<'d>(doc: &Doc<'d>, node: &'d Node<'d>, fact: &LoadBalancerFact, listene
             doc.missing(
                 node,
                 "snat",
-                "true or false, or a product: nothing else says which source targets see",
+                "true or false, or a product: otherwise the source that targets see is not known",
             );
             return;
         }

@@ -73,7 +73,7 @@ impl FromNode for Plugin {
 }
 
 impl FromNode for ServiceProxy {
-    const EXPECTED: &'static str = "what serves Services in place of kube-proxy, or none";
+    const EXPECTED: &'static str = "a program that serves Services in place of kube-proxy, or none";
 
     fn from_node(node: &Node<'_>) -> Result<Self, String> {
         one_of(node, &Self::ALL.map(|(proxy, word, _)| (word, proxy)))

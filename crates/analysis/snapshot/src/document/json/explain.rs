@@ -44,7 +44,7 @@ pub(super) fn troubles(
         let ((line, column), (first, _)) = (places.of(key.start), places.of(key.first));
         let key = unescaped(&text[key.start + 1..key.end - 1]);
         let key = shorten(&key);
-        let message = format!("the key {key:?} is there twice, first at line {first}");
+        let message = format!("duplicate key {key:?}, first at line {first}");
         Trouble::new(line, column, message).into_repeated()
     };
     let mut troubles: Vec<Trouble> = repeated.iter().map(twice).collect();

@@ -170,7 +170,8 @@ proptest! {
         for (at, key) in keys.iter().enumerate() {
             let key: String = serde_json::from_str(&format!("\"{key}\"")).unwrap();
             match known.iter().find(|(known_key, _)| *known_key == key) {
-                Some((_, first)) => again.push((at as u32 + 2, format!("the key {key:?} is there twice, first at line {first}"))),
+                Some((_, first)) => again.push((at as u32 + 2, format!("duplicate key {key:?}, \
+                                                                        first at line {first}"))),
                 None => known.push((key, at + 2)),
             }
         }

@@ -77,7 +77,7 @@ fn after_separator(text: &str, line: u32) -> Result<Text<'_>, Trouble> {
     let blank = first.len() - first.trim_start().len();
     if !matches!(first.trim().chars().next(), None | Some('#')) {
         let place = Mark { at: 0, line, column: 3 + first[..blank].chars().count() };
-        return Err(trouble(place, "kubectl wants nothing but a comment after ---")
+        return Err(trouble(place, "kubectl accepts only a comment after ---")
             .with_hint("put it on a line of its own"));
     }
     Ok(Text::new(text, text.len() - after.len(), line.saturating_add(1)))
@@ -110,7 +110,7 @@ fn check_characters(text: &Text<'_>) -> Result<(), Trouble> {
             text.skip();
         }
     }
-    let message = format!("a character that YAML does not have: U+{:04X}", u32::from(found));
+    let message = format!("a character that YAML does not allow: U+{:04X}", u32::from(found));
     Err(trouble(text.mark, message))
 }
 
@@ -224,7 +224,7 @@ impl<'a> Parser<'_, 'a> {
                 TokenKind::Anchor(name) if before.anchor.is_none() => before.anchor = Some(name),
                 TokenKind::Tag(_) if before.tag != Tagged::Not => break,
                 TokenKind::Tag(Tag::Undeclared) => {
-                    return Err(trouble(token.start, "a tag whose handle nothing declares"));
+                    return Err(trouble(token.start, "a tag whose handle is not declared"));
                 }
                 TokenKind::Tag(Tag::Core(suffix)) => before.tag = Tagged::Core(suffix),
                 TokenKind::Tag(Tag::Other) => before.tag = Tagged::Other,
@@ -311,7 +311,7 @@ impl<'a> Parser<'_, 'a> {
 }
 
 fn misplaced(at: Mark) -> Trouble {
-    trouble(at, "this line does not fit the indentation of what stands above it")
+    trouble(at, "the indentation of this line does not match the lines above it")
 }
 
 fn unexpected(kind: &TokenKind<'_>, at: Mark) -> Trouble {

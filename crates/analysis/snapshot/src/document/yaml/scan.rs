@@ -225,7 +225,7 @@ impl<'a> Scanner<'a> {
             b'\t' => Err(tab(mark)),
             found @ (b'#' | b'%' | b'@' | b'`' | b'|' | b'>') => {
                 let found = char::from(found);
-                let message = format!("no value begins with {found:?}, unless it is in quotes");
+                let message = format!("a value that begins with {found:?} needs quotes");
                 Err(trouble(mark, message))
             }
             _ => self.plain_scalar(),
@@ -293,7 +293,7 @@ impl<'a> Scanner<'a> {
             if !self.may_be_key {
                 let message = "an item of a list begins on a line of its own";
                 return Err(trouble(mark, message)
-                    .with_hint("if this is no list, the text that begins with - needs quotes"));
+                    .with_hint("if this is not a list, the text that begins with - needs quotes"));
             }
             self.indent_to(mark, None, TokenKind::BlockSeq);
         }

@@ -71,5 +71,5 @@ pub(super) fn too_deep(mark: Mark) -> Trouble {
 }
 
 pub(super) fn tab(mark: Mark) -> Trouble {
-    trouble(mark, "tab used for indentation: YAML wants spaces")
+    trouble(mark, "tab used for indentation: YAML requires spaces")
 }

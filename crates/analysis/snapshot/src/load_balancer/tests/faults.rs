@@ -60,13 +60,16 @@ fn faults_of_a_listener() {
             ),
             false,
             &[
-                "rules[0].host: ~(?=a) is no regular expression that is known here: look-around, \
+                "rules[0].host: ~(?=a) is not a regular expression that uturn supports: \
+                 look-around, \
                  including look-ahead and look-behind, is not supported",
-                "rules[1].host: ~a.{20}b is no regular expression that is known here: to match it \
+                "rules[1].host: ~a.{20}b is not a regular expression that uturn supports: to match \
+                 it \
                  in one step for each byte takes a table of more than 256 KiB. Smaller counts in \
                  {}, or ^ at its beginning, make it smaller",
-                "rules[2].path.path: ~ (a|b)*a(a|b){12} is no regular expression that is known \
-                 here: to match it in one step for each byte takes a table of more than 256 KiB. \
+                "rules[2].path.path: ~ (a|b)*a(a|b){12} is not a regular expression that uturn \
+                 supports: to match it in one step for each byte takes a table of more than 256 \
+                 KiB. \
                  Smaller counts in {}, or ^ at its beginning, make it smaller",
             ],
         ),
@@ -133,8 +136,8 @@ fn faults_of_a_listener() {
                 "{{port: 53, protocol: UDP, {one}, healthCheck: {{probe: {{exchange: {{send: a}}}}}}}}"
             ),
             false,
-            &["healthCheck.probe.exchange.expect: missing: expected what a target answers, \
-                 because UDP has no connections"],
+            &["healthCheck.probe.exchange.expect: missing: expected the answer of a target, \
+               since UDP has no connections"],
         ),
         (
             format!("{{{http}, {one}, allDeadAllAlive: false, panicThreshold: 20}}"),
@@ -150,7 +153,7 @@ fn faults_of_a_listener() {
         (
             format!("{{{http}, {one}, source: kept, profile: {{source: kept}}}}"),
             false,
-            &["profile.source: source stands on the listener already"],
+            &["profile.source: source is set on the listener already"],
         ),
         (
             format!("{{{http}, {one}, limits: {{headerBytes: 0, headers: 0, connections: 0}}}}"),
@@ -177,7 +180,7 @@ fn faults_of_a_listener() {
             true,
             &[
                 "targets[0].weight: expected a weight from 0 to 100, found the number 101",
-                "targets[1]: 10.0.0.11:80 is there twice: first at line 7",
+                "targets[1]: 10.0.0.11:80 is listed twice, first at line 7",
             ],
         ),
         (
@@ -258,18 +261,18 @@ fn faults_of_a_listener() {
             )),
             false,
             &[
-                "rules[0].path: expected /a, because paths of requests are compared in their \
-                 normal form, found //a",
-                "rules[1].path: expected /b, because paths of requests are compared in their \
-                 normal form, found /a/../b",
-                "rules[2].path: expected /~a, because paths of requests are compared in their \
-                 normal form, found /%7ea",
+                "rules[0].path: expected /a, since paths of requests are compared in their normal \
+                 form, found //a",
+                "rules[1].path: expected /b, since paths of requests are compared in their normal \
+                 form, found /a/../b",
+                "rules[2].path: expected /~a, since paths of requests are compared in their normal \
+                 form, found /%7ea",
                 "rules[3].path.path: requests for it are refused: the path has a % without two \
                  hexadecimal digits",
-                "rules[4].path.path: expected /d/., because paths of requests are compared in \
-                 their normal form, found /d/%2e",
-                "rules[5].path.path: expected /e/, because paths of requests are compared in \
-                 their normal form, found /e//",
+                "rules[4].path.path: expected /d/., since paths of requests are compared in their \
+                 normal form, found /d/%2e",
+                "rules[5].path.path: expected /e/, since paths of requests are compared in their \
+                 normal form, found /e//",
             ],
         ),
         (
@@ -365,10 +368,10 @@ fn faults_across_documents() {
         read(&text).unwrap_err(),
         "lb.yaml:5:1: a second DataPlane: the first is at lb.yaml:1:1\n\
          lb.yaml:7:15: spec.admin: 10.0.0.100:9900 is a listener's address, at lb.yaml:26:5\n\
-         lb.yaml:16:18: metadata.name: security group sg-1 is there twice: first at \
+         lb.yaml:16:18: metadata.name: security group sg-1 is defined more than once, first at \
          lb.yaml:11:18\n\
          lb.yaml:23:26: spec.securityGroups[1]: no SecurityGroup document defines sg-2\n\
-         lb.yaml:30:18: metadata.name: load balancer web is there twice: first at \
+         lb.yaml:30:18: metadata.name: load balancer web is defined more than once, first at \
          lb.yaml:21:18\n\
          lb.yaml:34:5: spec.listeners[0]: TCP 10.0.0.100:9900 has a listener already, at \
          lb.yaml:26:5\n"

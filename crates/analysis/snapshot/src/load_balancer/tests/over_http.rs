@@ -161,7 +161,7 @@ fn the_admin_address_and_the_access_log_are_the_files() {
         ("accessLog: /etc/passwd", "spec.accessLog"),
     ] {
         let fault = read(&plane(spec)).unwrap_err();
-        let expected = format!("{field}: only the file of uturn lb run changes it");
+        let expected = format!("{field}: it can be changed in the file of `uturn lb run` only");
         assert!(fault.starts_with("body:3:") && fault.contains(&expected), "{spec}: {fault}");
     }
     assert!(read("").unwrap_err().contains("no LoadBalancer document"));

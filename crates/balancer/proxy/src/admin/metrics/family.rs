@@ -66,9 +66,9 @@ families! {
     CONFIG "uturn_lb_config_info" Gauge &["version"],
         "Always 1; the version of the configuration that is served is a label.";
     CONFIG_TIME "uturn_lb_config_time_seconds" Gauge &[],
-        "When the configuration was taken that is served, in seconds since 1970.";
+        "When the served configuration was taken, in seconds since 1970.";
     LOCAL_ERRORS "uturn_lb_local_errors_total" Counter &["operation", "cause"],
-        "What this machine could not do, by cause; it says nothing of a target.";
+        "Failures of this machine, by cause; they say nothing about targets.";
     LOG_LINES "uturn_lb_access_log_lines_total" Counter &[],
         "Lines written to the access log.";
     LOG_DROPPED "uturn_lb_access_log_dropped_total" Counter &[],
@@ -77,7 +77,7 @@ families! {
     ACCEPTING "uturn_lb_listener_accepting" Gauge LISTENER,
         "1 when every worker accepts connections of the listener.";
     ACCEPTED "uturn_lb_connections_accepted_total" Counter LISTENER,
-        "Connections that clients opened, with those that were refused.";
+        "Connections that clients opened, including those that were refused.";
     OPEN "uturn_lb_connections_open" Gauge LISTENER,
         "Connections of clients that are open.";
     REFUSED "uturn_lb_connections_refused_total" Counter &["listener", "protocol", "reason"],
@@ -104,7 +104,7 @@ families! {
     HEALTHY "uturn_lb_target_healthy" Gauge TARGET,
         "1 unless health checks have decided that the target is dead.";
     RESTING "uturn_lb_target_resting" Gauge TARGET,
-        "1 while the target is left alone because requests to it failed.";
+        "1 while the target is ejected because requests to it failed.";
     TARGET_OPEN "uturn_lb_target_open" Gauge TARGET,
         "Requests, and on layer 4 connections, that the target has under way.";
     PICKS "uturn_lb_target_picks_total" Counter TARGET,
@@ -112,12 +112,12 @@ families! {
     RETRIES "uturn_lb_target_retries_total" Counter TARGET,
         "Requests for which the target was picked after another one had failed.";
     FAILURES "uturn_lb_target_failures_total" Counter TARGET,
-        "Attempts that the target failed, with those that did not connect.";
+        "Failed attempts on the target, including those that did not connect.";
     CONNECT_FAILURES "uturn_lb_target_connect_failures_total" Counter
         &["listener", "protocol", "rule", "target", "reason"],
-        "Connections to the target that did not come about: timeout or refused.";
+        "Connections to the target that failed, by reason: timeout or refused.";
     RESTS "uturn_lb_target_rests_total" Counter TARGET,
-        "How often the target began to be left alone.";
+        "How often the target was ejected.";
     PROBES "uturn_lb_target_probes_total" Counter
         &["listener", "protocol", "rule", "target", "result"],
         "Health checks of the target by result.";

@@ -74,5 +74,5 @@ fn the_database_of_another_program_or_version_is_refused() {
     transaction.commit().unwrap();
     database.close().unwrap();
     let later = open(&disk).unwrap_err();
-    assert_eq!(later.to_string(), "it has the form 9, and this program reads 1");
+    assert_eq!(later.to_string(), "it has format 9, and this program reads format 1");
 }

@@ -78,7 +78,7 @@ fn find<'a>(places: &'a [Place], wanted: &str) -> Option<&'a Place> {
 fn unknown(places: &[Place], wanted: &str) -> LabError {
     let names: Vec<&str> = places.iter().map(|place| place.name.as_str()).collect();
     LabError::Cluster(format!(
-        "no pod and no node is called {wanted}; there are {}",
+        "there is no pod and no node {wanted}; there are {}",
         names.join(", ")
     ))
 }

@@ -6,7 +6,7 @@ use crate::linux::state::Run;
 use crate::linux::{available, kernel_parts};
 use crate::{KernelPart, LabError};
 
-/// Fails if this kernel cannot carry a cluster with this mode of kube-proxy.
+/// Fails if this kernel cannot run a cluster with this mode of kube-proxy.
 pub(crate) fn can_keep(mode: ProxyMode) -> Result<(), LabError> {
     available()?;
     match needed(mode) {

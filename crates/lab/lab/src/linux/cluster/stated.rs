@@ -59,7 +59,7 @@ impl<'a> Stated<'a> {
             return Ok(());
         }
         self.last = text;
-        let during = "say which facts are in force";
+        let during = "write down the facts that apply";
         match stated(self.layout, self.nodes, &self.last) {
             Ok(cluster) => {
                 restore_more(self.fabric, Family::V4, &rules(&cluster), "set security groups")?;

@@ -269,8 +269,10 @@ impl Lab<'_> {
             connects,
             sightings: Followed::sightings(&followed, &observer.places),
             mechanism: found.as_ref().map(|(mechanism, _)| *mechanism),
-            because: found
-                .map_or_else(|| "nothing that was seen says why".into(), |(_, because)| because),
+            because: found.map_or_else(
+                || "nothing that was observed says why".into(),
+                |(_, because)| because,
+            ),
             notes: observer.notes.iter().cloned().chain(ends).collect(),
         }
     }

@@ -11,7 +11,7 @@ use super::follow::Followed;
 use super::packet::Body;
 
 /// Drop reasons that explain nothing.
-const NO_REASON: [&str; 2] = ["NOT_SPECIFIED", "no reason told"];
+const NO_REASON: [&str; 2] = ["NOT_SPECIFIED", "no reason given"];
 
 /// The loopback device.
 const LOOPBACK: &str = "lo";
@@ -43,14 +43,14 @@ impl Observations<'_> {
         let source = packet.src.ip();
         let evidence = match self.growth.martians {
             Some(count) => format!(
-                "the kernel has counted {count} packets that cannot have such a source \
-                 (in_martian_src), and no other rule or filter there has taken any"
+                "the kernel has counted {count} packets with an impossible source \
+                 (in_martian_src), and no other rule or filter there has dropped any"
             ),
-            None => "no rule and no filter there has taken it".to_owned(),
+            None => "no rule and no filter there has dropped it".to_owned(),
         };
         let because = format!(
-            "{packet} comes to {place}, whose kernel has {source} for its own, and ends there: \
-             {evidence}"
+            "{packet} comes to {place}, whose kernel has the address {source} itself, and ends \
+             there: {evidence}"
         );
         Some((Mechanism::LocalSourceDrop, because))
     }
@@ -74,7 +74,7 @@ impl Observations<'_> {
                 grown.clone().find(|counter| counter.what == Counted::ReversePath)
             {
                 let because = format!(
-                    "the reverse-path filter of {} has taken {} packets",
+                    "the reverse-path filter of {} has dropped {} packets",
                     self.places[place], filtered.by
                 );
                 return Some((Mechanism::ReversePathFilter, because));
@@ -87,8 +87,7 @@ impl Observations<'_> {
             }
             let lost = grown.find(|counter| counter.what == Counted::NoWay)?;
             let to = self.at(place).find(|frame| is_end(frame))?.packet.dst.ip();
-            let because =
-                format!("{at} has counted {} packets that no way leads on for ({to})", lost.by);
+            let because = format!("{at} has counted {} packets without a route ({to})", lost.by);
             Some((self.kind_of_unroutable(to), because))
         })
     }

@@ -170,7 +170,7 @@ impl Observations<'_> {
     fn vanished(&self) -> Option<Diagnosis> {
         let is_lost = |frame: &&Followed| self.is_balancers(frame.place) && frame.link == HOLE;
         let frame = self.frames.iter().find(is_lost)?;
-        let because = format!("the VPC knows no way for {}", frame.packet);
+        let because = format!("the VPC has no route for {}", frame.packet);
         Some((self.kind_of_unroutable(frame.packet.dst.ip()), because))
     }
 
@@ -201,7 +201,7 @@ impl Observations<'_> {
                 }
                 _ if self.is_unroutable(frame) => because_of(
                     self.kind_of_unroutable(packet.dst.ip()),
-                    &format!(" in {}, no way leads on", frame.location().unwrap_or_default()),
+                    &format!(" in {}, no route leads on", frame.location().unwrap_or_default()),
                 ),
                 _ => None,
             }
@@ -276,7 +276,7 @@ impl Observations<'_> {
             return None;
         }
         let (mechanism, why) = self.rule(place)?;
-        Some((mechanism, format!("what the load balancer sends never leaves: {why}")))
+        Some((mechanism, format!("the load balancer's packets never leave: {why}")))
     }
 
     fn bypassed(&self) -> Option<Diagnosis> {

@@ -176,7 +176,7 @@ impl Drops {
             {
                 let location = field(" location=").unwrap_or("?");
                 let location = location.split(['+', '.']).next().unwrap_or(location).to_owned();
-                let reason = field(" reason: ").unwrap_or("no reason told").to_owned();
+                let reason = field(" reason: ").unwrap_or("no reason given").to_owned();
                 if reason != PURGED {
                     all.discards.push(Discard { arrival, reason, location });
                 }

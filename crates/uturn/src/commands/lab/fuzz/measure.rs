@@ -77,7 +77,7 @@ impl Lab {
         for batch in there.chunks(BATCH) {
             self.in_machine(trials, batch, &mut all)?;
         }
-        let unknown = || Measured::Failed("nothing was heard of it".to_owned());
+        let unknown = || Measured::Failed("no result arrived".to_owned());
         Ok(all.into_iter().map(|result| result.unwrap_or_else(unknown)).collect())
     }
 

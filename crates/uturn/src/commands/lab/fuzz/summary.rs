@@ -142,7 +142,7 @@ impl Summary {
         }
         if self.not_known > 0 {
             let flows = words::count(self.not_known, "flow");
-            line("not judged", vec![format!("{flows}: predicted to be not known")]);
+            line("not judged", vec![format!("{flows}: the prediction is that it is not known")]);
         }
         for (why, count) in self.reasons() {
             line("not run", vec![format!("{} because {why}", words::count(count, "scenario"))]);

@@ -169,9 +169,9 @@ fn not_current(all: &[&NotCurrent]) -> Vec<String> {
     let line = |(known, names): (&NotCurrent, Vec<&str>)| {
         let (what, NotCurrent { since, why, read_again, .. }) = (some_of(&names), known);
         if *read_again {
-            format!("read again from time to time, since it may not be watched: {what}: {why}")
+            format!("{what}: read again from time to time, since a watch is not possible: {why}")
         } else {
-            format!("as it was at {since}: {what}: {why}")
+            format!("{what}: not updated since {since}: {why}")
         }
     };
     groups.into_iter().map(line).collect()
@@ -222,8 +222,8 @@ mod tests {
         assert_eq!(
             not_current(&all.iter().collect::<Vec<_>>()),
             [
-                "as it was at 06:00:00: Nodes, Pods, Services and 1 more: Connection refused",
-                "as it was at 06:00:01: Secrets: Connection refused",
+                "Nodes, Pods, Services and 1 more: not updated since 06:00:00: Connection refused",
+                "Secrets: not updated since 06:00:01: Connection refused",
             ]
         );
     }

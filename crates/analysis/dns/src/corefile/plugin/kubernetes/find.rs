@@ -66,7 +66,7 @@ impl Kubernetes {
         }
         let not_found = |why: String| Err(Nothing::Name(why));
         let Some(parts) = Parts::of(below) else {
-            return not_found(format!("{asked} is no name of a Service or a pod"));
+            return not_found(format!("{asked} is not the name of a Service or a pod"));
         };
         if matches!(below, "" | "svc" | "pod") {
             return Ok(Found::none());

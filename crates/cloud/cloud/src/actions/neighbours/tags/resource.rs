@@ -35,7 +35,7 @@ impl<'r> Resource<'r> {
             return Err(error(ErrorCode::UinInvalid, "is of another account"));
         }
         let Some(id) = resource.strip_prefix("clb/") else {
-            return Err(error(ErrorCode::ResourcePrefixInvalid, "is no load balancer"));
+            return Err(error(ErrorCode::ResourcePrefixInvalid, "is not a load balancer"));
         };
         Ok(Self { region, id })
     }

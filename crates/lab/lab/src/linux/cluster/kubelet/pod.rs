@@ -107,7 +107,7 @@ fn read(object: &Value, ip: IpAddr, services: &[Value]) -> Result<(Cluster, Pod)
         })?
         .cluster;
     let pod = cluster.pods.pop_first().map(|(_, pod)| pod);
-    let pod = pod.ok_or_else(|| LabError::Cluster("the object is no pod".into()))?;
+    let pod = pod.ok_or_else(|| LabError::Cluster("the object is not a pod".into()))?;
     Ok((cluster, pod))
 }
 
