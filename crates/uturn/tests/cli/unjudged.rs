@@ -110,5 +110,5 @@ spec:
     let scan = folder.run(&["scan", "-f", "."]);
     assert!(scan.contains("not judged: backends of 1 Ingress; "), "{scan}");
     assert!(scan.contains("an annotation says what a path leads to"), "{scan}");
-    assert!(scan.contains("a Service that is led to is not among what is given"), "{scan}");
+    assert!(scan.contains("a Service that is led to is not in the input"), "{scan}");
 }

@@ -272,10 +272,7 @@ fn what_is_missing_is_said() {
         gaps.iter().map(|gap| format!("{gap}: {}", gap.because)).collect::<Vec<_>>().join("; ")
     };
     let without_gateway = because(&(objects() + &own));
-    assert!(
-        without_gateway.contains("Gateway shop/edge is not among what is given"),
-        "{without_gateway}"
-    );
+    assert!(without_gateway.contains("Gateway shop/edge is not in the input"), "{without_gateway}");
     let bare = objects()
         .replace("gateway.envoyproxy.io/owning-gateway-name: edge, ", "")
         .replace("10.0.0.100", "10.0.0.101");

@@ -122,20 +122,20 @@ fn a_pull_request_is_enough() {
              the object's status, or state spec.loadBalancers in Facts)",
             "address of Service shop/web: 10.0.0.100 (private) (its status has no address; give \
              the object's status, or state spec.loadBalancers in Facts)",
-            "addresses of 3 nodes: free ones of 10.0.0.0/16 (no InternalIP is given; give Node \
+            "addresses of 3 nodes: unused addresses of 10.0.0.0/16 (no InternalIP is given; give Node \
              objects with status.addresses)",
-            "clusterIP of 1 Service: shop/web: free ones of 172.16.0.0/16 (no clusterIP is given; \
+            "clusterIP of 1 Service: shop/web: unused addresses of 172.16.0.0/16 (no clusterIP is given; \
              give the applied Service objects)",
             "kube-proxy cluster CIDR: 10.1.0.0/22, which has all pods (nothing names a cluster CIDR \
              for kube-proxy; give kube-proxy's ConfigMap, or state \
              spec.network.podCIDRs in Facts)",
-            "kube-proxy mode: iptables (nothing says it; iptables is kube-proxy's default; state \
+            "kube-proxy mode: iptables (not stated; iptables is kube-proxy's default; state \
              spec.kubeProxy.mode in Facts)",
             "kube-proxy version: v1.34.0 (neither an image of kube-proxy nor a node says it; \
              state spec.kubeProxy.version in Facts)",
             "network: global-router (neither nodes nor pods say it; state spec.network.mode in \
              Facts)",
-            "nodePorts of 1 Service: shop/web: free ones from 30000 on (no nodePort is given; \
+            "nodePorts of 1 Service: shop/web: unused ports from 30000 on (no nodePort is given; \
              give the applied Service objects)",
             "nodes: 3 (n1, n2, n3) (there is no Node object; give the cluster's Node objects)",
             "placement of 7 pods of Deployment shop/web, DaemonSet shop/agent: spread over the \

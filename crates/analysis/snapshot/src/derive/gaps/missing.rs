@@ -67,7 +67,7 @@ pub(super) fn find(objects: &Objects, slices: &Slices, ground: &Ground, gaps: &m
         gaps.add(service.object(), Unknown::Endpoints, because.into(), settle.into());
     }
     for ingress in objects.ingresses.0.values().filter(|ingress| has_unread_action(ingress)) {
-        let because = "an annotation says what a path leads to, and is not read";
+        let because = "an annotation says where a path leads, and uturn does not read it";
         let (because, settle) = (because.into(), TRACE_SERVICES.into());
         gaps.add(ingress.object(), Unknown::Backends, because, settle);
     }
@@ -77,7 +77,7 @@ pub(super) fn find(objects: &Objects, slices: &Slices, ground: &Ground, gaps: &m
     };
     for ingress in objects.ingresses.0.values() {
         if backends(ingress).any(|name| is_missing(&name)) {
-            let because = "a Service that is led to is not among what is given";
+            let because = "a Service that is led to is not in the input";
             let (because, settle) = (because.into(), GIVE_SERVICES.into());
             gaps.add(ingress.object(), Unknown::Backends, because, settle);
         }
@@ -93,7 +93,8 @@ fn find_versions(objects: &Objects, gaps: &mut Gaps) {
     let pods = objects.pods.1.iter().filter_map(|name| objects.pods.0.get(name));
     let pods: Vec<&Pod> = pods.collect();
     let mut add = |object: ObjectRef| {
-        let because = "it, or what makes its pods, is there several times, and differs";
+        let because =
+            "the object or its workload is defined more than once, with different contents";
         gaps.add(object, Unknown::Versions, because.into(), USED.into());
     };
     for service in objects.services.0.values() {

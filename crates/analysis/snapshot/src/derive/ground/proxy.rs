@@ -180,7 +180,7 @@ fn mode(
         let from = "k3s's arguments, which name no mode of kube-proxy: its default";
         return Known::derived(ProxyMode::Iptables, from);
     }
-    let because = "nothing says it; iptables is kube-proxy's default";
+    let because = "not stated; iptables is kube-proxy's default";
     if needed {
         assumptions.assume(
             "kube-proxy mode",
@@ -238,7 +238,7 @@ fn variant(
             Known::derived(Variant::Upstream, "nothing names a cloud that has a build of its own")
         }
         Provider::Unknown => Known::supposed(Variant::Upstream, "nothing names a cloud"),
-        Provider::None => Known::derived(Variant::Upstream, "no cloud has a hand in it"),
+        Provider::None => Known::derived(Variant::Upstream, "no cloud has its own build"),
     }
 }
 

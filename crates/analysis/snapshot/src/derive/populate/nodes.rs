@@ -55,10 +55,10 @@ fn add_mentioned(objects: &mut Objects, assumptions: &mut Assumptions) {
     let new: Vec<Name> =
         mentioned.into_iter().filter(|name| !objects.nodes.0.contains_key(name)).collect();
     if !objects.nodes.0.is_empty() && !new.is_empty() {
-        let because = "pods, endpoints or Facts speak of them";
+        let because = "pods, endpoints or Facts name them";
         assumptions.assume(
             format!("nodes {}", some_of(&new)),
-            "they are there",
+            "they exist",
             because,
             "give their Node objects",
         );
@@ -158,7 +158,7 @@ fn add_addresses(objects: &mut Objects, ranges: &mut Ranges, assumptions: &mut A
     }
     assumptions.assume(
         format!("addresses of {}", count(lacking.len(), "node")),
-        format!("free ones of {vpc}"),
+        format!("unused addresses of {vpc}"),
         "no InternalIP is given",
         "give Node objects with status.addresses",
     );
@@ -185,7 +185,7 @@ fn add_v6(objects: &mut Objects, ranges: &mut Ranges, assumptions: &mut Assumpti
     }
     assumptions.assume(
         format!("IPv6 addresses of {}", some_of(&lacking)),
-        format!("free ones of {net}"),
+        format!("unused addresses of {net}"),
         "all other nodes have one",
         "give Node objects with status.addresses",
     );

@@ -138,7 +138,7 @@ fn suppose(
             assumptions.assume(
                 format!("pods of {}", workload.object()),
                 format!("the first {max} of {}", workload.replicas),
-                "more are not made up",
+                "no more are assumed",
                 "give the Pod objects",
             );
         }
@@ -433,8 +433,8 @@ fn add_addresses(
         assumptions.assume(
             format!("addresses of {}", count(given, "pod")),
             match pool {
-                Some(pool) => format!("free ones of {}", pool.net),
-                None => "free ones of their node's range".to_owned(),
+                Some(pool) => format!("unused addresses of {}", pool.net),
+                None => "unused addresses of their node's range".to_owned(),
             },
             "no status.podIPs is given",
             "give the running Pod objects",
@@ -444,8 +444,8 @@ fn add_addresses(
         let nodes: Vec<&Name> = without.into_iter().collect();
         assumptions.assume(
             format!("pods on {}", some_of(&nodes)),
-            "some have no address",
-            "the node's pod range has none left",
+            "some pods get no address",
+            "the node's pod range is used up",
             "give the running Pod objects",
         );
     }

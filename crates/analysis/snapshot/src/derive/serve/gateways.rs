@@ -34,7 +34,7 @@ pub(super) fn complete(
         gateways.dedup();
         for (number, name) in gateways.into_iter().enumerate() {
             let Some(gateway) = population.gateways.0.get(name).cloned() else {
-                let because = format!("Gateway {name} is not among what is given");
+                let because = format!("Gateway {name} is not in the input");
                 let unknown = Unknown::Controller(format!("Gateway {name}").into());
                 gaps.add(object.clone(), unknown, because.into(), "give the Gateway".into());
                 continue;

@@ -63,7 +63,7 @@ fn cluster_ips(population: &mut Population, ranges: &mut Ranges, assumptions: &m
     let pools: Vec<String> = pools.iter().flatten().map(ToString::to_string).collect();
     assumptions.assume(
         format!("clusterIP of {}: {}", count(lacking.len(), "Service"), some_of(&lacking)),
-        format!("free ones of {}", pools.join(" and ")),
+        format!("unused addresses of {}", pools.join(" and ")),
         "no clusterIP is given",
         "give the applied Service objects",
     );
@@ -114,7 +114,7 @@ fn node_ports(population: &mut Population, assumptions: &mut Assumptions) {
     if !lacking.is_empty() {
         assumptions.assume(
             format!("nodePorts of {}: {}", count(lacking.len(), "Service"), some_of(&lacking)),
-            "free ones from 30000 on",
+            "unused ports from 30000 on",
             "no nodePort is given",
             "give the applied Service objects",
         );

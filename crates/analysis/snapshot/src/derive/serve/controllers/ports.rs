@@ -170,7 +170,7 @@ fn proxy_header(
             _ => match settings.get("proxy-protocol").map(entry_points::ranges) {
                 None => ProxyExpectation::NotExpected,
                 Some(Some(from)) => ProxyExpectation::Required(from),
-                Some(None) => ProxyExpectation::Unknown("mend proxy-protocol".into()),
+                Some(None) => ProxyExpectation::Unknown("correct proxy-protocol".into()),
             },
         },
         "Contour" => required(arguments.is_on("use-proxy-protocol")),
