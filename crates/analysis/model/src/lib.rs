@@ -57,6 +57,7 @@ pub mod version;
 pub mod visible;
 pub mod wording;
 pub mod workload;
+mod workload_kind;
 
 pub use addr::{Family, Port, Protocol};
 pub use announcement::{AddressPool, AnnouncedBy, Announcement, Announcements};
@@ -86,7 +87,8 @@ pub use service::Service;
 pub use share::Share;
 pub use unjudged::{Unjudged, Unknown};
 pub use version::{Vendor, VendorBuild, Version};
-pub use workload::{Workload, WorkloadKind};
+pub use workload::Workload;
+pub use workload_kind::WorkloadKind;
 
 /// Shared, immutable text: cheap to clone, since names repeat a lot.
 pub type Text = std::sync::Arc<str>;

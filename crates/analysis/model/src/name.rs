@@ -139,6 +139,12 @@ pub enum ObjectKind {
     SecurityGroup,
 }
 
+impl From<WorkloadKind> for ObjectKind {
+    fn from(kind: WorkloadKind) -> Self {
+        Self::Workload(kind)
+    }
+}
+
 impl ObjectKind {
     /// Parses the kind of a client or target as kubectl accepts it: `po`, `pod`, `pods`. Kinds of
     /// workloads: [`WorkloadKind::from_word`].

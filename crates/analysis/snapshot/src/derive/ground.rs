@@ -3,6 +3,7 @@
 
 pub(super) mod clouds;
 pub(super) mod extent;
+pub(super) mod kube_proxy;
 pub(super) mod plugin;
 mod provider;
 pub(super) mod proxy;

@@ -5,7 +5,7 @@ use uturn_model::Known;
 use uturn_model::cluster::Provider;
 use uturn_model::service::ServiceKind;
 
-use super::{clouds, proxy};
+use super::{clouds, kube_proxy};
 use crate::decode::objects::Objects;
 
 /// Returns the cloud that Facts state, or else the one that left traces. It is unknown if an object
@@ -15,7 +15,7 @@ pub(super) fn derive(objects: &Objects) -> Known<Provider> {
         return Known::stated(*provider, origin.clone());
     }
     let observed = Observed {
-        kube_proxy_image: proxy::image(objects),
+        kube_proxy_image: kube_proxy::image(objects),
         nodes: &objects.nodes.0,
         services: &objects.services.0,
         ingresses: &objects.ingresses.0,

@@ -6,7 +6,7 @@ use uturn_model::pod::PodSpec;
 use uturn_model::proxy::Translates;
 use uturn_model::{Basis, Known, ServiceProxy, Text, Version, WorkloadKind};
 
-use super::{daemon_sets, proxy};
+use super::{daemon_sets, kube_proxy};
 use crate::decode::objects::Objects;
 use crate::derive::Assumptions;
 
@@ -16,7 +16,7 @@ pub(super) fn derive(objects: &Objects) -> Known<ServiceProxy> {
     if let Some((proxy, origin)) = &objects.facts.service_proxy {
         return Known::stated(*proxy, origin.clone());
     }
-    let has_kube_proxy = proxy::image(objects).is_some();
+    let has_kube_proxy = kube_proxy::image(objects).is_some();
     cilium(objects, has_kube_proxy)
         .or_else(|| calico(objects))
         .or_else(|| kube_router(objects))
@@ -127,7 +127,7 @@ pub(super) fn beside(objects: &Objects) -> Option<ServiceProxy> {
         || setting(text, Some("antreaProxy"), "proxyLoadBalancerIPs") == Some("false");
     let (_, spec) = specs(objects).find(|(name, _)| is_named(name, AGENT))?;
     let image = spec.containers.iter().find(|container| &*container.name == AGENT);
-    let version = image.and_then(|container| proxy::tag(&container.image));
+    let version = image.and_then(|container| kube_proxy::tag(&container.image));
     let short_circuits = version.is_some_and(|version| version >= Version::new(1, 12, 0))
         && setting(text, None, "trafficEncapMode") != Some("networkPolicyOnly");
     (!is_off && !short_circuits).then_some(ServiceProxy::Antrea)

@@ -8,7 +8,7 @@ use uturn_model::{Name, Node, Pod, Text, Version};
 use super::nodes::value;
 use crate::decode::facts::NodeFacts;
 use crate::decode::objects::Objects;
-use crate::derive::ground::proxy;
+use crate::derive::ground::kube_proxy;
 
 /// The first version in which the command line overrides the configuration file. Before, the flag
 /// is ignored if there is a file.
@@ -32,7 +32,7 @@ enum Told {
 pub(super) fn complete(objects: &mut Objects, version: Version) {
     let every = &objects.facts.every_node;
     let nothing = NodeFacts::default();
-    let of_all = proxy::container(objects).map(|(_, arguments, _)| arguments);
+    let of_all = kube_proxy::container(objects).map(|(_, arguments, _)| arguments);
     let mut of_nodes: HashMap<&Name, &[Text]> = HashMap::new();
     for pod in objects.pods.0.values() {
         if let (Some(node), Some(arguments)) = (&pod.node, arguments(pod)) {

@@ -6,7 +6,7 @@ use uturn_model::{Labels, Text};
 
 use super::controllers::argument_value;
 use crate::decode::objects::Objects;
-use crate::derive::ground::proxy;
+use crate::derive::ground::kube_proxy;
 
 /// Returns the arguments and versions of clouds' programs: from their workloads, or else from their
 /// pods.
@@ -19,7 +19,7 @@ pub(super) fn derive(objects: &Objects) -> Labels {
     for entry in cloud::ALL {
         let is_it = |container: &&&Container| entry.versions_of.contains(&container.program());
         let mut own = containers.iter().filter(is_it);
-        if let Some(version) = own.find_map(|container| proxy::tag(&container.image)) {
+        if let Some(version) = own.find_map(|container| kube_proxy::tag(&container.image)) {
             found.push((
                 cloud::argument_key(entry.cloud, cloud::VERSION),
                 version.to_string().into(),

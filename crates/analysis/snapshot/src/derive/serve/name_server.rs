@@ -3,7 +3,7 @@
 use uturn_model::{Version, image};
 
 use crate::decode::objects::Objects;
-use crate::derive::ground::proxy;
+use crate::derive::ground::kube_proxy;
 
 /// Returns the release in the images of CoreDNS in kube-system, if they agree.
 pub(super) fn release(objects: &Objects) -> Option<Version> {
@@ -17,7 +17,7 @@ pub(super) fn release(objects: &Objects) -> Option<Version> {
     });
     let containers = in_system.flat_map(|(_, spec)| &spec.containers);
     let mut releases =
-        containers.filter(|own| is_coredns(&own.image)).map(|own| proxy::tag(&own.image));
+        containers.filter(|own| is_coredns(&own.image)).map(|own| kube_proxy::tag(&own.image));
     let first = releases.next()??;
     releases.all(|other| other == Some(first)).then_some(first)
 }
