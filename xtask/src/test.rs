@@ -43,6 +43,8 @@ const SLOWEST: usize = 10;
 /// Runs every test. `with_go` also builds the real programs that some of them ask, which takes
 /// minutes; else those tests are skipped unless the programs are there already.
 pub(crate) fn run(with_go: bool) -> Result<Outcome, Failure> {
+    // First of all: later the file of this program may be another one.
+    let runner = runner::install()?;
     let packages = machine::install_packages();
     let target = shell::target();
     let [list, times, failures] = ["skipped", "test-times", "test-failures"]
@@ -68,7 +70,7 @@ pub(crate) fn run(with_go: bool) -> Result<Outcome, Failure> {
         given.push((TEST_THREADS, cores.max(THREADS).to_string().into()));
     }
     let ended = shell::run(&mut shell::cargo(&["test", "--workspace", "--no-run"]))
-        .and_then(|()| run_built(&given));
+        .and_then(|()| run_built(&runner, &given));
 
     let mut skipped = reasons(&read(&list)?);
     for (what, done) in [("packages", packages), ("CoreDNS", coredns.map(drop))] {
@@ -95,15 +97,15 @@ pub(crate) fn run(with_go: bool) -> Result<Outcome, Failure> {
 }
 
 /// Runs the tests of the documentation, then all test programs.
-fn run_built(given: &[(&str, OsString)]) -> Result<(), Failure> {
+fn run_built(runner: &Path, given: &[(&str, OsString)]) -> Result<(), Failure> {
     let queue = shell::target().join("test-queue.txt");
     forget(&queue)?;
-    let runner = runner::cargo_option()?;
-    let words = ["--config", &runner, "test", "--workspace", "--no-fail-fast", "--quiet"];
+    let option = runner::cargo_option(runner);
+    let words = ["--config", &option, "test", "--workspace", "--no-fail-fast", "--quiet"];
     let mut cargo = shell::cargo(&words);
     let cargo = cargo.env(variables::TEST_QUEUE, &queue).envs(given.iter().cloned());
     let of_documentation = shell::run(cargo);
-    programs::run(&read(&queue)?, given).and(of_documentation)
+    programs::run(&read(&queue)?, runner, given).and(of_documentation)
 }
 
 fn forget(list: &Path) -> Result<(), Failure> {

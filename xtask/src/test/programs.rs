@@ -5,7 +5,6 @@
 //! each through the same runner. The output of a program is shown when the program has ended, by
 //! itself or because it hangs.
 
-use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -19,8 +18,9 @@ use std::time::Duration;
 
 use uturn_testing::variables;
 
+use super::group;
 use super::queue::{self, Program};
-use super::{group, runner};
+use super::runner::WORD;
 use crate::shell::{self, Failure};
 
 /// The number of programs that run at once, unless a variable states another.
@@ -30,8 +30,8 @@ const USUAL: usize = 2;
 /// test is printed, and no test takes minutes.
 const SILENCE: Duration = Duration::from_secs(20 * 60);
 
-/// Runs all programs of the queue, with these additional environment variables.
-pub(super) fn run(queue: &str, given: &[(&str, OsString)]) -> Result<(), Failure> {
+/// Runs all programs of the queue through the runner, with these additional environment variables.
+pub(super) fn run(queue: &str, runner: &Path, given: &[(&str, OsString)]) -> Result<(), Failure> {
     let programs = queue::read(queue);
     let output = shell::target().join("test-output");
     fs::create_dir_all(&output)
@@ -43,7 +43,7 @@ pub(super) fn run(queue: &str, given: &[(&str, OsString)]) -> Result<(), Failure
         for _ in 0..at_once.max(1) {
             scope.spawn(|| {
                 while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if let Err(why) = run_one(program, given, &output)
+                    if let Err(why) = run_one(program, runner, given, &output)
                         && let Ok(mut failed) = failed.lock()
                     {
                         failed.push(why);
@@ -57,10 +57,15 @@ pub(super) fn run(queue: &str, given: &[(&str, OsString)]) -> Result<(), Failure
 }
 
 /// Runs the program, then shows its output.
-fn run_one(program: &Program, given: &[(&str, OsString)], output: &Path) -> Result<(), String> {
+fn run_one(
+    program: &Program,
+    runner: &Path,
+    given: &[(&str, OsString)],
+    output: &Path,
+) -> Result<(), String> {
     let file = output.join(format!("{}.txt", program.file()));
     let name = program.name();
-    let ended = start(program, given, &file);
+    let ended = start(program, runner, given, &file);
     let printed = fs::read(&file).unwrap_or_default();
     let mut stdout = io::stdout().lock();
     // A reader that is gone does not matter, only how the program ended.
@@ -82,12 +87,13 @@ fn run_one(program: &Program, given: &[(&str, OsString)], output: &Path) -> Resu
 /// as long as any process lives that a test has started.
 fn start(
     program: &Program,
+    runner: &Path,
     given: &[(&str, OsString)],
     file: &Path,
 ) -> io::Result<Option<ExitStatus>> {
     let printed = File::create(file)?;
-    let mut command = Command::new(env::current_exe()?);
-    group::leads(command.arg(runner::WORD));
+    let mut command = Command::new(runner);
+    group::leads(command.arg(WORD));
     command.args(&program.words).current_dir(&program.folder);
     command.envs(program.variables.iter().cloned()).envs(given.iter().cloned());
     command.stdout(printed.try_clone()?).stderr(printed.try_clone()?);
@@ -119,6 +125,7 @@ fn end_of(mut program: Child, printed: &File, silence: Duration) -> io::Result<O
 
 #[cfg(test)]
 mod tests {
+    use std::env;
     use std::process::Stdio;
 
     use super::*;

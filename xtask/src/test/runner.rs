@@ -9,7 +9,7 @@
 use std::env;
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, IsTerminal as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
@@ -17,17 +17,34 @@ use uturn_testing::variables;
 
 use super::group;
 use super::queue::{self, name_of};
-use crate::shell::Failure;
+use crate::shell::{self, Failure};
 
 /// The first argument with which cargo calls this program back.
 pub(crate) const WORD: &str = "run-test";
 
-/// Returns the option that makes cargo start tests through this program.
-pub(super) fn cargo_option() -> Result<String, Failure> {
-    let program =
-        env::current_exe().map_err(|why| Failure(format!("where is this program? {why}")))?;
+/// Copies this program into the target folder, and returns the copy, which starts the test programs.
+/// Cargo replaces the program itself when it builds the workspace, in which its dependencies have
+/// other features.
+pub(super) fn install() -> Result<PathBuf, Failure> {
+    let copy = shell::target().join("test-runner");
+    let installed = || {
+        fs::create_dir_all(shell::target())?;
+        match fs::remove_file(&copy) {
+            Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
+            _ => {}
+        }
+        fs::copy(env::current_exe()?, &copy)
+    };
+    match installed() {
+        Ok(_) => Ok(copy),
+        Err(why) => Err(Failure(format!("{} cannot be written: {why}", copy.display()))),
+    }
+}
+
+/// Returns the option that makes cargo start tests through a program.
+pub(super) fn cargo_option(program: &Path) -> String {
     let program = program.display().to_string();
-    Ok(format!("target.'cfg(all())'.runner=[{program:?}, {WORD:?}]"))
+    format!("target.'cfg(all())'.runner=[{program:?}, {WORD:?}]")
 }
 
 /// Runs one test program with its arguments, or records it in the queue if there is one.
