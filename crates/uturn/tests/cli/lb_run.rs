@@ -590,7 +590,7 @@ fn a_process_that_fails_to_take_over_is_no_loss() {
     assert_eq!(output.status.code(), Some(3));
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains(" of web: Address already in use"), "{error}");
-    let error = first.error("not taken over");
+    let error = first.error("the other process did not take over");
     assert!(error.contains("the other process has ended"), "{error}");
     assert_eq!(site.ask(), "first");
     // It follows its file as before, and can still be taken over.

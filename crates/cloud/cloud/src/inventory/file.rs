@@ -168,7 +168,10 @@ mod tests {
         let balancer = |id: &str, subnet: &str| {
             format!(r#"{{ "id": "{id}", "address": "10.0.1.5", "subnet": "{subnet}" }}"#)
         };
-        assert!(balancers(&balancer("clb-1", "subnet-aaaaaaaa")).contains("is no id"));
+        assert!(
+            balancers(&balancer("clb-1", "subnet-aaaaaaaa"))
+                .contains("is not the id of a load balancer")
+        );
         assert!(balancers(&balancer("lb-1", "subnet-b")).contains("which ap-test does not have"));
         let two = ["lb-1", "lb-2"].map(|id| balancer(id, "subnet-aaaaaaaa")).join(",");
         assert!(balancers(&two).contains("two load balancers have 10.0.1.5"));

@@ -155,7 +155,7 @@ mod tests {
     fn what_cannot_be_read_is_said() {
         for (text, words) in [
             ("", "EOF"),
-            ("[]", "no JSON object"),
+            ("[]", "expected a JSON object"),
             (r#"{"cluster":"c"}"#, "listeners"),
             (r#"{"cluster":"c","listeners":{"80":{}}}"#, "80: expected a port"),
             (r#"{"cluster":"c","listeners":{"80/TCP":{}}}"#, "a holder without kind"),
