@@ -44,20 +44,25 @@ fn a_client_that_takes_all_it_gets_shuts_out_no_other() {
         settings(config).proxy_from = vec!["127.0.0.3/32".parse().unwrap()];
     });
     let header = "PROXY TCP4 192.0.2.1 127.0.0.1 1000 80\r\n";
-    for (source, sent) in [
+    for (round, (source, sent)) in [
         ("127.0.0.2", ""),
         ("127.0.0.2", "GET / HTTP/1.1\r\n"),
         // A proxy whose headers do not end, and one that has a greedy client.
         ("127.0.0.3", "PROXY "),
         ("127.0.0.3", header),
-    ] {
+    ]
+    .into_iter()
+    .enumerate()
+    {
         let mut held = Vec::new();
-        for _ in 0..100 {
+        for number in 1..=100 {
             let mut client = client_from(source, &balancer);
             // It may have been turned away.
             let _ = client.send(sent);
             held.push(client);
-            let mut other = client_from("127.0.0.4", &balancer);
+            // Each other client has a single connection: one that it closed before could still
+            // count as open.
+            let mut other = client_from(&format!("127.1.{round}.{number}"), &balancer);
             assert_eq!(other.ask(GET).unwrap().text(), "ok", "{source} {sent:?}");
         }
         let mut behind_a_proxy = client_from("127.0.0.3", &balancer);
