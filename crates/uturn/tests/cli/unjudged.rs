@@ -109,6 +109,6 @@ spec:
     );
     let scan = folder.run(&["scan", "-f", "."]);
     assert!(scan.contains("not judged: backends of 1 Ingress; "), "{scan}");
-    assert!(scan.contains("an annotation says what a path leads to"), "{scan}");
+    assert!(scan.contains("an annotation says where a path leads"), "{scan}");
     assert!(scan.contains("a Service that is led to is not in the input"), "{scan}");
 }

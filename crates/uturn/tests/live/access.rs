@@ -99,7 +99,7 @@ pub(crate) fn kubeconfigs(plane: &ControlPlane) {
     let path = shown(&plane.file("got.json"));
     let output = run(plane, &["scan", "--live", "-f", &path], READER);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("names Facts only"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("may name Facts only"), "{}", text(&output.stderr));
 }
 
 pub(crate) fn write(plane: &ControlPlane, name: &str, config: &Value) -> String {
