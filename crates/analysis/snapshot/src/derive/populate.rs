@@ -21,6 +21,7 @@ use uturn_model::{EndpointSlice, Ingress, Name, NamespacedName, Node, Service};
 
 use super::Assumptions;
 use super::ground::Ground;
+use super::ground::plugin::Transports;
 use crate::decode::facts::Facts;
 use crate::decode::objects::{Objects, OldEndpoints};
 use crate::fault::Fault;
@@ -28,7 +29,10 @@ use ranges::Ranges;
 
 /// The objects with all nodes and pods, which do not change any more. Only [`Self::serving`] gives
 /// access to what may still change.
-pub(super) struct Population(Objects);
+pub(super) struct Population {
+    objects: Objects,
+    pub(super) transports: Transports,
+}
 
 /// What serves calls, to be completed, beside the nodes.
 pub(super) struct Serving<'p> {
@@ -45,19 +49,19 @@ impl Population {
     /// Returns what serves calls.
     pub(super) fn serving(&mut self) -> Serving<'_> {
         Serving {
-            services: &mut self.0.services.0,
-            ingresses: &mut self.0.ingresses.0,
-            slices: &mut self.0.slices.0,
-            endpoints: &mut self.0.endpoints.0,
-            facts: &mut self.0.facts,
-            leases: &self.0.leases,
-            nodes: &self.0.nodes.0,
+            services: &mut self.objects.services.0,
+            ingresses: &mut self.objects.ingresses.0,
+            slices: &mut self.objects.slices.0,
+            endpoints: &mut self.objects.endpoints.0,
+            facts: &mut self.objects.facts,
+            leases: &self.objects.leases,
+            nodes: &self.objects.nodes.0,
         }
     }
 
     /// Returns the objects, when everything is derived from them.
     pub(super) fn into_objects(self) -> Objects {
-        self.0
+        self.objects
     }
 }
 
@@ -65,7 +69,7 @@ impl Deref for Population {
     type Target = Objects;
 
     fn deref(&self) -> &Objects {
-        &self.0
+        &self.objects
     }
 }
 
@@ -88,7 +92,8 @@ pub(super) fn complete(
     pods::complete(&mut objects, mode, &mut ranges, assumptions)?;
     families::complete(&mut objects, mode, &mut ranges, assumptions);
     files::complete(&mut objects);
-    links::add_tunnel_ends(&mut objects, plugin);
+    let transports = Transports::of(&objects, plugin);
+    links::add_tunnel_ends(&mut objects, plugin.value, &transports);
     announcers::note_nodes_without(&mut objects, ground.provider.value.cloud(), ground.extent);
-    Ok((Population(objects), ranges))
+    Ok((Population { objects, transports }, ranges))
 }

@@ -286,8 +286,24 @@ pub(super) fn mode(objects: &Objects, plugin: &Known<Plugin>) -> Known<NetworkMo
     Known { value: usual, basis: plugin.basis.clone() }
 }
 
+/// How packets reach the pods of another node.
+#[derive(Clone)]
+pub(in crate::derive) struct Transports {
+    pub(in crate::derive) usual: Known<Transport>,
+    /// The transport of IPv6 packets, if it differs.
+    pub(in crate::derive) v6: Option<Known<Transport>>,
+}
+
+impl Transports {
+    /// Derives them from the nodes and pods, which have to be complete.
+    pub(in crate::derive) fn of(objects: &Objects, plugin: &Known<Plugin>) -> Self {
+        let usual = transport(objects, plugin);
+        Self { v6: transport_v6(objects, plugin, &usual), usual }
+    }
+}
+
 /// Derives how packets reach the pods of another node.
-pub(in crate::derive) fn transport(objects: &Objects, plugin: &Known<Plugin>) -> Known<Transport> {
+fn transport(objects: &Objects, plugin: &Known<Plugin>) -> Known<Transport> {
     if let Some((transport, origin)) = &objects.facts.transport {
         return Known::stated(*transport, origin.clone());
     }
@@ -330,7 +346,7 @@ pub(in crate::derive) fn transport(objects: &Objects, plugin: &Known<Plugin>) ->
 /// Derives how IPv6 packets reach the pods of another node. Returns `None` if they do so like IPv4
 /// packets. Calico encapsulates by pool, and every node has the address of a tunnel of each family
 /// that is encapsulated.
-pub(in crate::derive) fn transport_v6(
+fn transport_v6(
     objects: &Objects,
     plugin: &Known<Plugin>,
     transport: &Known<Transport>,

@@ -1,12 +1,12 @@
 //! Completes how nodes are linked to the pod network: the hairpin mode of bridges, and the ends of
 //! tunnels.
 
+use uturn_model::IpNet;
 use uturn_model::network::{NetworkMode, Plugin, Transport};
-use uturn_model::{IpNet, Known};
 
 use crate::decode::cni::BridgeConfig;
 use crate::decode::objects::Objects;
-use crate::derive::ground::plugin::{self, CALICO_TUNNELS, CILIUM_HOSTS};
+use crate::derive::ground::plugin::{CALICO_TUNNELS, CILIUM_HOSTS, Transports};
 
 /// Sets on nodes the hairpin mode from the plugin's configuration, unless Facts state it. Where
 /// several configurations differ, the nodes are left as they are.
@@ -28,15 +28,13 @@ pub(super) fn add_hairpin(objects: &mut Objects, plugin: Plugin, mode: NetworkMo
 
 /// Sets each node's tunnel addresses, as the plugin's annotations state them, if packets to other
 /// nodes' pods are encapsulated.
-pub(super) fn add_tunnel_ends(objects: &mut Objects, plugin: &Known<Plugin>) {
-    let transport = plugin::transport(objects, plugin);
-    let transport_v6 = plugin::transport_v6(objects, plugin, &transport);
-    let mut all = [Some(transport), transport_v6].into_iter().flatten();
+pub(super) fn add_tunnel_ends(objects: &mut Objects, plugin: Plugin, transports: &Transports) {
+    let mut all = [Some(&transports.usual), transports.v6.as_ref()].into_iter().flatten();
     if !all.any(|transport| transport.value == Transport::Tunnel) {
         return;
     }
     for node in objects.nodes.0.values_mut() {
-        let keys: &[&str] = match plugin.value {
+        let keys: &[&str] = match plugin {
             Plugin::Calico => &CALICO_TUNNELS,
             Plugin::Cilium => &CILIUM_HOSTS,
             _ => &[],

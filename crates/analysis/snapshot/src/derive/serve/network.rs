@@ -11,17 +11,20 @@ use uturn_model::{Family, Known, ProxyMode};
 use crate::decode::facts::Fact;
 use crate::decode::objects::Objects;
 use crate::derive::ground::Ground;
-use crate::derive::ground::{plugin, proxy};
+use crate::derive::ground::plugin::{self, Transports};
+use crate::derive::ground::proxy;
+use crate::derive::populate::Population;
 use crate::derive::populate::ranges::Ranges;
 use crate::derive::{Assumptions, joined, nets};
 
 /// Derives the network's ranges, plugin and transport.
 pub(super) fn derive(
-    objects: &Objects,
+    population: &Population,
     ground: &Ground,
     ranges: &Ranges,
     assumptions: &mut Assumptions,
 ) -> Network {
+    let objects: &Objects = population;
     let (plugin, mode) = (&ground.plugin, &ground.mode);
     let facts = &objects.facts;
     let vpc_cidrs = stated(&facts.vpc_cidrs).unwrap_or_else(|| vpc(objects, ranges, assumptions));
@@ -30,8 +33,7 @@ pub(super) fn derive(
         .unwrap_or_else(|| services(objects, ground.proxy.mode.value, assumptions));
     let non_masquerade_cidrs = stated(&facts.non_masquerade_cidrs)
         .unwrap_or_else(|| non_masquerade(objects, plugin, &pod_cidrs, &vpc_cidrs));
-    let transport = plugin::transport(objects, plugin);
-    let transport_v6 = plugin::transport_v6(objects, plugin, &transport);
+    let Transports { usual: transport, v6: transport_v6 } = population.transports.clone();
     let masquerades = plugin::masquerades(objects, plugin);
     Network {
         plugin: plugin.clone(),
