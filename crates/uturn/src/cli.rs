@@ -14,14 +14,13 @@ mod running;
 mod shells;
 #[cfg(test)]
 mod tests;
-mod typed;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use uturn_cli::Global;
+pub(crate) use uturn_cli::{Inputs, Output};
 use uturn_model::{Client, Destination, Protocol, ProxyMode, Version};
-use uturn_snapshot::bundle::UnpackLimit;
-use uturn_snapshot::{Fault, Manifests};
 
 pub(crate) use self::check::{Check, CheckTopic};
 pub(crate) use self::cloud::Cloud;
@@ -39,7 +38,7 @@ pub(crate) use self::lb::{Lb, LbCheck, LbRun};
 pub(crate) use self::operator::Operator;
 #[cfg(feature = "live")]
 pub(crate) use self::operator::OperatorRun;
-pub(crate) use self::output::{FailOn, Output, ScanOutput, TraceOutput};
+pub(crate) use self::output::{FailOn, ScanOutput, TraceOutput};
 pub(crate) use self::probe::Probe;
 #[cfg(feature = "live")]
 pub(crate) use self::running::ApiArgs;
@@ -63,30 +62,6 @@ pub(crate) struct Cli {
     pub(crate) global: Global,
     #[command(subcommand)]
     pub(crate) command: Command,
-}
-
-/// The heading of the global options in `--help`.
-const EVERYWHERE: &str = "Options of every command";
-
-/// Flags of every command.
-#[derive(Args, Debug)]
-pub(crate) struct Global {
-    /// Print more details on stderr
-    #[arg(short, long, global = true, help_heading = EVERYWHERE, conflicts_with = "quiet")]
-    pub(crate) verbose: bool,
-    /// Print only errors on stderr
-    #[arg(short, long, global = true, help_heading = EVERYWHERE)]
-    pub(crate) quiet: bool,
-    /// When to use colours; auto is on a terminal, unless NO_COLOR is set
-    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "WHEN", default_value = "auto")]
-    pub(crate) color: ColorChoice,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ColorChoice {
-    Auto,
-    Always,
-    Never,
 }
 
 #[derive(Debug, Subcommand)]
@@ -177,33 +152,6 @@ pub(crate) enum Command {
 The last file is for kubectl uturn: kubectl runs it, so it has to be executable and on the PATH.
 A link of that name to this program works too.")]
     Completion(Completion),
-}
-
-/// Where the cluster comes from.
-#[derive(Args, Clone, Debug)]
-pub(crate) struct Inputs {
-    /// Manifests and Facts: a file, a folder, or - for standard input (repeat for more)
-    #[arg(short, long = "filename", value_name = "PATH")]
-    pub(crate) files: Vec<PathBuf>,
-    /// A bundle that `uturn collect` wrote: a folder or an archive of manifests, with captures of
-    /// nodes in nodes/NAME (repeat for more)
-    #[arg(long = "bundle", value_name = "PATH")]
-    pub(crate) bundles: Vec<PathBuf>,
-    /// The most to read in all, such as 512MiB or 2GiB; archives count unpacked. By default 256MiB,
-    /// and at most 100 times the size of an archive
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) unpack_limit: Option<UnpackLimit>,
-    /// Take the input for the whole cluster: what it does not contain does not exist
-    #[arg(long)]
-    pub(crate) complete: bool,
-}
-
-impl Inputs {
-    /// Reads the files and bundles.
-    pub(crate) fn gather(&self) -> (Manifests, Vec<Fault>) {
-        let limit = self.unpack_limit.unwrap_or_default();
-        Manifests::gather_within(&self.files, &self.bundles, limit)
-    }
 }
 
 /// The namespace that is meant.

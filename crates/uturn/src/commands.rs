@@ -25,17 +25,14 @@ mod walk;
 
 use std::path::Path;
 
-use serde::Serialize;
-use uturn_report::{json, yaml};
+use uturn_cli::{Failure, Printer, Status};
 use uturn_snapshot::bundle::is_archive;
 
-use crate::cli::{Cli, Collect, Command, Output, Probe};
-use crate::printer::Printer;
-use crate::status::{Failure, Status};
+use crate::cli::{Collect, Command, Probe};
 
 /// Runs the command that was typed.
-pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<Status, Failure> {
-    match cli.command {
+pub(crate) fn run(command: Command, printer: &Printer) -> Result<Status, Failure> {
+    match command {
         Command::Scan(scan) => scan::run(&scan, printer),
         Command::Trace(trace) => trace::run(&trace, printer),
         Command::Probe(args) => probe(&args, printer),
@@ -126,19 +123,4 @@ fn must_be_a_place(bundle: &Path) -> Result<(), Failure> {
         )));
     }
     must_be_free(bundle)
-}
-
-/// Prints a result in the requested format.
-fn print<T: Serialize>(
-    printer: &Printer,
-    output: Output,
-    text: impl FnOnce(uturn_report::Style) -> String,
-    value: impl FnOnce() -> T,
-) {
-    match output {
-        Output::Text => printer.text(&text(printer.style(false))),
-        Output::Wide => printer.text(&text(printer.style(true))),
-        Output::Json => printer.result(&json::document(&value())),
-        Output::Yaml => printer.result(&yaml::document(&value())),
-    }
 }

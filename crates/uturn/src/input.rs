@@ -1,13 +1,12 @@
 //! Reads the cluster from files, bundles or an API server.
 
+use uturn_cli::{Failure, Printer, faulty, print_counts};
 use uturn_diagnose::analysis::Input;
 use uturn_model::Cluster;
 use uturn_model::cluster::Unread;
 use uturn_snapshot::{Fault, Loaded, Manifests};
 
 use crate::cli::ClusterArgs;
-use crate::printer::Printer;
-use crate::status::Failure;
 
 #[cfg(feature = "live")]
 pub(crate) mod live;
@@ -135,18 +134,6 @@ fn running(_: &ClusterArgs, _: Option<&str>, _: &Printer) -> Result<Manifests, F
 #[cfg(feature = "live")]
 pub(crate) fn nothing_named() -> Failure {
     Failure::unavailable("no manifests given: name them with -f PATH or --bundle PATH")
-}
-
-/// Returns the failure of an input with faults. It lists all faults.
-pub(crate) fn faulty<T: ToString>(faults: &[T]) -> Failure {
-    Failure::input(faults.iter().map(ToString::to_string).collect())
-}
-
-/// Prints the number of objects of each kind, if --verbose was given.
-pub(crate) fn print_counts(loaded: &Loaded, printer: &Printer) {
-    let counts: Vec<String> =
-        loaded.seen.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-    printer.detail(&format!("read {}", counts.join(", ")));
 }
 
 /// Checks that there is at most one Scenario, and nothing beside it: each Scenario is a cluster of

@@ -2,13 +2,11 @@
 
 use std::path::PathBuf;
 
+use uturn_cli::{Failure, faulty, likeness};
 use uturn_snapshot::Source;
 use uturn_snapshot::scenario::{self, Scenario};
 
 use crate::built_in_scenarios::BUILT_IN;
-use crate::input::faulty;
-use crate::likeness;
-use crate::status::Failure;
 
 /// Reads the texts of the user's own files.
 pub(crate) fn own(files: &[PathBuf]) -> Result<Vec<Source>, Failure> {

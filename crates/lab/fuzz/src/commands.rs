@@ -17,7 +17,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Component, Path, PathBuf};
 
-use uturn::Ended;
+use uturn_cli::Ended;
 use uturn_model::shell::Command;
 use uturn_model::visible::is_hidden;
 use uturn_snapshot::bundle::BundleWriter;

@@ -1,6 +1,7 @@
 //! Output formats, and the severity that fails a scan.
 
 use clap::ValueEnum;
+use uturn_cli::Output;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FailOn {
@@ -9,15 +10,6 @@ pub(crate) enum FailOn {
     Error,
     /// Never, whatever the findings
     Never,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Output {
-    Text,
-    /// Text with all details
-    Wide,
-    Json,
-    Yaml,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

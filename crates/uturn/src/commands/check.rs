@@ -1,17 +1,15 @@
 //! `uturn check`: the checklists.
 
+use uturn_cli::{Failure, Printer, Status, called, print};
 use uturn_diagnose::check::{self, State, Topic};
 use uturn_model::shell::Advice;
 use uturn_path::Engine;
 use uturn_report::check as report;
 use uturn_report::schema::check::Checks;
 
-use super::{print, suggest};
-use crate::called;
+use super::suggest;
 use crate::cli::{Check, CheckTopic};
 use crate::input;
-use crate::printer::Printer;
-use crate::status::{Failure, Status};
 
 pub(super) fn run(args: &Check, printer: &Printer) -> Result<Status, Failure> {
     let topic = match args.topic {

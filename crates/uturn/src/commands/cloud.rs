@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{io, thread};
 
+use uturn_cli::{Failure, Printer, Status, secret_file};
 use uturn_cloud::cloud::{Cloud, FirstError, Settings, StorageError};
 use uturn_cloud::credentials::Credentials;
 use uturn_cloud::drive::{
@@ -21,9 +22,6 @@ use uturn_lb::special_address::led_to;
 use uturn_snapshot::whole_file;
 
 use crate::cli::{Cloud as Command, CloudServe};
-use crate::printer::Printer;
-use crate::secret_file;
-use crate::status::{Failure, Status};
 
 pub(super) fn run(command: &Command, printer: &Printer) -> Result<Status, Failure> {
     match command {

@@ -5,13 +5,12 @@ mod nodes;
 use std::path::Path;
 
 use serde_json::{Map, Value};
+use uturn_cli::{Failure, Printer, Status};
 use uturn_live::{NodeCapture, Reading, rbac, rbac_of_nodes, rbac_of_probes};
 use uturn_snapshot::bundle::{BundleManifest, BundleWriter, MANIFEST, NODES, NodeCaptured};
 
 use crate::cli::Collect;
 use crate::input::live;
-use crate::printer::Printer;
-use crate::status::{Failure, Status};
 
 /// The field of the bundle's manifest with the result of each node's capture.
 const CAPTURES: &str = "captures";

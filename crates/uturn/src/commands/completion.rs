@@ -1,9 +1,8 @@
 //! `uturn completion`: a script for the shell.
 
+use uturn_cli::{Failure, Printer, Status, completion};
+
 use crate::cli::Completion;
-use crate::completion;
-use crate::printer::Printer;
-use crate::status::{Failure, Status};
 
 pub(super) fn run(args: &Completion, printer: &Printer) -> Result<Status, Failure> {
     let script = completion::script(args.shell.as_str());

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use uturn_cli::{Failure, Printer, Status, print};
 use uturn_diagnose::analysis::{Input, case_of};
 use uturn_diagnose::cure::{self, Case, TrialBase};
 use uturn_diagnose::{Code, Finding, diagnose};
@@ -14,11 +15,9 @@ use uturn_report::words;
 use uturn_scan::{KnownWalks, Scanner};
 use uturn_snapshot::Manifests;
 
-use super::{print, suggest};
+use super::suggest;
 use crate::cli::{Cure, Output};
 use crate::input;
-use crate::printer::Printer;
-use crate::status::{Failure, Status};
 
 pub(super) fn run(args: &Cure, printer: &Printer) -> Result<Status, Failure> {
     let namespace = args.of.namespace.as_deref();

@@ -1,11 +1,10 @@
 //! `uturn explain`: the page of a code or mechanism.
 
+use uturn_cli::{Failure, Printer, Status};
 use uturn_diagnose::{Code, pages};
 use uturn_model::Mechanism;
 
 use crate::cli::Explain;
-use crate::printer::Printer;
-use crate::status::{Failure, Status};
 
 pub(super) fn run(args: &Explain, printer: &Printer) -> Result<Status, Failure> {
     let Some(word) = &args.word else {

@@ -3,13 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
+use uturn_cli::{Failure, Printer, Status};
 use uturn_model::{CaptureFile, Name};
 use uturn_node::{Local, Machine as _, Manifest, Options, Part, PartState};
 use uturn_snapshot::bundle::{AddError, NodeCaptured, add_node};
 
 use crate::cli::Here;
-use crate::printer::Printer;
-use crate::status::{Failure, Status};
 
 pub(super) fn run(args: &Here, bundle: &Path, printer: &Printer) -> Result<Status, Failure> {
     let machine = Local { limit: Duration::from_secs(args.timeout) };

@@ -20,6 +20,7 @@ mod watch;
 
 use std::io::ErrorKind;
 
+use uturn_cli::{Failure, Printer, Status, print};
 use uturn_lab::{LabError, Unavailable};
 use uturn_model::Cluster;
 use uturn_path::{Engine, WalkError};
@@ -32,11 +33,8 @@ use machine::Named;
 use options::MeasureOptions;
 use rounds::Rounds;
 
-use super::print;
 use crate::cli::{Lab, LabRun};
-use crate::printer::Printer;
 use crate::scenarios;
-use crate::status::{Failure, Status};
 
 pub(super) fn run(args: &Lab, printer: &Printer) -> Result<Status, Failure> {
     match args {

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use uturn_cli::{Failure, Printer, Status, faulty, secret_file};
 use uturn_lb::config::Config;
 use uturn_report::lb;
 use uturn_snapshot::LbFile;
@@ -15,10 +16,6 @@ use uturn_snapshot::LbFile;
 #[cfg(not(all(feature = "lab", target_os = "linux")))]
 use crate::cli::LbRun;
 use crate::cli::{Lb, LbCheck};
-use crate::input::faulty;
-use crate::printer::Printer;
-use crate::secret_file;
-use crate::status::{Failure, Status};
 
 #[cfg(all(feature = "lab", target_os = "linux"))]
 use self::serve::serve as run_here;
@@ -34,7 +31,12 @@ fn check(args: &LbCheck, printer: &Printer) -> Result<Status, Failure> {
     let config = read(&args.file)?;
     check_whole(&config, &args.file)?;
     warn(&config, printer);
-    super::print(printer, args.output, |style| lb::text(&config, style), || LbFile::from(&config));
+    uturn_cli::print(
+        printer,
+        args.output,
+        |style| lb::text(&config, style),
+        || LbFile::from(&config),
+    );
     Ok(Status::Clean)
 }
 

@@ -7,15 +7,13 @@ use std::env;
 use std::num::NonZeroU32;
 use std::path::Path;
 
+use uturn_cli::{Failure, Printer, Status, secret_file};
 use uturn_cloud::client::{ClientSettings, Endpoint, Retries};
 use uturn_cloud::credentials::SecretKey;
 use uturn_kube::manifests::{CONFIG_DEFINITION, RIGHTS, rights_with_secrets_of};
 use uturn_snapshot::whole_file;
 
 use crate::cli::{Operator, OperatorRun};
-use crate::printer::Printer;
-use crate::secret_file;
-use crate::status::{Failure, Status};
 
 /// The environment variables with the credential.
 const ID_VARIABLE: &str = "TENCENTCLOUD_SECRET_ID";

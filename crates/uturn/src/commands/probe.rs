@@ -7,6 +7,7 @@ mod settle;
 use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
+use uturn_cli::{Failure, Printer, Status, print};
 use uturn_diagnose::analysis::Input;
 use uturn_live::DebugContainer;
 use uturn_model::{Client, Verdict};
@@ -18,11 +19,9 @@ use uturn_report::words;
 
 use self::plan::Plan;
 use self::pod::PodCommands;
-use super::{print, suggest, trace};
+use super::{suggest, trace};
 use crate::cli::{ClusterArgs, Probe};
 use crate::input;
-use crate::printer::Printer;
-use crate::status::{Failure, Status};
 
 /// The longest time until an added container runs.
 const UNTIL_IT_RUNS: Duration = Duration::from_secs(180);

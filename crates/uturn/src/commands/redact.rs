@@ -4,16 +4,14 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use uturn_cli::{Failure, Printer, Status, faulty};
 use uturn_redact::{Key, RedactError, Redacted, redact};
 use uturn_snapshot::Manifests;
 use uturn_snapshot::bundle::BundleWriter;
 
 use crate::cli::{Collect, Here};
-use crate::input::faulty;
 #[cfg(feature = "live")]
 use crate::input::live;
-use crate::printer::Printer;
-use crate::status::{Failure, Status};
 
 pub(super) fn run(args: &Collect, path: &Path, printer: &Printer) -> Result<Status, Failure> {
     let Here { nodes, which, image, .. } = &args.here;

@@ -1,13 +1,12 @@
 //! `uturn rules`: prints what kube-proxy programs on a node.
 
+use uturn_cli::{Failure, Printer, Status};
 use uturn_clouds::cloud;
 use uturn_model::{DerivedFrom, Family, Known, Name, Origin, ProxyMode, ServiceProxy, Version};
 
 use super::suggest;
 use crate::cli::{Rules, RulesFormat};
 use crate::input;
-use crate::printer::Printer;
-use crate::status::{Failure, Status};
 
 pub(super) fn run(args: &Rules, printer: &Printer) -> Result<Status, Failure> {
     let mut cluster = input::cluster(&args.cluster, None, printer)?;

@@ -1,5 +1,6 @@
 //! `uturn scan`: every class of client against every target.
 
+use uturn_cli::{Failure, Printer, Status, print};
 use uturn_diagnose::analysis::{Analysis, Detail, KnownFindings, MAX_BYTES, Options};
 use uturn_diagnose::{Severity, analyze};
 use uturn_model::{Cluster, Name};
@@ -11,11 +12,8 @@ use uturn_report::{ScanReport, classes, html, junit, sarif, scan};
 use uturn_scan::Scanner;
 use uturn_snapshot::Loaded;
 
-use super::print;
 use crate::cli::{FailOn, Scan, ScanOutput};
 use crate::input;
-use crate::printer::Printer;
-use crate::status::{Failure, Status};
 
 mod baseline;
 #[cfg(feature = "live")]

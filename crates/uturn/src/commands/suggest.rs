@@ -1,11 +1,9 @@
 //! Suggestions for names that do not exist.
 
+use uturn_cli::{Failure, likeness};
 use uturn_model::service::ServicePort;
 use uturn_model::{Cluster, NamespacedName};
 use uturn_path::WalkError;
-
-use crate::likeness;
-use crate::status::Failure;
 
 /// The largest number of names that are suggested.
 const MAX: usize = 3;

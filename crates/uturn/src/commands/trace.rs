@@ -1,5 +1,6 @@
 //! `uturn trace`: one flow, hop by hop.
 
+use uturn_cli::{Failure, Printer, Status, print};
 use uturn_diagnose::analysis::{Input, MAX_BYTES, cures_of_flow};
 use uturn_diagnose::{Code, conditions};
 use uturn_model::shell::Command;
@@ -8,11 +9,9 @@ use uturn_path::{Engine, usual_protocol};
 use uturn_report::schema::trace::Trace as TraceOutput;
 use uturn_report::{svg, trace, words};
 
-use super::{print, suggest};
+use super::suggest;
 use crate::cli::Trace;
 use crate::input;
-use crate::printer::Printer;
-use crate::status::{Failure, Status};
 
 pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
     let namespace = args.of.namespace.as_deref();

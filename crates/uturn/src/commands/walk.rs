@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use uturn_cli::{Failure, Printer, Status, faulty, print};
 use uturn_model::{Capture, CaptureFile, Family, Name};
 use uturn_netfilter::{
     Assumptions, DropReason, End, EndKind, Entry, FactSubject, Kernel, NodeState, PacketFact,
@@ -11,12 +12,8 @@ use uturn_report::schema::walk::Walk as WalkOutput;
 use uturn_report::walk::{self, Case, WalkEnd};
 use uturn_snapshot::Source;
 
-use super::print;
 use crate::cli::Walk;
-use crate::input::faulty;
 use crate::packet;
-use crate::printer::Printer;
-use crate::status::{Failure, Status};
 
 pub(super) fn run(args: &Walk, printer: &Printer) -> Result<Status, Failure> {
     let packet = packet::first(args.proto, args.src, args.dst).map_err(Failure::usage)?;

@@ -1,9 +1,8 @@
 //! Sources of names: the inputs of `-f` and `--bundle`, or the API server.
 
+use uturn_cli::completion::Line;
 use uturn_model::{Cluster, NamespacedName, ObjectKind, WorkloadKind};
 use uturn_snapshot::Manifests;
-
-use super::line::Line;
 
 /// A namespace, if the kind has any, and a name.
 pub(super) type ObjectName = (Option<String>, String);

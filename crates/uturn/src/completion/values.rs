@@ -1,13 +1,12 @@
 //! Candidates for values: clients, targets, objects, codes.
 
-use std::borrow::Cow;
 use std::ffi::OsStr;
 
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use uturn_cli::completion::{completer, line, matching};
 use uturn_diagnose::Code;
-use uturn_model::{Mechanism, NamespacedName, ObjectKind, ProxyMode, WorkloadKind, shell};
+use uturn_model::{Mechanism, NamespacedName, ObjectKind, WorkloadKind};
 
-use super::line;
 use super::source::{ObjectName, Source};
 
 /// The largest number of names that are shown at once. If there are more, their namespaces are
@@ -136,28 +135,6 @@ pub(crate) fn scenario() -> ArgValueCompleter {
 #[cfg(not(feature = "lab"))]
 pub(crate) fn scenario() -> ArgValueCompleter {
     completer(|_| Vec::new())
-}
-
-/// Completes a mode of kube-proxy.
-pub(crate) fn proxy_mode() -> ArgValueCompleter {
-    completer(|_| ProxyMode::ALL.map(|mode| mode.to_string()).into())
-}
-
-/// Creates a completer from candidates that depend on what is typed so far.
-fn completer(all: impl Fn(&str) -> Vec<String> + Send + Sync + 'static) -> ArgValueCompleter {
-    ArgValueCompleter::new(move |typed: &OsStr| {
-        let mut found = typed.to_str().map(&all).unwrap_or_default();
-        // A shell inserts the word unchanged, so a word that the shell would interpret is not
-        // offered.
-        found.retain(|word| matches!(shell::quoted(word.as_bytes()), Some(Cow::Borrowed(_))));
-        matching(typed, found.into_iter().map(CompletionCandidate::new).collect())
-    })
-}
-
-fn matching(typed: &OsStr, mut all: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {
-    let typed = typed.to_string_lossy();
-    all.retain(|candidate| candidate.get_value().to_string_lossy().starts_with(&*typed));
-    all
 }
 
 /// Returns names after a word: `pod/shop/web-0`.

@@ -3,14 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use uturn_cli::{Failure, Printer, faulty};
 use uturn_live::{Access, LiveError, Purpose, Reading, Session, Settings, Watching};
 use uturn_model::cluster::Unread;
 use uturn_snapshot::Manifests;
 
-use super::faulty;
 use crate::cli::{ApiArgs, ClusterArgs, Collect};
-use crate::printer::Printer;
-use crate::status::Failure;
 
 /// Reads the running cluster, and the Facts given with `-f`.
 pub(super) fn manifests(

@@ -4,6 +4,7 @@ use std::io::{IsTerminal as _, stdin};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use uturn_cli::{Failure, Printer};
 use uturn_live::{
     CaptureSettings, NodeCapture, NodeChoice, NodePlan, POD_NAMESPACE, Reading, Session,
 };
@@ -11,8 +12,6 @@ use uturn_node::Options;
 
 use crate::cli::{Here, WhichNodes};
 use crate::commands::here::warn;
-use crate::printer::Printer;
-use crate::status::Failure;
 
 /// The number of nodes that are named. The rest are counted.
 const MAX: usize = 10;

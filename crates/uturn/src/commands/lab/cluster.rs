@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use uturn_cli::{Failure, Printer, Status, faulty};
 use uturn_lab::{ClusterRequest, ClusterUp, LabError, StandingCluster, Unavailable};
 use uturn_machine::Machine;
 use uturn_model::ProxyMode;
@@ -34,9 +35,6 @@ use no_machine as machine;
 use super::broken;
 use crate::cli::{LabExec, LabUp};
 use crate::examples;
-use crate::input::faulty;
-use crate::printer::Printer;
-use crate::status::{Failure, Status};
 
 /// The request, as the supervisor reads it.
 #[derive(Debug, Deserialize, PartialEq, Eq, Serialize)]

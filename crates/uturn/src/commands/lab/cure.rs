@@ -4,6 +4,7 @@
 //! cure's edits, its flows are those that failed, and its expected outcomes are what the cure
 //! promises. So it is measured like any other, here or in the small machine.
 
+use uturn_cli::Failure;
 use uturn_diagnose::cure::{self, Case as Trouble, CaseState, Cure, TrialBase};
 use uturn_model::{Flow, Outcome, Share};
 use uturn_snapshot::edit::{At, Change, Tree};
@@ -12,7 +13,6 @@ use uturn_snapshot::{Manifests, Source};
 
 use crate::cli::LabRun;
 use crate::scenarios;
-use crate::status::Failure;
 
 /// Returns the user's own scenarios and names, with those of cured cases if a cure is requested.
 pub(super) fn with_cured(

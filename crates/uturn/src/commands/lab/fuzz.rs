@@ -13,19 +13,17 @@ use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
+use uturn_cli::{Failure, Printer, Status, print};
 use uturn_model::ProxyMode;
 use uturn_model::shell::Command;
 use uturn_report::yaml;
 use uturn_snapshot::Source;
 use uturn_snapshot::scenario::{self, Case, Scenario};
 
-use super::super::print;
 use super::machine::Named;
 use super::options::MeasureOptions;
 use super::{parallel, random_scenario, sweep};
 use crate::cli::LabFuzz;
-use crate::printer::Printer;
-use crate::status::{Failure, Status};
 use judge::{Judged, judge};
 use measure::{Lab, Measured};
 use summary::{Found, Summary};

@@ -1,5 +1,6 @@
 //! Compares measurements with the outcomes that a scenario expects and the engine predicts.
 
+use uturn_cli::Failure;
 use uturn_lab::MeasuredFlow;
 use uturn_lab::agree::{Agreement, agrees, outcomes_within, within};
 use uturn_model::{Mechanism, Outcome, Share, Verdict};
@@ -9,7 +10,6 @@ use uturn_snapshot::scenario::ExpectedFlow;
 
 use super::health;
 use super::machine::Named;
-use crate::status::Failure;
 
 /// Returns the report of a case. Without flows, it states why the case could not be built.
 pub(super) fn report(

@@ -2,12 +2,11 @@
 
 use std::fs;
 
+use uturn_cli::Failure;
 use uturn_lab::{KernelPart, Unavailable};
 use uturn_machine::Machine;
 use uturn_model::ProxyMode;
 use uturn_snapshot::scenario::Case;
-
-use crate::status::Failure;
 
 /// The kernels that are available.
 pub(super) struct Kernels {

@@ -1,14 +1,12 @@
 //! `uturn lab list`: lists the scenarios.
 
+use uturn_cli::{Failure, Printer, Status, print};
 use uturn_report::schema::lab::{List, Listed};
 use uturn_report::table;
 use uturn_snapshot::scenario::Scenario;
 
-use super::super::print;
 use crate::cli::LabList;
-use crate::printer::Printer;
 use crate::scenarios;
-use crate::status::{Failure, Status};
 
 pub(super) fn list(args: &LabList, printer: &Printer) -> Result<Status, Failure> {
     let scenarios = scenarios::read(scenarios::own(&args.files)?)?;

@@ -6,6 +6,7 @@ use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
+use uturn_cli::{Failure, Printer, Status};
 use uturn_lab::{LabError, Unavailable, Watched};
 use uturn_machine::{Ended, Job, JobOutput, Machine};
 use uturn_model::Flow;
@@ -17,9 +18,7 @@ use uturn_snapshot::scenario::Case;
 use super::options::MeasureOptions;
 use super::plan::with_plan;
 use super::protocol::{MachineAnswer, MachineRequest};
-use crate::printer::Printer;
 use crate::scenarios;
-use crate::status::{Failure, Status};
 
 /// The time limits for the start of the machine and for each case. They only end a machine that
 /// hangs: a machine whose kernel panics, or never gets to its job, ends by itself.

@@ -5,11 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf, absolute};
 
 use serde::{Deserialize, Serialize};
+use uturn_cli::Failure;
 use uturn_lab::Watching;
 use uturn_model::{Capture, Name};
 
 use crate::cli::LabRun;
-use crate::status::Failure;
 
 /// The options of a measurement, as the flags state them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,14 +5,13 @@ use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::Instant;
 
+use uturn_cli::{Failure, Printer};
 use uturn_lab::{LabError, MeasuredFlow};
 use uturn_snapshot::scenario::Case;
 
 use super::machine::Named;
 use super::options::MeasureOptions;
 use super::plan::with_plan;
-use crate::printer::Printer;
-use crate::status::Failure;
 
 /// The result of a case.
 pub(super) type Measured = Result<Result<Vec<MeasuredFlow>, LabError>, Failure>;

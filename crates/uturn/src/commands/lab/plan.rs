@@ -2,12 +2,12 @@
 
 use std::env;
 
+use uturn_cli::Failure;
 use uturn_lab::Plan;
 use uturn_model::Flow;
 use uturn_snapshot::scenario::Case;
 
 use super::options::MeasureOptions;
-use crate::status::Failure;
 
 /// Calls `work` with the plan of a case.
 pub(super) fn with_plan<T>(

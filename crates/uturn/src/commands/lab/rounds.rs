@@ -1,5 +1,6 @@
 //! Measures cases, on this kernel or in a small machine, and has them judged.
 
+use uturn_cli::{Failure, Printer};
 use uturn_lab::{LabError, Unavailable};
 use uturn_report::lab::CaseReport;
 use uturn_snapshot::Source;
@@ -9,8 +10,6 @@ use super::kernels::{self, Kernels, Native};
 use super::machine::{self, Named};
 use super::options::MeasureOptions;
 use super::{broken, parallel};
-use crate::printer::Printer;
-use crate::status::Failure;
 
 /// Cases that are measured, here and in the machine, and judged.
 pub(super) struct Rounds<'a> {

@@ -3,6 +3,7 @@
 
 use std::time::Instant;
 
+use uturn_cli::{Failure, Printer, Status, print};
 use uturn_lab::{
     Explanation, KernelPart, LabError, LabNamespace, OnReady, Subject, Unavailable, Watched,
 };
@@ -20,9 +21,6 @@ use super::machine::{self, Named};
 use super::options::MeasureOptions;
 use super::plan::with_plan;
 use crate::cli::{LabRun, Output};
-use crate::commands::print;
-use crate::printer::Printer;
-use crate::status::{Failure, Status};
 
 /// Returns whether any of these options was given.
 pub(super) fn is_wanted(args: &LabRun) -> bool {

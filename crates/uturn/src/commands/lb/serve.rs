@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use uturn_cli::{Failure, Printer, Status};
 use uturn_lb::config::{AccessLog, Config};
 use uturn_lb::event::Event;
 use uturn_proxy::{
@@ -19,8 +20,6 @@ use uturn_snapshot::LbFile;
 
 use super::{check_whole, files_of_others, read, warn};
 use crate::cli::LbRun;
-use crate::printer::Printer;
-use crate::status::{Failure, Status};
 
 /// The time to wait for a request when nothing else is due.
 const LONG: Duration = Duration::from_secs(3600);

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use serde_json::Value;
+use uturn_cli::{Failure, Printer, Status};
 use uturn_cloud::client::Retries;
 use uturn_clouds::cloud::tke::TKE;
 use uturn_model::cluster::Provider;
@@ -18,8 +19,6 @@ use uturn_snapshot::Identities;
 use super::settings;
 use crate::cli::{OperatorRun, Output};
 use crate::input;
-use crate::printer::Printer;
-use crate::status::{Failure, Status};
 
 /// The key of a Secret with the id of a certificate.
 const CERTIFICATE_KEY: &str = "qcloud_cert_id";
@@ -42,7 +41,7 @@ pub(super) fn show(args: &OperatorRun, printer: &Printer) -> Result<Status, Fail
             Failure::unavailable(error.to_string())
         }
     })?;
-    crate::commands::print(
+    uturn_cli::print(
         printer,
         args.output,
         |_| text(&found, args.output == Output::Wide),
@@ -61,8 +60,8 @@ fn cluster(args: &OperatorRun, printer: &Printer) -> Result<(Cluster, Environmen
     let (manifests, faults) = inputs.gather();
     let manifests = manifests.complete_if(inputs.complete);
     let loaded = uturn_snapshot::load_gathered(manifests.clone(), faults)
-        .map_err(|faults| input::faulty(&faults))?;
-    input::print_counts(&loaded, printer);
+        .map_err(|faults| uturn_cli::faulty(&faults))?;
+    uturn_cli::print_counts(&loaded, printer);
     let mut cluster = loaded.cluster;
     if cluster.provider.value.cloud().is_none() {
         // If no input names a cloud, the command does.

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::{env, fs, process};
 
+use uturn_cli::{Failure, Printer, Status};
 use uturn_cloud::client::Retries;
 use uturn_kube::lease::LeaseSettings;
 use uturn_kube::start::{self, Start, StartError};
@@ -11,8 +12,6 @@ use uturn_model::visible;
 
 use super::settings;
 use crate::cli::OperatorRun;
-use crate::printer::Printer;
-use crate::status::{Failure, Status};
 
 /// Runs the operator until the lease is lost.
 pub(super) fn run(args: &OperatorRun, printer: &Printer) -> Result<Status, Failure> {

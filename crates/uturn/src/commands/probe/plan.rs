@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use uturn_cli::Failure;
 use uturn_lb::rules;
 use uturn_model::lb::{Layer, Listener, Rule, Scheduler};
 use uturn_model::{
@@ -15,7 +16,6 @@ use uturn_report::words;
 
 use crate::cli::Probe;
 use crate::commands::suggest;
-use crate::status::Failure;
 
 /// The number of calls unless the user states one.
 const CALLS: u32 = 12;

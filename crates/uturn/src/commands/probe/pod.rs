@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use uturn_cli::Failure;
 use uturn_live::{Container, DebugContainer, PodSession, SessionError};
 use uturn_model::NamespacedName;
 use uturn_probe::{Exec, ExecError, Ran};
 
 use crate::cli::ClusterArgs;
 use crate::input::live;
-use crate::status::Failure;
 
 /// A container of a pod, and the connection to its cluster.
 pub(super) struct PodCommands {

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use uturn_cli::Failure;
 use uturn_clouds::cloud;
 use uturn_model::lb::{ListenerFact, LoadBalancerFact, Source};
 use uturn_model::proxy::CLUSTER_CIDR;
@@ -11,7 +12,6 @@ use uturn_probe::{CallEnd, Fit, Known, MeasuredCall, judge};
 use uturn_report::probe::{Learned, ProbeCase};
 
 use super::plan::Plan;
-use crate::status::Failure;
 
 /// The prefix of conditions of a case that are about kube-proxy.
 const KUBE_PROXY: &str = "kube-proxy ";

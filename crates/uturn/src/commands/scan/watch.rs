@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, IsTerminal as _};
 use std::time::{Duration, Instant};
 
+use uturn_cli::{Failure, Printer, Status};
 use uturn_diagnose::PreparedCluster;
 use uturn_diagnose::analysis::{Input, KnownFindings, MAX_BYTES, Options};
 use uturn_live::{Moment, WatchEnd, WatchedCluster};
@@ -15,8 +16,6 @@ use super::baseline::BaselineFile;
 use super::{detail, report_of};
 use crate::cli::{Output, Scan};
 use crate::input;
-use crate::printer::Printer;
-use crate::status::{Failure, Status};
 
 mod screen;
 
@@ -131,7 +130,7 @@ impl Analyses<'_> {
         }
         let manifests = reading.manifests(self.facts.clone());
         let input = Input::of(manifests, Vec::new(), MAX_BYTES);
-        let input = match input.map_err(|faults| input::faulty(&faults)) {
+        let input = match input.map_err(|faults| uturn_cli::faulty(&faults)) {
             Ok(input) => input,
             Err(failure) => {
                 self.last = Err(failure);

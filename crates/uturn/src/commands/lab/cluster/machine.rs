@@ -18,13 +18,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use serde_json::{Value, json};
+use uturn_cli::{Failure, Status};
 use uturn_lab::{ClusterRecord, LabError};
 use uturn_machine::{Ended, Job, JobOutput, Machine, MachineClient, MachineError};
 
 use super::super::machine::Lines;
 use super::{Access, CLOUD, FACTS, Place, WireEvent, WireRequest, WireUp, write};
 use crate::cli::LabExec;
-use crate::status::{Failure, Status};
 
 /// The machine's memory, in MiB. The host only provides what the machine uses.
 const MEMORY: u32 = 2048;

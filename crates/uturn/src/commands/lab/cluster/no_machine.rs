@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use uturn_cli::{Failure, Status};
 use uturn_machine::Unavailable;
 
 use super::WireRequest;
 use crate::cli::LabExec;
-use crate::status::{Failure, Status};
 
 /// Always fails.
 pub(super) fn keep(_request: WireRequest) -> Result<(), String> {

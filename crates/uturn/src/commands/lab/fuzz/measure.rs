@@ -1,6 +1,7 @@
 //! Measures many scenarios: several in parallel on this kernel, where they mostly wait, the others
 //! one by one in the small machine.
 
+use uturn_cli::{Failure, Printer};
 use uturn_lab::{LabError, MeasuredFlow, Unavailable};
 use uturn_snapshot::Source;
 
@@ -10,8 +11,6 @@ use crate::commands::lab::kernels::{Kernels, Native};
 use crate::commands::lab::machine::{self, Named};
 use crate::commands::lab::options::MeasureOptions;
 use crate::commands::lab::parallel;
-use crate::printer::Printer;
-use crate::status::Failure;
 
 /// The number of cases that one start of the machine measures.
 const BATCH: usize = 25;

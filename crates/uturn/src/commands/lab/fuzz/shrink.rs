@@ -2,12 +2,11 @@
 //! first.
 
 use serde_json::Value;
+use uturn_cli::{Failure, Printer};
 
 use super::Trial;
 use super::judge::Judged;
 use super::measure::{Lab, Measured};
-use crate::printer::Printer;
-use crate::status::Failure;
 
 /// The maximum number of scenarios measured to shrink one.
 const TRIES: usize = 150;

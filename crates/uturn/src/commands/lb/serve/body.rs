@@ -24,7 +24,7 @@ pub(super) fn whole(file: &Path, text: String, served: &Config) -> Result<Config
     let running = RunningBalancer { served, addresses: &addresses };
     let config = uturn_snapshot::read_lb_config_of_client(source, &running);
     let config = config.map_err(|faults| messages(&path, &faults))?;
-    let failed = |failure: crate::status::Failure| rename(&path, failure.messages());
+    let failed = |failure: uturn_cli::Failure| rename(&path, failure.messages());
     check_whole(&config, &path).map_err(failed)?;
     Ok(config)
 }

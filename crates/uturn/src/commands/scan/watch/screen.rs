@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write as _};
 
+use uturn_cli::{Failure, Printer};
 use uturn_model::wording::some_of;
 use uturn_report::scan::{self, Difference, FindingLines, Listing};
 use uturn_report::schema::scan::{NotCurrent, Watch};
@@ -11,8 +12,6 @@ use uturn_report::style::on_terminal;
 use uturn_report::{ScanReport, Style};
 
 use crate::cli::{Scan, ScanOutput};
-use crate::printer::Printer;
-use crate::status::Failure;
 
 /// The number of differences that are shown below the table.
 const DIFFERENCES: usize = 8;

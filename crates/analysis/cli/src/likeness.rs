@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 /// Sorts names by likeness: first those that have the most letters in common with the wanted name,
 /// counted from the beginning and from the end.
-pub(crate) fn sort_likest_first<N: AsRef<str>>(names: &mut [N], wanted: &str) {
+pub fn sort_likest_first<N: AsRef<str>>(names: &mut [N], wanted: &str) {
     let alike = |name: &N| {
         let name = name.as_ref();
         let ahead = name.chars().zip(wanted.chars()).take_while(|(a, b)| a == b).count();

@@ -5,20 +5,26 @@ use std::path::PathBuf;
 
 /// The words of a line that name the source of names.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Line {
-    pub(super) files: Vec<PathBuf>,
-    pub(super) bundles: Vec<PathBuf>,
-    pub(super) kubeconfig: Option<PathBuf>,
-    pub(super) context: Option<String>,
-    pub(super) namespace: Option<String>,
-    pub(super) is_live: bool,
+pub struct Line {
+    /// The paths of `-f`.
+    pub files: Vec<PathBuf>,
+    /// The paths of `--bundle`.
+    pub bundles: Vec<PathBuf>,
+    /// The kubeconfig that is named.
+    pub kubeconfig: Option<PathBuf>,
+    /// Its context that is named.
+    pub context: Option<String>,
+    /// The namespace that is named.
+    pub namespace: Option<String>,
+    /// Whether a running cluster is asked for.
+    pub is_live: bool,
     /// Words that are neither options nor their values: commands, topics, codes.
-    pub(super) words: Vec<String>,
+    pub words: Vec<String>,
 }
 
 impl Line {
     /// Reads what is typed so far, without judging it. An option without its value is skipped.
-    pub(super) fn of(words: &[OsString]) -> Self {
+    pub fn of(words: &[OsString]) -> Self {
         let mut line = Self::default();
         let mut words = words.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
         while let Some(word) = words.next() {
@@ -70,7 +76,7 @@ impl Line {
     }
 
     /// Returns whether the line has a word.
-    pub(super) fn has(&self, word: &str) -> bool {
+    pub fn has(&self, word: &str) -> bool {
         self.words.iter().any(|known| known == word)
     }
 }

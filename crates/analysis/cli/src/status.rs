@@ -8,7 +8,7 @@ use crate::printer::Printer;
 
 /// The exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Status {
+pub enum Status {
     /// Nothing found, or prediction and kernel agree.
     Clean = 0,
     /// Something found, or a disagreement.
@@ -27,40 +27,39 @@ impl From<Status> for ExitCode {
 
 /// The failure of a command.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub struct Failure {
     status: Status,
     messages: Vec<String>,
 }
 
 impl Failure {
     /// Creates a failure for bad input. It lists every fault.
-    pub(crate) fn input(messages: Vec<String>) -> Self {
+    pub fn input(messages: Vec<String>) -> Self {
         Self { status: Status::BadInput, messages }
     }
 
     /// Creates a failure for wrong usage.
-    pub(crate) fn usage(message: impl Into<String>) -> Self {
+    pub fn usage(message: impl Into<String>) -> Self {
         Self::input(vec![message.into()])
     }
 
     /// Creates a failure for something that cannot be done on this machine, or not yet.
-    pub(crate) fn unavailable(message: impl Into<String>) -> Self {
+    pub fn unavailable(message: impl Into<String>) -> Self {
         Self { status: Status::Unavailable, messages: vec![message.into()] }
     }
 
     /// Creates a failure for a result that could not be written to stdout.
-    pub(crate) fn unwritten(why: &std::io::Error) -> Self {
+    pub fn unwritten(why: &std::io::Error) -> Self {
         Self::unavailable(format!("the result could not be written: {why}"))
     }
 
     /// Returns the messages of the failure.
-    #[cfg(any(all(feature = "lab", target_os = "linux"), feature = "live"))]
-    pub(crate) fn messages(&self) -> &[String] {
+    pub fn messages(&self) -> &[String] {
         &self.messages
     }
 
     /// Prints the failure on stderr, and returns its status.
-    pub(crate) fn report(self, printer: &Printer) -> Status {
+    pub fn report(self, printer: &Printer) -> Status {
         for message in &self.messages {
             printer.error(message);
         }

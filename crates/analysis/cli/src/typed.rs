@@ -7,22 +7,21 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches};
 
-use super::Cli;
 use crate::called;
 
-impl Cli {
-    /// Reads a command line, with the program's name before it. Texts name commands as they are
-    /// typed: `kubectl uturn scan` where kubectl called this.
-    ///
-    /// # Errors
-    /// What is wrong with it; also help and the version, if they were asked for.
-    pub(crate) fn parse_as_typed(words: &[OsString]) -> Result<Self, clap::Error> {
-        let mut command = as_typed(Self::command()).bin_name(called::name());
-        let mut matches = command
-            .try_get_matches_from_mut(words)
-            .map_err(|error| with_tip(error, words, &command))?;
-        Self::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
-    }
+/// Reads a command line, with the program's name before it. Texts name commands as they are typed:
+/// `kubectl uturn scan` where kubectl called this.
+///
+/// # Errors
+/// What is wrong with it; also help and the version, if they were asked for.
+pub fn parse_as_typed<C: CommandFactory + FromArgMatches>(
+    words: &[OsString],
+) -> Result<C, clap::Error> {
+    let mut command = as_typed(C::command()).bin_name(called::name());
+    let mut matches = command
+        .try_get_matches_from_mut(words)
+        .map_err(|error| with_tip(error, words, &command))?;
+    C::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
 /// Where a command that reads manifests is given a path without its option: how it is given.

@@ -1,6 +1,6 @@
-//! The only module that prints: results on stdout, the rest on stderr. It lets no character pass
-//! that a terminal interprets or that a reader cannot see, except line breaks and the colours of
-//! [`Style`].
+//! The only module of a program that prints: results on stdout, the rest on stderr. It lets no
+//! character pass that a terminal interprets or that a reader cannot see, except line breaks and the
+//! colours of [`Style`].
 
 use std::borrow::Cow;
 use std::io::{self, ErrorKind, Write};
@@ -14,28 +14,29 @@ use uturn_report::Style;
 use uturn_report::style::on_terminal;
 
 use crate::called;
-use crate::cli::{ColorChoice, Global};
+use crate::global::{ColorChoice, Global};
 
 /// The error of the first result that could not be written.
 static UNWRITTEN: OnceLock<io::Error> = OnceLock::new();
 
 /// The printer, which also decides the style of the output.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Printer {
+pub struct Printer {
     quiet: bool,
     verbose: bool,
     color: ColorChoice,
 }
 
 impl Printer {
-    pub(crate) fn new(global: &Global) -> Self {
+    /// Creates the printer that the options of every command ask for.
+    pub fn new(global: &Global) -> Self {
         Self { quiet: global.quiet, verbose: global.verbose, color: global.color }
     }
 
     /// Prints a result that programs read. The producer has escaped, in the way of its format,
     /// characters that terminals interpret or readers cannot see. Any that it missed are escaped
     /// here.
-    pub(crate) fn result(&self, text: &str) {
+    pub fn result(&self, text: &str) {
         self.write(&visible::lines_and_tabs(text));
     }
 
@@ -55,45 +56,43 @@ impl Printer {
     }
 
     /// Returns why a result could not be written, if that has happened.
-    pub(crate) fn unwritten() -> Option<&'static io::Error> {
+    pub fn unwritten() -> Option<&'static io::Error> {
         UNWRITTEN.get()
     }
 
     /// Prints a result that people read, with commands as they type them.
-    pub(crate) fn text(&self, text: &str) {
+    pub fn text(&self, text: &str) {
         self.write(&on_terminal(&called::as_typed(text)));
     }
 
     /// Prints an error.
-    pub(crate) fn error(&self, message: &str) {
+    pub fn error(&self, message: &str) {
         let red = self.style_of(&io::stderr(), false).red("error:");
         // Lines after the first are indented, so that no line looks like another message.
         Self::to_stderr(&format!("{red} {}", indented(message)));
     }
 
     /// Prints a note beside the result, unless --quiet was given.
-    pub(crate) fn note(&self, message: &str) {
+    pub fn note(&self, message: &str) {
         if !self.quiet {
             Self::to_stderr(message);
         }
     }
 
     /// Returns whether --verbose was given.
-    #[cfg(feature = "lab")]
-    pub(crate) fn is_verbose(&self) -> bool {
+    pub fn is_verbose(&self) -> bool {
         self.verbose
     }
 
     /// Prints details if --verbose was given.
-    pub(crate) fn detail(&self, message: &str) {
+    pub fn detail(&self, message: &str) {
         if self.verbose {
             Self::to_stderr(message);
         }
     }
 
     /// Prints a line that the next one overwrites, on a terminal only.
-    #[cfg(any(feature = "lab", feature = "live"))]
-    pub(crate) fn progress(&self, message: &str) {
+    pub fn progress(&self, message: &str) {
         if !self.quiet && io::IsTerminal::is_terminal(&io::stderr()) {
             let mut err = io::stderr().lock();
             let message = uturn_report::style::in_a_line(message);
@@ -102,13 +101,12 @@ impl Printer {
     }
 
     /// Clears the last progress line.
-    #[cfg(any(feature = "lab", feature = "live"))]
-    pub(crate) fn progress_done(&self) {
+    pub fn progress_done(&self) {
         self.progress("");
     }
 
     /// Returns the style for results on stdout.
-    pub(crate) fn style(&self, wide: bool) -> Style {
+    pub fn style(&self, wide: bool) -> Style {
         self.style_of(&io::stdout(), wide)
     }
 
@@ -136,14 +134,16 @@ impl Printer {
     }
 
     /// Asks a question on stderr, and leaves the cursor behind it.
-    #[cfg(feature = "live")]
-    pub(crate) fn ask(question: &str) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// If it cannot be printed.
+    pub fn ask(question: &str) -> io::Result<()> {
         let mut err = io::stderr().lock();
         write!(err, "{} ", on_terminal(question)).and_then(|()| err.flush())
     }
 
     /// Prints what clap reports about the arguments, which may contain any character.
-    pub(crate) fn usage(error: &clap::Error) {
+    pub fn usage(error: &clap::Error) {
         let plain = error.render().to_string();
         // A closed stream cannot be handled in any way.
         let _ = match on_terminal(&plain) {
@@ -154,7 +154,7 @@ impl Printer {
     }
 
     /// Makes panics print their messages without characters that a terminal interprets.
-    pub(crate) fn guard_panics() {
+    pub fn guard_panics() {
         let usual = panic::take_hook();
         panic::set_hook(Box::new(move |panic| match on_terminal(&panic.to_string()) {
             Cow::Borrowed(_) => usual(panic),

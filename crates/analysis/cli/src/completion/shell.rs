@@ -74,8 +74,7 @@ impl EnvCompleter for Bash {
         current_dir: Option<&Path>,
         buf: &mut dyn Write,
     ) -> Result<(), Error> {
-        let stated = env::var("_CLAP_COMPLETE_INDEX").ok().and_then(|text| text.parse().ok());
-        let index = stated.unwrap_or(args.len().saturating_sub(1));
+        let index = stated_index().unwrap_or(args.len().saturating_sub(1));
         for candidate in candidates(cmd, args, index, current_dir)? {
             writeln!(buf, "{}", candidate.get_value().to_string_lossy())?;
         }
@@ -132,6 +131,11 @@ impl EnvCompleter for Kubectl {
         let space = if found.iter().any(goes_on) { NO_SPACE } else { 0 };
         writeln!(buf, ":{}", NO_FILES + space)
     }
+}
+
+/// Returns the index of the word that is completed, if the shell states it.
+pub(super) fn stated_index() -> Option<usize> {
+    env::var("_CLAP_COMPLETE_INDEX").ok()?.parse().ok()
 }
 
 /// Returns the candidates for the cursor. Options are listed only where nothing else can stand, or

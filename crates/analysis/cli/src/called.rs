@@ -9,10 +9,10 @@ use std::sync::OnceLock;
 use uturn_model::shell::Command;
 
 /// The name under which kubectl finds the plugin.
-pub(crate) const PLUGIN: &str = "kubectl-uturn";
+pub const PLUGIN: &str = "kubectl-uturn";
 
 /// The words that follow `uturn` where a text names a command to type.
-pub(crate) const COMMANDS: [&str; 15] = [
+pub const COMMANDS: [&str; 15] = [
     "scan",
     "trace",
     "check",
@@ -31,7 +31,7 @@ pub(crate) const COMMANDS: [&str; 15] = [
 ];
 
 /// Returns the words by which the user calls this program.
-pub(crate) fn name() -> &'static str {
+pub fn name() -> &'static str {
     if is_plugin() { "kubectl uturn" } else { "uturn" }
 }
 
@@ -45,7 +45,7 @@ fn is_plugin() -> bool {
 }
 
 /// Returns a text with its commands as the user types them.
-pub(crate) fn as_typed(text: &str) -> Cow<'_, str> {
+pub fn as_typed(text: &str) -> Cow<'_, str> {
     if is_plugin() { Cow::Owned(for_kubectl(text)) } else { Cow::Borrowed(text) }
 }
 
@@ -85,8 +85,8 @@ const TOPICS: [&str; 5] = ["service", "ingress", "dns", "nodes", "cross-node"];
 /// The commands that read a cluster.
 const READERS: [&str; 5] = ["scan", "trace", "check", "cure", "rules"];
 
-/// Returns a text whose commands name the input, as [`crate::cli::ClusterArgs::as_typed`] does.
-pub(crate) fn with_input(text: &str, input: &Command) -> String {
+/// Returns a text whose commands name the input by these options.
+pub fn with_input(text: &str, input: &Command) -> String {
     let mut named = String::with_capacity(text.len() + 64);
     let mut rest = text;
     while let Some(at) = rest.find("uturn ") {

@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-#[cfg(feature = "live")]
 use crate::printer::Printer;
-#[cfg(feature = "live")]
 use crate::status::Failure;
 
 /// The bit of a file's mode that lets others read it.
@@ -15,13 +13,13 @@ const OTHERS_WRITE: u32 = 0o002;
 
 /// Returns why a file is not used: whoever can change a credential decides who gets access. Returns
 /// `None` if others cannot write the file, or if that is not known.
-pub(crate) fn fault(file: &Path) -> Option<String> {
+pub fn fault(file: &Path) -> Option<String> {
     let is_open = mode(file)? & OTHERS_WRITE != 0;
     is_open.then(|| format!("others may write {}: chmod o-w it", file.display()))
 }
 
 /// Returns a warning about a file that others can read, or `None` as [`fault`] does.
-pub(crate) fn warning(file: &Path) -> Option<String> {
+pub fn warning(file: &Path) -> Option<String> {
     let mode = mode(file)?;
     let is_exposed = mode & OTHERS_READ != 0;
     is_exposed.then(|| {
@@ -35,11 +33,7 @@ pub(crate) fn warning(file: &Path) -> Option<String> {
 /// # Errors
 ///
 /// If a file is not used, with the reason.
-#[cfg(feature = "live")]
-pub(crate) fn check<'f>(
-    files: impl Iterator<Item = &'f Path>,
-    printer: &Printer,
-) -> Result<(), Failure> {
+pub fn check<'f>(files: impl Iterator<Item = &'f Path>, printer: &Printer) -> Result<(), Failure> {
     for file in files {
         if let Some(fault) = fault(file) {
             return Err(Failure::usage(fault));
