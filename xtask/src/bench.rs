@@ -66,10 +66,10 @@ fn balancer(
     if let Err(why) = install() {
         return Ok(Outcome::Skipped(why));
     }
-    shell::run(&mut shell::cargo(&["build", "--release", "--package", "uturn"]))?;
+    shell::run(&mut shell::cargo(&["build", "--release", "--package", "uturn-lb-cli"]))?;
     shell::run(&mut shell::cargo(&["build", "--release", "--package", "uturn-bench"]))?;
     let mut bench = Command::new(built("uturn-bench"));
-    bench.args([command, "--uturn"]).arg(built("uturn")).args(words);
+    bench.args([command, "--uturn"]).arg(built("uturn-lb")).args(words);
     shell::run(&mut bench)?;
     Ok(Outcome::Complete)
 }

@@ -38,7 +38,7 @@ pub(crate) fn run() -> Result<Outcome, Failure> {
             return Ok(Outcome::Skipped(format!("the clients are not here: {failure}")));
         }
     };
-    shell::build(&["uturn"])?;
+    shell::build(&["uturn-cloud"])?;
     let failures: Vec<String> = facts(&sources, &installed)
         .map(|mut compare| shell::run(&mut compare))
         .into_iter()

@@ -61,7 +61,7 @@ pub(crate) fn run(is_short: bool) -> Result<Outcome, Failure> {
         Outcome::Complete => {}
         skipped => return Ok(skipped),
     }
-    shell::build(&["uturn"])?;
+    shell::build(shell::PROGRAMS)?;
     let mut test = shell::cargo(&["test", "--workspace", "--test", "cluster"]);
     test.args(is_short.then_some(["--", "short"]).into_iter().flatten());
     test.env(variables::PROGRAM, shell::built("uturn"));

@@ -36,7 +36,7 @@ pub(crate) fn run() -> Result<Outcome, Failure> {
     let module = shell::root().join("conformance").join("h2spec");
     let programs = go::folder().join("bin");
     go::build(&module, &programs, &[PROGRAM])?;
-    shell::build(&["uturn"])?;
+    shell::build(&["uturn-lb"])?;
 
     let list = read(&module.join("explained.txt"))?;
     let explained = Explained::parse(&list).map_err(Failure)?;

@@ -21,8 +21,8 @@ pub(crate) fn run(words: &[String]) -> Result<Outcome, Failure> {
     if let Err(why) = machine::install_packages() {
         return Ok(Outcome::Skipped(why));
     }
-    shell::build(&["uturn"])?;
-    let mut verify = Command::new(shell::built("uturn"));
+    shell::build(&["uturn-lab", "uturn-lb"])?;
+    let mut verify = Command::new(shell::built("uturn-lab"));
     verify.args(["lab", "verify"]).current_dir(shell::root());
     match go::coredns() {
         Ok(path) => {
@@ -32,7 +32,7 @@ pub(crate) fn run(words: &[String]) -> Result<Outcome, Failure> {
     }
     shell::run(verify.args(words))?;
     if words.is_empty() {
-        let mut fuzz = Command::new(shell::built("uturn"));
+        let mut fuzz = Command::new(shell::built("uturn-lab"));
         fuzz.args(["lab", "fuzz", "--count", RANDOM, "--folder"]).arg(failed_cases()?);
         if let Some(seed) = shell::number_of_commit() {
             fuzz.args(["--seed", &seed.to_string()]);

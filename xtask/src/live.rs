@@ -79,6 +79,8 @@ fn compare(clusters: &Path) -> Result<Outcome, Failure> {
         let size = Size { nodes: 8, pods: 80, targets: 24, seed, file };
         gen_cluster::run(&size)?;
     }
+    // The rights of the operator are held against its manifests.
+    shell::build(&["uturn", "uturn-operator"])?;
     let mut test = test();
     test.env(variables::LIVE_CLUSTERS, clusters);
     shell::run(&mut test)?;

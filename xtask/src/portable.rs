@@ -12,7 +12,7 @@ const TARGETS: [&str; 2] = ["x86_64-apple-darwin", "x86_64-pc-windows-msvc"];
 /// The program that stands in for the C compilers and archivers of those systems.
 const NO_COMPILER: &str = "xtask/src/portable/no-compiler";
 
-const CRATES: [&str; 14] = [
+const CRATES: [&str; 19] = [
     "uturn-model",
     "uturn-snapshot",
     "uturn-netfilter",
@@ -26,6 +26,11 @@ const CRATES: [&str; 14] = [
     "uturn-diagnose",
     "uturn-redact",
     "uturn-report",
+    "uturn-cli",
+    "uturn-lb-cli",
+    "uturn-cloud-cli",
+    "uturn-operator-cli",
+    "uturn-lab-cli",
     "uturn",
 ];
 

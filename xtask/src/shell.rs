@@ -62,6 +62,10 @@ pub(crate) fn target() -> PathBuf {
     target.map_or_else(|| root().join("target"), |path| root().join(path))
 }
 
+/// The programs of uturn.
+pub(crate) const PROGRAMS: &[&str] =
+    &["uturn", "uturn-lab", "uturn-lb", "uturn-cloud", "uturn-operator"];
+
 /// Builds programs of the workspace.
 ///
 /// With a test beside them, and with the whole workspace, every crate has the same features as in

@@ -1,12 +1,8 @@
 //! The command line: commands, their options and the texts of `--help`.
 
 mod check;
-mod cloud;
 mod here;
-mod lab;
-mod lb;
 mod named;
-mod operator;
 mod output;
 mod probe;
 mod redacted;
@@ -18,26 +14,14 @@ mod tests;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use uturn_cli::Global;
+use uturn_cli::{Global, Part};
 pub(crate) use uturn_cli::{Inputs, Output};
 use uturn_model::{Client, Destination, Protocol, ProxyMode, Version};
 
 pub(crate) use self::check::{Check, CheckTopic};
-pub(crate) use self::cloud::Cloud;
-#[cfg(feature = "live")]
-pub(crate) use self::cloud::CloudServe;
 pub(crate) use self::here::Here;
 #[cfg(feature = "live")]
 pub(crate) use self::here::WhichNodes;
-pub(crate) use self::lab::Lab;
-#[cfg(all(feature = "lab", feature = "live"))]
-pub(crate) use self::lab::{LabExec, LabUp};
-#[cfg(feature = "lab")]
-pub(crate) use self::lab::{LabFuzz, LabList, LabRun};
-pub(crate) use self::lb::{Lb, LbCheck, LbRun};
-pub(crate) use self::operator::Operator;
-#[cfg(feature = "live")]
-pub(crate) use self::operator::OperatorRun;
 pub(crate) use self::output::{FailOn, ScanOutput, TraceOutput};
 pub(crate) use self::probe::Probe;
 #[cfg(feature = "live")]
@@ -126,23 +110,14 @@ pub(crate) enum Command {
   uturn collect --here --node n1 --conntrack -o bundle
   uturn check nodes -f deploy/ --bundle bundle")]
     Collect(Collect),
-    /// Build scenarios on a real kernel and measure them
-    #[command(subcommand)]
-    Lab(Lab),
-    /// Run a load balancer that behaves as the cloud's does (the lab uses it)
-    #[command(subcommand)]
-    Lb(Lb),
-    /// Serve a cloud's API for load balancers on this machine
-    #[command(subcommand)]
-    Cloud(Cloud),
-    /// Create and update the load balancers that the Services and Ingresses of a cluster ask for
-    #[command(subcommand)]
-    #[command(after_help = "Examples:
-  uturn operator manifests > operator.yaml
-  uturn operator run --cluster-id cls-3f8k2m1q --listen 0.0.0.0:9110
-  uturn operator run --dry-run -f deploy/ --cluster-id cls-3f8k2m1q
-  uturn operator run --dry-run -f deploy/ --cluster-id c1 --endpoint http://127.0.0.1:8443")]
-    Operator(Operator),
+    #[command(about = Part::Lab.about())]
+    Lab,
+    #[command(about = Part::Lb.about())]
+    Lb,
+    #[command(about = Part::Cloud.about())]
+    Cloud,
+    #[command(about = Part::Operator.about())]
+    Operator,
     /// Print a completion script for a shell; it completes names of objects too
     #[command(after_help = "Examples:
   source <(uturn completion bash)

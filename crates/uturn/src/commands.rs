@@ -2,18 +2,11 @@
 
 mod check;
 #[cfg(feature = "live")]
-mod cloud;
-#[cfg(feature = "live")]
 mod collect;
 mod completion;
 mod cure;
 mod explain;
 mod here;
-#[cfg(feature = "lab")]
-mod lab;
-mod lb;
-#[cfg(feature = "live")]
-mod operator;
 #[cfg(feature = "live")]
 mod probe;
 mod redact;
@@ -25,7 +18,7 @@ mod walk;
 
 use std::path::Path;
 
-use uturn_cli::{Failure, Printer, Status};
+use uturn_cli::{Failure, Part, Printer, Status};
 use uturn_snapshot::bundle::is_archive;
 
 use crate::cli::{Collect, Command, Probe};
@@ -42,17 +35,10 @@ pub(crate) fn run(command: Command, printer: &Printer) -> Result<Status, Failure
         Command::Rules(rules) => rules::run(&rules, printer),
         Command::Walk(walk) => walk::run(&walk, printer),
         Command::Collect(args) => collect(&args, printer),
-        #[cfg(feature = "lab")]
-        Command::Lab(lab) => lab::run(&lab, printer),
-        #[cfg(not(feature = "lab"))]
-        Command::Lab(_) => Err(left_out("lab")),
-        Command::Lb(lb) => lb::run(&lb, printer),
-        #[cfg(feature = "live")]
-        Command::Cloud(cloud) => cloud::run(&cloud, printer),
-        #[cfg(feature = "live")]
-        Command::Operator(operator) => operator::run(&operator, printer),
-        #[cfg(not(feature = "live"))]
-        Command::Cloud(_) | Command::Operator(_) => Err(left_out("live")),
+        Command::Lab => Err(not_installed(Part::Lab)),
+        Command::Lb => Err(not_installed(Part::Lb)),
+        Command::Cloud => Err(not_installed(Part::Cloud)),
+        Command::Operator => Err(not_installed(Part::Operator)),
         Command::Completion(completion) => completion::run(&completion, printer),
     }
 }
@@ -86,8 +72,17 @@ fn running(_: &Collect, _: &Printer) -> Result<Status, Failure> {
     Err(left_out("live"))
 }
 
+/// Returns the failure of a command that is a program of its own: the line would have been handed
+/// over if that were installed.
+fn not_installed(part: Part) -> Failure {
+    let why = part.find().err().map(|why| why.to_string());
+    Failure::unavailable(
+        why.unwrap_or_else(|| format!("{} was installed just now: try again", part.program())),
+    )
+}
+
 /// Returns the failure of a command that is not part of this build.
-#[cfg(not(all(feature = "lab", feature = "live", target_os = "linux")))]
+#[cfg(not(feature = "live"))]
 fn left_out(feature: &str) -> Failure {
     Failure::unavailable(format!(
         "this uturn was built without the feature `{feature}`; build it without \

@@ -130,12 +130,6 @@ fn running(_: &ClusterArgs, _: Option<&str>, _: &Printer) -> Result<Manifests, F
     ))
 }
 
-/// Returns the failure of a command without -f and --bundle.
-#[cfg(feature = "live")]
-pub(crate) fn nothing_named() -> Failure {
-    Failure::unavailable("no manifests given: name them with -f PATH or --bundle PATH")
-}
-
 /// Checks that there is at most one Scenario, and nothing beside it: each Scenario is a cluster of
 /// its own.
 fn check_scenarios(loaded: &Loaded, printer: &Printer) -> Result<(), Failure> {

@@ -4,20 +4,16 @@
 //! command is one file in `commands`. What all programs share is in `uturn-cli`. The program is
 //! [`main`]; [`run_on_files`] is for programs that run many commands.
 //!
-//! **Out of scope:** packets and clusters, which the other crates know.
+//! **Out of scope:** packets and clusters, which the other crates know, and the commands that are
+//! programs of their own (`lab`, `lb`, `cloud`, `operator`), to which `parts` hands the line.
 
-#[cfg(feature = "lab")]
-mod built_in_scenarios;
 mod cli;
 mod commands;
 mod completion;
-#[cfg(all(feature = "lab", feature = "live"))]
-mod examples;
 mod input;
 mod on_files;
 mod packet;
-#[cfg(feature = "lab")]
-mod scenarios;
+mod parts;
 
 use std::process::ExitCode;
 
@@ -39,10 +35,6 @@ impl Program for Cli {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    #[cfg(feature = "lab")]
-    if uturn_machine::is_inside() {
-        return uturn_machine::inside();
-    }
-    let words: Vec<_> = std::env::args_os().collect();
-    uturn_cli::main::<Cli>(&words)
+    parts::hand_over(std::env::args_os().collect())
+        .unwrap_or_else(|words| uturn_cli::main::<Cli>(&words))
 }

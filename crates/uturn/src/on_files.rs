@@ -1,12 +1,15 @@
 //! Runs commands that read only files, for programs that run many of them in one process.
 
-use uturn_cli::Ended;
+use uturn_cli::{Ended, Part};
 
-use crate::cli::{Cli, Collect, Command, Lb};
+use crate::cli::{Cli, Collect, Command};
 
 /// Runs `uturn` with these words if the command reads only files and ends by itself. The output
-/// goes to the standard streams of this process.
+/// goes to the standard streams of this process. No other program is started.
 pub fn run_on_files(words: &[String]) -> Ended {
+    if Part::named(words).is_some() {
+        return Ended::NotRun;
+    }
     uturn_cli::run_on_files(words, |cli: &Cli| reads_only_files(&cli.command))
 }
 
@@ -18,12 +21,12 @@ fn reads_only_files(command: &Command) -> bool {
         Command::Cure(cure) => !cure.cluster.is_live(),
         Command::Rules(rules) => !rules.cluster.is_live(),
         Command::Collect(collect) => redacts_files(collect),
-        Command::Explain(_) | Command::Walk(_) | Command::Lb(Lb::Check(_)) => true,
+        Command::Explain(_) | Command::Walk(_) => true,
         Command::Probe(_)
-        | Command::Lab(_)
-        | Command::Lb(Lb::Run(_))
-        | Command::Cloud(_)
-        | Command::Operator(_)
+        | Command::Lab
+        | Command::Lb
+        | Command::Cloud
+        | Command::Operator
         | Command::Completion(_) => false,
     }
 }

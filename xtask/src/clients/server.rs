@@ -31,7 +31,7 @@ impl Server {
         fs::create_dir_all(folder).map_err(|error| failed(&error))?;
         let credentials = folder.join("credentials");
         fs::write(&credentials, format!("{ID} {KEY}\n")).map_err(|error| failed(&error))?;
-        let mut uturn = Command::new(built("uturn"));
+        let mut uturn = Command::new(built("uturn-cloud"));
         uturn.args(["cloud", "serve", "--until-stdin-closes", "--listen", "127.0.0.1:0"]);
         uturn.args(["--task-time", TASK_TIME, "--credentials"]).arg(&credentials);
         uturn.arg("--state").arg(folder.join("state"));

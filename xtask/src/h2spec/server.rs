@@ -89,7 +89,7 @@ impl Balancer {
         );
         let file = work.join("lb.yaml");
         fs::write(&file, config).map_err(|error| failed(&error))?;
-        let mut uturn = Command::new(built("uturn"));
+        let mut uturn = Command::new(built("uturn-lb"));
         uturn.args(["lb", "run", "--no-layer-4", "-f"]).arg(&file);
         let child = uturn.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
         let mut balancer = Self { child: child.map_err(|error| failed(&error))?, http, https };

@@ -11,7 +11,8 @@ use super::source;
 /// The rooms, from the first. The program, `crates/uturn`, comes after them all.
 const ROOMS: [&str; 6] = ["support", "analysis", "cluster", "balancer", "cloud", "lab"];
 
-/// Uses of later rooms that have a reason: whole commands are fuzzed through the program's library.
+/// Uses of later rooms that have a reason: whole commands are fuzzed through the library of the
+/// program that has them.
 const ALLOWED: [(&str, &str); 1] = [("uturn-fuzz", "uturn")];
 
 /// A crate and the crates of the workspace that it uses outside its tests.

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 const EVERYWHERE: &str = "Options of every command";
 
 /// Flags of every command.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub struct Global {
     /// Print more details on stderr
     #[arg(short, long, global = true, help_heading = EVERYWHERE, conflicts_with = "quiet")]
@@ -20,9 +20,10 @@ pub struct Global {
 }
 
 /// When to use colours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 #[expect(missing_docs, reason = "`--help` would print what says no more than the words")]
 pub enum ColorChoice {
+    #[default]
     Auto,
     Always,
     Never,

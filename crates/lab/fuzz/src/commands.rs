@@ -17,7 +17,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Component, Path, PathBuf};
 
-use uturn_cli::Ended;
+use uturn_cli::{Ended, Part};
 use uturn_model::shell::Command;
 use uturn_model::visible::is_hidden;
 use uturn_snapshot::bundle::BundleWriter;
@@ -148,7 +148,10 @@ impl Commands {
         std::env::set_current_dir(&here).expect("the folder was made");
         // A command that broke a promise may have left output.
         self.streams.iter().for_each(|stream| stream.set_len(0).expect("a file of our own"));
-        let ended = uturn::run_on_files(arguments);
+        let ended = match Part::named(arguments) {
+            Some((Part::Lb, _)) => uturn_lb_cli::run_on_files(arguments),
+            _ => uturn::run_on_files(arguments),
+        };
         let [stdout, stderr] = self.printed().expect("files of our own");
         let (Ended::Told(status) | Ended::Ran(status)) = ended else { return Outcome::NotRun };
         assert!(status <= 3, "status {status}");

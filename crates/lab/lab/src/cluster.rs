@@ -7,8 +7,8 @@ use uturn_model::ProxyMode;
 /// A cluster that is to be built, with a real control plane and with namespaces as nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterRequest {
-    /// The program `uturn`, which serves as the cloud, its load balancers and the operator.
-    pub program: PathBuf,
+    /// The programs of the cluster that are uturn's own.
+    pub programs: Programs,
     /// The names and texts of manifests. Their objects are applied, and their Nodes are built.
     pub manifests: Vec<(String, String)>,
     /// The mode of kube-proxy.
@@ -21,6 +21,20 @@ pub struct ClusterRequest {
     pub parts: Option<PathBuf>,
     /// Whether this runs in a small machine, which is slow and has nothing but its kernel.
     pub in_machine: bool,
+}
+
+/// The programs of a cluster that are uturn's own. Each takes its line from the command on:
+/// `lab exec …`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Programs {
+    /// `uturn-lab`, which enters pods.
+    pub lab: PathBuf,
+    /// `uturn-lb`, the data plane of the cloud.
+    pub load_balancer: PathBuf,
+    /// `uturn-cloud`.
+    pub cloud: PathBuf,
+    /// `uturn-operator`.
+    pub operator: PathBuf,
 }
 
 /// A cluster that is up.

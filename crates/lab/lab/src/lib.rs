@@ -40,7 +40,7 @@ mod watch;
 mod linux;
 
 #[cfg(feature = "cluster")]
-pub use cluster::{ClusterRequest, ClusterUp, StandingCluster};
+pub use cluster::{ClusterRequest, ClusterUp, Programs, StandingCluster};
 #[cfg(feature = "cluster")]
 pub use cluster_control::{
     can_keep_cluster, enter_cluster, give_cluster_up, keep_cluster, standing_cluster,

@@ -26,7 +26,7 @@ pub struct Plan<'a> {
     /// The minimum number of connects of a flow. Rounded up to a whole number of turns of the
     /// load balancer's scheduler, so that its picks can be compared with exact counts.
     pub connects: usize,
-    /// The `uturn` executable, which is started again as the load balancer.
+    /// The executable that is started as the load balancer, with `lb run` and its options.
     pub program: PathBuf,
     /// Captured rules of nodes, loaded instead of what kube-proxy would program there.
     pub rules: &'a BTreeMap<Name, Capture>,

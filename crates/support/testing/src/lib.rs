@@ -2,7 +2,7 @@
 //!
 //! **Owns** how a test reports that it cannot run on this machine ([`skip`]), how it runs real
 //! tools in a network namespace of its own ([`in_a_namespace`]), the environment variables of tests
-//! ([`variables`]), the network and the nodes of small clusters ([`manifests`]), the work beside
+//! ([`variables`]), the programs that tests of whole commands run ([`commands`]), the network and the nodes of small clusters ([`manifests`]), the work beside
 //! which benchmarks print their figures ([`yardstick`]), and with the feature `tls` a client that
 //! accepts every certificate (`tls`).
 //! **Out of scope:** helpers that only one crate's tests need. This crate is a dev-dependency (but
@@ -12,6 +12,7 @@
 
 #![expect(clippy::print_stdout, reason = "a test reports to the person who runs it")]
 
+pub mod commands;
 pub mod manifests;
 pub mod node_faults;
 #[cfg(feature = "tls")]

@@ -1,24 +1,58 @@
 //! Every command that the help, the pages and the docs show parses.
 
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
+use uturn_cli::Part;
 
 use super::Cli;
 
+/// The command line of a part's program.
+fn of_part(part: Part) -> clap::Command {
+    match part {
+        Part::Lab => uturn_lab_cli::command(),
+        Part::Lb => uturn_lb_cli::command(),
+        Part::Cloud => uturn_cloud_cli::command(),
+        Part::Operator => uturn_operator_cli::command(),
+    }
+}
+
+/// Reads the words after `uturn` as the program does that runs them.
+fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<(), clap::Error> {
+    let words: Vec<&str> = words.into_iter().collect();
+    let command = Part::named(&words).map_or_else(Cli::command, |(part, _)| of_part(part));
+    command.try_get_matches_from([&["uturn"], words.as_slice()].concat()).map(drop)
+}
+
 #[test]
-fn the_command_line_is_sound() {
+fn the_command_lines_are_sound() {
     Cli::command().debug_assert();
+    Part::ALL.into_iter().for_each(|part| of_part(part).debug_assert());
+}
+
+/// `uturn --help` says of each part what its own program says.
+#[test]
+fn parts_are_called_the_same() {
+    for part in Part::ALL {
+        let (own, all) = (Cli::command(), of_part(part));
+        let [only] = all.get_subcommands().collect::<Vec<_>>()[..] else { panic!("{part:?}") };
+        let known = own.find_subcommand(part.command()).unwrap();
+        assert_eq!(known.get_name(), only.get_name());
+        assert_eq!(known.get_about().unwrap().to_string(), only.get_about().unwrap().to_string());
+    }
 }
 
 /// So are the examples in the help of each command.
 #[test]
 fn every_example_parses() {
-    let command = Cli::command();
-    let helps = command.get_subcommands().filter_map(clap::Command::get_after_help);
+    let commands = Part::ALL.map(of_part).into_iter().chain([Cli::command()]);
+    let commands: Vec<_> = commands
+        .flat_map(|command| command.get_subcommands().cloned().collect::<Vec<_>>())
+        .collect();
+    let helps = commands.iter().filter_map(clap::Command::get_after_help);
     let mut parsed = 0;
     for help in helps {
         for line in help.to_string().lines().filter_map(|line| line.strip_prefix("  uturn ")) {
             let words = line.split('>').next().unwrap().split_whitespace();
-            let known = Cli::try_parse_from(["uturn"].into_iter().chain(words));
+            let known = parse(words);
             assert!(known.is_ok(), "uturn {line}: {}", known.unwrap_err());
             parsed += 1;
         }
@@ -48,7 +82,7 @@ fn every_command_of_a_page_parses() {
             if words == ["cure"] {
                 continue;
             }
-            let known = Cli::try_parse_from([&["uturn"], words.as_slice()].concat());
+            let known = parse(words);
             assert!(known.is_ok(), "{page}: uturn {command}: {}", known.unwrap_err());
             parsed += 1;
         }
@@ -89,7 +123,7 @@ fn every_command_of_the_docs_parses() {
                 let command = with_substitutions(command);
                 let command = command.split(['|', '#', '>']).next().unwrap();
                 let words = command.split_whitespace().map(|word| word.trim_matches('\''));
-                let known = Cli::try_parse_from(["uturn"].into_iter().chain(words));
+                let known = parse(words);
                 let shown = path.display();
                 assert!(known.is_ok(), "{shown}: uturn {command}: {}", known.unwrap_err());
                 parsed += 1;

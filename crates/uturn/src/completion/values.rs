@@ -125,18 +125,6 @@ pub(crate) fn context() -> ArgValueCompleter {
     completer(|_| Vec::new())
 }
 
-/// Completes a built-in scenario.
-#[cfg(feature = "lab")]
-pub(crate) fn scenario() -> ArgValueCompleter {
-    completer(|_| crate::built_in_scenarios::names().map(str::to_owned).collect())
-}
-
-/// Offers no scenario: this build does not have the built-in ones.
-#[cfg(not(feature = "lab"))]
-pub(crate) fn scenario() -> ArgValueCompleter {
-    completer(|_| Vec::new())
-}
-
 /// Returns names after a word: `pod/shop/web-0`.
 fn below(word: &str, kind: ObjectKind, typed: &str) -> Vec<String> {
     let rest = typed.split_once('/').map_or("", |(_, rest)| rest);

@@ -6,8 +6,12 @@ use std::io::Write;
 use super::common::{Folder, root, run, uturn};
 use insta::assert_snapshot;
 
-impl Folder {
+trait Scan {
     /// Scans a path inside the folder, which is where the command runs.
+    fn scan(&self, path: &str) -> String;
+}
+
+impl Scan for Folder {
     fn scan(&self, path: &str) -> String {
         self.run(&["scan", "-f", path])
     }

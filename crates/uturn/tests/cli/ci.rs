@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 use serde_json::Value;
 
 use super::common::{Folder, root, run, uturn};
-use super::schema::violations;
+use super::conforms::violations;
 
 const SHOP: [&str; 3] = ["scan", "-f", "examples/shop"];
 

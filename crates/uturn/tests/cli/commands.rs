@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::common::{Folder, root, run, uturn};
-use super::schema::assert_conforms;
+use super::conforms::assert_conforms;
 use insta::assert_snapshot;
 use serde_json::Value;
 

@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use serde_json::Value;
 
 use super::common::run;
-use super::schema::assert_conforms;
+use super::conforms::assert_conforms;
 use super::shop::shop_with;
 
 /// The Ingresses lead to the shop's two Services in turn.

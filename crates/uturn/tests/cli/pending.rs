@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::common::Folder;
-use super::schema::assert_conforms;
+use super::conforms::assert_conforms;
 use super::shop::shop_with;
 
 /// A pod on a node, by its name, labels, phase and addresses.

@@ -269,7 +269,7 @@ impl Keeping<'_> {
         let address = |name| layout.cluster.nodes.get(name)?.address(Family::V4);
         let nodes = self.lab_cluster.nodes.iter();
         let nodes = nodes.filter_map(|(name, space)| Some((address(name)?, space)));
-        ExecServer::start(self.run.folder(), &request.program, self.credentials, nodes)
+        ExecServer::start(self.run.folder(), &request.programs.lab, self.credentials, nodes)
             .during("start the kubelet's stand-in")
     }
 
@@ -280,7 +280,7 @@ impl Keeping<'_> {
     ) -> Result<Vec<String>, LabError> {
         let Outline { request, prepared, layout, parts } = self.outline;
         progress("objects")?;
-        let manifests = cloud::operator_manifests(&request.program)?;
+        let manifests = cloud::operator_manifests(&request.programs.operator)?;
         let mut refused =
             apply::apply(client, &cloud::objects("uturn operator manifests", manifests)?).await;
         self.wait_for_definitions(client).await?;
@@ -303,7 +303,7 @@ impl Keeping<'_> {
         // A load balancer whose object was not applied belongs to nothing.
         shown.retain(|shown| shown.owner.as_ref().is_none_or(|owner| owner.uid.is_some()));
         let space = &self.lab_cluster.fabric;
-        let site = Site { run: self.run, program: &request.program, layout, space };
+        let site = Site { run: self.run, programs: &request.programs, layout, space };
         let mut cloud = Cloud::start(site, &shown)?;
         cloud.start_operator(site, self.credentials)?;
         Ok(cloud)

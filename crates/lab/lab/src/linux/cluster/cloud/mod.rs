@@ -24,12 +24,12 @@ use super::layout::Layout;
 use super::record::{CLOUD, Place};
 use super::relay::Relay;
 use super::shown::Shown;
-use crate::LabError;
 use crate::linux::layer_4::Layer4;
 use crate::linux::namespace::Namespace;
 use crate::linux::program::Program;
 use crate::linux::state::Run;
 use crate::linux::system::During;
+use crate::{LabError, Programs};
 
 use forwarding::{Followed, Forwarding};
 
@@ -65,7 +65,7 @@ const PLACE: &str = "cloud";
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Site<'a> {
     pub(super) run: &'a Run,
-    pub(super) program: &'a Path,
+    pub(super) programs: &'a Programs,
     pub(super) layout: &'a Layout,
     pub(super) space: &'a Namespace,
 }
@@ -142,7 +142,7 @@ impl Cloud {
         let kubeconfig = credentials
             .write_kubeconfig(kubeconfig, OPERATOR, site.layout.api, PORT)
             .during("write the operator's kubeconfig")?;
-        let mut operator = Command::new(site.program);
+        let mut operator = Command::new(&site.programs.operator);
         operator.args(["operator", "run", "--cluster-id", CLUSTER_ID, "--network", NETWORK]);
         operator.args(["--region", REGION, "--endpoint", &format!("http://{API}")]);
         operator.arg("--credentials").arg(site.run.file("cloud-credentials"));
@@ -189,7 +189,7 @@ fn followed(run: &Run) -> io::Result<Followed> {
 }
 
 fn start_plane(site: Site<'_>, layer_4: Layer4) -> Result<Running, LabError> {
-    let mut plane = Command::new(site.program);
+    let mut plane = Command::new(&site.programs.load_balancer);
     plane.args(["lb", "run", "-f"]).arg(site.run.file("data-plane.json"));
     plane.arg("--certificates").arg(site.run.file("certificates"));
     plane.args((layer_4 == Layer4::Rules).then_some("--no-layer-4"));
@@ -197,7 +197,7 @@ fn start_plane(site: Site<'_>, layer_4: Layer4) -> Result<Running, LabError> {
 }
 
 fn start_api(site: Site<'_>) -> Result<Running, LabError> {
-    let mut cloud = Command::new(site.program);
+    let mut cloud = Command::new(&site.programs.cloud);
     cloud.args(["cloud", "serve", "--listen", &API.to_string(), "--admin", &STATUS.to_string()]);
     cloud.arg("--state").arg(site.run.file("cloud"));
     cloud.arg("--credentials").arg(site.run.file("cloud-credentials"));

@@ -1,0 +1,47 @@
+//! `uturn-lb`: the program of a load balancer that behaves as the cloud's does.
+//!
+//! **Owns** the command `uturn lb`: its arguments (`cli`) and what it does (`lb`). The program is
+//! [`main`]; `uturn lb` starts it where it is installed.
+//!
+//! **Out of scope:** connections and requests, which `uturn-proxy` serves, and the form of the
+//! file, which `uturn-snapshot` reads.
+
+mod cli;
+mod lb;
+
+use std::process::ExitCode;
+
+use clap::CommandFactory as _;
+use uturn_cli::{Ended, Failure, Global, Part, Printer, Program, Status};
+
+use cli::{Cli, Command, Lb};
+
+impl Program for Cli {
+    fn global(&self) -> &Global {
+        &self.global
+    }
+
+    fn run(self, printer: &Printer) -> Result<Status, Failure> {
+        let Command::Lb(command) = self.command;
+        lb::run(&command, printer)
+    }
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    uturn_cli::main_of::<Cli>(Part::Lb)
+}
+
+/// Returns the command line, from `uturn` on.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// Runs `uturn` with these words if the command reads only files and ends by itself. The output
+/// goes to the standard streams of this process.
+pub fn run_on_files(words: &[String]) -> Ended {
+    uturn_cli::run_on_files(words, |cli: &Cli| {
+        let Command::Lb(command) = &cli.command;
+        matches!(command, Lb::Check(_))
+    })
+}
