@@ -1,5 +1,5 @@
 //! `release`: static programs for Linux, in archives with checksums, and the manifest from which
-//! krew installs them.
+//! krew installs `uturn`, which has an archive of its own.
 
 mod elf;
 mod krew;
@@ -19,7 +19,13 @@ use crate::shell::{self, Failure};
 /// The profile of the programs that are released.
 const PROFILE: &str = "dist";
 
-/// A platform that gets a program.
+/// The program that krew installs, and the name of its archive.
+const PROGRAM: &str = "uturn";
+
+/// The name of the archive with the other programs.
+const OTHERS: &str = "uturn-programs";
+
+/// A platform that gets programs.
 struct Platform {
     /// The name of the processor in Go, and so in krew.
     arch: &'static str,
@@ -86,24 +92,34 @@ fn url(text: &str) -> Result<String, String> {
     }
 }
 
-/// Builds each program, checks that it is static and runs, and packs it.
+/// Builds the programs, checks that they are static and run, and packs them.
 pub(crate) fn run(place: &Place) -> Result<Outcome, Failure> {
     let version = version()?;
     let folder = shell::target().join(format!("release-{version}"));
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|why| fault(&folder, &why))?;
-    let (mut sums, mut skipped) = (Vec::new(), Vec::new());
+    let (mut sums, mut others, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
     for platform in &PLATFORMS {
         match platform.compiler() {
             Err(why) => skipped.push(why),
             Ok(compiler) => {
-                let program = platform.build(compiler)?;
-                skipped.extend(platform.try_out(&program, &version)?);
-                sums.push((platform.arch, platform.pack(&program, &folder, &version)?));
+                let built = platform.build(compiler)?;
+                for program in shell::PROGRAMS {
+                    skipped.extend(platform.try_out(&built, program, &version)?);
+                }
+                let pack = |name: &str, programs: &[&str]| {
+                    let name = format!("{name}-{version}-linux-{}.tar.gz", platform.arch);
+                    pack(&built, programs, &folder, name)
+                };
+                sums.push((platform.arch, pack(PROGRAM, &[PROGRAM])?));
+                let rest: Vec<&str> =
+                    shell::PROGRAMS.iter().copied().filter(|name| *name != PROGRAM).collect();
+                others.push(pack(OTHERS, &rest)?);
             }
         }
     }
-    let lines = sums.iter().map(|(_, (name, sum))| format!("{sum}  {name}\n"));
+    let all = sums.iter().map(|(_, packed)| packed).chain(&others);
+    let lines = all.map(|(name, sum)| format!("{sum}  {name}\n"));
     write(&folder.join("SHA256SUMS"), &lines.collect::<String>())?;
     match &place.base_url {
         None => skipped
@@ -150,9 +166,13 @@ impl Platform {
         }
     }
 
+    /// Builds the programs. Returns their folder.
     fn build(&self, compiler: &Compiler) -> Result<PathBuf, Failure> {
         let start = Instant::now();
-        let mut build = shell::plain_cargo(&["build", "--locked", "--package", "uturn"]);
+        let mut build = shell::plain_cargo(&["build", "--locked", "--package", PROGRAM]);
+        for other in shell::PROGRAMS.iter().filter(|name| **name != PROGRAM) {
+            build.args(["--package", &format!("{other}-cli")]);
+        }
         build.args(["--profile", PROFILE, "--target", self.target]);
         let name = self.target.replace('-', "_");
         build.env(format!("CC_{name}"), compiler.program);
@@ -167,16 +187,20 @@ impl Platform {
         let name = name.to_uppercase();
         build.env(format!("CARGO_TARGET_{name}_LINKER"), "rust-lld");
         shell::run(&mut build)?;
-        let program = shell::target().join(self.target).join(PROFILE).join("uturn");
-        let size = fs::metadata(&program).map_err(|why| fault(&program, &why))?.len();
-        let took = start.elapsed().as_secs();
-        println!("{}: {:.1} MB, built in {took} s", self.target, size as f64 / 1e6);
-        Ok(program)
+        let built = shell::target().join(self.target).join(PROFILE);
+        for name in shell::PROGRAMS {
+            let program = built.join(name);
+            let size = fs::metadata(&program).map_err(|why| fault(&program, &why))?.len();
+            println!("{}: {name}: {:.1} MB", self.target, size as f64 / 1e6);
+        }
+        println!("{}: built in {} s", self.target, start.elapsed().as_secs());
+        Ok(built)
     }
 
-    /// Checks that the program is static, and runs it if that is possible here. Returns what could
+    /// Checks that a program is static, and runs it if that is possible here. Returns what could
     /// not be checked.
-    fn try_out(&self, program: &Path, version: &str) -> Result<Option<String>, Failure> {
+    fn try_out(&self, built: &Path, name: &str, version: &str) -> Result<Option<String>, Failure> {
+        let program = &built.join(name);
         let bytes = fs::read(program).map_err(|why| fault(program, &why))?;
         elf::check_static(&bytes)
             .map_err(|why| Failure(format!("{}: {why}", program.display())))?;
@@ -193,7 +217,7 @@ impl Platform {
             }
             (false, None) => {
                 return Ok(Some(format!(
-                    "{} was not run: {} not found",
+                    "{name} for {} was not run: {} not found",
                     self.target, self.emulator
                 )));
             }
@@ -201,33 +225,32 @@ impl Platform {
         command.current_dir(shell::root());
         let said = shell::output(command.arg("--version"));
         match said.as_deref().map(str::trim) {
-            Some(line) if line == format!("uturn {version}") => Ok(None),
+            Some(line) if line == format!("{name} {version}") => Ok(None),
             other => Err(Failure(format!("{} --version: {other:?}", program.display()))),
         }
     }
+}
 
-    /// Packs the program with its license, into the same bytes for the same program. Returns the
-    /// archive's name and checksum.
-    fn pack(
-        &self,
-        program: &Path,
-        folder: &Path,
-        version: &str,
-    ) -> Result<(String, String), Failure> {
-        let name = format!("uturn-{version}-linux-{}.tar.gz", self.arch);
-        let archive = folder.join(&name);
-        let mut tar = Command::new("tar");
-        tar.args(["--create", "--owner=0", "--group=0", "--numeric-owner", "--mtime=@0"]);
-        tar.args(["--mode=u=rwX,go=rX", "--use-compress-program=gzip --no-name --best"]);
-        tar.arg("--file").arg(&archive);
-        tar.arg("--directory").arg(program.parent().unwrap_or(program)).arg("uturn");
-        tar.arg("--directory").arg(shell::root()).arg("LICENSE");
-        shell::run(&mut tar)?;
-        let sum = shell::output(Command::new("sha256sum").arg(&archive));
-        let sum = sum.as_deref().and_then(|text| text.split_whitespace().next());
-        let sum = sum.ok_or_else(|| Failure("sha256sum gives no checksum".to_owned()))?;
-        Ok((name, sum.to_owned()))
-    }
+/// Packs programs of a folder with their license, into the same bytes for the same programs. Returns
+/// the archive's name and checksum.
+fn pack(
+    built: &Path,
+    programs: &[&str],
+    folder: &Path,
+    name: String,
+) -> Result<(String, String), Failure> {
+    let archive = folder.join(&name);
+    let mut tar = Command::new("tar");
+    tar.args(["--create", "--owner=0", "--group=0", "--numeric-owner", "--mtime=@0"]);
+    tar.args(["--mode=u=rwX,go=rX", "--use-compress-program=gzip --no-name --best"]);
+    tar.arg("--file").arg(&archive);
+    tar.arg("--directory").arg(built).args(programs);
+    tar.arg("--directory").arg(shell::root()).arg("LICENSE");
+    shell::run(&mut tar)?;
+    let sum = shell::output(Command::new("sha256sum").arg(&archive));
+    let sum = sum.as_deref().and_then(|text| text.split_whitespace().next());
+    let sum = sum.ok_or_else(|| Failure("sha256sum gives no checksum".to_owned()))?;
+    Ok((name, sum.to_owned()))
 }
 
 /// Returns the options for a compiler's command line that name the folder of its own headers.
