@@ -12,12 +12,12 @@ use std::{fs, thread};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use uturn_cloud::authorization::Received;
 use uturn_cloud::cloud::{Batch, Cloud, Settings, Storage, StorageError};
 use uturn_cloud::credentials::Credentials;
 use uturn_cloud::ids::IdSource;
 use uturn_cloud::inventory::Inventory;
 use uturn_cloud::store::Store;
-use uturn_cloud::wire::authorization::Received;
 use uturn_cloud::wire::tc3::{self, Payload, Signable};
 
 /// Writes of each measurement, by all of its clients together.

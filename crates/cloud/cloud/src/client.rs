@@ -32,7 +32,7 @@ use crate::api::Action;
 use crate::api::clb::{
     CreateLoadBalancerRequest, DescribeLoadBalancersRequest, DescribeTaskStatusRequest,
 };
-use crate::credentials::SecretKey;
+use crate::secret_key::SecretKey;
 use crate::wire::envelope;
 use crate::wire::tc3::{self, Payload, Signable};
 

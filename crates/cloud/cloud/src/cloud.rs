@@ -29,6 +29,7 @@ pub(crate) use self::route::MAX_BODY;
 use self::route::Route;
 pub use self::work::{FinishedTask, ServingTask, Work};
 use crate::actions;
+use crate::authorization::{self, Received, Signed};
 use crate::credentials::Credentials;
 use crate::health::{HealthView, NoDataPlane};
 use crate::ids::IdSource;
@@ -37,7 +38,6 @@ use crate::quotas::Quotas;
 use crate::refused_targets::RefusedTargets;
 pub use crate::state::Batch;
 use crate::state::{Accounts, Context, Place, Transaction};
-use crate::wire::authorization::{self, Received, Signed};
 use crate::wire::envelope;
 use crate::wire::error::{ApiError, ErrorCode};
 

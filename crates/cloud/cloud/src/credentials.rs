@@ -2,7 +2,8 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
-use std::fmt;
+
+use crate::secret_key::SecretKey;
 
 /// The credentials of a server, by their ids.
 #[derive(Clone, Debug, Default)]
@@ -17,29 +18,6 @@ pub struct Credential {
     pub secret_key: SecretKey,
     /// The account whose resources the credential gives access to.
     pub account: String,
-}
-
-/// A secret key. It is not printed.
-#[derive(Clone, PartialEq, Eq)]
-pub struct SecretKey(String);
-
-impl SecretKey {
-    /// Returns the key itself, for signing.
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl From<String> for SecretKey {
-    fn from(key: String) -> Self {
-        Self(key)
-    }
-}
-
-impl fmt::Debug for SecretKey {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("SecretKey(…)")
-    }
 }
 
 /// An error in a file of credentials.
@@ -81,7 +59,7 @@ impl Credentials {
                 return Err(line_error(format!("{id} is on an earlier line already")));
             };
             entry.insert(Credential {
-                secret_key: SecretKey(key.to_owned()),
+                secret_key: SecretKey::from(key.to_owned()),
                 account: account.to_owned(),
             });
         }

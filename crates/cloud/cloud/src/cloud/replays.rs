@@ -21,7 +21,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest as _, Sha256};
 
-use crate::wire::authorization::{MAX_SKEW, Received, Signed};
+use crate::authorization::{MAX_SKEW, Received, Signed};
 use crate::wire::error::{ApiError, ErrorCode};
 
 /// The time after its first use in which a signature may be used for a write that was not

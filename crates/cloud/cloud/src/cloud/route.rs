@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
+use crate::authorization::{Caller, Received};
 use crate::inventory::Inventory;
 use crate::schema::{Service, query, services};
-use crate::wire::authorization::{Caller, Received};
 use crate::wire::error::{ApiError, ErrorCode};
 
 /// The longest query string of a GET.

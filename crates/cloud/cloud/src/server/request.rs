@@ -15,8 +15,8 @@ use tokio::task::spawn_blocking;
 use super::body::{self, Pace};
 use super::large_bodies::LargeBodies;
 use super::limits::Limits;
+use crate::authorization::Received;
 use crate::cloud::Cloud;
-use crate::wire::authorization::Received;
 use crate::wire::envelope;
 use crate::wire::error::ApiError;
 

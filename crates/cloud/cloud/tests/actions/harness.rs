@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use uturn_cloud::authorization::Received;
 use uturn_cloud::cloud::{Batch, Cloud, Settings, Storage, StorageError, Work};
 use uturn_cloud::credentials::Credentials;
 use uturn_cloud::ids::IdSource;
@@ -16,7 +17,6 @@ use uturn_cloud::inventory::Inventory;
 use uturn_cloud::schema::{Service, services};
 use uturn_cloud::state::{Accounts, Place, Record, RecordKey};
 use uturn_cloud::store::Store;
-use uturn_cloud::wire::authorization::Received;
 use uturn_cloud::wire::tc3::{self, ALGORITHM, Payload, Scope, Signable};
 
 use crate::codes;

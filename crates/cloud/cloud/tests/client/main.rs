@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use uturn_cloud::SecretKey;
 use uturn_cloud::api::clb::DescribeTaskStatusRequest;
 use uturn_cloud::client::{CallError, Client, ClientSettings, Endpoint, Retries};
 use uturn_cloud::cloud::{Batch, Cloud, Settings, Storage, StorageError};
-use uturn_cloud::credentials::{Credentials, SecretKey};
+use uturn_cloud::credentials::Credentials;
 use uturn_cloud::ids::IdSource;
 use uturn_cloud::inventory::Inventory;
 use uturn_cloud::server::{Server, Stop};

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
+use uturn_cloud::authorization::Received;
 use uturn_cloud::cloud::{Batch, Cloud, Settings, Storage, StorageError};
 use uturn_cloud::credentials::Credentials;
 use uturn_cloud::ids::IdSource;
 use uturn_cloud::inventory::Inventory;
 use uturn_cloud::schema::services;
-use uturn_cloud::wire::authorization::Received;
 use uturn_cloud::wire::tc3::{self, Payload, Signable};
 
 use crate::requests::OwnersRequest;

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use serde_json::Value;
+use uturn_cloud::authorization::Received;
 use uturn_cloud::cloud::{Batch, Cloud, Settings, Storage, StorageError};
 use uturn_cloud::credentials::Credentials;
 use uturn_cloud::ids::IdSource;
 use uturn_cloud::inventory::Inventory;
 use uturn_cloud::schema::Service;
 use uturn_cloud::state::Record;
-use uturn_cloud::wire::authorization::Received;
 use uturn_cloud::wire::error::ErrorCode;
 use uturn_cloud::wire::tc3::{self, Payload, Signable};
 

@@ -5,12 +5,12 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
+use uturn_cloud::SecretKey;
 use uturn_cloud::api::Action;
 use uturn_cloud::api::clb::{
     DescribeListenersRequest, DescribeLoadBalancersRequest, Listener, LoadBalancer,
 };
 use uturn_cloud::client::{Client, ClientSettings, Retries};
-use uturn_cloud::credentials::SecretKey;
 
 use super::{Stage, Story};
 
