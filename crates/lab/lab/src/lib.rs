@@ -16,7 +16,7 @@
 //! The lab also owns the cluster in a box ([`keep_cluster`]): the same namespaces with a real
 //! control plane, real kube-proxies and a stand-in for the kubelet, for `kubectl`.
 //!
-//! **Start reading** at [`measure`], then `linux/measure.rs` and `linux/build.rs`.
+//! **Start reading** at [`measure`], then `linux/mod.rs`.
 //!
 //! ```text
 //!   pod ── cbr0 ─ node n1 ─┐                    every line is a pair of links of its own;

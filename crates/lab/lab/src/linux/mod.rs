@@ -1,48 +1,30 @@
 //! The lab on Linux: namespaces, links, rules, processes.
+//!
+//! Each folder uses those above it, and no other:
+//!
+//! ```text
+//!   kernel     namespaces, links, routes and rules of any kernel
+//!   run        the state, programs and threads of one run
+//!   build      the cluster: fabric, edge, nodes, pods, and the links between them
+//!   forward    rules of nodes and fabric, and load balancers
+//!   serve      what answers in pods, and DNS
+//!   observe    frames, drops and counters, and what they say of a failed connection
+//!   measure    a plan: calls, clients, outcomes
+//!
+//!   cluster    the cluster in a box: kernel to serve, under a real control plane
+//! ```
 
-mod availability;
-mod balancer_process;
 mod build;
-mod call_counters;
-mod client;
 #[cfg(feature = "cluster")]
 pub(crate) mod cluster;
-mod conntrack;
-mod edge;
-mod generic;
-mod handover;
-mod haproxy;
-mod health;
-mod interrupt;
-mod ipvs;
-mod kernel_parts;
-mod kernel_settings;
-mod layer_4;
-mod links;
-mod load_balancers;
+mod forward;
+mod kernel;
 mod measure;
-mod names;
-mod namespace;
-mod netlink;
-mod nginx;
-mod node_answers;
 mod observe;
-mod pods;
-mod program;
-mod public;
-mod reports;
-mod rules;
-mod server;
-mod state;
+mod run;
+mod serve;
 mod sweep;
-mod system;
-mod tables;
-mod target;
-mod tunnel;
-mod wait;
-mod worker;
-mod workload;
 
-pub(crate) use availability::available;
+pub(crate) use build::availability::available;
 pub(crate) use measure::{measure, watch};
 pub(crate) use sweep::sweep;

@@ -7,12 +7,13 @@ use std::path::Path;
 use rustix::io::Errno;
 use rustix::process::{Signal, kill_process};
 
-use super::state::{
+use super::kernel::namespace;
+use super::observe;
+use crate::LabError;
+use crate::linux::kernel::system::During;
+use crate::linux::run::state::{
     existing_folder, is_dead, lock_folder, prefix, processes, remove_folder, tracing,
 };
-use super::system::During;
-use super::{namespace, observe};
-use crate::LabError;
 
 /// Removes the processes, namespaces, tracers and state of dead runs. Returns what it removed.
 ///

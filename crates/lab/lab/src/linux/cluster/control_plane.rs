@@ -13,13 +13,13 @@ use super::credentials::{
 use super::layout::Layout;
 use super::parts::Parts;
 use crate::LabError;
-use crate::linux::kernel_settings::disable_address_detection;
-use crate::linux::links::{ROUTER, Wire, everything, mac, namespace};
-use crate::linux::namespace::Namespace;
-use crate::linux::netlink::{Index, Netlink, Via};
-use crate::linux::program::Program;
-use crate::linux::state::Run;
-use crate::linux::system::During;
+use crate::linux::build::links::{ROUTER, Wire, everything, mac, namespace};
+use crate::linux::kernel::namespace::Namespace;
+use crate::linux::kernel::netlink::{Index, Netlink, Via};
+use crate::linux::kernel::settings::disable_address_detection;
+use crate::linux::kernel::system::During;
+use crate::linux::run::program::Program;
+use crate::linux::run::state::Run;
 
 /// The purposes of the two ends of the control plane's link, as [`mac`] numbers them.
 const FABRIC_END: u8 = 20;

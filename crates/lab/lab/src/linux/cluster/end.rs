@@ -10,10 +10,10 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::record::{self, Recorded};
 use crate::LabError;
-use crate::linux::state::{is_dead, processes, start_time};
+use crate::linux::kernel::system::During;
+use crate::linux::kernel::wait::wait;
+use crate::linux::run::state::{is_dead, processes, start_time};
 use crate::linux::sweep::sweep;
-use crate::linux::system::During;
-use crate::linux::wait::wait;
 
 /// The longest time for a supervisor to take everything down in order.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -10,9 +10,9 @@ use rustix::mount::mount_bind;
 
 use super::record::{self, Place, Recorded};
 use crate::LabError;
-use crate::linux::namespace::Handle;
-use crate::linux::state::record_process;
-use crate::linux::system::During;
+use crate::linux::kernel::namespace::Handle;
+use crate::linux::kernel::system::During;
+use crate::linux::run::state::record_process;
 
 /// The file that the C library reads.
 const RESOLV_CONF: &str = "/etc/resolv.conf";

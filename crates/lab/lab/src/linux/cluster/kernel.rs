@@ -2,8 +2,9 @@
 
 use uturn_model::ProxyMode;
 
-use crate::linux::state::Run;
-use crate::linux::{available, kernel_parts};
+use crate::linux::build::availability::available;
+use crate::linux::build::kernel_parts;
+use crate::linux::run::state::Run;
 use crate::{KernelPart, LabError};
 
 /// Fails if this kernel cannot run a cluster with this mode of kube-proxy.

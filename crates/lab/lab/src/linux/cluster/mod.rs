@@ -1,7 +1,7 @@
 //! A cluster in a box: the real etcd, kube-apiserver, kube-controller-manager, kube-scheduler,
 //! kube-proxies and CoreDNS; nodes and pods are namespaces.
 //!
-//! One process, the supervisor, owns everything: its [`Run`](super::state::Run) names the
+//! One process, the supervisor, owns everything: its [`Run`](super::run::state::Run) names the
 //! namespaces and records the processes, so the sweep that cleans up after measurements also cleans
 //! up after a supervisor that was killed. Only the kubelet is a stand-in ([`kubelet`]), and every
 //! node says so.
@@ -47,8 +47,8 @@ mod vendor_build;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::interrupt;
-use super::system::During as _;
+use super::kernel::system::During as _;
+use super::run::interrupt;
 use crate::LabError;
 
 pub(crate) use end::down;

@@ -6,7 +6,7 @@ use uturn_model::AddressBinding;
 
 use super::vendor_build::VendorBuild;
 use crate::LabError;
-use crate::linux::system::find;
+use crate::linux::kernel::system::find;
 
 /// The version of kube-proxy that runs unless another is requested: that of the API server.
 const KUBE_PROXY: &str = "v1.34.4";

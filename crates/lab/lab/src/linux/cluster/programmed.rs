@@ -15,7 +15,7 @@ use serde::de::Error as _;
 use serde_json::{Value, json};
 
 use super::credentials::PORT;
-use crate::linux::build::LabCluster;
+use crate::linux::build::lab_cluster::LabCluster;
 
 /// The namespace of the marker.
 const NAMESPACE: &str = "kube-system";

@@ -16,10 +16,10 @@ use super::layout::Layout;
 use super::parts::Parts;
 use super::vendor_build;
 use crate::LabError;
-use crate::linux::build::LabCluster;
-use crate::linux::program::Program;
-use crate::linux::state::Run;
-use crate::linux::system::During;
+use crate::linux::build::lab_cluster::LabCluster;
+use crate::linux::kernel::system::During;
+use crate::linux::run::program::Program;
+use crate::linux::run::state::Run;
 
 /// The longest time for a connection for which rules may still have to be written.
 const CONNECT: Duration = Duration::from_millis(300);

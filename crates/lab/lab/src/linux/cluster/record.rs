@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::credentials;
-use crate::linux::state::{Run, existing_folder, is_dead, start_time};
+use crate::linux::kernel::system::During;
+use crate::linux::run::state::{Run, existing_folder, is_dead, start_time};
 use crate::linux::sweep::sweep;
-use crate::linux::system::During;
 use crate::{LabError, StandingCluster};
 
 /// The file that marks a run as a cluster.

@@ -8,8 +8,8 @@ use std::thread;
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-use crate::linux::namespace::Namespace;
-use crate::linux::worker::Worker;
+use crate::linux::kernel::namespace::Namespace;
+use crate::linux::run::worker::Worker;
 
 /// The running relay. It stops accepting when this is dropped.
 #[derive(Debug)]

@@ -11,12 +11,12 @@ use uturn_snapshot::{Fault, Source};
 use super::layout::Layout;
 use super::record::{FACTS, FACTS_IN_FORCE, FACTS_LOG};
 use crate::LabError;
-use crate::linux::names::outside::Outside;
-use crate::linux::namespace::Namespace;
-use crate::linux::rules::{Hooks, groups_of_nodes};
-use crate::linux::state::Run;
-use crate::linux::system::During;
-use crate::linux::tables::restore_more;
+use crate::linux::forward::rules::{Hooks, groups_of_nodes};
+use crate::linux::kernel::namespace::Namespace;
+use crate::linux::kernel::system::During;
+use crate::linux::kernel::tables::restore_more;
+use crate::linux::run::state::Run;
+use crate::linux::serve::names::outside::Outside;
 
 /// The chains of the groups.
 const HOOKS: Hooks = Hooks { inbound: "SG-TO-NODES", outbound: "SG-FROM-NODES" };

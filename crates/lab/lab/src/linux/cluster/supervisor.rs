@@ -31,15 +31,16 @@ use super::shown::Shown;
 use super::stated::Stated;
 use super::vendor_build::Filter;
 use super::{apply, defaults, proxies, ready};
-use crate::linux::build::LabCluster;
-use crate::linux::interrupt::Watch;
-use crate::linux::names::outside::{self, Outside};
-use crate::linux::namespace::Namespace;
-use crate::linux::netlink::{Index, Netlink};
-use crate::linux::state::{Run, processes, start_time};
+use crate::linux::build::availability::available;
+use crate::linux::build::kernel_parts;
+use crate::linux::build::lab_cluster::LabCluster;
+use crate::linux::kernel::namespace::Namespace;
+use crate::linux::kernel::netlink::{Index, Netlink};
+use crate::linux::kernel::system::During;
+use crate::linux::run::interrupt::Watch;
+use crate::linux::run::state::{Run, processes, start_time};
+use crate::linux::serve::names::outside::{self, Outside};
 use crate::linux::sweep::sweep;
-use crate::linux::system::During;
-use crate::linux::{available, kernel_parts};
 use crate::{ClusterRequest, ClusterUp, LabError, Plan};
 
 /// The longest time to wait for the API server, and again for the pods after it.

@@ -23,9 +23,9 @@ use uturn_model::{AddressBinding, Cloud, Labels, Version};
 
 use super::api_client::client;
 use crate::LabError;
-use crate::linux::namespace::Namespace;
-use crate::linux::system::During;
-use crate::linux::worker::Worker;
+use crate::linux::kernel::namespace::Namespace;
+use crate::linux::kernel::system::During;
+use crate::linux::run::worker::Worker;
 
 /// The port of the filter, at the API server's address.
 pub(super) const PORT: u16 = 6444;

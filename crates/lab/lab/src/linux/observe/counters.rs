@@ -10,9 +10,9 @@ use uturn_model::Family;
 
 use super::places::places;
 use crate::LabError;
-use crate::linux::build::LabCluster;
-use crate::linux::system::During;
-use crate::linux::tables;
+use crate::linux::build::lab_cluster::LabCluster;
+use crate::linux::kernel::system::During;
+use crate::linux::kernel::tables;
 
 /// The subject of a counter.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

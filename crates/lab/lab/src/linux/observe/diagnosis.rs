@@ -11,9 +11,9 @@ use super::follow::Followed;
 use super::kernel_state::KernelState;
 use super::packet::Body;
 use super::trace::EndedPacket;
-use crate::linux::netlink::HOLE;
-use crate::linux::rules::UNSERVED_PORTS;
-use crate::linux::tunnel;
+use crate::linux::build::tunnel;
+use crate::linux::forward::rules::UNSERVED_PORTS;
+use crate::linux::kernel::netlink::HOLE;
 
 /// All observations of a connection.
 #[derive(Debug)]

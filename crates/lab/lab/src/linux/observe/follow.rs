@@ -12,7 +12,7 @@ use super::drops::Drops;
 use super::packet::{Body, Packet};
 use super::tap::Frame;
 use crate::Sighting;
-use crate::linux::netlink::HOLE;
+use crate::linux::kernel::netlink::HOLE;
 
 /// The longest time for a packet to pass through a place.
 const SOON: Duration = Duration::from_millis(1);

@@ -10,9 +10,9 @@ use uturn_netfilter::ipvs::VirtualAddress;
 
 use super::places::places;
 use crate::LabError;
-use crate::linux::build::LabCluster;
-use crate::linux::ipvs::Ipvs;
-use crate::linux::system::During;
+use crate::linux::build::lab_cluster::LabCluster;
+use crate::linux::kernel::ipvs::Ipvs;
+use crate::linux::kernel::system::During;
 
 /// The state of one kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::LabNamespace;
-use crate::linux::build::LabCluster;
-use crate::linux::namespace::Namespace;
+use crate::linux::build::lab_cluster::LabCluster;
+use crate::linux::kernel::namespace::Namespace;
 
 /// A function that converts a link's name to a file's name.
 pub(super) type FileName = Box<dyn Fn(&str) -> String + Send>;

@@ -13,9 +13,9 @@ use super::pcap::{Captures, LONGEST};
 use super::places::{FileName, places};
 use super::tap::{Frame, Tap};
 use crate::LabError;
-use crate::linux::build::LabCluster;
-use crate::linux::system::During;
-use crate::linux::wait::QUIET_PERIOD;
+use crate::linux::build::lab_cluster::LabCluster;
+use crate::linux::kernel::system::During;
+use crate::linux::kernel::wait::QUIET_PERIOD;
 
 /// The maximum number of frames kept while one connection is followed. Further ones are discarded.
 const MAX: usize = 200_000;

@@ -11,7 +11,7 @@ use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::frame_metadata;
-use crate::linux::namespace::Namespace;
+use crate::linux::kernel::namespace::Namespace;
 
 /// `ETH_P_ALL`, in the order of the wire.
 const EVERYTHING: u16 = 3_u16.to_be();

@@ -12,9 +12,9 @@ use uturn_netns::netlink::{Message, find, read_u32};
 use super::packet::Packet;
 use super::places::places;
 use crate::LabError;
-use crate::linux::build::LabCluster;
-use crate::linux::reports::Reports;
-use crate::linux::system::{During, output, run};
+use crate::linux::build::lab_cluster::LabCluster;
+use crate::linux::kernel::reports::Reports;
+use crate::linux::kernel::system::{During, output, run};
 
 /// A table with a lower priority than all other chains, so that every rule is traced.
 const TABLE: &str = "table inet uturn-trace {\n\

@@ -8,13 +8,13 @@ use uturn_lb::steer;
 use uturn_model::Family;
 
 use crate::LabError;
+use crate::linux::build::links::everything;
 use crate::linux::cluster::layout::{Layout, PUBLIC, v4_range};
 use crate::linux::cluster::shown::Shown;
-use crate::linux::links::everything;
-use crate::linux::namespace::Namespace;
-use crate::linux::netlink::{Index, Netlink};
-use crate::linux::system::During;
-use crate::linux::tables::restore_more;
+use crate::linux::kernel::namespace::Namespace;
+use crate::linux::kernel::netlink::{Index, Netlink};
+use crate::linux::kernel::system::During;
+use crate::linux::kernel::tables::restore_more;
 
 /// The source address of probes that do not come from the load balancer's address.
 const PROBER: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 1);

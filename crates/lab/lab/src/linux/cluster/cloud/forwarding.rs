@@ -16,13 +16,13 @@ use uturn_model::{Family, LoadBalancer};
 use uturn_snapshot::{Source, read_load_balancers};
 
 use crate::LabError;
-use crate::linux::handover::Nodes;
-use crate::linux::health::TargetHealths;
-use crate::linux::namespace::Namespace;
-use crate::linux::rules::layer_4;
-use crate::linux::system::During;
-use crate::linux::tables::{restore_more, restore_more_here};
-use crate::linux::worker::Worker;
+use crate::linux::build::handover::Nodes;
+use crate::linux::forward::health::TargetHealths;
+use crate::linux::forward::rules::layer_4;
+use crate::linux::kernel::namespace::Namespace;
+use crate::linux::kernel::system::During;
+use crate::linux::kernel::tables::{restore_more, restore_more_here};
+use crate::linux::run::worker::Worker;
 
 /// The time between two updates.
 const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };

@@ -24,11 +24,11 @@ use super::layout::Layout;
 use super::record::{CLOUD, Place};
 use super::relay::Relay;
 use super::shown::Shown;
-use crate::linux::layer_4::Layer4;
-use crate::linux::namespace::Namespace;
-use crate::linux::program::Program;
-use crate::linux::state::Run;
-use crate::linux::system::During;
+use crate::linux::forward::layer_4::Layer4;
+use crate::linux::kernel::namespace::Namespace;
+use crate::linux::kernel::system::During;
+use crate::linux::run::program::Program;
+use crate::linux::run::state::Run;
 use crate::{LabError, Programs};
 
 use forwarding::{Followed, Forwarding};

@@ -15,11 +15,11 @@ use uturn_model::Pod;
 use super::super::credentials::{CORE_DNS, PORT};
 use super::PodContext;
 use crate::LabError;
-use crate::linux::names::coredns::{SERVES, adapt};
-use crate::linux::names::outside;
-use crate::linux::namespace::Namespace;
-use crate::linux::program::Program;
-use crate::linux::system::During;
+use crate::linux::kernel::namespace::Namespace;
+use crate::linux::kernel::system::During;
+use crate::linux::run::program::Program;
+use crate::linux::serve::names::coredns::{SERVES, adapt};
+use crate::linux::serve::names::outside;
 
 /// The image whose program really runs, without registry and tag.
 const IMAGE: &str = "coredns";

@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
 
 use super::super::credentials::{AUTHORITY, Credentials, KUBELET_CERTIFICATE, KUBELET_KEY};
-use crate::linux::namespace::Namespace;
+use crate::linux::kernel::namespace::Namespace;
 
 /// The port of a kubelet.
 pub(in super::super) const PORT: u16 = 10250;

@@ -11,12 +11,12 @@ use super::super::record::Place;
 use super::PodContext;
 use super::core_dns::{self, CoreDns};
 use crate::LabError;
-use crate::linux::names::outside;
-use crate::linux::names::resolver::{Resolver, Settings};
-use crate::linux::namespace::Namespace;
-use crate::linux::pods;
-use crate::linux::server::Servers;
-use crate::linux::system::During;
+use crate::linux::build::pods;
+use crate::linux::kernel::namespace::Namespace;
+use crate::linux::kernel::system::During;
+use crate::linux::serve::names::outside;
+use crate::linux::serve::names::resolver::{Resolver, Settings};
+use crate::linux::serve::server::Servers;
 
 /// A running pod. When it is dropped, its programs end and its namespace is removed.
 pub(super) struct RunningPod {

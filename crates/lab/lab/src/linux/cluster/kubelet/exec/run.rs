@@ -15,7 +15,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use super::Site;
 use super::call::{Call, Stream};
-use crate::linux::system::find;
+use crate::linux::kernel::system::find;
 
 /// The channels. The first byte of each message names its channel.
 const STDIN: u8 = 0;
