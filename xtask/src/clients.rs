@@ -2,7 +2,7 @@
 //!
 //! Installs the SDKs for Python, Go and Node.js and the command line tool of the API's own vendor
 //! (`conformance/cloud-clients` has their versions and checksums) under `target/clients`. Each
-//! client gets a server of its own. Also compares the schema of `uturn-cloud` with the description
+//! client gets a server of its own. Also compares the schema of `uturn-cloud-api` with the description
 //! that one of the clients contains, and replays the exchanges documented there.
 
 mod install;
@@ -51,10 +51,10 @@ pub(crate) fn run() -> Result<Outcome, Failure> {
 /// Returns the commands that compare this repository's own facts with those of the clients.
 fn facts(sources: &Path, installed: &Installed) -> [Command; 2] {
     let python = |file: &str| installed.python(&sources.join("python").join(file));
-    let own = shell::root().join("crates/cloud/cloud");
+    let room = shell::root().join("crates/cloud");
     let (mut schema, mut codes) = (python("schema.py"), python("codes.py"));
-    schema.arg(&own);
-    codes.arg(&own).arg(sources.join("go"));
+    schema.arg(room.join("cloud-api"));
+    codes.arg(room.join("cloud")).arg(sources.join("go"));
     [schema, codes]
 }
 

@@ -12,7 +12,7 @@ const TARGETS: [&str; 2] = ["x86_64-apple-darwin", "x86_64-pc-windows-msvc"];
 /// The program that stands in for the C compilers and archivers of those systems.
 const NO_COMPILER: &str = "xtask/src/portable/no-compiler";
 
-const CRATES: [&str; 19] = [
+const CRATES: [&str; 20] = [
     "uturn-model",
     "uturn-snapshot",
     "uturn-netfilter",
@@ -21,6 +21,7 @@ const CRATES: [&str; 19] = [
     "uturn-clouds",
     "uturn-live",
     "uturn-cloud",
+    "uturn-cloud-api",
     "uturn-path",
     "uturn-scan",
     "uturn-diagnose",

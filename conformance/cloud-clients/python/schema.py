@@ -1,5 +1,5 @@
 """Compares this repository's own facts about the API with the description that tccli brings:
-schema.py CRATE, which is the folder of uturn-cloud.
+schema.py CRATE, which is the folder of uturn-cloud-api.
 
 The schema's actions and members, with their types and whether requests need them; and the forms
 of the documented exchanges.

@@ -18,7 +18,7 @@ use uturn_cloud::credentials::Credentials;
 use uturn_cloud::ids::IdSource;
 use uturn_cloud::inventory::Inventory;
 use uturn_cloud::store::Store;
-use uturn_cloud::wire::tc3::{self, Payload, Signable};
+use uturn_cloud_api::wire::tc3::{self, Payload, Signable};
 
 /// Writes of each measurement, by all of its clients together.
 const WRITES: usize = 1_024;

@@ -19,13 +19,13 @@ mod tasks;
 mod time;
 
 use serde_json::{Map, Value};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+use uturn_cloud_api::{Action, cam, clb, cvm, ssl, sts, tag, vpc};
 
 use self::load_balancers as lb;
 use self::neighbours::{account, addresses, certificates as ssl_certificates, deployments};
 use self::neighbours::{instances, networks, security_groups, tags, zones};
-use crate::api::{Action, cam, clb, cvm, ssl, sts, tag, vpc};
 use crate::state::Transaction;
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// Declares [`perform`] with the function of each request.
 macro_rules! actions {

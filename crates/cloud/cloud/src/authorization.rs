@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 
 use hmac::Mac as _;
 use jiff::Timestamp;
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+use uturn_cloud_api::wire::tc3::{
+    self, ALGORITHM, Payload, SCOPE_END, Scope, Signable, UNSIGNED_PAYLOAD,
+};
 
 use crate::credentials::{Credential, Credentials};
-use crate::wire::error::{ApiError, ErrorCode};
-use crate::wire::tc3::{self, ALGORITHM, Payload, SCOPE_END, Scope, Signable, UNSIGNED_PAYLOAD};
 
 /// The most seconds by which a request's timestamp may differ from the server's clock.
 pub const MAX_SKEW: i64 = 300;

@@ -19,6 +19,8 @@ use std::time::Duration;
 use ipnet::IpNet;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
+use uturn_cloud_api::wire::envelope;
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
 use uturn_model::lb::PathNormalization;
 
 use self::accounts::SharedAccounts;
@@ -38,8 +40,6 @@ use crate::quotas::Quotas;
 use crate::refused_targets::RefusedTargets;
 pub use crate::state::Batch;
 use crate::state::{Accounts, Context, Place, Transaction};
-use crate::wire::envelope;
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// Durable storage of records.
 pub trait Storage: Send + Sync {

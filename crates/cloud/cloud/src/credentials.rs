@@ -3,7 +3,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 
-use crate::secret_key::SecretKey;
+use uturn_cloud_api::SecretKey;
 
 /// The credentials of a server, by their ids.
 #[derive(Clone, Debug, Default)]

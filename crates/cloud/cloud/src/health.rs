@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::net::SocketAddr;
 
-use crate::unserved::Unserved;
+use uturn_cloud_api::unserved::Unserved;
 
 /// The result of a target's health check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

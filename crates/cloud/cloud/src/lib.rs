@@ -1,17 +1,16 @@
-//! The CLB API: Tencent Cloud API 3.0, as a server and as a client.
+//! A server of the CLB API, Tencent Cloud API 3.0.
 //!
-//! **Owns** the wire protocol ([`wire`]: signatures, envelopes and codes), who may call
-//! ([`authorization`]), the published schema that every request is checked against ([`schema`]) and its types ([`api`]), the
-//! resources ([`state`], [`inventory`]), and the actions on them ([`actions`]).
+//! **Owns** who may call ([`authorization`], [`credentials`]), the resources ([`state`],
+//! [`inventory`]), the actions on them ([`actions`]), and the plan that data planes are driven by
+//! ([`plane`], [`drive`]). The wire protocol, the schema and the types of the actions are those of
+//! [`uturn_cloud_api`].
 //!
 //! **Out of scope:** traffic. `uturn-proxy` serves it, and `uturn-lb` decides which target gets it.
 //!
-//! **Start reading** at [`wire`], then at [`actions`].
+//! **Start reading** at [`cloud`], then at [`actions`].
 
 pub mod actions;
-pub mod api;
 pub mod authorization;
-pub mod client;
 pub mod cloud;
 pub mod credentials;
 pub mod drive;
@@ -21,12 +20,6 @@ pub mod inventory;
 pub mod plane;
 pub mod quotas;
 pub mod refused_targets;
-pub mod schema;
-mod secret_key;
 pub mod server;
 pub mod state;
 pub mod store;
-pub mod unserved;
-pub mod wire;
-
-pub use secret_key::SecretKey;

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 
 use serde::Serialize;
+use uturn_cloud_api::unserved::Unserved;
 use uturn_lb::change::{BalancerKey, ListenerKey};
 use uturn_lb::config::{BalancerConfig, Config};
 use uturn_model::lb::{self, PathNormalization, Scope};
@@ -19,7 +20,6 @@ use uturn_model::{IpNet, LoadBalancer as ServedBalancer, Text};
 pub use self::certificates::CertificateFile;
 use crate::inventory::Inventory;
 use crate::state::{Account, Certificate, Listener, LoadBalancer, Place};
-use crate::unserved::Unserved;
 
 /// A load balancer (`None`) or one of its listeners, by their ids.
 pub type Part = (String, Option<String>);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio::net::TcpListener;
-use uturn_cloud::client::{CallError, Client as CloudClient, ClientSettings};
+use uturn_cloud_api::client::{CallError, Client as CloudClient, ClientSettings};
 
 use crate::controller::Process;
 use crate::health;

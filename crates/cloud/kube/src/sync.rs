@@ -31,7 +31,7 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::FuturesUnordered;
 use kube::Client;
 use tokio::time::{Instant, sleep_until};
-use uturn_cloud::client::CallError;
+use uturn_cloud_api::client::CallError;
 use uturn_model::ObjectRef;
 use uturn_operator::api::Api as CloudApi;
 use uturn_operator::event::Event;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use uturn_cloud::unserved::Unserved;
+use uturn_cloud_api::unserved::Unserved;
 use uturn_model::ObjectRef;
 
 /// The most objects that `/readyz` names.

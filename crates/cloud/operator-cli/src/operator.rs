@@ -8,8 +8,8 @@ use std::num::NonZeroU32;
 use std::path::Path;
 
 use uturn_cli::{Failure, Printer, Status, secret_file};
-use uturn_cloud::SecretKey;
-use uturn_cloud::client::{ClientSettings, Endpoint, Retries};
+use uturn_cloud_api::SecretKey;
+use uturn_cloud_api::client::{ClientSettings, Endpoint, Retries};
 use uturn_kube::manifests::{CONFIG_DEFINITION, RIGHTS, rights_with_secrets_of};
 use uturn_snapshot::whole_file;
 

@@ -4,8 +4,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use uturn_cloud::api::Action;
-use uturn_cloud::client::{Answer, CallError, Client};
+use uturn_cloud_api::Action;
+use uturn_cloud_api::client::{Answer, CallError, Client};
 
 /// The longest duration of a task.
 const TASK_LIMIT: Duration = Duration::from_secs(120);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 
-use uturn_cloud::api::clb::CertificateInput;
+use uturn_cloud_api::clb::CertificateInput;
 use uturn_model::Protocol;
 use uturn_model::lb::{Layer, ListenerProtocol};
 

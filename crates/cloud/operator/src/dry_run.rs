@@ -2,7 +2,7 @@
 
 use std::io;
 
-use uturn_cloud::client::{CallError, Client, ClientSettings};
+use uturn_cloud_api::client::{CallError, Client, ClientSettings};
 use uturn_model::Cluster;
 
 use crate::environment::Environment;

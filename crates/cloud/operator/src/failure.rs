@@ -1,6 +1,6 @@
 //! Events for failed calls, with the documented codes.
 
-use uturn_cloud::client::CallError;
+use uturn_cloud_api::client::CallError;
 use uturn_model::{ObjectKind, ObjectRef};
 
 use crate::event::Event;

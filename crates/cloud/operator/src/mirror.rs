@@ -215,7 +215,7 @@ mod tests {
         let asked = mirror.clock();
         assert_eq!(mirror.list(heads, asked, now), set(&[]));
         let unserved = || Balancer {
-            unserved: Some(uturn_cloud::unserved::Unserved::Unreachable),
+            unserved: Some(uturn_cloud_api::unserved::Unserved::Unreachable),
             ..balancer("lb-1", "u1")
         };
         let heads = vec![unserved(), balancer("lb-2", "u2")];

@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-use uturn_cloud::api::clb::{
+use uturn_cloud_api::clb::{
     DescribeListenersRequest, DescribeLoadBalancersRequest, DescribeTargetsRequest, Filter,
 };
-use uturn_cloud::client::CallError;
-use uturn_cloud::unserved::Unserved;
-use uturn_cloud::wire::error::ErrorCode;
+use uturn_cloud_api::client::CallError;
+use uturn_cloud_api::unserved::Unserved;
+use uturn_cloud_api::wire::error::ErrorCode;
 use uturn_model::Protocol;
 
 use crate::api::Api;

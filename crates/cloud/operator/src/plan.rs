@@ -28,7 +28,7 @@ mod unserved;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use uturn_cloud::unserved::Unserved;
+use uturn_cloud_api::unserved::Unserved;
 use uturn_model::ObjectRef;
 
 pub use self::adopt::{adopt, suppose};

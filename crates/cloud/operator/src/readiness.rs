@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use uturn_cloud::api::clb::{
+use uturn_cloud_api::clb::{
     DescribeTargetHealthRequest, ListenerHealth, LoadBalancerHealth, RuleHealth, TargetHealth,
 };
-use uturn_cloud::client::CallError;
+use uturn_cloud_api::client::CallError;
 use uturn_clouds::cloud::tke::annotations::READINESS_GATE;
 use uturn_model::lb::Layer;
 use uturn_model::{Cluster, NamespacedName, ObjectRef, Pod, Protocol};

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
-use uturn_cloud::api::Action;
-use uturn_cloud::client::{Answer, CallError};
+use uturn_cloud_api::Action;
+use uturn_cloud_api::client::{Answer, CallError};
 
 use crate::api::Api;
 use crate::plan::BalancerPlan;

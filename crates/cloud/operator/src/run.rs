@@ -4,8 +4,8 @@ mod requests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use uturn_cloud::api::clb::DescribeTaskStatusRequest;
-use uturn_cloud::client::CallError;
+use uturn_cloud_api::clb::DescribeTaskStatusRequest;
+use uturn_cloud_api::client::CallError;
 use uturn_model::ObjectRef;
 
 use crate::api::Api;

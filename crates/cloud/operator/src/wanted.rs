@@ -14,7 +14,7 @@ mod unsupported;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use uturn_cloud::api::clb::CreateLoadBalancerRequest;
+use uturn_cloud_api::clb::CreateLoadBalancerRequest;
 use uturn_clouds::cloud::{self, CloudModel, Owner, tke};
 use uturn_clouds::controller;
 use uturn_model::{Cluster, Ingress, Name, ObjectRef};

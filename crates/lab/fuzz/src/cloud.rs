@@ -6,13 +6,13 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
-use uturn_cloud::api::{Action, clb};
 use uturn_cloud::authorization::{Received, verify};
-use uturn_cloud::client::{Answer, CallError};
 use uturn_cloud::credentials::Credentials;
 use uturn_cloud::inventory::Inventory;
-use uturn_cloud::schema::{Service, query, services};
-use uturn_cloud::wire::error::ErrorCode;
+use uturn_cloud_api::client::{Answer, CallError};
+use uturn_cloud_api::schema::{Service, query, services};
+use uturn_cloud_api::wire::error::ErrorCode;
+use uturn_cloud_api::{Action, clb};
 
 use self::exchange::{Exchange, Lines};
 use crate::text;

@@ -279,7 +279,7 @@ fn exists(word: &str, files: &[String]) -> Option<bool> {
     if let Some((krate, rest)) = word.split_once("::") {
         let krate = krate.strip_prefix("uturn_").or_else(|| krate.strip_prefix("uturn-"))?;
         let item = rest.split(|c: char| c != '_' && !c.is_alphanumeric()).next()?;
-        let source = format!("{}/src", crate_folder(krate)?);
+        let source = format!("{}/src", crate_folder(&krate.replace('_', "-"))?);
         let module = [format!("{source}/{item}.rs"), format!("{source}/{item}/mod.rs")];
         let lib = fs::read_to_string(root().join(source).join("lib.rs")).unwrap_or_default();
         let is_item = lib.contains(&format!("fn {item}(")) || lib.contains(&format!("{item};"));

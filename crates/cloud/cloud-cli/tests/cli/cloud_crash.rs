@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
-use uturn_cloud::api::clb::{
+use uturn_cloud_api::clb::{
     CreateListenerRequest, CreateLoadBalancerRequest, DeleteListenerRequest,
     DescribeListenersRequest, DescribeLoadBalancersRequest, DescribeTaskStatusRequest,
     ModifyListenerRequest,
 };
-use uturn_cloud::api::ssl::{DescribeCertificatesRequest, UploadCertificateRequest};
-use uturn_cloud::client::CallError;
-use uturn_cloud::wire::error::ErrorCode;
+use uturn_cloud_api::client::CallError;
+use uturn_cloud_api::ssl::{DescribeCertificatesRequest, UploadCertificateRequest};
+use uturn_cloud_api::wire::error::ErrorCode;
 use uturn_dice::Dice;
 
 use self::served::{Caller, Served, database_size, state};

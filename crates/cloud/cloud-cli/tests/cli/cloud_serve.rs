@@ -16,8 +16,8 @@ use std::net::TcpListener;
 use std::thread;
 
 use serde_json::{Value, json};
-use uturn_cloud::api::clb;
-use uturn_cloud::client::CallError;
+use uturn_cloud_api::clb;
+use uturn_cloud_api::client::CallError;
 
 use self::clients::{Target, certificate, shown_certificate, web};
 use self::processes::Site;

@@ -1,15 +1,16 @@
 //! Lists of resources that this cloud never has: target groups, exclusive clusters, and targets in
 //! other networks.
 
-use super::page::Page;
-use crate::api::clb::{
+use uturn_cloud_api::clb::{
     DescribeClusterResourcesRequest, DescribeClusterResourcesResponse, DescribeCrossTargetsRequest,
     DescribeCrossTargetsResponse, DescribeExclusiveClustersRequest,
     DescribeExclusiveClustersResponse, DescribeTargetGroupListRequest,
     DescribeTargetGroupListResponse, DescribeTargetGroupsRequest, DescribeTargetGroupsResponse,
 };
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
+use super::page::Page;
 use crate::state::Transaction;
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The code for numbers outside their ranges.
 const RANGE: ErrorCode = ErrorCode::InvalidParameterValue;

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::wire::error::{ApiError, ErrorCode};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
 
 /// The longest names of load balancers and listeners.
 const NAME_LENGTH: usize = 80;

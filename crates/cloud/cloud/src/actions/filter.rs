@@ -1,7 +1,7 @@
 //! Filters of lists: names with values, one of which has to match.
 
-use crate::api::clb::{Filter, TagInfo};
-use crate::wire::error::{ApiError, ErrorCode};
+use uturn_cloud_api::clb::{Filter, TagInfo};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
 
 /// The most filters of a request.
 const MAX_FILTERS: usize = 10;

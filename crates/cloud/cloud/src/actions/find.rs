@@ -1,8 +1,9 @@
 //! Finds load balancers, listeners and rules. The error for an unknown id has the action's code;
 //! many actions have no special one and answer `InvalidParameter`.
 
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
 use crate::state::{Listener, LoadBalancer, Rule, Transaction};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// Returns the load balancer with this id, to be read.
 pub(super) fn load_balancer<'t>(

@@ -3,10 +3,11 @@
 
 use std::ops::RangeInclusive;
 
+use uturn_cloud_api::clb;
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
 use super::check::{self, given, parameter_error, value_error};
-use crate::api::clb;
 use crate::state::{CheckType, HealthCheck, ProbeSourceType, Protocol};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The longest text of a custom probe.
 const MAX_CONTEXT: usize = 500;

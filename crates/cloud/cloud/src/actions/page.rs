@@ -1,7 +1,8 @@
 //! The page of a list that a request asks for.
 
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
 use super::check;
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The number of items in a page if the request sets no limit.
 const DEFAULT_LIMIT: i64 = 20;

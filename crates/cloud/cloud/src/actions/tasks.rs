@@ -1,10 +1,11 @@
 //! The status of tasks.
 
+use uturn_cloud_api::clb::{DescribeTaskStatusRequest, DescribeTaskStatusResponse};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
 use super::check::given;
 use super::deal;
-use crate::api::clb::{DescribeTaskStatusRequest, DescribeTaskStatusResponse};
 use crate::state::{TaskStatus, Transaction};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// `DescribeTaskStatus`: returns 0 for done, 1 for failed, 2 for running.
 pub(super) fn describe_status(

@@ -1,9 +1,9 @@
 //! The first load balancers of a cloud, which its inventory states.
 
 use jiff::Timestamp;
+use uturn_cloud_api::clb::TagInfo;
 
 use super::{Cloud, StorageError};
-use crate::api::clb::TagInfo;
 use crate::inventory::{FirstBalancer, Inventory, Region};
 use crate::state::{
     Account, Accounts, Attributes, Batch, IpVersion, LoadBalancer, Place, Record, RecordKey,

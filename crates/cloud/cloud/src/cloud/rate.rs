@@ -5,9 +5,9 @@ use std::num::NonZeroU32;
 use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
 
 use super::route::Route;
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// Counts requests by account and action.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ mod tests {
     use jiff::SignedDuration;
 
     use super::*;
-    use crate::schema::services;
+    use uturn_cloud_api::schema::services;
 
     #[test]
     fn each_account_may_call_each_action_so_often_in_a_second() {

@@ -20,9 +20,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest as _, Sha256};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
 
 use crate::authorization::{MAX_SKEW, Received, Signed};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The time after its first use in which a signature may be used for a write that was not
 /// performed.

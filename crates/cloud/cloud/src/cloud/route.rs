@@ -1,11 +1,11 @@
 //! Finds the action and the service that a request is for, and its parameters.
 
 use serde_json::{Map, Value};
+use uturn_cloud_api::schema::{Service, query, services};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
 
 use crate::authorization::{Caller, Received};
 use crate::inventory::Inventory;
-use crate::schema::{Service, query, services};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The longest query string of a GET.
 const MAX_QUERY: usize = 32 << 10;

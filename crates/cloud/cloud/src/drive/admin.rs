@@ -16,9 +16,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::timeout;
+use uturn_cloud_api::https::{self, HttpsClient};
 
 use super::DataPlane;
-use crate::client::{HttpsClient, http_client};
 
 /// The most bytes of an answer.
 const MAX_ANSWER: usize = 64 << 20;
@@ -89,7 +89,7 @@ struct Targets {
 
 impl Admin {
     pub(super) fn new(plane: DataPlane) -> io::Result<Self> {
-        Ok(Self { http: http_client(plane.address.needs_tls())?, plane })
+        Ok(Self { http: https::client(plane.address.needs_tls())?, plane })
     }
 
     /// Returns the configuration that the machine serves; `None` if it still has this version.

@@ -14,7 +14,7 @@ use super::status::{MachineStatus, Sent};
 use super::{DataPlane, Notice, Pace, Shared};
 use crate::cloud::Work;
 use crate::plane::{CertificateFile, Part};
-use crate::unserved::{self, Unserved};
+use uturn_cloud_api::unserved::{self, Unserved};
 
 /// How many times in a row another program may change the machine's configuration during one drive.
 const SURPRISES: usize = 5;

@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
+use uturn_cloud_api::unserved::Unserved;
 
 use super::progress::Progress;
 use super::status::{DriveStatus, MachineStatus};
 use super::{Notice, Observer, PlaneHealth};
 use crate::cloud::{Cloud, Work};
 use crate::plane::{LeftOut, Part};
-use crate::unserved::Unserved;
 
 /// State shared by the tasks that drive the machines.
 pub(super) struct Shared {

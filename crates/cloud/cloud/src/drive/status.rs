@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use http::Method;
 use serde::Serialize;
+use uturn_cloud_api::unserved::Unserved;
 
 use super::shared::Shared;
 use crate::plane::LeftOut;
-use crate::unserved::Unserved;
 
 /// The status of the data plane.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use uturn_cloud_api::unserved::Unserved;
+
 use crate::health::{HealthOf, HealthView, TargetState};
 use crate::plane::Part;
-use crate::unserved::Unserved;
 
 /// A target of a group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

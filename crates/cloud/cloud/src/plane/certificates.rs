@@ -4,11 +4,11 @@ use std::fmt;
 use std::path::PathBuf;
 
 use sha2::{Digest as _, Sha256};
+use uturn_cloud_api::wire::tc3::hex;
 use uturn_lb::config::{CertificateFiles, ClientCertificates};
 
 use super::Planner;
 use crate::state::{Certificate, Listener, ListenerCertificate};
-use crate::wire::tc3::hex;
 
 /// The number of digits at the end of a file's name that are derived from its content.
 const DIGITS: usize = 32;

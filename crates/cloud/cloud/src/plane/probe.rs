@@ -70,7 +70,7 @@ fn http(check: &HealthCheck) -> Probe {
 fn bytes(check: &HealthCheck, text: Option<&str>) -> Option<Vec<u8>> {
     let text = text.unwrap_or_default();
     match check.context_type.as_deref() {
-        Some("HEX") => crate::wire::tc3::unhex(text),
+        Some("HEX") => uturn_cloud_api::wire::tc3::unhex(text),
         _ => Some(text.as_bytes().to_vec()),
     }
 }

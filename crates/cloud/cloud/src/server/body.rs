@@ -6,9 +6,9 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 use tokio::time::{Instant, timeout};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
 
 use crate::cloud::MAX_BODY;
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The most bytes of a body that is too large that are read and dropped. A client whose body is
 /// read to its end gets its answer; a client that is still sending may only see a closed

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use crate::wire::error::{ApiError, ErrorCode};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
 
 /// The most large bodies that are read at a time. Further ones wait.
 const ALL: usize = 8;

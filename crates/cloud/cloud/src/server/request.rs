@@ -11,14 +11,14 @@ use http_body_util::Full;
 use hyper::body::{Body as _, Incoming};
 use jiff::Timestamp;
 use tokio::task::spawn_blocking;
+use uturn_cloud_api::wire::envelope;
+use uturn_cloud_api::wire::error::ApiError;
 
 use super::body::{self, Pace};
 use super::large_bodies::LargeBodies;
 use super::limits::Limits;
 use crate::authorization::Received;
 use crate::cloud::Cloud;
-use crate::wire::envelope;
-use crate::wire::error::ApiError;
 
 /// The largest body that is read without waiting for a turn.
 const SMALL_BODY: u64 = 256 << 10;

@@ -4,9 +4,9 @@ use std::net::IpAddr;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use uturn_cloud_api::clb::{AvailableZoneAffinityInfo, LBChargePrepaid, TagInfo, TargetRegionInfo};
 
 use super::{Listener, Target};
-use crate::api::clb::{AvailableZoneAffinityInfo, LBChargePrepaid, TagInfo, TargetRegionInfo};
 
 /// A load balancer with everything on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
 
 use super::{
     Account, Certificate, CustomConfig, Listener, LoadBalancer, Place, Record, RecordKey,
@@ -16,7 +17,6 @@ use crate::ids::IdSource;
 use crate::inventory::Inventory;
 use crate::quotas::Quotas;
 use crate::refused_targets::RefusedTargets;
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The environment of a request, beside its account.
 #[derive(Debug)]

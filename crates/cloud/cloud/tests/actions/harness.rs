@@ -14,10 +14,10 @@ use uturn_cloud::cloud::{Batch, Cloud, Settings, Storage, StorageError, Work};
 use uturn_cloud::credentials::Credentials;
 use uturn_cloud::ids::IdSource;
 use uturn_cloud::inventory::Inventory;
-use uturn_cloud::schema::{Service, services};
 use uturn_cloud::state::{Accounts, Place, Record, RecordKey};
 use uturn_cloud::store::Store;
-use uturn_cloud::wire::tc3::{self, ALGORITHM, Payload, Scope, Signable};
+use uturn_cloud_api::schema::{Service, services};
+use uturn_cloud_api::wire::tc3::{self, ALGORITHM, Payload, Scope, Signable};
 
 use crate::codes;
 

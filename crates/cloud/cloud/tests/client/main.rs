@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use uturn_cloud::SecretKey;
-use uturn_cloud::api::clb::DescribeTaskStatusRequest;
-use uturn_cloud::client::{CallError, Client, ClientSettings, Endpoint, Retries};
 use uturn_cloud::cloud::{Batch, Cloud, Settings, Storage, StorageError};
 use uturn_cloud::credentials::Credentials;
 use uturn_cloud::ids::IdSource;
 use uturn_cloud::inventory::Inventory;
 use uturn_cloud::server::{Server, Stop};
+use uturn_cloud_api::SecretKey;
+use uturn_cloud_api::clb::DescribeTaskStatusRequest;
+use uturn_cloud_api::client::{CallError, Client, ClientSettings, Endpoint, Retries};
 
 /// Keeps nothing: what the server has in memory is enough here.
 struct Forgetful;

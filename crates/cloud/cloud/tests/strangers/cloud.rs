@@ -11,8 +11,8 @@ use uturn_cloud::cloud::{Batch, Cloud, Settings, Storage, StorageError};
 use uturn_cloud::credentials::Credentials;
 use uturn_cloud::ids::IdSource;
 use uturn_cloud::inventory::Inventory;
-use uturn_cloud::schema::services;
-use uturn_cloud::wire::tc3::{self, Payload, Signable};
+use uturn_cloud_api::schema::services;
+use uturn_cloud_api::wire::tc3::{self, Payload, Signable};
 
 use crate::requests::OwnersRequest;
 

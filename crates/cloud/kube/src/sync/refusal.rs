@@ -1,6 +1,6 @@
 //! Messages for failures of the cloud's API.
 
-use uturn_cloud::client::CallError;
+use uturn_cloud_api::client::CallError;
 
 /// Returns why a call failed, without the parts that differ between attempts.
 pub(super) fn lasting(error: &CallError) -> String {

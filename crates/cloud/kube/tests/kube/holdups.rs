@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::advance;
-use uturn_cloud::unserved::Unserved;
+use uturn_cloud_api::unserved::Unserved;
 use uturn_kube::sync::Controllers;
 
 use crate::stage::Stage;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::time::advance;
-use uturn_cloud::unserved::Unserved;
+use uturn_cloud_api::unserved::Unserved;
 use uturn_kube::health::readiness;
 use uturn_kube::metrics::Metrics;
 use uturn_kube::sync::{Controllers, Settings};

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::Value;
 use uturn_cli::{Failure, Output, Printer, Status, faulty, print, print_counts};
-use uturn_cloud::client::Retries;
+use uturn_cloud_api::client::Retries;
 use uturn_clouds::cloud::tke::TKE;
 use uturn_model::cluster::Provider;
 use uturn_model::{Cluster, Known};

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::{env, fs, process};
 
 use uturn_cli::{Failure, Printer, Status};
-use uturn_cloud::client::Retries;
+use uturn_cloud_api::client::Retries;
 use uturn_kube::lease::LeaseSettings;
 use uturn_kube::start::{self, Start, StartError};
 use uturn_kube::sync::{Settings, SyncError, Synced};

@@ -6,12 +6,12 @@ use std::process::{Child, Stdio};
 
 use insta::assert_snapshot;
 use serde_json::Value;
-use uturn_cloud::SecretKey;
-use uturn_cloud::api::clb::{
+use uturn_cloud_api::SecretKey;
+use uturn_cloud_api::clb::{
     DeleteListenerRequest, DescribeListenersRequest, DescribeLoadBalancersRequest,
     ModifyListenerRequest,
 };
-use uturn_cloud::client::{Client, ClientSettings, Retries};
+use uturn_cloud_api::client::{Client, ClientSettings, Retries};
 use uturn_operator::api::Api;
 use uturn_operator::environment::Environment;
 use uturn_operator::ledger::Ledger;

@@ -2,7 +2,7 @@
 //! observed ones.
 
 use serde_json::Value;
-use uturn_cloud::api::clb::HealthCheck;
+use uturn_cloud_api::clb::HealthCheck;
 
 use super::Certificate;
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use uturn_cloud::api::clb::{self as wire, CertificateOutput, ListenerBackend};
-use uturn_cloud::unserved::Unserved;
+use uturn_cloud_api::clb::{self as wire, CertificateOutput, ListenerBackend};
+use uturn_cloud_api::unserved::Unserved;
 use uturn_model::Protocol;
 use uturn_model::lb::{Layer, ListenerProtocol};
 

@@ -1,7 +1,7 @@
 //! The calls of a plan. They refer by keys to objects whose ids are not known before earlier calls
 //! are done.
 
-use uturn_cloud::api::clb::CreateLoadBalancerRequest;
+use uturn_cloud_api::clb::CreateLoadBalancerRequest;
 use uturn_model::lb::ListenerProtocol;
 
 use crate::clb::{

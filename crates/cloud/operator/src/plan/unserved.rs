@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use uturn_cloud::unserved::Unserved;
+use uturn_cloud_api::unserved::Unserved;
 use uturn_model::ObjectRef;
 
 use super::Plan;

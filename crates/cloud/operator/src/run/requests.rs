@@ -1,7 +1,7 @@
 //! Sends the calls of a plan as requests.
 
-use uturn_cloud::api::Action;
-use uturn_cloud::api::clb::{
+use uturn_cloud_api::Action;
+use uturn_cloud_api::clb::{
     BatchDeregisterTargetsRequest, BatchModifyTargetWeightRequest, BatchRegisterTargetsRequest,
     BatchTarget, CreateListenerRequest, CreateLoadBalancerSnatIpsRequest, CreateRuleRequest,
     DeleteLoadBalancerListenersRequest, DeleteLoadBalancerRequest, DeleteRewriteRequest,
@@ -9,7 +9,7 @@ use uturn_cloud::api::clb::{
     ModifyLoadBalancerAttributesRequest, ModifyRuleRequest, RewriteLocationMap, RsWeightRule,
     RuleInput, SetLoadBalancerSecurityGroupsRequest, SnatIp, Target,
 };
-use uturn_cloud::client::Answer;
+use uturn_cloud_api::client::Answer;
 
 use super::{Ids, RunError, created};
 use crate::api::Api;

@@ -1,7 +1,7 @@
 //! The load balancer of an object: its creation and its settings.
 
 use serde_json::Value;
-use uturn_cloud::api::clb::{CreateLoadBalancerRequest, TagInfo};
+use uturn_cloud_api::clb::{CreateLoadBalancerRequest, TagInfo};
 use uturn_clouds::cloud::Owner;
 use uturn_clouds::cloud::tke::annotations as keys;
 use uturn_model::{Family, Ingress};

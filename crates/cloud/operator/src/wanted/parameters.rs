@@ -5,7 +5,7 @@
 //! by which they are found again are set by the controllers.
 
 use serde_json::{Map, Value};
-use uturn_cloud::api::clb::CreateLoadBalancerRequest;
+use uturn_cloud_api::clb::CreateLoadBalancerRequest;
 
 /// The members that an annotation may set.
 const MEMBERS: [&str; 15] = [

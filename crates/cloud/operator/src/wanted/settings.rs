@@ -1,6 +1,6 @@
 //! Users' settings for listeners and rules, in the API's terms.
 
-use uturn_cloud::api::clb::HealthCheck;
+use uturn_cloud_api::clb::HealthCheck;
 use uturn_clouds::cloud::Owner;
 use uturn_clouds::cloud::tke::annotations::PREVENT_LOOPBACK;
 use uturn_model::Family;

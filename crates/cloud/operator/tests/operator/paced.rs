@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use serde_json::Value;
-use uturn_cloud::client::{Creations, Pace};
+use uturn_cloud_api::client::{Creations, Pace};
 
 /// Counts calls, and spaces them.
 #[derive(Debug, Default)]

@@ -11,10 +11,10 @@ use uturn_cloud::cloud::{Batch, Cloud, Settings, Storage, StorageError};
 use uturn_cloud::credentials::Credentials;
 use uturn_cloud::ids::IdSource;
 use uturn_cloud::inventory::Inventory;
-use uturn_cloud::schema::Service;
 use uturn_cloud::state::Record;
-use uturn_cloud::wire::error::ErrorCode;
-use uturn_cloud::wire::tc3::{self, Payload, Signable};
+use uturn_cloud_api::schema::Service;
+use uturn_cloud_api::wire::error::ErrorCode;
+use uturn_cloud_api::wire::tc3::{self, Payload, Signable};
 
 /// A request as text: a first line, headers, an empty line, a body.
 pub(super) struct Lines<'a> {

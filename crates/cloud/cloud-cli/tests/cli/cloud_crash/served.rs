@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use tokio::runtime::{Builder, Runtime};
-use uturn_cloud::SecretKey;
-use uturn_cloud::api::Action;
-use uturn_cloud::client::{Answer, CallError, Client, ClientSettings, Endpoint, Retries};
+use uturn_cloud_api::Action;
+use uturn_cloud_api::SecretKey;
+use uturn_cloud_api::client::{Answer, CallError, Client, ClientSettings, Endpoint, Retries};
 
 use uturn_testing::commands::{Folder, root};
 

@@ -12,7 +12,7 @@ use std::net::{IpAddr, TcpListener};
 use std::thread;
 
 use serde_json::json;
-use uturn_cloud::api::ssl::UploadCertificateRequest;
+use uturn_cloud_api::ssl::UploadCertificateRequest;
 
 use self::world::{Chain, Front};
 use super::clients::{certificate, shown_certificate};

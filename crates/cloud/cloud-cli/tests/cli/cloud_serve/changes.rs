@@ -1,7 +1,7 @@
 //! A change costs what it changes.
 
 use serde_json::{Value, json};
-use uturn_cloud::api::clb;
+use uturn_cloud_api::clb;
 
 use super::clients::{Target, web};
 use super::processes::Site;

@@ -9,7 +9,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::sign::CertifiedKey;
 use serde_json::{Value, json};
-use uturn_cloud::api::clb;
+use uturn_cloud_api::clb;
 
 use super::clients::{Target, certificate, web_over_tls};
 use super::listener;

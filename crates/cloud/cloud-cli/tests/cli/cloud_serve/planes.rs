@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde_json::{Value, json};
-use uturn_cloud::api::clb;
+use uturn_cloud_api::clb;
 
 use super::clients::{Target, web};
 use super::processes::Site;

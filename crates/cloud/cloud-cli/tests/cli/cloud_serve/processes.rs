@@ -10,9 +10,9 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use uturn_cloud::SecretKey;
-use uturn_cloud::api::{Action, clb};
-use uturn_cloud::client::{Answer, CallError, Client, ClientSettings, Retries};
+use uturn_cloud_api::SecretKey;
+use uturn_cloud_api::client::{Answer, CallError, Client, ClientSettings, Retries};
+use uturn_cloud_api::{Action, clb};
 
 use crate::site::{Running, TOKEN, free_address, try_exchange};
 use uturn_testing::commands::{Folder, uturn};

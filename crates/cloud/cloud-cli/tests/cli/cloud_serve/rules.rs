@@ -1,7 +1,7 @@
 //! Domains and URLs with wildcards and regular expressions.
 
 use serde_json::json;
-use uturn_cloud::api::clb;
+use uturn_cloud_api::clb;
 
 use super::clients::Target;
 use super::processes::Site;

@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use uturn_cloud::wire::tc3::{self, Payload, Signable};
+use uturn_cloud_api::wire::tc3::{self, Payload, Signable};
 
 use super::clients::certificate;
 use super::processes::Site;

@@ -5,8 +5,8 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use uturn_cloud::api::clb;
-use uturn_cloud::client::CallError;
+use uturn_cloud_api::clb;
+use uturn_cloud_api::client::CallError;
 
 use super::clients::{Target, certificate, web};
 use super::processes::Site;

@@ -1,9 +1,10 @@
 //! Reads the certificates that a request names, and stores those that it uploads.
 
+use uturn_cloud_api::clb::{CertInfo, CertificateInput, MultiCertInfo};
+use uturn_cloud_api::wire::error::ApiError;
+
 use crate::actions::check::{self, given, parameter_error, quota_error, value_error};
-use crate::api::clb::{CertInfo, CertificateInput, MultiCertInfo};
 use crate::state::{Certificate, ListenerCertificate, Transaction};
-use crate::wire::error::ApiError;
 
 /// The most bytes of a certificate with its chain and its key.
 const MAX_LENGTH: usize = 128 << 10;

@@ -1,15 +1,16 @@
 //! `ReplaceCertForLoadBalancers` and `DescribeLoadBalancerListByCertId`.
 
-use super::input;
-use crate::actions::check;
-use crate::actions::load_balancers::view::view;
-use crate::api::clb::{
+use uturn_cloud_api::clb::{
     CertIdRelatedWithLoadBalancers, CertificateInput, DescribeLoadBalancerListByCertIdRequest,
     DescribeLoadBalancerListByCertIdResponse, ReplaceCertForLoadBalancersRequest,
     ReplaceCertForLoadBalancersResponse,
 };
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
+use super::input;
+use crate::actions::check;
+use crate::actions::load_balancers::view::view;
 use crate::state::{Listener, ListenerCertificate, LoadBalancer, Transaction};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The most ids of a request.
 const MAX_IDS: usize = 20;

@@ -1,6 +1,7 @@
 //! Certificates in the form of answers.
 
-use crate::api::clb::CertificateOutput;
+use uturn_cloud_api::clb::CertificateOutput;
+
 use crate::state::ListenerCertificate;
 
 /// Returns the certificates of a listener or a rule in the form of answers.

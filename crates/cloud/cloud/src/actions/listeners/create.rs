@@ -1,12 +1,13 @@
 //! `CreateListener`.
 
+use uturn_cloud_api::clb::{CreateListenerRequest, CreateListenerResponse};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
 use super::settings::{Allowed, Settings};
 use crate::actions::check::{self, given, missing, parameter_error, quota_error, value_error};
 use crate::actions::health_check::{self, Checked};
 use crate::actions::{certificates, find};
-use crate::api::clb::{CreateListenerRequest, CreateListenerResponse};
 use crate::state::{IpVersion, Listener, ListenerCertificate, LoadBalancer, Protocol, Transaction};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The most ports of a request.
 const MAX_PORTS: usize = 49;

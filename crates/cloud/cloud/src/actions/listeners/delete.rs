@@ -1,14 +1,15 @@
 //! `DeleteListener` and `DeleteLoadBalancerListeners`.
 
-use crate::actions::check::{self, parameter_error};
-use crate::actions::find;
-use crate::actions::rules::redirections;
-use crate::api::clb::{
+use uturn_cloud_api::clb::{
     DeleteListenerRequest, DeleteListenerResponse, DeleteLoadBalancerListenersRequest,
     DeleteLoadBalancerListenersResponse,
 };
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
+use crate::actions::check::{self, parameter_error};
+use crate::actions::find;
+use crate::actions::rules::redirections;
 use crate::state::{LoadBalancer, Transaction};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The most ids of a request.
 const MAX_IDS: usize = 20;

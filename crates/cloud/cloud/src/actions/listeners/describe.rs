@@ -1,12 +1,13 @@
 //! `DescribeListeners`.
 
+use uturn_cloud_api::clb::{DescribeListenersRequest, DescribeListenersResponse};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
 use super::create::protocol;
 use super::view;
 use crate::actions::check::{self, given};
 use crate::actions::find;
-use crate::api::clb::{DescribeListenersRequest, DescribeListenersResponse};
 use crate::state::Transaction;
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The most ids of a request.
 const MAX_IDS: usize = 100;

@@ -1,12 +1,13 @@
 //! `ModifyListener`.
 
+use uturn_cloud_api::clb::{ModifyListenerRequest, ModifyListenerResponse};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
 use super::settings::{Allowed, Settings};
 use crate::actions::check::{self, missing, parameter_error};
 use crate::actions::health_check::{self, Checked};
 use crate::actions::{certificates, find};
-use crate::api::clb::{ModifyListenerRequest, ModifyListenerResponse};
 use crate::state::{IpVersion, Listener, ListenerCertificate, Protocol, Transaction};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The code for unknown ids.
 const MISSING: ErrorCode = ErrorCode::InvalidParameter;

@@ -1,10 +1,11 @@
 //! The settings that a listener can be created with and that can be changed later, each checked
 //! against the listener's protocol.
 
+use uturn_cloud_api::clb::{CreateListenerRequest, ModifyListenerRequest};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
 use crate::actions::check::{self, given, operation_error, parameter_error, value_error};
-use crate::api::clb::{CreateListenerRequest, ModifyListenerRequest};
 use crate::state::{IpVersion, Listener, LoadBalancer, Protocol, Scheduler};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The settings in a request. `None` leaves a setting as it is.
 #[derive(Clone, Debug, Default)]

@@ -1,10 +1,11 @@
 //! Listeners in the form of answers.
 
+use uturn_cloud_api::clb::Listener as Described;
+use uturn_cloud_api::unserved::Unserved;
+
 use crate::actions::rules::view::view as rule_view;
 use crate::actions::{certificates, health_check, time};
-use crate::api::clb::Listener as Described;
 use crate::state::{Listener, Protocol};
-use crate::unserved::Unserved;
 
 /// Returns a listener in the form of `DescribeListeners`, with a flag if it is not served.
 pub(super) fn view(listener: &Listener, unserved: Option<Unserved>) -> Described {

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
 use crate::actions::check::value_error;
 use crate::state::{Context, SnatAddress, Transaction};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The addresses in use, including those that this request has assigned.
 #[derive(Debug)]

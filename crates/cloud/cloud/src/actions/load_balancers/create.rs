@@ -1,12 +1,13 @@
 //! `CreateLoadBalancer`.
 
+use uturn_cloud_api::clb::{CreateLoadBalancerRequest, CreateLoadBalancerResponse};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
 use super::addresses::AddressPool;
 use super::order::Order;
 use crate::actions::check::{self, given, parameter_error, quota_error};
 use crate::actions::deal;
-use crate::api::clb::{CreateLoadBalancerRequest, CreateLoadBalancerResponse};
 use crate::state::{IpVersion, LoadBalancer, SnatAddress, Transaction};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The longest client token.
 const TOKEN_LENGTH: usize = 64;

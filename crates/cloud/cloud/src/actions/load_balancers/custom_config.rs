@@ -1,16 +1,17 @@
 //! Custom configurations of load balancers.
 
-use crate::actions::check::{self, given, missing, operation_error, parameter_error, value_error};
-use crate::actions::page::Page;
-use crate::actions::{filter, time};
-use crate::api::clb::{
+use uturn_cloud_api::clb::{
     BindDetailItem, ConfigListItem, DescribeCustomizedConfigAssociateListRequest,
     DescribeCustomizedConfigAssociateListResponse, DescribeCustomizedConfigListRequest,
     DescribeCustomizedConfigListResponse, Filter, SetCustomizedConfigForLoadBalancerRequest,
     SetCustomizedConfigForLoadBalancerResponse,
 };
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
+use crate::actions::check::{self, given, missing, operation_error, parameter_error, value_error};
+use crate::actions::page::Page;
+use crate::actions::{filter, time};
 use crate::state::{CustomConfig, LoadBalancer, Transaction};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The longest configurations.
 const MAX_CONTENT: usize = 64 << 10;

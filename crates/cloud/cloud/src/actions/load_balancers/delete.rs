@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
+use uturn_cloud_api::clb::{DeleteLoadBalancerRequest, DeleteLoadBalancerResponse};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
 
 use crate::actions::check::{self, operation_error};
-use crate::api::clb::{DeleteLoadBalancerRequest, DeleteLoadBalancerResponse};
 use crate::state::{LoadBalancer, Transaction};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The most ids of a request.
 const MAX_IDS: usize = 20;

@@ -4,15 +4,16 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use uturn_cloud_api::clb::{
+    DescribeLoadBalancersRequest, DescribeLoadBalancersResponse, Filter, LoadBalancer as Described,
+};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
 use super::view;
 use crate::actions::check::{self, given};
 use crate::actions::filter;
 use crate::actions::page::Page;
-use crate::api::clb::{
-    DescribeLoadBalancersRequest, DescribeLoadBalancersResponse, Filter, LoadBalancer as Described,
-};
 use crate::state::{Context, LoadBalancer, Target, TargetHolder, Transaction};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The most ids of a request.
 const MAX_IDS: usize = 20;

@@ -2,17 +2,17 @@
 //! depending on the members that a request asks for.
 
 use serde_json::{Map, Value};
+use uturn_cloud_api::clb::{
+    DescribeLoadBalancersDetailRequest, DescribeLoadBalancersDetailResponse, Filter,
+    LoadBalancerDetail,
+};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
 
 use super::{describe, view};
 use crate::actions::check::parameter_error;
 use crate::actions::page::Page;
 use crate::actions::{check, filter, time};
-use crate::api::clb::{
-    DescribeLoadBalancersDetailRequest, DescribeLoadBalancersDetailResponse, Filter,
-    LoadBalancerDetail,
-};
 use crate::state::{Context, Listener, LoadBalancer, Rule, Target, TargetHolder, Transaction};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The filters.
 const FILTERS: [&str; 10] = [

@@ -1,14 +1,15 @@
 //! `ModifyLoadBalancerAttributes`.
 
-use super::order::check_internet_charge;
-use crate::actions::check::{self, given, missing, operation_error, parameter_error, value_error};
-use crate::actions::deal;
-use crate::api::clb::{
+use uturn_cloud_api::clb::{
     InternetAccessible, ModifyLoadBalancerAttributesRequest, ModifyLoadBalancerAttributesResponse,
     TargetRegionInfo,
 };
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
+use super::order::check_internet_charge;
+use crate::actions::check::{self, given, missing, operation_error, parameter_error, value_error};
+use crate::actions::deal;
 use crate::state::{LoadBalancer, Transaction};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// `ModifyLoadBalancerAttributes`. Attributes that the request leaves out stay as they are.
 pub(in crate::actions) fn modify(

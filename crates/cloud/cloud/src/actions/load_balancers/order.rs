@@ -2,10 +2,11 @@
 
 use std::net::IpAddr;
 
+use uturn_cloud_api::clb::{CreateLoadBalancerRequest, InternetAccessible, SnatIp, TagInfo};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
 use crate::actions::check::{self, given, missing, parameter_error, value_error};
-use crate::api::clb::{CreateLoadBalancerRequest, InternetAccessible, SnatIp, TagInfo};
 use crate::state::{Attributes, Context, IpVersion};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The most load balancers of a request.
 const MAX_NUMBER: u64 = 20;

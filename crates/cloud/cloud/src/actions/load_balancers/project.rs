@@ -1,9 +1,10 @@
 //! `ModifyLoadBalancersProject`.
 
+use uturn_cloud_api::clb::{ModifyLoadBalancersProjectRequest, ModifyLoadBalancersProjectResponse};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
 use crate::actions::check;
-use crate::api::clb::{ModifyLoadBalancersProjectRequest, ModifyLoadBalancersProjectResponse};
 use crate::state::Transaction;
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The most ids of a request.
 const MAX_IDS: usize = 20;

@@ -1,11 +1,12 @@
 //! `DescribeLBOperateProtect`.
 
-use crate::actions::{check, find};
-use crate::api::clb::{
+use uturn_cloud_api::clb::{
     DescribeLBOperateProtectRequest, DescribeLBOperateProtectResponse, LBOperateProtectInfo,
 };
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
+use crate::actions::{check, find};
 use crate::state::Transaction;
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The most ids of a request.
 const MAX_IDS: usize = 20;

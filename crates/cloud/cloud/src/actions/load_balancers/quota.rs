@@ -1,8 +1,9 @@
 //! `DescribeQuota`.
 
-use crate::api::clb::{DescribeQuotaRequest, DescribeQuotaResponse, Quota};
+use uturn_cloud_api::clb::{DescribeQuotaRequest, DescribeQuotaResponse, Quota};
+use uturn_cloud_api::wire::error::ApiError;
+
 use crate::state::Transaction;
-use crate::wire::error::ApiError;
 
 /// `DescribeQuota`. Quotas of one load balancer, listener or rule have no current value.
 pub(in crate::actions) fn describe(

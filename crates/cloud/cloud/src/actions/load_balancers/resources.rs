@@ -1,13 +1,14 @@
 //! `DescribeResources`: the zones in which load balancers can be created.
 
-use crate::actions::filter;
-use crate::actions::page::Page;
-use crate::api::clb::{
+use uturn_cloud_api::clb::{
     DescribeResourcesRequest, DescribeResourcesResponse, Filter, Resource, ResourceAvailability,
     ZoneResource,
 };
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
+use crate::actions::filter;
+use crate::actions::page::Page;
 use crate::state::{Context, Transaction};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// `DescribeResources`: lists the zones of the inventory, and whether they have public and private
 /// addresses. An open inventory has one zone.

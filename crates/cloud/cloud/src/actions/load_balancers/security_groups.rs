@@ -1,12 +1,13 @@
 //! Security groups: sets the groups of one load balancer, or binds one group to several.
 
-use crate::actions::check::{self, quota_error, value_error};
-use crate::api::clb::{
+use uturn_cloud_api::clb::{
     SetLoadBalancerSecurityGroupsRequest, SetLoadBalancerSecurityGroupsResponse,
     SetSecurityGroupForLoadbalancersRequest, SetSecurityGroupForLoadbalancersResponse,
 };
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
+use crate::actions::check::{self, quota_error, value_error};
 use crate::state::Transaction;
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The most security groups of a load balancer.
 const MAX_GROUPS: usize = 50;

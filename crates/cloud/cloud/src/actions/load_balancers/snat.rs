@@ -2,15 +2,16 @@
 
 use std::net::IpAddr;
 
-use super::addresses::AddressPool;
-use crate::actions::check::{given, parameter_error, quota_error, value_error};
-use crate::actions::find;
-use crate::api::clb::{
+use uturn_cloud_api::clb::{
     CreateLoadBalancerSnatIpsRequest, CreateLoadBalancerSnatIpsResponse,
     DeleteLoadBalancerSnatIpsRequest, DeleteLoadBalancerSnatIpsResponse, SnatIp,
 };
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
+use super::addresses::AddressPool;
+use crate::actions::check::{given, parameter_error, quota_error, value_error};
+use crate::actions::find;
 use crate::state::{SnatAddress, Transaction};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The most addresses that a request adds.
 const MAX_CREATED: u64 = 10;

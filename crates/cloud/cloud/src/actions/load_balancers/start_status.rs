@@ -1,9 +1,10 @@
 //! `SetLoadBalancerStartStatus`.
 
+use uturn_cloud_api::clb::{SetLoadBalancerStartStatusRequest, SetLoadBalancerStartStatusResponse};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
 use crate::actions::{check, find};
-use crate::api::clb::{SetLoadBalancerStartStatusRequest, SetLoadBalancerStartStatusResponse};
 use crate::state::Transaction;
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// `SetLoadBalancerStartStatus`: starts or stops a load balancer, or some of its listeners.
 pub(in crate::actions) fn set(

@@ -5,14 +5,15 @@
 
 use std::net::IpAddr;
 
-use crate::actions::number::number_of;
-use crate::actions::time;
-use crate::api::clb::{
+use uturn_cloud_api::clb::{
     ExclusiveCluster, InternetAccessible, LoadBalancer as Described, SnatIp, TargetRegionInfo,
     ZoneInfo,
 };
+use uturn_cloud_api::unserved::Unserved;
+
+use crate::actions::number::number_of;
+use crate::actions::time;
 use crate::state::{IpVersion, LoadBalancer, Transaction};
-use crate::unserved::Unserved;
 
 /// The status of a load balancer that is being created.
 const CREATING: u64 = 0;

@@ -1,10 +1,11 @@
 //! cam `GetUserAppId` and sts `GetCallerIdentity`: the numbers of the caller's account.
 
+use uturn_cloud_api::cam::{GetUserAppIdRequest, GetUserAppIdResponse};
+use uturn_cloud_api::sts::{GetCallerIdentityRequest, GetCallerIdentityResponse};
+use uturn_cloud_api::wire::error::ApiError;
+
 use crate::actions::number::number_of;
-use crate::api::cam::{GetUserAppIdRequest, GetUserAppIdResponse};
-use crate::api::sts::{GetCallerIdentityRequest, GetCallerIdentityResponse};
 use crate::state::Transaction;
-use crate::wire::error::ApiError;
 
 /// `GetUserAppId`. An account has no users except its owner.
 pub(in crate::actions) fn describe(

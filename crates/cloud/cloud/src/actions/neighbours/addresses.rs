@@ -2,14 +2,15 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use uturn_cloud_api::vpc::{Address, DescribeAddressesRequest, DescribeAddressesResponse};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
 use super::networks::{rules, selection};
 use super::selection::{Rules, check_found};
 use crate::actions::page::Page;
-use crate::api::vpc::{Address, DescribeAddressesRequest, DescribeAddressesResponse};
 use crate::ids::base_36;
 use crate::inventory::Instance;
 use crate::state::Transaction;
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The filters.
 const FILTERS: Rules = rules(

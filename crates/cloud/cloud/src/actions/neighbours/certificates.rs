@@ -1,19 +1,20 @@
 //! The ssl service: certificates, which belong to the account and to no region.
 
+use uturn_cloud_api::ssl::{
+    Certificates as Described, DeleteCertificateRequest, DeleteCertificateResponse,
+    DescribeCertificateDetailRequest, DescribeCertificateDetailResponse,
+    DescribeCertificatesRequest, DescribeCertificatesResponse, UploadCertificateRequest,
+    UploadCertificateResponse,
+};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
 use super::account;
 use super::certificate_content::Content;
 use crate::actions::certificates::input::{Upload, is_pem};
 use crate::actions::certificates::replace::uses;
 use crate::actions::check::{self, given, parameter_error};
 use crate::actions::time;
-use crate::api::ssl::{
-    Certificates as Described, DeleteCertificateRequest, DeleteCertificateResponse,
-    DescribeCertificateDetailRequest, DescribeCertificateDetailResponse,
-    DescribeCertificatesRequest, DescribeCertificatesResponse, UploadCertificateRequest,
-    UploadCertificateResponse,
-};
 use crate::state::{Certificate, Transaction};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The number of certificates in an answer if the request sets none, and the most that it contains.
 const DEFAULT_LIMIT: u64 = 10;

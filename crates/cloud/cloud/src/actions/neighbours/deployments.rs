@@ -1,16 +1,19 @@
 //! ssl `DeployCertificateInstance` and `DescribeHostDeployRecordDetail`: sets the certificates of
 //! listeners and domains through the ssl service.
 
-use crate::actions::check::{self, given, parameter_error};
-use crate::actions::number::number_of;
-use crate::actions::{certificates, find, listeners, rules, time};
-use crate::api::clb::{CertificateInput, ModifyDomainAttributesRequest, ModifyListenerRequest};
-use crate::api::ssl::{
+use uturn_cloud_api::clb::{
+    CertificateInput, ModifyDomainAttributesRequest, ModifyListenerRequest,
+};
+use uturn_cloud_api::ssl::{
     DeployCertificateInstanceRequest, DeployCertificateInstanceResponse, DeployRecordDetail,
     DescribeHostDeployRecordDetailRequest, DescribeHostDeployRecordDetailResponse,
 };
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
+use crate::actions::check::{self, given, parameter_error};
+use crate::actions::number::number_of;
+use crate::actions::{certificates, find, listeners, rules, time};
 use crate::state::{ListenerCertificate, Task, Transaction};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The only kind of resource that certificates can be deployed to here.
 const RESOURCE: &str = "clb";

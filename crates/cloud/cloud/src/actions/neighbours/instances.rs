@@ -2,17 +2,18 @@
 
 use std::net::IpAddr;
 
+use uturn_cloud_api::cvm::{
+    DescribeInstancesRequest, DescribeInstancesResponse, Instance as Described, InternetAccessible,
+    LoginSettings, Placement, SystemDisk, VirtualPrivateCloud,
+};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
 use super::selection::{Rules, Selection, check_found};
 use crate::actions::check;
 use crate::actions::number::number_of;
 use crate::actions::page::Page;
-use crate::api::cvm::{
-    DescribeInstancesRequest, DescribeInstancesResponse, Instance as Described, InternetAccessible,
-    LoginSettings, Placement, SystemDisk, VirtualPrivateCloud,
-};
 use crate::inventory::Instance;
 use crate::state::{Context, Transaction};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The default project.
 const PROJECT: i64 = 0;

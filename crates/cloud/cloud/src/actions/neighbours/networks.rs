@@ -3,17 +3,17 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use uturn_cloud_api::vpc::{
+    DescribeSubnetsRequest, DescribeSubnetsResponse, DescribeVpcsRequest, DescribeVpcsResponse,
+    Filter, Subnet as DescribedSubnet, Vpc,
+};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
 
 use super::selection::{Rules, Selection, check_found};
 use crate::actions::check::{self, given, value_error};
 use crate::actions::page::Page;
-use crate::api::vpc::{
-    DescribeSubnetsRequest, DescribeSubnetsResponse, DescribeVpcsRequest, DescribeVpcsResponse,
-    Filter, Subnet as DescribedSubnet, Vpc,
-};
 use crate::inventory::{Network, Subnet};
 use crate::state::Transaction;
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The filters of networks.
 const NETWORKS: Rules = rules(

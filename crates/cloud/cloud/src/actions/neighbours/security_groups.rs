@@ -1,14 +1,15 @@
 //! vpc `DescribeSecurityGroups` and `DescribeSecurityGroupPolicies`.
 
-use super::networks::{CREATED, page, rules, selection};
-use super::selection::{Rules, check_found};
-use crate::api::vpc::{
+use uturn_cloud_api::vpc::{
     DescribeSecurityGroupPoliciesRequest, DescribeSecurityGroupPoliciesResponse,
     DescribeSecurityGroupsRequest, DescribeSecurityGroupsResponse, SecurityGroup,
     SecurityGroupPolicySet,
 };
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
+use super::networks::{CREATED, page, rules, selection};
+use super::selection::{Rules, check_found};
 use crate::state::Transaction;
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The filters.
 const FILTERS: Rules = rules(

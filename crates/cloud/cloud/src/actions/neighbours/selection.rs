@@ -1,6 +1,6 @@
 //! The selection of a list's items by ids or by filters, but not both.
 
-use crate::wire::error::{ApiError, ErrorCode};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
 
 /// The most ids of a request.
 const MAX_IDS: usize = 100;

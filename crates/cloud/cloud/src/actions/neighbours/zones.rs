@@ -1,11 +1,12 @@
 //! cvm `DescribeRegions` and `DescribeZones`.
 
-use crate::api::cvm::{
+use uturn_cloud_api::cvm::{
     DescribeRegionsRequest, DescribeRegionsResponse, DescribeZonesRequest, DescribeZonesResponse,
     RegionInfo, ZoneInfo,
 };
+use uturn_cloud_api::wire::error::ApiError;
+
 use crate::state::Transaction;
-use crate::wire::error::ApiError;
 
 /// The state of regions and zones that can be used.
 const AVAILABLE: &str = "AVAILABLE";

@@ -1,14 +1,15 @@
 //! `AutoRewrite`: redirects requests on port 80 to the rules that HTTPS on port 443 serves.
 
+use uturn_cloud_api::clb::{AutoRewriteRequest, AutoRewriteResponse};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
 use super::redirections;
 use super::rewrite::layer_7;
 use crate::actions::check::{quota_error, value_error};
 use crate::actions::health_check::{self, Checked};
-use crate::api::clb::{AutoRewriteRequest, AutoRewriteResponse};
 use crate::state::{
     IpVersion, Listener, LoadBalancer, Protocol, Redirection, Rule, Scheduler, Transaction,
 };
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The port that requests are redirected to.
 const HTTPS_PORT: u16 = 443;

@@ -1,14 +1,15 @@
 //! `CreateRule`.
 
+use uturn_cloud_api::clb::{CreateRuleRequest, CreateRuleResponse, RuleInput};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
 use super::domain::{self, DomainSettings};
 use crate::actions::check::{self, given, missing, parameter_error, quota_error, value_error};
 use crate::actions::health_check::{self, Checked};
 use crate::actions::{certificates, find};
-use crate::api::clb::{CreateRuleRequest, CreateRuleResponse, RuleInput};
 use crate::state::{
     IpVersion, Listener, ListenerCertificate, LoadBalancer, Protocol, Rule, Scheduler, Transaction,
 };
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The code for unknown ids.
 const MISSING: ErrorCode = ErrorCode::InvalidParameter;

@@ -1,12 +1,13 @@
 //! `DeleteRule`.
 
+use uturn_cloud_api::clb::{DeleteRuleRequest, DeleteRuleResponse};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
 use super::create::check_listener;
 use super::{domain, redirections};
 use crate::actions::check::{given, parameter_error};
 use crate::actions::find;
-use crate::api::clb::{DeleteRuleRequest, DeleteRuleResponse};
 use crate::state::{Listener, Transaction};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The code for unknown ids.
 const MISSING: ErrorCode = ErrorCode::InvalidParameter;

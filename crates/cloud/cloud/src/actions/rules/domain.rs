@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
 use uturn_lb::pattern::{InvalidPattern, Pattern, is_pattern};
 
 use crate::actions::check::{self, missing, parameter_error, value_error};
 use crate::state::{Listener, ListenerCertificate, LoadBalancer, Protocol, Rule};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The longest domains of `CreateRule`.
 pub(super) const MAX_LENGTH: usize = 80;

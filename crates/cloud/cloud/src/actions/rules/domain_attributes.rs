@@ -1,15 +1,16 @@
 //! `ModifyDomain` and `ModifyDomainAttributes`.
 
+use uturn_cloud_api::clb::{
+    ModifyDomainAttributesRequest, ModifyDomainAttributesResponse, ModifyDomainRequest,
+    ModifyDomainResponse,
+};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
 use super::create::check_listener;
 use super::domain::{self, DomainSettings};
 use crate::actions::check::{given, missing, parameter_error};
 use crate::actions::{certificates, find};
-use crate::api::clb::{
-    ModifyDomainAttributesRequest, ModifyDomainAttributesResponse, ModifyDomainRequest,
-    ModifyDomainResponse,
-};
 use crate::state::{Listener, Transaction};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The longest new domains.
 const MAX_LENGTH: usize = 120;

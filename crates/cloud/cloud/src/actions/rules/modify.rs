@@ -1,13 +1,14 @@
 //! `ModifyRule`.
 
+use uturn_cloud_api::clb::{ModifyRuleRequest, ModifyRuleResponse};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
 use super::create::{check_forward_type, check_free, rule_session, scheduler};
 use super::domain;
 use crate::actions::check::{self, given, missing, value_error};
 use crate::actions::find;
 use crate::actions::health_check::{self, Checked};
-use crate::api::clb::{ModifyRuleRequest, ModifyRuleResponse};
 use crate::state::{IpVersion, Transaction};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The code for unknown ids.
 const MISSING: ErrorCode = ErrorCode::InvalidParameter;

@@ -1,8 +1,9 @@
 //! Redirections between the rules of a load balancer.
 
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
 use crate::actions::check::value_error;
 use crate::state::{LoadBalancer, Redirection};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The status of a redirection whose request names none.
 const DEFAULT_CODE: i64 = 302;

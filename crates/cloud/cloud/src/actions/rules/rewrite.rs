@@ -1,14 +1,15 @@
 //! `ManualRewrite`, `DeleteRewrite` and `DescribeRewrite`.
 
-use super::{redirections, view};
-use crate::actions::check::{parameter_error, value_error};
-use crate::actions::find;
-use crate::api::clb::{
+use uturn_cloud_api::clb::{
     DeleteRewriteRequest, DeleteRewriteResponse, DescribeRewriteRequest, DescribeRewriteResponse,
     ManualRewriteRequest, ManualRewriteResponse, RewriteLocationMap,
 };
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
+use super::{redirections, view};
+use crate::actions::check::{parameter_error, value_error};
+use crate::actions::find;
 use crate::state::{Listener, LoadBalancer, Redirection, Transaction};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// `ManualRewrite`: redirects rules of one listener to rules of another, all of them or none.
 pub(in crate::actions) fn create(

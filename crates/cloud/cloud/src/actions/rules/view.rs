@@ -1,7 +1,8 @@
 //! Rules in the form of answers.
 
+use uturn_cloud_api::clb::{RewriteTarget, RuleOutput};
+
 use crate::actions::{certificates, health_check, time};
-use crate::api::clb::{RewriteTarget, RuleOutput};
 use crate::state::{Listener, Redirection, Rule};
 
 /// Returns a rule in the form of `DescribeListeners` and `DescribeRewrite`.

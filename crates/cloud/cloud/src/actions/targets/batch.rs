@@ -4,18 +4,19 @@
 //! sets its weight, and unbinding one that is not bound does nothing, as clients expect that repeat
 //! a batch.
 
+use uturn_cloud_api::clb::{
+    BatchDeregisterTargetsRequest, BatchDeregisterTargetsResponse, BatchModifyTargetTagRequest,
+    BatchModifyTargetTagResponse, BatchModifyTargetWeightRequest, BatchModifyTargetWeightResponse,
+    BatchRegisterTargetsRequest, BatchRegisterTargetsResponse, BatchTarget,
+};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
 use super::change::{bound_mut, set_weight};
 use super::group::{RuleName, targets_mut};
 use super::named::{NamedTarget, read_all, read_weight};
 use super::refused;
 use crate::actions::{check, find};
-use crate::api::clb::{
-    BatchDeregisterTargetsRequest, BatchDeregisterTargetsResponse, BatchModifyTargetTagRequest,
-    BatchModifyTargetTagResponse, BatchModifyTargetWeightRequest, BatchModifyTargetWeightResponse,
-    BatchRegisterTargetsRequest, BatchRegisterTargetsResponse, BatchTarget,
-};
 use crate::state::{Target, Transaction};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The most targets of a request.
 const MAX_TARGETS: usize = 500;

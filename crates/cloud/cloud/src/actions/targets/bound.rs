@@ -2,14 +2,15 @@
 
 use std::net::IpAddr;
 
-use super::address::address;
-use crate::actions::check;
-use crate::api::clb::{
+use uturn_cloud_api::clb::{
     DescribeLBListenersRequest, DescribeLBListenersResponse, LBItem, LbRsItem, LbRsTargets,
     ListenerItem, RulesItems,
 };
+use uturn_cloud_api::wire::error::ApiError;
+
+use super::address::address;
+use crate::actions::check;
 use crate::state::{Context, Listener, LoadBalancer, Target, TargetHolder, Transaction};
-use crate::wire::error::ApiError;
 
 /// The most targets of a request.
 const MAX_BACKENDS: usize = 20;

@@ -1,14 +1,15 @@
 //! Changes the weights and ports of targets of one listener or rule.
 
-use super::group::{RuleName, targets_mut};
-use super::named::{self, NamedTarget, duplicate, read_weight};
-use crate::actions::{check, find};
-use crate::api::clb::{
+use uturn_cloud_api::clb::{
     ModifyTargetPortRequest, ModifyTargetPortResponse, ModifyTargetWeightRequest,
     ModifyTargetWeightResponse,
 };
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
+use super::group::{RuleName, targets_mut};
+use super::named::{self, NamedTarget, duplicate, read_weight};
+use crate::actions::{check, find};
 use crate::state::{Target, Transaction};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The most targets of a request.
 const MAX_TARGETS: usize = 20;

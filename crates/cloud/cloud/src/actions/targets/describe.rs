@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::address::address;
-use crate::actions::{filter, find, time};
-use crate::api::clb::{
+use uturn_cloud_api::clb::{
     Backend, DescribeTargetsRequest, DescribeTargetsResponse, Filter, ListenerBackend, RuleTargets,
 };
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
+use super::address::address;
+use crate::actions::{filter, find, time};
 use crate::state::{Context, Listener, Rule, Target, TargetHolder, Transaction};
-use crate::wire::error::{ApiError, ErrorCode};
 
 const FILTERS: [&str; 3] = ["location-id", "private-ip-address", "tag"];
 

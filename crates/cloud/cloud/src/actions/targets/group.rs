@@ -1,8 +1,9 @@
 //! The group of targets that a request means: a listener's own on layer 4, a rule's on layer 7.
 
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
 use crate::actions::check;
 use crate::state::{Listener, Target};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The name of a rule in a request.
 #[derive(Clone, Copy, Debug, Default)]

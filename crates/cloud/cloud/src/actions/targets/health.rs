@@ -1,15 +1,16 @@
 //! `DescribeTargetHealth`.
 
-use super::address::address;
-use super::describe::wanted;
-use crate::actions::{check, find};
-use crate::api::clb::{
+use uturn_cloud_api::clb::{
     DescribeTargetHealthRequest, DescribeTargetHealthResponse, ListenerHealth, LoadBalancerHealth,
     RuleHealth, TargetHealth,
 };
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
+use super::address::address;
+use super::describe::wanted;
+use crate::actions::{check, find};
 use crate::health::{HealthOf, TargetState};
 use crate::state::{Context, Listener, LoadBalancer, Target, TargetHolder, TargetsOf, Transaction};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The most load balancers of a request.
 const MAX_LOAD_BALANCERS: usize = 30;

@@ -2,11 +2,12 @@
 
 use std::net::IpAddr;
 
+use uturn_cloud_api::clb;
+use uturn_cloud_api::wire::error::ApiError;
+
 use crate::actions::check;
-use crate::api::clb;
 use crate::inventory::Inventory;
 use crate::state::{Target, TargetHolder};
-use crate::wire::error::ApiError;
 
 /// The weight of a target for which the request sets none.
 const DEFAULT_WEIGHT: u8 = 10;
@@ -166,5 +167,5 @@ pub(super) fn read_all(
 
 /// Returns the error for a target that is already bound.
 pub(super) fn duplicate(message: &str) -> ApiError {
-    ApiError::new(crate::wire::error::ErrorCode::ValueDuplicate, message)
+    ApiError::new(uturn_cloud_api::wire::error::ErrorCode::ValueDuplicate, message)
 }

@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use uturn_cloud_api::wire::error::ApiError;
 use uturn_lb::special_address::{Special, led_to};
 
 use super::address::first_private_address;
 use super::named::NamedTarget;
 use crate::actions::check::value_error;
 use crate::state::{TargetHolder, Transaction};
-use crate::wire::error::ApiError;
 
 /// Refuses targets at an address of a data plane's machine or of a load balancer, or at a special
 /// address.

@@ -1,15 +1,16 @@
 //! Binds and unbinds targets of one listener or rule.
 
+use uturn_cloud_api::clb::{
+    DeregisterTargetsRequest, DeregisterTargetsResponse, RegisterTargetsRequest,
+    RegisterTargetsResponse,
+};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
 use super::group::{RuleName, targets_mut};
 use super::named::{self, duplicate};
 use super::refused;
 use crate::actions::{check, find};
-use crate::api::clb::{
-    DeregisterTargetsRequest, DeregisterTargetsResponse, RegisterTargetsRequest,
-    RegisterTargetsResponse,
-};
 use crate::state::Transaction;
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The most targets of a request.
 const MAX_TARGETS: usize = 20;

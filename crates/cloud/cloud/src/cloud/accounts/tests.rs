@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
 use super::*;
 use crate::state::{Account, Task, TaskStatus};
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// A storage that waits, at every commit, until a test lets it continue.
 struct Slow {

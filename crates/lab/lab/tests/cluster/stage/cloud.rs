@@ -5,12 +5,12 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
-use uturn_cloud::SecretKey;
-use uturn_cloud::api::Action;
-use uturn_cloud::api::clb::{
+use uturn_cloud_api::Action;
+use uturn_cloud_api::SecretKey;
+use uturn_cloud_api::clb::{
     DescribeListenersRequest, DescribeLoadBalancersRequest, Listener, LoadBalancer,
 };
-use uturn_cloud::client::{Client, ClientSettings, Retries};
+use uturn_cloud_api::client::{Client, ClientSettings, Retries};
 
 use super::{Stage, Story};
 

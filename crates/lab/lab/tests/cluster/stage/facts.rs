@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use serde_json::{Value, json};
-use uturn_cloud::api::clb::DescribeTargetHealthRequest;
+use uturn_cloud_api::clb::DescribeTargetHealthRequest;
 
 use super::{Stage, Story};
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
 use serde_json::Value;
-use uturn_cloud::api::clb::{HealthCheck, ModifyListenerRequest};
+use uturn_cloud_api::clb::{HealthCheck, ModifyListenerRequest};
 
 use crate::stage::{Call, Prediction, Story, servers};
 

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use uturn_cloud::api::clb;
+use uturn_cloud_api::clb;
 
 use super::super::clients::{Target, web};
 use super::super::processes::Site;

@@ -1,15 +1,16 @@
 //! `DescribeResourceTags` and `DescribeResourceTagsByResourceIds`: tags with the resources that
 //! have them.
 
-use super::resource::SERVICE;
-use crate::actions::check::given;
-use crate::actions::page::Page;
-use crate::api::tag::{
+use uturn_cloud_api::tag::{
     DescribeResourceTagsByResourceIdsRequest, DescribeResourceTagsByResourceIdsResponse,
     DescribeResourceTagsRequest, DescribeResourceTagsResponse, TagResource,
 };
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
+use super::resource::SERVICE;
+use crate::actions::check::given;
+use crate::actions::page::Page;
 use crate::state::Transaction;
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The number of tags in an answer if the request sets none.
 const DEFAULT_LIMIT: u64 = 15;

@@ -1,14 +1,15 @@
 //! `TagResources`, `UnTagResources` and `ModifyResourceTags`.
 
-use super::resource::Resource;
-use crate::actions::check::parameter_error;
-use crate::api::clb::TagInfo;
-use crate::api::tag::{
+use uturn_cloud_api::clb::TagInfo;
+use uturn_cloud_api::tag::{
     FailedResource, ModifyResourceTagsRequest, ModifyResourceTagsResponse, Tag,
     TagResourcesRequest, TagResourcesResponse, UnTagResourcesRequest, UnTagResourcesResponse,
 };
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
+use super::resource::Resource;
+use crate::actions::check::parameter_error;
 use crate::state::Transaction;
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The most resources of a request.
 pub(super) const MAX_RESOURCES: usize = 10;

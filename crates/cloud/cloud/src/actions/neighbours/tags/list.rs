@@ -1,14 +1,15 @@
 //! `GetResources`: resources with their tags.
 
+use uturn_cloud_api::clb::TagInfo;
+use uturn_cloud_api::tag::{
+    GetResourcesRequest, GetResourcesResponse, ResourceTagMapping, Tag, TagFilter,
+};
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
 use super::change::MAX_RESOURCES;
 use super::resource::{self, Resource};
 use crate::actions::check::{self, given};
-use crate::api::clb::TagInfo;
-use crate::api::tag::{
-    GetResourcesRequest, GetResourcesResponse, ResourceTagMapping, Tag, TagFilter,
-};
 use crate::state::Transaction;
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The most tags that a request filters by.
 const MAX_FILTERS: usize = 6;

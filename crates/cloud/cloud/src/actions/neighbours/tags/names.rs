@@ -1,13 +1,14 @@
 //! `GetTagKeys`, `GetTagValues` and `GetTags`: the tags that resources have.
 
-use super::list::{part, view};
-use crate::api::clb::TagInfo;
-use crate::api::tag::{
+use uturn_cloud_api::clb::TagInfo;
+use uturn_cloud_api::tag::{
     GetTagKeysRequest, GetTagKeysResponse, GetTagValuesRequest, GetTagValuesResponse,
     GetTagsRequest, GetTagsResponse, Tag,
 };
+use uturn_cloud_api::wire::error::ApiError;
+
+use super::list::{part, view};
 use crate::state::Transaction;
-use crate::wire::error::ApiError;
 
 /// `GetTagKeys`.
 pub(in crate::actions) fn describe_keys(

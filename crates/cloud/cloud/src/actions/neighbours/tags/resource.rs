@@ -1,8 +1,9 @@
 //! Resources by their six-segment names: `qcs::clb:REGION:uin/ACCOUNT:clb/ID`.
 
+use uturn_cloud_api::wire::error::{ApiError, ErrorCode};
+
 use super::super::account;
 use crate::state::Transaction;
-use crate::wire::error::{ApiError, ErrorCode};
 
 /// The service that load balancers belong to.
 pub(super) const SERVICE: &str = "clb";

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use uturn_cloud::schema::{Member, MemberKind, Service};
+use uturn_cloud_api::schema::{Member, MemberKind, Service};
 
 /// The code for these actions and every object they use.
 pub(crate) fn service(service: &Service, actions: &[&str]) -> String {

@@ -1,5 +1,5 @@
 //! The typed requests and answers in `src/api` are what the schema says. To write them anew
-//! after a change of the schema or of the list below: `UTURN_API=update cargo test -p uturn-cloud
+//! after a change of the schema or of the list below: `UTURN_API=update cargo test -p uturn-cloud-api
 //! --test typed_api`.
 
 mod generate;
@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use uturn_cloud::schema::services;
+use uturn_cloud_api::schema::services;
 use uturn_testing::variables;
 
 /// The actions with types, by service.

@@ -6,7 +6,6 @@ mod failure;
 mod pace;
 mod retry;
 
-use std::io;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +14,6 @@ use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full, Limited};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client as HttpClient;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use tokio::time::{sleep, timeout};
@@ -32,6 +27,7 @@ use crate::api::Action;
 use crate::api::clb::{
     CreateLoadBalancerRequest, DescribeLoadBalancersRequest, DescribeTaskStatusRequest,
 };
+use crate::https::{self, HttpsClient};
 use crate::secret_key::SecretKey;
 use crate::wire::envelope;
 use crate::wire::tc3::{self, Payload, Signable};
@@ -106,7 +102,7 @@ impl Client {
     /// Returns why the system's certificate authorities cannot be read. An endpoint without TLS
     /// does not need them.
     pub fn new(settings: ClientSettings) -> Result<Self, CallError> {
-        let http = http_client(settings.endpoint.needs_tls())
+        let http = https::client(settings.endpoint.needs_tls())
             .map_err(|error| CallError::Setup(error.to_string()))?;
         let pace = settings.rate.map(|rate| Arc::new(Pace::new(rate)));
         Ok(Self { http, settings, pace, creations: Arc::default() })
@@ -267,23 +263,4 @@ fn created<A: Action>(response: &A::Response) -> Vec<String> {
     let response = serde_json::to_value(response).unwrap_or_default();
     let ids = response["LoadBalancerIds"].as_array().into_iter().flatten();
     ids.filter_map(|id| id.as_str().map(str::to_owned)).collect()
-}
-
-/// An HTTP/1 client, with or without TLS.
-pub(crate) type HttpsClient = HttpClient<HttpsConnector<HttpConnector>, Full<Bytes>>;
-
-/// Returns a client that, with TLS, trusts the certificate authorities of the system.
-///
-/// # Errors
-///
-/// Returns why the certificate authorities cannot be read.
-pub(crate) fn http_client(needs_tls: bool) -> io::Result<HttpsClient> {
-    let builder = HttpsConnectorBuilder::new();
-    let builder = if needs_tls {
-        builder.with_native_roots()?
-    } else {
-        builder.with_tls_config(endpoint::no_tls())
-    };
-    let connector = builder.https_or_http().enable_http1().build();
-    Ok(HttpClient::builder(TokioExecutor::new()).build(connector))
 }

@@ -7,7 +7,7 @@
 mod form;
 
 use serde_json::Value;
-use uturn_cloud::schema::{MemberKind, Service, query, services};
+use uturn_cloud_api::schema::{MemberKind, Service, query, services};
 
 use form::Form;
 

@@ -1,11 +1,8 @@
 //! The endpoint of the API, and the body of requests.
 
 use std::str::FromStr;
-use std::sync::Arc;
 
 use http::Uri;
-use rustls::crypto::ring;
-use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
 
 use super::CallError;
@@ -74,15 +71,6 @@ impl Endpoint {
 pub(super) fn body<A: Action>(request: &A) -> Result<Value, CallError> {
     let setup = |error| CallError::Setup(format!("{}: {error}", A::NAME));
     request.parameters().map_err(setup)
-}
-
-/// Returns a configuration without trusted authorities, for endpoints without TLS.
-pub(super) fn no_tls() -> ClientConfig {
-    ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .expect("ring has the default versions")
-        .with_root_certificates(RootCertStore::empty())
-        .with_no_client_auth()
 }
 
 #[cfg(test)]
