@@ -15,7 +15,7 @@ use uturn_model::{Origin, Text};
 use crate::fault::{Fault, Faults};
 use crate::room::Room;
 
-pub(crate) use layout::{OtherFiles, TEMPLATE};
+pub(crate) use layout::{OtherFiles, TEMPLATE, gather_manifests};
 
 /// A text and its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,28 +35,53 @@ pub struct Source {
 /// One fault for each path that cannot be read.
 pub fn gather(paths: &[PathBuf]) -> (Vec<Source>, Vec<Fault>) {
     let mut room = Room::default();
-    let gathering = Gathering::new(Named::ByUser, &mut room).with(paths);
-    (gathering.sources, gathering.faults.into_vec())
+    let gathered = gather_selected(paths, Named::ByUser, &mut room, &mut |_, _| {});
+    (gathered.sources, gathered.faults)
 }
 
 /// Reads a file that was found in a folder, up to the limit of `room`.
 pub(crate) fn gather_of_folder(file: &Path, room: &mut Room) -> (Vec<Source>, Vec<Fault>) {
-    let mut gathering = Gathering::new(Named::ByFolder, room);
-    gathering.path(file);
-    (gathering.sources, gathering.faults.into_vec())
+    let paths = [file.to_owned()];
+    let gathered = gather_selected(&paths, Named::ByFolder, room, &mut |_, _| {});
+    (gathered.sources, gathered.faults)
 }
 
-/// Reads files and folders up to the limit of `room`. Files of folders that have no object of a
-/// cluster, or that belong to other projects, are left out.
-pub(crate) fn gather_manifests(
+/// Selects the entries of a folder: is called with the folder and its sorted entries before they
+/// are read, and removes those that are not to be read.
+pub(crate) type Select<'s> = &'s mut dyn FnMut(&Path, &mut Vec<PathBuf>);
+
+/// The result of reading files and folders.
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    /// The texts, in the order in which they were reached.
+    pub(crate) sources: Vec<Source>,
+    /// The names of the texts that were found in a folder rather than named by the user.
+    pub(crate) of_folders: HashSet<Text>,
+    /// A fault for each path that cannot be read.
+    pub(crate) faults: Vec<Fault>,
+}
+
+/// Reads files and folders up to the limit of `room`; of each folder, the entries that `select`
+/// leaves.
+pub(crate) fn gather_selected(
     paths: &[PathBuf],
     named: Named,
     room: &mut Room,
-) -> (Vec<Source>, OtherFiles, Vec<Fault>) {
-    let gathering = Gathering { leaves_foreign: true, ..Gathering::new(named, room) };
-    let Gathering { mut sources, faults, mut other_files, .. } = gathering.with(paths);
-    other_files.leave_out(&mut sources);
-    (sources, other_files, faults.into_vec())
+    select: Select<'_>,
+) -> Gathered {
+    let mut gathering = Gathering {
+        sources: Vec::new(),
+        of_folders: HashSet::new(),
+        faults: Faults::default(),
+        reached: HashSet::new(),
+        depth: 0,
+        named,
+        room,
+        select,
+    };
+    paths.iter().for_each(|path| gathering.path(path));
+    let Gathering { sources, of_folders, faults, .. } = gathering;
+    Gathered { sources, of_folders, faults: faults.into_vec() }
 }
 
 /// How a file was found.
@@ -70,39 +95,19 @@ pub(crate) enum Named {
 
 struct Gathering<'r> {
     sources: Vec<Source>,
+    /// The names of sources that were found in a folder.
+    of_folders: HashSet<Text>,
     faults: Faults,
     /// The real paths of files and folders that were reached.
     reached: HashSet<PathBuf>,
-    other_files: OtherFiles,
     /// The number of folders that are being read.
     depth: usize,
-    /// Whether folders of other projects are left out.
-    leaves_foreign: bool,
     named: Named,
     room: &'r mut Room,
+    select: Select<'r>,
 }
 
-impl<'r> Gathering<'r> {
-    fn new(named: Named, room: &'r mut Room) -> Self {
-        Self {
-            sources: Vec::new(),
-            faults: Faults::default(),
-            reached: HashSet::new(),
-            other_files: OtherFiles::default(),
-            depth: 0,
-            leaves_foreign: false,
-            named,
-            room,
-        }
-    }
-
-    fn with(mut self, paths: &[PathBuf]) -> Self {
-        for path in paths {
-            self.path(path);
-        }
-        self
-    }
-
+impl Gathering<'_> {
     fn path(&mut self, path: &Path) {
         if self.room.is_exceeded() {
             return;
@@ -141,13 +146,10 @@ impl<'r> Gathering<'r> {
         };
         entries.retain(|path| !path.file_name().is_some_and(starts_with_dots));
         entries.sort();
-        self.other_files.look_at(folder);
+        (self.select)(folder, &mut entries);
         self.depth += 1;
-        let siblings = foreign::Siblings::of(&entries);
         for path in entries {
-            if self.leaves_foreign && siblings.make_foreign(&path) {
-                self.other_files.leave_folder_out(&path, foreign::manifests(&path));
-            } else if path.is_dir() || is_manifest(&path) {
+            if path.is_dir() || is_manifest(&path) {
                 self.path(&path);
             }
         }
@@ -191,7 +193,7 @@ impl<'r> Gathering<'r> {
         match String::from_utf8(bytes) {
             Ok(text) => {
                 if self.depth > 0 {
-                    self.other_files.of_folders.insert(name(path));
+                    self.of_folders.insert(name(path));
                 }
                 self.sources.push(Source { name: name(path), text });
             }

@@ -8,10 +8,37 @@ use std::path::{Path, PathBuf};
 use uturn_model::shell::Command;
 use uturn_model::{Origin, Text};
 
-use super::{Source, name};
+use super::{Gathered, Named, Source, foreign, gather_selected};
 use crate::document::{self, Keep, Node, Value};
 use crate::fault::{Fault, Note, Twice};
+use crate::room::Room;
 use crate::whole_file;
+
+/// Reads files and folders up to the limit of `room`. Files of folders that have no object of a
+/// cluster, or that belong to other projects, are left out.
+pub(crate) fn gather_manifests(
+    paths: &[PathBuf],
+    named: Named,
+    room: &mut Room,
+) -> (Vec<Source>, OtherFiles, Vec<Fault>) {
+    let mut other_files = OtherFiles::default();
+    let mut select = |folder: &Path, entries: &mut Vec<PathBuf>| {
+        other_files.look_at(folder);
+        let siblings = foreign::Siblings::of(entries);
+        entries.retain(|path| {
+            let is_foreign = siblings.make_foreign(path);
+            if is_foreign {
+                other_files.leave_folder_out(path, foreign::manifests(path));
+            }
+            !is_foreign
+        });
+    };
+    let Gathered { mut sources, of_folders, faults } =
+        gather_selected(paths, named, room, &mut select);
+    other_files.of_folders = of_folders;
+    other_files.leave_out(&mut sources);
+    (sources, other_files, faults)
+}
 
 /// The files that are not manifests.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +81,7 @@ const PLAIN: [&str; 7] =
 
 impl OtherFiles {
     /// Records a chart or kustomization in a folder that is being read.
-    pub(super) fn look_at(&mut self, folder: &Path) {
+    fn look_at(&mut self, folder: &Path) {
         if folder.join("Chart.yaml").is_file() {
             self.charts.push(folder.to_owned());
         }
@@ -67,7 +94,7 @@ impl OtherFiles {
     }
 
     /// Records that this many manifests of a folder are not read.
-    pub(super) fn leave_folder_out(&mut self, folder: &Path, manifests: usize) {
+    fn leave_folder_out(&mut self, folder: &Path, manifests: usize) {
         if manifests > 0 {
             let names = std::iter::repeat_n(name(folder), manifests);
             self.left_out.entry(FOREIGN).or_default().extend(names);
@@ -202,6 +229,10 @@ impl OtherFiles {
         let hint = format!("render the one that is applied: {}", kustomize(&base.folder));
         Some(Fault::new(place(&base.folder), message).hint(hint))
     }
+}
+
+fn name(path: &Path) -> Text {
+    path.to_string_lossy().into()
 }
 
 fn place(folder: &Path) -> Origin {
