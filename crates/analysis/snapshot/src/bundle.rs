@@ -25,11 +25,10 @@ use uturn_model::{Capture, Name, Origin};
 
 use crate::capture::read_capture_within;
 use crate::fault::Fault;
+use crate::layout::{OtherFiles, gather_manifests};
 use crate::listing::Listing;
 use crate::room::Room;
-use crate::source::{
-    Named, OtherFiles, Source, gather_manifests, gather_of_folder, is_manifest, starts_with_dots,
-};
+use crate::source::{Named, Source, gather_of_folder, is_manifest, starts_with_dots};
 
 pub use crate::room::UnpackLimit;
 pub use manifest::{BundleManifest, KindRead, NodeCaptured, ObjectsManifest};

@@ -7,9 +7,10 @@ use crate::decode::objects::Objects;
 use crate::documents::{OURS, each_document, each_item, what_it_lacks};
 use crate::fault::{Fault, Faults, Note, Twice};
 use crate::kinds::take;
+use crate::layout::{OtherFiles, TEMPLATE};
 use crate::listing::Listing;
 use crate::scenario::{self, Scenario};
-use crate::source::{OtherFiles, Source, TEMPLATE};
+use crate::source::Source;
 
 /// The objects and scenarios of all sources, and the faults.
 #[derive(Default)]

@@ -15,7 +15,7 @@
 //! `derive::gaps` finds what is not known); [`scenario`] has the Scenario format.
 //!
 //! YAML is read by a parser of this crate (`document::yaml`), with the meaning that kubectl gives
-//! it. Files of a folder that have no object are left out and named (`source::layout`).
+//! it. Files of a folder that have no object are left out and named (`layout`).
 //!
 //! From JSON only the fields that a decoder asks for are kept, and from a List one item at a time:
 //! a file of a whole cluster is in memory as its text and as the objects read from it. A decoder
@@ -39,6 +39,7 @@ mod identities;
 #[cfg(test)]
 mod json_equivalence;
 mod kinds;
+mod layout;
 mod listing;
 mod load_balancer;
 pub mod manifests;
@@ -59,6 +60,7 @@ pub use capture::read_capture;
 pub use fault::Fault;
 pub use identities::{Identities, base64_text};
 pub use kinds::{ReadKind, config_maps, controller_settings, is_bridge_configuration, kinds};
+use layout::OtherFiles;
 pub use listing::Listing;
 pub use load_balancer::{
     LbFile, RunningBalancer, read_lb_change, read_lb_config, read_lb_config_of_client,
@@ -66,7 +68,6 @@ pub use load_balancer::{
 };
 pub use manifests::Manifests;
 pub use scenario::Scenario;
-use source::OtherFiles;
 pub use source::{Source, gather};
 pub use trim::{LAST_APPLIED, trim};
 

@@ -17,9 +17,10 @@ use crate::bundle::UnpackLimit;
 use crate::document::{self, Keep, Value};
 use crate::edit::{self, At, Change, Tree};
 use crate::fault::Fault;
+use crate::layout::{OtherFiles, gather_manifests};
 use crate::listing::Listing;
 use crate::room::Room;
-use crate::source::{Named, OtherFiles, Source, gather_manifests};
+use crate::source::{Named, Source};
 use crate::{Loaded, bundle, read_with, scenario};
 
 /// The texts of a cluster, and the captures of its nodes.

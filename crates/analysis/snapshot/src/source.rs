@@ -1,8 +1,6 @@
 //! Reads texts from files, folders and standard input.
 
 mod encoding;
-mod foreign;
-mod layout;
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -14,8 +12,6 @@ use uturn_model::{Origin, Text};
 
 use crate::fault::{Fault, Faults};
 use crate::room::Room;
-
-pub(crate) use layout::{OtherFiles, TEMPLATE, gather_manifests};
 
 /// A text and its name.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,8 @@
 //! Recognises files in folders that are not manifests to apply: parts of kustomizations and Helm
 //! charts, and other YAML or JSON files.
 
+mod foreign;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -8,10 +10,10 @@ use std::path::{Path, PathBuf};
 use uturn_model::shell::Command;
 use uturn_model::{Origin, Text};
 
-use super::{Gathered, Named, Source, foreign, gather_selected};
 use crate::document::{self, Keep, Node, Value};
 use crate::fault::{Fault, Note, Twice};
 use crate::room::Room;
+use crate::source::{Gathered, Named, Source, gather_selected};
 use crate::whole_file;
 
 /// Reads files and folders up to the limit of `room`. Files of folders that have no object of a
