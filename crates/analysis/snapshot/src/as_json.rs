@@ -7,6 +7,7 @@ use uturn_model::Origin;
 
 use crate::document::{self, Keep, Node, Trouble, Value, integer, truth};
 use crate::documents::item_kind;
+use crate::wanted::is_ours;
 use crate::{Fault, Source};
 
 /// Returns the Kubernetes objects of these texts in order, with all their fields. Items of a `List`
@@ -17,7 +18,7 @@ use crate::{Fault, Source};
 /// A fault for each document that cannot be read.
 pub fn json_objects(sources: &[Source]) -> Result<Vec<Json>, Vec<Fault>> {
     let mut objects = json_documents(sources)?;
-    objects.retain(|object| !document::is_ours(object["apiVersion"].as_str().unwrap_or_default()));
+    objects.retain(|object| !is_ours(object["apiVersion"].as_str().unwrap_or_default()));
     Ok(objects)
 }
 

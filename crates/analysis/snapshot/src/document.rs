@@ -3,17 +3,17 @@
 //! YAML and JSON become the same [`Node`]s, so decoders and messages do not depend on the format.
 //! A file is split into documents first, so that a fault in one does not hide the others.
 
+mod fields;
 mod json;
 mod scalar;
-mod wanted;
 pub(crate) mod yaml;
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
+pub(crate) use fields::Fields;
 pub(crate) use json::Items;
 pub(crate) use scalar::{from_base64, integer, truth};
-pub(crate) use wanted::{is_open, is_wanted};
 
 /// The maximum nesting depth. No manifest nests as deep, and readers may recurse this far.
 pub(crate) const DEPTH: usize = 128;
@@ -152,13 +152,8 @@ impl Trouble {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keep {
     All,
-    /// At least the fields that decoders of objects ask for. The items of Lists may be read later.
-    Wanted,
-}
-
-/// Returns whether an `apiVersion` is that of uturn's own documents.
-pub(crate) fn is_ours(version: &str) -> bool {
-    version.starts_with("uturn.dev/")
+    /// At least these fields. The items of Lists may be read later.
+    Wanted(&'static Fields),
 }
 
 /// Reads each document of a text in order, until `each` breaks.

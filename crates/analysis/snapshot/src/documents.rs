@@ -9,6 +9,7 @@ use crate::decode::{Doc, resource_version};
 use crate::document::{self, Keep, Node, Trouble, Value};
 use crate::fault::{Fault, Faults, Note};
 use crate::source::Source;
+use crate::wanted::{WANTED, is_ours};
 
 /// The `apiVersion` of uturn's own documents.
 pub(crate) const OURS: &str = "uturn.dev/v1alpha1";
@@ -41,11 +42,11 @@ pub(crate) fn each_document(
     each: &mut dyn FnMut(&Doc<'_>),
 ) {
     let (mut passed, mut ours) = (Vec::new(), false);
-    document::read(&source.text, Keep::Wanted, &mut |document| {
+    document::read(&source.text, Keep::Wanted(&WANTED), &mut |document| {
         match document {
             Ok(root) => {
                 let version = root.get("apiVersion").and_then(Node::as_str);
-                ours |= version.is_some_and(document::is_ours);
+                ours |= version.is_some_and(is_ours);
                 let live = is_live.then(|| resource_version(&root));
                 each(&Doc { live, ..Doc::new(&source.name, &root, faults) });
             }
@@ -109,7 +110,7 @@ fn each_item_of<'d>(
     };
     match doc.root.get("items").map(|items| &items.value) {
         Some(Value::Items(items)) => {
-            let ours = inherited.is_some_and(|(version, _)| document::is_ours(version));
+            let ours = inherited.is_some_and(|(version, _)| is_ours(version));
             items.each(ours, &mut each_of)
         }
         _ => doc.items(doc.root, "items").iter().try_for_each(each_of),

@@ -14,6 +14,7 @@ use crate::document::{self, Keep, Node, Value};
 use crate::fault::{Fault, Note, Twice};
 use crate::room::Room;
 use crate::source::{Gathered, Named, Source, gather_selected};
+use crate::wanted::WANTED;
 use crate::whole_file;
 
 /// Reads files and folders up to the limit of `room`. Files of folders that have no object of a
@@ -265,7 +266,7 @@ fn what_else(text: &str, of_chart: bool) -> Option<&'static str> {
 
 fn is_broken(text: &str) -> bool {
     let mut broken = false;
-    document::read(text, Keep::Wanted, &mut |read| {
+    document::read(text, Keep::Wanted(&WANTED), &mut |read| {
         broken |= read.is_err_and(|trouble| trouble.note.is_none());
         if broken { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });

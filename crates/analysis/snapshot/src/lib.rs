@@ -19,7 +19,7 @@
 //!
 //! From JSON only the fields that a decoder asks for are kept, and from a List one item at a time:
 //! a file of a whole cluster is in memory as its text and as the objects read from it. A decoder
-//! that asks for a new field adds its name to `document::wanted`.
+//! that asks for a new field adds its name to `wanted`.
 //!
 //! A run reports all faults: a document that cannot be read does not hide faults of the next, and
 //! an object with three wrong fields has three faults.
@@ -47,6 +47,7 @@ mod room;
 pub mod scenario;
 mod source;
 mod trim;
+mod wanted;
 pub mod whole_file;
 pub mod yaml;
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use uturn_model::pod::READ_VARIABLES;
 
 use crate::decode::calico::SWITCH;
-use crate::document::{is_open, is_wanted};
+use crate::wanted::WANTED;
 
 /// The annotation in which `kubectl apply` stores the whole object again, with the values of its
 /// environment.
@@ -30,7 +30,7 @@ pub fn trim(object: &mut Value) {
 fn leave_unread_out(object: &mut Value) {
     match object {
         Value::Object(fields) => {
-            fields.retain(|name, _| is_wanted(name));
+            fields.retain(|name, _| WANTED.has(name));
             fields.iter_mut().for_each(trim_field);
         }
         Value::Array(items) => items.iter_mut().for_each(leave_unread_out),
@@ -41,7 +41,7 @@ fn leave_unread_out(object: &mut Value) {
 fn trim_field((name, value): (&String, &mut Value)) {
     match value {
         Value::Object(entries) if name == "annotations" => drop(entries.remove(LAST_APPLIED)),
-        _ if is_open(name) => {}
+        _ if WANTED.is_open(name) => {}
         Value::Array(variables) if name == "env" => {
             variables.retain_mut(|variable| variable.as_object_mut().is_some_and(is_read));
         }

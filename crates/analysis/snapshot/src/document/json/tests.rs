@@ -3,7 +3,14 @@ use std::ops::ControlFlow;
 use proptest::prelude::*;
 
 use super::{Items, check, read};
-use crate::document::{Keep, Node, Trouble, Value, wanted};
+use crate::document::{Fields, Keep, Node, Trouble, Value};
+
+/// The fields that the tests keep.
+static FIELDS: Fields = Fields::new(
+    &["apiVersion", "kind", "items", "spec", "name", "labels", "data", "env"],
+    &["labels", "data"],
+)
+.with_whole("uturn.dev/");
 
 fn all(text: &str, keep: Keep) -> Result<Vec<Node<'_>>, Vec<Trouble>> {
     let checked = check(text, 1);
@@ -86,7 +93,8 @@ fn written(value: &serde_json::Value, pretty: bool) -> String {
 /// Returns the part of a whole tree that is kept.
 fn pruned<'a>(node: &Node<'a>, is_object: bool) -> Node<'a> {
     let ours = |node: &Node<'_>| {
-        node.get("apiVersion").and_then(Node::as_str).is_some_and(crate::document::is_ours)
+        let version = node.get("apiVersion").and_then(Node::as_str);
+        version.is_some_and(|version| FIELDS.keeps_whole(version))
     };
     if is_object && ours(node) {
         return node.clone();
@@ -95,13 +103,13 @@ fn pruned<'a>(node: &Node<'a>, is_object: bool) -> Node<'a> {
         Value::Seq(items) => Value::Seq(items.iter().map(|item| pruned(item, false)).collect()),
         Value::Map(entries) => {
             let mut entries = entries.clone();
-            entries.retain(|entry| wanted::is_wanted(&entry.key));
+            entries.retain(|entry| FIELDS.has(&entry.key));
             for entry in &mut entries {
                 match &mut entry.value.value {
                     Value::Seq(items) if is_object && entry.key == "items" => {
                         items.iter_mut().for_each(|item| *item = pruned(item, true));
                     }
-                    _ if wanted::is_open(&entry.key) => {}
+                    _ if FIELDS.is_open(&entry.key) => {}
                     _ => entry.value = pruned(&entry.value, false),
                 }
             }
@@ -153,7 +161,7 @@ proptest! {
         let text: String =
             values.iter().map(|(value, pretty)| written(value, *pretty) + " \n ").collect();
         let whole = all(&text, Keep::All).unwrap();
-        let kept: Vec<_> = all(&text, Keep::Wanted).unwrap().iter().map(unrolled).collect();
+        let kept: Vec<_> = all(&text, Keep::Wanted(&FIELDS)).unwrap().iter().map(unrolled).collect();
         let wanted: Vec<_> = whole.iter().map(|node| pruned(node, true)).collect();
         prop_assert_eq!(kept, wanted);
     }

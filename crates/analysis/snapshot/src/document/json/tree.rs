@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::check::{Checked, Jump};
 use super::scan::{plain, spaces, unescaped, wide};
-use crate::document::{Entry, Keep, Node, Value, is_ours, wanted, with_last_of_repeated};
+use crate::document::{Entry, Fields, Keep, Node, Value, with_last_of_repeated};
 
 /// Reads the values of a text whose first line has number `line`, up to the end of the valid part.
 pub(crate) fn read<'a>(
@@ -36,14 +36,15 @@ pub(crate) struct Items<'a> {
     jumps: Rc<Vec<Jump>>,
     cursor: Cursor,
     distinct: bool,
+    fields: &'static Fields,
 }
 
 impl<'a> Items<'a> {
-    /// Reads the items until `each` breaks. `ours` means that items without an `apiVersion` are
-    /// uturn's own.
+    /// Reads the items until `each` breaks. `whole` means that all fields of items without an
+    /// `apiVersion` are kept.
     pub(crate) fn each(
         &self,
-        ours: bool,
+        whole: bool,
         each: &mut dyn FnMut(&Node<'a>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let jumps = Rc::clone(&self.jumps);
@@ -54,7 +55,7 @@ impl<'a> Items<'a> {
             match reader.peek() {
                 None | Some(b']') => return ControlFlow::Continue(()),
                 Some(b',') => reader.cursor.at += 1,
-                Some(_) => each(&reader.document(Keep::Wanted, ours))?,
+                Some(_) => each(&reader.document(Keep::Wanted(self.fields), whole))?,
             }
         }
     }
@@ -73,11 +74,11 @@ pub(super) struct Cursor {
 }
 
 /// The part of a mapping that is kept.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 enum Part {
     /// Like [`Self::Wanted`], for an object: if it is a List, its items are read later.
-    Object,
-    Wanted,
+    Object(&'static Fields),
+    Wanted(&'static Fields),
     All,
 }
 
@@ -100,19 +101,19 @@ impl<'a> Reader<'a> {
         Self { text, bytes, jumps, cursor, distinct, entries, items }
     }
 
-    /// Reads a document, or an item of a List. All fields of uturn's own documents are kept, so
-    /// that unknown ones are reported.
-    fn document(&mut self, keep: Keep, ours: bool) -> Node<'a> {
+    /// Reads a document, or an item of a List. `whole` means that it is kept whole if it has no
+    /// `apiVersion`.
+    fn document(&mut self, keep: Keep, whole: bool) -> Node<'a> {
         let start = self.cursor;
-        let node = match keep {
+        let (node, fields) = match keep {
             Keep::All => return self.value(Part::All),
-            Keep::Wanted => self.value(Part::Object),
+            Keep::Wanted(fields) => (self.value(Part::Object(fields)), fields),
         };
-        let whole = match node.get("apiVersion") {
-            Some(version) => version.as_str().is_some_and(is_ours),
-            None => ours,
+        let is_whole = match node.get("apiVersion") {
+            Some(version) => version.as_str().is_some_and(|version| fields.keeps_whole(version)),
+            None => whole,
         };
-        if !whole {
+        if !is_whole {
             return node;
         }
         self.cursor = start;
@@ -150,7 +151,7 @@ impl<'a> Reader<'a> {
         let (line, column) = self.position();
         let value = match self.peek() {
             Some(b'{') => self.map(part),
-            Some(b'[') => self.seq(if part == Part::All { part } else { Part::Wanted }),
+            Some(b'[') => self.seq(part),
             Some(b'"') => Value::String(self.string()),
             _ => self.scalar(),
         };
@@ -259,6 +260,10 @@ impl<'a> Reader<'a> {
     }
 
     fn seq(&mut self, part: Part) -> Value<'a> {
+        let part = match part {
+            Part::Object(fields) | Part::Wanted(fields) => Part::Wanted(fields),
+            Part::All => Part::All,
+        };
         let first = self.items.len();
         self.enter();
         loop {
@@ -300,19 +305,28 @@ impl<'a> Reader<'a> {
         self.skip_blank();
         let within = match part {
             Part::All => Part::All,
-            _ if !wanted::is_wanted(&key) => return self.skip(),
-            _ if wanted::is_open(&key) => Part::All,
-            _ => Part::Wanted,
+            Part::Object(fields) | Part::Wanted(fields) => {
+                if !fields.has(&key) {
+                    return self.skip();
+                }
+                if fields.is_open(&key) { Part::All } else { Part::Wanted(fields) }
+            }
         };
-        let value = if part == Part::Object && key == "items" && self.peek() == Some(b'[') {
-            let (line, column) = self.position();
-            let (text, cursor, distinct) = (self.text, self.cursor, self.distinct);
-            let items = Items { text, jumps: Rc::clone(&self.jumps), cursor, distinct };
-            self.skip_nested();
-            Node { line, column, value: Value::Items(Box::new(items)) }
-        } else {
-            self.value(within)
+        let value = match part {
+            Part::Object(fields) if key == "items" && self.peek() == Some(b'[') => {
+                self.items_of_list(fields)
+            }
+            _ => self.value(within),
         };
         self.entries.push(Entry { key, line, column, value });
+    }
+
+    /// Skips the items of a List, which are read when they are visited.
+    fn items_of_list(&mut self, fields: &'static Fields) -> Node<'a> {
+        let (line, column) = self.position();
+        let (text, cursor, distinct) = (self.text, self.cursor, self.distinct);
+        let items = Items { text, jumps: Rc::clone(&self.jumps), cursor, distinct, fields };
+        self.skip_nested();
+        Node { line, column, value: Value::Items(Box::new(items)) }
     }
 }

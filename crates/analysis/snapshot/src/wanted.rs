@@ -3,24 +3,22 @@
 //! A name applies to every field of that name at any place; fields within unwanted ones are never
 //! reached. uturn's own documents do not use this table.
 
-/// Returns whether a decoder of Kubernetes objects asks for fields of this name.
-pub(crate) fn is_wanted(key: &str) -> bool {
-    let mut at = slot(key.as_bytes());
-    while let Some(name) = NAMES.get(TABLE[at] as usize) {
-        if *name == key {
-            return true;
-        }
-        at = (at + 1) % SLOTS;
-    }
-    false
+use crate::document::Fields;
+
+/// The fields that are kept of JSON objects.
+pub(crate) static WANTED: Fields = Fields::new(NAMES, OPEN).with_whole(OURS);
+
+/// The beginning of the `apiVersion` of uturn's own documents.
+const OURS: &str = "uturn.dev/";
+
+/// Returns whether an `apiVersion` is that of uturn's own documents.
+pub(crate) fn is_ours(version: &str) -> bool {
+    version.starts_with(OURS)
 }
 
-/// Returns whether the keys of this field are not names of fields, so that all are kept.
-pub(crate) fn is_open(key: &str) -> bool {
-    let open =
-        ["labels", "annotations", "selector", "matchLabels", "nodeSelector", "data", "topology"];
-    open.contains(&key)
-}
+/// The fields whose keys are not names of fields, so that all are kept.
+const OPEN: &[&str] =
+    &["labels", "annotations", "selector", "matchLabels", "nodeSelector", "data", "topology"];
 
 /// The names of all wanted fields.
 const NAMES: &[&str] = &[
@@ -275,67 +273,32 @@ const NAMES: &[&str] = &[
     "zone",
 ];
 
-const SLOTS: usize = 1024;
-
-/// The indices of names in [`NAMES`]: at the slot of the name, or at the next free slot after it.
-static TABLE: [u8; SLOTS] = table();
-
-const fn table() -> [u8; SLOTS] {
-    assert!(NAMES.len() < 255, "255 stands for nothing");
-    let mut table = [255; SLOTS];
-    let mut name = 0;
-    while name < NAMES.len() {
-        let mut at = slot(NAMES[name].as_bytes());
-        while table[at] != 255 {
-            at = (at + 1) % SLOTS;
-        }
-        table[at] = name as u8;
-        name += 1;
-    }
-    table
-}
-
-/// Returns the slot of a key. Its length and three of its letters distinguish most names.
-const fn slot(key: &[u8]) -> usize {
-    if key.is_empty() {
-        return 0;
-    }
-    let letters = [key[0], key[key.len() / 2], key[key.len() - 1]];
-    let mut hash = key.len();
-    let mut at = 0;
-    while at < letters.len() {
-        hash = hash.wrapping_mul(37) ^ letters[at] as usize;
-        at += 1;
-    }
-    (hash ^ (hash >> 10)) % SLOTS
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// The decoders of Kubernetes objects.
     const DECODERS: [&str; 20] = [
-        include_str!("../collect.rs"),
-        include_str!("../decode/announcement.rs"),
-        include_str!("../decode/calico.rs"),
-        include_str!("../decode/class_parameters.rs"),
-        include_str!("../decode/client_traffic.rs"),
-        include_str!("../decode/config_map.rs"),
-        include_str!("../decode/endpoints.rs"),
-        include_str!("../decode/gateway.rs"),
-        include_str!("../decode/ingress.rs"),
-        include_str!("../decode/istio.rs"),
-        include_str!("../decode/listener_overrides.rs"),
-        include_str!("../decode/meta.rs"),
-        include_str!("../decode/network_policy.rs"),
-        include_str!("../decode/nginx_proxy.rs"),
-        include_str!("../decode/node.rs"),
-        include_str!("../decode/pod.rs"),
-        include_str!("../decode/scheduling.rs"),
-        include_str!("../decode/selector.rs"),
-        include_str!("../decode/service.rs"),
-        include_str!("../decode/workload.rs"),
+        include_str!("collect.rs"),
+        include_str!("decode/announcement.rs"),
+        include_str!("decode/calico.rs"),
+        include_str!("decode/class_parameters.rs"),
+        include_str!("decode/client_traffic.rs"),
+        include_str!("decode/config_map.rs"),
+        include_str!("decode/endpoints.rs"),
+        include_str!("decode/gateway.rs"),
+        include_str!("decode/ingress.rs"),
+        include_str!("decode/istio.rs"),
+        include_str!("decode/listener_overrides.rs"),
+        include_str!("decode/meta.rs"),
+        include_str!("decode/network_policy.rs"),
+        include_str!("decode/nginx_proxy.rs"),
+        include_str!("decode/node.rs"),
+        include_str!("decode/pod.rs"),
+        include_str!("decode/scheduling.rs"),
+        include_str!("decode/selector.rs"),
+        include_str!("decode/service.rs"),
+        include_str!("decode/workload.rs"),
     ];
 
     /// Quoted words in the decoders that are not fields.
@@ -376,7 +339,7 @@ mod tests {
                 && word.bytes().all(|byte| byte.is_ascii_alphanumeric())
                 && !NO_FIELDS.contains(&word)
             {
-                assert!(is_wanted(word), "{word}");
+                assert!(WANTED.has(word), "{word}");
                 asked += 1;
             }
         }
@@ -386,7 +349,7 @@ mod tests {
     #[test]
     fn others_are_not() {
         for other in ["", "managedFields", "uid", "envFrom", "priority", "Name", "names", "nam"] {
-            assert!(!is_wanted(other), "{other}");
+            assert!(!WANTED.has(other), "{other}");
         }
     }
 }
