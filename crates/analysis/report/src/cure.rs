@@ -173,7 +173,7 @@ pub fn case_state(state: &CaseState) -> String {
 /// returned some of them.
 pub fn manifests<'o>(objects: impl Iterator<Item = &'o (ObjectRef, Tree)>) -> (String, bool) {
     let mut is_given = false;
-    let document = |(_, tree): &(ObjectRef, Tree)| match tree.without_server_fields() {
+    let document = |(_, tree): &(ObjectRef, Tree)| match without_server_fields(tree) {
         Some(tree) => {
             is_given = true;
             tree.document()
@@ -182,4 +182,35 @@ pub fn manifests<'o>(objects: impl Iterator<Item = &'o (ObjectRef, Tree)>) -> (S
     };
     let all: Vec<String> = objects.map(document).collect();
     (all.join("---\n"), is_given)
+}
+
+/// Returns an object of an API server without the fields that only servers write, so that it
+/// can be applied. Returns `None` if the object is not from a server.
+fn without_server_fields(object: &Tree) -> Option<Tree> {
+    const OF_SERVERS: [&str; 8] = [
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+    ];
+    let Tree::Map(entries) = object else { return None };
+    let mut is_given = false;
+    let mut kept = Vec::with_capacity(entries.len());
+    for (key, value) in entries {
+        match (key.as_str(), value) {
+            ("status", _) => {}
+            ("metadata", Tree::Map(meta)) => {
+                let is_of_server = |key: &str| OF_SERVERS.contains(&key);
+                is_given = meta.iter().any(|(key, _)| is_of_server(key));
+                let own = meta.iter().filter(|(key, _)| !is_of_server(key));
+                kept.push((key.clone(), Tree::Map(own.cloned().collect())));
+            }
+            _ => kept.push((key.clone(), value.clone())),
+        }
+    }
+    is_given.then_some(Tree::Map(kept))
 }

@@ -1,11 +1,11 @@
-//! Converts documents to JSON values with all of their fields.
+//! Converts objects to JSON values with all of their fields.
 
 use std::ops::ControlFlow;
 
-use serde_json::{Number, Value as Json};
+use serde_json::Value as Json;
 use uturn_model::Origin;
 
-use crate::document::{self, Keep, Node, Trouble, Value, integer, truth};
+use crate::document::{self, Keep, Trouble};
 use crate::documents::item_kind;
 use crate::wanted::is_ours;
 use crate::{Fault, Source};
@@ -31,7 +31,7 @@ pub fn json_documents(sources: &[Source]) -> Result<Vec<Json>, Vec<Fault>> {
     for source in sources {
         document::read(&source.text, Keep::All, &mut |document| {
             match document {
-                Ok(root) => add(as_json(&root), None, &mut objects),
+                Ok(root) => add(root.to_json(), None, &mut objects),
                 Err(trouble) if trouble.note.is_some() => {}
                 Err(trouble) => faults.push(fault(source, trouble)),
             }
@@ -39,20 +39,6 @@ pub fn json_documents(sources: &[Source]) -> Result<Vec<Json>, Vec<Fault>> {
         });
     }
     if faults.is_empty() { Ok(objects) } else { Err(faults) }
-}
-
-/// Returns the first document of a text as JSON, whatever it is. Returns `None` if it cannot be
-/// read.
-pub fn json_value(text: &str) -> Option<Json> {
-    let mut found = None;
-    document::read(text, Keep::All, &mut |document| match document {
-        Ok(root) => {
-            found = Some(as_json(&root));
-            ControlFlow::Break(())
-        }
-        Err(_) => ControlFlow::Continue(()),
-    });
-    found
 }
 
 /// Adds an object, or the items of a list, as [`crate::documents`] reads them: items of a `PodList`
@@ -87,28 +73,6 @@ fn fault(source: &Source, trouble: Trouble) -> Fault {
     let Trouble { line, column, message, hint, .. } = trouble;
     let origin = Origin::File { path: source.name.clone(), line, column };
     Fault { origin, object: None, field: None, message, hint }
-}
-
-/// Converts a document to JSON.
-pub(crate) fn as_json(node: &Node<'_>) -> Json {
-    match &node.value {
-        Value::Null => Json::Null,
-        Value::Bool(word) => truth(word).into(),
-        Value::Number(text) => number(text),
-        Value::String(text) => (&**text).into(),
-        Value::Seq(items) => items.iter().map(as_json).collect(),
-        Value::Items(_) => unreachable!("all is kept"),
-        Value::Map(entries) => {
-            entries.iter().map(|entry| (entry.key.to_string(), as_json(&entry.value))).collect()
-        }
-    }
-}
-
-/// Converts a number. A number that JSON cannot write becomes a text.
-fn number(text: &str) -> Json {
-    let whole = integer(text).map(Json::from);
-    let real = || text.parse().ok().and_then(Number::from_f64).map(Json::Number);
-    whole.or_else(real).unwrap_or_else(|| text.into())
 }
 
 #[cfg(test)]

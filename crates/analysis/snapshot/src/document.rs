@@ -6,6 +6,7 @@
 mod fields;
 mod json;
 mod scalar;
+mod to_json;
 pub(crate) mod yaml;
 
 use std::borrow::Cow;
@@ -14,6 +15,7 @@ use std::ops::ControlFlow;
 pub(crate) use fields::Fields;
 pub(crate) use json::Items;
 pub(crate) use scalar::{from_base64, integer, truth};
+pub use to_json::json_value;
 
 /// The maximum nesting depth. No manifest nests as deep, and readers may recurse this far.
 pub(crate) const DEPTH: usize = 128;

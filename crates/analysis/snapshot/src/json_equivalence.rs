@@ -10,7 +10,6 @@ use std::sync::LazyLock;
 use proptest::prelude::*;
 use serde_json::{Map, Value as Json, json};
 
-use crate::as_json::as_json;
 use crate::document::{self, Keep};
 use crate::{Fault, Source, read};
 
@@ -46,7 +45,7 @@ fn documents(folder: &Path, to: &mut Vec<Json>) {
         } else if path.extension().is_some_and(|extension| extension == "yaml") {
             let text = std::fs::read_to_string(&path).unwrap();
             document::read(&text, Keep::All, &mut |document| {
-                to.push(as_json(&document.unwrap()));
+                to.push(document.unwrap().to_json());
                 ControlFlow::Continue(())
             });
         }

@@ -56,8 +56,9 @@ use std::path::PathBuf;
 
 use uturn_model::{Capture, Cluster, Name, Text};
 
-pub use as_json::{json_documents, json_objects, json_value};
+pub use as_json::{json_documents, json_objects};
 pub use capture::read_capture;
+pub use document::json_value;
 pub use fault::Fault;
 pub use identities::{Identities, base64_text};
 pub use kinds::{ReadKind, config_maps, controller_settings, is_bridge_configuration, kinds};

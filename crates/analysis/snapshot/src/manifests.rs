@@ -340,7 +340,7 @@ impl Manifests {
                         _ => return None,
                     };
                 }
-                Some(tree(node))
+                Some(Tree::from(node))
             });
             std::ops::ControlFlow::Continue(())
         });
@@ -359,19 +359,4 @@ fn path_text(path: &[At]) -> String {
         }
     }
     text
-}
-
-fn tree(node: &document::Node<'_>) -> Tree {
-    match &node.value {
-        Value::Null => Tree::bare("null"),
-        Value::Bool(word) => Tree::bare(document::truth(word).to_string()),
-        Value::Number(text) => Tree::bare(text.as_ref()),
-        Value::String(text) => Tree::text(text.as_ref()),
-        Value::Seq(items) => Tree::List(items.iter().map(tree).collect()),
-        // Only `Keep::Wanted` makes these, and `Keep::All` is used here.
-        Value::Items(_) => Tree::List(Vec::new()),
-        Value::Map(entries) => Tree::Map(
-            entries.iter().map(|entry| (entry.key.to_string(), tree(&entry.value))).collect(),
-        ),
-    }
 }

@@ -1,5 +1,6 @@
 //! Values that edits write into a document.
 
+use crate::document::{Entry, Node, Value, truth};
 use crate::yaml::{self, Shape, Style, YamlValue};
 
 /// A value to write.
@@ -36,38 +37,6 @@ impl Tree {
         Self::Map(entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
     }
 
-    /// Returns an object of an API server without the fields that only servers write, so that it
-    /// can be applied. Returns `None` if the object is not from a server.
-    #[must_use]
-    pub fn without_server_fields(&self) -> Option<Self> {
-        const OF_SERVERS: [&str; 8] = [
-            "creationTimestamp",
-            "deletionGracePeriodSeconds",
-            "deletionTimestamp",
-            "generation",
-            "managedFields",
-            "resourceVersion",
-            "selfLink",
-            "uid",
-        ];
-        let Self::Map(entries) = self else { return None };
-        let mut is_given = false;
-        let mut kept = Vec::with_capacity(entries.len());
-        for (key, value) in entries {
-            match (key.as_str(), value) {
-                ("status", _) => {}
-                ("metadata", Self::Map(meta)) => {
-                    let is_of_server = |key: &str| OF_SERVERS.contains(&key);
-                    is_given = meta.iter().any(|(key, _)| is_of_server(key));
-                    let own = meta.iter().filter(|(key, _)| !is_of_server(key));
-                    kept.push((key.clone(), Self::Map(own.cloned().collect())));
-                }
-                _ => kept.push((key.clone(), value.clone())),
-            }
-        }
-        is_given.then_some(Self::Map(kept))
-    }
-
     /// Returns the value on one line. With `strict`, the line is JSON.
     pub(super) fn flow(&self, strict: bool) -> String {
         yaml::flow(self, strict)
@@ -87,6 +56,25 @@ impl YamlValue for Tree {
             Self::List(items) => Shape::List(items),
             Self::Map(entries) => {
                 Shape::Map(entries.iter().map(|(key, value)| (key.as_str(), value)).collect())
+            }
+        }
+    }
+}
+
+/// The value as it was read with [`Keep::All`](crate::document::Keep::All).
+impl From<&Node<'_>> for Tree {
+    fn from(node: &Node<'_>) -> Self {
+        match &node.value {
+            Value::Null => Self::bare("null"),
+            Value::Bool(word) => Self::bare(truth(word).to_string()),
+            Value::Number(text) => Self::bare(text.as_ref()),
+            Value::String(text) => Self::text(text.as_ref()),
+            Value::Seq(items) => Self::List(items.iter().map(Self::from).collect()),
+            // Only `Keep::Wanted` makes these.
+            Value::Items(_) => Self::List(Vec::new()),
+            Value::Map(entries) => {
+                let entry = |entry: &Entry<'_>| (entry.key.to_string(), Self::from(&entry.value));
+                Self::Map(entries.iter().map(entry).collect())
             }
         }
     }

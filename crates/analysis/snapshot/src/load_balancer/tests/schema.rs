@@ -8,7 +8,6 @@ use jsonschema::Validator;
 use serde_json::Value as Json;
 
 use super::{EVERYTHING, read};
-use crate::as_json::as_json;
 use crate::document::{self, Keep};
 use crate::load_balancer::write_lb_config;
 
@@ -27,7 +26,7 @@ fn root() -> PathBuf {
 pub(super) fn violations(schema: &Validator, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     document::read(text, Keep::All, &mut |document| {
-        let json = as_json(&document.unwrap());
+        let json = document.unwrap().to_json();
         let errors = schema.iter_errors(&json);
         found.extend(errors.map(|error| format!("{}: {error}", error.instance_path())));
         ControlFlow::Continue(())

@@ -5,9 +5,9 @@ use uturn_model::controller::ProxyExpectation;
 use uturn_model::pod::PodSpec;
 use uturn_model::{Name, Port, Version, image};
 
-use crate::as_json::json_value;
 use crate::decode::istio::Effect;
 use crate::decode::objects::Objects;
+use crate::document::json_value;
 
 /// The annotation of pods that overrides settings of the mesh.
 const OWN_SETTINGS: &str = "proxy.istio.io/config";
