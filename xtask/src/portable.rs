@@ -12,8 +12,9 @@ const TARGETS: [&str; 2] = ["x86_64-apple-darwin", "x86_64-pc-windows-msvc"];
 /// The program that stands in for the C compilers and archivers of those systems.
 const NO_COMPILER: &str = "xtask/src/portable/no-compiler";
 
-const CRATES: [&str; 20] = [
+const CRATES: [&str; 21] = [
     "uturn-model",
+    "uturn-document",
     "uturn-snapshot",
     "uturn-netfilter",
     "uturn-kubeproxy",

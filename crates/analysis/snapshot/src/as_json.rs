@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 
 use serde_json::Value as Json;
+use uturn_document::{self as document, Keep, Trouble};
 use uturn_model::Origin;
 
-use crate::document::{self, Keep, Trouble};
 use crate::documents::item_kind;
 use crate::wanted::is_ours;
 use crate::{Fault, Source};

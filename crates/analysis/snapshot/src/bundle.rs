@@ -21,18 +21,16 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use uturn_document::{Fault, Named, Room, Source, gather_of_folder, is_manifest, starts_with_dots};
 use uturn_model::{Capture, Name, Origin};
 
 use crate::capture::read_capture_within;
-use crate::fault::Fault;
 use crate::layout::{OtherFiles, gather_manifests};
 use crate::listing::Listing;
-use crate::room::Room;
-use crate::source::{Named, Source, gather_of_folder, is_manifest, starts_with_dots};
 
-pub use crate::room::UnpackLimit;
 pub use manifest::{BundleManifest, KindRead, NodeCaptured, ObjectsManifest};
 pub use node::{AddError, add_node};
+pub use uturn_document::UnpackLimit;
 pub use write::{BundleWriter, is_archive};
 
 /// The folder of a bundle that has the captures.

@@ -5,12 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
+use uturn_document::{Fault, Room, gather_of_folder};
 use uturn_model::capture::CapturedText;
 use uturn_model::{Capture, CaptureFile, Name, Origin};
-
-use crate::fault::Fault;
-use crate::room::Room;
-use crate::source::gather_of_folder;
 
 /// Reads a folder as the capture of a node.
 ///

@@ -2,15 +2,15 @@
 
 use std::cell::RefCell;
 
+use uturn_document::{Fault, Faults, Note, Source, Twice};
+
 use crate::decode::Doc;
 use crate::decode::objects::Objects;
 use crate::documents::{OURS, each_document, each_item, what_it_lacks};
-use crate::fault::{Fault, Faults, Note, Twice};
 use crate::kinds::take;
 use crate::layout::{OtherFiles, TEMPLATE};
 use crate::listing::Listing;
 use crate::scenario::{self, Scenario};
-use crate::source::Source;
 
 /// The objects and scenarios of all sources, and the faults.
 #[derive(Default)]
@@ -63,7 +63,7 @@ pub(crate) fn collect(
         Some(fault) => reported.push(fault),
         None => repeated(twice).into_iter().for_each(|note| reported.note(note)),
     }
-    if objects.is_empty() && scenarios.is_empty() && reported.len() == 0 {
+    if objects.is_empty() && scenarios.is_empty() && reported.count() == 0 {
         match other_files.nothing(objects.has_none()) {
             Some(fault) => reported.push(fault),
             None if !objects.has_none() => {}
@@ -110,5 +110,5 @@ fn is_faulty(doc: &Doc<'_>) -> bool {
             take(doc, version, kind, &mut Objects::default());
         }
     });
-    faults.into_inner().len() > 0
+    faults.into_inner().count() > 0
 }

@@ -34,10 +34,8 @@ pub(crate) mod workload;
 
 use std::cell::RefCell;
 
+use uturn_document::{Entry, Fault, Faults, Node, Twice, Value};
 use uturn_model::{Origin, Text};
-
-use crate::document::{Entry, Node, Value};
-use crate::fault::{Fault, Faults, Twice};
 
 pub(crate) use value::FromNode;
 
@@ -267,7 +265,7 @@ impl<'d> Doc<'d> {
         if !self.faults.borrow().is_full() {
             let mut path = self.prefix.to_owned();
             path_to(self.root, map, &mut path);
-            step(&mut path, &crate::document::shorten(&entry.key));
+            step(&mut path, &uturn_document::shorten(&entry.key));
             fault.field = Some(path);
             fault.hint = Some(hint());
         }

@@ -13,11 +13,11 @@ mod unjudged;
 
 use std::collections::BTreeMap;
 
+use uturn_document::Fault;
 use uturn_model::cluster::Unread;
 use uturn_model::{Assumption, AssumptionSubject, Cluster, Text};
 
 use crate::decode::objects::Objects;
-use crate::fault::Fault;
 
 /// Derives a cluster from the decoded objects, in phases. Each makes a value of those before it,
 /// and changes nothing of theirs.

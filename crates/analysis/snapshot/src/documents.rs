@@ -3,12 +3,10 @@
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 
+use uturn_document::{self as document, Fault, Faults, Keep, Node, Note, Source, Trouble, Value};
 use uturn_model::Origin;
 
 use crate::decode::{Doc, resource_version};
-use crate::document::{self, Keep, Node, Trouble, Value};
-use crate::fault::{Fault, Faults, Note};
-use crate::source::Source;
 use crate::wanted::{WANTED, is_ours};
 
 /// The `apiVersion` of uturn's own documents.
@@ -147,12 +145,12 @@ fn identity<'d>(
         }
         None => None,
     };
-    let before = doc.faults.borrow().len();
+    let before = doc.faults.borrow().count();
     match (text("apiVersion"), text("kind"), inherited) {
         (Some(version), Some(kind), _) => Some((version, kind)),
         (None, None, Some(inherited)) => Some(inherited),
         (version, kind, _) => {
-            if doc.faults.borrow().len() == before {
+            if doc.faults.borrow().count() == before {
                 let lacks = match (version, kind) {
                     (None, None) => "apiVersion and kind are missing",
                     (None, _) => "apiVersion is missing",

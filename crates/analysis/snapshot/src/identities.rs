@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
+use uturn_document::{self as document, Keep, Node, Value, from_base64};
 use uturn_model::{NamespacedName, ObjectKind, ObjectRef};
 
 use crate::Manifests;
-use crate::document::{self, Keep, Node, Value, from_base64};
 
 /// The UIDs and Secrets that controllers need besides a cluster's objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use serde_json::{Map, Value as Json, json};
+use uturn_document::{self as document, Keep};
 
-use crate::document::{self, Keep};
 use crate::{Fault, Source, read};
 
 fn of(text: &str) -> Result<String, Vec<Fault>> {

@@ -7,15 +7,15 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use uturn_document::whole_file;
+use uturn_document::{
+    self as document, Fault, Gathered, Keep, Named, Node, Note, Room, Source, Twice, Value,
+    gather_selected,
+};
 use uturn_model::shell::Command;
 use uturn_model::{Origin, Text};
 
-use crate::document::{self, Keep, Node, Value};
-use crate::fault::{Fault, Note, Twice};
-use crate::room::Room;
-use crate::source::{Gathered, Named, Source, gather_selected};
 use crate::wanted::WANTED;
-use crate::whole_file;
 
 /// Reads files and folders up to the limit of `room`. Files of folders that have no object of a
 /// cluster, or that belong to other projects, are left out.

@@ -1,12 +1,12 @@
 //! Reads a [`Cluster`] from manifests and Facts, and reports what it could not read.
 //!
-//! **Owns** files, folders and standard input; documents (YAML and JSON, many in a file, `List`s)
-//! with the place of every value; the formats of Kubernetes objects, Facts, Scenarios and
-//! LoadBalancer documents; bundles, read and written ([`mod@bundle`]); and the derivation of what
-//! missing objects leave open, where each assumption becomes a [`uturn_model::Assumption`].
+//! **Owns** the formats of Kubernetes objects (and `List`s of them), Facts, Scenarios and
+//! LoadBalancer documents; folders with kustomizations and charts (`layout`); bundles, read and
+//! written ([`mod@bundle`]); and the derivation of what missing objects leave open, where each
+//! assumption becomes a [`uturn_model::Assumption`].
 //!
-//! **Out of scope:** verdicts (a Service that selects nothing is read like any other), API servers,
-//! and kernels.
+//! **Out of scope:** YAML and JSON, which `uturn-document` reads; verdicts (a Service that selects
+//! nothing is read like any other), API servers, and kernels.
 //!
 //! **Start reading** at [`load`], then `collect`, `kinds` (the table of decoders by kind), `decode`
 //! (one module for each kind), and `derive` (the derivation of the cluster, by phases:
@@ -14,8 +14,7 @@
 //! `derive::populate` completes nodes and pods, `derive::serve` what serves calls, and
 //! `derive::gaps` finds what is not known); [`scenario`] has the Scenario format.
 //!
-//! YAML is read by a parser of this crate (`document::yaml`), with the meaning that kubectl gives
-//! it. Files of a folder that have no object are left out and named (`layout`).
+//! Files of a folder that have no object are left out and named (`layout`).
 //!
 //! From JSON only the fields that a decoder asks for are kept, and from a List one item at a time:
 //! a file of a whole cluster is in memory as its text and as the objects read from it. A decoder
@@ -31,10 +30,7 @@ mod captured_addresses;
 mod collect;
 mod decode;
 mod derive;
-mod document;
 mod documents;
-pub mod edit;
-mod fault;
 mod identities;
 #[cfg(test)]
 mod json_equivalence;
@@ -43,23 +39,18 @@ mod layout;
 mod listing;
 mod load_balancer;
 pub mod manifests;
-mod room;
 pub mod scenario;
-mod source;
 mod trim;
 mod wanted;
-pub mod whole_file;
-pub mod yaml;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+pub use uturn_document::{Fault, Source, edit, gather, json_value, whole_file, yaml};
 use uturn_model::{Capture, Cluster, Name, Text};
 
 pub use as_json::{json_documents, json_objects};
 pub use capture::read_capture;
-pub use document::json_value;
-pub use fault::Fault;
 pub use identities::{Identities, base64_text};
 pub use kinds::{ReadKind, config_maps, controller_settings, is_bridge_configuration, kinds};
 use layout::OtherFiles;
@@ -70,7 +61,6 @@ pub use load_balancer::{
 };
 pub use manifests::Manifests;
 pub use scenario::Scenario;
-pub use source::{Source, gather};
 pub use trim::{LAST_APPLIED, trim};
 
 /// The result of reading sources.

@@ -3,10 +3,9 @@
 
 use std::collections::HashSet;
 
+use uturn_document::Fault;
 use uturn_model::cluster::{ReadTime, Unread};
 use uturn_model::{Extent, Origin, Text};
-
-use crate::fault::Fault;
 
 /// The extent of the objects that an API server returned.
 #[derive(Clone, Debug, Default)]

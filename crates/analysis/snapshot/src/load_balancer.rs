@@ -39,12 +39,11 @@ mod write;
 
 use std::cell::RefCell;
 
+use uturn_document::{Fault, Faults, Source};
 use uturn_lb::config::{Config, ProcessSettings};
 use uturn_model::{LoadBalancer, Origin};
 
 use crate::documents::{OURS as VERSION, each_document, each_item};
-use crate::fault::{Fault, Faults};
-use crate::source::Source;
 
 use across::Across;
 use form::Form;

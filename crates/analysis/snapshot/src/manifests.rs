@@ -11,16 +11,13 @@ use std::path::PathBuf;
 
 use site::{Wanted, joined};
 use thiserror::Error;
+use uturn_document::edit::{self, At, Change, Tree};
+use uturn_document::{self as document, Fault, Keep, Named, Room, Source, Value};
 use uturn_model::{Capture, Cluster, Name, ObjectKind, ObjectRef, Text};
 
 use crate::bundle::UnpackLimit;
-use crate::document::{self, Keep, Value};
-use crate::edit::{self, At, Change, Tree};
-use crate::fault::Fault;
 use crate::layout::{OtherFiles, gather_manifests};
 use crate::listing::Listing;
-use crate::room::Room;
-use crate::source::{Named, Source};
 use crate::{Loaded, bundle, read_with, scenario};
 
 /// The texts of a cluster, and the captures of its nodes.

@@ -87,6 +87,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
 
+use uturn_document::{Fault, Faults, Node, Source};
 use uturn_model::{
     Cluster, Flow, IpNet, Mechanism, Name, Origin, Outcome, Protocol, ProxyMode, Share, Text,
 };
@@ -95,11 +96,8 @@ use crate::decode::facts::{self, Fact};
 use crate::decode::objects::Objects;
 use crate::decode::{Doc, FromNode};
 use crate::derive;
-use crate::document::Node;
 use crate::documents::{OURS, each_document, each_item, what_it_lacks};
-use crate::fault::{Fault, Faults};
 use crate::kinds::take;
-use crate::source::Source;
 
 use shape::Shape;
 
@@ -198,7 +196,7 @@ pub fn read_all(sources: Vec<Source>) -> Result<Vec<Scenario>, Vec<Fault>> {
         });
     }
     let faults = faults.into_inner();
-    if faults.len() > 0 { Err(faults.into_vec()) } else { Ok(scenarios) }
+    if faults.count() > 0 { Err(faults.into_vec()) } else { Ok(scenarios) }
 }
 
 /// The indices of scenarios in a list, by name.

@@ -3,7 +3,7 @@
 //! A name applies to every field of that name at any place; fields within unwanted ones are never
 //! reached. uturn's own documents do not use this table.
 
-use crate::document::Fields;
+use uturn_document::Fields;
 
 /// The fields that are kept of JSON objects.
 pub(crate) static WANTED: Fields = Fields::new(NAMES, OPEN).with_whole(OURS);

@@ -7,14 +7,12 @@ use std::io::{self, Read};
 use std::path::{Component, Path};
 
 use tar::{Archive, Entry, EntryType, PaxExtensions};
+use uturn_document::{Fault, Room, Source, UnpackLimit, is_manifest, starts_with_dots};
 use uturn_model::capture::CapturedText;
 use uturn_model::{Capture, CaptureFile, Name, Origin};
 
 use super::limits::{Met, Unpacked};
 use super::{Bundle, MANIFEST, NODES, OBJECTS, node_name, place, unreadable};
-use crate::fault::Fault;
-use crate::room::{Room, UnpackLimit};
-use crate::source::{Source, is_manifest, starts_with_dots};
 
 /// The maximum number of files, folders and headers of an archive.
 const MAX_ENTRIES: usize = 200_000;

@@ -6,8 +6,7 @@ use std::io::{self, Read};
 use std::rc::Rc;
 
 use flate2::read::MultiGzDecoder;
-
-use crate::room::{Room, UnpackLimit};
+use uturn_document::{Room, UnpackLimit};
 
 /// The unpacked size up to which the ratio does not matter: a small text of equal lines packs very
 /// well.

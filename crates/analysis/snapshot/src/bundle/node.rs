@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use thiserror::Error;
+use uturn_document::whole_file;
 
 use super::write::{BundleWriter, temporary};
 use super::{BundleManifest, MANIFEST, NODES, NodeCaptured, is_archive};
-use crate::whole_file;
 
 /// The reason why a capture cannot be added to a bundle.
 #[derive(Debug, Error)]

@@ -4,12 +4,12 @@
 use std::net::IpAddr;
 
 use uturn_clouds::cloud;
+use uturn_document::Node;
 use uturn_model::announcement::{AddressPool, Announcement};
 use uturn_model::{IpNet, NamespacedName, Selector, Text};
 
 use super::objects::Objects;
 use super::{Doc, meta, selector};
-use crate::document::Node;
 
 /// Reads an announcement or a pool of addresses.
 pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {

@@ -1,8 +1,9 @@
 //! Reads the settings that decide whether Calico serves Services itself.
 
+use uturn_document::{Node, Value};
+
 use super::Doc;
 use super::objects::Objects;
-use crate::document::{Node, Value};
 
 /// The variable in the agent's environment that enables eBPF.
 pub(crate) const SWITCH: &str = "FELIX_BPFENABLED";

@@ -2,11 +2,11 @@
 //! states the kinds of these objects, and which of their fields are read.
 
 use uturn_clouds::cloud;
+use uturn_document::{Node, Value};
 use uturn_model::Text;
 
 use super::objects::Objects;
 use super::{Doc, meta};
-use crate::document::{Node, Value};
 
 /// Reads an object with the parameters of a class.
 pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {

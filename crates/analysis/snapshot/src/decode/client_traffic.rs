@@ -1,11 +1,11 @@
 //! Reads ClientTrafficPolicies of Envoy Gateway: whether connections to the listeners of Gateways
 //! begin with a PROXY header.
 
+use uturn_document::Node;
 use uturn_model::{Labels, Name, NamespacedName, Origin, Selector, Text};
 
 use super::objects::Objects;
 use super::{Doc, meta, selector};
-use crate::document::Node;
 
 /// A ClientTrafficPolicy.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,10 +1,10 @@
 //! Reads configurations of CNI plugins in ConfigMaps: whether the pods' bridge sends a frame back
 //! through the port on which it arrived (hairpin mode).
 
+use uturn_document::Node;
 use uturn_model::Origin;
 
 use super::Doc;
-use crate::document::Node;
 
 /// The settings of a plugin that creates a bridge.
 #[derive(Clone, Debug)]

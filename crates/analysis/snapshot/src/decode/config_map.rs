@@ -4,12 +4,12 @@
 use std::ops::ControlFlow;
 
 use uturn_clouds::cloud;
+use uturn_document::{self as document, Keep, Node};
 use uturn_model::dns::{COREFILE_FOLDER, Corefile, CorefileFile};
 use uturn_model::{NamespacedName, Origin, Text};
 
 use super::objects::{ConfigMap, Objects};
 use super::{Doc, cni, istio, meta, proxy_config};
-use crate::document::{self, Keep, Node};
 
 /// The namespace of the ConfigMaps that matter.
 const NAMESPACE: &str = "kube-system";

@@ -1,10 +1,10 @@
 //! Recognises custom resources, of which operators create other objects. The input does not state
 //! which.
 
+use uturn_document::{Node, Value};
 use uturn_model::Name;
 
 use super::Doc;
-use crate::document::{Node, Value};
 
 /// The fields that tell operators what to run, and how often.
 const OF_PODS: [&str; 12] = [

@@ -2,13 +2,13 @@
 
 use std::net::IpAddr;
 
+use uturn_document::Node;
 use uturn_model::{
     Endpoint, EndpointPort, EndpointSlice, Family, Name, NamespacedName, Port, Text,
 };
 
 use super::objects::{Objects, OldEndpoints};
 use super::{Doc, meta};
-use crate::document::Node;
 
 const SERVICE: &str = "kubernetes.io/service-name";
 

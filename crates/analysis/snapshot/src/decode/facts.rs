@@ -66,6 +66,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use uturn_document::{Node, Value};
 use uturn_model::cluster::Provider;
 use uturn_model::lb::LoadBalancerFact;
 use uturn_model::network::{NetworkMode, Plugin, SecurityGroup, Transport};
@@ -75,7 +76,6 @@ use uturn_model::{Name, NamespacedName, Origin, ProxyMode, ServiceProxy, Text, V
 use self::load_balancer::{Stated, load_balancer};
 pub(crate) use self::security_group::security_group;
 use super::{Doc, FromNode};
-use crate::document::{Node, Value};
 
 /// The values that Facts documents state.
 #[derive(Clone, Debug, Default)]

@@ -1,13 +1,13 @@
 //! Reads objects of the Gateway API: classes, Gateways, and the grants for references across
 //! namespaces.
 
+use uturn_document::Node;
 use uturn_model::service::{IpMode, LbIngress};
 use uturn_model::{Labels, Name, NamespacedName, Origin, Port, Text};
 
 use super::objects::Objects;
 use super::value::one_of;
 use super::{Doc, FromNode, meta};
-use crate::document::Node;
 
 /// A GatewayClass.
 #[derive(Clone, Debug, PartialEq)]

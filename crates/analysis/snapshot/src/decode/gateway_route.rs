@@ -1,5 +1,6 @@
 //! Reads routes of the Gateway API.
 
+use uturn_document::Node;
 use uturn_model::ingress::PathKind;
 use uturn_model::{Labels, Name, NamespacedName, ObjectKind, Origin, Port, Text};
 
@@ -7,7 +8,6 @@ use super::gateway::{GROUP, hostname};
 use super::objects::Objects;
 use super::value::one_of;
 use super::{Doc, FromNode, meta};
-use crate::document::Node;
 
 /// An HTTPRoute, a GRPCRoute, a TCPRoute or a TLSRoute.
 #[derive(Clone, Debug, PartialEq)]

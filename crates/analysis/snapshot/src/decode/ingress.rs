@@ -1,12 +1,12 @@
 //! Reads Ingresses and their classes.
 
+use uturn_document::Node;
 use uturn_model::ingress::{Backend, BackendPort, IngressPath, IngressRule, PathKind, Tls};
 use uturn_model::{Ingress, IngressClass, Labels, Name, Port, Text};
 
 use super::objects::Objects;
 use super::value::one_of;
 use super::{Doc, FromNode, fields, meta, service};
-use crate::document::Node;
 
 /// Reads an Ingress of networking.k8s.io/v1 or of an older version. Older versions write backends
 /// differently, and need no type of a path.

@@ -1,11 +1,11 @@
 //! Reads the objects that decide whether Istio's gateways expect a PROXY header: EnvoyFilters and
 //! the settings of the mesh.
 
+use uturn_document::Node;
 use uturn_model::{Labels, Name};
 
 use super::objects::Objects;
 use super::{Doc, meta};
-use crate::document::Node;
 
 /// The namespace whose EnvoyFilters apply to pods of every namespace.
 const ROOT: &str = "istio-system";

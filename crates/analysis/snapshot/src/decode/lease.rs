@@ -1,10 +1,10 @@
 //! Reads the holders of Leases, if they are valid names as nodes have.
 
+use uturn_document::Node;
 use uturn_model::{Name, NamespacedName};
 
 use super::Doc;
 use super::objects::Objects;
-use crate::document::Node;
 
 /// Reads a Lease. A holder that is more than a node's name does not identify a node and is ignored.
 pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {

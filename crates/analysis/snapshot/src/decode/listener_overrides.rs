@@ -1,6 +1,7 @@
 //! Reads objects of a cloud that set properties of listeners. The cloud's entry states the kinds of
 //! these objects; their fields are `spec.loadBalancer.l4Listeners` and `l7Listeners`.
 
+use uturn_document::Node;
 use uturn_model::Port;
 use uturn_model::lb::{
     DomainOverride, Layer, ListenerOverride, ListenerOverrides, ListenerProtocol, RuleOverride,
@@ -9,7 +10,6 @@ use uturn_model::lb::{
 
 use super::objects::Objects;
 use super::{Doc, meta};
-use crate::document::Node;
 
 /// Reads an object with overrides of listeners.
 pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {

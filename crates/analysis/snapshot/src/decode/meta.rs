@@ -1,9 +1,9 @@
 //! Reads `metadata`: names, labels and annotations.
 
+use uturn_document::{Node, Value};
 use uturn_model::{Labels, Name, NamespacedName, Origin};
 
 use super::{Doc, fields};
-use crate::document::{Node, Value};
 
 /// The parts of `metadata` that are needed.
 pub(crate) struct Meta {

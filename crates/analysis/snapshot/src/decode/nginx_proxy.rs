@@ -1,10 +1,10 @@
 //! Reads NginxProxies, the settings of NGINX Gateway Fabric's data planes.
 
+use uturn_document::Node;
 use uturn_model::{NamespacedName, Origin};
 
 use super::objects::Objects;
 use super::{Doc, meta};
-use crate::document::Node;
 
 /// An NginxProxy.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use uturn_document::Note;
 use uturn_model::announcement::{AddressPool, Announcement};
 use uturn_model::cluster::NetworkPolicy;
 use uturn_model::dns::{Corefile, CorefileFile};
@@ -23,7 +24,6 @@ use super::nginx_proxy::NginxProxy;
 use super::proxy_config::ProxyConfig;
 use super::workload::{Autoscaling, Reference};
 use super::{Doc, announcement};
-use crate::fault::Note;
 use crate::listing::Listing;
 
 /// All decoded objects and facts.

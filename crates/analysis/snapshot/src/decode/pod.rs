@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::net::IpAddr;
 
+use uturn_document::{Faults, Node, Value};
 use uturn_model::pod::{
     ConfigFile, Container, ContainerPort, DnsPolicy, Phase, PodSpec, READ_VARIABLES, numbers,
 };
@@ -13,8 +14,6 @@ use uturn_model::{
 use super::objects::Objects;
 use super::value::{Loose, one_of};
 use super::{Doc, FromNode, calico, fields, meta, scheduling, selector, service};
-use crate::document::{Node, Value};
-use crate::fault::Faults;
 
 /// Reads a Pod.
 pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {

@@ -3,11 +3,11 @@
 use std::str::FromStr;
 
 use ipnet::IpNet;
+use uturn_document::Node;
 use uturn_model::proxy::{LocalDetector, NodePortAddresses};
 use uturn_model::{Origin, ProxyMode, Text};
 
 use super::Doc;
-use crate::document::Node;
 
 /// The settings of a configuration. Settings that it leaves out are `None`.
 #[derive(Clone, Debug, Default)]
@@ -213,9 +213,9 @@ pub(crate) fn from_arguments(arguments: &[Text], origin: &Origin) -> ProxyConfig
 /// Reads a list of ranges in a configuration of ip-masq-agent.
 pub(crate) fn ranges<'d>(doc: &Doc<'d>, key: &str) -> Option<Vec<IpNet>> {
     // The keys are compared without case, as Go's decoder does.
-    let crate::document::Value::Map(entries) = &doc.root.value else { return None };
+    let uturn_document::Value::Map(entries) = &doc.root.value else { return None };
     let entry = entries.iter().find(|entry| entry.key.eq_ignore_ascii_case(key))?;
-    let crate::document::Value::Seq(items) = &entry.value.value else {
+    let uturn_document::Value::Seq(items) = &entry.value.value else {
         doc.fault(&entry.value, format!("expected a list, found {}", entry.value.describe()));
         return None;
     };

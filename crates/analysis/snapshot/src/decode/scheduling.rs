@@ -1,11 +1,11 @@
 //! Reads the fields that decide on which nodes pods run: taints, tolerations, node selectors and
 //! affinity.
 
+use uturn_document::Node;
 use uturn_model::scheduling::{Placement, Taint, Toleration};
 use uturn_model::{Selector, Text};
 
 use super::{Doc, meta, selector};
-use crate::document::Node;
 
 /// Reads the taints of a node that keep pods away; taints with other effects are only preferences.
 pub(crate) fn taints<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Vec<Taint> {

@@ -1,10 +1,10 @@
 //! Reads label selectors.
 
+use uturn_document::Node;
 use uturn_model::labels::{Operator, Requirement};
 use uturn_model::{Selector, Text};
 
 use super::{Doc, meta};
-use crate::document::Node;
 
 /// Reads `matchLabels` and `matchExpressions` under `key`. Returns `None` if the key is missing.
 pub(crate) fn read<'d>(doc: &Doc<'d>, parent: &'d Node<'d>, key: &str) -> Option<Selector> {

@@ -3,13 +3,13 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use uturn_document::{Node, Value};
 use uturn_model::service::{IpMode, LbIngress, Policy, ServiceKind, ServicePort, TargetPort};
 use uturn_model::{Family, Port, Protocol, Selector, Service, Text};
 
 use super::objects::Objects;
 use super::value::one_of;
 use super::{Doc, FromNode, fields, meta};
-use crate::document::{Node, Value};
 
 /// Reads a Service.
 pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {

@@ -4,9 +4,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use uturn_document::{Node, Value, integer, truth};
 use uturn_model::{Name, NamespacedName, Port, Protocol, Text};
-
-use crate::document::{Node, Value, integer, truth};
 
 /// A type that can be parsed from one value of a document.
 pub(crate) trait FromNode: Sized {

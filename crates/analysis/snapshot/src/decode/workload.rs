@@ -2,13 +2,12 @@
 
 use std::cell::RefCell;
 
+use uturn_document::{Faults, Node, Value};
 use uturn_model::pod::PodSpec;
 use uturn_model::{Labels, NamespacedName, Origin, Selector, Text, Workload, WorkloadKind};
 
 use super::objects::Objects;
 use super::{Doc, calico, fields, meta, pod, selector};
-use crate::document::{Node, Value};
-use crate::fault::Faults;
 
 /// Reads a workload.
 pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects, kind: WorkloadKind) {
@@ -89,7 +88,7 @@ pub(crate) fn read_other(doc: &Doc<'_>, kind: &str, objects: &mut Objects) -> bo
         Some(pod) if is_list(pod.get("containers")) => made_of_template(doc, spec, kind),
         _ => return kind == "Rollout" && refers(doc, spec, objects),
     };
-    let Some((workload, is_unscaled)) = found.filter(|_| faults.borrow().len() == 0) else {
+    let Some((workload, is_unscaled)) = found.filter(|_| faults.borrow().count() == 0) else {
         return false;
     };
     let key = (workload.kind, workload.name.clone());

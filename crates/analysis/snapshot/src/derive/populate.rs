@@ -17,6 +17,7 @@ pub(super) mod ranges;
 use std::collections::BTreeMap;
 use std::ops::Deref;
 
+use uturn_document::Fault;
 use uturn_model::{EndpointSlice, Ingress, Name, NamespacedName, Node, Service};
 
 use super::Assumptions;
@@ -24,7 +25,6 @@ use super::ground::Ground;
 use super::ground::plugin::Transports;
 use crate::decode::facts::Facts;
 use crate::decode::objects::{Objects, OldEndpoints};
-use crate::fault::Fault;
 use ranges::Ranges;
 
 /// The objects with all nodes and pods, which do not change any more. Only [`Self::serving`] gives

@@ -20,6 +20,7 @@ mod stated_balancers;
 
 use std::collections::BTreeMap;
 
+use uturn_document::Fault;
 use uturn_model::dns::Dns;
 use uturn_model::network::Network;
 use uturn_model::{Announcements, IngressController, Labels, NamespacedName, ProxySettings};
@@ -29,7 +30,6 @@ use super::ground::Ground;
 use super::populate::Population;
 use super::populate::ranges::Ranges;
 use super::unjudged::Gaps;
-use crate::fault::Fault;
 use controllers::Open;
 use endpoints::Slices;
 

@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use crate::source::is_manifest;
+use uturn_document::is_manifest;
 
 /// The files of a folder that tell the purpose of the folders beside them.
 pub(super) struct Siblings {

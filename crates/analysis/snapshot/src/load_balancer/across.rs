@@ -3,13 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
+use uturn_document::{Fault, Node};
 use uturn_lb::config::Config;
 use uturn_lb::special_address::{Special, led_to};
 use uturn_model::lb::Target;
 use uturn_model::{Origin, Protocol, Text};
-
-use crate::document::Node;
-use crate::fault::Fault;
 
 use super::form::Form;
 

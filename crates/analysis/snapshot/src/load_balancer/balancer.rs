@@ -2,12 +2,12 @@
 
 use std::net::IpAddr;
 
+use uturn_document::Node;
 use uturn_lb::config::BalancerConfig;
 use uturn_model::lb::Scope;
 use uturn_model::{LoadBalancer, Name, NamespacedName, ObjectKind, ObjectRef, Text};
 
 use crate::decode::Doc;
-use crate::document::Node;
 
 use super::across::Across;
 use super::form::Form;

@@ -13,14 +13,12 @@
 use std::cell::RefCell;
 use std::net::IpAddr;
 
+use uturn_document::{Fault, Faults, Node, Source};
 use uturn_lb::change::{BalancerKey, Change, ListenerKey};
 use uturn_model::lb::ListenerProtocol;
 use uturn_model::{Port, Text};
 
-use crate::document::Node;
 use crate::documents::{OURS as VERSION, each_document, each_item};
-use crate::fault::{Fault, Faults};
-use crate::source::Source;
 
 use super::across::{Across, RunningBalancer};
 use super::balancer;

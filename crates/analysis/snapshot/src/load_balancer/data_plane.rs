@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::path::{self, PathBuf};
 use std::time::Duration;
 
+use uturn_document::{Node, Value, truth};
 use uturn_lb::config::{AccessLog, ProcessSettings};
 use uturn_model::Text;
 use uturn_model::network::SecurityGroup;
 
 use crate::decode::value::parsed;
 use crate::decode::{FromNode, facts};
-use crate::document::{Node, Value, truth};
 
 use super::across::Across;
 use super::form::{Form, set};

@@ -6,10 +6,10 @@ use std::net::SocketAddr;
 use std::ops::{Deref, RangeInclusive};
 use std::path::PathBuf;
 
+use uturn_document::Node;
 use uturn_model::Text;
 
 use crate::decode::{Doc, FromNode};
-use crate::document::Node;
 
 use super::values::beside;
 

@@ -2,11 +2,10 @@
 
 use std::net::SocketAddr;
 
+use uturn_document::{Node, Value};
 use uturn_lb::config::ListenerSettings;
 use uturn_model::Port;
 use uturn_model::lb::{Layer, Listener, ListenerProtocol};
-
-use crate::document::{Node, Value};
 
 use super::across::Across;
 use super::balancer::Around;

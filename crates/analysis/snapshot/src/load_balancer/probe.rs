@@ -1,11 +1,11 @@
 //! Reads the probes of health checks: for a listener, and for rules that have a probe of their own.
 
+use uturn_document::{Node, Value};
 use uturn_lb::config::{HttpMethod, Probe};
 use uturn_model::Text;
 use uturn_model::lb::ListenerProtocol;
 
 use crate::decode::FromNode;
-use crate::document::{Node, Value};
 
 use super::form::{Form, set};
 use super::values::{Bytes, CodeClass, check_path, has_controls};

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use uturn_document::{Node, Value, truth};
 use uturn_model::lb::{
     Delivery, HealthCheck, HealthQuestion, Layer, ListenerProtocol, PassiveCheck,
     PathNormalization, ProbeSource, Profile, Scheduler, Source, Statuses,
@@ -9,7 +10,6 @@ use uturn_model::lb::{
 
 use crate::decode::FromNode;
 use crate::decode::value::one_of;
-use crate::document::{Node, Value, truth};
 
 use super::form::{Form, set};
 use super::probe::Probes;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use uturn_document::{Node, Value};
 use uturn_lb::config::{Forward, RuleSettings, Stickiness};
 use uturn_lb::pattern::{Pattern, is_pattern};
 use uturn_lb::request_path;
@@ -13,7 +14,6 @@ use uturn_model::{Name, NamespacedName, ObjectKind, ObjectRef, Port, Text};
 
 use crate::decode::FromNode;
 use crate::decode::value::one_of;
-use crate::document::{Node, Value};
 
 use super::form::Form;
 use super::listener::OfListener;

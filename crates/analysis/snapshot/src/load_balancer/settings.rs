@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use uturn_document::Node;
 use uturn_lb::client_address::canonical_range;
 use uturn_lb::config::{
     CertificateFiles, ClientCertificates, ForwardedFor, Keepalive, Limits, ListenerSettings,
@@ -12,7 +13,6 @@ use uturn_model::lb::{ListenerProtocol, Rule};
 
 use crate::decode::FromNode;
 use crate::decode::value::one_of;
-use crate::document::Node;
 
 use super::form::{Form, set};
 use super::values::Size;

@@ -3,12 +3,11 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
+use uturn_document::{Node, Value};
 use uturn_lb::client_address::canonical;
 use uturn_lb::special_address::Special;
 use uturn_model::Family;
 use uturn_model::lb::{Layer, ListenerProtocol, Source, Target, TargetKind};
-
-use crate::document::{Node, Value};
 
 use super::form::Form;
 use super::listener::OfListener;

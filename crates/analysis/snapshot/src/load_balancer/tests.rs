@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use uturn_clouds::cloud::USUAL_PROBE_RANGES;
+use uturn_document::Source;
 use uturn_lb::config::{
     AccessLog, CertificateFiles, Config, Forward, ForwardedFor, HttpMethod, ListenerSettings,
     Probe, ProcessSettings, ProxyVersion, RuleSettings, Stickiness,
@@ -17,7 +18,6 @@ use uturn_model::ingress::PathKind;
 use uturn_model::lb::{PathNormalization, ProbeRanges, ProbeSource, Source as Sees};
 
 use super::{read_lb_config, write_lb_config};
-use crate::source::Source;
 
 fn read(text: &str) -> Result<Config, String> {
     let source = Source { name: "lb.yaml".into(), text: text.to_owned() };

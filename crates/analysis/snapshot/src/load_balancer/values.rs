@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use uturn_clouds::cloud;
+use uturn_document::{Node, Value, integer};
 use uturn_lb::pattern::{Pattern, is_pattern};
 use uturn_model::lb::{ProbeRanges, ProbeSource, Source};
 use uturn_model::{ObjectKind, WorkloadKind};
 
 use crate::decode::FromNode;
 use crate::decode::value::parsed;
-use crate::document::{Node, Value, integer};
 
 use super::form::Form;
 

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use uturn_document::edit::At;
+use uturn_document::{self as document, Keep, Value};
 use uturn_model::{ObjectKind, ObjectRef};
 
 use super::{Manifests, items};
-use crate::document::{self, Keep, Value};
-use crate::edit::At;
 
 /// The place of an object: source, document, and the path in the document. An item of a List is a
 /// document of its own.
@@ -167,10 +167,11 @@ pub(super) fn joined(first: &[At], then: &[At]) -> Vec<At> {
 mod tests {
     use uturn_model::NamespacedName;
 
+    use uturn_document::Source;
+    use uturn_document::edit::{self, Change, Tree};
+
     use super::*;
-    use crate::edit::{self, Change, Tree};
     use crate::manifests::Edit;
-    use crate::source::Source;
 
     const YAML: &str = "apiVersion: v1
 items:

@@ -3,13 +3,13 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use uturn_document::{Node, Value};
 use uturn_model::{
     Client, Destination, Flow, Mechanism, Name, Outcome, Protocol, ProxyMode, Share,
 };
 
 use super::{Alive, ExpectedFlow, ExpectedProbes, share};
 use crate::decode::{Doc, FromNode};
-use crate::document::{Node, Value};
 
 /// Reads the flows of a case. Faults that all cases share are reported to `doc`, faults of one case
 /// to `each`.

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use ipnet::IpNet;
+use uturn_document::Node;
 use uturn_model::network::NetworkMode;
 use uturn_model::pod::{Container, ContainerPort, Phase, PodSpec};
 use uturn_model::{Client, Name, NamespacedName, Node as ClusterNode, Origin, Pod, Port, Protocol};
@@ -10,7 +11,6 @@ use uturn_model::{Client, Name, NamespacedName, Node as ClusterNode, Origin, Pod
 use crate::decode::objects::Objects;
 use crate::decode::value::one_of;
 use crate::decode::{Doc, FromNode};
-use crate::document::Node;
 
 /// The network, backends and clients of a scenario's cluster.
 pub(super) struct Shape {

@@ -3,11 +3,11 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use uturn_clouds::stated::Kind;
+use uturn_document::Node;
 use uturn_model::lb::{Delivery, ListenerFact, LoadBalancerFact, StatedTargets, TargetNodes};
 use uturn_model::{Family, Port, Text};
 
 use crate::decode::{Doc, FromNode, meta};
-use crate::document::Node;
 
 /// A load balancer that Facts state.
 pub(super) enum Stated {

@@ -1,12 +1,12 @@
 //! Reads security groups in Facts.
 
+use uturn_document::Node;
 use uturn_lb::client_address::canonical_range;
 use uturn_model::network::{SecurityGroup, SecurityRule};
 use uturn_model::{IpNet, Protocol};
 
 use crate::decode::value::one_of;
 use crate::decode::{Doc, FromNode};
-use crate::document::Node;
 
 pub(crate) fn security_group<'d>(doc: &Doc<'d>, name: &str, node: &'d Node<'d>) -> SecurityGroup {
     doc.only(node, &["inbound", "outbound"]);

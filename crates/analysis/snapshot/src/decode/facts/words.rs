@@ -1,6 +1,7 @@
 //! Parses the words for values that only Facts state.
 
 use uturn_clouds::cloud::{self, CloudEntry};
+use uturn_document::{Node, Value, integer};
 use uturn_model::cluster::Provider;
 use uturn_model::lb::{Delivery, ListenerProtocol, Scheduler, Scope, StatedProbeSource};
 use uturn_model::network::{NetworkMode, Plugin, Transport};
@@ -9,7 +10,6 @@ use uturn_model::{ProxyMode, ServiceProxy, Variant, Version};
 
 use crate::decode::FromNode;
 use crate::decode::value::{Loose, one_of};
-use crate::document::{Node, Value, integer};
 
 macro_rules! words {
     ($($type:ty: $expected:literal [$($word:literal => $value:expr),* $(,)?]),* $(,)?) => {$(

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
+use uturn_document::Fault;
 use uturn_model::network::NetworkMode;
 use uturn_model::pod::{Phase, PodSpec};
 use uturn_model::wording::{count, some_of};
@@ -18,7 +19,6 @@ use super::{labels, owners};
 use crate::decode::objects::Objects;
 use crate::derive::Assumptions;
 use crate::derive::ground::proxy;
-use crate::fault::Fault;
 
 /// The maximum number of pods that are made up for one workload, unless there are more nodes.
 /// Further pods would be like these.

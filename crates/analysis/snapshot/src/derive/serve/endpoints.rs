@@ -4,6 +4,7 @@ use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
+use uturn_document::Fault;
 use uturn_model::pod::Phase;
 use uturn_model::service::{ServiceKind, TargetPort};
 use uturn_model::{
@@ -14,7 +15,6 @@ use uturn_model::{
 use crate::decode::objects::Objects;
 use crate::derive::populate::Population;
 use crate::derive::populate::pods::ByLabel;
-use crate::fault::Fault;
 
 /// The maximum number of comparisons of pods with the selectors of Services whose endpoints are not
 /// given.

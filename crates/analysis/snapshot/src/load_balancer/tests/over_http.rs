@@ -1,12 +1,11 @@
 //! Tests configurations that come to the admin address of a running load balancer: the targets that
 //! they may name, and the settings that they leave as they are.
 
+use uturn_document::{Fault, Source};
 use uturn_lb::config::Config;
 
 use super::super::{RunningBalancer, read_lb_change, read_lb_config_of_client};
 use super::read;
-use crate::fault::Fault;
-use crate::source::Source;
 
 /// Returns the served configuration, which is that of the file.
 fn served(admin: &str) -> Config {

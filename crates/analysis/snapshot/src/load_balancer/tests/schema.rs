@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use jsonschema::Validator;
 use serde_json::Value as Json;
+use uturn_document::{self as document, Keep};
 
 use super::{EVERYTHING, read};
-use crate::document::{self, Keep};
 use crate::load_balancer::write_lb_config;
 
 /// Returns the published schema. A test of whole commands compares it with the types.

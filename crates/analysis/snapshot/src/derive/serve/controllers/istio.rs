@@ -1,13 +1,13 @@
 //! Determines whether Istio's gateways expect a PROXY header: by EnvoyFilters for their pods, or
 //! else by the settings of the pods or the mesh.
 
+use uturn_document::json_value;
 use uturn_model::controller::ProxyExpectation;
 use uturn_model::pod::PodSpec;
 use uturn_model::{Name, Port, Version, image};
 
 use crate::decode::istio::Effect;
 use crate::decode::objects::Objects;
-use crate::document::json_value;
 
 /// The annotation of pods that overrides settings of the mesh.
 const OWN_SETTINGS: &str = "proxy.istio.io/config";

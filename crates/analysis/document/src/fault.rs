@@ -52,19 +52,26 @@ impl std::error::Error for Fault {}
 
 /// An oddity of an input, and how it is read anyway.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Note {
-    pub(crate) origin: Origin,
-    pub(crate) message: String,
-    pub(crate) assumed: &'static str,
-    pub(crate) because: &'static str,
-    pub(crate) settle: String,
+pub struct Note {
+    /// The place of the oddity.
+    pub origin: Origin,
+    /// What was found.
+    pub message: String,
+    /// How it is read.
+    pub assumed: &'static str,
+    /// The reason for reading it so.
+    pub because: &'static str,
+    /// What the user can do to settle it.
+    pub settle: String,
 }
 
 /// An object that was defined before, at the place `first`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Twice {
-    pub(crate) first: Origin,
-    pub(crate) fault: Fault,
+pub struct Twice {
+    /// The place of the first definition.
+    pub first: Origin,
+    /// The fault of the second one.
+    pub fault: Fault,
 }
 
 /// The maximum number of faults that are kept for one source; further faults are only counted.
@@ -73,10 +80,10 @@ const MAX: usize = 1000;
 /// The number of faults after which the rest of a source is not read.
 const TOO_MANY: usize = 50_000;
 
-/// The faults found so far. For each source, all faults are counted and the first [`MAX`] are kept,
+/// The faults found so far. For each source, all faults are counted and the first 1000 are kept,
 /// so that one bad file does not hide the faults of the next.
 #[derive(Debug, Default)]
-pub(crate) struct Faults {
+pub struct Faults {
     kept: Vec<Fault>,
     /// The index in `kept` of the current source's first fault.
     from: usize,
@@ -90,7 +97,8 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    pub(crate) fn push(&mut self, fault: Fault) {
+    /// Records a fault of the current source.
+    pub fn push(&mut self, fault: Fault) {
         if self.is_full() {
             self.more += 1;
             self.last = fault.origin.path().map(Text::from);
@@ -100,43 +108,45 @@ impl Faults {
     }
 
     /// Records that an object is defined more than once.
-    pub(crate) fn push_twice(&mut self, twice: Twice) {
+    pub fn push_twice(&mut self, twice: Twice) {
         self.twice.push(twice);
     }
 
     /// Takes the objects that are defined more than once.
-    pub(crate) fn take_twice(&mut self) -> Vec<Twice> {
+    pub fn take_twice(&mut self) -> Vec<Twice> {
         std::mem::take(&mut self.twice)
     }
 
-    pub(crate) fn note(&mut self, note: Note) {
+    /// Records a note. Only the first 1000 are kept.
+    pub fn note(&mut self, note: Note) {
         if self.notes.len() < MAX {
             self.notes.push(note);
         }
     }
 
-    pub(crate) fn take_notes(&mut self) -> Vec<Note> {
+    /// Takes the notes.
+    pub fn take_notes(&mut self) -> Vec<Note> {
         std::mem::take(&mut self.notes)
     }
 
     /// Returns whether a further fault of the current source would only be counted.
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.kept.len() - self.from >= MAX
     }
 
     /// Returns the number of all faults, including those that were only counted.
-    pub(crate) fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.kept.len() + self.more
     }
 
     /// Returns whether the current source has so many faults that reading stops.
-    pub(crate) fn gives_up(&self) -> bool {
+    pub fn gives_up(&self) -> bool {
         self.kept.len() - self.from + self.more >= TOO_MANY
     }
 
     /// Ends the current source: sorts its kept faults by place, and adds a fault that states how
     /// many were only counted.
-    pub(crate) fn finish(&mut self) {
+    pub fn finish(&mut self) {
         if let Some(of_source) = self.kept.get_mut(self.from..) {
             of_source.sort_by_key(|fault| (fault.origin.line(), fault.origin.column()));
         }
@@ -149,7 +159,7 @@ impl Faults {
     }
 
     /// Returns the kept faults of all sources.
-    pub(crate) fn into_vec(mut self) -> Vec<Fault> {
+    pub fn into_vec(mut self) -> Vec<Fault> {
         if self.more > 0 {
             self.finish();
         }

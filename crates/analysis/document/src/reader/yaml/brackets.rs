@@ -3,7 +3,7 @@
 use super::parse::{Event, Parser};
 use super::text::Mark;
 use super::token::{Token, TokenKind, trouble};
-use crate::document::Trouble;
+use crate::reader::Trouble;
 
 impl Parser<'_, '_> {
     /// Parses the items of a list in brackets.

@@ -1,6 +1,6 @@
 //! Parses a document with the position of each of its parts in the text.
 
-use crate::document::yaml::{self, Event, Placed, Style};
+use crate::reader::yaml::{self, Event, Placed, Style};
 
 /// A value and its range in the text, in bytes.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@ use std::ops::ControlFlow;
 use proptest::prelude::*;
 
 use super::{Items, check, read};
-use crate::document::{Fields, Keep, Node, Trouble, Value};
+use crate::reader::{Fields, Keep, Node, Trouble, Value};
 
 /// The fields that the tests keep.
 static FIELDS: Fields = Fields::new(

@@ -7,7 +7,7 @@
 mod span;
 mod tree;
 
-use crate::document::yaml::Style;
+use crate::reader::yaml::Style;
 use crate::yaml;
 use span::{Spanned, What};
 
@@ -59,21 +59,21 @@ pub enum Change {
 
 /// The reason why an edit cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refused(pub(crate) &'static str);
+pub struct Refused(pub &'static str);
 
 /// Applies one change to a document's text.
 ///
 /// # Errors
 /// Returns an error if the text cannot be read, if the place does not exist or cannot hold the
 /// value, or if the place is reached through an alias.
-pub(crate) fn apply(text: &str, path: &[At], change: &Change) -> Result<String, Refused> {
+pub fn apply(text: &str, path: &[At], change: &Change) -> Result<String, Refused> {
     let root = span::parse(text).ok_or(Refused("its document cannot be read alone"))?;
     let strict = text.trim_start_matches('\u{feff}').trim_start().starts_with(['{', '[']);
     Text { text, strict }.at(&root, None, path, change)
 }
 
 /// Returns the text at a place of a document. `None` if there is none.
-pub(crate) fn text_at(text: &str, path: &[At]) -> Option<String> {
+pub fn text_at(text: &str, path: &[At]) -> Option<String> {
     let root = span::parse(text)?;
     let mut node = &root;
     for step in path {
@@ -84,7 +84,7 @@ pub(crate) fn text_at(text: &str, path: &[At]) -> Option<String> {
 
 /// Returns the number of items at a place of a document, zero if it is not a list. `None` if the
 /// place does not exist.
-pub(crate) fn items_at(text: &str, path: &[At]) -> Option<usize> {
+pub fn items_at(text: &str, path: &[At]) -> Option<usize> {
     let root = span::parse(text)?;
     let mut node = &root;
     for step in path {

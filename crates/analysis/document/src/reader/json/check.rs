@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::explain::{self, Failure, Repeated, What};
 use super::scan::{plain, spaces, unescaped, wide};
-use crate::document::{DEPTH, ITEMS, KEYS, Trouble, repeated};
+use crate::reader::{DEPTH, ITEMS, KEYS, Trouble, repeated};
 
 /// The number of repeated keys after which no more are sought: the source is given up then.
 const REPEATED: usize = 50_000;

@@ -7,7 +7,7 @@ use std::fmt;
 ///
 /// A name applies to every field of that name at any place; fields within others are not reached.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Fields {
+pub struct Fields {
     names: &'static [&'static str],
     open: &'static [&'static str],
     whole: Option<&'static str>,
@@ -26,7 +26,7 @@ impl Fields {
     ///
     /// # Panics
     /// If there are more than 254 names.
-    pub(crate) const fn new(names: &'static [&'static str], open: &'static [&'static str]) -> Self {
+    pub const fn new(names: &'static [&'static str], open: &'static [&'static str]) -> Self {
         assert!(names.len() < FREE as usize, "more names than a slot can tell apart");
         let mut table = [FREE; SLOTS];
         let mut name = 0;
@@ -42,14 +42,14 @@ impl Fields {
     }
 
     /// Keeps all fields of documents whose `apiVersion` begins with `beginning`.
-    pub(crate) const fn with_whole(mut self, beginning: &'static str) -> Self {
+    pub const fn with_whole(mut self, beginning: &'static str) -> Self {
         self.whole = Some(beginning);
         self
     }
 
     /// Returns whether fields of this name are kept.
     #[inline]
-    pub(crate) fn has(&self, key: &str) -> bool {
+    pub fn has(&self, key: &str) -> bool {
         let mut at = slot(key.as_bytes());
         while let Some(name) = self.names.get(self.table[at] as usize) {
             if *name == key {
@@ -61,12 +61,12 @@ impl Fields {
     }
 
     /// Returns whether all entries of fields of this name are kept.
-    pub(crate) fn is_open(&self, key: &str) -> bool {
+    pub fn is_open(&self, key: &str) -> bool {
         self.open.contains(&key)
     }
 
     /// Returns whether documents with this `apiVersion` are kept whole.
-    pub(crate) fn keeps_whole(&self, version: &str) -> bool {
+    pub fn keeps_whole(&self, version: &str) -> bool {
         self.whole.is_some_and(|beginning| version.starts_with(beginning))
     }
 }

@@ -1,6 +1,6 @@
 //! Values that edits write into a document.
 
-use crate::document::{Entry, Node, Value, truth};
+use crate::reader::{Entry, Node, Value, truth};
 use crate::yaml::{self, Shape, Style, YamlValue};
 
 /// A value to write.
@@ -61,7 +61,7 @@ impl YamlValue for Tree {
     }
 }
 
-/// The value as it was read with [`Keep::All`](crate::document::Keep::All).
+/// The value as it was read with [`Keep::All`](crate::reader::Keep::All).
 impl From<&Node<'_>> for Tree {
     fn from(node: &Node<'_>) -> Self {
         match &node.value {

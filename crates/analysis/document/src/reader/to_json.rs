@@ -22,7 +22,7 @@ pub fn json_value(text: &str) -> Option<Json> {
 
 impl Node<'_> {
     /// Converts the value to JSON. It has to be read with [`Keep::All`].
-    pub(crate) fn to_json(&self) -> Json {
+    pub fn to_json(&self) -> Json {
         match &self.value {
             Value::Null => Json::Null,
             Value::Bool(word) => truth(word).into(),

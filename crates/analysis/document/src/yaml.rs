@@ -259,7 +259,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::document::{self as reader, Keep, Node};
+    use crate::reader::{self as reader, Keep, Node};
 
     #[test]
     fn the_styles_differ_in_lists_and_lines() {

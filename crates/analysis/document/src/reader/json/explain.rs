@@ -2,7 +2,7 @@
 //! keeps offsets.
 
 use super::scan::unescaped;
-use crate::document::{DEPTH, Trouble, shorten};
+use crate::reader::{DEPTH, Trouble, shorten};
 
 /// A repeated key, from quote to quote, and the offset of its first occurrence.
 pub(super) struct Repeated {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::text::Mark;
-use crate::document::{DEPTH, Trouble};
+use crate::reader::{DEPTH, Trouble};
 
 /// How a scalar is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

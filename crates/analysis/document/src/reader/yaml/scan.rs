@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::text::{Mark, Text};
 use super::token::{Style, Token, TokenKind, column, tab, too_deep, trouble};
-use crate::document::{DEPTH, Trouble};
+use crate::reader::{DEPTH, Trouble};
 
 /// A token that turns out to be a key if a colon follows it.
 #[derive(Clone, Copy, Debug)]

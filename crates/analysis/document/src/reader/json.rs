@@ -7,7 +7,7 @@ mod explain;
 mod scan;
 mod tree;
 
-pub(crate) use tree::Items;
+pub use tree::Items;
 
 pub(super) use check::check;
 pub(super) use tree::read;

@@ -12,13 +12,13 @@ pub(crate) mod yaml;
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
-pub(crate) use fields::Fields;
-pub(crate) use json::Items;
-pub(crate) use scalar::{from_base64, integer, truth};
+pub use fields::Fields;
+pub use json::Items;
+pub use scalar::{from_base64, integer, truth};
 pub use to_json::json_value;
 
 /// The maximum nesting depth. No manifest nests as deep, and readers may recurse this far.
-pub(crate) const DEPTH: usize = 128;
+const DEPTH: usize = 128;
 
 /// The maximum number of keys of a mapping and of items of a list: far more than in any manifest,
 /// but few enough to reject other files early.
@@ -27,23 +27,28 @@ const ITEMS: usize = 5_000_000;
 
 /// A value and its place.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Node<'a> {
+pub struct Node<'a> {
     /// The line, from 1.
-    pub(crate) line: u32,
+    pub line: u32,
     /// The column, from 1; 0 for a block scalar, whose `line` is the first line of its content.
-    pub(crate) column: u32,
-    pub(crate) value: Value<'a>,
+    pub column: u32,
+    /// The value itself.
+    pub value: Value<'a>,
 }
 
+/// A value as it was read. Numbers and truth values are kept as they are written.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Value<'a> {
+pub enum Value<'a> {
+    /// Null, or nothing.
     Null,
     /// The word as written: `true`, or one of the words that YAML reads as a truth value; see
     /// [`truth`].
     Bool(Cow<'a, str>),
     /// The number as written.
     Number(Cow<'a, str>),
+    /// A text.
     String(Cow<'a, str>),
+    /// The items of a list.
     Seq(Vec<Node<'a>>),
     /// The `items` of a List, which are not in memory but read from the text.
     Items(Box<Items<'a>>),
@@ -53,11 +58,15 @@ pub(crate) enum Value<'a> {
 
 /// A key of a mapping with its value.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Entry<'a> {
-    pub(crate) key: Cow<'a, str>,
-    pub(crate) line: u32,
-    pub(crate) column: u32,
-    pub(crate) value: Node<'a>,
+pub struct Entry<'a> {
+    /// The key. A number or a truth value is the text that kubectl makes of it.
+    pub key: Cow<'a, str>,
+    /// The line of the key, from 1.
+    pub line: u32,
+    /// The column of the key, from 1.
+    pub column: u32,
+    /// The value.
+    pub value: Node<'a>,
 }
 
 /// The key of the entry.
@@ -69,14 +78,14 @@ impl AsRef<str> for Entry<'_> {
 
 impl<'a> Node<'a> {
     /// Returns the value of `key` in a mapping. `None` if it is missing or null.
-    pub(crate) fn get(&self, key: &str) -> Option<&Node<'a>> {
+    pub fn get(&self, key: &str) -> Option<&Node<'a>> {
         let Value::Map(entries) = &self.value else { return None };
         let found = entries.iter().find(|entry| entry.key == key)?;
         (found.value.value != Value::Null).then_some(&found.value)
     }
 
     /// Returns the text of a string. `None` for other values.
-    pub(crate) fn as_str(&self) -> Option<&str> {
+    pub fn as_str(&self) -> Option<&str> {
         match &self.value {
             Value::String(text) => Some(text),
             _ => None,
@@ -84,7 +93,7 @@ impl<'a> Node<'a> {
     }
 
     /// Describes the value for a message.
-    pub(crate) fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         match &self.value {
             Value::Null => "nothing".into(),
             Value::Bool(word) if matches!(&**word, "true" | "false") => word.to_string(),
@@ -98,7 +107,7 @@ impl<'a> Node<'a> {
 }
 
 /// Returns the beginning of a text that may be long.
-pub(crate) fn shorten(text: &str) -> Cow<'_, str> {
+pub fn shorten(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(60) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
         None => Cow::Borrowed(text),
@@ -107,13 +116,17 @@ pub(crate) fn shorten(text: &str) -> Cow<'_, str> {
 
 /// The reason why a text cannot be read as a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Trouble {
-    pub(crate) line: u32,
-    pub(crate) column: u32,
-    pub(crate) message: String,
-    pub(crate) hint: Option<String>,
+pub struct Trouble {
+    /// The line, from 1.
+    pub line: u32,
+    /// The column, from 1.
+    pub column: u32,
+    /// What was found and what was expected.
+    pub message: String,
+    /// A suggestion how to cure it.
+    pub hint: Option<String>,
     /// If kubectl accepts the text: how kubectl reads it, and why.
-    pub(crate) note: Option<(&'static str, &'static str)>,
+    pub note: Option<(&'static str, &'static str)>,
 }
 
 impl Trouble {
@@ -152,14 +165,15 @@ impl Trouble {
 
 /// The part of a document that is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Keep {
+pub enum Keep {
+    /// All of it.
     All,
     /// At least these fields. The items of Lists may be read later.
     Wanted(&'static Fields),
 }
 
 /// Reads each document of a text in order, until `each` breaks.
-pub(crate) fn read<'a>(
+pub fn read<'a>(
     text: &'a str,
     keep: Keep,
     each: &mut dyn FnMut(Result<Node<'a>, Trouble>) -> ControlFlow<()>,
@@ -181,7 +195,7 @@ pub(crate) fn read<'a>(
 }
 
 /// Returns the range of each document in a text.
-pub(crate) fn cut(text: &str) -> Vec<std::ops::Range<usize>> {
+pub fn cut(text: &str) -> Vec<std::ops::Range<usize>> {
     let mut documents = Vec::new();
     let mut from = 0;
     while from < text.len() {

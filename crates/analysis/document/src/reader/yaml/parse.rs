@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use super::scan::Scanner;
 use super::text::{Mark, Text};
 use super::token::{Style, Tag, Token, TokenKind, too_deep, trouble};
-use crate::document::scalar::Tagged;
-use crate::document::{DEPTH, Trouble};
+use crate::reader::scalar::Tagged;
+use crate::reader::{DEPTH, Trouble};
 
 /// A part of a document, in the order in which it is written.
 #[derive(Clone, Debug, PartialEq)]

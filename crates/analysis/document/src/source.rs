@@ -36,7 +36,7 @@ pub fn gather(paths: &[PathBuf]) -> (Vec<Source>, Vec<Fault>) {
 }
 
 /// Reads a file that was found in a folder, up to the limit of `room`.
-pub(crate) fn gather_of_folder(file: &Path, room: &mut Room) -> (Vec<Source>, Vec<Fault>) {
+pub fn gather_of_folder(file: &Path, room: &mut Room) -> (Vec<Source>, Vec<Fault>) {
     let paths = [file.to_owned()];
     let gathered = gather_selected(&paths, Named::ByFolder, room, &mut |_, _| {});
     (gathered.sources, gathered.faults)
@@ -44,22 +44,22 @@ pub(crate) fn gather_of_folder(file: &Path, room: &mut Room) -> (Vec<Source>, Ve
 
 /// Selects the entries of a folder: is called with the folder and its sorted entries before they
 /// are read, and removes those that are not to be read.
-pub(crate) type Select<'s> = &'s mut dyn FnMut(&Path, &mut Vec<PathBuf>);
+pub type Select<'s> = &'s mut dyn FnMut(&Path, &mut Vec<PathBuf>);
 
 /// The result of reading files and folders.
 #[derive(Debug)]
-pub(crate) struct Gathered {
+pub struct Gathered {
     /// The texts, in the order in which they were reached.
-    pub(crate) sources: Vec<Source>,
+    pub sources: Vec<Source>,
     /// The names of the texts that were found in a folder rather than named by the user.
-    pub(crate) of_folders: HashSet<Text>,
+    pub of_folders: HashSet<Text>,
     /// A fault for each path that cannot be read.
-    pub(crate) faults: Vec<Fault>,
+    pub faults: Vec<Fault>,
 }
 
 /// Reads files and folders up to the limit of `room`; of each folder, the entries that `select`
 /// leaves.
-pub(crate) fn gather_selected(
+pub fn gather_selected(
     paths: &[PathBuf],
     named: Named,
     room: &mut Room,
@@ -82,7 +82,7 @@ pub(crate) fn gather_selected(
 
 /// How a file was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Named {
+pub enum Named {
     /// The user named it: it may be a pipe, and may have any content.
     ByUser,
     /// It was found in a folder: anything but a regular file is not read.
@@ -132,7 +132,7 @@ impl Gathering<'_> {
     }
 
     fn folder(&mut self, folder: &Path) {
-        let before = self.sources.len() + self.faults.len();
+        let before = self.sources.len() + self.faults.count();
         let entries = std::fs::read_dir(folder).and_then(|entries| {
             entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()
         });
@@ -150,7 +150,7 @@ impl Gathering<'_> {
             }
         }
         self.depth -= 1;
-        let found = self.sources.len() + self.faults.len() > before;
+        let found = self.sources.len() + self.faults.count() > before;
         let top = !found && folder.ancestors().skip(1).all(|above| !self.holds(above));
         if top {
             let fault = Fault::new(origin(folder), "no .yaml, .yml or .json file in this folder");
@@ -239,12 +239,12 @@ fn read(file: &mut dyn Read, size: usize, room: &mut Room) -> io::Result<Vec<u8>
 
 /// Returns whether a name is reserved in its folder: Kubernetes stores the files of a mounted
 /// ConfigMap in folders such as `..data`, to which links beside them lead.
-pub(crate) fn starts_with_dots(name: &OsStr) -> bool {
+pub fn starts_with_dots(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b"..")
 }
 
 /// Returns whether a file that was found in a folder is read.
-pub(crate) fn is_manifest(path: &Path) -> bool {
+pub fn is_manifest(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
     matches!(extension, Some("yaml" | "yml" | "json"))
 }

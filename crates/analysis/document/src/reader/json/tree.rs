@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::check::{Checked, Jump};
 use super::scan::{plain, spaces, unescaped, wide};
-use crate::document::{Entry, Fields, Keep, Node, Value, with_last_of_repeated};
+use crate::reader::{Entry, Fields, Keep, Node, Value, with_last_of_repeated};
 
 /// Reads the values of a text whose first line has number `line`, up to the end of the valid part.
 pub(crate) fn read<'a>(
@@ -31,7 +31,7 @@ pub(crate) fn read<'a>(
 
 /// The items of a List. Each item is read only when it is visited, and then dropped.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Items<'a> {
+pub struct Items<'a> {
     text: &'a str,
     jumps: Rc<Vec<Jump>>,
     cursor: Cursor,
@@ -42,7 +42,7 @@ pub(crate) struct Items<'a> {
 impl<'a> Items<'a> {
     /// Reads the items until `each` breaks. `whole` means that all fields of items without an
     /// `apiVersion` are kept.
-    pub(crate) fn each(
+    pub fn each(
         &self,
         whole: bool,
         each: &mut dyn FnMut(&Node<'a>) -> ControlFlow<()>,

@@ -21,7 +21,7 @@ pub(crate) enum Tagged<'a> {
 }
 
 /// Returns the truth value of a boolean's word.
-pub(crate) fn truth(word: &str) -> bool {
+pub fn truth(word: &str) -> bool {
     TRUE.contains(&word)
 }
 
@@ -148,7 +148,7 @@ fn integer_text(text: &str) -> Option<i128> {
 }
 
 /// Parses a whole number in any notation of YAML.
-pub(crate) fn integer(text: &str) -> Option<i64> {
+pub fn integer(text: &str) -> Option<i64> {
     if let Some(whole) = integer_text(text) {
         return i64::try_from(whole).ok();
     }
@@ -185,7 +185,7 @@ fn shortest(number: f32) -> String {
 
 /// Decodes base64 as Go does, in which kubectl and the API server are written: line breaks are left
 /// out, padding is required, and bits that do not fill a byte are dropped.
-pub(crate) fn from_base64(text: &str) -> Option<Vec<u8>> {
+pub fn from_base64(text: &str) -> Option<Vec<u8>> {
     const GO: GeneralPurpose =
         GeneralPurpose::new(&alphabet::STANDARD, PAD.with_decode_allow_trailing_bits(true));
     GO.decode(text.replace(['\n', '\r'], "")).ok()

@@ -25,18 +25,18 @@ impl UnpackLimit {
         format!("{}MiB", self.bytes >> 20)
     }
 
-    pub(crate) fn bytes(self) -> u64 {
+    /// Returns the number of bytes.
+    pub fn bytes(self) -> u64 {
         self.bytes
     }
 
     /// Returns whether the user stated the limit, and so knows how large the archives are.
-    pub(crate) fn is_stated(self) -> bool {
+    pub fn is_stated(self) -> bool {
         self.is_stated
     }
 
     /// Creates a default limit of this many bytes, to which [`Self::RATIO`] applies.
-    #[cfg(test)]
-    pub(crate) fn of_bytes(bytes: u64) -> Self {
+    pub fn of_bytes(bytes: u64) -> Self {
         Self { bytes, is_stated: false }
     }
 }
@@ -71,7 +71,7 @@ const MAX_FILES: usize = 200_000;
 
 /// The number of bytes and files that may still be read.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub struct Room {
     limit: UnpackLimit,
     /// Whether the command has an option that changes the limit.
     has_option: bool,
@@ -88,33 +88,35 @@ impl Default for Room {
 }
 
 impl Room {
-    pub(crate) fn of(limit: UnpackLimit) -> Self {
+    /// Creates the room of a command that has [`UnpackLimit::OPTION`].
+    pub fn of(limit: UnpackLimit) -> Self {
         Self { limit, has_option: true, left: limit.bytes, files: 0, is_exceeded: false }
     }
 
-    pub(crate) fn limit(&self) -> UnpackLimit {
+    /// Returns the limit of the whole command.
+    pub fn limit(&self) -> UnpackLimit {
         self.limit
     }
 
     /// Returns the number of bytes that may still be read.
-    pub(crate) fn left(&self) -> u64 {
+    pub fn left(&self) -> u64 {
         self.left
     }
 
     /// Returns whether the input exceeded the limit. The input that follows is not read.
-    pub(crate) fn is_exceeded(&self) -> bool {
+    pub fn is_exceeded(&self) -> bool {
         self.is_exceeded
     }
 
     /// Counts the bytes of a file or archive that was read.
-    pub(crate) fn count(&mut self, bytes: u64) {
+    pub fn count(&mut self, bytes: u64) {
         self.is_exceeded |= bytes > self.left || self.files == MAX_FILES;
         self.left = self.left.saturating_sub(bytes);
         self.files += 1;
     }
 
     /// Returns the fault of an input at `origin` that exceeds the limit.
-    pub(crate) fn fault(&self, origin: Origin) -> Fault {
+    pub fn fault(&self, origin: Origin) -> Fault {
         if self.files > MAX_FILES {
             return Fault::new(origin, format!("more than {MAX_FILES} files"));
         }
@@ -127,7 +129,7 @@ impl Room {
     }
 
     /// Returns the hint that names the option which raises the limit.
-    pub(crate) fn advice() -> String {
+    pub fn advice() -> String {
         let option = UnpackLimit::OPTION;
         format!("if you trust it, state how much may be read: {option} 1GiB")
     }

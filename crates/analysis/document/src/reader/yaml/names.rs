@@ -2,7 +2,7 @@
 
 use super::scan::Scanner;
 use super::token::{Tag, TokenKind, trouble};
-use crate::document::Trouble;
+use crate::reader::Trouble;
 
 impl<'a> Scanner<'a> {
     /// Scans `&name` or `*name`.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::scan::Scanner;
 use super::text::Mark;
 use super::token::{column, tab, trouble};
-use crate::document::Trouble;
+use crate::reader::Trouble;
 
 impl<'a> Scanner<'a> {
     /// Scans a text without quotes. Returns the text and the position of its end.
