@@ -23,10 +23,10 @@ mod service;
 
 use std::net::{IpAddr, SocketAddr};
 
+use uturn_document::edit::{At, Change, Tree};
 use uturn_model::shell::Advice;
 use uturn_model::{Flow, Mechanism, NamespacedName, ObjectRef, Outcome, Protocol, Share, Text};
 use uturn_snapshot::Manifests;
-use uturn_snapshot::edit::{At, Change, Tree};
 use uturn_snapshot::manifests::Edit;
 
 pub use case::{Case, Subject};
@@ -211,7 +211,7 @@ impl Proposal {
 
 /// A path in a document, from keys and indices.
 macro_rules! way {
-    ($($step:expr),* $(,)?) => { vec![$(uturn_snapshot::edit::At::from($step)),*] };
+    ($($step:expr),* $(,)?) => { vec![$(uturn_document::edit::At::from($step)),*] };
 }
 pub(crate) use way;
 

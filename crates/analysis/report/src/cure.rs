@@ -2,8 +2,8 @@
 //! and why.
 
 use uturn_diagnose::cure::{Answer, CaseState, Cure};
+use uturn_document::edit::Tree;
 use uturn_model::ObjectRef;
-use uturn_snapshot::edit::Tree;
 
 use crate::lines::Lines as _;
 use crate::style::{Style, in_a_line};

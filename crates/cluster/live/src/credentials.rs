@@ -15,7 +15,7 @@ use kube::{Client, Config};
 use thiserror::Error;
 use tokio::sync::Mutex;
 use tower::{BoxError, service_fn};
-use uturn_snapshot::whole_file;
+use uturn_document::whole_file;
 
 use crate::credential::{Credential, Identity, bearer};
 use crate::program::Program;

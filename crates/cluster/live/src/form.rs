@@ -1,8 +1,8 @@
 //! Decides what is kept of an object, and as which text.
 
 use serde_json::{Map, Value};
+use uturn_document::edit::Tree;
 use uturn_snapshot::LAST_APPLIED;
-use uturn_snapshot::edit::Tree;
 
 /// Kinds that people write, and whose texts cures edit.
 const WRITTEN: [&str; 3] = ["Service", "Ingress", "ConfigMap"];

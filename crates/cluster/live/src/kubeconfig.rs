@@ -8,7 +8,7 @@ use k8s_openapi::ByteString;
 use kube::Config;
 use kube::config::{AuthInfo, Cluster, Kubeconfig, KubeconfigError};
 use serde_json::Value;
-use uturn_snapshot::whole_file;
+use uturn_document::whole_file;
 
 use crate::credential::bearer;
 use crate::credentials::Source;

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
-use uturn_snapshot::{config_maps, json_value};
+use uturn_document::json_value;
+use uturn_snapshot::config_maps;
 
 use crate::controllers;
 use crate::names::Names;

@@ -5,11 +5,11 @@
 use std::net::{IpAddr, SocketAddr};
 
 use uturn_clouds::cloud::{self, Maker, NewStatus, Product, Remedy, Want};
+use uturn_document::edit::{Change, Tree};
 use uturn_model::controller::ProxyExpectation;
 use uturn_model::lb::{Delivery, Listener, Source};
 use uturn_model::service::Policy;
 use uturn_model::{Destination, IpNet, Mechanism, ObjectRef, Service};
-use uturn_snapshot::edit::{Change, Tree};
 
 use super::{Case, Proposal, way};
 

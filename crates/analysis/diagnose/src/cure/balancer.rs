@@ -1,11 +1,11 @@
 //! Cures at the load balancer: replace the source, or send health checks from another address.
 
 use uturn_clouds::cloud::{self, OverridesObject, Owner};
+use uturn_document::edit::{At, Change, Tree};
 use uturn_model::lb::{Layer, ProbeSource, Source, TargetKind};
 use uturn_model::network::SecurityRule;
 use uturn_model::shell::Advice;
 use uturn_model::{Mechanism, NamespacedName, ObjectKind, ObjectRef, Protocol};
-use uturn_snapshot::edit::{At, Change, Tree};
 
 use super::facts::{facts, probe_source_path};
 use super::{Case, Proposal, way};

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
+use uturn_document::edit::At;
 use uturn_model::{ObjectKind, ObjectRef};
-use uturn_snapshot::edit::At;
 
 use super::way;
 

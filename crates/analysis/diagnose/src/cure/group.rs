@@ -1,9 +1,9 @@
 //! Cures in security groups: the rules that the seeds of scenarios require, tried one by one.
 
+use uturn_document::edit::{Change, Tree};
 use uturn_model::lb::TargetKind;
 use uturn_model::shell::Advice;
 use uturn_model::{Mechanism, Text};
-use uturn_snapshot::edit::{Change, Tree};
 
 use super::facts::facts;
 use super::{Case, Proposal, way};

@@ -1,8 +1,8 @@
 //! Cures of an Ingress: its rules and backends.
 
+use uturn_document::edit::{At, Change, Tree};
 use uturn_model::ingress::{Backend, BackendPort, Ingress};
 use uturn_model::{Mechanism, NamespacedName, ObjectKind};
-use uturn_snapshot::edit::{At, Change, Tree};
 
 use super::{Case, Proposal, way};
 

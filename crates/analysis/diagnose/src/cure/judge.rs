@@ -5,11 +5,11 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use uturn_document::edit::{Change, Tree};
 use uturn_model::{Cluster, ObjectRef};
 use uturn_path::{Engine, KernelCounts, WalkError};
 use uturn_scan::KnownWalks;
 use uturn_snapshot::Manifests;
-use uturn_snapshot::edit::{Change, Tree};
 use uturn_snapshot::manifests::Edit;
 
 use super::case::case_state;

@@ -3,10 +3,10 @@
 mod kube_proxy;
 mod policy;
 
+use uturn_document::edit::{At, Change, Tree};
 use uturn_model::service::IpMode;
 use uturn_model::shell::Command;
 use uturn_model::{Mechanism, ObjectKind};
-use uturn_snapshot::edit::{At, Change, Tree};
 
 use kube_proxy::{newer_kube_proxy, prevent_loopback, undo_bypass};
 use policy::{policy_cluster, policy_local};

@@ -1,12 +1,12 @@
 //! Cures by name: call another name, or let the name resolve to another address.
 
+use uturn_document::edit::{Change, Tree};
 use uturn_model::ingress::Backend;
 use uturn_model::shell::Advice;
 use uturn_model::{
     Destination, Flow, Ingress, Mechanism, NamespacedName, ObjectKind, ObjectRef, Port, Service,
     WorkloadKind,
 };
-use uturn_snapshot::edit::{Change, Tree};
 
 use super::{Case, Proposal, controller, way};
 use crate::call;

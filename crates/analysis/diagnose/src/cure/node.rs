@@ -1,10 +1,10 @@
 //! Cures of nodes: their firewall, routes, sysctls, bandwidth and kube-proxy.
 
+use uturn_document::edit::{At, Change, Tree};
 use uturn_model::node::RpFilter;
 use uturn_model::shell::{Advice, Command};
 use uturn_model::{Mechanism, Node};
 use uturn_netfilter::iptables::rule_words;
-use uturn_snapshot::edit::{At, Change, Tree};
 
 use super::facts::facts;
 use super::{Case, Proposal, way};

@@ -1,8 +1,8 @@
 //! Cures of a Service: its ports, selector, policy and type.
 
+use uturn_document::edit::{Change, Tree};
 use uturn_model::service::{Policy, ServiceKind, ServicePort, TargetPort};
 use uturn_model::{Mechanism, ObjectKind, ObjectRef, Pod, Selector, Service};
-use uturn_snapshot::edit::{Change, Tree};
 
 use super::{Case, Proposal, controller, way};
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 use uturn_diagnose::cure;
-use uturn_snapshot::edit::Tree;
+use uturn_document::edit::Tree;
 
 use super::common::{Flow, OutcomeShare};
 use crate::cure::CureReport;

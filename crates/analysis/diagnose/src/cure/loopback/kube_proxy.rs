@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 
 use uturn_clouds::cloud::{KubeProxyBuilds, Maker};
+use uturn_document::edit::{At, Change, Tree};
 use uturn_model::lb::StatedProbeSource;
 use uturn_model::service::ServiceKind;
 use uturn_model::shell::Command;
@@ -11,7 +12,6 @@ use uturn_model::{
     Mechanism, NamespacedName, ObjectKind, ObjectRef, ProxyMode, Service, Variant, WorkloadKind,
     image,
 };
-use uturn_snapshot::edit::{At, Change, Tree};
 
 use super::annotation;
 use crate::cloud;

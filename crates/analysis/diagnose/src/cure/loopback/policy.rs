@@ -1,10 +1,10 @@
 //! Cures by `externalTrafficPolicy`.
 
 use uturn_clouds::cloud::{Setting, SettingOf};
+use uturn_document::edit::{Change, Tree};
 use uturn_model::lb::TargetKind;
 use uturn_model::service::Policy;
 use uturn_model::{Family, ObjectRef, Service};
-use uturn_snapshot::edit::{Change, Tree};
 
 use super::annotation;
 use crate::cure::{Case, Proposal, way};
