@@ -3,6 +3,7 @@
 
 mod circles;
 mod codes;
+mod doc_tests;
 mod imports;
 mod rooms;
 mod source;
@@ -22,6 +23,7 @@ pub(crate) fn run(is_quick: bool) -> Result<Outcome, Failure> {
         rooms::check(),
         vendor_names::check(),
         codes::check(),
+        doc_tests::check(),
         variables::check(),
     ];
     let (spelling, left_out) = match spelling::check() {
