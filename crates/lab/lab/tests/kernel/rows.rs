@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::panic::{catch_unwind, resume_unwind};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -30,6 +30,12 @@ const LANES: usize = 4;
 
 /// How often a row is tried that this machine gives no processor.
 const TRIES: usize = 10;
+
+/// How often it is tried beside other rows; after that, alone.
+const TRIES_BESIDE_OTHERS: usize = 3;
+
+/// Held by a row that runs, shared by those that may run beside others.
+static RUNNING: RwLock<()> = RwLock::new(());
 
 /// A row's name, and what it does.
 type Row = (&'static str, fn());
@@ -128,16 +134,23 @@ fn side_by_side(rows: Vec<&Row>) {
     });
 }
 
-/// What a row measures are seconds. One that fails proves nothing if the machine kept it waiting: then
-/// it is done again.
+/// Runs a row. What it measures are seconds, so a failure proves nothing if the row had to wait for
+/// a processor: then it is done again, at last without other rows.
 fn run((name, row): &Row) {
     let began = Instant::now();
     for number in 1.. {
-        let pulse = Pulse::start();
-        let Err(panic) = catch_unwind(row) else { break };
-        match pulse.lateness() {
-            Some(late) if number < TRIES => {
-                println!("{name} again: this machine let it wait for {} ms", late.as_millis());
+        let (pulse, result) = if number <= TRIES_BESIDE_OTHERS {
+            let _beside_others = RUNNING.read().unwrap_or_else(PoisonError::into_inner);
+            (Pulse::start(), catch_unwind(row))
+        } else {
+            let _alone = RUNNING.write().unwrap_or_else(PoisonError::into_inner);
+            (Pulse::start(), catch_unwind(row))
+        };
+        let Err(panic) = result else { break };
+        match pulse.wait() {
+            Some(wait) if number < TRIES => {
+                let wait = wait.as_millis();
+                println!("{name} again: other work had the processors for {wait} ms");
             }
             _ => {
                 println!("{name} failed");
