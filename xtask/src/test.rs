@@ -16,7 +16,8 @@ use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use uturn_testing::variables;
@@ -45,7 +46,6 @@ const SLOWEST: usize = 10;
 pub(crate) fn run(with_go: bool) -> Result<Outcome, Failure> {
     // First of all: later the file of this program may be another one.
     let runner = runner::install()?;
-    let packages = machine::install_packages();
     let target = shell::target();
     let [list, times, failures] = ["skipped", "test-times", "test-failures"]
         .map(|name| target.join(name).with_extension("txt"));
@@ -53,7 +53,7 @@ pub(crate) fn run(with_go: bool) -> Result<Outcome, Failure> {
         forget(file)?;
     }
 
-    let coredns = if with_go { go::coredns() } else { go::coredns_if_built() };
+    let (built, packages, coredns) = prepare(with_go);
     let mut given: Vec<(&str, OsString)> = vec![
         (variables::SKIPPED, list.clone().into()),
         (variables::TEST_TIMES, times.clone().into()),
@@ -69,8 +69,7 @@ pub(crate) fn run(with_go: bool) -> Result<Outcome, Failure> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         given.push((TEST_THREADS, cores.max(THREADS).to_string().into()));
     }
-    let ended = shell::run(&mut shell::cargo(&["test", "--workspace", "--no-run"]))
-        .and_then(|()| run_built(&runner, &given));
+    let ended = built.and_then(|()| run_built(&runner, &given));
 
     let mut skipped = reasons(&read(&list)?);
     for (what, done) in [("packages", packages), ("CoreDNS", coredns.map(drop))] {
@@ -94,6 +93,20 @@ pub(crate) fn run(with_go: bool) -> Result<Outcome, Failure> {
         println!("\nwhat failed:\n{failures}");
     }
     ended.map(|()| Outcome::Complete)
+}
+
+/// Builds the test programs. Meanwhile installs the packages and builds CoreDNS, which mostly wait
+/// for downloads and for the packages' database.
+fn prepare(with_go: bool) -> (Result<(), Failure>, Result<(), String>, Result<PathBuf, String>) {
+    thread::scope(|scope| {
+        let others = scope.spawn(|| {
+            let packages = machine::install_packages();
+            (packages, if with_go { go::coredns() } else { go::coredns_if_built() })
+        });
+        let built = shell::run(&mut shell::cargo(&["test", "--workspace", "--no-run"]));
+        let (packages, coredns) = others.join().unwrap_or_else(|panic| resume_unwind(panic));
+        (built, packages, coredns)
+    })
 }
 
 /// Runs the tests of the documentation, then all test programs.

@@ -24,7 +24,7 @@ use super::runner::WORD;
 use crate::shell::{self, Failure};
 
 /// The number of programs that run at once, unless a variable states another.
-const USUAL: usize = 2;
+const USUAL: usize = 3;
 
 /// The longest time without output: a program that prints nothing for longer hangs. The end of each
 /// test is printed, and no test takes minutes.
