@@ -23,7 +23,7 @@ pub struct CaseReport {
     pub seconds: f64,
     /// The place where it ran: `kernel 6.18 here`.
     pub place: Option<String>,
-    /// The differences of a first try. Everything else is of the second try then.
+    /// The differences of a first try. Everything else is of the last try then.
     pub first_try: Vec<String>,
     /// The reason why it did not run.
     pub not_run: Option<String>,

@@ -26,6 +26,10 @@ pub struct Plan<'a> {
     /// The minimum number of connects of a flow. Rounded up to a whole number of turns of the
     /// load balancer's scheduler, so that its picks can be compared with exact counts.
     pub connects: usize,
+    /// Whether the connections of a flow begin one after another: each once those before it have
+    /// ended or wait for a timeout. Then a slow machine delays no answer for the work that other
+    /// connections make. Takes longer.
+    pub paced: bool,
     /// The executable that is started as the load balancer, with `lb run` and its options.
     pub program: PathBuf,
     /// Captured rules of nodes, loaded instead of what kube-proxy would program there.

@@ -70,6 +70,7 @@ pub(super) fn run(args: &LabFuzz, printer: &Printer) -> Result<Status, Failure> 
             }
         }
     }
+    lab.pace();
     for trial in suspects {
         retry_disagreement(args, trial, &mut lab, &mut summary, printer)?;
     }

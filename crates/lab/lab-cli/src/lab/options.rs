@@ -16,6 +16,8 @@ use crate::cli::LabRun;
 pub(super) struct MeasureOptions {
     /// The smallest number of connects for each flow.
     pub(super) connects: u32,
+    /// Whether connections begin one after another.
+    pub(super) paced: bool,
     /// The path of CoreDNS.
     pub(super) coredns: Option<PathBuf>,
     /// The folder with the captures of nodes.
@@ -37,7 +39,7 @@ impl MeasureOptions {
             return Err(Failure::usage(format!("there is no program {}", path.display())));
         }
         let (pcap, explain) = (whole(&args.pcap)?, args.explain);
-        Ok(Self { connects: args.connects, coredns, rules, pcap, explain })
+        Ok(Self { connects: args.connects, paced: false, coredns, rules, pcap, explain })
     }
 
     /// Reads the captures of nodes. Each folder has the name of its node.
@@ -47,7 +49,7 @@ impl MeasureOptions {
 
     /// Returns options with this number of connects, and nothing else.
     pub(super) fn plain(connects: u32) -> Self {
-        Self { connects, coredns: None, rules: None, pcap: None, explain: false }
+        Self { connects, paced: false, coredns: None, rules: None, pcap: None, explain: false }
     }
 
     /// Returns what is observed of a case.

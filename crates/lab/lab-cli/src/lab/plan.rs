@@ -23,6 +23,7 @@ pub(super) fn with_plan<T>(
         load_balancers: engine.balancers(),
         flows: &flows,
         connects: options.connects as usize,
+        paced: options.paced,
         program,
         rules: &rules,
         coredns: options.coredns.clone(),

@@ -1,5 +1,6 @@
 //! The rows, what must come out, and what must not be left.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -36,6 +37,11 @@ const TRIES_BESIDE_OTHERS: usize = 3;
 
 /// Held by a row that runs, shared by those that may run beside others.
 static RUNNING: RwLock<()> = RwLock::new(());
+
+thread_local! {
+    /// Whether this thread's row is done again. Its connections begin one after another then.
+    static IS_DONE_AGAIN: Cell<bool> = const { Cell::new(false) };
+}
 
 /// A row's name, and what it does.
 type Row = (&'static str, fn());
@@ -88,6 +94,7 @@ fn balance(arguments: &[String]) {
 fn all(only: &str) {
     let rows: &[Row] = &[
         ("l7-loop", l7_loop),
+        ("paced", paced),
         ("l7-loop-strict", l7_loop_strict),
         ("l7-snat", l7_snat),
         ("l7-no-rule", l7_no_rule),
@@ -139,6 +146,7 @@ fn side_by_side(rows: Vec<&Row>) {
 fn run((name, row): &Row) {
     let began = Instant::now();
     for number in 1.. {
+        IS_DONE_AGAIN.set(number > 1);
         let (pulse, result) = if number <= TRIES_BESIDE_OTHERS {
             let _beside_others = RUNNING.read().unwrap_or_else(PoisonError::into_inner);
             (Pulse::start(), catch_unwind(row))
@@ -190,6 +198,18 @@ fn l7_loop() {
                 assert_eq!(measured.evidence.timed_out.len(), 1, "{from}: only its own node fails");
             }
         }
+    }
+}
+
+/// Connections that begin one after another end as those that begin at once do.
+fn paced() {
+    IS_DONE_AGAIN.set(true);
+    for measured in measure(&mut quick(2), &clients(1), INGRESS) {
+        let from = measured.flow.from.to_string();
+        let late = if from.starts_with("pod/shop/web-") { 6 } else { 0 };
+        let counts = [(Outcome::AT_ONCE, 12 - late), (LATE, late)];
+        let expected = counts.into_iter().filter(|(_, count)| *count > 0);
+        assert_eq!(measured.counts, expected.collect::<Vec<_>>(), "{from}");
     }
 }
 
@@ -452,7 +472,16 @@ pub(crate) fn plan<'a>(
     let program = std::env::current_exe().unwrap();
     static NONE: BTreeMap<Name, Capture> = BTreeMap::new();
     let coredns = None;
-    Plan { cluster, load_balancers: lbs, flows, connects: 12, program, rules: &NONE, coredns }
+    Plan {
+        cluster,
+        load_balancers: lbs,
+        flows,
+        connects: 12,
+        paced: IS_DONE_AGAIN.get(),
+        program,
+        rules: &NONE,
+        coredns,
+    }
 }
 
 pub(crate) fn measure(

@@ -44,6 +44,11 @@ impl Lab {
         Ok(Self { options, jobs, printer, kernels: Kernels::find(false)? })
     }
 
+    /// Has the connections of each flow begin one after another from now on.
+    pub(super) fn pace(&mut self) {
+        self.options.paced = true;
+    }
+
     /// Returns how many scenarios are measured in parallel.
     pub(super) fn jobs(&self) -> usize {
         self.jobs

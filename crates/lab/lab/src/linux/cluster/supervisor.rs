@@ -166,6 +166,7 @@ impl Outline<'_> {
             load_balancers: &[],
             flows: &[],
             connects: 0,
+            paced: false,
             program: PathBuf::new(),
             rules: &rules,
             coredns: None,

@@ -4,7 +4,8 @@ mod explain;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
-use std::time::Instant;
+use std::ops::Range;
+use std::time::{Duration, Instant};
 
 use rustix::event::PollFd;
 use uturn_model::{Client, Destination, NamespacedName, Outcome, Pod, Text};
@@ -29,6 +30,10 @@ use crate::linux::serve::names::{self, Found, Names};
 use crate::linux::serve::nginx;
 use crate::linux::serve::server::Servers;
 use crate::{Evidence, LabError, MeasuredFlow, OnReady, Plan, TargetHealth, Watched, Watching};
+
+/// The time without an event after which a connection of a paced flow waits for a timeout, and not
+/// for a processor.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 pub(crate) fn measure(
     plan: &Plan<'_>,
@@ -94,6 +99,8 @@ struct Lab<'a> {
     /// Whether nothing happened for [`QUIET_PERIOD`]. Only then does the next flow begin, so that a
     /// slow machine does not delay answers.
     is_quiet: bool,
+    /// The connections of the latest flow that have not begun, if the plan is paced.
+    remaining: Range<u64>,
     tallies: Vec<Tally>,
 }
 
@@ -167,16 +174,19 @@ impl<'a> Lab<'a> {
             called_before: 0,
             counters_read_at: Instant::now(),
             is_quiet: false,
+            remaining: 0..0,
             tallies,
         })
     }
 
     fn run(&mut self, progress: &mut dyn FnMut(&str)) -> Result<Vec<MeasuredFlow>, LabError> {
         let mut attempts: Vec<Attempt> = Vec::new();
-        let mut begun = 0;
+        let mut begun = 0_usize;
         loop {
             self.collect(&mut attempts)?;
+            self.begin_next(begun.checked_sub(1), &mut attempts)?;
             while begun < self.targets.len()
+                && self.remaining.is_empty()
                 && self.balancers.are_programmed()
                 && self.is_decided(begun, &attempts)?
             {
@@ -196,7 +206,7 @@ impl<'a> Lab<'a> {
                 self.is_quiet = false;
                 begun += 1;
             }
-            if attempts.is_empty() && begun == self.targets.len() {
+            if attempts.is_empty() && self.remaining.is_empty() && begun == self.targets.len() {
                 break;
             }
             self.watch.check()?;
@@ -266,18 +276,38 @@ impl<'a> Lab<'a> {
         self.tallies[flow].health = self.targets[flow].health(balancers, healths);
     }
 
-    fn begin(&self, flow: usize) -> Result<Vec<Attempt>, LabError> {
-        self.begin_some(flow, self.connects(flow))
+    /// Begins the connections of a flow, or the first of them if the plan is paced.
+    fn begin(&mut self, flow: usize) -> Result<Vec<Attempt>, LabError> {
+        let all = self.connects(flow);
+        let now = if self.plan.paced { 1 } else { all };
+        self.remaining = now..all;
+        self.begin_some(flow, 0..now)
     }
 
-    fn begin_some(&self, flow: usize, count: u64) -> Result<Vec<Attempt>, LabError> {
+    /// Begins the next connection of the latest flow, if the plan is paced and it is time.
+    fn begin_next(
+        &mut self,
+        latest: Option<usize>,
+        attempts: &mut Vec<Attempt>,
+    ) -> Result<(), LabError> {
+        let Some(flow) = latest.filter(|_| !self.remaining.is_empty()) else { return Ok(()) };
+        if (self.is_quiet || !attempts.iter().any(|attempt| attempt.flow == flow))
+            && let Some(next) = self.remaining.next()
+        {
+            attempts.extend(self.begin_some(flow, next..next + 1)?);
+            self.is_quiet = false;
+        }
+        Ok(())
+    }
+
+    fn begin_some(&self, flow: usize, numbers: Range<u64>) -> Result<Vec<Attempt>, LabError> {
         let Target { spec, limit, .. } = &self.targets[flow];
         let from = &self.plan.flows[flow].from;
         let space = self
             .lab_cluster
             .of_client(self.plan.cluster, from)
             .ok_or_else(|| LabError::Plan(format!("{from} does not run, so it cannot call")))?;
-        Attempt::begin(space, spec, flow, count, *limit)
+        Attempt::begin(space, spec, flow, numbers, *limit)
             .during(&format!("connect from {from} to {}", spec.address))
     }
 
@@ -288,7 +318,9 @@ impl<'a> Lab<'a> {
         attempts: &mut [Attempt],
         current: Option<usize>,
     ) -> Result<(), LabError> {
-        let soon = if current.is_some_and(|flow| flow + 1 < self.targets.len()) {
+        let soon = if !self.remaining.is_empty() {
+            PATIENCE
+        } else if current.is_some_and(|flow| flow + 1 < self.targets.len()) {
             QUIET_PERIOD
         } else {
             POLL_INTERVAL

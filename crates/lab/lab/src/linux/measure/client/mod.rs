@@ -6,6 +6,7 @@ mod tls;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
@@ -75,12 +76,12 @@ enum Session {
 }
 
 impl Attempt {
-    /// Begins `count` connections from within a namespace, in order.
+    /// Begins the connections of a flow that have these numbers, from within a namespace, in order.
     pub(crate) fn begin(
         from: &Namespace,
         spec: &RequestSpec,
         flow: usize,
-        count: u64,
+        numbers: Range<u64>,
         limit: Duration,
     ) -> io::Result<Vec<Self>> {
         let addresses: Vec<IpAddr> =
@@ -92,8 +93,8 @@ impl Attempt {
                 ..spec.clone()
             })
             .collect();
-        let turns = specs.iter().cycle().zip(0..count);
-        from.run(|| turns.map(|(spec, _)| Self::new(spec, flow, limit)).collect())
+        let spec_of = |number: u64| &specs[(number % specs.len() as u64) as usize];
+        from.run(|| numbers.map(|number| Self::new(spec_of(number), flow, limit)).collect())
     }
 
     fn new(spec: &RequestSpec, flow: usize, limit: Duration) -> io::Result<Self> {

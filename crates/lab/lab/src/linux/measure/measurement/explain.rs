@@ -280,7 +280,7 @@ impl Lab<'_> {
     /// Runs one connection of a flow to its end.
     fn connect_once(&mut self, flow: usize) -> Result<(Outcome, Tally), LabError> {
         self.tallies = vec![Tally::default(); self.targets.len()];
-        let mut attempts = self.begin_some(flow, 1)?;
+        let mut attempts = self.begin_some(flow, 0..1)?;
         loop {
             self.collect(&mut attempts)?;
             if attempts.is_empty() {
