@@ -6,6 +6,7 @@
 //! last of several entries with the same key.
 
 mod brackets;
+mod directive;
 mod names;
 mod parse;
 mod scalars;

@@ -18,11 +18,7 @@ fn try_read(text: &str) -> Result<Vec<Json>, String> {
         }
         ControlFlow::Continue(())
     });
-    if faults.is_empty() {
-        Ok(documents)
-    } else {
-        Err(faults)
-    }
+    if faults.is_empty() { Ok(documents) } else { Err(faults) }
 }
 
 /// Returns the only document of a text.
@@ -47,11 +43,7 @@ fn brackets_and_quotes_may_go_on_at_any_column() {
         "spec: {\n containers: [{\nname: c,\nargs: [\n 'a' # one\n,]}]\n}\n",
     ];
     for text in texts {
-        assert_eq!(
-            only(text)["spec"]["containers"][0]["args"],
-            json!(["a"]),
-            "{text}"
-        );
+        assert_eq!(only(text)["spec"]["containers"][0]["args"], json!(["a"]), "{text}");
     }
     let text = "args: [\"b\n c\n\n d\", 'e\nf']\n";
     assert_eq!(only(text)["args"], json!(["b c\nd", "e f"]));
@@ -68,6 +60,7 @@ fn texts_read_as_kubectl_reads_them() {
         (">-\n      x\n      y\n\n      z", "x y\nz"),
         ("|2\n        x", "  x\n"),
         ("!!str 80", "80"),
+        ("!!s%74r 80", "80"),
         ("! yes", "yes"),
         ("!!binary aGk=", "hi"),
         ("2026-01-02", "2026-01-02"),
@@ -114,10 +107,7 @@ fn words_and_numbers_are_those_of_yaml_1_1() {
 #[test]
 fn keys_are_texts_whatever_they_look_like() {
     let labels = value("{0x10: a, yes: b, 1.0: c, ? 1e6 : d}");
-    assert_eq!(
-        labels,
-        json!({"16": "a", "true": "b", "1": "c", "1e+06": "d"})
-    );
+    assert_eq!(labels, json!({"16": "a", "true": "b", "1": "c", "1e+06": "d"}));
 }
 
 #[test]
@@ -130,26 +120,15 @@ labels:
   <<: [*common, *other]
   b: mine
 ";
-    assert_eq!(
-        only(text)["labels"],
-        json!({"a": "common", "b": "mine", "c": "other"})
-    );
+    assert_eq!(only(text)["labels"], json!({"a": "common", "b": "mine", "c": "other"}));
 }
 
 #[test]
 fn a_line_of_dashes_ends_a_document() {
-    for between in [
-        "---\n",
-        "--- # next\n",
-        "---\r\n",
-        "---\n---\n\n---\n# nothing\n---\n~\n---\n",
-    ] {
+    for between in ["---\n", "--- # next\n", "---\r\n", "---\n---\n\n---\n# nothing\n---\n~\n---\n"]
+    {
         let text = format!("\u{feff}---\na: 1\n{between}\u{feff}b: 2\n---\n");
-        assert_eq!(
-            try_read(&text),
-            Ok(vec![json!({"a": 1}), json!({"b": 2})]),
-            "{between:?}"
-        );
+        assert_eq!(try_read(&text), Ok(vec![json!({"a": 1}), json!({"b": 2})]), "{between:?}");
     }
 }
 
@@ -159,16 +138,24 @@ fn lines_may_end_in_every_way() {
         let text = "b:\n  a: |\n    x\n    y\n".replace('\n', end);
         assert_eq!(only(&text), json!({"b": {"a": "x\ny\n"}}), "{end:?}");
     }
+    // This line of dashes does not divide the text, so it begins the document.
+    assert_eq!(only("# a\r---\rb: c\r"), json!({"b": "c"}));
+    assert_eq!(try_read("\r---\r"), Ok(vec![]));
+}
+
+#[test]
+fn a_directive_is_about_the_document_after_it() {
+    for directive in ["%YAML 1.1", "%YAML 1.2 # new", "%TAG ! a:", "%TAG !e! tag:e.com,2026:"] {
+        let faults = try_read(&format!("a: b\n{directive}\n")).unwrap_err();
+        assert_eq!(faults, "2:1: unexpected content after the end of the document\n");
+    }
 }
 
 #[test]
 fn what_kubectl_refuses_is_refused_with_its_place() {
     for (text, fault) in [
         ("a: b: c\n", "1:5: a ':' where no value can begin"),
-        (
-            "a: - b\n",
-            "1:4: an item of a list begins on a line of its own",
-        ),
+        ("a: - b\n", "1:4: an item of a list begins on a line of its own"),
         ("a: [b\nc: d\n", "2:2: expected ',' or ']'"),
         ("a: {b: c\n", "2:1: expected ',' or '}'"),
         ("a: 'b\nc: d\n", "1:4: the file ends within a quoted text"),
@@ -184,40 +171,20 @@ fn what_kubectl_refuses_is_refused_with_its_place() {
         ),
         ("a:\n- b\n c: d\n", "3:3: a ':' where no value can begin"),
         ("a: b\nc\nd: e\n", "2:1: expected KEY: VALUE"),
-        (
-            "a: |x\n  b\n",
-            "1:5: expected the end of the line after | or >",
-        ),
-        (
-            "a: |\n\tb\n",
-            "2:1: tab used for indentation: YAML requires spaces",
-        ),
-        (
-            "? [a]\n: b\n",
-            "1:3: expected a text as key, found a list or mapping",
-        ),
+        ("a: |x\n  b\n", "1:5: expected the end of the line after | or >"),
+        ("a: |\n\tb\n", "2:1: tab used for indentation: YAML requires spaces"),
+        ("? [a]\n: b\n", "1:3: expected a text as key, found a list or mapping"),
         ("~: b\n", "1:1: expected a text as key, found nothing"),
-        (
-            "a: {{ .b }}\n",
-            "1:5: expected a text as key, found a list or mapping",
-        ),
-        (
-            "a: .inf\n",
-            "1:4: .inf is a number that JSON does not have: kubectl refuses it",
-        ),
-        (
-            "a: b\u{7}\n",
-            "1:5: a character that YAML does not allow: U+0007",
-        ),
-        (
-            "<<: a\n",
-            "1:5: expected a mapping to merge after <<, found \"a\"",
-        ),
+        ("a: {{ .b }}\n", "1:5: expected a text as key, found a list or mapping"),
+        ("a: .inf\n", "1:4: .inf is a number that JSON does not have: kubectl refuses it"),
+        ("a: !!s%ec b\n", "1:4: a tag that is not complete: expected one such as !!str"),
+        ("a: b\n%\n", "2:1: expected a directive such as %YAML 1.1 after %"),
+        ("a: |\n  b\n%YAML 1\n", "3:1: expected a directive such as %YAML 1.1 after %"),
+        ("a: b\n%TAG !x y\n", "2:1: expected a directive such as %YAML 1.1 after %"),
+        ("a: b\u{7}\n", "1:5: a character that YAML does not allow: U+0007"),
+        ("<<: a\n", "1:5: expected a mapping to merge after <<, found \"a\""),
     ] {
         let found = try_read(text).err().unwrap_or_default();
-        assert!(
-            found.lines().any(|line| line.starts_with(fault)),
-            "{text:?}: {found}"
-        );
+        assert!(found.lines().any(|line| line.starts_with(fault)), "{text:?}: {found}");
     }
 }

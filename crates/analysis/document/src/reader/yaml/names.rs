@@ -1,5 +1,7 @@
 //! Scans anchors and tags before values, and aliases.
 
+use std::borrow::Cow;
+
 use super::scan::Scanner;
 use super::token::{Tag, TokenKind, trouble};
 use crate::reader::Trouble;
@@ -24,7 +26,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn skip_word(&mut self) {
+    pub(super) fn skip_word(&mut self) {
         while self.text.peek().is_ascii_alphanumeric() || matches!(self.text.peek(), b'_' | b'-') {
             self.text.skip();
         }
@@ -45,7 +47,11 @@ impl<'a> Scanner<'a> {
                 return Err(broken());
             }
             self.text.skip();
-            uri.strip_prefix(CORE).map_or(Tag::Other, |core| Tag::Core(core.into()))
+            let uri = decoded(uri).ok_or_else(broken)?;
+            match uri.strip_prefix(CORE) {
+                None => Tag::Other,
+                Some(core) => Tag::Core(core.to_owned().into()),
+            }
         } else {
             let from = self.text.mark.at;
             self.skip_word();
@@ -54,13 +60,13 @@ impl<'a> Scanner<'a> {
                 self.text.skip();
                 let from = self.text.mark.at;
                 let whole = self.skip_uri();
-                match (handle, self.text.since(from)) {
-                    (_, "") => return Err(broken()),
-                    _ if !whole => return Err(broken()),
-                    ("", suffix) => Tag::Core(suffix.into()),
+                let suffix =
+                    decoded(self.text.since(from)).filter(|suffix| whole && !suffix.is_empty());
+                match (handle, suffix.ok_or_else(broken)?) {
+                    ("", suffix) => Tag::Core(suffix),
                     _ => Tag::Undeclared,
                 }
-            } else if self.skip_uri() {
+            } else if self.skip_uri() && decoded(self.text.since(from)).is_some() {
                 Tag::Other
             } else {
                 return Err(broken());
@@ -73,7 +79,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Skips a URI. Returns whether each `%` is followed by two hex digits.
-    fn skip_uri(&mut self) -> bool {
+    pub(super) fn skip_uri(&mut self) -> bool {
         let others = b";/?:@&=+$,.!~*'()[]%_-";
         while self.text.peek().is_ascii_alphanumeric() || others.contains(&self.text.peek()) {
             let digits = || (1..3).all(|at| self.text.ahead(at).is_ascii_hexdigit());
@@ -84,4 +90,23 @@ impl<'a> Scanner<'a> {
         }
         true
     }
+}
+
+/// Returns a URI with the bytes that its escapes (`%41`) stand for. `None` if it is not UTF-8 then.
+fn decoded(uri: &str) -> Option<Cow<'_, str>> {
+    if !uri.contains('%') {
+        return Some(uri.into());
+    }
+    let mut bytes = Vec::with_capacity(uri.len());
+    let mut rest = uri.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        bytes.push(*first);
+        if *first == b'%' {
+            let digits = std::str::from_utf8(after.get(..2)?).ok()?;
+            *bytes.last_mut()? = u8::from_str_radix(digits, 16).ok()?;
+            rest = &after[2..];
+        }
+    }
+    String::from_utf8(bytes).ok().map(Cow::Owned)
 }

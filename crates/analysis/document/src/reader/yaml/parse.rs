@@ -53,10 +53,7 @@ pub(crate) fn parse<'a>(
     }
     check_characters(&text)?;
     let mut parser = Parser { scanner: Scanner::new(text), depth: 0, each };
-    let first = parser.scanner.peek()?;
-    if first.kind != TokenKind::End {
-        parser.node(true, false)?;
-    }
+    parser.document()?;
     // This only checks whether anything follows.
     if parser.scanner.peek()?.kind == TokenKind::DocumentEnd {
         parser.scanner.next()?;
@@ -139,6 +136,24 @@ struct Before<'a> {
 }
 
 impl<'a> Parser<'_, 'a> {
+    /// Parses the value of the document, if there is one.
+    fn document(&mut self) -> Result<(), Trouble> {
+        let Token { kind, start, .. } = self.scanner.peek()?.clone();
+        // A line of --- after a line that ends in CR alone does not divide the text.
+        let is_begun =
+            kind == TokenKind::DocumentEnd && self.scanner.text.all[start.at..].starts_with('-');
+        if is_begun {
+            self.scanner.next()?;
+        }
+        match self.scanner.peek()?.kind {
+            TokenKind::End if !is_begun => Ok(()),
+            TokenKind::End | TokenKind::DocumentEnd | TokenKind::Directive if is_begun => {
+                self.nothing(start)
+            }
+            _ => self.node(true, false),
+        }
+    }
+
     pub(super) fn is_next(&mut self, kinds: &[TokenKind<'_>]) -> Result<bool, Trouble> {
         let next = &self.scanner.peek()?.kind;
         Ok(kinds.contains(next))

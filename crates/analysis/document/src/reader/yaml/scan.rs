@@ -177,6 +177,13 @@ impl<'a> Scanner<'a> {
             self.outdent_to(-1);
             self.drop_candidate()?;
             self.may_be_key = false;
+            // The parser refuses a directive at the beginning.
+            let is_first = self.taken + self.tokens.len() == 0;
+            if !self.is_directive() && !is_first {
+                let message = "expected a directive such as %YAML 1.1 after %";
+                let hint = "is it text? then it needs quotes, or the indentation of the text above";
+                return Err(trouble(mark, message).with_hint(hint));
+            }
             self.text.skip_to_break();
             self.add(TokenKind::Directive, mark);
             return Ok(());
