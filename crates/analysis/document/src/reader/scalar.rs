@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use base64::engine::general_purpose::{GeneralPurpose, PAD};
 use base64::{Engine as _, alphabet};
+use serde_json::Number;
 
 use super::Value;
 
@@ -82,6 +83,7 @@ fn is_number(text: &str) -> bool {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     match unsigned.as_bytes().first() {
         Some(b'0'..=b'9') => {}
+        Some(b'_') if unsigned.len() < text.len() => {}
         Some(b'.') => {
             let word = unsigned.get(1..).unwrap_or_default();
             let infinite = matches!(word, "inf" | "Inf" | "INF");
@@ -145,6 +147,14 @@ fn integer_text(text: &str) -> Option<i128> {
     // A number with a plus sign is limited to the range of `i64`.
     let most = if text.starts_with('+') { i128::from(i64::MAX) } else { i128::from(u64::MAX) };
     (i128::from(i64::MIN)..=most).contains(&number).then_some(number)
+}
+
+/// Returns a number as JSON has it. `None` if JSON has no such number.
+pub(super) fn json_number(text: &str) -> Option<Number> {
+    let whole = integer(text).map(Number::from);
+    let large = || u64::try_from(integer_text(text)?).ok().map(Number::from);
+    let real = || Number::from_f64(without_underscores(text).parse().ok()?);
+    whole.or_else(large).or_else(real)
 }
 
 /// Parses a whole number in any notation of YAML.

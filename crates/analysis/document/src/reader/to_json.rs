@@ -2,9 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use serde_json::{Number, Value as Json};
+use serde_json::Value as Json;
 
-use super::{Keep, Node, Value, integer, read, truth};
+use super::scalar::json_number;
+use super::{Keep, Node, Value, read, truth};
 
 /// Returns the first document of a text as JSON, whatever it is. Returns `None` if it cannot be
 /// read.
@@ -26,7 +27,8 @@ impl Node<'_> {
         match &self.value {
             Value::Null => Json::Null,
             Value::Bool(word) => truth(word).into(),
-            Value::Number(text) => number(text),
+            // A number that JSON cannot write becomes a text.
+            Value::Number(text) => json_number(text).map_or_else(|| (&**text).into(), Json::Number),
             Value::String(text) => (&**text).into(),
             Value::Seq(items) => items.iter().map(Self::to_json).collect(),
             Value::Items(_) => unreachable!("all is kept"),
@@ -35,11 +37,4 @@ impl Node<'_> {
             }
         }
     }
-}
-
-/// Converts a number. A number that JSON cannot write becomes a text.
-fn number(text: &str) -> Json {
-    let whole = integer(text).map(Json::from);
-    let real = || text.parse().ok().and_then(Number::from_f64).map(Json::Number);
-    whole.or_else(real).unwrap_or_else(|| text.into())
 }

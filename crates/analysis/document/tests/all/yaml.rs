@@ -99,6 +99,9 @@ fn words_and_numbers_are_those_of_yaml_1_1() {
         ("+.5", json!(0.5)),
         ("1.", json!(1)),
         (".5e3", json!(500)),
+        ("+_11", json!(11)),
+        ("1.5_", json!(1.5)),
+        ("0xffffffffffffffff", json!(u64::MAX)),
     ] {
         assert_eq!(value(written), read, "{written}");
     }
