@@ -72,6 +72,8 @@ pub const TEST_TIMES: &str = "UTURN_TEST_TIMES";
 pub const WATCH_CLUSTERS: &str = "UTURN_WATCH_CLUSTERS";
 /// The minutes for which a running cluster is changed at random.
 pub const WATCH_MINUTES: &str = "UTURN_WATCH_MINUTES";
+/// The number of changed documents that are read by libyaml too.
+pub const YAML_MUTANTS: &str = "UTURN_YAML_MUTANTS";
 
 /// Returns the number that a variable states, or `None` if the variable is not set.
 ///

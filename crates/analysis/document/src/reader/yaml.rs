@@ -7,6 +7,8 @@
 
 mod brackets;
 mod directive;
+#[cfg(test)]
+mod libyaml;
 mod names;
 mod parse;
 mod scalars;
