@@ -104,7 +104,7 @@ mod tests {
         for name in ["kind", "spec", "data", "args"] {
             assert!(FIELDS.has(name), "{name}");
         }
-        for other in ["", "Kind", "kin", "kinds", "arms", "dota"] {
+        for other in ["", "Kind", "kin", "kinds", "arms", "dxta"] {
             assert!(!FIELDS.has(other), "{other}");
         }
         assert!(FIELDS.is_open("data") && !FIELDS.is_open("spec"));
