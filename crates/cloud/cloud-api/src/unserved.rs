@@ -4,8 +4,6 @@
 //! The API shows a reason in two places: the task of the write fails with its text, and the load
 //! balancer or listener has the flag [`Unserved::flag`] for as long as it is not served.
 
-use std::net::{IpAddr, SocketAddr};
-
 use serde::Serialize;
 
 /// The prefix of flags.
@@ -49,20 +47,6 @@ impl Unserved {
         Self::LeftOut,
         Self::RuleLeftOut,
     ];
-
-    /// Returns the reason that a data plane's message on a refused load balancer gives.
-    pub fn of_refusal(message: &str) -> Self {
-        let has = |part: &str| message.contains(part);
-        match () {
-            () if has("cannot send the health checks") => Self::NoProbeSource,
-            () if has("cannot set up layer 4") || has("cannot start layer 4") => Self::NoLayer4,
-            () if has("cannot listen on") && has("not available") => Self::NoAddress,
-            () if has("cannot listen on") && has("assign requested address") => Self::NoAddress,
-            () if has("cannot listen on") && has("in use") => Self::PortInUse,
-            () if has("takes no certificates") => Self::NoCertificates,
-            () => Self::Refused,
-        }
-    }
 
     /// Returns the flag that the API shows.
     pub fn flag(self) -> String {
@@ -127,20 +111,6 @@ impl Unserved {
     }
 }
 
-/// Returns the failure text of the task of a refused load balancer with these addresses. Names the
-/// address that could not be listened on only if it is the load balancer's own.
-pub fn refusal(message: &str, own: &[IpAddr]) -> String {
-    let why = Unserved::of_refusal(message);
-    let listened = message.split("cannot listen on ").nth(1);
-    let listened = listened.and_then(|rest| rest.split_whitespace().next());
-    let listened =
-        listened.and_then(|address| address.trim_end_matches(':').parse::<SocketAddr>().ok());
-    match listened.filter(|address| own.contains(&address.ip())) {
-        Some(address) => format!("it cannot listen on {address}: {}", why.words()),
-        None => why.words().to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,42 +124,6 @@ mod tests {
         assert_eq!(Unserved::of_flag("NotServed"), Some(Unserved::Refused));
         for other in ["Stop", "SnatEnable", "NotServedAtAll", Unserved::SOME_LISTENERS, ""] {
             assert_eq!(Unserved::of_flag(other), None, "{other}");
-        }
-    }
-
-    #[test]
-    fn tenants_learn_why_and_nothing_of_the_data_plane() {
-        let own = ["127.10.0.1".parse().unwrap()];
-        for (message, expected) in [
-            (
-                "cannot listen on 127.10.0.1:80 of lb-1: Address already in use (os error 98)",
-                "it cannot listen on 127.10.0.1:80: another program has one of its ports on the \
-                 data plane",
-            ),
-            (
-                "cannot listen on 10.9.9.9:80, the admin address: Address already in use (os error 98)",
-                "another program has one of its ports on the data plane",
-            ),
-            (
-                "cannot listen on 127.10.0.1:80: Cannot assign requested address (os error 99)",
-                "it cannot listen on 127.10.0.1:80: the data plane does not have its address",
-            ),
-            (
-                "cannot send the health checks of 127.10.0.1:80 from 100.64.0.1: Cannot assign \
-                 requested address (os error 99)",
-                "the data plane does not have the address that its health checks come from",
-            ),
-            (
-                "cannot set up layer 4: Operation not permitted (os error 1)",
-                "the data plane cannot serve TCP and UDP",
-            ),
-            (
-                "/var/lib/keys/secret.pem: no such file, says http://10.0.0.1:9900",
-                "the data plane refuses it; its operator can see why",
-            ),
-            ("", "the data plane refuses it; its operator can see why"),
-        ] {
-            assert_eq!(refusal(message, &own), expected, "{message}");
         }
     }
 }

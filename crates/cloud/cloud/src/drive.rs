@@ -11,6 +11,7 @@ mod document;
 mod machine;
 mod notice;
 mod progress;
+mod refusal;
 mod shared;
 mod status;
 mod view;

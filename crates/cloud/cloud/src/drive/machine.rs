@@ -11,10 +11,9 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::admin::{Admin, Kept, Outcome, Running, Unreachable};
 use super::document::{self, Balancer, Balancers};
 use super::status::{MachineStatus, Sent};
-use super::{DataPlane, Notice, Pace, Shared};
+use super::{DataPlane, Notice, Pace, Shared, refusal};
 use crate::cloud::Work;
 use crate::plane::{CertificateFile, Part};
-use uturn_cloud_api::unserved::{self, Unserved};
 
 /// How many times in a row another program may change the machine's configuration during one drive.
 const SURPRISES: usize = 5;
@@ -473,12 +472,11 @@ impl Machine {
             }
         }
         self.shared.show(self.number, self.status(work, &refused));
-        let unserved = of_parts(&refused, |_, message| Unserved::of_refusal(message));
+        let unserved = of_parts(&refused, |_, message| refusal::reason(message));
         self.shared.health.serves(self.number, unserved);
         // Tenants see only general wording, without details of the machine.
-        let messages = of_parts(&refused, |balancer, message| {
-            unserved::refusal(message, &balancer.addresses())
-        });
+        let messages =
+            of_parts(&refused, |balancer, message| refusal::text(message, &balancer.addresses()));
         self.refused = refused;
         self.shared.serves(self.number, work, messages).await;
     }
