@@ -1,5 +1,6 @@
 //! `uturn lab`: scenarios on a real kernel.
 
+mod again;
 mod cluster;
 mod cure;
 mod explanation;
@@ -49,9 +50,6 @@ pub(super) fn run(args: &Lab, printer: &Printer) -> Result<Status, Failure> {
     }
 }
 
-/// How often a case that differs is measured again, alone and with one connection after another.
-const PACED_TRIES: usize = 2;
-
 /// Prepares a case's cluster for walking. Its load balancers are the lab's.
 fn engine(cluster: &Cluster) -> Result<Engine<'_>, Vec<WalkError>> {
     Engine::new(cluster).map(Engine::with_known_hash)
@@ -92,21 +90,18 @@ fn measure(args: &LabRun, predicts: bool, printer: &Printer) -> Result<Status, F
     }
     let size = args.jobs.map_or_else(parallel::usual_size, |jobs| jobs as usize);
     let kernels = Kernels::find(args.vm)?;
-    let mut rounds =
-        Rounds { cases: &cases, own: &own, options: &options, predicts, printer, kernels };
+    let mut rounds = Rounds {
+        cases: &cases,
+        own: &own,
+        options: &options,
+        paced: false,
+        predicts,
+        printer,
+        kernels,
+    };
     let all: Vec<usize> = (0..cases.len()).collect();
     let mut reports = rounds.run(&all, size)?;
-    // Delays on a busy machine do not recur if each case is measured alone, and each connection.
-    let paced = MeasureOptions { paced: true, ..options.clone() };
-    rounds.options = &paced;
-    for _ in 0..PACED_TRIES {
-        let again: Vec<usize> = all.iter().copied().filter(|at| !reports[*at].agrees()).collect();
-        for (at, next) in again.iter().zip(rounds.run(&again, 1)?) {
-            let before = std::mem::replace(&mut reports[*at], next);
-            let is_first = before.first_try.is_empty();
-            reports[*at].first_try = if is_first { before.differences() } else { before.first_try };
-        }
-    }
+    again::measure_again(&mut rounds, &mut reports)?;
     printer.progress_done();
     print(
         printer,

@@ -32,6 +32,7 @@ mod captured;
 mod cluster;
 #[cfg(feature = "cluster")]
 mod cluster_control;
+mod contention;
 mod plan;
 mod watch;
 
@@ -46,6 +47,7 @@ pub use cluster_control::{
     can_keep_cluster, enter_cluster, give_cluster_up, keep_cluster, standing_cluster,
     stop_at_signals, take_cluster_down, when_unread,
 };
+pub use contention::Contention;
 #[cfg(all(feature = "cluster", target_os = "linux"))]
 pub use linux::cluster::ClusterRecord;
 pub use plan::{

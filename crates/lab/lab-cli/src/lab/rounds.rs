@@ -16,6 +16,8 @@ pub(super) struct Rounds<'a> {
     pub(super) cases: &'a [Named<'a>],
     pub(super) own: &'a [Source],
     pub(super) options: &'a MeasureOptions,
+    /// Whether connections begin one after another.
+    pub(super) paced: bool,
     pub(super) predicts: bool,
     pub(super) printer: &'a Printer,
     pub(super) kernels: Kernels,
@@ -25,6 +27,7 @@ impl Rounds<'_> {
     /// Measures some of the cases, `size` at a time on this kernel. Returns a report for each.
     pub(super) fn run(&mut self, which: &[usize], size: usize) -> Result<Vec<CaseReport>, Failure> {
         let cases: Vec<Named<'_>> = which.iter().map(|at| self.cases[*at]).collect();
+        let options = self.options();
         let mut reports: Vec<Option<CaseReport>> = cases.iter().map(|_| None).collect();
         let (here, mut elsewhere): (Vec<usize>, Vec<usize>) =
             (0..cases.len()).partition(|at| self.kernels.native(cases[*at].case) == Native::Yes);
@@ -32,7 +35,7 @@ impl Rounds<'_> {
         let mut failed = None;
         parallel::measure(
             &native_cases,
-            self.options,
+            &options,
             size,
             self.printer,
             &mut |at, measured, seconds| {
@@ -73,6 +76,10 @@ impl Rounds<'_> {
         Ok(reports.into_iter().flatten().collect())
     }
 
+    fn options(&self) -> MeasureOptions {
+        MeasureOptions { paced: self.paced, ..self.options.clone() }
+    }
+
     fn in_machine(
         &self,
         cases: &[Named<'_>],
@@ -87,12 +94,12 @@ impl Rounds<'_> {
             }
         };
         show_progress(0);
-        let mut judged = Ok(());
+        let (options, mut judged) = (self.options(), Ok(()));
         machine::measure(
             found,
             &there,
             self.own,
-            self.options,
+            &options,
             self.printer,
             &mut |at, watched, seconds| {
                 let flows = watched.map(|watched| watched.flows);

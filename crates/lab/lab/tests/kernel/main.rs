@@ -20,8 +20,6 @@ mod networks;
 #[cfg(target_os = "linux")]
 mod nodes;
 #[cfg(target_os = "linux")]
-mod pulse;
-#[cfg(target_os = "linux")]
 mod rows;
 #[cfg(target_os = "linux")]
 mod set;

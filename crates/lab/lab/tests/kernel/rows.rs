@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use uturn_clouds::cloud::tke::profile::snat;
-use uturn_lab::{LabError, MeasuredFlow, Plan};
+use uturn_lab::{Contention, LabError, MeasuredFlow, Plan};
 use uturn_lb::config::Config;
 use uturn_model::node::RpFilter;
 use uturn_model::{Capture, Cluster, Flow, LoadBalancer, Name, Outcome, Protocol};
@@ -21,7 +21,6 @@ use uturn_snapshot::{Source, read_load_balancers};
 
 use crate::cluster::{cluster, cluster_v6};
 use crate::host::{Host, names};
-use crate::pulse::Pulse;
 
 /// Short, so that the test is quick; what 4 s do, 1 s does too.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(1);
@@ -147,15 +146,15 @@ fn run((name, row): &Row) {
     let began = Instant::now();
     for number in 1.. {
         IS_DONE_AGAIN.set(number > 1);
-        let (pulse, result) = if number <= TRIES_BESIDE_OTHERS {
+        let (contention, result) = if number <= TRIES_BESIDE_OTHERS {
             let _beside_others = RUNNING.read().unwrap_or_else(PoisonError::into_inner);
-            (Pulse::start(), catch_unwind(row))
+            (Contention::observe(), catch_unwind(row))
         } else {
             let _alone = RUNNING.write().unwrap_or_else(PoisonError::into_inner);
-            (Pulse::start(), catch_unwind(row))
+            (Contention::observe(), catch_unwind(row))
         };
         let Err(panic) = result else { break };
-        match pulse.wait() {
+        match contention.wait() {
             Some(wait) if number < TRIES => {
                 let wait = wait.as_millis();
                 println!("{name} again: other work had the processors for {wait} ms");
