@@ -102,6 +102,9 @@ impl fmt::Display for PacketFact {
 pub(crate) struct Facts(Vec<(PacketFact, bool)>);
 
 impl Facts {
+    /// Nothing is known.
+    pub(crate) const NONE: Self = Self(Vec::new());
+
     pub(crate) fn add(&mut self, fact: PacketFact, holds: bool) {
         self.0.push((fact, holds));
     }

@@ -76,9 +76,16 @@ pub enum QuestionSubject {
 /// match or let packets pass; and facts about the sender.
 #[derive(Clone, Debug, Default)]
 pub struct Assumptions {
-    rules: Rc<[(Text, bool)]>,
-    facts: Facts,
+    /// The answers; most walks have none. Each branch of a walk has a copy.
+    given: Option<Rc<Given>>,
     is_ordinary: bool,
+}
+
+/// Answers that a walk assumes.
+#[derive(Clone, Debug, Default)]
+struct Given {
+    rules: Vec<(Text, bool)>,
+    facts: Facts,
 }
 
 impl Assumptions {
@@ -95,17 +102,15 @@ impl Assumptions {
 
     /// The answer assumed for a rule.
     pub fn of_rule(&self, by: &Evidence) -> Option<bool> {
-        if self.rules.is_empty() {
-            return None;
-        }
+        let rules = self.given.as_ref().map(|given| &given.rules).filter(|all| !all.is_empty())?;
         let asked = by.rule();
-        self.rules.iter().find(|(rule, _)| *rule == asked).map(|(_, holds)| *holds)
+        rules.iter().find(|(rule, _)| *rule == asked).map(|(_, holds)| *holds)
     }
 
     /// The answer assumed for a question.
     pub fn answer(&self, question: &Question) -> Option<bool> {
         match question.about {
-            QuestionSubject::Sender(fact) => self.facts.answer(fact),
+            QuestionSubject::Sender(fact) => self.facts().answer(fact),
             _ => self.of_rule(&question.by),
         }
     }
@@ -116,20 +121,23 @@ impl Assumptions {
         if let QuestionSubject::Sender(fact) = question.about {
             return self.with_fact(fact, holds);
         }
-        let more = [(question.by.rule(), holds)];
-        let rules = self.rules.iter().cloned().chain(more).collect();
-        Self { rules, ..self.clone() }
+        self.with(|given| given.rules.push((question.by.rule(), holds)))
     }
 
     /// Adds a fact about the sender.
     #[must_use]
     pub fn with_fact(&self, fact: PacketFact, holds: bool) -> Self {
-        let mut facts = self.facts.clone();
-        facts.add(fact, holds);
-        Self { facts, ..self.clone() }
+        self.with(|given| given.facts.add(fact, holds))
+    }
+
+    fn with(&self, add: impl FnOnce(&mut Given)) -> Self {
+        let mut given = self.given.as_deref().cloned().unwrap_or_default();
+        add(&mut given);
+        Self { given: Some(Rc::new(given)), ..*self }
     }
 
     pub(crate) fn facts(&self) -> &Facts {
-        &self.facts
+        static NONE: Facts = Facts::NONE;
+        self.given.as_ref().map_or(&NONE, |given| &given.facts)
     }
 }
