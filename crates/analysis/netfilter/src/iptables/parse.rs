@@ -195,7 +195,7 @@ impl<'a> Reader<'a> {
     fn declare(&mut self, body: &str, number: u32, column: u32) -> Result<(), Fault> {
         let open = self.table.as_mut().ok_or_else(|| outside(column))?;
         // A name ends where `iptables-restore` ends it: other white space is part of it.
-        let mut words = body[1..].split([' ', '\t', '\r']).filter(|word| !word.is_empty());
+        let mut words = token::words(&body[1..]);
         let at = |word: &str| column + (word.as_ptr() as usize - body.as_ptr() as usize) as u32;
         let name =
             words.next().ok_or((column, "found no name, expected `:CHAIN POLICY [0:0]`".into()))?;

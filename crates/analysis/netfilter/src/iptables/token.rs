@@ -69,8 +69,22 @@ pub(super) fn line(text: &str) -> usize {
     text.find('\n').unwrap_or(text.len())
 }
 
+/// The words of a line without quotes. Byte by byte, since words are short.
+pub(super) fn words(line: &str) -> impl Iterator<Item = &str> {
+    let is_blank = |byte: u8| matches!(byte, b' ' | b'\t' | b'\r');
+    let mut rest = line;
+    std::iter::from_fn(move || {
+        let start = rest.bytes().position(|byte| !is_blank(byte))?;
+        let word = &rest[start..];
+        let end = word.bytes().position(is_blank).unwrap_or(word.len());
+        rest = &word[end..];
+        Some(&word[..end])
+    })
+}
+
 /// Splits the first line of `text` into `words`, and returns the line's length; `Err` is the
 /// column of an unclosed quote. `column` is the column of the first byte.
+#[inline]
 pub(super) fn cut<'a>(
     text: &'a str,
     column: u32,
@@ -101,12 +115,19 @@ pub(super) fn cut<'a>(
 
 /// A word that starts at `start` and has its quote at `at`: the word and its end, or the place of
 /// the unclosed quote. A quote that closes ends the word, even if no blank follows.
+#[inline]
 fn quoted(text: &str, start: usize, at: usize) -> Result<(Cow<'_, str>, usize), usize> {
     let bytes = text.as_bytes();
     let end = word_end::end_of_quote(bytes, at + 1);
     if start == at && bytes.get(end) == Some(&b'"') {
         return Ok((text[at + 1..end].into(), end + 1));
     }
+    unescaped(text, start, at)
+}
+
+/// Such a word where it has escapes or begins before the quote: these are rare.
+#[cold]
+fn unescaped(text: &str, start: usize, at: usize) -> Result<(Cow<'_, str>, usize), usize> {
     let mut word = text[start..at].to_owned();
     let mut chars = text[at + 1..].char_indices().map(|(i, c)| (at + 1 + i, c));
     while let Some((i, c)) = chars.next() {
