@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::mem::size_of;
+use std::rc::Rc;
 
 use uturn_model::Step;
 
@@ -103,8 +104,8 @@ pub(super) struct OpenBranches {
     next_check: u64,
     /// The number of steps of all branches, when it was last counted.
     steps: usize,
-    /// The bytes of the lists of all branches.
-    lists: usize,
+    /// The bytes of the lists of all branches when each was last counted.
+    pub(super) lists: Rc<Cell<usize>>,
     /// The bytes of the ends, which share nothing.
     ended: usize,
 }
@@ -123,7 +124,7 @@ impl OpenBranches {
             paid: 0,
             next_check: CHECKED_EVERY.min(max_rules + 1),
             steps: 0,
-            lists: 0,
+            lists: Rc::default(),
             ended: 0,
         }
     }
@@ -131,12 +132,19 @@ impl OpenBranches {
     /// Adds a branch that was split off.
     pub(super) fn push(&mut self, mut branch: Box<Walk>) {
         self.splits += 1;
-        let copied = branch.entries_looked_through() / COPIED_PER_RULE;
-        self.of_branches += RULES_PER_BRANCH + copied as u64;
-        // The memory of the branch is counted at the next rule.
-        self.next_check = 0;
-        branch.count_lists();
+        self.of_branches += RULES_PER_BRANCH;
+        self.count_other(branch.lookups.take());
+        if !branch.notes.is_empty() {
+            let copied = branch.notes.entries_looked_through() / COPIED_PER_RULE;
+            self.of_branches += copied as u64;
+            // The notes of the other branch are counted at the next rule.
+            self.next_check = 0;
+            branch.notes.count(&self.lists);
+        }
         self.waiting.push(branch);
+        if !self.has_room_for(0) {
+            self.next_check = 0;
+        }
     }
 
     /// Takes the branch that was added last.
@@ -207,13 +215,12 @@ impl OpenBranches {
     /// Counts what looking through the lists of this branch took, and the bytes of steps and lists. Returns
     /// whether there is work and room left.
     fn check(&mut self, walk: &mut Walk) -> bool {
-        let entries = walk.entries_looked_through();
+        let entries = walk.notes.entries_looked_through();
         self.rules += (self.rules - self.paid) * (entries / ENTRIES_PER_RULE) as u64;
         self.rules += walk.lookups.take();
         self.paid = self.rules;
-        walk.count_lists();
+        walk.notes.count(&self.lists);
         self.steps = walk.log.steps_of_all();
-        self.lists = walk.list_bytes.of_all();
         let may_go_on = !self.is_used_up() && self.has_room_for(0);
         let next = (self.rules + CHECKED_EVERY).min(self.max_rules + 1);
         self.next_check = if may_go_on { next } else { 0 };
@@ -236,7 +243,7 @@ impl OpenBranches {
 
     fn has_room_for(&self, more: usize) -> bool {
         let branches = self.waiting.len() + self.paused;
-        let kept = branches * BRANCH + self.lists + self.steps * STEP + self.ended;
+        let kept = branches * BRANCH + self.lists.get() + self.steps * STEP + self.ended;
         kept + more <= MAX_BYTES
     }
 }

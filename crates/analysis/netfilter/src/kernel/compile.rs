@@ -7,6 +7,7 @@ use uturn_model::{Evidence, Text};
 
 use super::chain_order;
 use super::index::{self, Index};
+use super::turns;
 use super::unknown_condition::{self, ConditionNumbers, RuleId, UnknownCondition};
 use crate::LoadError;
 use crate::iptables::{Chain, Match, Rule, Ruleset, Table, TableKind, Target};
@@ -103,6 +104,8 @@ pub(super) struct CompiledRule {
     asks: u32,
     /// Whether the rule affects no packet.
     pub(super) inert: bool,
+    /// Whether the rule counts the packets that come by.
+    pub(super) counts: bool,
     texts: OnceLock<Box<RuleTexts>>,
 }
 
@@ -207,6 +210,7 @@ fn program(
                         to: to.map_or(CompiledRule::NONE, |to| to as u32),
                         asks: asks(rule),
                         inert: is_inert(rule),
+                        counts: turns::counts(rule),
                         texts: OnceLock::new(),
                     }
                 })

@@ -27,6 +27,9 @@ pub(super) struct CaptureAssumptions {
 }
 
 impl CaptureAssumptions {
+    /// Nothing is assumed.
+    pub(super) const NONE: Self = Self { own: Vec::new(), out: Vec::new(), name: None };
+
     /// Whether an address is assumed to be the node's own; `None` if undecided.
     pub(super) fn is_own(&self, ip: IpAddr) -> Option<bool> {
         self.own.iter().find(|(known, _)| *known == ip).map(|(_, own)| *own)
@@ -37,8 +40,7 @@ impl CaptureAssumptions {
         self.name.as_ref()
     }
 
-    /// Forgets the assumptions about the outgoing interface, because the packet is rerouted.
-    pub(super) fn forget_out(&mut self) {
+    fn forget_out(&mut self) {
         self.out.clear();
         self.name = None;
     }
@@ -76,7 +78,14 @@ impl Kernel {
     }
 
     /// Records the assumption for a gap, if the capture has that gap.
+    #[inline(always)]
     pub(super) fn suppose_gap(&self, gap: CaptureGap, walk: &mut Walk) {
+        if !self.state.gaps.is_empty() {
+            self.suppose_known_gap(gap, walk);
+        }
+    }
+
+    fn suppose_known_gap(&self, gap: CaptureGap, walk: &mut Walk) {
         // The walk branches on these; nothing is assumed.
         let open = matches!(gap, CaptureGap::Routes | CaptureGap::Policy) && self.knows_no_route();
         if self.state.gaps.contains(&gap) && !open {
@@ -86,10 +95,15 @@ impl Kernel {
 
     /// Decides whether the packet's destination is one of the node's own addresses; branches if
     /// the capture does not say.
+    #[inline(always)]
     pub(super) fn decide_own(&self, walk: &mut Walk, open: &mut OpenBranches, at_limit: bool) {
-        if !self.state.gaps.contains(&CaptureGap::Addresses) {
-            return;
+        // Most nodes have no gaps, and this is asked at each stage.
+        if !self.state.gaps.is_empty() && self.state.gaps.contains(&CaptureGap::Addresses) {
+            self.decide_unknown_own(walk, open, at_limit);
         }
+    }
+
+    fn decide_unknown_own(&self, walk: &mut Walk, open: &mut OpenBranches, at_limit: bool) {
         let ip = walk.packet.dst;
         if !self.knows_no_address() {
             if !ip.is_loopback() {
@@ -98,7 +112,7 @@ impl Kernel {
             return;
         }
         let known = self.fib.local(ip).is_some() || ip.is_multicast() || ip.is_unspecified();
-        if known || walk.capture_assumptions.is_own(ip).is_some() {
+        if known || walk.notes.capture_assumptions.is_own(ip).is_some() {
             return;
         }
         // A DNAT target is taken for an address elsewhere, unless a rule states otherwise.
@@ -111,7 +125,7 @@ impl Kernel {
                 because: "the capture has neither addr nor route".into(),
                 settle: "capture ip addr as addr".into(),
             });
-            walk.capture_assumptions.own.push((ip, false));
+            walk.notes.capture_assumptions.own.push((ip, false));
             return;
         }
         let mut other = walk.fork();
@@ -120,7 +134,7 @@ impl Kernel {
             (&mut *other, false, "as if it were another's"),
         ] {
             way.share = way.share.split(2);
-            way.capture_assumptions.own.push((ip, own));
+            way.notes.capture_assumptions.own.push((ip, own));
             let by = Evidence::not_captured(format!("the address {ip}"));
             way.note_branch(
                 QuestionSubject::Own,
@@ -134,7 +148,7 @@ impl Kernel {
 
     /// Whether this branch assumes that the destination is the node's own.
     pub(super) fn is_taken_as_own(&self, walk: &Walk) -> bool {
-        walk.capture_assumptions.is_own(walk.packet.dst) == Some(true)
+        walk.notes.capture_assumptions.is_own(walk.packet.dst) == Some(true)
     }
 
     /// Routes the packet to the node itself.
@@ -161,13 +175,20 @@ impl Kernel {
     pub(super) fn redirected(&self, walk: &mut Walk) {
         if self.knows_no_address() && !walk.packet.dst.is_loopback() {
             let ip = walk.packet.dst;
-            walk.capture_assumptions.own.retain(|(known, _)| *known != ip);
-            walk.capture_assumptions.own.push((ip, true));
+            walk.notes.capture_assumptions.own.retain(|(known, _)| *known != ip);
+            walk.notes.capture_assumptions.own.push((ip, true));
         }
     }
 }
 
 impl Walk {
+    /// Forgets the assumptions about the outgoing interface, because the packet is rerouted.
+    pub(super) fn forget_out(&mut self) {
+        if !self.notes.is_empty() {
+            self.notes.capture_assumptions.forget_out();
+        }
+    }
+
     /// Whether the name of the outgoing interface is unknown.
     pub(super) fn out_is_unknown(&self) -> bool {
         self.oif.as_deref() == Some(UNKNOWN_INTERFACE)
@@ -175,7 +196,8 @@ impl Walk {
 
     /// Whether the packet leaves through an interface that a rule matches; true if undecided.
     pub(super) fn may_leave_by(&self, wanted: &Not<Text>) -> bool {
-        self.capture_assumptions
+        self.notes
+            .capture_assumptions
             .leaves_by(names(&wanted.value))
             .is_none_or(|leaves| leaves != wanted.not)
     }
@@ -184,12 +206,12 @@ impl Walk {
     /// through them.
     pub(super) fn undecided_out(&self, wanted: Option<&Not<Text>>) -> Option<NameRange> {
         let names = names(&wanted.filter(|_| self.out_is_unknown())?.value);
-        self.capture_assumptions.leaves_by(names).is_none().then_some(names)
+        self.notes.capture_assumptions.leaves_by(names).is_none().then_some(names)
     }
 
     /// Whether the outgoing interface is in a range of names; `None` if undecided.
     pub(super) fn leaves_by(&self, wanted: NameRange) -> Option<bool> {
-        self.capture_assumptions.leaves_by(wanted)
+        self.notes.capture_assumptions.leaves_by(wanted)
     }
 
     /// Branches: this walk leaves through these interfaces, the returned copy does not.
@@ -197,14 +219,14 @@ impl Walk {
         let mut other = self.fork();
         for (way, leaves) in [(&mut *self, true), (&mut *other, false)] {
             way.share = way.share.split(2);
-            way.capture_assumptions.out.push((names, leaves));
+            way.notes.capture_assumptions.out.push((names, leaves));
             let not = if leaves { "" } else { "not " };
             let why = format!("no route says where it leaves: as if {not}through {interfaces}");
             let by = Evidence::not_captured(format!("the interface {interfaces}"));
             way.note_branch(QuestionSubject::Out, leaves, why, by);
         }
         if names.0 == names.1 {
-            self.capture_assumptions.name = Some(interfaces.into());
+            self.notes.capture_assumptions.name = Some(interfaces.into());
         }
         other
     }

@@ -172,7 +172,7 @@ impl Kernel {
 
     /// The type of an address, considering the assumptions of this branch.
     pub(super) fn kind_for(&self, ip: IpAddr, device: Option<&str>, walk: &Walk) -> AddrKind {
-        match walk.capture_assumptions.is_own(ip) {
+        match walk.notes.capture_assumptions.is_own(ip) {
             Some(true) => AddrKind::Local,
             _ => self.kind_of(ip, device),
         }

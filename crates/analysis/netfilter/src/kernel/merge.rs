@@ -80,7 +80,7 @@ struct Meeting {
 
 impl Paused {
     fn add(&mut self, kernel: &Kernel, mut walk: Box<Walk>, open: &mut OpenBranches) {
-        walk.count_lists();
+        walk.notes.count(&open.lists);
         open.count_pause();
         let mut hasher = self.seed.build_hasher();
         walk.hash_state(&mut hasher);
@@ -88,7 +88,11 @@ impl Paused {
         let alike = meeting.by_state.entry(hasher.finish()).or_default();
         let here = &mut meeting.branches;
         match alike.iter().find(|at| here[**at].is_in_state_of(&walk)) {
-            Some(at) => open.count_comparisons(here[*at].absorb(*walk)),
+            Some(at) => {
+                let known = &mut here[*at];
+                open.count_comparisons(known.absorb(*walk));
+                known.notes.count(&open.lists);
+            }
             None => {
                 alike.push(here.len());
                 here.push(walk);
@@ -187,7 +191,7 @@ impl Ends {
             self.unsettled(walk);
             return;
         }
-        let lists = walk.lists_of_end();
+        let lists = walk.notes.bytes_of_end();
         let (mut end, log) = walk.end_and_log(kind);
         let state = (end.packet, &end.out, end.next_hop, &end.connection);
         let alike = self.by_state.entry(self.seed.hash_one(state)).or_default();

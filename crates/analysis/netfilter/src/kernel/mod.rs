@@ -20,6 +20,7 @@ mod matching;
 mod merge;
 mod nat;
 mod nft;
+mod notes;
 mod partial_matches;
 mod route;
 mod sets;
@@ -152,7 +153,7 @@ impl Kernel {
             let at_limit = open.is_full(ends.len());
             let end = match stages::follow(self, walk, known, open, at_limit) {
                 Followed::Ended(walk, kind) => {
-                    if !open.count_end(walk.log.len(), walk.lists_of_end()) {
+                    if !open.count_end(walk.log.len(), walk.notes.bytes_of_end()) {
                         return None;
                     }
                     if open.is_used_up() && open.splits() > 0 {

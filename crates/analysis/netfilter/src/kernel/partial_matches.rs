@@ -119,22 +119,22 @@ pub(super) fn recent(recent: &Recent, walk: &mut Walk) -> bool {
     let ip = if recent.rdest { walk.packet.dst } else { walk.packet.src };
     let ip = recent.mask.map_or(ip, |mask| within(ip, mask));
     let entry = (recent.name.clone(), ip);
-    let hits = walk.recent_entries.iter().filter(|listed| **listed == entry).count() as u32;
+    let hits = walk.notes.recent_entries.iter().filter(|listed| **listed == entry).count() as u32;
     let wanted = recent.hitcount.unwrap_or(0).max(1);
     let matched = match recent.action.value {
         RecentAction::Set => {
-            walk.recent_entries.push(entry);
+            walk.notes.recent_entries.push(entry);
             true
         }
         RecentAction::Remove => {
-            walk.recent_entries.retain(|listed| *listed != entry);
+            walk.notes.recent_entries.retain(|listed| *listed != entry);
             hits > 0
         }
         RecentAction::Check => hits >= wanted,
         RecentAction::Update => {
             let found = hits >= wanted;
             if found {
-                walk.recent_entries.push(entry);
+                walk.notes.recent_entries.push(entry);
             }
             found
         }

@@ -238,7 +238,7 @@ impl Kernel {
             why.push(' ');
             why.push_str(through);
         }
-        walk.capture_assumptions.forget_out();
+        walk.forget_out();
         walk.route = Some(RouteOut { dev, via: route.via.filter(|_| !local), local });
         walk.note(StepKind::Route, why.as_str(), by.clone());
     }
@@ -255,8 +255,8 @@ impl Kernel {
             let stops = open.is_some();
             let mut policy_query = PolicyQuery {
                 stops,
-                taken: &walk.policy_answers,
-                ..PolicyQuery::without_branching(&walk.facts)
+                taken: &walk.notes.policy_answers,
+                ..PolicyQuery::without_branching(&walk.notes.facts)
             };
             let answer = self.fib.look_up(query, &mut policy_query);
             let PolicyQuery { skipped, supposed, work, .. } = policy_query;
@@ -342,7 +342,7 @@ fn part(
         let (doubt, holds, why) = match about {
             Undecided::Fact(fact) => {
                 let holds = met != rule.invert;
-                way.facts.add(fact, holds);
+                way.notes.facts.add(fact, holds);
                 if fact.subject.is_sender() {
                     (QuestionSubject::Sender(fact), holds, fact.describe(holds))
                 } else {
@@ -350,7 +350,7 @@ fn part(
                 }
             }
             Undecided::Rule => {
-                way.policy_answers.push((place, met));
+                way.notes.policy_answers.push((place, met));
                 (
                     QuestionSubject::Match,
                     met,

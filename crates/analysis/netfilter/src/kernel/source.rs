@@ -59,7 +59,7 @@ impl Kernel {
             from_here: false,
         };
         let interface = self.interface(iif);
-        match self.look_up_without_branching(walk, &walk.facts, back) {
+        match self.look_up_without_branching(walk, &walk.notes.facts, back) {
             Answer::Route(route, _) if route.kind == RouteKind::Local => {
                 if !switches.accept_local {
                     return local_source();

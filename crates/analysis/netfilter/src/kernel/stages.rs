@@ -217,11 +217,7 @@ pub(super) fn follow(
     {
         return Followed::Ended(walk, kind);
     }
-    let mut is_first = true;
     loop {
-        if open.merges && !std::mem::take(&mut is_first) {
-            return Followed::Paused(walk);
-        }
         kernel.decide_own(&mut walk, open, at_limit);
         let family = walk.packet.family();
         let stage = kernel.plan.stages(family, walk.hook)[walk.stage];
@@ -244,8 +240,7 @@ pub(super) fn follow(
                 StageResult::On
             }
             RouteIn => match kernel.route_in(&mut walk, open) {
-                // The next hook starts at its first stage.
-                Ok(()) => continue,
+                Ok(()) => StageResult::Moved,
                 Err(kind) => return Followed::Ended(walk, kind),
             },
             RouteAgain | RouteTranslated => {
@@ -275,25 +270,28 @@ pub(super) fn follow(
             {
                 StageResult::On
             }
-            // These stages set the next stage themselves.
             IpvsAnswer => match kernel.answer_virtual(&mut walk, known, open) {
-                Ok(()) => continue,
+                Ok(()) => StageResult::Moved,
                 Err(kind) => return Followed::Ended(walk, kind),
             },
             IpvsRequest => match kernel.schedule(&mut walk, known, open) {
-                Ok(()) => continue,
+                Ok(()) => StageResult::Moved,
                 Err(kind) => return Followed::Ended(walk, kind),
             },
             Onward => match onward(&mut walk) {
                 Some(kind) => return Followed::Ended(walk, kind),
-                None => continue,
+                None => StageResult::Moved,
             },
         };
         match passed {
             StageResult::On => walk.stage += 1,
+            StageResult::Moved => {}
             StageResult::End(kind) => return Followed::Ended(walk, kind),
             StageResult::Paused => return Followed::Paused(walk),
             StageResult::LimitReached(by) => return Followed::LimitReached(walk, by),
+        }
+        if open.merges {
+            return Followed::Paused(walk);
         }
     }
 }

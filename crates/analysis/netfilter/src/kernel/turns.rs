@@ -5,7 +5,7 @@
 
 use uturn_model::Share;
 
-use crate::iptables::TableKind;
+use crate::iptables::{Match, Rule, Statistic, TableKind};
 
 /// The number of counters that are remembered, the last ones: branches that remember different
 /// numbers do not merge.
@@ -55,6 +55,9 @@ impl Numbers {
 pub(super) struct Turns(Vec<(Counter, Numbers)>);
 
 impl Turns {
+    /// Nothing is known.
+    pub(super) const NONE: Self = Self(Vec::new());
+
     /// Whether nothing is known.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -82,6 +85,16 @@ impl Turns {
     pub(super) fn forget(&mut self, counter: Counter) {
         self.0.retain(|(known, _)| *known != counter);
     }
+}
+
+/// Whether a rule of iptables counts the packets that come by.
+pub(super) fn counts(rule: &Rule) -> bool {
+    rule.matches.iter().any(is_counter)
+}
+
+/// Whether a match counts the packets that come by.
+pub(super) fn is_counter(item: &Match) -> bool {
+    matches!(item, Match::Statistic(Statistic::Nth { .. }))
 }
 
 #[cfg(test)]

@@ -88,12 +88,12 @@ impl UnknownCondition {
     /// The answer on this branch, if it has one.
     pub(super) fn known(&self, walk: &Walk) -> Option<bool> {
         let holds = match self.about {
-            ConditionKey::Fact(fact) => walk.facts.answer(onward(fact, walk)),
+            ConditionKey::Fact(fact) => walk.notes.facts.answer(onward(fact, walk)),
             ConditionKey::Other(id) => {
                 let place = self.place(walk);
                 let same =
                     |(of, at, _): &&(ConditionId, AnswerScope, bool)| (*of, *at) == (id, place);
-                walk.answers.iter().find(same).map(|(.., holds)| *holds)
+                walk.notes.answers.iter().find(same).map(|(.., holds)| *holds)
             }
         };
         holds.map(|holds| holds != self.not)
@@ -103,8 +103,14 @@ impl UnknownCondition {
     pub(super) fn take(&self, met: bool, walk: &mut Walk) {
         let holds = met != self.not;
         match self.about {
-            ConditionKey::Fact(fact) => walk.facts.add(onward(fact, walk), holds),
-            ConditionKey::Other(id) => walk.answers.push((id, self.place(walk), holds)),
+            ConditionKey::Fact(fact) => {
+                let fact = onward(fact, walk);
+                walk.notes.facts.add(fact, holds);
+            }
+            ConditionKey::Other(id) => {
+                let place = self.place(walk);
+                walk.notes.answers.push((id, place, holds));
+            }
         }
     }
 

@@ -3,16 +3,12 @@
 use std::cell::Cell;
 use std::net::IpAddr;
 
-use uturn_model::route::Leg;
 use uturn_model::{Assumption, Evidence, Share, Step, StepKind, Text};
 
 use super::compile::Hook;
-use super::incomplete_capture::CaptureAssumptions;
 use super::ipvs_state::IpvsState;
-use super::list_bytes::ListBytes;
+use super::notes::Notes;
 use super::step_log::StepLog;
-use super::turns::Turns;
-use super::unknown_condition::{AnswerScope, ConditionId};
 use crate::capture_gaps::UNKNOWN_INTERFACE;
 use crate::connection::Connection;
 use crate::end::{DropReason, End, EndKind};
@@ -56,30 +52,14 @@ pub(super) struct Walk {
     /// random number.
     pub(super) randomized: bool,
     pub(super) log: StepLog,
-    pub(super) list_bytes: ListBytes,
     /// The work of lookups that no rule has counted yet, as so many rules.
     pub(super) lookups: Cell<u64>,
-    pub(super) unknown: Vec<Evidence>,
-    pub(super) open_questions: Vec<(Question, bool)>,
     /// Assumptions about rules that are not modelled.
     pub(super) assumed: Assumptions,
-    pub(super) supposed: Vec<Assumption>,
-    /// Facts about the packet and its sender, known or assumed.
-    pub(super) facts: Facts,
-    /// Answers that this branch gives to unknown iptables conditions.
-    pub(super) answers: Vec<(ConditionId, AnswerScope, bool)>,
-    /// Answers that this branch gives to unknown nftables conditions and actions.
-    pub(super) nft_answers: Vec<(u32, Leg, Hook, bool)>,
-    /// Policy routing rules that are assumed to match or not, by index.
-    pub(super) policy_answers: Vec<(usize, bool)>,
     /// Whether to reroute even if no routing field changed.
     pub(super) reroutes: bool,
-    /// Entries that `-m recent` has added to its lists.
-    pub(super) recent_entries: Vec<(Text, IpAddr)>,
-    /// The numbers of counters by which rules take turns, as far as they are known.
-    pub(super) turns: Turns,
-    /// Assumptions about state that the capture lacks.
-    pub(super) capture_assumptions: CaptureAssumptions,
+    /// The questions, answers and assumptions of the branch.
+    pub(super) notes: Notes,
 }
 
 /// Returns the facts about the sender of a packet from here. No process sends a refusal, and the
@@ -133,15 +113,6 @@ pub(super) struct NftPosition {
     pub(super) generated: Option<u128>,
     /// The comment of the last element that led to a jump.
     pub(super) label: Option<Text>,
-    /// Elements that rules have added to sets during the walk.
-    pub(super) added: Vec<(usize, Box<[u128]>)>,
-}
-
-impl NftPosition {
-    /// Whether rules have added elements to sets.
-    fn has_added(&self) -> bool {
-        !self.added.is_empty()
-    }
 }
 
 /// The packet's conntrack state.
@@ -209,20 +180,14 @@ impl Walk {
             proxied: false,
             randomized: false,
             log: StepLog::default(),
-            list_bytes: ListBytes::default(),
             lookups: Cell::default(),
-            unknown: Vec::new(),
-            open_questions: Vec::new(),
             assumed: assumed.clone(),
-            supposed: Vec::new(),
-            facts: if from_here { facts_of(&packet, assumed) } else { Facts::default() },
-            answers: Vec::new(),
-            policy_answers: Vec::new(),
             reroutes: false,
-            nft_answers: Vec::new(),
-            recent_entries: Vec::new(),
-            turns: Turns::default(),
-            capture_assumptions: CaptureAssumptions::default(),
+            notes: if from_here {
+                Notes::of_facts(facts_of(&packet, assumed))
+            } else {
+                Notes::default()
+            },
         }
     }
 
@@ -237,11 +202,10 @@ impl Walk {
 
     /// Copies the walk for another branch.
     pub(super) fn fork(&mut self) -> Box<Self> {
-        self.count_lists();
         Box::new(Self {
             log: self.log.fork(),
-            list_bytes: self.list_bytes.fork(),
-            lookups: Cell::default(),
+            // Counted with the branch.
+            lookups: Cell::new(self.lookups.take()),
             iif: self.iif.clone(),
             oif: self.oif.clone(),
             route: self.route.clone(),
@@ -254,17 +218,8 @@ impl Walk {
                 frames.extend_from_slice(&self.frames);
                 frames
             },
-            unknown: self.unknown.clone(),
-            open_questions: self.open_questions.clone(),
             assumed: self.assumed.clone(),
-            supposed: self.supposed.clone(),
-            facts: self.facts.clone(),
-            answers: self.answers.clone(),
-            policy_answers: self.policy_answers.clone(),
-            nft_answers: self.nft_answers.clone(),
-            recent_entries: self.recent_entries.clone(),
-            turns: self.turns.clone(),
-            capture_assumptions: self.capture_assumptions.clone(),
+            notes: self.notes.fork(),
             ..*self
         })
     }
@@ -275,22 +230,22 @@ impl Walk {
     }
 
     pub(super) fn assume(&mut self, assumption: Assumption) {
-        if !self.supposed.contains(&assumption) {
-            self.supposed.push(assumption);
+        if !self.notes.supposed.contains(&assumption) {
+            self.notes.supposed.push(assumption);
         }
     }
 
     /// Whether the branch rests on so many answers that it is not followed past another question. A branch
     /// for each answer carries all answers before it, so the work grows with the square of their number.
     pub(super) fn rests_on_many_answers(&self) -> bool {
-        self.open_questions.len() >= MAX_ANSWERS
+        self.notes.open_questions.len() >= MAX_ANSWERS
     }
 
     /// Records a rule that is not modelled.
     pub(super) fn note_unknown(&mut self, why: impl Into<Text>, by: Evidence) {
         self.note(StepKind::Unknown, why, by.clone());
-        if !self.unknown.contains(&by) {
-            self.unknown.push(by);
+        if !self.notes.unknown.contains(&by) {
+            self.notes.unknown.push(by);
         }
     }
 
@@ -303,8 +258,8 @@ impl Walk {
         by: Evidence,
     ) {
         let answered = (Question { by: by.clone(), about }, holds);
-        if !self.open_questions.contains(&answered) {
-            self.open_questions.push(answered);
+        if !self.notes.open_questions.contains(&answered) {
+            self.notes.open_questions.push(answered);
         }
         self.note_unknown(why, by);
     }
@@ -322,13 +277,26 @@ impl Walk {
 
     /// The end of the walk.
     pub(super) fn end(self: Box<Self>, kind: EndKind) -> End {
-        let (mut end, log) = self.end_and_log(kind);
-        end.steps = log.into_steps();
-        end
+        self.end_showing(kind, StepLog::into_steps)
     }
 
     /// The end of the walk without its steps, and their log.
     pub(super) fn end_and_log(self: Box<Self>, kind: EndKind) -> (End, StepLog) {
+        let mut kept = None;
+        let end = self.end_showing(kind, |log| {
+            kept = Some(log);
+            Vec::new()
+        });
+        (end, kept.unwrap_or_default())
+    }
+
+    /// The end of the walk with the steps that are made of its log.
+    #[inline]
+    fn end_showing(
+        self: Box<Self>,
+        kind: EndKind,
+        steps: impl FnOnce(StepLog) -> Vec<Step>,
+    ) -> End {
         // A reject is translated back as a reply would be, though no conntrack entry remains.
         let is_answered = match &kind {
             EndKind::Local | EndKind::Forward | EndKind::Reject(_) => true,
@@ -342,20 +310,21 @@ impl Walk {
         let is_for_node =
             self.hook == Hook::Input || self.route.as_ref().is_some_and(|way| way.local);
         // Entries of recent lists and sets remain, and they usually record the random choice.
-        let is_kept = !self.recent_entries.is_empty() || self.nft.has_added();
+        let is_kept = !self.notes.recent_entries.is_empty() || !self.notes.added.is_empty();
         let is_lost = matches!(kind, EndKind::Drop(_) | EndKind::Reject(_));
         let redrawn_on_retry = self.randomized && !is_kept && is_lost;
         let way = self.route.filter(|_| leaves);
         let named = |dev: &Text| {
             if &**dev == UNKNOWN_INTERFACE {
-                self.capture_assumptions.name().cloned()
+                self.notes.capture_assumptions.name().cloned()
             } else {
                 Some(dev.clone())
             }
         };
         let out = way.as_ref().and_then(|way| named(&way.dev));
         let connection = self.tracking.connection().or(self.ipvs.untracked.as_deref());
-        let end = End {
+        let (unknown, open_questions, supposed) = self.notes.into_lists_of_end();
+        End {
             share: self.share,
             kind,
             packet: self.packet,
@@ -364,11 +333,10 @@ impl Walk {
             next_hop: way.and_then(|way| way.via),
             connection: connection.filter(|_| is_answered).cloned(),
             redrawn_on_retry,
-            steps: Vec::new(),
-            unknown: self.unknown,
-            open_questions: self.open_questions,
-            supposed: self.supposed,
-        };
-        (end, self.log)
+            steps: steps(self.log),
+            unknown,
+            open_questions,
+            supposed,
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::hash::{Hash, Hasher};
 
 use super::merge::add_missing;
+use super::notes::Lists;
 use super::walk::{NftPosition, Walk};
 
 impl Walk {
@@ -28,26 +29,29 @@ impl Walk {
             proxied,
             randomized,
             log: _,
-            list_bytes: _,
             lookups: _,
+            assumed: _,
+            reroutes,
+            notes,
+        } = self;
+        let Lists {
             unknown: _,
             open_questions,
-            assumed: _,
             supposed: _,
             facts,
             answers,
             nft_answers,
             policy_answers,
-            reroutes,
             recent_entries,
+            added,
             turns,
             capture_assumptions,
-        } = self;
+        } = &**notes;
         let place = (hook, entered, stage, from_here, unrouted, iif, oif, route);
         let packets = (packet, before, tracking, ipvs, proxied, randomized, reroutes);
         let known = (facts, answers, nft_answers, policy_answers, recent_entries);
         // The label, and a frame's odds and caller, only explain what is picked and why.
-        let NftPosition { at, generated, label: _, added } = nft;
+        let NftPosition { at, generated, label: _ } = nft;
         let mut frames = frames.iter().zip(&other.frames);
         packets
             == (
@@ -74,32 +78,36 @@ impl Walk {
             && frames.all(|(own, other)| (own.chain, own.rule) == (other.chain, other.rule))
             && known
                 == (
-                    &other.facts,
-                    &other.answers,
-                    &other.nft_answers,
-                    &other.policy_answers,
-                    &other.recent_entries,
+                    &other.notes.facts,
+                    &other.notes.answers,
+                    &other.notes.nft_answers,
+                    &other.notes.policy_answers,
+                    &other.notes.recent_entries,
                 )
-            && (at, generated, added) == (&other.nft.at, &other.nft.generated, &other.nft.added)
-            && *turns == other.turns
-            && *capture_assumptions == other.capture_assumptions
-            && *open_questions == other.open_questions
+            && (at, generated, added) == (&other.nft.at, &other.nft.generated, &other.notes.added)
+            && *turns == other.notes.turns
+            && *capture_assumptions == other.notes.capture_assumptions
+            && *open_questions == other.notes.open_questions
     }
 
     /// Hashes what is mostly different where branches are.
     pub(super) fn hash_state(&self, hasher: &mut impl Hasher) {
         (self.packet, &self.tracking, &self.route, &self.ipvs).hash(hasher);
-        (&self.facts, &self.answers, &self.nft_answers, &self.policy_answers).hash(hasher);
-        (&self.recent_entries, &self.turns, self.randomized, self.nft.generated).hash(hasher);
+        let Lists { facts, answers, nft_answers, policy_answers, recent_entries, turns, .. } =
+            &*self.notes;
+        (facts, answers, nft_answers, policy_answers).hash(hasher);
+        (recent_entries, turns, self.randomized, self.nft.generated).hash(hasher);
     }
 
     /// Becomes the branch of both, where they are in the same state. Its steps stay its own. Returns how many
     /// entries were compared.
     pub(super) fn absorb(&mut self, other: Self) -> usize {
         self.share += other.share;
-        let compared = add_missing(&mut self.unknown, other.unknown)
-            + add_missing(&mut self.supposed, other.supposed);
-        self.count_lists();
-        compared
+        let (unknown, _, supposed) = other.notes.into_lists_of_end();
+        if unknown.is_empty() && supposed.is_empty() {
+            return 0;
+        }
+        add_missing(&mut self.notes.unknown, unknown)
+            + add_missing(&mut self.notes.supposed, supposed)
     }
 }

@@ -11,7 +11,7 @@ use self::turns::Turn;
 use self::unknown::settle;
 use super::Kernel;
 use super::compile::{CompiledRule, Program};
-use super::matching::Answer;
+use super::matching::{Answer, Unknown};
 use super::turns::Counter;
 use super::walk::{Frame, OpenBranches, Walk};
 use crate::end::{DropReason, EndKind};
@@ -19,8 +19,10 @@ use crate::iptables::{Chain, Policy, Rule, Table, TableKind, Target};
 
 /// The result of a stage.
 pub(super) enum StageResult {
-    /// The packet continues.
+    /// The packet continues with the next stage.
     On,
+    /// The packet continues with the stage that the walk is at: the stage before has set it.
+    Moved,
     /// The branch waits within the stage, for others to meet it.
     Paused,
     /// The walk ends.
@@ -80,7 +82,7 @@ impl Kernel {
         if walk.frames.is_empty() {
             walk.frames.push(Frame { chain: base, rule: 0, odds: 1.0, caller: None });
         }
-        let mut before = (open.splits(), walk.frames.len());
+        let mut before = NOT_YET;
         let passed = loop {
             if open.merges && is_meeting_place(walk, &mut before, open) {
                 return StageResult::Paused;
@@ -122,9 +124,9 @@ impl Kernel {
         if compiled.inert {
             return RuleResult::Next;
         }
-        let Answer::Yes { mut odds, unknown } = self.matches(rule, walk) else {
-            if !walk.turns.is_empty() && turns::may_count_in_vain(rule) {
-                walk.turns.forget(running.counter(chain, at));
+        let Answer::Yes { odds, unknown } = self.matches(rule, walk) else {
+            if !walk.notes.turns.is_empty() && turns::may_count_in_vain(rule) {
+                walk.notes.forget_turn(running.counter(chain, at));
             }
             return RuleResult::Next;
         };
@@ -143,48 +145,23 @@ impl Kernel {
             return RuleResult::Next;
         }
         if !unknown.is_none() {
-            walk.turns.forget(running.counter(chain, at));
+            walk.notes.forget_turn(running.counter(chain, at));
             match settle(self, running, (chain, at), unknown, walk, open, at_limit) {
                 Some(true) => {}
                 Some(false) => return RuleResult::Next,
                 None => return RuleResult::LimitReached(running.by(chain, at)),
             }
         }
-        let mut turn = None;
-        if odds < 1.0 && turns::counts(rule) && running.program.is_met_again(chain) {
-            let counter = running.counter(chain, at);
-            turn = Turn::of(rule, unknown, walk, counter);
-            match &turn {
-                Some(turn) => odds = turn.odds,
-                None => walk.turns.forget(counter),
+        let odds = if odds < 1.0 {
+            match self.branch_by_chance(running, (chain, at), (odds, unknown), walk, open) {
+                Some(odds) => odds,
+                None => return RuleResult::Next,
             }
-            if odds <= 0.0 {
-                turn.into_iter().for_each(|turn| turn.passes(walk));
-                return RuleResult::Next;
-            }
-        }
+        } else {
+            odds
+        };
         let Some(target) = &rule.target else { return RuleResult::Next };
-        let picks = matches!(
-            target,
-            Target::Jump(_) | Target::Goto(_) | Target::Dnat(_) | Target::Snat(_) | Target::Accept
-        );
-        if odds < 1.0 {
-            walk.randomized = true;
-            let mut other = walk.fork();
-            other.share = other.share.scaled(1.0 - odds);
-            if let Some(frame) = other.frames.last_mut().filter(|_| picks) {
-                frame.odds *= 1.0 - odds;
-            }
-            walk.share = walk.share.scaled(odds);
-            if let Some(turn) = &turn {
-                turn.passes(&mut other);
-            }
-            open.push(other);
-        }
-        if let Some(turn) = &turn {
-            turn.matches(walk);
-        }
-        if picks {
+        if is_pick(target) {
             let left =
                 walk.frames.last_mut().map_or(1.0, |frame| std::mem::replace(&mut frame.odds, 1.0));
             let odds = left * odds;
@@ -197,7 +174,63 @@ impl Kernel {
         }
         self.carry_out(running, (chain, at), target, walk, open, at_limit)
     }
+
+    /// Branches on a rule that matches with some odds: a copy goes on behind the rule. Returns the odds with
+    /// which this branch matches, which are certain where the rule takes turns and its turn is known; `None`
+    /// if it does not.
+    fn branch_by_chance(
+        &self,
+        running: Running<'_>,
+        (chain, at): (usize, usize),
+        (mut odds, unknown): (f64, Unknown),
+        walk: &mut Walk,
+        open: &mut OpenBranches,
+    ) -> Option<f64> {
+        let (rule, compiled, _) = running.rule(chain, at);
+        let mut turn = None;
+        if compiled.counts && running.program.is_met_again(chain) {
+            let counter = running.counter(chain, at);
+            turn = Turn::of(rule, unknown, walk, counter);
+            match &turn {
+                Some(turn) => odds = turn.odds,
+                None => walk.notes.forget_turn(counter),
+            }
+            if odds <= 0.0 {
+                turn.into_iter().for_each(|turn| turn.passes(walk));
+                return None;
+            }
+        }
+        let target = rule.target.as_ref()?;
+        if odds < 1.0 {
+            walk.randomized = true;
+            let mut other = walk.fork();
+            other.share = other.share.scaled(1.0 - odds);
+            if let Some(frame) = other.frames.last_mut().filter(|_| is_pick(target)) {
+                frame.odds *= 1.0 - odds;
+            }
+            walk.share = walk.share.scaled(odds);
+            if let Some(turn) = &turn {
+                turn.passes(&mut other);
+            }
+            open.push(other);
+        }
+        if let Some(turn) = &turn {
+            turn.matches(walk);
+        }
+        Some(odds)
+    }
 }
+
+/// Whether a target decides where the packet goes, so that its odds are told.
+fn is_pick(target: &Target) -> bool {
+    matches!(
+        target,
+        Target::Jump(_) | Target::Goto(_) | Target::Dnat(_) | Target::Snat(_) | Target::Accept
+    )
+}
+
+/// The number of splits and the depth in chains of a walk that has just come to a stage.
+pub(super) const NOT_YET: (usize, usize) = (usize::MAX, 0);
 
 /// Whether other branches may come by where a walk is now: it was split, or has left a chain, since it
 /// had split so often and was so deep in chains.

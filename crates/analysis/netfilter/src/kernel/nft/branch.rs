@@ -32,7 +32,7 @@ impl Kernel {
             let as_if = if answer { "taken to match" } else { "taken not to match" };
             let why = format!("this match is not modelled: {as_if}");
             walk.note(StepKind::Unknown, why, by.clone());
-            walk.nft_answers.push((number, walk.packet.leg(), walk.hook, answer));
+            walk.notes.nft_answers.push((number, walk.packet.leg(), walk.hook, answer));
             Some(answer)
         });
         match answer {
@@ -81,12 +81,12 @@ impl Kernel {
         // A forwarded packet and a refusal have no sending process, which ends the rule.
         if !walk.from_here
             || walk.packet.is_refusal()
-            || walk.facts.answer(PacketFact::exactly(FactSubject::Socket, 1)) == Some(false)
+            || walk.notes.facts.answer(PacketFact::exactly(FactSubject::Socket, 1)) == Some(false)
         {
             return Done::Next;
         }
         let goes_on = |holds: bool| if holds == not { Done::Next } else { Done::On };
-        if let Some(holds) = walk.facts.answer(fact) {
+        if let Some(holds) = walk.notes.facts.answer(fact) {
             return goes_on(holds);
         }
         if self.fails_later(&ops[step + 1..], walk) {
@@ -99,7 +99,7 @@ impl Kernel {
         let mut other = walk.fork();
         for (branch, holds) in [(&mut *walk, !not), (&mut *other, not)] {
             branch.share = branch.share.split(2);
-            branch.facts.add(fact, holds);
+            branch.notes.facts.add(fact, holds);
             let why = format!("which process sends it is not known: {}", fact.describe(holds));
             branch.note_branch(QuestionSubject::Sender(fact), holds, why, by.clone());
         }
@@ -110,7 +110,8 @@ impl Kernel {
 
     fn answer(&self, number: u32, walk: &Walk) -> Option<bool> {
         let here = (number, walk.packet.leg(), walk.hook);
-        walk.nft_answers
+        walk.notes
+            .nft_answers
             .iter()
             .find(|(n, l, h, _)| (*n, *l, *h) == here)
             .map(|(.., answer)| *answer)
@@ -160,6 +161,6 @@ fn note_answer(
     (about, by): (QuestionSubject, &Evidence),
 ) {
     walk.share = walk.share.split(2);
-    walk.nft_answers.push((number, walk.packet.leg(), walk.hook, answer));
+    walk.notes.nft_answers.push((number, walk.packet.leg(), walk.hook, answer));
     walk.note_branch(about, answer, why, by.clone());
 }

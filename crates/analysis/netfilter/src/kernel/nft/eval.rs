@@ -188,10 +188,12 @@ impl Kernel {
             Field::EtherType => Ok(if is_v6 { 0x86dd } else { 0x800 }),
             Field::Mark => Ok(u128::from(packet.mark)),
             Field::InInterface => Ok(interface_of(walk.iif.as_deref())),
-            Field::OutInterface if walk.out_is_unknown() => match walk.capture_assumptions.name() {
-                Some(name) => Ok(interface_of(Some(name))),
-                None => Err(NoValue::Unknown),
-            },
+            Field::OutInterface if walk.out_is_unknown() => {
+                match walk.notes.capture_assumptions.name() {
+                    Some(name) => Ok(interface_of(Some(name))),
+                    None => Err(NoValue::Unknown),
+                }
+            }
             Field::OutInterface => Ok(interface_of(walk.oif.as_deref())),
             Field::CtState => Ok(match state(walk) {
                 CtState::Established => 2,
@@ -269,7 +271,7 @@ impl Kernel {
             transport: None,
             from_here: false,
         };
-        match self.look_up_without_branching(walk, &walk.facts, query) {
+        match self.look_up_without_branching(walk, &walk.notes.facts, query) {
             Answer::Route(route, _) if route.kind == RouteKind::Local => Ok(0),
             Answer::Route(route, equals) => {
                 let others = if equals > 0 { self.fib.equals(route) } else { Vec::new() };
@@ -316,7 +318,7 @@ pub(super) fn find<'k>(
     if found.is_some() || !lookup.changes {
         return found;
     }
-    if walk.nft.added.iter().any(|(set, parts)| *set == number && **parts == *key.parts()) {
+    if walk.notes.added.iter().any(|(set, parts)| *set == number && **parts == *key.parts()) {
         return Some(&ADDED);
     }
     let name = lookup.name.as_deref().unwrap_or("");

@@ -86,7 +86,7 @@ impl Kernel {
         at_limit: bool,
     ) -> bool {
         let (counter, modulus) = (Counter::Nft(at.0, at.1, step), number.modulus);
-        let now = walk.turns.now(counter, modulus);
+        let now = walk.notes.turns.now(counter, modulus);
         let met = ranges.iter().flat_map(|range| {
             let start = (range.number - u128::from(number.offset)) as u64;
             now.within(modulus, start, start + range.count).map(move |numbers| (range, numbers))
@@ -100,7 +100,7 @@ impl Kernel {
             let share = now.share_of(*numbers);
             branch.share *= share;
             branch.nft.generated = Some(range.number);
-            branch.turns.met(counter, modulus, *numbers);
+            branch.notes.turns.met(counter, modulus, *numbers);
             if share < Share::ALL {
                 branch.randomized = true;
                 branch.note(StepKind::Balance, self.picked(share, at), self.nft_by(at.0, at.1));

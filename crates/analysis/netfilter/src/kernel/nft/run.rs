@@ -5,7 +5,7 @@ use uturn_model::{Assumption, Evidence, Family, StepKind, Text};
 use super::super::Kernel;
 use super::super::partial_matches::no_limit_reached;
 use super::super::walk::{Frame, OpenBranches, Tracking, Walk};
-use super::super::xtables::{StageResult, is_meeting_place, marked};
+use super::super::xtables::{NOT_YET, StageResult, is_meeting_place, marked};
 use super::eval::{NoValue, find};
 use super::lookup::Data;
 use super::value::{Field, Op, Test, Value, Verdict};
@@ -43,7 +43,7 @@ impl Kernel {
             walk.nft.label = None;
             walk.frames.push(Frame { chain: base, rule: 0, odds: 1.0, caller: None });
         }
-        let mut before = (open.splits(), walk.frames.len());
+        let mut before = NOT_YET;
         let passed = loop {
             if open.merges && is_meeting_place(walk, &mut before, open) {
                 return StageResult::Paused;
@@ -277,12 +277,12 @@ impl Kernel {
             Op::Add { set, key } => {
                 let key = self.key(key, walk)?;
                 if !walk
-                    .nft
+                    .notes
                     .added
                     .iter()
                     .any(|(number, there)| number == set && **there == *key.parts())
                 {
-                    walk.nft.added.push((*set, key.parts().into()));
+                    walk.notes.added.push((*set, key.parts().into()));
                 }
                 Done::On
             }

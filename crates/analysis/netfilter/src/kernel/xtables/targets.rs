@@ -114,7 +114,7 @@ impl Kernel {
                 if catalogue::of_target(&extension.name) == Treatment::NoEffect =>
             {
                 if let Some(subject) = unknown_condition::changed_by(&extension.name) {
-                    walk.facts.forget(subject);
+                    walk.notes.facts.forget(subject);
                 }
                 RuleResult::Next
             }

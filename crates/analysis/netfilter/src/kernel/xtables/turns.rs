@@ -1,7 +1,7 @@
 //! Rules that match one packet in so many, in turn (`-m statistic --mode nth`).
 
 use super::super::matching::Unknown;
-use super::super::turns::{Counter, Numbers};
+use super::super::turns::{Counter, Numbers, is_counter};
 use super::super::walk::Walk;
 use crate::iptables::{Match, Rule, Statistic};
 
@@ -21,7 +21,7 @@ impl Turn {
         let only = chances.next().filter(|_| unknown.is_none() && chances.next().is_none());
         let Match::Statistic(Statistic::Nth { not, every, .. }) = only? else { return None };
         let every = u64::from((*every).max(1));
-        let now = walk.turns.now(counter, every);
+        let now = walk.notes.turns.now(counter, every);
         let (mut hit, mut rest) = (now.within(every, 0, 1), now.within(every, 1, every));
         let (hit, others) = (hit.next(), rest.next());
         // The remaining numbers are in one row, since each visit before was followed.
@@ -33,28 +33,19 @@ impl Turn {
     /// The branch of the rule's match.
     pub(super) fn matches(&self, walk: &mut Walk) {
         if let Some(numbers) = self.matching {
-            walk.turns.met(self.counter, self.every, numbers);
+            walk.notes.turns.met(self.counter, self.every, numbers);
         }
     }
 
     /// The branch that goes on behind the rule.
     pub(super) fn passes(&self, walk: &mut Walk) {
         if let Some(numbers) = self.others {
-            walk.turns.met(self.counter, self.every, numbers);
+            walk.notes.turns.met(self.counter, self.every, numbers);
         }
     }
-}
-
-/// Whether a rule counts the packets that come by.
-pub(super) fn counts(rule: &Rule) -> bool {
-    rule.matches.iter().any(is_counter)
 }
 
 /// Whether a rule may have counted a packet that another match of it then lets pass.
 pub(super) fn may_count_in_vain(rule: &Rule) -> bool {
     rule.matches.iter().rev().skip(1).any(is_counter)
-}
-
-fn is_counter(item: &Match) -> bool {
-    matches!(item, Match::Statistic(Statistic::Nth { .. }))
 }
