@@ -46,7 +46,7 @@ mod wanted;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-pub use uturn_document::{Fault, Source, edit, gather, whole_file};
+pub use uturn_document::{Fault, Source};
 use uturn_model::{Capture, Cluster, Name, Text};
 
 pub use as_json::{json_documents, json_objects};

@@ -101,7 +101,7 @@ fn exposed_files(config: &Config) -> Vec<String> {
 
 /// Reads the configuration.
 fn read(file: &Path) -> Result<Config, Failure> {
-    let (sources, faults) = uturn_snapshot::gather(&[PathBuf::from(file)]);
+    let (sources, faults) = uturn_document::gather(&[PathBuf::from(file)]);
     if !faults.is_empty() {
         return Err(faulty(&faults));
     }

@@ -18,8 +18,8 @@ use uturn_cloud::inventory::Inventory;
 use uturn_cloud::refused_targets::RefusedTargets;
 use uturn_cloud::server::{AdminPages, Limits, Server, Stop, Tls};
 use uturn_cloud::store::Store;
+use uturn_document::whole_file;
 use uturn_lb::special_address::led_to;
-use uturn_snapshot::whole_file;
 
 use crate::cli::{Cloud as Command, CloudServe};
 

@@ -10,8 +10,8 @@ use std::path::Path;
 use uturn_cli::{Failure, Printer, Status, secret_file};
 use uturn_cloud_api::SecretKey;
 use uturn_cloud_api::client::{ClientSettings, Endpoint, Retries};
+use uturn_document::whole_file;
 use uturn_kube::manifests::{CONFIG_DEFINITION, RIGHTS, rights_with_secrets_of};
-use uturn_snapshot::whole_file;
 
 use crate::cli::{Operator, OperatorRun};
 

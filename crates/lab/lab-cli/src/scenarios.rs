@@ -10,7 +10,7 @@ use crate::built_in_scenarios::BUILT_IN;
 
 /// Reads the texts of the user's own files.
 pub(crate) fn own(files: &[PathBuf]) -> Result<Vec<Source>, Failure> {
-    let (own, faults) = uturn_snapshot::gather(files);
+    let (own, faults) = uturn_document::gather(files);
     if faults.is_empty() { Ok(own) } else { Err(faulty(&faults)) }
 }
 

@@ -75,7 +75,7 @@ fn load(
             faults.push(format!("{}: expected a file, found a folder", path.display()));
             continue;
         }
-        let (sources, unread) = uturn_snapshot::gather(std::slice::from_ref(path));
+        let (sources, unread) = uturn_document::gather(std::slice::from_ref(path));
         faults.extend(unread.iter().map(ToString::to_string));
         let Some(Source { name, text }) = sources.into_iter().next() else { continue };
         warn(&iptables::warnings(name.clone(), &text), printer);

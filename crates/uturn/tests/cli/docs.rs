@@ -296,8 +296,7 @@ fn exists(word: &str, files: &[String]) -> Option<bool> {
     if word.split_once('/').is_some_and(names_a_crate) {
         return Some(root().join("crates").join(word).exists());
     }
-    // ARCHITECTURE.md tells how to add this cloud.
-    let is_source = word.ends_with(".rs") && !word.starts_with("aws/");
+    let is_source = word.ends_with(".rs");
     is_source.then(|| files.iter().any(|file| file.ends_with(&format!("/{word}"))))
 }
 

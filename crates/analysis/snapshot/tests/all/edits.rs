@@ -6,8 +6,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use uturn_document::edit::{At, Change, Tree};
 use uturn_model::{Cluster, ObjectRef};
-use uturn_snapshot::edit::{At, Change, Tree};
 use uturn_snapshot::manifests::Edit;
 use uturn_snapshot::{Manifests, Source};
 

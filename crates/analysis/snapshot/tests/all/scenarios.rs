@@ -5,10 +5,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use uturn_document::gather;
 use uturn_model::network::NetworkMode;
 use uturn_model::{Mechanism, Outcome, Share};
 use uturn_snapshot::scenario::{Case, Scenario, read_all};
-use uturn_snapshot::{Source, gather, load, read};
+use uturn_snapshot::{Source, load, read};
 
 fn ours() -> Vec<Scenario> {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../scenarios"));

@@ -6,8 +6,8 @@
 
 use uturn_cli::Failure;
 use uturn_diagnose::cure::{self, Case as Trouble, CaseState, Cure, TrialBase};
+use uturn_document::edit::{At, Change, Tree};
 use uturn_model::{Flow, Outcome, Share};
-use uturn_snapshot::edit::{At, Change, Tree};
 use uturn_snapshot::scenario::{Case, Scenario};
 use uturn_snapshot::{Manifests, Source};
 

@@ -6,9 +6,9 @@ use std::path::Path;
 use uturn_cli::Failure;
 use uturn_diagnose::Finding;
 use uturn_diagnose::analysis::{Analysis, IgnoreRules, Suppression};
+use uturn_document::whole_file;
 use uturn_model::Cluster;
 use uturn_report::baseline::Baseline;
-use uturn_snapshot::whole_file;
 
 /// The largest size of a baseline, in bytes.
 const MAX: u64 = 64 << 20;
