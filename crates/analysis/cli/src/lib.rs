@@ -3,7 +3,8 @@
 //! **Owns** the options of every command (`global`), the arguments that name manifests (`inputs`)
 //! and the form of the output (`output`), the only code that prints (`printer`), the exit status
 //! (`status`), and candidates for a half-typed line (`completion`). `program` runs a command line
-//! from its words to its exit status, and `part` finds the programs beside `uturn`.
+//! from its words to its exit status, `part` finds the programs beside `uturn`, and `part_line` is
+//! the command line of such a program.
 //!
 //! **Out of scope:** commands. `uturn` has those that read clusters; each of its other programs has
 //! a crate beside the crates that it runs.
@@ -17,6 +18,7 @@ mod inputs;
 pub mod likeness;
 mod output;
 mod part;
+mod part_line;
 mod printer;
 mod program;
 pub mod secret_file;
@@ -27,7 +29,8 @@ pub use global::{ColorChoice, Global};
 pub use inputs::{Inputs, faulty, print_counts};
 pub use output::{Output, print};
 pub use part::{NotInstalled, Part};
+pub use part_line::{PartCommand, PartLine, main_of};
 pub use printer::Printer;
-pub use program::{Ended, Program, main, main_of, run_on_files};
+pub use program::{Ended, Program, main, run_on_files};
 pub use status::{Failure, Status};
 pub use typed::parse_as_typed;

@@ -8,7 +8,6 @@ use clap::Parser;
 
 use crate::completion::Asked;
 use crate::global::Global;
-use crate::part::Part;
 use crate::printer::Printer;
 use crate::status::{self, Failure, Status};
 use crate::typed::parse_as_typed;
@@ -37,27 +36,11 @@ pub fn main<P: Program>(words: &[OsString]) -> ExitCode {
         Ok(typed) => typed,
         Err(usage) => return status::usage(&usage),
     };
-    let printer = Printer::new(typed.global());
-    let ended = typed.run(&printer).unwrap_or_else(|failure| failure.report(&printer));
+    let (ended, printer) = run(typed);
     match Printer::unwritten() {
         Some(why) => Failure::unwritten(why).report(&printer).into(),
         None => ended.into(),
     }
-}
-
-/// Runs the program of a part with the words of this process. They are a whole line of `uturn`, as
-/// `uturn` hands it over, or what follows the part's command: `uturn lb run` is `uturn-lb run`.
-pub fn main_of<P: Program>(part: Part) -> ExitCode {
-    main::<P>(&line_of(part, std::env::args_os().collect()))
-}
-
-/// Returns a line with the command of the part in it.
-fn line_of(part: Part, mut words: Vec<OsString>) -> Vec<OsString> {
-    let rest = words.get(1..).unwrap_or_default();
-    if Part::named(rest).is_none_or(|(named, _)| named != part) {
-        words.insert(words.len().min(1), part.command().into());
-    }
-    words
 }
 
 /// The end of a command.
@@ -90,31 +73,13 @@ pub fn run_on_files<P: Program>(
     if !reads_only_files(&typed) {
         return Ended::NotRun;
     }
-    let printer = Printer::new(typed.global());
-    let ended = typed.run(&printer).unwrap_or_else(|failure| failure.report(&printer));
+    let (ended, _) = run(typed);
     Ended::Ran(ended as u8)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_part_takes_lines_with_and_without_its_command() {
-        for (typed, line) in [
-            ("uturn-lab run x", "uturn-lab lab run x"),
-            ("uturn-lab", "uturn-lab lab"),
-            ("uturn-lab -q run x", "uturn-lab lab -q run x"),
-            ("uturn-lab help run", "uturn-lab lab help run"),
-            ("uturn-lab --help", "uturn-lab lab --help"),
-            ("uturn lab run x", "uturn lab run x"),
-            ("uturn -q lab run x", "uturn -q lab run x"),
-            ("uturn help lab run", "uturn help lab run"),
-            // No command of a part has the name of another part.
-            ("uturn-lab lb", "uturn-lab lab lb"),
-        ] {
-            let words = line_of(Part::Lab, typed.split(' ').map(OsString::from).collect());
-            assert_eq!(words.join(" ".as_ref()), *line, "{typed}");
-        }
-    }
+/// Runs a command. Prints the failure if it fails.
+fn run<P: Program>(typed: P) -> (Status, Printer) {
+    let printer = Printer::new(typed.global());
+    let ended = typed.run(&printer).unwrap_or_else(|failure| failure.report(&printer));
+    (ended, printer)
 }

@@ -2,18 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
-use uturn_cli::{Global, Output, Part};
-
-/// Finds, explains and proves load-balancer loopback in Kubernetes.
-#[derive(Debug, Parser)]
-#[command(name = "uturn", bin_name = "uturn", version, propagate_version = true)]
-pub(crate) struct Cli {
-    #[command(flatten)]
-    pub(crate) global: Global,
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
+use clap::{Args, Subcommand};
+use uturn_cli::{Output, Part};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

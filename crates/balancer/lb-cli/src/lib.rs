@@ -12,36 +12,32 @@ mod lb;
 use std::process::ExitCode;
 
 use clap::CommandFactory as _;
-use uturn_cli::{Ended, Failure, Global, Part, Printer, Program, Status};
+use uturn_cli::{Ended, Failure, Part, PartCommand, PartLine, Printer, Status};
 
-use cli::{Cli, Command, Lb};
+use cli::{Command, Lb};
 
-impl Program for Cli {
-    fn global(&self) -> &Global {
-        &self.global
-    }
-
+impl PartCommand for Command {
     fn run(self, printer: &Printer) -> Result<Status, Failure> {
-        let Command::Lb(command) = self.command;
+        let Self::Lb(command) = self;
         lb::run(&command, printer)
     }
 }
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    uturn_cli::main_of::<Cli>(Part::Lb)
+    uturn_cli::main_of::<Command>(Part::Lb)
 }
 
 /// Returns the command line, from `uturn` on.
 pub fn command() -> clap::Command {
-    Cli::command()
+    PartLine::<Command>::command()
 }
 
 /// Runs `uturn` with these words if the command reads only files and ends by itself. The output
 /// goes to the standard streams of this process.
 pub fn run_on_files(words: &[String]) -> Ended {
-    uturn_cli::run_on_files(words, |cli: &Cli| {
-        let Command::Lb(command) = &cli.command;
+    uturn_cli::run_on_files(words, |line: &PartLine<Command>| {
+        let Command::Lb(command) = &line.command;
         matches!(command, Lb::Check(_))
     })
 }

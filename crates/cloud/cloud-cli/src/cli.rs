@@ -4,20 +4,10 @@ use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use uturn_cli::{Global, Part};
+use clap::{Args, Subcommand, ValueEnum};
+use uturn_cli::Part;
 use uturn_model::IpNet;
 use uturn_model::lb::PathNormalization;
-
-/// Finds, explains and proves load-balancer loopback in Kubernetes.
-#[derive(Debug, Parser)]
-#[command(name = "uturn", bin_name = "uturn", version, propagate_version = true)]
-pub(crate) struct Cli {
-    #[command(flatten)]
-    pub(crate) global: Global,
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

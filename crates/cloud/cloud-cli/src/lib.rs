@@ -11,27 +11,23 @@ mod cloud;
 use std::process::ExitCode;
 
 use clap::CommandFactory as _;
-use uturn_cli::{Failure, Global, Part, Printer, Program, Status};
+use uturn_cli::{Failure, Part, PartCommand, PartLine, Printer, Status};
 
-use cli::{Cli, Command};
+use cli::Command;
 
-impl Program for Cli {
-    fn global(&self) -> &Global {
-        &self.global
-    }
-
+impl PartCommand for Command {
     fn run(self, printer: &Printer) -> Result<Status, Failure> {
-        let Command::Cloud(command) = self.command;
+        let Self::Cloud(command) = self;
         cloud::run(&command, printer)
     }
 }
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    uturn_cli::main_of::<Cli>(Part::Cloud)
+    uturn_cli::main_of::<Command>(Part::Cloud)
 }
 
 /// Returns the command line, from `uturn` on.
 pub fn command() -> clap::Command {
-    Cli::command()
+    PartLine::<Command>::command()
 }

@@ -3,20 +3,10 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
-use uturn_cli::{Global, Inputs, Output, Part};
+use clap::{Args, Subcommand};
+use uturn_cli::{Inputs, Output, Part};
 use uturn_model::Name;
 use uturn_operator::shares::Share;
-
-/// Finds, explains and proves load-balancer loopback in Kubernetes.
-#[derive(Debug, Parser)]
-#[command(name = "uturn", bin_name = "uturn", version, propagate_version = true)]
-pub(crate) struct Cli {
-    #[command(flatten)]
-    pub(crate) global: Global,
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

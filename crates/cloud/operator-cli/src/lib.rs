@@ -12,27 +12,23 @@ mod operator;
 use std::process::ExitCode;
 
 use clap::CommandFactory as _;
-use uturn_cli::{Failure, Global, Part, Printer, Program, Status};
+use uturn_cli::{Failure, Part, PartCommand, PartLine, Printer, Status};
 
-use cli::{Cli, Command};
+use cli::Command;
 
-impl Program for Cli {
-    fn global(&self) -> &Global {
-        &self.global
-    }
-
+impl PartCommand for Command {
     fn run(self, printer: &Printer) -> Result<Status, Failure> {
-        let Command::Operator(command) = self.command;
+        let Self::Operator(command) = self;
         operator::run(&command, printer)
     }
 }
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    uturn_cli::main_of::<Cli>(Part::Operator)
+    uturn_cli::main_of::<Command>(Part::Operator)
 }
 
 /// Returns the command line, from `uturn` on.
 pub fn command() -> clap::Command {
-    Cli::command()
+    PartLine::<Command>::command()
 }

@@ -2,23 +2,13 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 use uturn_cli::completion::{completer, proxy_mode};
-use uturn_cli::{Global, Output, Part};
+use uturn_cli::{Output, Part};
 use uturn_model::ProxyMode;
 
 use crate::built_in_scenarios;
-
-/// Finds, explains and proves load-balancer loopback in Kubernetes.
-#[derive(Debug, Parser)]
-#[command(name = "uturn", bin_name = "uturn", version, propagate_version = true)]
-pub(crate) struct Cli {
-    #[command(flatten)]
-    pub(crate) global: Global,
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

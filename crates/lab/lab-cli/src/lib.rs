@@ -16,17 +16,13 @@ mod scenarios;
 use std::process::ExitCode;
 
 use clap::CommandFactory as _;
-use uturn_cli::{Failure, Global, Part, Printer, Program, Status};
+use uturn_cli::{Failure, Part, PartCommand, PartLine, Printer, Status};
 
-use cli::{Cli, Command};
+use cli::Command;
 
-impl Program for Cli {
-    fn global(&self) -> &Global {
-        &self.global
-    }
-
+impl PartCommand for Command {
     fn run(self, printer: &Printer) -> Result<Status, Failure> {
-        let Command::Lab(command) = self.command;
+        let Self::Lab(command) = self;
         lab::run(&command, printer)
     }
 }
@@ -37,10 +33,10 @@ pub fn main() -> ExitCode {
     if uturn_machine::is_inside() {
         return uturn_machine::inside();
     }
-    uturn_cli::main_of::<Cli>(Part::Lab)
+    uturn_cli::main_of::<Command>(Part::Lab)
 }
 
 /// Returns the command line, from `uturn` on.
 pub fn command() -> clap::Command {
-    Cli::command()
+    PartLine::<Command>::command()
 }
