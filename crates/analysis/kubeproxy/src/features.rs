@@ -215,6 +215,8 @@ impl Features {
     /// set.
     pub(crate) fn of(version: Version, ip_mode_gate: Option<bool>) -> Self {
         let since = |minor: u16| (version.major, version.minor) >= (1, minor);
+        // v1.27.0 and v1.27.1 bind as v1.26 does.
+        let spares_own_addresses = since(28) || since(27) && version.patch >= 2;
         Self {
             plan: Planning {
                 // The gate was added in v1.29, off by default; it cannot be switched off since
@@ -278,10 +280,13 @@ impl Features {
                     27 => version.patch >= 2,
                     _ => true,
                 },
-                guard_knows_local: since(28),
+                // v1.30 added it, and releases of v1.28 and v1.29 took it over.
+                guard_knows_local: since(30)
+                    || since(29) && version.patch >= 1
+                    || since(28) && !since(29) && version.patch >= 6,
                 guards_output: since(29),
-                spares_own_addresses: since(27),
-                bound_take_no_node_ports: since(23) && !since(27),
+                spares_own_addresses,
+                bound_take_no_node_ports: since(23) && !spares_own_addresses,
                 hashes_ports: since(27),
                 local_falls_back: since(24),
                 local_sctp_keeps_source: since(23),

@@ -122,17 +122,54 @@ fn the_nodes_own_address_is_not_bound_again() {
     assert_eq!(program(&cluster, "n1").bound, [cluster_ip]);
     assert_eq!(program(&cluster, "n2").bound, [ip("10.0.0.11"), cluster_ip]);
     assert!(servers(&program(&cluster, "n1")).contains_key("-t 10.0.0.11:80"));
-    cluster.proxy.version = known(Version::new(1, 26, 0));
-    assert_eq!(program(&cluster, "n1").bound, [ip("10.0.0.11"), cluster_ip]);
+    for old in [Version::new(1, 26, 0), Version::new(1, 27, 1)] {
+        cluster.proxy.version = known(old);
+        assert_eq!(program(&cluster, "n1").bound, [ip("10.0.0.11"), cluster_ip]);
+    }
+    cluster.proxy.version = known(Version::new(1, 27, 2));
+    assert_eq!(program(&cluster, "n1").bound, [cluster_ip]);
 }
 
-/// From v1.23 to v1.26, what was bound in the round before is left out of the node's addresses.
+/// v1.30 lets in external IPs under policy Local, and so do later patches of v1.28 and v1.29.
+#[test]
+fn the_guard_of_bound_addresses_knows_policy_local_by_patch() {
+    let knows = [
+        ((1, 26, 15), false),
+        ((1, 27, 16), false),
+        ((1, 28, 5), false),
+        ((1, 28, 6), true),
+        ((1, 29, 0), false),
+        ((1, 29, 1), true),
+        ((1, 30, 0), true),
+    ];
+    for ((major, minor, patch), is_let_in) in knows {
+        let mut local = external_local(load_balancer("s", "172.16.1.1", 30000, "203.0.113.10"));
+        local.external_ips = vec![ip("192.0.2.7")];
+        let mut cluster = cluster_with(local, everywhere());
+        let version = Version::new(major, minor, patch);
+        cluster.proxy.version = known(version);
+        let rules = program(&cluster, "n1").iptables;
+        let guard =
+            "-A KUBE-IPVS-FILTER -m set --match-set KUBE-EXTERNAL-IP-LOCAL dst,dst -j RETURN";
+        assert_eq!(rules.contains(guard), is_let_in, "{version}");
+    }
+}
+
+/// From v1.23 to v1.27.1, what was bound in the round before is left out of the node's addresses.
 #[test]
 fn a_bound_address_of_the_node_takes_no_node_ports() {
-    for (minor, takes) in [(22, true), (23, false), (26, false), (27, true)] {
+    let versions = [
+        (22, 0, true),
+        (23, 0, false),
+        (26, 0, false),
+        (27, 0, false),
+        (27, 1, false),
+        (27, 2, true),
+    ];
+    for (minor, patch, takes) in versions {
         let own = load_balancer("s", "172.16.1.1", 30000, "10.0.0.11");
         let mut cluster = cluster_with(own, everywhere());
-        cluster.proxy.version = known(Version::new(1, minor, 0));
+        cluster.proxy.version = known(Version::new(1, minor, patch));
         cluster.proxy.node_port_addresses = NodePortAddresses::All;
         let found = servers(&program(&cluster, "n1"));
         assert_eq!(found.contains_key("-t 10.0.0.11:30000"), takes, "v1.{minor}: {found:?}");
@@ -278,7 +315,7 @@ proptest! {
     }
 
     #[test]
-    fn bound_addresses_are_those_served_but_the_nodes_own(cluster in any_cluster(), minor in 27..37u16) {
+    fn bound_addresses_are_those_served_but_the_nodes_own(cluster in any_cluster(), minor in 28..37u16) {
         for_each_program(cluster, minor, |cluster, node, program| {
             let own = &cluster.nodes[&name(node)].internal_ips;
             let served: BTreeSet<IpAddr> = servers(program)
