@@ -130,6 +130,7 @@ const NAMES: &[&str] = &[
     "kind",
     "kinds",
     "kubeProxyVersion",
+    "kubeletVersion",
     "l4Listeners",
     "l7Listeners",
     "labelSelector",

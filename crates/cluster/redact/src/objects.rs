@@ -133,7 +133,7 @@ pub(crate) fn value(field: &str, of: Value, names: &mut Names) -> Value {
             items.into_iter().map(|item| value(field, item, names)).collect()
         }
         ("image", Value::String(text)) => settings::image(&text, names).into(),
-        ("kubeProxyVersion" | "kernelVersion", Value::String(text)) => {
+        ("kubeProxyVersion" | "kubeletVersion" | "kernelVersion", Value::String(text)) => {
             settings::version(&text, names).into()
         }
         ("deletionTimestamp", Value::String(_)) => "1970-01-01T00:00:00Z".into(),

@@ -43,9 +43,12 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
         }
         if let Some(info) = doc.map(status, "nodeInfo") {
             // Distributions may write any text here. A text that is not a version is ignored.
-            node.kube_proxy_version =
-                info.get("kubeProxyVersion").and_then(|version| version.as_str()?.parse().ok());
-            node.kube_proxy_version = node.kube_proxy_version.map(cloud::with_known_build);
+            let version = |field: &str| info.get(field)?.as_str()?.parse().ok();
+            // Releases since v1.31 leave kubeProxyVersion empty, and distributions without a
+            // kube-proxy of its own never wrote it. Both programs come from one release.
+            node.kube_proxy_version = version("kubeProxyVersion")
+                .or_else(|| version("kubeletVersion"))
+                .map(cloud::with_known_build);
             node.kernel = doc.read::<Text>(info, "kernelVersion");
             let system = info.get("operatingSystem").and_then(|system| system.as_str());
             node.is_windows = system == Some("windows");

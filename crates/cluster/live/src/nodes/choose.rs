@@ -116,7 +116,8 @@ fn class(node: &Value, proxy: Option<&Value>) -> String {
         containers.map(|container| container["image"].clone()).collect::<Vec<_>>()
     });
     let owner = proxy.map(|pod| pod["metadata"]["ownerReferences"][0]["name"].clone());
-    json!([info["kernelVersion"], info["kubeProxyVersion"], images, owner, sizes]).to_string()
+    let versions = ["kernelVersion", "kubeProxyVersion", "kubeletVersion"].map(|name| &info[name]);
+    json!([versions, images, owner, sizes]).to_string()
 }
 
 #[cfg(test)]

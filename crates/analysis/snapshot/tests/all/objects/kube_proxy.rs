@@ -119,6 +119,20 @@ spec:
     assert_eq!(proxy.node_port_addresses, NodePortAddresses::Primary);
 }
 
+/// The kubelet and kube-proxy of a node are of one release; new releases leave the second field empty.
+#[test]
+fn the_version_of_the_kubelet_stands_in_for_kube_proxy_s() {
+    let version = |info: &str| {
+        let text = format!(
+            "{{apiVersion: v1, kind: Node, metadata: {{name: n1}}, status: {{nodeInfo: {{{info}}}}}}}"
+        );
+        cluster(&text).proxy.version.value.to_string()
+    };
+    assert_eq!(version("kubeletVersion: v1.28.5+k3s1, kubeProxyVersion: ''"), "v1.28.5");
+    assert_eq!(version("kubeletVersion: v1.31.2"), "v1.31.2");
+    assert_eq!(version("kubeletVersion: v1.31.2, kubeProxyVersion: v1.30.0"), "v1.30.0");
+}
+
 #[test]
 fn kube_proxy_by_its_daemon_set() {
     let proxy = cluster(
