@@ -37,8 +37,10 @@ pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
         match cloud::maker_of(service, &cluster.provider) {
             Maker::Model(model) => {
                 let is_private = model.request(owner).is_private;
+                let groups = model.security_groups(owner);
                 for at in of_nodes.beside(cluster, owner) {
                     let balancer = entry(cluster, &mut made, &at, owner, is_private);
+                    add_groups(cluster, balancer, groups);
                     let family = Family::of(at.address);
                     for listener in model.service_listeners(cluster, service, family) {
                         add(balancer, listener);
@@ -49,8 +51,10 @@ pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
             Maker::Product(product, _) if product.is_on_nodes() => {}
             Maker::Product(product, _) => {
                 let is_private = product.is_private(service).unwrap_or(false);
+                let groups = product.security_groups(service);
                 for at in of_nodes.beside(cluster, owner) {
                     let balancer = entry(cluster, &mut made, &at, owner, is_private);
+                    add_groups(cluster, balancer, groups);
                     let zone = at.zone.as_deref().filter(|_| product.serves_by_zone(service));
                     let listeners = |family| {
                         let at = (at.address, zone, family);
@@ -74,8 +78,14 @@ pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
             (None, Some(model)) => model.request(owner).is_private,
             (None, None) => false,
         };
+        let groups = match (product, model) {
+            (Some(product), _) => product.security_groups(ingress),
+            (None, Some(model)) => model.security_groups(owner),
+            (None, None) => None,
+        };
         for at in of_nodes.beside(cluster, owner) {
             let balancer = entry(cluster, &mut made, &at, owner, is_private);
+            add_groups(cluster, balancer, groups);
             let listeners = match (product, model) {
                 (Some(product), _) => with_targets(at.address, |family| {
                     made_ingress::listeners(product, cluster, ingress, family)
@@ -334,6 +344,20 @@ fn entry<'m>(
         security_groups: Vec::new(),
         listeners: Vec::new(),
     })
+}
+
+/// Adds the security groups that an object names, if Facts state the rules of any of them: those of
+/// which nothing is stated change nothing.
+fn add_groups(cluster: &Cluster, balancer: &mut LoadBalancer, list: Option<&str>) {
+    let named = list.into_iter().flat_map(|list| list.split(',')).map(str::trim);
+    let named: Vec<Text> = named.filter(|name| !name.is_empty()).map(Text::from).collect();
+    if named.iter().any(|name| cluster.security_groups.contains_key(name)) {
+        for name in named {
+            if !balancer.security_groups.contains(&name) {
+                balancer.security_groups.push(name);
+            }
+        }
+    }
 }
 
 /// Adds a listener, or adds its rules to the listener that already has the port.

@@ -59,7 +59,10 @@ impl Kind {
                 let (service, port) = as_service(listener);
                 let plan = product.port(&service, &port, family)?;
                 let same = plan.protocol.layer() == protocol(listener).layer();
-                same.then_some(plan.profile)
+                let mut profile = plan.profile;
+                // No controller made these listeners: they are as the cloud makes them by default.
+                profile.delivery = product.delivery_by_default().unwrap_or(profile.delivery);
+                same.then_some(profile)
             }
         }
     }

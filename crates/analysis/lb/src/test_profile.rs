@@ -35,6 +35,7 @@ pub(crate) fn profile(layer: Layer) -> Profile {
             .then_some(PassiveCheck { failures: 3, rest: Duration::from_secs(10) }),
         hairpin_source: None,
         source_of_other_family: None,
+        target_tls: None,
         path_normalization: PathNormalization::Off,
         statuses: Statuses::USUAL,
         allowed_sources: None,

@@ -297,10 +297,14 @@ pub struct SecurityRule {
 impl SecurityRule {
     /// Returns whether the rule matches a packet; `None` stands for a protocol without ports.
     pub fn matches(&self, peer: IpAddr, protocol: Option<Protocol>, port: u16) -> bool {
+        self.is_about(protocol, port) && self.peer.is_none_or(|net| net.contains(&peer))
+    }
+
+    /// Returns whether the rule matches packets of some address to a port; `None` stands for a
+    /// protocol without ports.
+    pub fn is_about(&self, protocol: Option<Protocol>, port: u16) -> bool {
         let ports = |(first, last)| protocol.is_some() && (first..=last).contains(&port);
-        self.protocol.is_none_or(|wanted| Some(wanted) == protocol)
-            && self.ports.is_none_or(ports)
-            && self.peer.is_none_or(|net| net.contains(&peer))
+        self.protocol.is_none_or(|wanted| Some(wanted) == protocol) && self.ports.is_none_or(ports)
     }
 }
 

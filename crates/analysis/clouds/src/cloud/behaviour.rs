@@ -84,6 +84,9 @@ pub trait CloudModel: Sync {
     /// balancer's own address. Security groups let them in.
     fn probe_ranges(&self) -> ProbeRanges;
 
+    /// Returns the security groups that an object gives its load balancer, as a list with commas.
+    fn security_groups<'o>(&self, owner: Owner<'o>) -> Option<&'o str>;
+
     /// Returns the place where users set properties of the listeners of a Service or an Ingress.
     fn overrides_place(&self, owner: Owner<'_>) -> OverridesPlace;
 

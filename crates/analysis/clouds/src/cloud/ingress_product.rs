@@ -33,6 +33,13 @@ pub trait IngressProduct: Sync {
     /// network only.
     fn is_private(&self, ingress: &Ingress) -> bool;
 
+    /// Returns the security groups that an Ingress gives its load balancer, by id or by name, as a
+    /// list with commas.
+    fn security_groups<'i>(&self, ingress: &'i Ingress) -> Option<&'i str> {
+        let _ = ingress;
+        None
+    }
+
     /// Returns whether an Ingress asks for addresses of both families.
     fn is_dual_stack(&self, ingress: &Ingress) -> bool {
         let _ = ingress;

@@ -53,6 +53,13 @@ pub(crate) fn listeners(
                 && announcers.as_ref().is_none_or(|announcers| announcers.has_node(node))
         };
         let mut targets = targets_of(cluster, service, &called, family, targets, &may_be);
+        // The targets of such a load balancer have a family of the Service's, whichever addresses
+        // nodes have: it translates what other clients send.
+        let is_of_service = service.cluster_ips.is_empty()
+            || service.cluster_ips.iter().any(|ip| Family::of(*ip) == family);
+        if product.is_dual_stack(service) && !is_of_service {
+            targets.clear();
+        }
         if let Some(announcers) = &announcers {
             announcers.retain_preferred(cluster, &mut targets);
         }

@@ -59,6 +59,12 @@ pub trait Product: Sync {
         true
     }
 
+    /// Returns how a listener delivers packets that no controller made and of which Facts state
+    /// nothing, if that differs from what the controller asks for.
+    fn delivery_by_default(&self) -> Option<Delivery> {
+        None
+    }
+
     /// Returns whether nodes have no rule for the addresses in a Service's status although the
     /// status states no `ipMode`: the cloud's own kube-proxy leaves these addresses to the load
     /// balancer.
@@ -98,6 +104,13 @@ pub trait Product: Sync {
     /// contains it.
     fn address_of_name(&self, service: &Service, host: &str) -> Option<IpAddr> {
         let _ = (service, host);
+        None
+    }
+
+    /// Returns the security groups that a Service gives its load balancer, by id or by name, as a
+    /// list with commas.
+    fn security_groups<'s>(&self, service: &'s Service) -> Option<&'s str> {
+        let _ = service;
         None
     }
 
@@ -326,6 +339,7 @@ pub(crate) fn passing(name: &str, source: Source) -> Profile {
         passive_check: None,
         hairpin_source: None,
         source_of_other_family: None,
+        target_tls: None,
         path_normalization: PathNormalization::Off,
         statuses: Statuses::USUAL,
         allowed_sources: None,

@@ -24,6 +24,9 @@ pub struct Profile {
     /// The range of source addresses that targets of the other family than the client's see, if the
     /// load balancer has such targets.
     pub source_of_other_family: Option<IpNet>,
+    /// Whether targets get TLS on connections whose TLS the load balancer terminates. `None` if that
+    /// is not known.
+    pub target_tls: Option<bool>,
     /// The PROXY header that connections to targets begin with.
     pub proxy_header: Option<ProxyVersion>,
     /// Whether it avoids a target with the client's own address while there is another.

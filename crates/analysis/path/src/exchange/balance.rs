@@ -40,7 +40,7 @@ pub(super) fn serve(
     let seen = state.packet.leg();
     let place = Peer::Balancer(balancer).place();
     if let Some(step) =
-        security_groups::denied_inbound(walk.cluster, &balancer.security_groups, &state)
+        security_groups::denied_inbound(walk.cluster, &balancer.security_groups, &mut state)
     {
         state.note(place, step);
         return Ok(vec![ended(state, Outcome::Hangs, Some(Mechanism::SecurityGroup))]);

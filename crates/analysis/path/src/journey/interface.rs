@@ -30,7 +30,7 @@ pub(super) fn at_interface<'w>(
 ) -> Result<Vec<Arrival<'w>>, WalkError> {
     let groups = node.security_groups.as_deref();
     if let Some(step) =
-        groups.and_then(|groups| security_groups::denied_inbound(walk.cluster, groups, &state))
+        groups.and_then(|groups| security_groups::denied_inbound(walk.cluster, groups, &mut state))
     {
         state.note(Place::Fabric, step);
         return Ok(vec![lost(state, Mechanism::SecurityGroup)]);

@@ -6,22 +6,37 @@ use uturn_clouds::cloud;
 use uturn_kubeproxy::pod_network;
 use uturn_model::network::{SecurityGroup, SecurityRule};
 use uturn_model::route::{Direction, Leg, Step, StepKind};
-use uturn_model::{Cluster, Evidence, Family, Node, Protocol, Text};
+use uturn_model::{Assumption, Cluster, Evidence, Family, Node, Origin, Protocol, Text};
 use uturn_netfilter::IpProtocol;
 
+use crate::add_missing::add_missing;
 use crate::packet::PacketState;
 
-/// Returns the drop of an inbound packet by security groups, if they deny it.
+/// Returns the drop of an inbound packet by security groups, if they deny it. Adds an assumption to
+/// the packet if it depends on a load balancer's address that is not given.
 pub(crate) fn denied_inbound(
     cluster: &Cluster,
     groups: &[Text],
-    state: &PacketState,
+    state: &mut PacketState,
 ) -> Option<Step> {
     let leg = state.packet.leg();
     if is_prober(cluster, leg.src.ip()) {
         return None;
     }
     let asked = asked(state)?;
+    if cloud::stands_for_balancer(leg.src.ip()) {
+        return match admission_of_balancer(cluster, groups, asked) {
+            Admission::Passes => None,
+            Admission::Depends(assumption) => {
+                add_missing(&mut state.supposed, [assumption]);
+                None
+            }
+            Admission::Denied(stop) => {
+                let what = format!("{} port {} from the load balancer", stop.what, leg.dst.port());
+                Some(stop.step(what, leg))
+            }
+        };
+    }
     let stop = judge(cluster, groups, asked, |group| &group.inbound, leg.src.ip())?;
     let what = format!("{} port {} from {}", stop.what, leg.dst.port(), leg.src.ip());
     Some(stop.step(what, leg))
@@ -31,14 +46,76 @@ pub(crate) fn denied_inbound(
 /// those in.
 fn is_prober(cluster: &Cluster, address: IpAddr) -> bool {
     let model = cloud::model(cluster);
-    // The address of another load balancer is not given, nor the rule that lets it in.
-    cloud::stands_for_balancer(address)
-        || model.is_some_and(|model| model.probe_ranges().prober(Family::of(address)) == address)
+    model.is_some_and(|model| model.probe_ranges().prober(Family::of(address)) == address)
+}
+
+/// Whether security groups let in a load balancer whose own address is not given.
+enum Admission {
+    /// They let in every address at this port.
+    Passes,
+    /// They let in only some addresses, among which the load balancer's may be.
+    Depends(Assumption),
+    /// They let in no address at this port.
+    Denied(Stopped),
+}
+
+/// Returns whether groups let in a load balancer whose own address is not given. Their rules for
+/// ranges of addresses may be meant for it.
+fn admission_of_balancer(
+    cluster: &Cluster,
+    groups: &[Text],
+    (number, port): (IpProtocol, u16),
+) -> Admission {
+    let protocol = spoken(number);
+    let known: Vec<_> =
+        groups.iter().filter_map(|name| cluster.security_groups.get(name)).collect();
+    let Some(last) = known.last().filter(|_| known.len() == groups.len()) else {
+        return Admission::Passes;
+    };
+    let mut ranges: Vec<String> = Vec::new();
+    let all = known.iter().flat_map(|group| &group.inbound);
+    for rule in all.filter(|rule| rule.is_about(protocol, port)) {
+        match rule.peer.filter(|net| net.prefix_len() > 0) {
+            None if rule.accept && ranges.is_empty() => return Admission::Passes,
+            None if rule.accept => break,
+            None if ranges.is_empty() => {
+                return Admission::Denied(Stopped::new(groups, "drops", number, &rule.origin));
+            }
+            None => break,
+            Some(net) if rule.accept => ranges.push(net.to_string()),
+            // That some addresses are kept out says nothing about the load balancer's.
+            Some(_) => {}
+        }
+    }
+    if ranges.is_empty() {
+        let why = "has no rule that accepts";
+        return Admission::Denied(Stopped::new(groups, why, number, &last.origin));
+    }
+    let (names, protocol) = (groups.join(", "), spoken_name(number));
+    Admission::Depends(Assumption {
+        subject: format!("security group {names} and the load balancer").into(),
+        assumed: format!("it lets the load balancer in at {protocol} port {port}").into(),
+        because: format!(
+            "the load balancer's own address is not given; the group lets in {}",
+            ranges.join(", ")
+        )
+        .into(),
+        settle: "compare these ranges with the subnets of the load balancer".into(),
+    })
+}
+
+fn spoken(number: IpProtocol) -> Option<Protocol> {
+    let all = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
+    all.into_iter().find(|protocol| IpProtocol::from(*protocol) == number)
+}
+
+fn spoken_name(number: IpProtocol) -> String {
+    spoken(number).map_or_else(|| number.to_string(), |protocol| protocol.to_string())
 }
 
 /// Returns the drop of an outbound packet by security groups, if they deny it. Groups without
 /// outbound rules allow everything.
-pub(super) fn denied_outbound(
+pub(crate) fn denied_outbound(
     cluster: &Cluster,
     groups: &[Text],
     state: &PacketState,
@@ -93,9 +170,7 @@ fn judge(
     rules: impl Fn(&SecurityGroup) -> &[SecurityRule],
     peer: IpAddr,
 ) -> Option<Stopped> {
-    let protocol = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp]
-        .into_iter()
-        .find(|protocol| IpProtocol::from(*protocol) == number);
+    let protocol = spoken(number);
     let known: Vec<_> =
         groups.iter().filter_map(|name| cluster.security_groups.get(name)).collect();
     // An unknown group is assumed to allow everything.
@@ -107,12 +182,7 @@ fn judge(
         Some(rule) => ("drops", &rule.origin),
         None => ("has no rule that accepts", &last.origin),
     };
-    let names = groups.join(", ");
-    let spoken = protocol.map_or_else(|| number.to_string(), |protocol| protocol.to_string());
-    Some(Stopped {
-        what: format!("security group {names} {why} {spoken}"),
-        by: Evidence::SecurityGroups { names: groups.into(), origin: origin.clone() },
-    })
+    Some(Stopped::new(groups, why, number, origin))
 }
 
 /// Returns the protocol and port that security groups judge. The groups are stateful: an answer
@@ -129,6 +199,14 @@ struct Stopped {
 }
 
 impl Stopped {
+    fn new(groups: &[Text], why: &str, number: IpProtocol, origin: &Origin) -> Self {
+        let names = groups.join(", ");
+        Self {
+            what: format!("security group {names} {why} {}", spoken_name(number)),
+            by: Evidence::SecurityGroups { names: groups.into(), origin: origin.clone() },
+        }
+    }
+
     fn step(self, what: String, leg: Leg) -> Step {
         Step::new(StepKind::Drop, what, self.by).seeing(leg)
     }

@@ -1,8 +1,9 @@
-//! Security groups let the health checks of their own cloud in, and nothing else by themselves.
+//! Security groups let the health checks of their own cloud in, and nothing else by themselves: a
+//! load balancer's own packets need a rule too, and one that an annotation names counts.
 
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 
-use uturn_model::{Flow, Mechanism, Protocol};
+use uturn_model::{Flow, Mechanism, Protocol, Verdict};
 use uturn_path::Engine;
 use uturn_snapshot::{Source, read};
 use uturn_testing::manifests::{facts, node};
@@ -52,4 +53,101 @@ fn health_checks_of_the_cloud_are_let_in() {
 #[test]
 fn the_range_of_one_cloud_means_nothing_in_another() {
     assert_eq!(mechanisms("aws", "100.64.0.1"), [Mechanism::SecurityGroup]);
+}
+
+/// The answer to a call from outside of a load balancer that replaces the client's address, in front of
+/// node ports. `rules` are those of the nodes' group and of the load balancer's.
+fn through_a_proxy(nodes: &str, balancer: &str) -> Verdict {
+    let stated = [
+        "provider: none",
+        "kubeProxy: {mode: iptables, version: v1.34.4, variant: upstream}",
+        "nodes: {n1: {securityGroups: [sg-nodes]}}",
+        "loadBalancers: [{vip: 203.0.113.9, securityGroups: [sg-lb], listeners: [{port: 80, snat: true, \
+         targets: {nodes: all, port: 30080}}]}]",
+        &format!("securityGroups: {{sg-nodes: {nodes}, sg-lb: {balancer}}}"),
+    ];
+    let text = [facts(&stated), node(1), OBJECTS.to_owned()].concat();
+    let cluster = read(vec![Source { name: "cluster.yaml".into(), text }]).unwrap().cluster;
+    let flow = Flow {
+        from: "outside".parse().unwrap(),
+        to: "203.0.113.9:80".parse().unwrap(),
+        protocol: Protocol::Tcp,
+    };
+    Engine::new(&cluster).unwrap().verdict(&flow).unwrap()
+}
+
+const OPEN: &str = "{inbound: [{action: accept, protocol: all, ports: all, peer: all}]}";
+
+#[test]
+fn a_load_balancer_s_own_packets_need_a_rule() {
+    let of = |rules: &str| {
+        let verdict = through_a_proxy(&format!("{{inbound: [{rules}]}}"), OPEN);
+        let asks =
+            |text: &str| verdict.supposed.iter().any(|own| own.subject.to_string().contains(text));
+        (verdict.mechanisms.clone(), asks("security group sg-nodes and the load balancer"))
+    };
+    let to_all = "{action: accept, protocol: tcp, ports: 30000-32767, peer: all}";
+    assert_eq!(of(to_all), (vec![], false));
+    let other_port = "{action: accept, protocol: tcp, ports: 443, peer: all}";
+    assert_eq!(of(other_port), (vec![Mechanism::SecurityGroup], false));
+    // The load balancer may have an address of this range.
+    let to_some = "{action: accept, protocol: tcp, ports: 30080, peer: 10.0.9.0/24}";
+    assert_eq!(of(to_some), (vec![], true));
+    let dropped = format!("{{action: drop, protocol: all, ports: all, peer: all}}, {to_all}");
+    assert_eq!(of(&dropped), (vec![Mechanism::SecurityGroup], false));
+}
+
+#[test]
+fn a_load_balancer_s_group_judges_what_it_sends() {
+    let of = |outbound: &str| {
+        let group = format!(
+            "{{inbound: [{{action: accept, protocol: all, ports: all, peer: all}}], outbound: [{outbound}]}}"
+        );
+        through_a_proxy(OPEN, &group).mechanisms
+    };
+    assert_eq!(of("{action: accept, protocol: tcp, ports: 30000-32767, peer: all}"), []);
+    let lacks = of("{action: accept, protocol: tcp, ports: 443, peer: all}");
+    assert_eq!(lacks, [Mechanism::SecurityGroup]);
+}
+
+#[test]
+fn a_group_that_an_annotation_names_counts_if_its_rules_are_stated() {
+    let of = |group: &str| {
+        let stated = [
+            "provider: aws",
+            "kubeProxy: {mode: iptables, version: v1.34.4, variant: upstream}",
+            "dns: {outside: {front.elb.us-east-1.amazonaws.com: 198.51.100.7}}",
+            &format!(
+                "securityGroups: {{{group}: {{inbound: [{{action: accept, protocol: tcp, ports: 443, peer: \
+                 all}}]}}}}"
+            ),
+        ];
+        let service = "---
+apiVersion: v1
+kind: Service
+metadata:
+  name: front
+  namespace: shop
+  annotations:
+    service.beta.kubernetes.io/aws-load-balancer-type: external
+    service.beta.kubernetes.io/aws-load-balancer-scheme: internet-facing
+    service.beta.kubernetes.io/aws-load-balancer-security-groups: sg-front
+spec:
+  type: LoadBalancer
+  clusterIP: 172.16.0.11
+  selector: {app: web}
+  ports: [{port: 80, targetPort: 8080, nodePort: 30081}]
+status: {loadBalancer: {ingress: [{hostname: front.elb.us-east-1.amazonaws.com}]}}
+";
+        let text = [facts(&stated), node(1), OBJECTS.to_owned(), service.to_owned()].concat();
+        let cluster = read(vec![Source { name: "cluster.yaml".into(), text }]).unwrap().cluster;
+        let flow = Flow {
+            from: "outside".parse().unwrap(),
+            to: "198.51.100.7:80".parse().unwrap(),
+            protocol: Protocol::Tcp,
+        };
+        Engine::new(&cluster).unwrap().verdict(&flow).unwrap().mechanisms
+    };
+    assert_eq!(of("sg-front"), [Mechanism::SecurityGroup]);
+    assert_eq!(of("sg-other"), []);
 }

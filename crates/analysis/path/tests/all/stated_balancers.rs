@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 
+use uturn_model::lb::Delivery;
 use uturn_model::{Cluster, Flow, Mechanism, Outcome, Protocol, Verdict};
 use uturn_path::Engine;
 use uturn_snapshot::Source;
@@ -225,6 +226,25 @@ fn node_ports_behind_one_that_was_made_by_hand() {
     };
     assert_eq!(by_name.answered("node/n5", 80), 100);
     assert_eq!(by_name.answered("node/n2", 80), 50);
+}
+
+/// Floating IP is off in a rule that no Service made: packets arrive with the target's address.
+#[test]
+fn azure_s_floating_ip_is_off_unless_facts_state_it() {
+    let delivery = |stated: &str| {
+        let case = Case {
+            balancer: format!(
+                "vip: {VIP}, product: Azure Load Balancer, listeners: [{{port: 443, {stated} targets: \
+                 {{nodes: all}}}}]"
+            ),
+            ..Case::api("")
+        };
+        let cluster = case.cluster();
+        let balancers = Engine::new(&cluster).unwrap().balancers().to_vec();
+        balancers[0].listeners[0].profile.delivery
+    };
+    assert_eq!(delivery(""), Delivery::ToTarget);
+    assert_eq!(delivery("delivery: keeps-address,"), Delivery::KeepsAddress);
 }
 
 #[test]

@@ -64,7 +64,7 @@ pub(super) fn derive(
     services::complete(&mut population, &mut ranges, assumptions);
     gateways::complete(&mut population, &mut gaps, assumptions);
     ingress_products::derive(&mut population, provider, assumptions);
-    stated_balancers::complete(&mut population, &mut ranges, assumptions);
+    stated_balancers::complete(&mut population, provider, &mut ranges, assumptions);
     pending_balancers::complete(&mut population, ground, &mut ranges, assumptions);
     stated_balancers::leave_to_balancers(&mut population, provider);
     holders::derive(&mut population, provider);
@@ -73,7 +73,7 @@ pub(super) fn derive(
     let endpoints = endpoints::derive(&mut population)?;
     let names = balancer_names::derive(&population, &endpoints, provider, &mut ranges, assumptions);
     let dns = dns::derive(&population, names, assumptions);
-    let found = controllers::derive(&mut population, provider, assumptions);
+    let found = controllers::derive(&mut population, ground, assumptions);
     mesh::suppose_none(&population, assumptions);
     Ok(Served {
         proxy,

@@ -54,6 +54,7 @@ pub(super) fn read<'d>(
         passive_check: is_layer_7.then(passive_check),
         hairpin_source: None,
         source_of_other_family: None,
+        target_tls: None,
         // A listener that a program derived from a cluster behaves like the cloud's.
         path_normalization: if is_layer_7 && !form.is_derived() {
             PathNormalization::Merge

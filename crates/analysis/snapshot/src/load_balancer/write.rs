@@ -213,6 +213,7 @@ fn fields(profile: &lb::Profile, connects: bool, is_layer_7: bool) -> wire::Prof
         proxy_header: _,
         hairpin_source: _,
         source_of_other_family: _,
+        target_tls: _,
         statuses: _,
         allowed_sources: _,
         assumption: _,

@@ -178,6 +178,7 @@ fn profile() -> impl Strategy<Value = Profile> {
                 passive_check,
                 hairpin_source: None,
                 source_of_other_family: None,
+                target_tls: None,
                 allowed_sources: None,
                 path_normalization,
                 statuses: Statuses::USUAL,

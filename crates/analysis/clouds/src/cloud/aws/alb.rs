@@ -91,6 +91,10 @@ impl IngressProduct for Alb {
         }
     }
 
+    fn security_groups<'i>(&self, ingress: &'i Ingress) -> Option<&'i str> {
+        get(ingress, "security-groups")
+    }
+
     fn profile(&self, _: &Ingress, family: Family) -> Profile {
         let mut profile = asking(NAME, family, (15, 5));
         // Without a healthy target, all targets get requests.
@@ -271,6 +275,7 @@ pub(super) const READ: &[Annotation] = &[
     of("mutual-authentication", ValueKind::Names),
     of("scheme", ValueKind::Words(&["internal", "internet-facing"])),
     of("security-group-prefix-lists", ValueKind::Names),
+    of("security-groups", ValueKind::Names),
     of("ssl-redirect", ValueKind::Names),
     of("target-node-labels", ValueKind::Names),
     of("target-type", ValueKind::Words(&["instance", "ip"])),

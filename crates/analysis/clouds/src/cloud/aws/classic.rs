@@ -32,6 +32,10 @@ impl Product for Classic {
         has_target_labels(service, node)
     }
 
+    fn security_groups<'s>(&self, service: &'s Service) -> Option<&'s str> {
+        get(service, SECURITY_GROUPS)
+    }
+
     /// The controller writes the source ranges into the load balancer's security group.
     fn source_ranges(&self, service: &Service) -> SourceRanges {
         match get(service, SECURITY_GROUPS) {
@@ -53,6 +57,8 @@ impl Product for Classic {
             (false, false) => ListenerProtocol::Tcp,
         };
         let mut plan = proxying(NAME, service, protocol, family);
+        plan.profile.target_tls =
+            Some(matches!(get(service, BACKEND_PROTOCOL), Some("https" | "ssl")));
         plan.profile.proxy_header =
             (get(service, PROXY_PROTOCOL) == Some("*")).then_some(ProxyVersion::V1);
         Some(plan)

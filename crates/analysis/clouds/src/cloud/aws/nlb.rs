@@ -9,9 +9,10 @@ use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Cluster, Family, Node, Protocol, Service, Version};
 
 use super::annotations::{
-    ADDRESS_TYPE, ADDRESSES, ATTRIBUTES, CHECK_PORT, CHECK_PROTOCOL, CLIENT_ROUTING, CROSS_ZONE,
-    PRIVATE_ADDRESSES, PROXY_PROTOCOL, SCHEME, SECURITY_GROUPS, SUBNETS, TARGET_GROUP_ATTRIBUTES,
-    TARGET_TYPE, TYPE, attribute, ends_tls, get, has_target_labels, switch,
+    ADDRESS_TYPE, ADDRESSES, ATTRIBUTES, BACKEND_PROTOCOL, CHECK_PORT, CHECK_PROTOCOL,
+    CLIENT_ROUTING, CROSS_ZONE, PRIVATE_ADDRESSES, PROXY_PROTOCOL, SCHEME, SECURITY_GROUPS,
+    SUBNETS, TARGET_GROUP_ATTRIBUTES, TARGET_TYPE, TYPE, attribute, ends_tls, get,
+    has_target_labels, switch,
 };
 use super::are_pods_default;
 use super::classic::is_internal;
@@ -70,6 +71,10 @@ impl Product for Nlb {
 
     fn takes_node(&self, service: &Service, node: &Node) -> bool {
         has_target_labels(service, node)
+    }
+
+    fn security_groups<'s>(&self, service: &'s Service) -> Option<&'s str> {
+        get(service, SECURITY_GROUPS)
     }
 
     /// The controllers write the source ranges into a security group: AWS's own into that of the
@@ -143,6 +148,7 @@ impl Nlb {
         };
         let source = if keeps { Source::Kept } else { replaced(family) };
         let mut profile = passing(NAME, source);
+        profile.target_tls = Some(get(service, BACKEND_PROTOCOL) == Some("ssl"));
         // The in-tree controller reads this annotation for Classic Load Balancers only, that of
         // Auto Mode never.
         let annotated =

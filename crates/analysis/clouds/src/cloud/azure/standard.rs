@@ -40,6 +40,11 @@ impl Product for Standard {
         UnservedPort::Dropped
     }
 
+    /// Floating IP is off unless a rule switches it on, as Kubernetes' controller does.
+    fn delivery_by_default(&self) -> Option<Delivery> {
+        Some(Delivery::ToTarget)
+    }
+
     fn is_private(&self, service: &Service) -> Option<bool> {
         Some(is_internal(service))
     }

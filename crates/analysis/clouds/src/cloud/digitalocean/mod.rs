@@ -62,6 +62,8 @@ impl Product for Balancer {
         }
         let protocol = protocol(service, port);
         let mut plan = proxying(NAME, service, protocol, family);
+        // Targets get plain HTTP wherever the load balancer ends TLS.
+        plan.profile.target_tls = Some(false);
         let has_header = is_on(service, PROXY_PROTOCOL);
         plan.profile.proxy_header = has_header.then_some(ProxyVersion::V1);
         // Only the type REGIONAL terminates TLS, speaks HTTP or sends a header.

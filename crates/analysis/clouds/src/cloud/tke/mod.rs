@@ -155,6 +155,14 @@ impl CloudModel for Tke {
         PROBE_RANGES
     }
 
+    fn security_groups<'o>(&self, owner: Owner<'o>) -> Option<&'o str> {
+        let key = match owner {
+            Owner::Service(_) => annotations::SECURITY_GROUPS,
+            Owner::Ingress(_) => annotations::INGRESS_SECURITY_GROUPS,
+        };
+        owner.annotations().get(key)
+    }
+
     fn overrides_place(&self, owner: Owner<'_>) -> OverridesPlace {
         overrides::place(owner)
     }

@@ -54,6 +54,7 @@ pub fn clb(layer: Layer) -> Profile {
             .then_some(PassiveCheck { failures: 3, rest: Duration::from_secs(10) }),
         hairpin_source: None,
         source_of_other_family: None,
+        target_tls: None,
         path_normalization: PathNormalization::Off,
         statuses: Statuses::USUAL,
         allowed_sources: None,

@@ -50,7 +50,7 @@ pub(super) fn forward(
         return home(exchanges);
     };
     // A connection that is passed through still speaks the client's protocol.
-    let tls = if ends_tls { None } else { request.tls };
+    let tls = if ends_tls { listener.profile.target_tls } else { request.tls };
     let has_proxy_header = adds_header(listener);
     let passed = Request { tls, has_proxy_header, ..request.clone() };
     let health = health::of_targets(walk, balancer, listener, rule)?;

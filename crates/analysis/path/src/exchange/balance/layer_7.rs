@@ -82,7 +82,8 @@ pub(super) fn serve(
         let mut results = vec![Vec::new(); rule.targets.len()];
         for target in choice.candidates() {
             let has_proxy_header = listener.profile.proxy_header.is_some();
-            let plain = Request { tls: None, has_proxy_header, ..request.clone() };
+            let tls = listener.profile.target_tls;
+            let plain = Request { tls, has_proxy_header, ..request.clone() };
             let target_there = &rule.targets[target];
             results[target] = exchange_with_target(
                 walk,

@@ -23,13 +23,13 @@ use std::collections::BTreeMap;
 use uturn_model::gateway::AttachedRoute;
 use uturn_model::service::ServiceKind;
 use uturn_model::{
-    IngressController, Known, Labels, NamespacedName, ObjectKind, ObjectRef, Selector, Service,
-    cluster::Provider,
+    IngressController, Labels, NamespacedName, ObjectKind, ObjectRef, Selector, Service,
 };
 
 use crate::decode::gateway::Gateway;
 use crate::decode::objects::Objects;
 use crate::derive::Assumptions;
+use crate::derive::ground::Ground;
 use crate::derive::ground::clouds::{self, Maker};
 use crate::derive::populate::Population;
 use arguments::Arguments;
@@ -60,10 +60,11 @@ pub(super) struct Found {
 /// Finds the controllers, and sets on each Ingress the controller that serves it.
 pub(super) fn derive(
     population: &mut Population,
-    provider: &Known<Provider>,
+    ground: &Ground,
     assumptions: &mut Assumptions,
 ) -> Found {
     let objects: &Objects = population;
+    let provider = &ground.provider;
     let mut served: BTreeMap<NamespacedName, usize> = BTreeMap::new();
     let mut open: BTreeMap<NamespacedName, Open> = BTreeMap::new();
     let mut possible: BTreeMap<NamespacedName, Vec<ObjectRef>> = BTreeMap::new();
@@ -135,6 +136,14 @@ pub(super) fn derive(
         }
     }
     drop(servers);
+    if gives_all_ingresses(objects, ground) {
+        // A controller answers requests for any host, whether or not it serves an Ingress.
+        for candidate in all.iter().filter(|candidate| candidate.product.listens_always) {
+            if !controllers.iter().any(|(known, _)| known.workload == candidate.workload) {
+                controllers.push(controller(candidate, objects, assumptions));
+            }
+        }
+    }
     for (name, workloads) in possible {
         if let Some(ingress) = population.serving().ingresses.get_mut(&name) {
             ingress.possible_controllers = workloads;
@@ -163,6 +172,14 @@ pub(super) fn derive(
         }
     }
     Found { controllers: controllers.into_iter().map(|(controller, _)| controller).collect(), open }
+}
+
+/// Returns whether the input has all pods, Services and Ingresses of a cluster.
+fn gives_all_ingresses(objects: &Objects, ground: &Ground) -> bool {
+    // `kubectl get all` lists no Ingresses.
+    let lists_ingresses =
+        || !objects.ingresses.0.is_empty() || !objects.ingress_classes.0.is_empty();
+    objects.complete || (ground.extent.pods && ground.extent.services && lists_ingresses())
 }
 
 /// The controller that serves the Ingresses of a class.

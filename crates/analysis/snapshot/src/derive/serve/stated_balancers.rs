@@ -1,12 +1,14 @@
 //! Completes load balancers that Facts state, and marks addresses that a cloud's kube-proxy leaves to
 //! its load balancers.
 
-use uturn_clouds::cloud;
+use uturn_clouds::cloud::{self, Maker};
+use uturn_clouds::controller;
 use uturn_model::Known;
 use uturn_model::cluster::Provider;
 use uturn_model::lb::{Scope, TargetNodes};
-use uturn_model::service::{IpMode, ServiceKind};
+use uturn_model::service::{IpMode, LbIngress, ServiceKind};
 
+use crate::decode::objects::Objects;
 use crate::derive::Assumptions;
 use crate::derive::populate::Population;
 use crate::derive::populate::ranges::Ranges;
@@ -32,6 +34,7 @@ pub(super) fn leave_to_balancers(population: &mut Population, provider: &Known<P
 /// targets that are missing from those that no Service owns.
 pub(super) fn complete(
     population: &mut Population,
+    provider: &Known<Provider>,
     ranges: &mut Ranges,
     assumptions: &mut Assumptions,
 ) {
@@ -39,9 +42,14 @@ pub(super) fn complete(
         let host = fact.hostname.clone().unwrap_or_default();
         let stated = population.facts.outside.iter().find(|(name, _)| is_same_host(name, &host));
         let taken = stated.map(|(_, address)| *address);
-        let net = match fact.scope {
-            Some(Scope::Public) => PUBLIC.parse().expect("a constant range"),
-            Some(Scope::Private) | None => ranges.vpc(population),
+        let is_private = match fact.scope {
+            Some(scope) => scope == Scope::Private,
+            None => is_private(population, provider, &host).unwrap_or(true),
+        };
+        let net = if is_private {
+            ranges.vpc(population)
+        } else {
+            PUBLIC.parse().expect("a constant range")
         };
         let Some(vip) = taken.or_else(|| ranges.address(net, 200)) else { continue };
         if taken.is_none() {
@@ -71,6 +79,25 @@ pub(super) fn complete(
             }
         }
     }
+}
+
+/// Returns whether the Service or Ingress whose status has a host name asks for a private load
+/// balancer. Returns `None` if there is none, or if nothing tells.
+fn is_private(objects: &Objects, provider: &Known<Provider>, host: &str) -> Option<bool> {
+    let has = |status: &[LbIngress]| {
+        let mut names = status.iter().filter_map(|entry| entry.hostname.as_deref());
+        names.any(|name| is_same_host(name, host))
+    };
+    let mut services = objects.services.0.values();
+    if let Some(service) = services.find(|service| has(&service.load_balancer)) {
+        return match cloud::maker_of(service, provider) {
+            Maker::Product(product, _) => product.is_private(service),
+            _ => None,
+        };
+    }
+    let mut ingresses = objects.ingresses.0.values();
+    let ingress = ingresses.find(|ingress| has(&ingress.load_balancer))?;
+    Some(controller::product_of(ingress)?.is_private(ingress))
 }
 
 fn is_same_host(name: &str, host: &str) -> bool {

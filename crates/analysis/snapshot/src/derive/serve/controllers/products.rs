@@ -61,6 +61,8 @@ pub(super) struct Product {
     pub(super) behaviour: fn(&Arguments<'_>, &Settings<'_>) -> ControllerBehaviour,
     /// The product's own kinds that have rules: the prefix of their group, and their name.
     pub(super) other_kinds: &'static [(&'static str, &'static str)],
+    /// Whether the pods listen without any rule.
+    pub(super) listens_always: bool,
 }
 
 /// Returns the product to which pods with this spec belong.
@@ -184,6 +186,7 @@ const ALL: &[Product] = &[
             ..nginx(Duration::from_secs(5), 3)
         },
         other_kinds: &[],
+        listens_always: true,
     },
     Product {
         name: "NGINX Ingress Controller",
@@ -209,6 +212,7 @@ const ALL: &[Product] = &[
             ..nginx(Duration::from_secs(60), u32::MAX)
         },
         other_kinds: &[("k8s.nginx.org/", "VirtualServer"), ("k8s.nginx.org/", "TransportServer")],
+        listens_always: true,
     },
     Product {
         name: "Traefik",
@@ -243,6 +247,7 @@ const ALL: &[Product] = &[
             dials_services: arguments.is_on("providers.kubernetesingress.nativelbbydefault"),
         },
         other_kinds: &[("traefik.io/", "IngressRoute"), ("traefik.containo.us/", "IngressRoute")],
+        listens_always: true,
     },
     Product {
         name: "HAProxy",
@@ -267,6 +272,7 @@ const ALL: &[Product] = &[
         publishes: Some("publish-service"),
         behaviour: |_, _| haproxy(),
         other_kinds: &[("ingress.v", "TCP"), ("core.haproxy.org/", "TCP")],
+        listens_always: true,
     },
     Product {
         name: "HAProxy Ingress",
@@ -285,6 +291,7 @@ const ALL: &[Product] = &[
         publishes: Some("publish-service"),
         behaviour: |_, _| haproxy(),
         other_kinds: &[],
+        listens_always: true,
     },
     Product {
         name: "Contour",
@@ -304,6 +311,7 @@ const ALL: &[Product] = &[
         publishes: None,
         behaviour: |_, _| envoy(Some(Duration::from_secs(2)), Some(1)),
         other_kinds: &[("projectcontour.io/", "HTTPProxy")],
+        listens_always: false,
     },
     Product {
         name: "Istio",
@@ -320,6 +328,7 @@ const ALL: &[Product] = &[
         publishes: None,
         behaviour: |_, _| envoy(Some(Duration::from_secs(10)), Some(3)),
         other_kinds: &[("networking.istio.io/", "VirtualService")],
+        listens_always: false,
     },
     Product {
         name: "Kong",
@@ -340,6 +349,7 @@ const ALL: &[Product] = &[
         publishes: Some("publish-service"),
         behaviour: |_, _| nginx(Duration::from_secs(60), 6),
         other_kinds: &[("configuration.konghq.com/", "KongIngress")],
+        listens_always: true,
     },
 ];
 
