@@ -10,6 +10,7 @@ mod nets;
 mod populate;
 mod serve;
 mod unjudged;
+mod unused_facts;
 
 use std::collections::BTreeMap;
 
@@ -29,6 +30,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Result<Cluster, Fault> {
     let ground = ground::derive(&objects, &mut assumptions);
     let (population, ranges) = populate::complete(objects, &ground, &mut assumptions)?;
     let served = serve::derive(population, ranges, &ground, &mut assumptions)?;
+    unused_facts::list(&served, &mut assumptions);
     let found = gaps::find(&served, &ground);
     let gaps = served.gaps.with(found);
     let mut objects = served.population.into_objects();

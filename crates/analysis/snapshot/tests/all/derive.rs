@@ -31,6 +31,49 @@ fn is_assumed(cluster: &Cluster, subject: &str) -> bool {
     cluster.supposed.iter().any(|fact| fact.subject == subject.into())
 }
 
+/// A typo in Facts is not taken for an answer.
+#[test]
+fn facts_that_name_nothing_are_listed() {
+    let facts = |stated: &str| {
+        let text = format!(
+            "apiVersion: uturn.dev/v1alpha1
+kind: Facts
+spec: {{provider: tke, {stated}}}
+---
+{{apiVersion: v1, kind: Node, metadata: {{name: n1}}, status: {{addresses: [{{type: InternalIP, address: \
+             10.0.0.11}}]}}}}
+---
+apiVersion: v1
+kind: Service
+metadata: {{name: web, namespace: shop, annotations: {{service.cloud.tencent.com/security-groups: sg-noted}}}}
+spec: {{type: LoadBalancer, clusterIP: 172.16.0.9, ports: [{{port: 80, nodePort: 30080}}]}}
+status: {{loadBalancer: {{ingress: [{{ip: 10.0.0.100}}]}}}}
+"
+        );
+        let all = cluster(&text).supposed;
+        let unused = all.iter().filter(|own| &*own.assumed == "it has no effect");
+        unused.map(|own| format!("{}: {}", own.subject, own.because)).collect::<Vec<_>>().join("\n")
+    };
+    let group = "{inbound: [{action: accept, protocol: tcp, ports: 80, peer: all}]}";
+    assert_eq!(facts("nodes: {n1: {securityGroups: [a]}}"), "");
+    let of_nodes = facts("nodes: {n1: {unprogrammed: [shop/wbe]}}");
+    assert!(of_nodes.contains("unprogrammed of Facts: shop/wbe"), "{of_nodes}");
+    let named = format!(
+        "nodes: {{n1: {{securityGroups: [a]}}}}, securityGroups: {{a: {group}, sg-noted: {group}}}"
+    );
+    assert_eq!(facts(&named), "");
+    let unnamed = facts(&format!("securityGroups: {{b: {group}}}"));
+    assert!(unnamed.starts_with("spec.securityGroups.b of Facts: no node"), "{unnamed}");
+    let with_port = |vip: &str, port: u16| {
+        facts(&format!(
+            "loadBalancers: [{{vip: {vip}, listeners: [{{port: {port}, snat: false}}]}}]"
+        ))
+    };
+    assert_eq!(with_port("10.0.0.100", 80), "");
+    assert!(with_port("10.0.0.100", 443).contains("shop/web has no port 443"));
+    assert!(with_port("10.0.0.101", 80).contains("no Service and no Ingress has this address"));
+}
+
 const PULL_REQUEST: &str = "
 apiVersion: apps/v1
 kind: Deployment
