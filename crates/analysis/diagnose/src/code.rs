@@ -82,6 +82,8 @@ codes! {
     WrongPort = 312, "wrong port", Error, for WrongPort;
     /// No selected pod has a port of that name.
     NamedPortMissing = 313, "named port missing", Error, replaces NoEndpoints WrongPort;
+    /// kube-proxy does not serve node ports at loopback addresses.
+    NotOnLoopback = 314, "node port not served on loopback", Warning, for NotOnLoopback;
     /// No rule of an Ingress matches the host and path.
     NoRuleForPath = 401, "no rule for this host and path", Error, for NoRuleForPath;
     /// An Ingress leads to a Service or port that does not exist.

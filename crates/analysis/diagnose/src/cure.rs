@@ -69,7 +69,7 @@ pub struct Cure {
 impl Cure {
     /// Returns whether the caller must change, which helps no other client.
     pub fn is_callers(&self) -> bool {
-        matches!(self.name, "call-service" | "call-port")
+        matches!(self.name, "call-service" | "call-port" | "call-node")
     }
 
     /// Returns whether the cure works here.

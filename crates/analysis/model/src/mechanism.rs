@@ -22,6 +22,8 @@ pub enum Mechanism {
     NoEndpoint,
     /// Nothing listens on the port.
     WrongPort,
+    /// A node port is called at a loopback address, where kube-proxy does not serve it.
+    NotOnLoopback,
     /// A node lacks rules that it should have.
     RuleMissing,
     /// The node has no internet bandwidth.
@@ -54,7 +56,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All of them.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::AsymmetricReturn,
         Self::LocalSourceDrop,
         Self::ReversePathFilter,
@@ -63,6 +65,7 @@ impl Mechanism {
         Self::SecurityGroup,
         Self::NoEndpoint,
         Self::WrongPort,
+        Self::NotOnLoopback,
         Self::RuleMissing,
         Self::NoBandwidth,
         Self::NameUnresolved,
@@ -89,6 +92,7 @@ impl Mechanism {
             Self::SecurityGroup => "security-group",
             Self::NoEndpoint => "no-endpoint",
             Self::WrongPort => "wrong-port",
+            Self::NotOnLoopback => "not-on-loopback",
             Self::RuleMissing => "rule-missing",
             Self::NoBandwidth => "no-bandwidth",
             Self::NameUnresolved => "name-unresolved",

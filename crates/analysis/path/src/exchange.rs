@@ -150,6 +150,11 @@ fn serve(
                 {
                     Mechanism::VipUnknown
                 }
+                Peer::Host(..)
+                    if services::called_on_loopback(walk.cluster, leg.dst, protocol).is_some() =>
+                {
+                    Mechanism::NotOnLoopback
+                }
                 _ => Mechanism::WrongPort,
             };
             (StepKind::Reject, why, Outcome::Refused, Some(mechanism))

@@ -65,6 +65,26 @@ pub(crate) fn lacks_endpoints(
     })
 }
 
+/// Returns whether a Service has an endpoint that is ready, on any node.
+pub(crate) fn has_ready_endpoint(cluster: &Cluster, service: &Service) -> bool {
+    let slices = cluster.slices(&service.name).iter();
+    slices.flat_map(|slice| &slice.endpoints).any(|endpoint| endpoint.ready)
+}
+
+/// Returns the Service whose node port is called at a loopback address.
+pub(crate) fn called_on_loopback<'c>(
+    cluster: &'c Cluster,
+    to: SocketAddr,
+    protocol: IpProtocol,
+) -> Option<&'c Service> {
+    let is_called = |port: &ServicePort| {
+        port.node_port.is_some_and(|own| own.number() == to.port())
+            && IpProtocol::from(port.protocol) == protocol
+    };
+    let mut services = cluster.services.values().filter(|_| to.ip().is_loopback());
+    services.find(|service| service.ports.iter().any(is_called))
+}
+
 /// Returns the port of a Service to which an address leads on a node.
 fn port_behind<'s>(
     service: &'s Service,

@@ -4,8 +4,8 @@ use uturn_document::edit::{Change, Tree};
 use uturn_model::ingress::Backend;
 use uturn_model::shell::Advice;
 use uturn_model::{
-    Destination, Flow, Ingress, Mechanism, NamespacedName, ObjectKind, ObjectRef, Port, Service,
-    WorkloadKind,
+    Destination, Family, Flow, Ingress, Mechanism, NamespacedName, ObjectKind, ObjectRef, Port,
+    Service, WorkloadKind,
 };
 
 use super::{Case, Proposal, controller, way};
@@ -18,6 +18,7 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     }
     all.extend(call_service(case));
     all.extend(call_other_port(case));
+    all.extend(call_node(case));
     all.extend(serve_domain(case));
     if case.aim.owner.as_ref().is_some_and(|owner| owner.kind == ObjectKind::Ingress)
         && case.is_from_inside()
@@ -93,6 +94,32 @@ fn call_other_port(case: &Case<'_>) -> Vec<Proposal> {
         Some(made)
     });
     calls.collect()
+}
+
+/// Proposes to call a node port at the node's own address instead of a loopback address.
+fn call_node(case: &Case<'_>) -> Option<Proposal> {
+    let flow = case.walked().filter(|_| case.has(Mechanism::NotOnLoopback))?;
+    let node = case.cluster().nodes.get(case.client_node()?)?;
+    let to = match &flow.to {
+        Destination::Address(at) => {
+            Destination::Address((node.address(Family::of(at.ip()))?, at.port()).into())
+        }
+        Destination::Url { tls, host, port, path } => {
+            let family = host.parse().map_or(Family::V4, Family::of);
+            let host = node.address(family)?.to_string().into();
+            Destination::Url { tls: *tls, host, port: *port, path: path.clone() }
+        }
+        _ => return None,
+    };
+    let mut made = Proposal::new("call-node", 10, format!("call {to}, the node's own address"))
+        .types(Advice::sentence(&format!(
+            "in the caller's configuration: {} becomes {to}; pods in the node's network find the address \
+             in status.hostIP",
+            flow.to
+        )))
+        .costs("only this caller changes, and each node has another address");
+    made.then = Some(Flow { to, ..flow.clone() });
+    Some(made)
 }
 
 fn with_port(to: &Destination, port: Port) -> Option<Destination> {

@@ -47,7 +47,7 @@ const OFFERED_AT_LEAST: [(&str, usize); 20] = [
 
 /// Cures of faults that these clusters do not have: scenarios try them (`rows.rs`,
 /// `repairs.rs`).
-const NOT_HERE: [&str; 16] = [
+const NOT_HERE: [&str; 17] = [
     // TKE has none of these, and random clusters are on it.
     "replace-source",
     "source-in-header",
@@ -62,6 +62,7 @@ const NOT_HERE: [&str; 16] = [
     "probe-source",
     "target-port",
     "call-port",
+    "call-node",
     "selector",
     "ingress-backend",
     "dns-domain",

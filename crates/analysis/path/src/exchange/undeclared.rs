@@ -14,6 +14,7 @@ use uturn_netfilter::IpProtocol;
 
 use crate::engine::Engine;
 use crate::packet::Peer;
+use crate::services;
 
 /// The information of a pod's object about one of its ports.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -109,6 +110,18 @@ pub(super) fn why_none_listens(
         _ => None,
     };
     let number = to.port();
+    let on_loopback = match at {
+        Peer::Host(..) => services::called_on_loopback(engine.cluster, to, protocol),
+        _ => None,
+    };
+    if let Some(service) = on_loopback {
+        let mode = engine.cluster.proxy.mode.value;
+        return format!(
+            "no process listens there: {number} is a node port of {}, and kube-proxy in {mode} mode serves \
+             node ports at the node's own addresses only",
+            service.object()
+        );
+    }
     match service {
         Some(service) => format!(
             "no process listens on port {number}: {} is headless, so nothing translates its port \

@@ -24,6 +24,12 @@ pub(super) fn why_stopped(
     walk.check_destination(to)?;
     Ok(if is_another {
         Mechanism::Firewall
+    } else if let Some(service) = services::called_on_loopback(walk.cluster, to, protocol) {
+        if services::has_ready_endpoint(walk.cluster, service) {
+            Mechanism::NotOnLoopback
+        } else {
+            Mechanism::NoEndpoint
+        }
     } else if services::lacks_rules(walk.cluster, Peer::Host(node, None), to, protocol) {
         Mechanism::RuleMissing
     } else if services::lacks_endpoints(walk.cluster, node, to, protocol) {
