@@ -23,6 +23,8 @@ impl Clients {
     pub const OTHERS: &'static str = "all other clients";
     /// Health checks of load balancers.
     pub const PROBES: &'static str = "health checks";
+    /// Programs of the nodes themselves, and pods in their network.
+    pub const NODES: &'static str = "programs of the nodes";
     /// Clients of a headless Service, whose name resolves to the addresses of its pods.
     pub const BY_NAME: &'static str = "every client that calls it by its name";
     /// Pods that use the cluster's DNS.

@@ -10,12 +10,16 @@ mod cause;
 mod ejection;
 mod headless;
 mod hints;
+mod loopback;
+mod node_clients;
 mod node_condition;
+mod node_ports;
 mod not_scanned;
 mod object_faults;
 mod outside_clients;
 mod scanned;
 mod typos;
+mod walked;
 mod zones;
 
 use std::cmp::Reverse;
@@ -56,6 +60,12 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
         }
     }
     for (new, faults) in not_scanned::find(engine)? {
+        found.add_each(&new, &faults);
+    }
+    for (new, faults) in node_ports::find(scanner)? {
+        found.add_each(&new, &faults);
+    }
+    for (new, faults) in node_clients::find(scanner)? {
         found.add_each(&new, &faults);
     }
     for new in bypass::find(engine, met)? {

@@ -63,5 +63,5 @@ pub use explain::{ClassExplanation, ClassTrait, Closeness, TargetExplanation};
 pub use hop_by_hop::ToExplain;
 pub use known::{KnownWalks, WalkCounts};
 pub use scan::Scanner;
-pub use targets::{ScanTarget, address_label};
+pub use targets::{AddressKind, CalledNode, ScanTarget, address_label, node_kinds};
 pub use unmodelled_rules::open_rule;

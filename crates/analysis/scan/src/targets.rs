@@ -1,14 +1,21 @@
 //! The targets of a scan: everything that clients of a cluster call.
 
+mod called_nodes;
+mod node_kinds;
+
 use std::cell::LazyCell;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use uturn_clouds::cloud::Owner;
 use uturn_clouds::controller;
 use uturn_model::gateway::AttachedRoute;
 use uturn_model::lb::{ListenerProtocol, NamedAddress};
 use uturn_model::service::ServiceKind;
-use uturn_model::{Cluster, Destination, Ingress, ObjectRef, Port, Protocol, Text};
+use uturn_model::{Cluster, Destination, Ingress, ObjectRef, Port, Protocol, Service, Text};
+
+pub use self::called_nodes::CalledNode;
+use self::called_nodes::CalledNodes;
+pub use self::node_kinds::node_kinds;
 
 /// A destination that clients of the cluster call.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,13 +28,40 @@ pub struct ScanTarget {
     pub protocol: Protocol,
     /// The label for display: `:80`, `:80 shop.example.com/`.
     pub label: String,
-    /// Whether the destination is a Service's own address in the cluster.
-    pub is_cluster_ip: bool,
+    /// The kind of address that is called.
+    pub at: AddressKind,
+}
+
+/// The kind of address that a target has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AddressKind {
+    /// A Service's own address in the cluster.
+    ClusterIp,
+    /// An address of a node, on a node port of the Service.
+    NodePort(CalledNode),
+    /// Another: of a load balancer, or an external IP.
+    Other,
+}
+
+impl ScanTarget {
+    /// Returns whether the destination is a Service's own address in the cluster.
+    pub fn is_cluster_ip(&self) -> bool {
+        self.at == AddressKind::ClusterIp
+    }
+
+    /// Returns the node whose node port is called, if one is.
+    pub fn called_node(&self) -> Option<&CalledNode> {
+        match &self.at {
+            AddressKind::NodePort(node) => Some(node),
+            AddressKind::ClusterIp | AddressKind::Other => None,
+        }
+    }
 }
 
 /// Returns everything that clients of a cluster can call.
 pub(crate) fn of(cluster: &Cluster) -> Vec<ScanTarget> {
     let mut targets = Vec::new();
+    let called_nodes = LazyCell::new(|| CalledNodes::of(cluster));
     for service in cluster.services.values() {
         let object = service.object();
         let mut push = |to: Destination, protocol, label: String| {
@@ -36,8 +70,9 @@ pub(crate) fn of(cluster: &Cluster) -> Vec<ScanTarget> {
                 Destination::Address(at) => service.cluster_ips.contains(&at.ip()),
                 _ => false,
             };
+            let at = if is_cluster_ip { AddressKind::ClusterIp } else { AddressKind::Other };
             let object = object.clone();
-            targets.push(ScanTarget { object, to, protocol, label, is_cluster_ip });
+            targets.push(ScanTarget { object, to, protocol, label, at });
         };
         for port in &service.ports {
             if !service.cluster_ips.is_empty() {
@@ -70,6 +105,7 @@ pub(crate) fn of(cluster: &Cluster) -> Vec<ScanTarget> {
                 push(Destination::Address(at), port.protocol, at.to_string());
             }
         }
+        targets.extend(of_node_ports(service, &called_nodes));
     }
     for ingress in cluster.ingresses.values() {
         if !controller::is_served(cluster, ingress)
@@ -98,7 +134,7 @@ pub(crate) fn of(cluster: &Cluster) -> Vec<ScanTarget> {
                 to: Destination::Ingress { name: ingress.name.clone(), host, path, port: None },
                 protocol: Protocol::Tcp,
                 label,
-                is_cluster_ip: false,
+                at: AddressKind::Other,
             });
         };
         for rule in &ingress.rules {
@@ -121,11 +157,40 @@ pub(crate) fn of(cluster: &Cluster) -> Vec<ScanTarget> {
                     Some(host) => name_label(Some(host), &at, listener.port),
                     None => SocketAddr::new(fact.vip, listener.port.number()).to_string(),
                 },
-                is_cluster_ip: false,
+                at: AddressKind::Other,
             });
         }
     }
     targets
+}
+
+/// Returns the targets of a Service's node ports: each at one node of each kind.
+fn of_node_ports(service: &Service, nodes: &CalledNodes<'_>) -> Vec<ScanTarget> {
+    let mut targets = Vec::new();
+    for (node, ip) in nodes.of_service(service) {
+        for port in &service.ports {
+            let Some(node_port) = port.node_port else { continue };
+            targets.push(ScanTarget {
+                object: service.object(),
+                to: Destination::Address(SocketAddr::new(ip, node_port.number())),
+                protocol: port.protocol,
+                label: node_port_label(&node, ip, node_port),
+                at: AddressKind::NodePort(node.clone()),
+            });
+        }
+    }
+    targets
+}
+
+/// Formats a node port of a node that represents others.
+fn node_port_label(node: &CalledNode, ip: IpAddr, port: Port) -> String {
+    let at = SocketAddr::new(ip, port.number());
+    let CalledNode { name, others, .. } = node;
+    match others {
+        0 => format!("node port {at} of {name}"),
+        1 => format!("node port {at} of {name} and of 1 other node"),
+        _ => format!("node port {at} of {name} and of {others} other nodes"),
+    }
 }
 
 /// Returns the targets of a route for connections: each port of its Gateway, with each name that
@@ -149,7 +214,7 @@ fn of_connections<'i>(
                 Some(host) => format!(":{port} {host}"),
                 None => format!(":{port}"),
             },
-            is_cluster_ip: false,
+            at: AddressKind::Other,
         })
     })
 }

@@ -139,7 +139,10 @@ impl AllFlows {
 
     fn of(engine: &Engine<'_>, known: &Arc<KnownWalks>) -> Result<Self, WalkError> {
         let scanner = Scanner::new(engine).knowing(Some(known));
-        let targets = scanner.targets();
+        // Whether anybody calls a node port is not known, so that a cure changes who serves one is no
+        // harm.
+        let mut targets = scanner.targets();
+        targets.retain(|target| target.called_node().is_none());
         let mut pods: HashMap<_, Vec<ScanResult>> = HashMap::new();
         for result in scanner.scan(&targets)? {
             pods.entry((result.target.to.clone(), result.target.protocol))
@@ -154,7 +157,7 @@ impl AllFlows {
         {
             for target in &targets {
                 for from in &clients {
-                    if target.is_cluster_ip && matches!(from, Client::Outside(_)) {
+                    if target.is_cluster_ip() && matches!(from, Client::Outside(_)) {
                         continue;
                     }
                     let (from, to) = (from.clone(), target.to.clone());
@@ -240,7 +243,7 @@ impl GivenUp {
     }
 
     fn has(&self, pod: &NamespacedName, target: &ScanTarget) -> bool {
-        !target.is_cluster_ip && self.pods.contains(pod) && self.owners.contains(&target.object)
+        !target.is_cluster_ip() && self.pods.contains(pod) && self.owners.contains(&target.object)
     }
 }
 

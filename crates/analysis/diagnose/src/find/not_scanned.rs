@@ -13,20 +13,16 @@ use uturn_path::{Engine, Health, WalkError};
 use uturn_scan::address_label;
 
 use super::MAX_PAIRS;
-use super::cause::{Fault, faults_at};
+use super::cause::faults_at;
 use super::outside_clients::OutsideClients;
+use super::walked::{self, Caused};
 use crate::clients::{Clients, Example};
-use crate::conditions::{conditions, most_severe};
-use crate::evidence::worst;
 use crate::finding::Finding;
 use crate::{Code, Observation};
 
 /// The maximum number of rules that lead to endpoints, on all nodes together, with which each
 /// target of a load balancer is walked on its node.
 const MAX_RULES: usize = 1_000_000;
-
-/// A finding, with the faults of other objects than its subject that may be the cause.
-type Caused = (Finding, Vec<Fault>);
 
 pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Caused>, WalkError> {
     let cluster = engine.cluster();
@@ -133,44 +129,19 @@ fn outside_from(
         to: destination(balancer, listener, rule),
         protocol: listener.protocol.transport(),
     };
-    let verdict = match engine.verdict(&flow) {
-        Ok(verdict) => verdict,
-        Err(WalkError::Later(_) | WalkError::NoAddress(..)) => return Ok(None),
-        Err(why) => return Err(why),
-    };
-    let Some(way) = worst(&verdict) else { return Ok(None) };
-    let Some(mechanism) = way.mechanisms.first().copied() else { return Ok(None) };
-    // The rules of a captured node show whom they let in only for the addresses that they name.
-    if balancer.scope == Scope::Private
-        && mechanism == Mechanism::Firewall
-        && !engine.cluster().captures.is_empty()
-    {
-        return Ok(None);
-    }
-    let faults = faults_at(&way.failures, mechanism);
-    let code = Code::of(mechanism, rule.owner.kind);
-    let conditions = conditions(code, mechanism, &verdict);
     let who = match balancer.scope {
         Scope::Public => Clients::OUTSIDE,
         Scope::Private => Clients::SAME_NETWORK,
     };
-    let finding = Finding {
-        code,
-        severity: code.severity().min(most_severe(code, &conditions)),
-        subject: rule.owner.clone(),
-        targets: vec![label(engine, balancer, listener, rule)],
-        clients: Clients::other(who),
-        share_failing: verdict.share_failing(),
-        outcome: way.outcome,
-        mechanism: Some(mechanism),
-        example: Example::Flow(flow),
-        failure: None,
-        other_evidence: Vec::new(),
-        cures: Vec::new(),
-        untried: None,
-        conditions,
+    let label = label(engine, balancer, listener, rule);
+    let found = walked::failure(engine, (&rule.owner, &label), flow, who)?;
+    // The rules of a captured node show whom they let in only for the addresses that they name.
+    let is_doubtful = |(finding, _): &Caused| {
+        balancer.scope == Scope::Private
+            && finding.mechanism == Some(Mechanism::Firewall)
+            && !engine.cluster().captures.is_empty()
     };
-    Ok(Some((finding, faults)))
+    Ok(found.filter(|found| !is_doubtful(found)))
 }
 
 /// Returns what a client requests from a rule. Without a host or a path the bare address is called,

@@ -83,6 +83,12 @@ impl<'a> OutsideClients<'a> {
         addresses.into_iter().map(|address| Client::Outside(Some(address))).collect()
     }
 
+    /// Returns a machine of the network around the nodes that is not a node.
+    pub(super) fn near(&self, family: Family) -> Option<Client> {
+        let (near, network) = self.network(family)?;
+        self.free(network, near).map(|address| Client::Outside(Some(address)))
+    }
+
     /// Returns a client of a public address: any client, unless the Service lets in only some.
     fn public(&self, family: Family, ranges: &[IpNet]) -> Vec<Client> {
         if ranges.is_empty() || ranges.iter().any(|range| range.contains(&any_client(family))) {

@@ -6,9 +6,10 @@ use uturn_model::ingress::{Backend, BackendPort, IngressRule};
 use uturn_model::service::ServicePort;
 use uturn_model::{Destination, Flow, Mechanism, NamespacedName, ObjectKind, Protocol, Verdict};
 use uturn_path::{Engine, WalkError};
-use uturn_scan::{ScanResult, ScanTarget, Scanner};
+use uturn_scan::{AddressKind, ScanResult, ScanTarget, Scanner};
 
 use super::node_condition::node_condition;
+use super::node_ports::severity_at;
 use crate::clients::{Clients, Example};
 use crate::conditions::{conditions, most_severe};
 use crate::evidence::worst;
@@ -37,7 +38,7 @@ pub(super) fn judge(
     }
     Ok(Some(Finding {
         code,
-        severity: severity(code, met).min(most_severe),
+        severity: severity(known.engine, code, mechanism, met).min(most_severe),
         subject: target.object.clone(),
         targets: vec![target.label.clone()],
         clients: Clients::pods(met.clients.pods.clone()),
@@ -113,10 +114,16 @@ fn are_replies_unseen(
 }
 
 /// Returns the severity of a finding. A pod that only fails to call itself is not an error. Clients
-/// need not call the cluster IP of servers that expect a load balancer in front of them.
-fn severity(code: Code, met: &ScanResult) -> Severity {
-    if code == Code::ProxyHeaderLost && met.target.is_cluster_ip {
+/// need not call the cluster IP of servers that expect a load balancer in front of them. Pods have
+/// the Service's own address, so that a node port does not serve them harms nobody yet; and that a
+/// node without an endpoint does not serve is what policy Local asks for.
+fn severity(engine: &Engine<'_>, code: Code, mechanism: Mechanism, met: &ScanResult) -> Severity {
+    if code == Code::ProxyHeaderLost && met.target.is_cluster_ip() {
         return Severity::Info;
+    }
+    let most = severity_at(engine.cluster(), &met.target, Some(mechanism));
+    if met.target.called_node().is_some() {
+        return code.severity().min(most).min(Severity::Warning);
     }
     if met.clients.itself { code.severity().min(Severity::Warning) } else { code.severity() }
 }
@@ -165,8 +172,14 @@ fn service_behind<'e>(
         }
         (ObjectKind::Service, Destination::Address(address)) => {
             let service = cluster.services.get(&target.object.namespaced_name()?)?;
-            let port = service.ports.iter().find(|port| port.port.number() == address.port())?;
-            Some((&service.name, port))
+            let is_called = |port: &&ServicePort| match target.at {
+                AddressKind::NodePort(_) => {
+                    port.node_port.is_some_and(|own| own.number() == address.port())
+                        && port.protocol == target.protocol
+                }
+                AddressKind::ClusterIp | AddressKind::Other => port.port.number() == address.port(),
+            };
+            Some((&service.name, service.ports.iter().find(is_called)?))
         }
         _ => None,
     }

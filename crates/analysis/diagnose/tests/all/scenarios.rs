@@ -159,6 +159,10 @@ fn where_nothing_loops_nothing_is_found() {
             let scanner = Scanner::new(&engine);
             let met = scanner.scan(&scanner.targets()).unwrap();
             for finding in diagnose(&scanner, &met).unwrap() {
+                // That a node without an endpoint does not serve is what policy Local asks for.
+                if finding.severity == Severity::Info {
+                    continue;
+                }
                 assert_eq!(
                     finding.severity,
                     Severity::Warning,

@@ -138,8 +138,9 @@ pub(crate) struct Classifier<'a> {
     bundles: Numbers<Vec<u64>>,
     /// The partitions' parts of shapes.
     shapes: Numbers<Vec<u64>>,
-    /// Partitions by the places of Services in memory, by ports, and by whether zones matter.
-    partition: FastMap<(Vec<usize>, Vec<u16>, bool), Arc<Partition<'a>>>,
+    /// Partitions by the places of Services in memory, by ports, by whether zones matter, and by the
+    /// node whose address is called.
+    partition: FastMap<(Vec<usize>, Vec<u16>, bool, Option<u32>), Arc<Partition<'a>>>,
     /// Partitions by the place in memory of what targets can meet, which is kept here, and by
     /// whether zones matter.
     of_met: FastMap<(usize, bool), (Arc<Met<'a>>, Arc<Partition<'a>>)>,
@@ -217,13 +218,14 @@ impl<'a> Classifier<'a> {
 
     /// Returns the partition of all targets whose packets can meet the same Services.
     fn known_partition(&mut self, scope: &Scope<'a>) -> Arc<Partition<'a>> {
+        // What calls of a node's address can meet is not shared with other targets.
         let of_met = (Arc::as_ptr(&scope.met).addr(), scope.has_zone());
         if let Some((_, partition)) = self.of_met.get(&of_met) {
             return Arc::clone(partition);
         }
         let services = scope.services.iter().map(|service| std::ptr::from_ref(*service).addr());
         let ports = scope.ports.iter().copied().collect();
-        let key = (services.collect(), ports, scope.has_zone());
+        let key = (services.collect(), ports, scope.has_zone(), self.called_node(scope));
         let partition = match self.partition.get(&key) {
             Some(partition) => Arc::clone(partition),
             None => {
@@ -325,6 +327,13 @@ impl<'a> Classifier<'a> {
         }
     }
 
+    /// Returns the node whose address is called: to itself it is another destination than to the
+    /// other nodes of its class.
+    fn called_node(&self, scope: &Scope<'a>) -> Option<u32> {
+        let to = scope.asked.to.ip();
+        self.inventory.node_towards(to).filter(|_| self.inventory.is_node(to))
+    }
+
     fn touch(
         &mut self,
         scope: &Scope<'a>,
@@ -332,6 +341,7 @@ impl<'a> Classifier<'a> {
         odd: &[u32],
         touched: &mut FastMap<u32, Touched>,
     ) {
+        let called = self.called_node(scope);
         let inventory = &self.inventory;
         for port in &scope.ports {
             for (place, pod) in inventory.host_ports.get(port).into_iter().flatten() {
@@ -354,6 +364,7 @@ impl<'a> Classifier<'a> {
         let alone: Vec<u32> = match granularity {
             Granularity::Classes => {
                 let mut odd = odd.to_vec();
+                odd.extend(called);
                 odd.sort_unstable();
                 odd.dedup();
                 odd

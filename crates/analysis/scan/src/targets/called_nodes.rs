@@ -1,0 +1,91 @@
+//! The nodes at which a Service's node ports are called: one of each kind.
+//!
+//! Nodes of a kind differ further by whether they have an endpoint of the Service: policy Local, and
+//! hairpin connections, depend on that.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use uturn_model::proxy::NodePortAddresses;
+use uturn_model::service::ServiceKind;
+use uturn_model::{Cluster, Family, Name, Node, Service};
+
+use super::node_kinds::node_kinds;
+
+/// The maximum number of nodes at which the node ports of one Service are called.
+const MAX_CALLED: usize = 4;
+
+/// A node at which a node port is called, for all nodes of its kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CalledNode {
+    /// The name of the node.
+    pub name: Name,
+    /// The number of other nodes of the same kind.
+    pub others: usize,
+    /// Whether an endpoint of the Service that serves or is ready is on the node.
+    pub has_endpoint: bool,
+}
+
+/// The nodes of a cluster, by kind.
+pub(super) struct CalledNodes<'a> {
+    cluster: &'a Cluster,
+    kinds: Vec<Vec<&'a Node>>,
+}
+
+impl<'a> CalledNodes<'a> {
+    pub(super) fn of(cluster: &'a Cluster) -> Self {
+        Self { cluster, kinds: node_kinds(cluster) }
+    }
+
+    /// Returns the nodes at which the node ports of a Service are called, each with its address.
+    /// Empty if clients have another address to call: a load balancer's.
+    pub(super) fn of_service(&self, service: &Service) -> Vec<(CalledNode, IpAddr)> {
+        let is_called = match service.kind {
+            ServiceKind::NodePort => true,
+            ServiceKind::LoadBalancer => service.load_balancer.is_empty(),
+            _ => false,
+        };
+        if !is_called || service.ports.iter().all(|port| port.node_port.is_none()) {
+            return Vec::new();
+        }
+        let slices = self.cluster.slices(&service.name).iter();
+        let endpoints = slices.flat_map(|slice| &slice.endpoints);
+        let serving = endpoints.filter(|endpoint| endpoint.ready || endpoint.serving);
+        let homes: BTreeSet<&Name> =
+            serving.filter_map(|endpoint| endpoint.node.as_ref()).collect();
+        let families: BTreeSet<Family> =
+            service.cluster_ips.iter().map(|ip| Family::of(*ip)).collect();
+        let mut called = Vec::new();
+        for kind in &self.kinds {
+            let (with, without): (Vec<&Node>, Vec<&Node>) =
+                kind.iter().partition(|node| homes.contains(&node.name));
+            for (nodes, has_endpoint) in [(with, true), (without, false)] {
+                let Some(node) = nodes.first() else { continue };
+                let name = node.name.clone();
+                let called_node = CalledNode { name, others: nodes.len() - 1, has_endpoint };
+                for family in &families {
+                    if called.len() < MAX_CALLED
+                        && let Some(ip) = self.address(node, *family)
+                    {
+                        called.push((called_node.clone(), ip));
+                    }
+                }
+            }
+        }
+        called
+    }
+
+    /// Returns the first address of a node at which its kube-proxy accepts node ports.
+    fn address(&self, node: &Node, family: Family) -> Option<IpAddr> {
+        let mut own = node.internal_ips.iter().copied().filter(|ip| Family::of(*ip) == family);
+        let NodePortAddresses::Ranges(ranges) = &self.cluster.proxy.node_port_addresses else {
+            return own.next();
+        };
+        let mut of_family = ranges.iter().filter(|net| Family::of(net.addr()) == family).peekable();
+        if of_family.peek().is_none() {
+            return own.next();
+        }
+        let of_family: Vec<_> = of_family.collect();
+        own.find(|ip| of_family.iter().any(|net| net.contains(ip)))
+    }
+}
