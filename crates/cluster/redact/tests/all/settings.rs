@@ -1,14 +1,10 @@
 //! Names that stand in settings as well as in objects: a word stands for one other word in both.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
-
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use common::{assert_same, redacted};
+use super::common::{assert_same, redacted};
 use serde_json::Value;
 use uturn_model::{Flow, Protocol};
 use uturn_path::Engine;

@@ -1,10 +1,6 @@
 //! Ingress controllers in the cluster are recognised in a redacted bundle as they are in the cluster.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
-
-mod common;
-
-use common::assert_same;
+use super::common::assert_same;
 use uturn_model::ProxyExpectation;
 use uturn_snapshot::{Manifests, Source};
 

@@ -1,16 +1,10 @@
 //! A redacted bundle gives the same verdicts.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
-
-mod common;
-#[path = "../../../analysis/scan/tests/classes/dice.rs"]
-mod dice;
-mod seeds;
-
 use std::path::{Path, PathBuf};
 
-use common::{answers, assert_same};
-use dice::Dice;
+use super::common::{answers, assert_same};
+use super::dice::{self, Dice};
+use super::seeds;
 use uturn_snapshot::{Manifests, Source, json_documents};
 use uturn_testing::variables;
 

@@ -1,21 +1,13 @@
 //! Captures of nodes on which real kube-proxies ran: what `check nodes` and a scan say of them, as
 //! they are and with faults put into them, they say of the redacted ones.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
-
-mod common;
-#[path = "../../../analysis/scan/tests/classes/dice.rs"]
-mod dice;
-#[path = "../../../analysis/scan/tests/classes/captures.rs"]
-mod random;
-mod seeds;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Folder, answers, assert_same};
-use dice::Dice;
+use super::common::{self, Folder, answers, assert_same};
+use super::dice::{self, Dice};
+use super::{random, seeds};
 use serde_json::{Value, json};
 use uturn_kubeproxy::compile;
 use uturn_model::{CaptureFile, Cluster, Family, Name};

@@ -1,14 +1,10 @@
 //! Load balancers of every cloud, as annotations ask for them: a redacted bundle gives the same
 //! verdicts, and nothing that an annotation names is in it.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
-
-mod common;
-mod seeds;
-
 use std::collections::BTreeMap;
 
-use common::{assert_same, redacted};
+use super::common::{assert_same, redacted};
+use super::seeds;
 use serde_json::{Value, json};
 use uturn_clouds::cloud::{ALL, Annotation, CloudEntry, ValueKind};
 use uturn_dice::Dice;

@@ -1,10 +1,6 @@
 //! What objects of a Gateway's controller say of its proxies is the same in a redacted bundle.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
-
-mod common;
-
-use common::assert_same;
+use super::common::assert_same;
 use uturn_model::ProxyExpectation;
 use uturn_snapshot::{Manifests, Source};
 

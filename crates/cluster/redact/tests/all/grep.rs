@@ -1,18 +1,12 @@
 //! Nothing of the original is in a redacted bundle: what is looked for is collected from the input
 //! independently of what the redaction takes for a name.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
-
-mod common;
-#[path = "../../../analysis/scan/tests/classes/dice.rs"]
-mod dice;
-
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::slice;
 
-use common::{Folder, assert_same, redacted};
-use dice::Dice;
+use super::common::{Folder, assert_same, redacted};
+use super::dice::{self, Dice};
 use serde_json::Value;
 use uturn_snapshot::{Manifests, Source, json_documents};
 use uturn_testing::variables;
