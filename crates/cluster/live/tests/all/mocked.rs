@@ -1,12 +1,7 @@
 //! Reads clusters of a server in memory that answers as an API server does: pages, refusals, lists
 //! that expire, and silence.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
-
-#[expect(dead_code, reason = "only watches need what happens")]
-mod mock;
-
-use mock::Mock;
+use super::mock::Mock;
 use serde_json::json;
 use uturn_live::{LiveError, Purpose, Reading, Settings, read_from};
 use uturn_model::Extent;

@@ -1,9 +1,6 @@
 //! A container as a machine: its scripts run in a real shell, behind a server that speaks the exec
 //! stream of an API server.
 
-#![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
-
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Command, Output};

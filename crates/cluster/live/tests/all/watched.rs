@@ -1,13 +1,9 @@
 //! Watches clusters of a server in memory: what happens, watches that break, versions that are
 //! forgotten, rights that are missing, and a server that goes away.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
-
-mod mock;
-
 use std::time::Duration;
 
-use mock::Mock;
+use super::mock::Mock;
 use serde_json::{Value, json};
 use uturn_live::{NotCurrent, Purpose, Reading, Settings, WatchedCluster, follow, read_from};
 use uturn_snapshot::Manifests;

@@ -1,8 +1,6 @@
 //! Runs commands through a server that speaks the exec stream of an API server: WebSocket, with the
 //! protocols v4 and v5 of channels.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
-
 use std::net::SocketAddr;
 use std::time::Duration;
 use std::{env, fs};
