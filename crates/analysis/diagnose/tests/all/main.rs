@@ -20,4 +20,5 @@ mod refusals;
 mod repairs;
 mod rows;
 mod scenarios;
+mod tried;
 mod unseen;

@@ -6,12 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use crate::common::{case_of, case_state, scenarios};
-use uturn_diagnose::cure::{self, Case, Cure, TrialBase};
-use uturn_diagnose::diagnose;
-use uturn_model::{Outcome, Share};
-use uturn_path::Engine;
-use uturn_scan::Scanner;
+use crate::tried::{self, Failing};
 
 /// What has no cure, and why.
 const WITHOUT: &[(&str, &str)] = &[
@@ -89,48 +84,17 @@ const NO_RULE: &str = "kube-proxy of the node has to make the rule that is missi
 const HELD: &str = "the node answers for the address itself, and the program has to run there";
 const NO_POD: &str = "no pod is there that the Service could select";
 
-/// What fails in a row.
-struct Wrong {
-    what: String,
-    codes: BTreeSet<String>,
-    before: String,
-    cure: Option<(&'static str, String)>,
-}
-
 #[test]
 fn every_row_has_its_finding_and_its_cure() {
     let (mut text, mut missing) = (String::new(), Vec::new());
     let mut used = BTreeSet::new();
-    for (source, scenario) in scenarios() {
+    for scenario in tried::all() {
         let mut codes: BTreeSet<String> = BTreeSet::new();
         // What fails in several cases is told of the largest.
-        let mut all: BTreeMap<String, Wrong> = BTreeMap::new();
+        let mut all: BTreeMap<&str, &Failing> = BTreeMap::new();
         for case in &scenario.cases {
-            let manifests = case_of(&source, &scenario, case);
-            let cluster = manifests.cluster().unwrap();
-            let engine = Engine::new(&cluster).unwrap();
-            let scanner = Scanner::new(&engine);
-            let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
-            codes.extend(found.iter().map(|finding| finding.code.to_string()));
-            let base = TrialBase::new(&manifests, &engine);
-            let is_fine = |outcome: &(Outcome, Share)| outcome.0.is_fine();
-            let failing =
-                case.flows.iter().filter(|expected| !expected.outcomes.iter().all(is_fine));
-            let flows = failing.map(|expected| {
-                let what = format!("{} → {}", expected.flow.from, expected.flow.to);
-                (what, Case::flow(&manifests, &engine, expected.flow.clone()).unwrap())
-            });
-            let probes = case.probes.iter().map(|probe| {
-                let what = format!("probes of {}", probe.listener);
-                (what, Case::probes(&manifests, &engine, probe.listener, probe.protocol).unwrap())
-            });
-            for (what, case) in flows.chain(probes) {
-                if case.before.is_fine() {
-                    continue;
-                }
-                let wrong = judge(&base, &case, what);
-                all.insert(wrong.what.clone(), wrong);
-            }
+            codes.extend(case.codes.iter().map(ToString::to_string));
+            all.extend(case.failing.iter().map(|failing| (&*failing.what, failing)));
         }
         let codes: Vec<&str> = codes.iter().map(String::as_str).collect();
         let found = if codes.is_empty() { "nothing".to_owned() } else { codes.join(", ") };
@@ -139,7 +103,7 @@ fn every_row_has_its_finding_and_its_cure() {
         for wrong in all.values() {
             assert!(!wrong.codes.is_empty(), "{}: {} has no finding", scenario.name, wrong.what);
             let key = format!("{}: {}", scenario.name, wrong.what);
-            let cure = match &wrong.cure {
+            let cure = match first_cure(wrong) {
                 Some((name, after)) => format!("{name}: {} ⇒ {after}", wrong.before),
                 None => match WITHOUT.iter().find(|(row, _)| *row == key) {
                     Some((row, why)) => {
@@ -152,7 +116,7 @@ fn every_row_has_its_finding_and_its_cure() {
                     }
                 },
             };
-            let codes: Vec<&str> = wrong.codes.iter().map(String::as_str).collect();
+            let codes: Vec<String> = wrong.codes.iter().map(ToString::to_string).collect();
             // What several clients have in common is said of the first.
             let line = format!("{} | {cure}", codes.join(" "));
             if seen.insert(line.clone()) {
@@ -167,19 +131,9 @@ fn every_row_has_its_finding_and_its_cure() {
     insta::assert_snapshot!(text);
 }
 
-fn judge(base: &TrialBase<'_>, case: &Case<'_>, what: String) -> Wrong {
-    let codes = case.codes();
-    let cures = cure::cures(base, case);
-    let first = cures.iter().find(|cure| cure.is_offered());
-    let cure = first.map(|cure: &Cure| {
-        let after = cure.after.as_ref().unwrap();
-        assert!(after.is_better_than(&case.before), "{what}: {}", cure.title);
-        (cure.name, case_state(after))
-    });
-    Wrong {
-        what,
-        codes: codes.iter().map(ToString::to_string).collect(),
-        before: case_state(&case.before),
-        cure,
-    }
+/// Returns the name of the first cure that is offered, and the state after it.
+fn first_cure(failing: &Failing) -> Option<(&'static str, &str)> {
+    let cure = failing.cures.iter().find(|cure| cure.refused.is_none())?;
+    assert!(cure.is_better, "{}: {}", failing.what, cure.title);
+    Some((cure.name, cure.after.as_ref().unwrap()))
 }

@@ -7,10 +7,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use crate::common::{case_of, case_state, scenarios};
-use uturn_diagnose::cure::{self, Case, Cure, TrialBase};
+use crate::common::{case_of, scenarios};
+use crate::tried::{self, TriedCure};
 use uturn_diagnose::{Severity, cases, check, diagnose};
-use uturn_model::{Cluster, NamespacedName, ObjectKind, Outcome, Pod, Share};
+use uturn_model::{Cluster, NamespacedName, ObjectKind, Pod};
 use uturn_path::Engine;
 use uturn_scan::Scanner;
 use uturn_snapshot::{Manifests, Source};
@@ -18,51 +18,27 @@ use uturn_snapshot::{Manifests, Source};
 #[test]
 fn every_failing_flow_has_its_cures() {
     let mut text = String::new();
-    for (source, scenario) in scenarios() {
+    for scenario in tried::all() {
         let mut before: Vec<String> = Vec::new();
         // The smallest and the largest say all that sizes say.
         let sizes: Vec<usize> = scenario.cases.iter().map(|case| case.nodes).collect();
         let kept = [sizes.iter().min().copied(), sizes.iter().max().copied()];
         for case in scenario.cases.iter().filter(|case| kept.contains(&Some(case.nodes))) {
-            let manifests = case_of(&source, &scenario, case);
-            let cluster = manifests.cluster().unwrap();
-            let engine = Engine::new(&cluster).unwrap();
-            let base = TrialBase::new(&manifests, &engine);
             let (mut all, mut seen) = (String::new(), Vec::new());
-            for expected in &case.flows {
-                let is_fine = |outcome: &(Outcome, Share)| outcome.0.is_fine();
-                if expected.outcomes.iter().all(is_fine) {
+            for failing in &case.failing {
+                let state = &failing.before;
+                let cures = cures(&failing.cures);
+                if failing.is_probes {
+                    all.push_str(&format!("  {}: {state}\n{cures}", failing.what));
                     continue;
                 }
-                let case = Case::flow(&manifests, &engine, expected.flow.clone()).unwrap();
-                let code = case.codes().into_iter().next();
-                let code = code.unwrap_or_else(|| panic!("{}: {:?}", scenario.name, expected.flow));
-                let line = format!(
-                    "  {} → {}: {code} {}\n{}",
-                    expected.flow.from,
-                    expected.flow.to,
-                    case_state(&case.before),
-                    cures(&cure::cures(&base, &case))
-                );
-                let same = line.split_once(": ").unwrap().1.to_owned();
+                let code = failing.codes.first();
+                let code = code.unwrap_or_else(|| panic!("{}: {}", scenario.name, failing.what));
+                let same = format!("{code} {state}\n{cures}");
                 if !seen.contains(&same) {
+                    all.push_str(&format!("  {}: {same}", failing.what));
                     seen.push(same);
-                    all.push_str(&line);
                 }
-            }
-            for probes in &case.probes {
-                let case =
-                    Case::probes(&manifests, &engine, probes.listener, probes.protocol).unwrap();
-                if case.before.is_fine() {
-                    continue;
-                }
-                let line = format!(
-                    "  probes of {}: {}\n{}",
-                    probes.listener,
-                    case_state(&case.before),
-                    cures(&cure::cures(&base, &case))
-                );
-                all.push_str(&line);
             }
             // What modes have in common is said once.
             if !all.is_empty() && !before.contains(&all) {
@@ -74,12 +50,12 @@ fn every_failing_flow_has_its_cures() {
     insta::assert_snapshot!(text);
 }
 
-fn cures(all: &[Cure]) -> String {
+fn cures(all: &[TriedCure]) -> String {
     let mut text = String::new();
     for cure in all {
         let _ = match (&cure.refused, &cure.after) {
             (None, Some(after)) => {
-                writeln!(text, "    + {}: {} ⇒ {}", cure.name, cure.title, case_state(after))
+                writeln!(text, "    + {}: {} ⇒ {after}", cure.name, cure.title)
             }
             (Some(why), _) => writeln!(text, "    - {}: {why}", cure.name),
             (None, None) => panic!("{} is offered and was not tried", cure.name),
@@ -92,36 +68,10 @@ fn cures(all: &[Cure]) -> String {
 #[test]
 fn every_scenario_is_diagnosed() {
     let mut text = String::new();
-    for (source, scenario) in scenarios() {
-        let mut before: Vec<String> = Vec::new();
-        let largest = scenario.cases.iter().map(|case| case.nodes).max();
-        for case in scenario.cases.iter().filter(|case| Some(case.nodes) == largest) {
-            let cluster = case_of(&source, &scenario, case).cluster().unwrap();
-            let engine = Engine::new(&cluster).unwrap();
-            let scanner = Scanner::new(&engine);
-            let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
-            let mut lines = String::new();
-            for finding in &found {
-                assert!(
-                    !finding.evidence(&scanner).unwrap().is_empty(),
-                    "{}: {finding:?}",
-                    scenario.name
-                );
-                let who = [finding.clients.pod_count().to_string() + " pods"];
-                let others = finding.clients.others().iter().map(ToString::to_string);
-                let who: Vec<String> = who.into_iter().chain(others).collect();
-                let _ = writeln!(
-                    lines,
-                    "  {} {} {} [{}] {}: {:.0} % {}",
-                    finding.code,
-                    finding.severity,
-                    finding.subject,
-                    finding.targets.join(", "),
-                    who.join(", "),
-                    finding.share_failing.get() * 100.0,
-                    finding.outcome
-                );
-            }
+    for scenario in tried::all() {
+        let mut before: Vec<&str> = Vec::new();
+        for case in &scenario.cases {
+            let Some(lines) = case.findings.as_deref() else { continue };
             if !before.contains(&lines) {
                 let _ = write!(text, "{}, {}\n{lines}", scenario.name, case.label);
                 before.push(lines);

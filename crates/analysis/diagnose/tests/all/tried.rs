@@ -1,0 +1,133 @@
+//! Every case of every scenario of the tree, scanned, and each of its failing flows cured: once, for
+//! all tests that look at the results.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use uturn_diagnose::cure::{self, Case, CaseState, Cure, TrialBase};
+use uturn_diagnose::{Code, Finding, diagnose};
+use uturn_model::{Outcome, Share};
+use uturn_path::Engine;
+use uturn_scan::Scanner;
+use uturn_snapshot::Source;
+use uturn_snapshot::scenario::{self, Scenario};
+
+use super::common::{case_of, case_state, scenarios};
+
+/// The cases of a scenario.
+pub(crate) struct TriedScenario {
+    pub(crate) name: String,
+    pub(crate) cases: Vec<TriedCase>,
+}
+
+/// The findings of a scan of a case, and its failing flows.
+pub(crate) struct TriedCase {
+    pub(crate) label: String,
+    pub(crate) nodes: usize,
+    pub(crate) codes: Vec<Code>,
+    /// A line for each finding, if the scenario has no larger case.
+    pub(crate) findings: Option<String>,
+    pub(crate) failing: Vec<Failing>,
+}
+
+/// A flow or health checks that fail, and what cures make of them.
+pub(crate) struct Failing {
+    pub(crate) what: String,
+    pub(crate) is_probes: bool,
+    pub(crate) codes: BTreeSet<Code>,
+    pub(crate) before: String,
+    pub(crate) cures: Vec<TriedCure>,
+}
+
+/// A cure, and the state after it.
+pub(crate) struct TriedCure {
+    pub(crate) name: &'static str,
+    pub(crate) title: String,
+    pub(crate) refused: Option<String>,
+    pub(crate) after: Option<String>,
+    pub(crate) is_better: bool,
+}
+
+/// All scenarios, by name.
+pub(crate) fn all() -> &'static [TriedScenario] {
+    static ALL: LazyLock<Vec<TriedScenario>> = LazyLock::new(|| {
+        scenarios().iter().map(|(source, scenario)| tried(source, scenario)).collect()
+    });
+    &ALL
+}
+
+fn tried(source: &Source, scenario: &Scenario) -> TriedScenario {
+    let largest = scenario.cases.iter().map(|case| case.nodes).max();
+    let cases = scenario.cases.iter();
+    let cases = cases.map(|case| tried_case(source, scenario, case, Some(case.nodes) == largest));
+    TriedScenario { name: scenario.name.to_string(), cases: cases.collect() }
+}
+
+fn tried_case(
+    source: &Source,
+    scenario: &Scenario,
+    case: &scenario::Case,
+    is_largest: bool,
+) -> TriedCase {
+    let manifests = case_of(source, scenario, case);
+    let cluster = manifests.cluster().unwrap();
+    let engine = Engine::new(&cluster).unwrap();
+    let scanner = Scanner::new(&engine);
+    let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
+    let base = TrialBase::new(&manifests, &engine);
+    let is_fine = |outcome: &(Outcome, Share)| outcome.0.is_fine();
+    let failing = case.flows.iter().filter(|expected| !expected.outcomes.iter().all(is_fine));
+    let flows = failing.map(|expected| {
+        let what = format!("{} → {}", expected.flow.from, expected.flow.to);
+        (what, false, Case::flow(&manifests, &engine, expected.flow.clone()).unwrap())
+    });
+    let probes = case.probes.iter().map(|probe| {
+        let what = format!("probes of {}", probe.listener);
+        (what, true, Case::probes(&manifests, &engine, probe.listener, probe.protocol).unwrap())
+    });
+    let failing =
+        flows.chain(probes).filter(|(_, is_probes, case)| !is_probes || !case.before.is_fine());
+    let failing = failing.map(|(what, is_probes, case)| Failing {
+        what,
+        is_probes,
+        codes: case.codes(),
+        before: case_state(&case.before),
+        cures: cure::cures(&base, &case).iter().map(|cure| tried_cure(cure, &case)).collect(),
+    });
+    TriedCase {
+        label: case.label.to_string(),
+        nodes: case.nodes,
+        codes: found.iter().map(|finding| finding.code).collect(),
+        failing: failing.collect(),
+        findings: is_largest.then(|| found.iter().map(|finding| line(finding, &scanner)).collect()),
+    }
+}
+
+fn tried_cure(cure: &Cure, case: &Case<'_>) -> TriedCure {
+    let after: Option<&CaseState> = cure.after.as_ref();
+    TriedCure {
+        name: cure.name,
+        title: cure.title.clone(),
+        refused: cure.refused.clone(),
+        after: after.map(case_state),
+        is_better: after.is_some_and(|after| after.is_better_than(&case.before)),
+    }
+}
+
+/// A finding in a line. Every finding has evidence.
+fn line(finding: &Finding, scanner: &Scanner<'_, '_>) -> String {
+    assert!(!finding.evidence(scanner).unwrap().is_empty(), "{finding:?}");
+    let who = [finding.clients.pod_count().to_string() + " pods"];
+    let others = finding.clients.others().iter().map(ToString::to_string);
+    let who: Vec<String> = who.into_iter().chain(others).collect();
+    format!(
+        "  {} {} {} [{}] {}: {:.0} % {}\n",
+        finding.code,
+        finding.severity,
+        finding.subject,
+        finding.targets.join(", "),
+        who.join(", "),
+        finding.share_failing.get() * 100.0,
+        finding.outcome
+    )
+}
