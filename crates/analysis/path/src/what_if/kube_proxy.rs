@@ -68,17 +68,28 @@ pub(super) fn runnings_of_one_call(cluster: &Cluster) -> Vec<Running> {
     all
 }
 
-/// Returns the conditions under which a result holds that some configurations share. Place 0 is the
-/// assumed configuration, the rest are [`others`] in their order. Returns none if these are all
-/// configurations.
-pub fn conditions(cluster: &Cluster, places: &[usize]) -> Vec<Text> {
-    let all = runnings(cluster);
-    let some: Vec<Running> = places.iter().filter_map(|at| all.get(*at).copied()).collect();
-    if some.len() == all.len() { Vec::new() } else { vec![describe_running(&some, &all)] }
+/// The configurations that the input leaves open. The first is the assumed one, the rest are
+/// [`others`] in their order.
+#[derive(Debug)]
+pub struct Configurations(Vec<Running>);
+
+impl Configurations {
+    /// Returns those of a cluster, for which all its nodes and Services are visited.
+    pub fn of(cluster: &Cluster) -> Self {
+        Self(runnings(cluster))
+    }
+
+    /// Returns the conditions under which a result holds that the configurations at these places
+    /// share. Returns none if these are all configurations.
+    pub fn conditions(&self, places: &[usize]) -> Vec<Text> {
+        let Self(all) = self;
+        let some: Vec<Running> = places.iter().filter_map(|at| all.get(*at).copied()).collect();
+        if some.len() == all.len() { Vec::new() } else { vec![describe_running(&some, all)] }
+    }
 }
 
 /// Returns the configurations that the input leaves open. The first is the assumed one.
-pub(super) fn runnings(cluster: &Cluster) -> Vec<Running> {
+fn runnings(cluster: &Cluster) -> Vec<Running> {
     let proxy = &cluster.proxy;
     let is_captured = |name: &Name| cluster.captures.contains_key(name);
     let own = proxy.mode.value;

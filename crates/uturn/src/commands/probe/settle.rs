@@ -72,7 +72,7 @@ fn kube_proxy(
     if standing.is_empty() || standing.len() == readings.len() {
         return Ok(None);
     }
-    let what = what_if::conditions(cluster, &standing).join(" and ");
+    let what = what_if::Configurations::of(cluster).conditions(&standing).join(" and ");
     let proxies = || standing.iter().map(|place| &readings[*place].proxy);
     let mode = proxies().next().map(|proxy| proxy.mode.value);
     let mode = mode.filter(|mode| proxies().all(|proxy| proxy.mode.value == *mode));
