@@ -14,6 +14,9 @@ use crate::derive::{Assumptions, nets};
 
 /// Gives a range to each node that states none.
 pub(super) fn complete(objects: &mut Objects, ranges: &mut Ranges, assumptions: &mut Assumptions) {
+    if objects.nodes.0.values().all(|node| !node.pod_cidrs.is_empty()) {
+        return;
+    }
     let [v4, v6] = {
         let seen = Seen::of(objects);
         [Family::V4, Family::V6].map(|family| seen.own(family))

@@ -1,6 +1,8 @@
 //! Collects the arguments of programs that make load balancers, if they affect the load balancers.
 
-use uturn_clouds::cloud;
+use std::collections::HashSet;
+
+use uturn_clouds::cloud::{self, CloudEntry};
 use uturn_model::pod::Container;
 use uturn_model::{Labels, Text};
 
@@ -13,12 +15,20 @@ use crate::derive::ground::kube_proxy;
 pub(super) fn derive(objects: &Objects) -> Labels {
     let workloads = objects.workloads.0.values().map(|workload| &workload.template);
     let pods = objects.pods.0.values().map(|pod| &pod.spec);
-    let containers: Vec<&Container> =
-        workloads.chain(pods).flat_map(|spec| &spec.containers).collect();
+    let programs: HashSet<&str> = cloud::ALL.into_iter().flat_map(programs_of).copied().collect();
+    // A large cluster has few containers of these programs among very many.
+    let containers = workloads.chain(pods).flat_map(|spec| &spec.containers);
+    let containers: Vec<(&str, &Container)> = containers
+        .map(|container| (container.program(), container))
+        .filter(|(program, _)| programs.contains(program))
+        .collect();
+    let of = |programs: &'static [&'static str]| {
+        let own = containers.iter().filter(move |(program, _)| programs.contains(program));
+        own.map(|(_, container)| *container)
+    };
     let mut found: Vec<(String, Text)> = Vec::new();
     for entry in cloud::ALL {
-        let is_it = |container: &&&Container| entry.versions_of.contains(&container.program());
-        let mut own = containers.iter().filter(is_it);
+        let mut own = of(entry.versions_of);
         if let Some(version) = own.find_map(|container| kube_proxy::tag(&container.image)) {
             found.push((
                 cloud::argument_key(entry.cloud, cloud::VERSION),
@@ -26,8 +36,7 @@ pub(super) fn derive(objects: &Objects) -> Labels {
             ));
         }
         for argument in entry.arguments {
-            let is_it = |container: &&&Container| argument.images.contains(&container.program());
-            let value = containers.iter().filter(is_it).find_map(|container| {
+            let value = of(argument.images).find_map(|container| {
                 let stated = argument_value(&container.arguments, argument.name);
                 let variable = || container.environment.get(argument.name).map(str::to_owned);
                 stated.map(|value| value.to_string()).or_else(variable)
@@ -38,4 +47,10 @@ pub(super) fn derive(objects: &Objects) -> Labels {
         }
     }
     found.into_iter().collect()
+}
+
+/// Iterates over the names of the programs of a cloud that affect its load balancers.
+fn programs_of(entry: &CloudEntry) -> impl Iterator<Item = &'static &'static str> {
+    let of_arguments = entry.arguments.iter().flat_map(|argument| argument.images);
+    entry.versions_of.iter().chain(of_arguments)
 }

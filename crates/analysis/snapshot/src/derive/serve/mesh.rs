@@ -1,7 +1,6 @@
 //! Finds programs that take over the calls of pods before the Service proxy sees them: the sidecars
 //! and node proxies of a mesh.
 
-use uturn_model::Labels;
 use uturn_model::pod::PodSpec;
 use uturn_model::wording::count;
 
@@ -14,10 +13,21 @@ const SIDECARS: &[(&str, &str)] = &[("istio-proxy", "Istio"), ("linkerd-proxy", 
 /// Lists the assumption that calls of pods of a mesh go as without it. Their sidecar picks
 /// endpoints itself.
 pub(super) fn suppose_none(objects: &Objects, assumptions: &mut Assumptions) {
-    for (container, mesh) in SIDECARS {
-        let pods = objects.pods.0.values().filter(|pod| pod.is_alive());
-        let has_it = |spec: &PodSpec| spec.containers.iter().any(|own| &*own.name == *container);
-        let many = pods.filter(|pod| has_it(&pod.spec)).count();
+    // In ambient mode the node's proxy does so. A label of the pod states it, or an annotation,
+    // since the label may be on the namespace only.
+    let is_ambient = |spec: &PodSpec| {
+        spec.labels.is("istio.io/dataplane-mode", "ambient")
+            || spec.annotations.is("ambient.istio.io/redirection", "enabled")
+    };
+    let (mut with_sidecar, mut ambient) = ([0; SIDECARS.len()], 0);
+    for pod in objects.pods.0.values().filter(|pod| pod.is_alive()) {
+        let has_it = |name: &str| pod.spec.containers.iter().any(|own| &*own.name == name);
+        for (many, (container, _)) in with_sidecar.iter_mut().zip(SIDECARS) {
+            *many += usize::from(has_it(container));
+        }
+        ambient += usize::from(is_ambient(&pod.spec));
+    }
+    for (many, (container, mesh)) in with_sidecar.into_iter().zip(SIDECARS) {
         if many > 0 {
             let pods = format!("calls of {}", count(many, "pod"));
             let because = format!("{mesh}'s sidecar takes them over and picks endpoints itself");
@@ -25,17 +35,9 @@ pub(super) fn suppose_none(objects: &Objects, assumptions: &mut Assumptions) {
             assumptions.assume(pods, format!("as without {mesh}"), because, settle);
         }
     }
-    // In ambient mode the node's proxy does so. A label of the pod states it, or an annotation,
-    // since the label may be on the namespace only.
-    let is_ambient = |labels: &Labels| labels.is("istio.io/dataplane-mode", "ambient");
-    let pods = objects.pods.0.values().filter(|pod| pod.is_alive());
-    let by_annotation = |labels: &Labels| labels.is("ambient.istio.io/redirection", "enabled");
-    let many = pods
-        .filter(|pod| is_ambient(&pod.spec.labels) || by_annotation(&pod.spec.annotations))
-        .count();
-    if many > 0 {
+    if ambient > 0 {
         assumptions.assume(
-            format!("calls of {} in ambient mode", count(many, "pod")),
+            format!("calls of {} in ambient mode", count(ambient, "pod")),
             "as without Istio",
             "Istio's ztunnel takes them over and picks endpoints itself",
             "look at what ztunnel is told",
