@@ -74,6 +74,7 @@ pub(crate) fn collect(
         }
     }
     objects.notes = reported.take_notes();
+    objects.forget_specs();
     drop(reported);
     Collected { objects, scenarios, faults }
 }

@@ -1,7 +1,9 @@
 //! The decoded objects by kind and name, before anything is derived from them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use uturn_document::Note;
 use uturn_model::announcement::{AddressPool, Announcement};
@@ -9,9 +11,10 @@ use uturn_model::cluster::NetworkPolicy;
 use uturn_model::dns::{Corefile, CorefileFile};
 use uturn_model::endpoints::Endpoint;
 use uturn_model::lb::ListenerOverrides;
+use uturn_model::pod::PodSpec;
 use uturn_model::{
     EndpointSlice, Ingress, IngressClass, IpNet, Labels, Name, NamespacedName, Node, ObjectKind,
-    Origin, Pod, Service, Skipped, Text, Workload, WorkloadKind,
+    ObjectRef, Origin, Pod, Service, Skipped, Text, Workload, WorkloadKind,
 };
 
 use super::client_traffic::ClientTrafficPolicy;
@@ -31,6 +34,8 @@ use crate::listing::Listing;
 pub(crate) struct Objects {
     pub(crate) nodes: Table<Name, Node>,
     pub(crate) pods: Table<NamespacedName, Pod>,
+    /// The spec that was read last of each owner's pods.
+    specs: HashMap<ObjectRef, Arc<PodSpec>>,
     /// Pods without a status, which no cluster has run yet.
     pub(crate) written_pods: Vec<NamespacedName>,
     /// The addresses of nodes, taken from the status of pods that run on them.
@@ -118,6 +123,23 @@ impl Objects {
         self.slices.0.values().chain(old).flat_map(|slice| &slice.endpoints)
     }
 
+    /// Returns a pod's spec, which the pods of one owner share as long as theirs are equal: a
+    /// cluster has far more pods than templates.
+    pub(crate) fn share_spec(&mut self, owner: Option<&ObjectRef>, spec: PodSpec) -> Arc<PodSpec> {
+        let Some(owner) = owner else { return spec.into() };
+        match self.specs.get_mut(owner) {
+            Some(known) if **known == spec => {}
+            Some(known) => *known = spec.into(),
+            None => drop(self.specs.insert(owner.clone(), spec.into())),
+        }
+        Arc::clone(&self.specs[owner])
+    }
+
+    /// Forgets which specs are shared, when all pods are read.
+    pub(crate) fn forget_specs(&mut self) {
+        self.specs = HashMap::new();
+    }
+
     /// Counts an object that the analysis does not need.
     pub(crate) fn skip(&mut self, what: &str) {
         match self.skipped.get_mut(what) {
@@ -196,11 +218,18 @@ impl<K: Ord + Clone, V: Object> Table<K, V> {
     /// Adds an object. It replaces an earlier one of the same name, as if both were applied in
     /// order, and the duplicate is reported with both places.
     pub(crate) fn add(&mut self, doc: &Doc<'_>, key: K, object: V) {
+        let mut place = match self.0.entry(key) {
+            Entry::Vacant(place) => {
+                place.insert(object);
+                return;
+            }
+            Entry::Occupied(place) => place,
+        };
         let called = object.called();
-        if self.0.get(&key).is_some_and(|first| first.differs(&object)) {
-            self.1.insert(key.clone());
+        if place.get().differs(&object) {
+            self.1.insert(place.key().clone());
         }
-        let Some(first) = self.0.insert(key, object) else { return };
+        let first = place.insert(object);
         let kind = doc.root.get("kind").and_then(|kind| kind.as_str()).unwrap_or(V::KIND);
         doc.twice(&format!("{kind} {called}"), first.origin());
     }

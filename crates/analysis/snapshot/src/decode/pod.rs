@@ -21,18 +21,20 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     let spec_node = doc.map(doc.root, "spec");
     calico::look_into(doc, spec_node, objects);
     let spec = spec(doc, spec_node, meta.labels, meta.annotations);
+    let node = spec_node.and_then(|spec| {
+        let node = spec.get("nodeName").filter(|node| node.as_str() != Some(""))?;
+        doc.value::<Name>(node)
+    });
+    let owner = owner(doc, &meta.name);
     let mut pod = Pod {
-        spec: spec.into(),
-        node: spec_node.and_then(|spec| {
-            let node = spec.get("nodeName").filter(|node| node.as_str() != Some(""))?;
-            doc.value::<Name>(node)
-        }),
+        spec: objects.share_spec(owner.as_ref(), spec),
+        node,
         ips: Vec::new(),
         phase: Phase::Pending,
         ready: false,
         deciding_gates: Vec::new(),
         terminating: meta.terminating,
-        owner: owner(doc, &meta.name),
+        owner,
         supposed: false,
         origin: meta.origin,
         name: meta.name,
