@@ -35,8 +35,8 @@ pub(super) struct Jump {
 }
 
 /// Shorter values, and values that are nested deeper, have no [`Jump`] and are skipped byte by
-/// byte.
-const LONG: usize = 64;
+/// byte: of a whole cluster, jumps past every small value would be a third as long as its text.
+const LONG: usize = 192;
 const SHALLOW: usize = 12;
 
 /// Checks the values of a text whose first line has number `line`. Several values may follow one
