@@ -321,6 +321,10 @@ fn repeated<K: AsRef<str>>(keys: &[K]) -> Vec<(usize, usize)> {
         }
         return found;
     }
+    // Programs write keys in order.
+    if keys.is_sorted_by(|one, next| one.as_ref() < next.as_ref()) {
+        return found;
+    }
     let mut seen = std::collections::HashMap::with_capacity(keys.len());
     for (at, key) in keys.iter().enumerate() {
         match seen.entry(key.as_ref()) {

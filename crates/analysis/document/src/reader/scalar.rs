@@ -12,6 +12,9 @@ const TRUE: [&str; 11] = ["true", "True", "TRUE", "yes", "Yes", "YES", "on", "On
 const FALSE: [&str; 11] =
     ["false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF", "n", "N"];
 
+/// The length of the longest word of [`TRUE`] and [`FALSE`].
+const LONGEST: usize = 5;
+
 /// The tag of a scalar.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Tagged<'a> {
@@ -73,7 +76,9 @@ fn finite(value: Value<'_>) -> Result<Value<'_>, String> {
 pub(super) fn plain(text: Cow<'_, str>) -> Value<'_> {
     match &*text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
-        word if TRUE.contains(&word) || FALSE.contains(&word) => Value::Bool(text),
+        word if word.len() <= LONGEST && (TRUE.contains(&word) || FALSE.contains(&word)) => {
+            Value::Bool(text)
+        }
         other if is_number(other) => Value::Number(text),
         _ => Value::String(text),
     }

@@ -72,6 +72,10 @@ pub(super) fn read_whole(text: &str, line: u32) -> Option<Vec<Result<Node<'_>, T
 #[derive(Default)]
 struct Builder<'a> {
     stack: Vec<Frame<'a>>,
+    /// The entries and items of all open mappings and lists, innermost last: each mapping and list
+    /// is allocated once, when its size is known.
+    entries: Vec<Entry<'a>>,
+    items: Vec<Node<'a>>,
     /// The nodes that have an anchor; `None` while a node is not finished.
     anchors: HashMap<&'a str, Option<Node<'a>>>,
     expanded: usize,
@@ -86,16 +90,17 @@ struct Frame<'a> {
     open: Open<'a>,
 }
 
+/// A mapping or list whose own part of the builder's entries or items begins at `first`.
 enum Open<'a> {
-    Seq(Vec<Node<'a>>),
-    Map { parts: Vec<Part<'a>>, key: Option<Key<'a>>, merges: bool },
+    Seq { first: usize },
+    Map { first: usize, key: Option<Key<'a>>, merges: bool, merged: Vec<Merged<'a>> },
 }
 
-/// A part of a mapping as it is written.
-enum Part<'a> {
-    Entry(Entry<'a>),
-    /// The entries of another mapping, which `<<` merges.
-    Merged(Vec<Entry<'a>>),
+/// The entries of another mapping, which `<<` merges.
+struct Merged<'a> {
+    /// The number of entries that are written before `<<`.
+    place: usize,
+    entries: Vec<Entry<'a>>,
 }
 
 struct Key<'a> {
@@ -123,10 +128,10 @@ impl<'a> Builder<'a> {
                 self.keep(anchor, &node)?;
                 self.put(node, merge)
             }
-            Event::Seq { .. } => self.open(start, anchor, Open::Seq(Vec::new())),
+            Event::Seq { .. } => self.open(start, anchor, Open::Seq { first: self.items.len() }),
             Event::Map { .. } => {
-                let open = Open::Map { parts: Vec::new(), key: None, merges: false };
-                self.open(start, anchor, open)
+                let (first, merged) = (self.entries.len(), Vec::new());
+                self.open(start, anchor, Open::Map { first, key: None, merges: false, merged })
             }
             Event::SeqEnd | Event::MapEnd => self.close(),
             Event::Alias(name) => match self.anchors.get(name) {
@@ -180,13 +185,14 @@ impl<'a> Builder<'a> {
     fn close(&mut self) -> Result<(), Trouble> {
         let Some(Frame { at, anchor, open }) = self.stack.pop() else { return Ok(()) };
         let value = match open {
-            Open::Seq(items) => Value::Seq(items),
-            Open::Map { parts, merges, .. } => {
+            Open::Seq { first } => Value::Seq(self.items.drain(first..).collect()),
+            Open::Map { first, merges, merged, .. } => {
+                let own = self.entries.drain(first..).collect();
                 let mut report = |trouble| self.troubles.push(trouble);
                 Value::Map(if merges {
-                    merged(parts, &mut report)
+                    with_merged(own, merged, &mut report)
                 } else {
-                    unmerged(parts, &mut report)
+                    with_last_of_repeated(own, &mut report)
                 })
             }
         };
@@ -221,25 +227,29 @@ impl<'a> Builder<'a> {
     fn put(&mut self, node: Node<'a>, is_merge: bool) -> Result<(), Trouble> {
         match self.stack.last_mut().map(|frame| &mut frame.open) {
             None => self.done = Some(node),
-            Some(Open::Seq(items)) if items.len() >= ITEMS => {
+            Some(Open::Seq { first }) if self.items.len() - *first >= ITEMS => {
                 return Err(Trouble::endless(node.line, node.column, "items", ITEMS));
             }
-            Some(Open::Map { parts, .. }) if parts.len() >= KEYS => {
+            Some(Open::Map { first, merged, .. })
+                if self.entries.len() - *first + merged.len() >= KEYS =>
+            {
                 return Err(Trouble::endless(node.line, node.column, "keys", KEYS));
             }
-            Some(Open::Seq(items)) => items.push(node),
-            Some(Open::Map { parts, key, merges }) => match key.take() {
+            Some(Open::Seq { .. }) => self.items.push(node),
+            Some(Open::Map { first, key, merges, merged }) => match key.take() {
                 None => {
                     let at = (node.line, node.column);
                     *key = Some(Key { text: as_key(node)?, at, merge: is_merge });
                 }
                 Some(key) if key.merge => {
                     *merges = true;
-                    parts.extend(to_merge(node)?.into_iter().map(Part::Merged));
+                    let place = self.entries.len() - *first;
+                    let others = to_merge(node)?.into_iter();
+                    merged.extend(others.map(|entries| Merged { place, entries }));
                 }
                 Some(Key { text, at, .. }) => {
                     let entry = Entry { key: text, line: at.0, column: at.1, value: node };
-                    parts.push(Part::Entry(entry));
+                    self.entries.push(entry);
                 }
             },
         }
@@ -295,17 +305,13 @@ fn to_merge(node: Node<'_>) -> Result<Vec<Vec<Entry<'_>>>, Trouble> {
     }
 }
 
-fn unmerged<'a>(parts: Vec<Part<'a>>, report: &mut dyn FnMut(Trouble)) -> Vec<Entry<'a>> {
-    let entries = parts.into_iter().filter_map(|part| match part {
-        Part::Entry(entry) => Some(entry),
-        Part::Merged(_) => None,
-    });
-    with_last_of_repeated(entries.collect(), report)
-}
-
 /// Returns a mapping with the merged entries. kubectl goes through it from the top, and later
 /// entries replace earlier ones, be they merged or written.
-fn merged<'a>(parts: Vec<Part<'a>>, report: &mut dyn FnMut(Trouble)) -> Vec<Entry<'a>> {
+fn with_merged<'a>(
+    own: Vec<Entry<'a>>,
+    merged: Vec<Merged<'a>>,
+    report: &mut dyn FnMut(Trouble),
+) -> Vec<Entry<'a>> {
     let mut entries: Vec<Entry<'a>> = Vec::new();
     let mut places: HashMap<String, (usize, bool)> = HashMap::new();
     let mut add = |entry: Entry<'a>, written: bool| {
@@ -324,12 +330,14 @@ fn merged<'a>(parts: Vec<Part<'a>>, report: &mut dyn FnMut(Trouble)) -> Vec<Entr
             }
         }
     };
-    for part in parts {
-        match part {
-            Part::Entry(entry) => add(entry, true),
-            Part::Merged(more) => more.into_iter().for_each(|entry| add(entry, false)),
+    let mut merged = merged.into_iter().peekable();
+    for (place, entry) in own.into_iter().enumerate() {
+        while let Some(more) = merged.next_if(|more| more.place == place) {
+            more.entries.into_iter().for_each(|entry| add(entry, false));
         }
+        add(entry, true);
     }
+    merged.flat_map(|more| more.entries).for_each(|entry| add(entry, false));
     entries
 }
 

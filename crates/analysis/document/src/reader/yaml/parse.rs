@@ -1,6 +1,7 @@
 //! Parses YAML: turns the tokens of `super::scan` into events.
 
 use std::borrow::Cow;
+use std::mem::discriminant;
 
 use super::scan::Scanner;
 use super::text::{Mark, Text};
@@ -138,10 +139,10 @@ struct Before<'a> {
 impl<'a> Parser<'_, 'a> {
     /// Parses the value of the document, if there is one.
     fn document(&mut self) -> Result<(), Trouble> {
-        let Token { kind, start, .. } = self.scanner.peek()?.clone();
+        let Token { kind, start, .. } = self.scanner.peek()?;
+        let (is_end, start) = (*kind == TokenKind::DocumentEnd, *start);
         // A line of --- after a line that ends in CR alone does not divide the text.
-        let is_begun =
-            kind == TokenKind::DocumentEnd && self.scanner.text.all[start.at..].starts_with('-');
+        let is_begun = is_end && self.scanner.text.all[start.at..].starts_with('-');
         if is_begun {
             self.scanner.next()?;
         }
@@ -154,9 +155,10 @@ impl<'a> Parser<'_, 'a> {
         }
     }
 
+    /// Returns whether the next token is of one of these kinds, none of which has a content.
     pub(super) fn is_next(&mut self, kinds: &[TokenKind<'_>]) -> Result<bool, Trouble> {
-        let next = &self.scanner.peek()?.kind;
-        Ok(kinds.contains(next))
+        let next = discriminant(&self.scanner.peek()?.kind);
+        Ok(kinds.iter().any(|kind| discriminant(kind) == next))
     }
 
     pub(super) fn emit(
@@ -197,24 +199,24 @@ impl<'a> Parser<'_, 'a> {
     /// Parses a scalar or an alias, or the beginning of a collection. Returns the kind of the
     /// collection.
     fn open(&mut self, block: bool, level: bool) -> Result<Option<Opened>, Trouble> {
-        let first = self.scanner.peek()?.clone();
-        if let TokenKind::Alias(name) = first.kind {
+        let first = self.scanner.peek()?;
+        if let Token { kind: TokenKind::Alias(name), start, end } = *first {
             self.scanner.next()?;
-            self.emit(Event::Alias(name), None, first.start, first.end)?;
+            self.emit(Event::Alias(name), None, start, end)?;
             return Ok(None);
         }
         let Before { anchor, tag, start: begins, any } = self.before()?;
-        let Token { kind, start, end } = self.scanner.peek()?.clone();
-        if self.depth >= DEPTH && !matches!(kind, TokenKind::Scalar(..)) {
+        if let Some((text, style, start, end)) = self.scanner.next_scalar()? {
+            self.emit(Event::Scalar { text, style, tag }, anchor, start, end)?;
+            return Ok(None);
+        }
+        let Token { kind, start, end } = self.scanner.peek()?;
+        let (start, end) = (*start, *end);
+        if self.depth >= DEPTH {
             return Err(too_deep(start));
         }
         let (event, end, opened) = match kind {
             TokenKind::Item if level => (Event::Seq { flow: false }, start, Opened::LevelItems),
-            TokenKind::Scalar(text, style) => {
-                self.scanner.next()?;
-                self.emit(Event::Scalar { text, style, tag }, anchor, start, end)?;
-                return Ok(None);
-            }
             TokenKind::FlowSeq => (Event::Seq { flow: true }, end, Opened::FlowItems),
             TokenKind::FlowMap => (Event::Map { flow: true }, end, Opened::FlowEntries),
             TokenKind::BlockSeq if block => (Event::Seq { flow: false }, end, Opened::Items),
@@ -224,7 +226,7 @@ impl<'a> Parser<'_, 'a> {
                 self.emit(event, anchor, begins, begins)?;
                 return Ok(None);
             }
-            other => return Err(unexpected(&other, start)),
+            other => return Err(unexpected(other, start)),
         };
         self.emit(event, anchor, start, end)?;
         Ok(Some(opened))
@@ -234,14 +236,14 @@ impl<'a> Parser<'_, 'a> {
         let start = self.scanner.peek()?.start;
         let mut before = Before { anchor: None, tag: Tagged::Not, start, any: false };
         for _ in 0..2 {
-            let token = self.scanner.peek()?.clone();
-            match token.kind {
+            let token = self.scanner.peek()?;
+            match &token.kind {
                 TokenKind::Anchor(name) if before.anchor.is_none() => before.anchor = Some(name),
                 TokenKind::Tag(_) if before.tag != Tagged::Not => break,
                 TokenKind::Tag(Tag::Undeclared) => {
                     return Err(trouble(token.start, "a tag whose handle is not declared"));
                 }
-                TokenKind::Tag(Tag::Core(suffix)) => before.tag = Tagged::Core(suffix),
+                TokenKind::Tag(Tag::Core(suffix)) => before.tag = Tagged::Core(suffix.clone()),
                 TokenKind::Tag(Tag::Other) => before.tag = Tagged::Other,
                 _ => break,
             }
@@ -255,20 +257,16 @@ impl<'a> Parser<'_, 'a> {
     fn items(&mut self) -> Result<(), Trouble> {
         self.scanner.next()?;
         loop {
-            let Token { kind, start, end } = self.scanner.peek()?.clone();
+            let Token { kind, start, end } = self.scanner.next()?;
             match kind {
                 TokenKind::Item => {
-                    self.scanner.next()?;
                     if self.is_next(&[TokenKind::Item, TokenKind::BlockEnd])? {
                         self.nothing(end)?;
                     } else {
                         self.node(true, false)?;
                     }
                 }
-                TokenKind::BlockEnd => {
-                    self.scanner.next()?;
-                    return self.emit(Event::SeqEnd, None, start, start);
-                }
+                TokenKind::BlockEnd => return self.emit(Event::SeqEnd, None, start, start),
                 _ => return Err(misplaced(start)),
             }
         }
@@ -298,10 +296,9 @@ impl<'a> Parser<'_, 'a> {
         const ENDS: [TokenKind<'_>; 3] = [TokenKind::Key, TokenKind::Value, TokenKind::BlockEnd];
         self.scanner.next()?;
         loop {
-            let Token { kind, start, end } = self.scanner.peek()?.clone();
+            let Token { kind, start, end } = self.scanner.next()?;
             match kind {
                 TokenKind::Key => {
-                    self.scanner.next()?;
                     if self.is_next(&ENDS)? {
                         self.nothing(end)?;
                     } else {
@@ -315,10 +312,7 @@ impl<'a> Parser<'_, 'a> {
                     }
                     if empty { self.nothing(place)? } else { self.node(true, true)? }
                 }
-                TokenKind::BlockEnd => {
-                    self.scanner.next()?;
-                    return self.emit(Event::MapEnd, None, start, start);
-                }
+                TokenKind::BlockEnd => return self.emit(Event::MapEnd, None, start, start),
                 _ => return Err(misplaced(start)),
             }
         }

@@ -12,7 +12,7 @@ impl<'a> Scanner<'a> {
     pub(super) fn plain(&mut self) -> Result<(Cow<'a, str>, Mark), Trouble> {
         let mut built = String::new();
         let (mut from, mut end) = (self.text.mark.at, self.text.mark);
-        let mut fold: Option<String> = None;
+        let mut fold: Option<Cow<'a, str>> = None;
         loop {
             if self.text.is_document_mark() || self.text.peek() == b'#' {
                 break;
@@ -46,7 +46,12 @@ impl<'a> Scanner<'a> {
     /// Skips the part of a plain text up to the next blank.
     fn plain_run(&mut self) {
         let flow = self.is_flow();
-        while !self.text.is_gap(0) {
+        let is_special = |byte| matches!(byte, b':' | b',' | b'?' | b'[' | b']' | b'{' | b'}');
+        loop {
+            self.text.skip_ascii(|byte| byte.is_ascii_graphic() && !is_special(byte));
+            if self.text.is_gap(0) {
+                return;
+            }
             match self.text.peek() {
                 b':' if self.text.is_gap(1) => return,
                 b',' | b'?' | b'[' | b']' | b'{' | b'}' if flow => return,
@@ -58,13 +63,18 @@ impl<'a> Scanner<'a> {
     /// Skips blanks and line breaks within a text. Returns the text as which they read if there is
     /// a line break; without one, they read as they are written. `escaped`: a backslash hides the
     /// first line break. `indent`: the column before which no tab may be.
-    fn gap(&mut self, escaped: bool, indent: Option<isize>) -> Result<Option<String>, Trouble> {
+    fn gap(
+        &mut self,
+        escaped: bool,
+        indent: Option<isize>,
+    ) -> Result<Option<Cow<'a, str>>, Trouble> {
         let mut first = escaped.then_some("");
         let mut more = String::new();
         loop {
-            if self.text.is_blank() {
+            self.text.skip_ascii(|byte| byte == b' ');
+            if self.text.peek() == b'\t' {
                 let early = indent.is_some_and(|indent| column(self.text.mark) < indent);
-                if first.is_some() && early && self.text.peek() == b'\t' {
+                if first.is_some() && early {
                     return Err(tab(self.text.mark));
                 }
                 self.text.skip();
@@ -79,9 +89,10 @@ impl<'a> Scanner<'a> {
             }
         }
         Ok(first.map(|first| match first {
-            "\n" if more.is_empty() => " ".to_owned(),
-            "\n" => more,
-            other => other.to_owned() + &more,
+            "\n" if more.is_empty() => " ".into(),
+            "\n" => more.into(),
+            other if more.is_empty() => other.into(),
+            other => (other.to_owned() + &more).into(),
         }))
     }
 
@@ -101,7 +112,12 @@ impl<'a> Scanner<'a> {
                     .with_hint("is the quote at its end missing?"));
             }
             let mut escaped = false;
-            while !self.text.is_gap(0) {
+            loop {
+                let is_special = |byte| matches!(byte, b'\'' | b'"' | b'\\');
+                self.text.skip_ascii(|byte| byte.is_ascii_graphic() && !is_special(byte));
+                if self.text.is_gap(0) {
+                    break;
+                }
                 match self.text.peek() {
                     b'\'' if quote == b'\'' && self.text.ahead(1) == b'\'' => {
                         self.text.skip();

@@ -3,6 +3,7 @@
 //! Tokens and block indentation follow YAML 1.1 and kubectl's parser, which is more lenient than
 //! YAML 1.2: text in brackets or quotes may continue at any column.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use super::text::{Mark, Text};
@@ -24,6 +25,8 @@ const KEY: usize = 1024;
 pub(super) struct Scanner<'a> {
     pub(super) text: Text<'a>,
     tokens: VecDeque<Token<'a>>,
+    /// Whether it is clear what the first of the tokens is.
+    is_clear: bool,
     /// The number of tokens that were taken.
     taken: usize,
     /// The column of the innermost block; -1 outside of all blocks.
@@ -40,6 +43,7 @@ impl<'a> Scanner<'a> {
         Self {
             text,
             tokens: VecDeque::new(),
+            is_clear: false,
             taken: 0,
             indent: -1,
             indents: Vec::new(),
@@ -49,16 +53,37 @@ impl<'a> Scanner<'a> {
     }
 
     /// Returns the next token without taking it.
+    #[inline]
     pub(super) fn peek(&mut self) -> Result<&Token<'a>, Trouble> {
-        self.fill()?;
+        if !self.is_clear {
+            self.fill()?;
+        }
         Ok(&self.tokens[0])
     }
 
     /// Takes the next token.
+    #[inline]
     pub(super) fn next(&mut self) -> Result<Token<'a>, Trouble> {
-        self.fill()?;
+        if !self.is_clear {
+            self.fill()?;
+        }
+        self.is_clear = false;
         self.taken += 1;
         Ok(self.tokens.pop_front().expect("filled"))
+    }
+
+    /// Takes the next token if it is a scalar: its text and style, and where it begins and ends.
+    pub(super) fn next_scalar(
+        &mut self,
+    ) -> Result<Option<(Cow<'a, str>, Style, Mark, Mark)>, Trouble> {
+        if !matches!(self.peek()?.kind, TokenKind::Scalar(..)) {
+            return Ok(None);
+        }
+        let Token { kind, start, end } = self.next()?;
+        Ok(match kind {
+            TokenKind::Scalar(text, style) => Some((text, style, start, end)),
+            _ => None,
+        })
     }
 
     /// Returns whether brackets are open.
@@ -68,17 +93,18 @@ impl<'a> Scanner<'a> {
 
     /// Reads until it is clear what the next token is: a token may turn out to be a key.
     fn fill(&mut self) -> Result<(), Trouble> {
-        loop {
-            if !self.tokens.is_empty() {
-                let first = self.taken;
-                let is_first = |key: &Option<Candidate>| key.is_some_and(|key| key.number == first);
-                let Some(at) = self.candidates.iter().position(is_first) else { return Ok(()) };
-                if !self.is_valid(at)? {
-                    return Ok(());
-                }
-            }
+        while self.tokens.is_empty() || self.is_first_candidate()? {
             self.fetch()?;
         }
+        self.is_clear = true;
+        Ok(())
+    }
+
+    /// Returns whether the first token may still become a key.
+    fn is_first_candidate(&mut self) -> Result<bool, Trouble> {
+        let first = self.taken;
+        let is_first = |key: &Option<Candidate>| key.is_some_and(|key| key.number == first);
+        self.candidates.iter().position(is_first).map_or(Ok(false), |at| self.is_valid(at))
     }
 
     /// Returns whether a candidate may still become a key.
@@ -244,9 +270,7 @@ impl<'a> Scanner<'a> {
     fn skip_to_token(&mut self) {
         loop {
             let tabs = self.is_flow() || !self.may_be_key;
-            while self.text.peek() == b' ' || tabs && self.text.peek() == b'\t' {
-                self.text.skip();
-            }
+            self.text.skip_ascii(|byte| byte == b' ' || tabs && byte == b'\t');
             if self.text.peek() == b'#' {
                 self.text.skip_to_break();
             }

@@ -98,16 +98,27 @@ impl<'a> Text<'a> {
         self.mark.column += 1;
     }
 
+    /// Skips the characters of ASCII, other than line breaks, up to one that is not `skipped`.
+    #[inline]
+    pub(super) fn skip_ascii(&mut self, skipped: impl Fn(u8) -> bool) {
+        let rest = self.bytes.get(self.mark.at..).unwrap_or_default();
+        let count = rest.iter().position(|byte| !skipped(*byte)).unwrap_or(rest.len());
+        self.mark.at += count;
+        self.mark.column += count;
+    }
+
     /// Skips blanks.
     pub(super) fn skip_blanks(&mut self) {
-        while self.is_blank() {
-            self.skip();
-        }
+        self.skip_ascii(|byte| matches!(byte, b' ' | b'\t'));
     }
 
     /// Skips the rest of the line, but not the line break.
     pub(super) fn skip_to_break(&mut self) {
-        while !self.is_end() && !self.is_break() {
+        loop {
+            self.skip_ascii(|byte| matches!(byte, b' '..=b'~' | b'\t'));
+            if self.is_end() || self.is_break() {
+                return;
+            }
             self.skip();
         }
     }
