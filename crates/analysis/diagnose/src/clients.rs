@@ -27,6 +27,10 @@ impl Clients {
     pub const NODES: &'static str = "programs of the nodes";
     /// Clients of a headless Service, whose name resolves to the addresses of its pods.
     pub const BY_NAME: &'static str = "every client that calls it by its name";
+    /// Clients of an Ingress's hosts.
+    pub const OF_HOSTS: &'static str = "every client of its hosts";
+    /// Nodes and their pods, apart from the node whose address a Service has.
+    pub const OTHER_NODES: &'static str = "the other nodes and their pods";
     /// Pods that use the cluster's DNS.
     pub const NAMES: &'static str = "every pod that asks the cluster's DNS";
 

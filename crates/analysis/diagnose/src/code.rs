@@ -76,6 +76,10 @@ codes! {
     CheckCannotPass = 207, "health check that cannot pass", Warning;
     /// A load balancer has an address in a zone without a target.
     ZoneWithoutTarget = 208, "zone without a target", Warning;
+    /// The load balancer of a Service has no address yet.
+    Pending = 209, "load balancer without an address", Error;
+    /// A Service has an address that belongs to a node or to another load balancer.
+    AddressTaken = 210, "address that belongs to another machine", Error;
     /// A Service has no endpoints.
     NoEndpoints = 311, "Service without endpoints", Warning, for NoEndpoint;
     /// No process listens on the port.
@@ -88,6 +92,8 @@ codes! {
     NoRuleForPath = 401, "no rule for this host and path", Error, for NoRuleForPath;
     /// An Ingress leads to a Service or port that does not exist.
     BackendMissing = 402, "backend missing", Error, replaces NoCandidate NoEndpoints;
+    /// No controller serves an Ingress.
+    IngressIgnored = 403, "Ingress that nothing serves", Error;
     /// A name has no address.
     NameNotFound = 501, "name not found", Error, for NameUnresolved;
     /// A rule of a node's own firewall stops packets.

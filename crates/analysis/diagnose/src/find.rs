@@ -4,6 +4,7 @@
 //! (a security group, a node), the finding is about that object and lists all the targets that it
 //! affects. A Service without endpoints because its workload is scaled to zero is a warning.
 
+mod announcing;
 mod bypass;
 mod captured;
 mod cause;
@@ -17,8 +18,11 @@ mod node_ports;
 mod not_scanned;
 mod object_faults;
 mod outside_clients;
+mod pending;
 mod scanned;
+mod taken;
 mod typos;
+mod unserved;
 mod walked;
 mod zones;
 
@@ -75,6 +79,15 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
         found.add(new, None);
     }
     for new in zones::find(engine) {
+        found.add(new, None);
+    }
+    let stated = [
+        announcing::find(engine),
+        pending::find(engine),
+        taken::find(engine),
+        unserved::find(engine),
+    ];
+    for new in stated.into_iter().flatten() {
         found.add(new, None);
     }
     for new in headless::find(engine) {

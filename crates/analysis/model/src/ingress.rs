@@ -24,10 +24,15 @@ pub struct Ingress {
     pub rules: Vec<IngressRule>,
     /// `status.loadBalancer.ingress`.
     pub load_balancer: Vec<LbIngress>,
+    /// Whether its status is given and has no address.
+    pub is_pending: bool,
     /// The workload of the controller in the cluster whose pods serve it, if it is known.
     pub controller: Option<ObjectRef>,
     /// Workloads of controllers in the cluster whose pods may or may not serve it.
     pub possible_controllers: Vec<ObjectRef>,
+    /// The reason why nothing in the cluster serves it. `None` if something does, or if that is not
+    /// known.
+    pub unserved: Option<Unserved>,
     /// The kind of load balancer that a cloud's controller makes for it, by the name of the
     /// product, if that is described.
     pub product: Option<Text>,
@@ -64,11 +69,25 @@ impl Ingress {
         }
     }
 
+    /// Returns whether nothing in the cluster serves it, without a condition.
+    pub fn is_unserved(&self) -> bool {
+        self.unserved.as_ref().is_some_and(|unserved| unserved.condition.is_none())
+    }
+
     /// Returns whether calls through its load balancer are not judged, or its address is not known
     /// to lead to its controller.
     pub fn is_open(&self) -> bool {
         self.unjudged.iter().any(Unknown::is_of_balancer)
     }
+}
+
+/// The reason why nothing in the cluster serves an Ingress.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unserved {
+    /// The reason.
+    pub because: Text,
+    /// The condition under which it holds. `None` if given objects show all of it.
+    pub condition: Option<Text>,
 }
 
 /// `spec.tls[]`.

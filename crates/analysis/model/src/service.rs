@@ -51,8 +51,12 @@ pub struct Service {
     pub load_balancer_class: Option<Text>,
     /// `spec.ipFamilies`; empty when not stated.
     pub families: Vec<Family>,
+    /// `spec.loadBalancerIP`, if it is an address.
+    pub asked_address: Option<IpAddr>,
     /// `status.loadBalancer.ingress`.
     pub load_balancer: Vec<LbIngress>,
+    /// Whether a cluster has the Service and states that its load balancer has no address yet.
+    pub is_pending: bool,
     /// The node that announces the addresses of its load balancer, if known.
     pub holder: Option<Name>,
     /// The reasons why its flows cannot be judged.
@@ -84,7 +88,9 @@ impl Service {
             traffic_distribution: None,
             load_balancer_class: None,
             families: Vec::new(),
+            asked_address: None,
             load_balancer: Vec::new(),
+            is_pending: false,
             holder: None,
             unjudged: Vec::new(),
             origin,

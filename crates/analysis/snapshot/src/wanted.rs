@@ -142,6 +142,7 @@ const NAMES: &[&str] = &[
     "livenessProbe",
     "loadBalancer",
     "loadBalancerClass",
+    "loadBalancerIP",
     "loadBalancerSourceRanges",
     "match",
     "matchExpressions",

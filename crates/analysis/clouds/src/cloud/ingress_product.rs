@@ -9,7 +9,7 @@ use uturn_model::lb::{HealthQuestion, Profile};
 use uturn_model::{Cluster, Family, Ingress, Service, Text};
 
 use super::product::{Targets, check, passing, replaced};
-use super::{ALL, WantedListener};
+use super::{ALL, NoAddress, WantedListener};
 
 /// A kind of layer 7 load balancer that a cloud's controller makes for Ingresses.
 pub trait IngressProduct: Sync {
@@ -28,6 +28,18 @@ pub trait IngressProduct: Sync {
 
     /// Returns the kind of the targets of an Ingress's rule whose backend is a Service.
     fn targets(&self, cluster: &Cluster, ingress: &Ingress, service: &Service) -> Targets;
+
+    /// Returns why the controller makes no load balancer for an Ingress with this Service behind it,
+    /// if objects show it.
+    fn refuses(
+        &self,
+        cluster: &Cluster,
+        ingress: &Ingress,
+        service: &Service,
+    ) -> Option<NoAddress> {
+        let _ = (cluster, ingress, service);
+        None
+    }
 
     /// Returns whether an Ingress asks for a load balancer that is reachable from the private
     /// network only.

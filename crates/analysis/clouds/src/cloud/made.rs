@@ -26,8 +26,11 @@ pub(crate) fn listeners(
         plan.profile.allowed_sources = allowed_sources(product, cluster, service);
         let mut holder = service.holder.as_ref().filter(|_| product.is_announced());
         let mut announcers = None;
+        let mut is_silent = false;
         if product.is_announced() {
             let is_bound = service.vips(family).any(|vip| vip == address);
+            let silent = product.nothing_announces(cluster, service, address);
+            is_silent = silent.is_some_and(|silent| silent.condition.is_none());
             if announce_everywhere(&mut plan, cluster, address, is_bound) {
                 holder = None;
             } else if product.reads_announcements() {
@@ -48,7 +51,8 @@ pub(crate) fn listeners(
         };
         let called = ServicePort { node_port: called, ..port.clone() };
         let may_be = |node: &Node| {
-            may_be_target(product, cluster, service, node)
+            !is_silent
+                && may_be_target(product, cluster, service, node)
                 && !(product.is_announced() && node.lacks_announcer)
                 && announcers.as_ref().is_none_or(|announcers| announcers.has_node(node))
         };

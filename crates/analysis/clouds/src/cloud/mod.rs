@@ -33,6 +33,7 @@ pub mod metallb;
 pub mod openstack;
 pub mod oracle;
 mod product;
+mod programs;
 mod remedy;
 pub mod scaleway;
 mod status;
@@ -67,10 +68,12 @@ pub use markers::{
     cloud_of_program,
 };
 pub use product::{
-    Leases, PageCheck, PortPlan, Product, SourceRanges, StatusEntry, Targets, UnservedPort,
-    ZoneAnswers, stand_in, stands_for_balancer,
+    Leases, NoAddress, PageCheck, PortPlan, Product, SourceRanges, StatusEntry, Targets,
+    UnservedPort, ZoneAnswers, stand_in, stands_for_balancer,
 };
 pub(crate) use product::{own_address, replaced, unnamed};
+pub(crate) use programs::runs;
+pub use programs::{is_id_without_cloud, may_assign_addresses};
 pub use remedy::{Need, NewStatus, Remedies, Remedy, Want};
 pub use status::{ExpectedStatus, expected_status};
 pub(crate) use wanted::{HTTP, HTTPS, aimed, of_route, plain as plain_listeners, rules};

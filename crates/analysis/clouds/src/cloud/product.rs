@@ -139,6 +139,23 @@ pub trait Product: Sync {
         false
     }
 
+    /// Returns why a Service that waits for an address gets none, if the cluster's objects show it.
+    fn no_address(&self, cluster: &Cluster, service: &Service) -> Option<NoAddress> {
+        let _ = (cluster, service);
+        None
+    }
+
+    /// Returns why nothing announces an address of a Service, if the cluster's objects show it.
+    fn nothing_announces(
+        &self,
+        cluster: &Cluster,
+        service: &Service,
+        address: IpAddr,
+    ) -> Option<NoAddress> {
+        let _ = (cluster, service, address);
+        None
+    }
+
     /// Returns what happens to packets for ports of the load balancer's address that it does not
     /// serve.
     fn unserved_port(&self) -> UnservedPort {
@@ -191,6 +208,15 @@ pub trait Product: Sync {
         let _ = (service, port);
         None
     }
+}
+
+/// The reason why a Service gets no address, or why nothing announces its address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoAddress {
+    /// The reason.
+    pub because: String,
+    /// The condition under which it holds. `None` if given objects show all of it.
+    pub condition: Option<&'static str>,
 }
 
 /// The treatment of packets for ports of a load balancer's address that the load balancer does not

@@ -2,6 +2,7 @@
 //! in a situation that has not occurred yet.
 
 use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
 
 use uturn_clouds::cloud::{self, Maker, Targets};
 use uturn_clouds::targets;
@@ -99,7 +100,10 @@ fn request_ignored(engine: &Engine<'_>) -> Vec<Finding> {
 /// Finds listeners that have no targets.
 fn without_targets(engine: &Engine<'_>) -> Vec<Finding> {
     let mut all: Vec<Finding> = Vec::new();
-    for listener in engine.balancers().iter().flat_map(|balancer| &balancer.listeners) {
+    let listeners = engine.balancers().iter().flat_map(|balancer| {
+        balancer.listeners.iter().map(move |listener| (balancer.vip, listener))
+    });
+    for (vip, listener) in listeners {
         for rule in
             listener.rules.iter().filter(|rule| rule.targets.is_empty() && rule.redirect.is_none())
         {
@@ -117,7 +121,9 @@ fn without_targets(engine: &Engine<'_>) -> Vec<Finding> {
                 _ if service.ports.iter().all(|port| port.node_port.is_none()) => {
                     format!("{} has no NodePort, and its pods are no targets", service.object())
                 }
-                _ => match excluded_nodes(engine.cluster(), service) {
+                _ => match silence(engine.cluster(), service, vip)
+                    .or_else(|| excluded_nodes(engine.cluster(), service))
+                {
                     Some(why) => why,
                     // The finding that the Service has no endpoints is more specific.
                     None if !targets::has_endpoint(engine.cluster(), service) => continue,
@@ -139,6 +145,15 @@ fn without_targets(engine: &Engine<'_>) -> Vec<Finding> {
         }
     }
     all
+}
+
+/// Returns the reason if nothing announces an address.
+fn silence(cluster: &Cluster, service: &Service, address: IpAddr) -> Option<String> {
+    let Maker::Product(product, _) = cloud::maker_of(service, &cluster.provider) else {
+        return None;
+    };
+    let why = product.nothing_announces(cluster, service, address)?;
+    why.condition.is_none().then_some(why.because)
 }
 
 /// Returns the reason if a label excludes all nodes that could be targets: under policy Local,

@@ -20,5 +20,6 @@ mod refusals;
 mod repairs;
 mod rows;
 mod scenarios;
+mod stated;
 mod tried;
 mod unseen;

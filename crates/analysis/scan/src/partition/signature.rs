@@ -208,6 +208,10 @@ impl<'a> SignatureWriter<'_, 'a> {
             // A controller in the cluster is considered node by node.
             controller: _,
             possible_controllers: _,
+            // The controllers have no rules of an Ingress that nothing serves.
+            unserved: _,
+            // No walk reads whether an address is still to be assigned.
+            is_pending: _,
             // Only the cloud's controller reads this: see `balancers`.
             product: _,
             route,

@@ -43,11 +43,16 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     let internal_policy = doc.read(spec, "internalTrafficPolicy").unwrap_or_default();
     let affinity_seconds = affinity(doc, spec);
     let source_ranges = doc.list::<IpNet>(spec, "loadBalancerSourceRanges");
+    let asked_address = spec.get("loadBalancerIP").and_then(Node::as_str);
     let load_balancer = load_balancer(doc);
     let cluster_ips = cluster_ips(doc, spec);
     let families = doc.list::<Family>(spec, "ipFamilies");
     let health_check_node_port = optional_port(doc, spec, "healthCheckNodePort");
     let (Some(meta), Some(kind)) = (meta, kind) else { return };
+    let is_pending = kind == ServiceKind::LoadBalancer
+        && !cluster_ips.is_empty()
+        && load_balancer.is_empty()
+        && states_load_balancer(doc);
     let service = Service {
         labels: meta.labels,
         annotations: meta.annotations,
@@ -67,7 +72,9 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
         traffic_distribution: doc.read(spec, "trafficDistribution"),
         load_balancer_class: doc.read(spec, "loadBalancerClass"),
         families,
+        asked_address: asked_address.and_then(|text| text.trim().parse().ok()),
         load_balancer,
+        is_pending,
         holder: None,
         unjudged: Vec::new(),
         origin: meta.origin,
@@ -187,6 +194,12 @@ pub(crate) fn load_balancer(doc: &Doc<'_>) -> Vec<LbIngress> {
             mode: doc.read(item, "ipMode").unwrap_or_default(),
         })
         .collect()
+}
+
+/// Returns whether the status is given as API servers write it, with or without an address.
+pub(crate) fn states_load_balancer(doc: &Doc<'_>) -> bool {
+    let status = doc.root.get("status");
+    status.is_some_and(|status| status.get("loadBalancer").is_some())
 }
 
 impl FromNode for Policy {

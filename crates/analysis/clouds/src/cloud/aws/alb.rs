@@ -3,14 +3,15 @@
 use serde_json::Value;
 use uturn_model::ingress::{Backend, IngressPath, PathKind};
 use uturn_model::lb::{ListenerProtocol, Profile, Redirect};
+use uturn_model::service::ServiceKind;
 use uturn_model::{Cluster, Family, Ingress, Port, Service, Text};
 
-use super::are_pods_default;
+use super::{CONTROLLERS, are_pods_default};
 use crate::cloud::ingress_product::{IngressProduct, asking, with_stars};
 use crate::cloud::product::Targets;
 use crate::cloud::{
-    Annotation, ClassParameters, HTTP, HTTPS, RuleAction, ValueKind, WantedListener, WantedRule,
-    rules,
+    Annotation, ClassParameters, HTTP, HTTPS, NoAddress, RuleAction, ValueKind, WantedListener,
+    WantedRule, rules, runs,
 };
 
 pub(super) const NAME: &str = "AWS ALB";
@@ -103,12 +104,9 @@ impl IngressProduct for Alb {
     }
 
     fn targets(&self, cluster: &Cluster, ingress: &Ingress, service: &Service) -> Targets {
-        let key = format!("{PREFIX}target-type");
-        let stated = ingress.class_settings.get(&key);
-        let stated = stated.or_else(|| service.annotations.get(&key));
-        let stated = stated.or_else(|| ingress.annotations.get(&key));
+        let stated = stated_target_type(ingress, service);
         let has_node_ports = service.ports.iter().any(|port| port.node_port.is_some());
-        match stated.map(str::trim) {
+        match stated {
             Some("ip") => Targets::Pods,
             Some(_) => Targets::Nodes,
             None if is_of_auto_mode(cluster, ingress) || are_pods_default(cluster) => Targets::Pods,
@@ -116,6 +114,44 @@ impl IngressProduct for Alb {
             // serve a Service without node ports.
             None if has_node_ports => Targets::Nodes,
             None => Targets::Pods,
+        }
+    }
+
+    /// Nodes as targets need node ports.
+    fn refuses(
+        &self,
+        cluster: &Cluster,
+        ingress: &Ingress,
+        service: &Service,
+    ) -> Option<NoAddress> {
+        let has_node_ports = service.ports.iter().any(|port| port.node_port.is_some());
+        if has_node_ports || service.kind != ServiceKind::ClusterIp {
+            return None;
+        }
+        let stated = stated_target_type(ingress, service);
+        let because = |whose: &str| {
+            format!(
+                "{NAME}'s targets are nodes ({whose}target-type: instance), and {} of type ClusterIP \
+                 has no node port: the controller makes no load balancer",
+                service.object()
+            )
+        };
+        match stated {
+            Some("instance") => Some(NoAddress { because: because(""), condition: None }),
+            Some(_) => None,
+            // A setting of the class can make pods the default, and so can an argument.
+            None if !ingress.is_pending
+                || is_of_auto_mode(cluster, ingress)
+                || are_pods_default(cluster) =>
+            {
+                None
+            }
+            None => {
+                let is_given = runs(cluster, |program| CONTROLLERS.contains(&program));
+                let condition =
+                    (!is_given).then_some("the controller's default-target-type is instance");
+                Some(NoAddress { because: because("the default, "), condition })
+            }
         }
     }
 
@@ -145,6 +181,14 @@ impl IngressProduct for Alb {
         };
         keys.find(|(key, value)| decides(key) && !off(key, value.trim())).map(|(key, _)| key)
     }
+}
+
+/// Returns the kind of targets that the class, the Service or the Ingress states.
+fn stated_target_type<'i>(ingress: &'i Ingress, service: &'i Service) -> Option<&'i str> {
+    let key = format!("{PREFIX}target-type");
+    let stated = ingress.class_settings.get(&key);
+    let stated = stated.or_else(|| service.annotations.get(&key));
+    stated.or_else(|| ingress.annotations.get(&key)).map(str::trim)
 }
 
 /// The name of the controller of EKS Auto Mode.

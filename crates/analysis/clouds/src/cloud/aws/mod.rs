@@ -23,6 +23,9 @@ use super::{CloudEntry, ProgramArgument, StatusShape, Words, argument};
 /// The argument for the default targets of Services and Ingresses: `instance`, `ip`.
 const DEFAULT_TARGET_TYPE: &str = "default-target-type";
 
+/// The images of AWS's own controller.
+const CONTROLLERS: &[&str] = &["aws-load-balancer-controller", "aws-alb-ingress-controller"];
+
 /// Returns whether an argument of AWS's own controller makes pods the default targets.
 fn are_pods_default(cluster: &Cluster) -> bool {
     argument(cluster, ENTRY.cloud, DEFAULT_TARGET_TYPE) == Some("ip")
@@ -33,10 +36,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     annotations: &[annotations::READ, alb::READ],
     writes: StatusShape::Names,
     words: Words::with_firewall("security group"),
-    arguments: &[ProgramArgument {
-        images: &["aws-load-balancer-controller", "aws-alb-ingress-controller"],
-        name: DEFAULT_TARGET_TYPE,
-    }],
+    arguments: &[ProgramArgument { images: CONTROLLERS, name: DEFAULT_TARGET_TYPE }],
     products: &[&nlb::Nlb, &classic::Classic],
     ingress_products: &[&alb::Alb],
     remedies: remedies::remedies,

@@ -2,16 +2,37 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use uturn_model::service::ServicePort;
+use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Cluster, Family, Name, Service};
 
-use super::{CloudEntry, Markers};
-use crate::cloud::product::{Announced, Leases, PortPlan, Product, lease_holder};
+use super::{CloudEntry, Markers, NoAddress, argument};
+use crate::cloud::product::{Announced, Leases, PortPlan, Product, Targets, lease_holder};
 
 const NAME: &str = "Cilium";
 
 /// The prefix of the Lease of a Service; its namespace and its name follow.
 const LEASE: &str = "cilium-l2announce-";
+
+/// The switches of `cilium-config` for announcements on the nodes' segment and by routes.
+const BY_NEIGHBOURS: &str = "enable-l2-announcements";
+const BY_ROUTES: &str = "enable-bgp-control-plane";
+const BY_OLD_ROUTES: &str = "bgp-announce-lb-ip";
+
+/// The settings in `cilium-config` that decide whether addresses are announced.
+pub const SWITCHES: [&str; 3] = [BY_NEIGHBOURS, BY_ROUTES, BY_OLD_ROUTES];
+
+/// The kinds of objects without which nothing is announced, by the switch that needs one of them.
+const POLICIES: [(&str, &[&str]); 2] = [
+    (BY_NEIGHBOURS, &["CiliumL2AnnouncementPolicy"]),
+    (BY_ROUTES, &["CiliumBGPClusterConfig", "CiliumBGPPeeringPolicy"]),
+];
+
+/// The class of Services whose addresses are those of nodes.
+const OF_NODES: &str = "io.cilium/node";
+
+fn is_on(cluster: &Cluster, switch: &str) -> bool {
+    argument(cluster, ENTRY.cloud, switch) == Some("true")
+}
 
 /// The load balancer: the node that holds the Service's Lease announces the address.
 struct OnHolder;
@@ -31,6 +52,70 @@ impl Product for OnHolder {
 
     fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {
         Announced(NAME).port(service, port, family)
+    }
+
+    /// A node's turn to announce on the segment does not depend on its endpoints.
+    fn port_in(
+        &self,
+        cluster: &Cluster,
+        service: &Service,
+        port: &ServicePort,
+        family: Family,
+    ) -> Option<PortPlan> {
+        let mut plan = self.port(service, port, family)?;
+        let by_routes = is_on(cluster, BY_ROUTES) || is_on(cluster, BY_OLD_ROUTES);
+        let is_local = service.external_policy == Policy::Local;
+        if is_local && is_on(cluster, BY_NEIGHBOURS) && !by_routes {
+            plan.targets = Targets::Nodes;
+        }
+        Some(plan)
+    }
+
+    fn nothing_announces(
+        &self,
+        cluster: &Cluster,
+        service: &Service,
+        address: IpAddr,
+    ) -> Option<NoAddress> {
+        let is_of_node = cluster.nodes.values().any(|node| node.has_address(address));
+        let is_given = SWITCHES.iter().all(|key| argument(cluster, ENTRY.cloud, key).is_some());
+        if is_of_node || !is_given || service.load_balancer_class.as_deref() == Some(OF_NODES) {
+            return None;
+        }
+        let on: Vec<&str> = SWITCHES.into_iter().filter(|key| is_on(cluster, key)).collect();
+        if on.is_empty() {
+            let because = format!(
+                "{NAME} gives the address and announces it nowhere: cilium-config has neither \
+                 {BY_NEIGHBOURS} nor {BY_ROUTES}"
+            );
+            return Some(NoAddress { because, condition: None });
+        }
+        let has_policy = |switch: &&str| {
+            let known = POLICIES.iter().find(|(own, _)| own == switch);
+            // Without a known kind, the switch alone suffices.
+            known.is_none_or(|(_, kinds)| {
+                kinds.iter().any(|kind| {
+                    let ends = |skipped: &uturn_model::Skipped| {
+                        skipped.kind.rsplit_once('/').is_some_and(|(_, own)| own == *kind)
+                    };
+                    cluster.skipped.iter().any(ends)
+                })
+            })
+        };
+        if service.holder.is_some() || on.iter().any(has_policy) {
+            return None;
+        }
+        let because = format!(
+            "{NAME} announces an address only if a policy selects it ({}), and none is given",
+            POLICIES
+                .iter()
+                .filter(|(switch, _)| on.contains(switch))
+                .flat_map(|(_, kinds)| *kinds)
+                .copied()
+                .collect::<Vec<_>>()
+                .join(", ")
+        );
+        Some(NoAddress { because, condition: Some("no such policy exists") })
     }
 
     fn holder(&self, service: &Service, leases: &Leases) -> Option<Name> {

@@ -3,9 +3,9 @@
 //! are the status.
 
 use uturn_model::service::ServicePort;
-use uturn_model::{Family, NamespacedName, Pod, Service};
+use uturn_model::{Cluster, Family, NamespacedName, Node, Pod, Service};
 
-use super::{CloudEntry, Markers, PortPlan, Product, StatusShape};
+use super::{CloudEntry, Markers, NoAddress, PortPlan, Product, StatusShape};
 
 const NAME: &str = "K3s ServiceLB";
 
@@ -48,6 +48,40 @@ impl Product for OnNodes {
     fn port(&self, _: &Service, _: &ServicePort, _: Family) -> Option<PortPlan> {
         None
     }
+
+    /// The load balancer's pods have the Service's ports as host ports, so a node on which another
+    /// pod has one of them runs none of these pods.
+    fn no_address(&self, cluster: &Cluster, service: &Service) -> Option<NoAddress> {
+        let mut taken = cluster.nodes.values().filter(|node| node.ready).map(|node| {
+            let mut others = cluster.pods_on(&node.name).filter(|pod| {
+                pod.is_alive() && self.service_of(pod).as_ref() != Some(&service.name)
+            });
+            others.find_map(|pod| Some((node, pod, taken_port(service, pod)?)))
+        });
+        let first = taken.next()??;
+        if !taken.all(|other| other.is_some()) || !cluster.extent.pods {
+            return None;
+        }
+        let (node, pod, port): (&Node, &Pod, &ServicePort) = first;
+        let whose = match self.service_of(pod) {
+            Some(owner) => format!(", which serves Service {owner}"),
+            None => String::new(),
+        };
+        let because = format!(
+            "{NAME} serves it with pods that have its ports as host ports, and every node's port \
+             {} {} is taken: on node {} by Pod {}{whose}",
+            port.port, port.protocol, node.name, pod.name
+        );
+        Some(NoAddress { because, condition: None })
+    }
+}
+
+/// Returns the port of a Service that a pod has as a host port.
+fn taken_port<'s>(service: &'s Service, pod: &Pod) -> Option<&'s ServicePort> {
+    service.ports.iter().find(|port| {
+        let mut ports = pod.spec.ports();
+        ports.any(|own| own.host_port == Some(port.port) && own.protocol == port.protocol)
+    })
 }
 
 /// The prefix of the labels with which the load balancer's pods name the Service.

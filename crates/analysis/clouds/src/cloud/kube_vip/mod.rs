@@ -4,8 +4,11 @@ use uturn_model::lb::BehaviourAssumption;
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Cluster, Family, Name, NamespacedName, Node, Service, Version};
 
-use super::{Annotation, CloudEntry, Markers, ProgramArgument, VERSION, ValueKind, argument};
+use super::{
+    Annotation, CloudEntry, Markers, NoAddress, ProgramArgument, VERSION, ValueKind, argument, runs,
+};
 use crate::cloud::product::{Announced, Leases, PortPlan, Product, Targets, lease_holder};
+use crate::targets;
 
 const NAME: &str = "kube-vip";
 
@@ -25,6 +28,12 @@ const READS_POLICY: Version = Version::new(0, 5, 0);
 /// The first release that is assumed to read policy Local in BGP mode: reports that it is ignored
 /// exist up to 0.7.0.
 const READS_POLICY_BY_ROUTES: Version = Version::new(0, 8, 0);
+
+/// The annotations with the addresses of a Service, which users or [`CHOOSER`] write.
+const ADDRESSES: [&str; 2] = ["kube-vip.io/loadbalancerIPs", "kube-vip.io/loadbalancerHostname"];
+
+/// The program that chooses addresses for Services.
+const CHOOSER: &str = "kube-vip-cloud-provider";
 
 /// The image of kube-vip.
 const PROGRAM: &[&str] = &["kube-vip"];
@@ -94,6 +103,37 @@ impl Product for OnLeader {
             _ => {}
         }
         Some(plan)
+    }
+
+    fn no_address(&self, cluster: &Cluster, service: &Service) -> Option<NoAddress> {
+        let asks = |key: &&str| service.annotations.get(key).is_some_and(|text| !text.is_empty());
+        let has_chooser = runs(cluster, |program| program == CHOOSER);
+        if service.asked_address.is_none()
+            && !ADDRESSES.iter().any(|key| asks(&key))
+            && !has_chooser
+        {
+            let because = format!(
+                "{NAME} announces the address that a Service asks for, and neither its annotations \
+                 nor loadBalancerIP ask for one: {CHOOSER}, which would choose one, does not run here"
+            );
+            let condition = (!cluster.extent.pods).then_some("no program chooses its address");
+            return Some(NoAddress { because, condition });
+        }
+        let waits_for_pods = |port: &ServicePort| {
+            let plan = self.port_in(cluster, service, port, Family::V4);
+            plan.is_some_and(|plan| plan.targets == Targets::NodesWithPods)
+        };
+        let has_pod = |node: &&Node| targets::has_ready_pod(cluster, service, &node.name);
+        let mut homes = cluster.nodes.values().filter(has_pod).peekable();
+        let first = &homes.peek()?.name;
+        if !service.ports.iter().any(waits_for_pods) || !homes.all(|node| node.lacks_announcer) {
+            return None;
+        }
+        let because = format!(
+            "under policy Local a node with an endpoint has to announce the address, and {NAME} runs \
+             on no such node: an endpoint is on node {first}"
+        );
+        Some(NoAddress { because, condition: None })
     }
 
     fn is_held_by(&self, service: &Service, node: &Node) -> bool {

@@ -1,11 +1,15 @@
 //! MetalLB: speakers on nodes announce the addresses of Services.
 
+mod pools;
+
+use std::net::IpAddr;
+
 use uturn_model::service::ServicePort;
 use uturn_model::{AnnouncedBy, Cluster, Family, Service, Version};
 
 use super::{
-    AnnouncementObjects, CloudEntry, Markers, PortPlan, Product, ProgramArgument, StatusShape,
-    VERSION, argument,
+    AnnouncementObjects, CloudEntry, Markers, NoAddress, PortPlan, Product, ProgramArgument,
+    StatusShape, VERSION, argument,
 };
 use crate::cloud::product::Announced;
 
@@ -45,6 +49,19 @@ impl Product for Speakers {
         }
         let value = argument(cluster, ENTRY.cloud, IGNORES_EXCLUSION);
         value.is_none_or(|value| matches!(value, "false" | "False" | "FALSE" | "f" | "F" | "0"))
+    }
+
+    fn no_address(&self, cluster: &Cluster, service: &Service) -> Option<NoAddress> {
+        pools::no_address(cluster, service)
+    }
+
+    fn nothing_announces(
+        &self,
+        cluster: &Cluster,
+        _: &Service,
+        address: IpAddr,
+    ) -> Option<NoAddress> {
+        pools::nothing_announces(cluster, address)
     }
 
     fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {

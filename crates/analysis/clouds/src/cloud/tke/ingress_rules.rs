@@ -260,6 +260,8 @@ mod tests {
             load_balancer: Vec::new(),
             controller: None,
             possible_controllers: Vec::new(),
+            is_pending: false,
+            unserved: None,
             class_settings: Labels::new(),
             product: None,
             route: None,

@@ -69,6 +69,9 @@ impl<'a> ServiceKey<'a> {
             cluster_ips: _,
             external_ips: _,
             health_check_node_port: _,
+            // No walk reads whether an address is still to be assigned, or which one is asked for.
+            asked_address: _,
+            is_pending: _,
             // The selector does not matter because endpoints are given.
             selector: _,
             name: _,

@@ -35,7 +35,8 @@ pub(super) fn find(
         }
     }
     let is_settled = |ingress: &&Ingress| {
-        ingress.controller.is_some() && !in_cluster.contains_key(&ingress.name)
+        (ingress.controller.is_some() && !in_cluster.contains_key(&ingress.name))
+            || ingress.is_unserved()
     };
     for ingress in objects.ingresses.0.values().filter(|ingress| !is_settled(ingress)) {
         if let Some(product) = controller::product_of(ingress) {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use uturn_clouds::cloud::{self, CloudEntry};
+use uturn_clouds::cloud::{self, CloudEntry, cilium};
 use uturn_model::pod::Container;
 use uturn_model::{Labels, Text};
 
@@ -45,6 +45,13 @@ pub(super) fn derive(objects: &Objects) -> Labels {
                 found.push((cloud::argument_key(entry.cloud, argument.name), value.into()));
             }
         }
+    }
+    if let Some((config, _)) = &objects.cilium_config {
+        let of_config = cilium::SWITCHES.iter().map(|key| {
+            let value = config.get(key).unwrap_or("false");
+            (cloud::argument_key(cilium::ENTRY.cloud, key), value.into())
+        });
+        found.extend(of_config);
     }
     found.into_iter().collect()
 }

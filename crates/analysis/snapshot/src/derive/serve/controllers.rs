@@ -20,7 +20,9 @@ mod settings;
 
 use std::collections::BTreeMap;
 
+use uturn_clouds::cloud;
 use uturn_model::gateway::AttachedRoute;
+use uturn_model::ingress::Unserved;
 use uturn_model::service::ServiceKind;
 use uturn_model::{
     IngressController, Labels, NamespacedName, ObjectKind, ObjectRef, Selector, Service,
@@ -65,9 +67,11 @@ pub(super) fn derive(
 ) -> Found {
     let objects: &Objects = population;
     let provider = &ground.provider;
+    let are_all_given = ground.extent.pods;
     let mut served: BTreeMap<NamespacedName, usize> = BTreeMap::new();
     let mut open: BTreeMap<NamespacedName, Open> = BTreeMap::new();
     let mut possible: BTreeMap<NamespacedName, Vec<ObjectRef>> = BTreeMap::new();
+    let mut unserved: BTreeMap<NamespacedName, Unserved> = BTreeMap::new();
     let all = candidates(objects);
     let mut controllers: Vec<(IngressController, Option<NamespacedName>)> = Vec::new();
     let mut servers: BTreeMap<_, Server> = BTreeMap::new();
@@ -94,8 +98,10 @@ pub(super) fn derive(
             continue;
         }
         let namespace = &ingress.name.namespace;
-        let key = (product, ingress.class.as_deref(), namespace);
-        let found = servers.entry(key).or_insert_with_key(|(product, class_name, _)| {
+        let is_without_cloud = maker == Maker::Unknown && are_all_given && shows_no_cloud(objects);
+        let key = (product, ingress.class.as_deref(), namespace, is_without_cloud);
+        let found = servers.entry(key).or_insert_with_key(|key| {
+            let (product, class_name, _, is_without_cloud) = key;
             let classes = &objects.ingress_classes.0;
             let class = match class_name {
                 Some(class) => classes.get(*class),
@@ -111,24 +117,32 @@ pub(super) fn derive(
                 })
             };
             let found = match product {
-                Some(product) => server(&all, product, &ask, objects),
+                Some(product) => server(&all, product, &ask, (objects, are_all_given)),
+                None if *is_without_cloud => NotServed::without_cloud(&all, &ask, objects),
                 None => NotServed::beside_the_cloud(&all, &ask, objects),
             };
             match found {
                 Ok(candidate) => Server::Known(place(candidate)),
-                Err(NotServed { why, possible }) => {
+                Err(NotServed { why, possible, unserved, ignoring }) => {
+                    // They answer for the hosts of what they ignore.
+                    for candidate in ignoring {
+                        place(candidate);
+                    }
                     let named = possible.iter().map(|candidate| {
                         place(candidate);
                         candidate.workload.clone()
                     });
-                    Server::Open(named.collect(), why)
+                    Server::Open(named.collect(), why, unserved)
                 }
             }
         });
         match found {
             Server::Known(place) => drop(served.insert(ingress.name.clone(), *place)),
-            Server::Open(workloads, why) => {
+            Server::Open(workloads, why, none) => {
                 possible.insert(ingress.name.clone(), workloads.clone());
+                if let Some(none) = none {
+                    unserved.insert(ingress.name.clone(), none.clone());
+                }
                 if let Some(why) = why {
                     open.insert(ingress.name.clone(), why.clone());
                 }
@@ -147,6 +161,11 @@ pub(super) fn derive(
     for (name, workloads) in possible {
         if let Some(ingress) = population.serving().ingresses.get_mut(&name) {
             ingress.possible_controllers = workloads;
+        }
+    }
+    for (name, why) in unserved {
+        if let Some(ingress) = population.serving().ingresses.get_mut(&name) {
+            ingress.unserved = Some(why);
         }
     }
     for (name, place) in served {
@@ -188,7 +207,8 @@ enum Server {
     Known(usize),
     /// The controller is not known. Pods of these workloads may serve the Ingresses. If a
     /// controller in the cluster does, the [`Open`] has the reason why it is not known.
-    Open(Vec<ObjectRef>, Option<Open>),
+    /// Where nothing serves them, the last has the reason.
+    Open(Vec<ObjectRef>, Option<Open>, Option<Unserved>),
 }
 
 /// Returns the index of the controller whose pods take the requests of a Gateway.

@@ -117,8 +117,10 @@ fn ingress(
         tls: Vec::new(),
         rules: hosts.into_iter().map(rule).collect(),
         load_balancer: gateway.addresses,
+        is_pending: false,
         controller: None,
         possible_controllers: Vec::new(),
+        unserved: None,
         class_settings: uturn_model::Labels::new(),
         product: None,
         route: Some(AttachedRoute {

@@ -1,17 +1,29 @@
 //! Reads the arguments and environment with which a controller is started.
 
-use uturn_model::pod::PodSpec;
-use uturn_model::{Labels, Name, NamespacedName, Text};
+use uturn_model::pod::{Container, PodSpec};
+use uturn_model::{Labels, Name, NamespacedName, Text, Version, image};
 
 use super::candidate::Candidate;
 use super::products::Ask;
 use crate::decode::objects::Objects;
+
+/// The arguments that name the namespaces of the Ingresses that a controller serves.
+const NAMESPACES: [&str; 2] = ["watch-namespace", "providers.kubernetesingress.namespaces"];
+
+/// The arguments that name the class of the Ingresses that a controller serves.
+const BY_NAME: [&str; 4] = [
+    "ingress-class",
+    "ingress.class",
+    "ingress-class-name",
+    "providers.kubernetesingress.ingressclass",
+];
 
 /// The arguments of a controller: those of its pods, and those of the pods that control them from
 /// another workload of the same namespace.
 pub(super) struct Arguments<'a> {
     all: Vec<&'a Text>,
     environments: Vec<&'a Labels>,
+    containers: Vec<&'a Container>,
     pub(super) namespace: &'a Name,
 }
 
@@ -32,6 +44,7 @@ impl<'a> Arguments<'a> {
         Self {
             all: containers().flat_map(|container| &container.arguments).collect(),
             environments: containers().map(|container| &container.environment).collect(),
+            containers: containers().collect(),
             namespace: &candidate.namespace,
         }
     }
@@ -70,12 +83,6 @@ impl<'a> Arguments<'a> {
 
     /// Returns whether the arguments name the class of an Ingress, or the controller of the class.
     pub(super) fn name_class(&self, ask: &Ask<'_>) -> bool {
-        const BY_NAME: [&str; 4] = [
-            "ingress-class",
-            "ingress.class",
-            "ingress-class-name",
-            "providers.kubernetesingress.ingressclass",
-        ];
         let has = |name: &str, wanted: &str| {
             let own = self.get(name).unwrap_or_default();
             own.split(',').any(|own| own == wanted)
@@ -83,6 +90,26 @@ impl<'a> Arguments<'a> {
         let controller = ask.class.map(|class| &*class.controller);
         controller.is_some_and(|controller| has("controller-class", controller))
             || ask.class_name().is_some_and(|name| BY_NAME.iter().any(|key| has(key, name)))
+    }
+
+    /// Returns the namespaces whose Ingresses the controller serves, separated by commas. Returns
+    /// `None` for all namespaces.
+    pub(super) fn namespaces(&self) -> Option<&'a str> {
+        let mut named = NAMESPACES.iter().filter_map(|key| self.get(key));
+        named.find(|names| !names.is_empty())
+    }
+
+    /// Returns the class that an argument names as the one to serve.
+    pub(super) fn class_by_name(&self) -> Option<&'a str> {
+        BY_NAME.iter().find_map(|key| self.get(key)).filter(|class| !class.is_empty())
+    }
+
+    /// Returns the release of the controller, by the tag of an image whose name fulfils a
+    /// condition.
+    pub(super) fn release_of(&self, is_it: impl Fn(&Container) -> bool) -> Option<(u16, u16)> {
+        let container = self.containers.iter().find(|container| is_it(container))?;
+        let version: Version = image::tag(&container.image)?.parse().ok()?;
+        Some((version.major, version.minor))
     }
 
     /// Returns the object that an argument names as `namespace/name`. Without a namespace, or with

@@ -28,6 +28,11 @@ impl Ask<'_> {
         self.class.map_or(self.name, |class| Some(class.name.as_str()))
     }
 
+    /// Returns whether the Ingress names no class, and no class is the default one.
+    fn has_no_class(&self) -> bool {
+        self.class_name().is_none()
+    }
+
     /// Returns whether the class has this name.
     fn is_called(&self, name: &str) -> bool {
         self.class_name() == Some(name)
@@ -53,6 +58,9 @@ pub(super) struct Product {
     /// Returns whether a controller with these arguments serves an Ingress of the product's
     /// classes.
     pub(super) serves: fn(&Arguments<'_>, &Ask<'_>) -> bool,
+    /// Returns what has to hold of the controller for it to ignore an Ingress that `serves` excludes,
+    /// as a predicate. Returns `None` if it ignores such an Ingress in any case.
+    pub(super) doubt: fn(&Arguments<'_>, &Ask<'_>) -> Option<&'static str>,
     /// The argument that names the controller's ConfigMap.
     pub(super) config_map: Option<&'static str>,
     /// The argument that names the Service whose address is published for Ingresses.
@@ -152,6 +160,17 @@ fn has_argument(container: &Container, is_it: impl Fn(&str) -> bool) -> bool {
     container.arguments.iter().any(|argument| is_it(argument))
 }
 
+fn nginx_release(arguments: &Arguments<'_>) -> Option<(u16, u16)> {
+    arguments.release_of(|container| {
+        container.image.contains("ingress-nginx/controller")
+            || container.program().starts_with("nginx-ingress-controller")
+    })
+}
+
+fn haproxy_release(arguments: &Arguments<'_>) -> Option<(u16, u16)> {
+    arguments.release_of(|container| container.program() == "haproxy-ingress")
+}
+
 const ALL: &[Product] = &[
     Product {
         name: "ingress-nginx",
@@ -175,9 +194,18 @@ const ALL: &[Product] = &[
                         || (arguments.is_on("ingress-class-by-name") && ask.is_called(called))
                 }
                 (None, Some(name)) => name == called,
-                (None, None) => arguments.is_on("watch-ingress-without-class"),
+                // Before 1.0 the usual class was that of every Ingress without one.
+                (None, None) => {
+                    arguments.is_on("watch-ingress-without-class")
+                        || (called == "nginx"
+                            && nginx_release(arguments).is_some_and(|release| release < (1, 0)))
+                }
             };
             is_served && ask.is_in(arguments.get("watch-namespace"))
+        },
+        doubt: |arguments, ask| {
+            let is_open = ask.has_no_class() && nginx_release(arguments).is_none();
+            is_open.then_some("is of release 1.0 or later")
         },
         config_map: Some("configmap"),
         publishes: Some("publish-service"),
@@ -204,6 +232,11 @@ const ALL: &[Product] = &[
             ask.is_called(arguments.get("ingress-class").unwrap_or("nginx"))
                 && ask.is_in(arguments.get("watch-namespace"))
         },
+        doubt: |arguments, ask| {
+            let release = arguments.release_of(|container| container.program().contains("nginx"));
+            let is_open = ask.has_no_class() && release.is_none_or(|release| release < (2, 0));
+            is_open.then_some("is of release 2.0 or later")
+        },
         config_map: Some("nginx-configmaps"),
         publishes: Some("external-service"),
         behaviour: |_, _| ControllerBehaviour {
@@ -228,6 +261,7 @@ const ALL: &[Product] = &[
             own.is_none_or(|own| own.is_empty() || ask.is_called(own))
                 && ask.is_in(arguments.get("providers.kubernetesingress.namespaces"))
         },
+        doubt: |_, _| None,
         config_map: None,
         publishes: Some("providers.kubernetesingress.ingressendpoint.publishedservice"),
         behaviour: |arguments, _| ControllerBehaviour {
@@ -266,8 +300,10 @@ const ALL: &[Product] = &[
                 };
                 own.is_empty() || ask.is_called(own) || ask.class.is_some_and(ends)
             };
-            arguments.get("ingress.class").is_none_or(fits)
+            let takes_any = ask.has_no_class() && arguments.is_on("empty-ingress-class");
+            takes_any || arguments.get("ingress.class").is_none_or(fits)
         },
+        doubt: |_, _| None,
         config_map: Some("configmap"),
         publishes: Some("publish-service"),
         behaviour: |_, _| haproxy(),
@@ -285,7 +321,16 @@ const ALL: &[Product] = &[
                 *class.controller == *own && suffix.is_empty()
                     || class.controller.strip_prefix(own) == Some(&*format!("/{suffix}"))
             }
+            None if ask.has_no_class() => {
+                arguments.is_on("watch-ingress-without-class")
+                    || (haproxy_release(arguments).is_some_and(|release| release < (0, 12))
+                        && !arguments.is_on("ignore-ingress-without-class"))
+            }
             None => ask.is_called(arguments.get("ingress-class").unwrap_or("haproxy")),
+        },
+        doubt: |arguments, ask| {
+            let is_open = ask.has_no_class() && haproxy_release(arguments).is_none();
+            is_open.then_some("is of release 0.12 or later")
         },
         config_map: Some("configmap"),
         publishes: Some("publish-service"),
@@ -307,6 +352,7 @@ const ALL: &[Product] = &[
             let own = arguments.get("ingress-class-name");
             own.is_none_or(|own| own.split(',').any(|own| ask.is_called(own)))
         },
+        doubt: |_, _| None,
         config_map: None,
         publishes: None,
         behaviour: |_, _| envoy(Some(Duration::from_secs(2)), Some(1)),
@@ -324,6 +370,7 @@ const ALL: &[Product] = &[
         },
         steered_by: None,
         serves: |_, _| true,
+        doubt: |_, _| None,
         config_map: None,
         publishes: None,
         behaviour: |_, _| envoy(Some(Duration::from_secs(10)), Some(3)),
@@ -345,6 +392,7 @@ const ALL: &[Product] = &[
             arguments.get("ingress-class").is_none_or(|own| ask.is_called(own))
                 && ask.is_in(arguments.get("watch-namespace"))
         },
+        doubt: |_, ask| ask.has_no_class().then_some("does not process Ingresses without a class"),
         config_map: None,
         publishes: Some("publish-service"),
         behaviour: |_, _| nginx(Duration::from_secs(60), 6),

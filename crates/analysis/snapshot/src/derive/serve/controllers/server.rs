@@ -1,8 +1,9 @@
 //! Determines the workload whose pods serve an Ingress: by the class of the Ingress, and by what
 //! each controller is told to watch.
 
+use uturn_model::ingress::Unserved;
 use uturn_model::wording::some_of;
-use uturn_model::{ObjectRef, Text};
+use uturn_model::{IngressClass, ObjectRef, Text};
 
 use super::arguments::Arguments;
 use super::candidate::{Candidate, Open};
@@ -14,11 +15,16 @@ pub(super) struct NotServed<'c, 'o> {
     pub(super) why: Option<Open>,
     /// The candidates that may serve the Ingress.
     pub(super) possible: Vec<&'c Candidate<'o>>,
+    /// The reason why no candidate serves the Ingress, if all of them are given.
+    pub(super) unserved: Option<Unserved>,
+    /// The candidates that ignore the Ingress, if that is certain: they answer for its hosts.
+    pub(super) ignoring: Vec<&'c Candidate<'o>>,
 }
 
 impl<'c, 'o> NotServed<'c, 'o> {
     fn new(because: impl Into<Text>, settle: impl Into<Text>) -> Self {
-        Self { why: Some(Open::new(because, settle)), possible: Vec::new() }
+        let why = Some(Open::new(because, settle));
+        Self { why, possible: Vec::new(), unserved: None, ignoring: Vec::new() }
     }
 
     /// Returns the result for an Ingress without a class, of a cloud's controller or of none:
@@ -28,7 +34,73 @@ impl<'c, 'o> NotServed<'c, 'o> {
         ask: &Ask<'_>,
         objects: &Objects,
     ) -> Result<&'c Candidate<'o>, Self> {
-        Err(Self { why: None, possible: serving(all.iter(), ask, objects) })
+        let possible = serving(all.iter(), ask, objects);
+        Err(Self { why: None, possible, unserved: None, ignoring: Vec::new() })
+    }
+
+    /// Returns the result for an Ingress without a class in a cluster whose pods are all given and
+    /// that shows no cloud: only its own controllers can serve the Ingress.
+    pub(super) fn without_cloud(
+        all: &'c [Candidate<'o>],
+        ask: &Ask<'_>,
+        objects: &Objects,
+    ) -> Result<&'c Candidate<'o>, Self> {
+        match serving(all.iter(), ask, objects).as_slice() {
+            [only] => Ok(only),
+            [] => {
+                let not =
+                    Self { why: None, possible: Vec::new(), unserved: None, ignoring: Vec::new() };
+                Err(not.ignored_by(all.iter().collect(), ask, objects))
+            }
+            _ => Self::beside_the_cloud(all, ask, objects),
+        }
+    }
+
+    /// Adds that nothing serves the Ingress, as no pods of its controller run.
+    fn without_pods_of(mut self, product: &str, ask: &Ask<'_>) -> Self {
+        let class = match ask.class_name() {
+            Some(class) => format!("its class {class} is one of {product}"),
+            None => format!("it is written for {product}"),
+        };
+        self.unserved = Some(Unserved {
+            because: format!("{class}, of which no pods run here").into(),
+            condition: Some(format!("no program that is not recognised is {product}").into()),
+        });
+        self
+    }
+
+    /// Adds that nothing serves the Ingress: these candidates are all that could, and ignore it.
+    fn ignored_by(mut self, all: Vec<&'c Candidate<'o>>, ask: &Ask<'_>, objects: &Objects) -> Self {
+        let begins = match ask.name {
+            Some(class) => format!("its class is {class}"),
+            None => "it names no class, no IngressClass is the default one".to_owned(),
+        };
+        if all.is_empty() {
+            let because = format!("{begins}, and no Ingress controller runs here");
+            let condition = "no program that is not recognised serves Ingresses";
+            self.unserved =
+                Some(Unserved { because: because.into(), condition: Some(condition.into()) });
+            return self;
+        }
+        let others: Vec<String> =
+            all.iter().map(|candidate| what_it_serves(candidate, ask, objects)).collect();
+        let because = format!("{begins}, and {}", others.join(", "));
+        let doubts = all.iter().find_map(|candidate| {
+            let arguments = Arguments::of(candidate, objects);
+            // The value of a variable is not known.
+            let is_open = arguments.namespaces().is_some_and(|names| names.contains('$'));
+            let open =
+                || format!("{} does not watch namespace {}", candidate.workload, ask.namespace);
+            let doubt = (candidate.product.doubt)(&arguments, ask);
+            let doubt = doubt.map(|doubt| format!("{} {doubt}", candidate.workload));
+            doubt.or_else(|| is_open.then(open)).map(Text::from)
+        });
+        if doubts.is_none() {
+            self.why = None;
+            self.ignoring = all;
+        }
+        self.unserved = Some(Unserved { because: because.into(), condition: doubts });
+        self
     }
 }
 
@@ -49,7 +121,7 @@ pub(super) fn server<'c, 'o>(
     all: &'c [Candidate<'o>],
     product: &str,
     ask: &Ask<'_>,
-    objects: &Objects,
+    (objects, are_all_given): (&Objects, bool),
 ) -> Result<&'c Candidate<'o>, NotServed<'c, 'o>> {
     let is_known = products::is_known(product);
     // If the controller of a class is not a known product, the candidate whose arguments name the
@@ -77,17 +149,24 @@ pub(super) fn server<'c, 'o>(
             }
             Err(not)
         }
-        [] if meant.is_empty() => Err(NotServed::new(
-            format!("no pods of {product} are given"),
-            "give the Deployment or DaemonSet of the controller, and its Service",
-        )),
+        [] if meant.is_empty() => {
+            let not = NotServed::new(
+                format!("no pods of {product} are given"),
+                "give the Deployment or DaemonSet of the controller, and its Service",
+            );
+            let is_any = !self::serving(all.iter(), ask, objects).is_empty();
+            Err(if are_all_given && !is_any { not.without_pods_of(product, ask) } else { not })
+        }
         [] => {
             let names: Vec<&ObjectRef> =
                 meant.iter().map(|candidate| &candidate.workload).collect();
-            Err(NotServed::new(
+            let not = NotServed::new(
                 format!("{} {} set to serve other classes", some_of(&names), is_or_are(&names)),
                 "give the controller of this class, or compare its arguments with the class",
-            ))
+            );
+            // A controller of another product may take every class.
+            let is_any = !self::serving(all.iter(), ask, objects).is_empty();
+            Err(if are_all_given && !is_any { not.ignored_by(meant, ask, objects) } else { not })
         }
         several => {
             let names: Vec<&ObjectRef> =
@@ -99,6 +178,31 @@ pub(super) fn server<'c, 'o>(
             not.possible = serving;
             Err(not)
         }
+    }
+}
+
+/// Describes what a controller serves in place of an Ingress that it ignores.
+fn what_it_serves(candidate: &Candidate<'_>, ask: &Ask<'_>, objects: &Objects) -> String {
+    let arguments = Arguments::of(candidate, objects);
+    let namespaces = arguments
+        .namespaces()
+        .filter(|names| names.split(',').all(|name| name.trim() != ask.namespace.as_str()));
+    if let Some(names) = namespaces {
+        return format!("{} watches namespace {names} only", candidate.workload);
+    }
+    let serves = |class: &&IngressClass| {
+        let own = Ask { class: Some(*class), name: Some(class.name.as_str()), ..*ask };
+        (candidate.product.serves)(&arguments, &own)
+    };
+    let classes = objects.ingress_classes.0.values().filter(serves);
+    let mut names: Vec<&str> = classes.map(|class| class.name.as_str()).collect();
+    if names.is_empty() {
+        names.extend(arguments.class_by_name());
+    }
+    match names.as_slice() {
+        [] => format!("{} serves other classes only", candidate.workload),
+        [only] => format!("{} serves class {only} only", candidate.workload),
+        several => format!("{} serves classes {} only", candidate.workload, several.join(", ")),
     }
 }
 

@@ -1,0 +1,275 @@
+//! Findings that objects show without a walk: addresses that are not given or not announced,
+//! Ingresses of nobody, host ports that nothing forwards.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+use uturn_diagnose::{Code, Finding, Severity, diagnose};
+use uturn_model::{Cluster, Flow, Mechanism, Protocol};
+use uturn_path::Engine;
+use uturn_scan::Scanner;
+use uturn_snapshot::{Manifests, Source};
+use uturn_testing::manifests::{RunningPod, balanced_service, facts, node};
+
+/// Two nodes, and a pod with the label `app: web` on each.
+fn nodes_and_pods() -> String {
+    let pod = |name: &str, node: u32, address: &str| {
+        RunningPod { name, app: "web", node, address, ..RunningPod::default() }.to_string()
+    };
+    [node(1), node(2), pod("web-1", 1, "10.1.1.2"), pod("web-2", 2, "10.1.2.2")].concat()
+}
+
+/// A whole cluster of [`nodes_and_pods`], these objects and these Facts.
+fn cluster(objects: &str, fields: &[&str]) -> Cluster {
+    let text = [nodes_and_pods(), objects.to_owned(), facts(fields)].concat();
+    let source = Source { name: "made.yaml".into(), text };
+    Manifests::of(vec![source]).complete_if(true).cluster().unwrap()
+}
+
+/// All findings of a [`cluster`].
+fn findings(objects: &str, fields: &[&str]) -> Vec<Finding> {
+    let cluster = cluster(objects, fields);
+    let engine = Engine::new(&cluster).unwrap();
+    let scanner = Scanner::new(&engine);
+    diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap()
+}
+
+/// The findings with a code, each with its severity, subject and conditions, and what it says.
+fn with_code(findings: &[Finding], code: Code) -> Vec<(Severity, String, Vec<String>, String)> {
+    let own = findings.iter().filter(|finding| finding.code == code);
+    own.map(|finding| {
+        let conditions = finding.conditions.iter().map(ToString::to_string).collect();
+        let said = finding.other_evidence.iter().map(|one| one.what.to_string());
+        let said: Vec<String> = said.collect();
+        (finding.severity, finding.subject.to_string(), conditions, said.join("; "))
+    })
+    .collect()
+}
+
+fn only(findings: &[Finding], code: Code) -> (Severity, String, Vec<String>, String) {
+    let mut all = with_code(findings, code);
+    assert_eq!(all.len(), 1, "{code}: {findings:#?}");
+    all.remove(0)
+}
+
+const IPTABLES: &str = "kubeProxy: {mode: iptables, version: v1.34.4}";
+const IPVS: &str = "kubeProxy: {mode: ipvs, version: v1.34.4}";
+
+#[test]
+fn a_service_without_an_address_names_its_node_port() {
+    let waiting = balanced_service("172.16.0.10", "", "", "");
+    let (severity, subject, conditions, said) =
+        only(&findings(&waiting, &[IPTABLES]), Code::Pending);
+    assert_eq!((severity, &*subject), (Severity::Error, "Service shop/web"));
+    assert!(conditions.is_empty(), "{conditions:?}");
+    assert!(said.contains("nothing here gives addresses"), "{said}");
+    assert!(said.contains("node port 30080 (port 80) of every node"), "{said}");
+
+    let of_class = balanced_service("172.16.0.10", "", "loadBalancerClass: acme.example/lb", "");
+    let (severity, _, _, said) = only(&findings(&of_class, &[IPTABLES]), Code::Pending);
+    assert_eq!(severity, Severity::Warning);
+    assert!(said.contains("acme.example/lb"), "{said}");
+
+    let given = balanced_service("172.16.0.10", "", "", "{ip: 10.0.9.9}");
+    assert_eq!(with_code(&findings(&given, &[IPTABLES]), Code::Pending), []);
+}
+
+/// A pool of two addresses, and a Service that has one of them.
+fn pool(advertisement: bool) -> String {
+    let mut text = "---
+apiVersion: metallb.io/v1beta1
+kind: IPAddressPool
+metadata: {name: first, namespace: metallb-system}
+spec: {addresses: [10.0.9.8-10.0.9.9]}
+"
+    .to_owned();
+    if advertisement {
+        text.push_str(
+            "---
+apiVersion: metallb.io/v1beta1
+kind: L2Advertisement
+metadata: {name: first, namespace: metallb-system}
+spec: {ipAddressPools: [first]}
+",
+        );
+    }
+    text
+}
+
+#[test]
+fn a_pool_without_the_address_that_is_asked_for() {
+    let asking = balanced_service("172.16.0.10", "", "loadBalancerIP: 10.0.9.7", "");
+    let (severity, _, _, said) =
+        only(&findings(&(pool(true) + &asking), &[IPTABLES]), Code::Pending);
+    assert_eq!(severity, Severity::Error);
+    assert!(said.contains("it asks for 10.0.9.7, which is in no pool"), "{said}");
+
+    let fitting = balanced_service("172.16.0.10", "", "loadBalancerIP: 10.0.9.9", "");
+    let (severity, _, _, said) =
+        only(&findings(&(pool(true) + &fitting), &[IPTABLES]), Code::Pending);
+    assert_eq!(severity, Severity::Warning, "{said}");
+}
+
+#[test]
+fn a_pool_that_nothing_announces() {
+    let given = balanced_service("172.16.0.10", "", "", "{ip: 10.0.9.9}");
+    let (severity, _, _, said) =
+        only(&findings(&(pool(false) + &given), &[IPTABLES]), Code::NoTargets);
+    assert_eq!(severity, Severity::Error);
+    assert!(said.contains("neither an L2Advertisement nor a BGPAdvertisement"), "{said}");
+    assert_eq!(with_code(&findings(&(pool(true) + &given), &[IPTABLES]), Code::NoTargets), []);
+}
+
+#[test]
+fn an_address_of_a_node_is_lost_to_the_others() {
+    let mut external = balanced_service("172.16.0.10", "", "externalIPs: [10.0.0.11]", "");
+    external =
+        external.replace("type: LoadBalancer", "type: ClusterIP").replace("nodePort: 30080", "");
+    let (severity, subject, _, said) = only(&findings(&external, &[IPVS]), Code::AddressTaken);
+    assert_eq!((severity, &*subject), (Severity::Error, "Service shop/web"));
+    assert!(said.contains("spec.externalIPs has 10.0.0.11, the InternalIP of Node n1"), "{said}");
+    // In iptables mode only the Service's ports are taken.
+    assert_eq!(with_code(&findings(&external, &[IPTABLES]), Code::AddressTaken), []);
+    let of_kubelet = external.replace("port: 80,", "port: 10250,");
+    let (severity, ..) = only(&findings(&of_kubelet, &[IPTABLES]), Code::AddressTaken);
+    assert_eq!(severity, Severity::Warning);
+
+    let announced = balanced_service("172.16.0.10", "", "", "{ip: 10.0.0.12}");
+    let announced = pool(true).replace("10.0.9.8-10.0.9.9", "10.0.0.12/32") + &announced;
+    let (severity, ..) = only(&findings(&announced, &[IPTABLES]), Code::AddressTaken);
+    assert_eq!(severity, Severity::Error);
+}
+
+/// An ingress-nginx with these arguments, an IngressClass for it, and an Ingress with these fields.
+fn ingress(arguments: &str, fields: &str) -> String {
+    format!(
+        "---
+apiVersion: v1
+kind: Pod
+metadata: {{name: nginx-1, namespace: ingress-nginx, labels: {{app: nginx}}}}
+spec:
+  nodeName: n1
+  containers:
+  - name: controller
+    image: registry.k8s.io/ingress-nginx/controller:v1.12.0
+    args: [/nginx-ingress-controller, {arguments}]
+    ports: [{{name: http, containerPort: 80}}]
+status: {{phase: Running, podIP: 10.1.1.9, conditions: [{{type: Ready, status: 'True'}}]}}
+---
+apiVersion: v1
+kind: Service
+metadata: {{name: nginx, namespace: ingress-nginx}}
+spec:
+  type: NodePort
+  clusterIP: 172.16.0.20
+  selector: {{app: nginx}}
+  ports: [{{name: http, port: 80, targetPort: http, nodePort: 30090}}]
+---
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {{name: public}}
+spec: {{controller: k8s.io/ingress-nginx}}
+---
+apiVersion: v1
+kind: Service
+metadata: {{name: web, namespace: shop}}
+spec: {{clusterIP: 172.16.0.10, selector: {{app: web}}, ports: [{{port: 80, targetPort: 8080}}]}}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {{name: web, namespace: shop}}
+spec:
+  {fields}
+  rules:
+  - host: shop.example.com
+    http: {{paths: [{{path: /, pathType: Prefix, backend: {{service: {{name: web, port: {{number: 80}}}}}}}}]}}
+"
+    )
+}
+
+#[test]
+fn an_ingress_of_nobody() {
+    for (fields, begins) in
+        [("", "it names no class"), ("ingressClassName: nginx", "its class is nginx")]
+    {
+        let found = findings(&ingress("--ingress-class=public", fields), &[IPTABLES]);
+        let (severity, subject, conditions, said) = only(&found, Code::IngressIgnored);
+        assert_eq!((severity, &*subject), (Severity::Error, "Ingress shop/web"));
+        assert!(conditions.is_empty(), "{conditions:?}");
+        assert!(said.contains(begins) && said.contains("serves class public only"), "{said}");
+    }
+    for (arguments, fields) in [
+        ("--ingress-class=public", "ingressClassName: public"),
+        ("--watch-ingress-without-class=true", ""),
+    ] {
+        let found = findings(&ingress(arguments, fields), &[IPTABLES]);
+        assert_eq!(with_code(&found, Code::IngressIgnored), []);
+    }
+    // Before 1.0, Ingresses without a class were those of the usual class.
+    let old = ingress("--v=2", "").replace("controller:v1.12.0", "controller:v0.48.1");
+    assert_eq!(with_code(&findings(&old, &[IPTABLES]), Code::IngressIgnored), []);
+}
+
+/// The controller that ignores an Ingress answers 404 for its host.
+#[test]
+fn a_trace_says_the_same_of_an_ingress_of_nobody() {
+    let dns = "dns: {outside: {shop.example.com: 10.0.0.11}}";
+    for (arguments, mechanisms) in [
+        ("--ingress-class=public", vec![Mechanism::NoRuleForPath]),
+        ("--watch-ingress-without-class=true", Vec::new()),
+    ] {
+        let cluster = cluster(&ingress(arguments, ""), &[IPTABLES, dns]);
+        let flow = Flow {
+            from: "outside".parse().unwrap(),
+            to: "http://shop.example.com:30090/".parse().unwrap(),
+            protocol: Protocol::Tcp,
+        };
+        let verdict = Engine::new(&cluster).unwrap().verdict(&flow).unwrap();
+        assert_eq!(verdict.mechanisms, mechanisms, "{arguments}: {verdict:?}");
+    }
+}
+
+/// An Application Load Balancer's Ingress that waits for its address, and a Service of this type.
+fn alb(notes: &str, kind: &str) -> String {
+    format!(
+        "---
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {{name: alb}}
+spec: {{controller: ingress.k8s.aws/alb}}
+---
+apiVersion: v1
+kind: Service
+metadata: {{name: web, namespace: shop}}
+spec: {{type: {kind}, clusterIP: 172.16.0.10, selector: {{app: web}}, ports: [{{port: 80, targetPort: 8080}}]}}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {{name: web, namespace: shop, annotations: {{{notes}}}}}
+spec:
+  ingressClassName: alb
+  rules:
+  - host: shop.example.com
+    http: {{paths: [{{path: /, pathType: Prefix, backend: {{service: {{name: web, port: {{number: 80}}}}}}}}]}}
+status: {{loadBalancer: {{}}}}
+"
+    )
+}
+
+#[test]
+fn an_alb_whose_targets_have_no_node_port_is_not_made() {
+    let aws = "provider: aws";
+    let stated = "alb.ingress.kubernetes.io/target-type: instance";
+    let found = findings(&alb(stated, "ClusterIP"), &[IPTABLES, aws]);
+    let (severity, subject, conditions, _) = only(&found, Code::NoTargets);
+    assert_eq!((severity, &*subject), (Severity::Error, "Ingress shop/web"));
+    assert!(conditions.is_empty(), "{conditions:?}");
+    // Whether an argument makes pods the default is not given.
+    let (severity, _, conditions, _) =
+        only(&findings(&alb("", "ClusterIP"), &[IPTABLES, aws]), Code::NoTargets);
+    assert_eq!((severity, conditions.len()), (Severity::Warning, 1));
+
+    let ip = alb("alb.ingress.kubernetes.io/target-type: ip", "ClusterIP");
+    let found = findings(&ip, &[IPTABLES, aws]);
+    assert_eq!(with_code(&found, Code::NoTargets), []);
+    assert_eq!(only(&found, Code::Pending).0, Severity::Warning);
+}
