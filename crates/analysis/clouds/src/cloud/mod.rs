@@ -9,6 +9,7 @@
 
 pub mod alibaba;
 mod annotation;
+pub mod antrea;
 pub mod aws;
 pub mod azure;
 mod behaviour;
@@ -30,6 +31,7 @@ pub(crate) mod made_ingress;
 mod maker;
 mod markers;
 pub mod metallb;
+pub mod openelb;
 pub mod openstack;
 pub mod oracle;
 mod product;
@@ -81,7 +83,7 @@ pub use wanted::{RuleAction, WantedListener, WantedRule};
 pub use words::{Expected, Words};
 
 /// Every cloud: those with a model first, in the order in which they are recognised.
-pub static ALL: [&CloudEntry; 21] = [
+pub static ALL: [&CloudEntry; 23] = [
     &tke::ENTRY,
     &aws::ENTRY,
     &azure::ENTRY,
@@ -102,6 +104,8 @@ pub static ALL: [&CloudEntry; 21] = [
     &kube_vip::ENTRY,
     &k3s::ENTRY,
     &cilium::ENTRY,
+    &openelb::ENTRY,
+    &antrea::ENTRY,
     &f5::ENTRY,
 ];
 
