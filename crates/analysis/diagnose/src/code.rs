@@ -122,6 +122,8 @@ codes! {
     MasqueradeDiffers = 612, "masqueraded otherwise than stated", Warning;
     /// A bridge does not send a pod's frames back to it.
     HairpinOff = 613, "hairpin mode off", Error, for HairpinOff;
+    /// Nothing forwards a port of the node to the pod that asks for it.
+    HostPortOff = 614, "host port that nothing forwards", Error;
     /// No route leads to the destination.
     NoRoute = 701, "no route", Error, for NoRoute;
     /// A security group stops packets.

@@ -13,6 +13,7 @@ mod headless;
 mod hints;
 mod loopback;
 mod node_clients;
+mod host_ports;
 mod node_condition;
 mod node_ports;
 mod not_scanned;
@@ -83,6 +84,7 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
     }
     let stated = [
         announcing::find(engine),
+        host_ports::find(engine),
         pending::find(engine),
         taken::find(engine),
         unserved::find(engine),

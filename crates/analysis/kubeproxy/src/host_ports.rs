@@ -37,7 +37,7 @@ pub fn all(cluster: &Cluster) -> impl Iterator<Item = (Port, &Pod)> {
 /// forwarded to a pod.
 pub fn rules(cluster: &Cluster, node: &Node, family: Family) -> Option<String> {
     // Programs that serve Services in place of kube-proxy mostly forward these ports themselves.
-    if cluster.proxy.replaced_by().is_some() {
+    if cluster.proxy.replaced_by().is_some() || cluster.network.host_ports_off.is_some() {
         return None;
     }
     let pods = cluster.pods_on(&node.name).filter(|pod| pod.is_alive() && !pod.spec.host_network);

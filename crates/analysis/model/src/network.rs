@@ -27,6 +27,8 @@ pub struct Network {
     pub vpc_cidrs: Known<Vec<IpNet>>,
     /// Destinations for which pod traffic is not masqueraded (ip-masq-agent).
     pub non_masquerade_cidrs: Known<Vec<IpNet>>,
+    /// The reason why no node forwards ports of its own to pods (`hostPort`). `None` if nodes do.
+    pub host_ports_off: Option<Text>,
 }
 
 impl Network {
@@ -44,6 +46,7 @@ impl Network {
             service_cidrs: no_ranges(),
             vpc_cidrs: no_ranges(),
             non_masquerade_cidrs: no_ranges(),
+            host_ports_off: None,
         }
     }
 

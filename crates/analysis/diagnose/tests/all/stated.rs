@@ -273,3 +273,40 @@ fn an_alb_whose_targets_have_no_node_port_is_not_made() {
     assert_eq!(with_code(&found, Code::NoTargets), []);
     assert_eq!(only(&found, Code::Pending).0, Severity::Warning);
 }
+
+#[test]
+fn a_host_port_that_nothing_forwards() {
+    let with = |chaining: &str| {
+        let objects = format!(
+            "---
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: cilium-config, namespace: kube-system}}
+data: {{kube-proxy-replacement: 'false', cni-chaining-mode: {chaining}, enable-host-port: 'true'}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: edge, namespace: shop}}
+spec:
+  nodeName: n1
+  containers: [{{name: c, image: c, ports: [{{containerPort: 8080, hostPort: 80}}]}}]
+status: {{phase: Running, podIP: 10.1.1.9, conditions: [{{type: Ready, status: 'True'}}]}}
+---
+apiVersion: uturn.dev/v1alpha1
+kind: Facts
+spec:
+  network: {{plugin: cilium, podCIDRs: [10.1.0.0/16], vpcCIDRs: [10.0.0.0/16]}}
+  kubeProxy: {{mode: iptables, version: v1.34.4}}
+"
+        );
+        let source = Source { name: "made.yaml".into(), text: nodes_and_pods() + &objects };
+        let cluster = Manifests::of(vec![source]).complete_if(true).cluster().unwrap();
+        let engine = Engine::new(&cluster).unwrap();
+        let scanner = Scanner::new(&engine);
+        diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap()
+    };
+    let (severity, subject, _, said) = only(&with("none"), Code::HostPortOff);
+    assert_eq!((severity, &*subject), (Severity::Error, "Pod shop/edge"));
+    assert!(said.contains("port 80 of their nodes"), "{said}");
+    assert_eq!(with_code(&with("portmap"), Code::HostPortOff), []);
+}

@@ -88,6 +88,9 @@ pub(super) fn at(
         Peer::Host(node, None) if is_endpoint_on(engine, node, to) => {
             Listening::Yes("is an endpoint of a Service: a process listens on this port")
         }
+        Peer::Host(node, None) if is_host_port_off(engine.cluster, node, to, protocol) => {
+            Listening::No
+        }
         Peer::Host(node, None) if may_be_a_program(engine.cluster, node, to) => Listening::Unknown,
         Peer::Host(..) => Listening::No,
         Peer::Balancer(_) | Peer::Outside => A_PROCESS,
@@ -132,6 +135,20 @@ fn is_endpoint_on(engine: &Engine<'_>, node: &Node, to: SocketAddr) -> bool {
     node.has_address(to.ip())
         && engine.node_endpoints().contains(&(to.ip(), to.port()))
         && !is_node_port(engine.cluster, to.port())
+}
+
+/// Returns whether a pod asks for this port of its node, and nothing forwards it to the pod.
+fn is_host_port_off(cluster: &Cluster, node: &Node, to: SocketAddr, protocol: IpProtocol) -> bool {
+    cluster.network.host_ports_off.is_some()
+        && node.has_address(to.ip())
+        && cluster.pods_on(&node.name).any(|pod| {
+            pod.is_alive()
+                && !pod.spec.host_network
+                && pod.spec.ports().any(|port| {
+                    port.host_port.is_some_and(|own| own.number() == to.port())
+                        && IpProtocol::from(port.protocol) == protocol
+                })
+        })
 }
 
 /// Returns whether kube-proxy answers health checks of a Service at this port of nodes.

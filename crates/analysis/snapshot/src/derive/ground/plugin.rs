@@ -9,7 +9,7 @@ use std::net::IpAddr;
 
 use uturn_clouds::cloud;
 use uturn_model::network::{NetworkMode, Plugin, Transport, first_host};
-use uturn_model::{Family, IpNet, Known, Labels, Node, ObjectRef, Pod};
+use uturn_model::{Family, IpNet, Known, Labels, Node, ObjectRef, Pod, ProxySettings, Text};
 
 use super::{daemon_sets, seen_addresses};
 use crate::decode::objects::Objects;
@@ -410,4 +410,31 @@ pub(in crate::derive) fn masquerades(objects: &Objects, plugin: &Known<Plugin>) 
     } else {
         Known::derived(usual, format!("{} usually does it so", plugin.value))
     }
+}
+
+/// Returns why nodes forward no ports of their own to pods: Cilium only does as part of its
+/// replacement of kube-proxy, unless another plugin that does is chained to it.
+pub(in crate::derive) fn host_ports_off(
+    objects: &Objects,
+    plugin: &Known<Plugin>,
+    proxy: &ProxySettings,
+) -> Option<Text> {
+    const SWITCH: &str = "kube-proxy-replacement";
+    if plugin.value != Plugin::Cilium || proxy.replaced_by().is_some() {
+        return None;
+    }
+    let (config, origin) = objects.cilium_config.as_ref()?;
+    let value = config.get(SWITCH).filter(|value| matches!(*value, "false" | "disabled"))?;
+    let chained = config.get("cni-chaining-mode").unwrap_or_default();
+    let own = ["read-cni-conf", "custom-cni-conf"];
+    let has_own = own
+        .into_iter()
+        .any(|key| config.get(key).is_some_and(|value| !matches!(value, "" | "false")));
+    (matches!(chained, "" | "none") && !has_own).then(|| {
+        format!(
+            "cilium-config at {origin} has {SWITCH}: {value}, without which Cilium forwards no host \
+             ports, and no cni-chaining-mode that adds portmap"
+        )
+        .into()
+    })
 }

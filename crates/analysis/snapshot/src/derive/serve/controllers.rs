@@ -201,6 +201,12 @@ fn gives_all_ingresses(objects: &Objects, ground: &Ground) -> bool {
     objects.complete || (ground.extent.pods && ground.extent.services && lists_ingresses())
 }
 
+/// Returns whether no node shows by its providerID that a cloud made it.
+fn shows_no_cloud(objects: &Objects) -> bool {
+    let mut ids = objects.nodes.0.values().filter_map(|node| node.provider_id.as_deref());
+    ids.all(cloud::is_id_without_cloud)
+}
+
 /// The controller that serves the Ingresses of a class.
 enum Server {
     /// The controller at this index.

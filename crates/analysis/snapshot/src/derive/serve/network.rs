@@ -45,6 +45,7 @@ pub(super) fn derive(
         service_cidrs,
         vpc_cidrs,
         non_masquerade_cidrs,
+        host_ports_off: plugin::host_ports_off(objects, plugin, &ground.proxy),
     }
 }
 
