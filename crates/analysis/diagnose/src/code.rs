@@ -94,6 +94,8 @@ codes! {
     BackendMissing = 402, "backend missing", Error, replaces NoCandidate NoEndpoints;
     /// No controller serves an Ingress.
     IngressIgnored = 403, "Ingress that nothing serves", Error;
+    /// A Gateway of a mesh opens no port that a Service leads to.
+    GatewayOpensNothing = 404, "Gateway that opens no port", Error;
     /// A name has no address.
     NameNotFound = 501, "name not found", Error, for NameUnresolved;
     /// A rule of a node's own firewall stops packets.

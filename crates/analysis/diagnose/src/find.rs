@@ -14,6 +14,7 @@ mod hints;
 mod loopback;
 mod node_clients;
 mod host_ports;
+mod mesh_gateways;
 mod node_condition;
 mod node_ports;
 mod not_scanned;
@@ -85,6 +86,7 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
     let stated = [
         announcing::find(engine),
         host_ports::find(engine),
+        mesh_gateways::find(engine),
         pending::find(engine),
         taken::find(engine),
         unserved::find(engine),
@@ -102,6 +104,7 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
         found.add_written(new);
     }
     let mut findings = found.findings;
+    mesh_gateways::excuse_unused_ports(engine, &mut findings);
     findings.sort_by_cached_key(|finding| {
         let harm = harm(finding.share_failing, finding.clients.len());
         let order = (finding.code, finding.subject.clone(), finding.targets.clone());

@@ -9,9 +9,9 @@ use crate::lb::{ListenerOverrides, LoadBalancerFact};
 use crate::network::{Network, SecurityGroup};
 use crate::{
     Announcements, Assumption, Capture, EndpointSlice, Extent, Ingress, IngressClass,
-    IngressController, Known, Labels, Name, NamespacedName, Node, ObjectKind, ObjectRef, Origin,
-    Pod, ProxyExpectation, ProxySettings, Selector, Service, Text, Unjudged, Workload,
-    WorkloadKind,
+    IngressController, Known, Labels, MeshGateway, Name, NamespacedName, Node, ObjectKind,
+    ObjectRef, Origin, Pod, ProxyExpectation, ProxySettings, Selector, Service, Text, Unjudged,
+    Workload, WorkloadKind,
 };
 
 /// Everything that is known about a cluster.
@@ -54,6 +54,8 @@ pub struct Cluster {
     pub balancer_arguments: Labels,
     /// The nodes that announce addresses, if objects state it.
     pub announcements: Announcements,
+    /// The Gateways of a service mesh.
+    pub mesh_gateways: Vec<MeshGateway>,
     /// Network policies, which are not evaluated.
     pub network_policies: BTreeMap<NamespacedName, NetworkPolicy>,
     /// The captures by node.
@@ -97,6 +99,7 @@ impl Cluster {
             controller_switches: Labels::new(),
             balancer_arguments: Labels::new(),
             announcements: Announcements::default(),
+            mesh_gateways: Vec::new(),
             network_policies: BTreeMap::new(),
             captures: BTreeMap::new(),
             extent: Extent::default(),

@@ -35,6 +35,7 @@ pub fn outline(cluster: &Cluster) -> Cluster {
         controller_switches: cluster.controller_switches.clone(),
         balancer_arguments: cluster.balancer_arguments.clone(),
         announcements: cluster.announcements.clone(),
+        mesh_gateways: cluster.mesh_gateways.clone(),
         network_policies: BTreeMap::new(),
         captures: BTreeMap::new(),
         extent: cluster.extent,

@@ -55,6 +55,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Result<Cluster, Fault> {
         controller_switches: objects.controller_switches,
         balancer_arguments: served.balancer_arguments,
         announcements: served.announcements,
+        mesh_gateways: objects.mesh_gateways.0.into_values().collect(),
         network_policies: objects.network_policies.0,
         captures: BTreeMap::new(),
         extent: ground.extent,

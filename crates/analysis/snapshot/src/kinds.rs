@@ -35,6 +35,8 @@ const GATEWAY_V1: &[&str] = &[
     "gateway.networking.k8s.io/v1beta1",
     "gateway.networking.k8s.io/v1alpha2",
 ];
+const MESH_V1: &[&str] =
+    &["networking.istio.io/v1", "networking.istio.io/v1beta1", "networking.istio.io/v1alpha3"];
 const NETWORKING: &[&str] = &["networking.k8s.io", "extensions"];
 
 const KNOWN: &[Known] = &[
@@ -140,6 +142,12 @@ const KNOWN: &[Known] = &[
         groups: &["crd.projectcalico.org", "projectcalico.org"],
         supported: &["crd.projectcalico.org/v1", "projectcalico.org/v3"],
         decode: decode::calico::read_felix,
+    },
+    Known {
+        kind: "Gateway",
+        groups: &["networking.istio.io"],
+        supported: MESH_V1,
+        decode: decode::istio::read_gateway,
     },
     Known {
         kind: "EnvoyFilter",

@@ -222,6 +222,7 @@ const NAMES: &[&str] = &[
     "secretName",
     "sectionName",
     "selector",
+    "servers",
     "service",
     "serviceName",
     "servicePort",

@@ -148,6 +148,7 @@ mod tests {
                 "/apis/gateway.nginx.org/v1alpha2/namespaces/shop/nginxproxies",
                 "/apis/networking.k8s.io/v1/namespaces/shop/networkpolicies",
                 "/apis/crd.projectcalico.org/v1/felixconfigurations",
+                "/apis/networking.istio.io/v1/namespaces/shop/gateways",
                 "/apis/networking.istio.io/v1alpha3/namespaces/shop/envoyfilters",
                 "/apis/apps/v1/namespaces/shop/deployments",
                 "/apis/apps/v1/namespaces/shop/statefulsets",

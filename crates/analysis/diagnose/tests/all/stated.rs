@@ -310,3 +310,60 @@ spec:
     assert!(said.contains("port 80 of their nodes"), "{said}");
     assert_eq!(with_code(&with("portmap"), Code::HostPortOff), []);
 }
+
+/// A gateway of a mesh behind a Service, and a Gateway with this selector and port.
+fn mesh(selector: &str, port: u16) -> String {
+    format!(
+        "---
+apiVersion: v1
+kind: Pod
+metadata: {{name: edge-1, namespace: edge, labels: {{istio: edge}}}}
+spec:
+  nodeName: n1
+  containers: [{{name: istio-proxy, image: docker.io/istio/proxyv2:1.24.0, args: [proxy, router]}}]
+status: {{phase: Running, podIP: 10.1.1.9, conditions: [{{type: Ready, status: 'True'}}]}}
+---
+apiVersion: v1
+kind: Service
+metadata: {{name: edge, namespace: edge}}
+spec:
+  type: NodePort
+  clusterIP: 172.16.0.20
+  selector: {{istio: edge}}
+  ports: [{{name: http, port: 80, targetPort: 8080, nodePort: 30090}}]
+---
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {{name: shop, namespace: shop}}
+spec:
+  selector: {{istio: {selector}}}
+  servers: [{{port: {{number: {port}, name: http, protocol: HTTP}}, hosts: [shop.example.com]}}]
+"
+    )
+}
+
+#[test]
+fn a_gateway_of_a_mesh_that_opens_nothing() {
+    for (selector, port, says) in [
+        ("ingressgateway", 80, "gateway pod edge/edge-1 has istio: edge"),
+        ("edge", 30_090, "port 30090, which is the node port of port 80"),
+    ] {
+        let found = findings(&mesh(selector, port), &[IPTABLES]);
+        let (severity, subject, _, said) = only(&found, Code::GatewayOpensNothing);
+        assert_eq!((severity, &*subject), (Severity::Error, "Gateway shop/shop"));
+        assert!(said.contains(says), "{said}");
+        // Calls of the Service are refused.
+        assert_eq!(with_code(&found, Code::WrongPort).len(), 1, "{found:#?}");
+    }
+    // Ports that charts give every gateway, of which one is used.
+    let one = "{name: http, port: 80, targetPort: 8080, nodePort: 30090}";
+    let more = mesh("edge", 80)
+        .replace(one, &format!("{one}, {{name: https, port: 443, targetPort: 8443}}"));
+    let found = findings(&more, &[IPTABLES]);
+    assert_eq!(only(&found, Code::WrongPort).0, Severity::Info);
+    for port in [80, 8080] {
+        let found = findings(&mesh("edge", port), &[IPTABLES]);
+        assert_eq!(with_code(&found, Code::GatewayOpensNothing), []);
+        assert_eq!(with_code(&found, Code::WrongPort), []);
+    }
+}

@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 
 use uturn_clouds::{local_addresses, stated};
 use uturn_model::pod::ContainerPort;
-use uturn_model::{Cluster, Node, Pod, Protocol};
+use uturn_model::{Cluster, Node, Pod, Protocol, mesh};
 use uturn_netfilter::IpProtocol;
 
 use super::undeclared::{Declared, declared};
@@ -69,6 +69,12 @@ pub(super) fn at(
     match at {
         // Kernels answer echo requests.
         _ if matches!(protocol, IpProtocol::ICMP | IpProtocol::ICMPV6) => A_PROCESS,
+        Peer::Pod(pod) | Peer::Host(_, Some(pod))
+            if protocol == IpProtocol::TCP
+                && mesh::opens(engine.cluster, pod, to.port()) == Some(false) =>
+        {
+            Listening::No
+        }
         Peer::Pod(pod) | Peer::Host(_, Some(pod)) => match declared(pod, to, protocol) {
             Declared::Yes | Declared::Nothing => A_PROCESS,
             Declared::Others if is_stated => Listening::No,

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 
 use uturn_model::pod::ContainerPort;
 use uturn_model::service::ServicePort;
-use uturn_model::{Assumption, Cluster, Pod, Port, Service};
+use uturn_model::{Assumption, Cluster, Pod, Port, Service, mesh};
 use uturn_netfilter::IpProtocol;
 
 use crate::engine::Engine;
@@ -120,6 +120,18 @@ pub(super) fn why_none_listens(
             "no process listens there: {number} is a node port of {}, and kube-proxy in {mode} mode serves \
              node ports at the node's own addresses only",
             service.object()
+        );
+    }
+    let closed = match at {
+        Peer::Pod(pod) | Peer::Host(_, Some(pod)) => {
+            mesh::opens(engine.cluster, pod, number) == Some(false)
+        }
+        _ => false,
+    };
+    if closed {
+        return format!(
+            "no process listens on port {number}: a gateway's proxy opens the ports of Gateways that \
+             select it, and none of them has this one"
         );
     }
     match service {

@@ -1,8 +1,8 @@
-//! Reads the objects that decide whether Istio's gateways expect a PROXY header: EnvoyFilters and
-//! the settings of the mesh.
+//! Reads the objects that decide which ports Istio's gateways open, and whether they expect a PROXY
+//! header there: Gateways, EnvoyFilters and the settings of the mesh.
 
 use uturn_document::Node;
-use uturn_model::{Labels, Name};
+use uturn_model::{Labels, MeshGateway, Name, Port};
 
 use super::objects::Objects;
 use super::{Doc, meta};
@@ -77,6 +77,20 @@ pub(crate) fn read_filter(doc: &Doc<'_>, objects: &mut Objects) {
         let (namespace, selector) = (meta.name.namespace.clone(), selector.clone());
         objects.proxy_filters.push(ProxyFilter { namespace, selector, port, effect });
     }
+}
+
+/// Reads a Gateway: the ports that it opens at the pods that it selects.
+pub(crate) fn read_gateway(doc: &Doc<'_>, objects: &mut Objects) {
+    let Some(meta) = meta::read(doc) else { return };
+    let Some(spec) = doc.map(doc.root, "spec") else { return };
+    let servers = doc.maps(spec, "servers").filter_map(|server| doc.map(server, "port"));
+    let gateway = MeshGateway {
+        selector: meta::labels(doc, spec, "selector"),
+        ports: servers.filter_map(|port| doc.read::<Port>(port, "number")).collect(),
+        name: meta.name,
+        origin: meta.origin,
+    };
+    objects.mesh_gateways.add(doc, gateway.name.clone(), gateway);
 }
 
 /// Returns the effect of a patch on PROXY headers. `None` if the patch does not concern them.

@@ -13,8 +13,8 @@ use uturn_model::endpoints::Endpoint;
 use uturn_model::lb::ListenerOverrides;
 use uturn_model::pod::PodSpec;
 use uturn_model::{
-    EndpointSlice, Ingress, IngressClass, IpNet, Labels, Name, NamespacedName, Node, ObjectKind,
-    ObjectRef, Origin, Pod, Service, Skipped, Text, Workload, WorkloadKind,
+    EndpointSlice, Ingress, IngressClass, IpNet, Labels, MeshGateway, Name, NamespacedName, Node,
+    ObjectKind, ObjectRef, Origin, Pod, Service, Skipped, Text, Workload, WorkloadKind,
 };
 
 use super::client_traffic::ClientTrafficPolicy;
@@ -96,6 +96,8 @@ pub(crate) struct Objects {
     pub(crate) cilium_config: Option<(Labels, Origin)>,
     /// The place of the setting that has Calico serve Services by eBPF.
     pub(crate) calico_ebpf: Option<Origin>,
+    /// The Gateways of a service mesh.
+    pub(crate) mesh_gateways: Table<NamespacedName, MeshGateway>,
     /// EnvoyFilters that decide whether a gateway expects PROXY headers.
     pub(crate) proxy_filters: Vec<ProxyFilter>,
     /// Whether the settings of a mesh make all of its gateways expect a PROXY header.
@@ -282,6 +284,7 @@ objects!(
     NginxProxy: "NginxProxy",
     ListenerOverrides: "an object with listeners",
     NetworkPolicy: "NetworkPolicy",
+    MeshGateway: "Gateway",
     AddressPool: "a pool of addresses",
     Announcement: "an announcement of addresses",
     ConfigMap: "ConfigMap",
