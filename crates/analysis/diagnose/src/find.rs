@@ -14,6 +14,7 @@ mod hints;
 mod loopback;
 mod node_clients;
 mod host_ports;
+mod image_ports;
 mod mesh_gateways;
 mod node_condition;
 mod node_ports;
@@ -86,6 +87,7 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
     let stated = [
         announcing::find(engine),
         host_ports::find(engine),
+        image_ports::find(engine),
         mesh_gateways::find(engine),
         pending::find(engine),
         taken::find(engine),

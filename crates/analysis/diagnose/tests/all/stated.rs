@@ -367,3 +367,32 @@ fn a_gateway_of_a_mesh_that_opens_nothing() {
         assert_eq!(with_code(&found, Code::WrongPort), []);
     }
 }
+
+#[test]
+fn a_port_at_which_an_official_image_does_not_listen() {
+    let server = |image: &str, port: u16| {
+        format!(
+            "---
+apiVersion: v1
+kind: Pod
+metadata: {{name: plain, namespace: plain, labels: {{app: plain}}}}
+spec: {{nodeName: n1, containers: [{{name: c, image: \"{image}\"}}]}}
+status: {{phase: Running, podIP: 10.1.1.9, conditions: [{{type: Ready, status: 'True'}}]}}
+---
+apiVersion: v1
+kind: Service
+metadata: {{name: plain, namespace: plain}}
+spec: {{clusterIP: 172.16.0.20, selector: {{app: plain}}, ports: [{{port: {port}}}]}}
+"
+        )
+    };
+    let found = findings(&server("docker.io/library/nginx:1.27", 8099), &[IPTABLES]);
+    let (severity, subject, conditions, said) = only(&found, Code::WrongPort);
+    assert_eq!((severity, &*subject), (Severity::Warning, "Service plain/plain"));
+    assert_eq!(conditions, ["nothing listens on 8099"]);
+    assert!(said.contains("listens on 80 unless"), "{said}");
+    for (image, port) in [("nginx:1.27", 80), ("registry.example/nginx:1", 8099)] {
+        let found = findings(&server(image, port), &[IPTABLES]);
+        assert_eq!(with_code(&found, Code::WrongPort), []);
+    }
+}
