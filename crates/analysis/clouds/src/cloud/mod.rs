@@ -75,7 +75,7 @@ pub use product::{
 };
 pub(crate) use product::{own_address, replaced, unnamed};
 pub(crate) use programs::runs;
-pub use programs::{is_id_without_cloud, may_assign_addresses};
+pub use programs::{is_id_without_cloud, may_assign_addresses, names_of_programs};
 pub use remedy::{Need, NewStatus, Remedies, Remedy, Want};
 pub use status::{ExpectedStatus, expected_status};
 pub(crate) use wanted::{HTTP, HTTPS, aimed, of_route, plain as plain_listeners, rules};

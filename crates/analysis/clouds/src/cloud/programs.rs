@@ -3,8 +3,10 @@
 use uturn_model::pod::Container;
 use uturn_model::{Cluster, Version, image};
 
-/// Parts of the names of programs that give addresses to Services: those of clouds, and others that
-/// are not described.
+use super::{ALL, CloudEntry};
+
+/// Parts of the names of programs that give addresses to Services and are of no entry: those of
+/// clouds' controllers, and others that are not described.
 const ASSIGN: &[&str] = &[
     "cloud-controller",
     "cloud-provider",
@@ -13,13 +15,9 @@ const ASSIGN: &[&str] = &[
     "load-balancer",
     "lb-controller",
     "loxilb",
-    "metallb",
-    "openelb",
     "porter",
     "purelb",
-    "kube-vip",
     "kube-router",
-    "klipper-lb",
 ];
 
 /// The program of a pod network that gives addresses to Services, with its first release that does.
@@ -47,8 +45,23 @@ pub fn may_assign_addresses(cluster: &Cluster) -> bool {
     containers(cluster).any(|container| {
         let program = container.program();
         ASSIGN.iter().any(|part| program.contains(part) || program == "ccm")
+            || ALL.iter().any(|entry| is_of(entry, program))
             || (program == OF_NETWORK.0 && is_late(container))
     })
+}
+
+/// Returns whether a program is one of an entry.
+fn is_of(entry: &CloudEntry, program: &str) -> bool {
+    entry.announcer_images.contains(&program)
+        || entry.versions_of.contains(&program)
+        || entry.arguments.iter().any(|argument| argument.images.contains(&program))
+        || entry.markers.program_names.iter().any(|begins| program.starts_with(begins))
+}
+
+/// Iterates over the names of programs that give addresses to Services where there is no cloud.
+pub fn names_of_programs() -> impl Iterator<Item = &'static str> {
+    let programs = ALL.into_iter().filter(|entry| !entry.markers.program_names.is_empty());
+    programs.map(|entry| entry.cloud.name())
 }
 
 fn containers(cluster: &Cluster) -> impl Iterator<Item = &Container> {

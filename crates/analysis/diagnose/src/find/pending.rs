@@ -57,9 +57,13 @@ fn reason(cluster: &Cluster, service: &Service) -> (String, bool, Option<&'stati
             Some(id) => waits(&format!("the cloud of providerID {id}")),
             None if cloud::may_assign_addresses(cluster) => waits("the program that would"),
             None => {
-                let why = "nothing here gives addresses to load balancers: no cloud is recognised, \
-                           and no program such as MetalLB or kube-vip runs";
-                (why.to_owned(), true, None)
+                let programs: Vec<&str> = cloud::names_of_programs().collect();
+                let why = format!(
+                    "nothing here gives addresses to load balancers: no cloud is recognised, and no \
+                     program that would do it runs ({})",
+                    programs.join(", ")
+                );
+                (why, true, None)
             }
         },
     }
