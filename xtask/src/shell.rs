@@ -76,10 +76,11 @@ pub(crate) const PROGRAMS: &[&str] =
 
 /// Builds programs of the workspace.
 ///
-/// With a test beside them, and with the whole workspace, every crate has the same features as in
-/// `cargo xtask test`: nothing is built a second time, and the target folder is half as large.
+/// With a test beside them, with the whole workspace and with the profile of tests, every crate has the
+/// same features and is optimised as in `cargo xtask test`: nothing is built a second time, and the
+/// target folder is half as large.
 pub(crate) fn build(programs: &[&str]) -> Result<(), Failure> {
-    let mut build = cargo(&["build", "--workspace", "--test", "live"]);
+    let mut build = cargo(&["build", "--profile", "test", "--workspace", "--test", "live"]);
     for program in programs {
         build.args(["--bin", program]);
     }
