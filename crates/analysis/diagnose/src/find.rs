@@ -24,7 +24,6 @@ mod outside_clients;
 mod pending;
 mod scanned;
 mod taken;
-mod typos;
 mod unserved;
 mod walked;
 mod zones;

@@ -29,6 +29,7 @@ mod nodes;
 mod outcomes;
 pub mod pages;
 mod policy_chains;
+mod typos;
 
 pub use analysis::{Analysis, PreparedCluster, analyze};
 pub use clients::{Clients, Example};

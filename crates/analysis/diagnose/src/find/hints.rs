@@ -8,8 +8,8 @@ use uturn_model::{Cluster, Name, NamespacedName, ObjectRef, Origin, Pod, Port, S
 use uturn_path::Engine;
 
 use super::object_faults::{PodsByNamespace, about};
-use super::typos::{are_names_alike, are_ports_alike, are_spelt_alike, is_raised};
 use crate::finding::Finding;
+use crate::typos::{are_names_alike, are_ports_alike, are_spelt_alike, is_raised};
 use crate::{Code, Severity};
 
 pub(crate) fn find(engine: &Engine<'_>, pods: &PodsByNamespace<'_>) -> Vec<Finding> {
