@@ -33,8 +33,14 @@ impl MeshGateway {
     }
 }
 
-/// Returns whether pods with this spec are gateways of a mesh.
+/// The labels of gateways that the mesh itself makes for Gateways of the Gateway API.
+const MADE: [&str; 2] = ["gateway.networking.k8s.io/gateway-name", "istio.io/gateway-name"];
+
+/// Returns whether pods with this spec are gateways of a mesh that users make.
 pub fn is_gateway(spec: &PodSpec) -> bool {
+    if MADE.iter().any(|label| spec.labels.get(label).is_some()) {
+        return false;
+    }
     let is_injected = |templates: &str| templates.split(',').any(|one| one.trim() == "gateway");
     spec.annotations.get("inject.istio.io/templates").is_some_and(is_injected)
         || spec.containers.iter().any(|container| {

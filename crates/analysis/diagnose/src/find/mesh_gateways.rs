@@ -35,7 +35,8 @@ pub(crate) fn find(engine: &Engine<'_>) -> Vec<Finding> {
 }
 
 /// Lowers the severity of ports that a gateway's Service has and no Gateway opens, if Gateways open
-/// others of the same Service: charts give the Service more ports than most clusters use.
+/// others of the same Service, or none selects the gateway: charts give the Service more ports than
+/// most clusters use, and install gateways that nobody uses.
 pub(crate) fn excuse_unused_ports(engine: &Engine<'_>, findings: &mut [Finding]) {
     let cluster = engine.cluster();
     for finding in findings.iter_mut().filter(|finding| finding.code == Code::WrongPort) {
@@ -55,7 +56,9 @@ pub(crate) fn excuse_unused_ports(engine: &Engine<'_>, findings: &mut [Finding])
             !is_own && !pods.is_empty() && pods.iter().all(is)
         };
         let has = |wanted: bool| ports.iter().any(|port| opens(port, wanted));
-        if has(true) && has(false) {
+        let is_unused =
+            |pod: &&Pod| !cluster.mesh_gateways.iter().any(|gateway| gateway.selects(&pod.spec));
+        if has(false) && (has(true) || pods.iter().all(is_unused)) {
             finding.severity = Severity::Info;
         }
     }

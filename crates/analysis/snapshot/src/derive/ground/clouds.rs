@@ -237,6 +237,12 @@ fn of_cluster(product: Option<&str>, provider: &Known<Provider>) -> Maker {
     Maker::other(product.unwrap_or(cloud.name()), trace)
 }
 
+/// Returns the product of the controller in the cluster that an IngressClass names.
+pub(in crate::derive) fn product_of_controller(controller: &str) -> Option<&'static str> {
+    let mut known = CONTROLLERS.iter();
+    known.find(|(begins, _)| controller.starts_with(begins)).map(|(_, product)| *product)
+}
+
 /// Returns the cloud's product, or the controller in the cluster, that an IngressClass names.
 fn of_controller(controller: &str, trace: &str) -> Option<Maker> {
     if let Some(product) = cloud::by_ingress_controller(controller) {

@@ -73,6 +73,7 @@ pub(super) fn derive(
     let mut possible: BTreeMap<NamespacedName, Vec<ObjectRef>> = BTreeMap::new();
     let mut unserved: BTreeMap<NamespacedName, Unserved> = BTreeMap::new();
     let all = candidates(objects);
+    let may_serve_any = may_serve_any(objects);
     let mut controllers: Vec<(IngressController, Option<NamespacedName>)> = Vec::new();
     let mut servers: BTreeMap<_, Server> = BTreeMap::new();
     let mut gateways: BTreeMap<ObjectRef, Result<usize, Open>> = BTreeMap::new();
@@ -98,7 +99,8 @@ pub(super) fn derive(
             continue;
         }
         let namespace = &ingress.name.namespace;
-        let is_without_cloud = maker == Maker::Unknown && are_all_given && shows_no_cloud(objects);
+        let are_all_known = are_all_given && (ingress.class.is_some() || !may_serve_any);
+        let is_without_cloud = maker == Maker::Unknown && are_all_known && shows_no_cloud(objects);
         let key = (product, ingress.class.as_deref(), namespace, is_without_cloud);
         let found = servers.entry(key).or_insert_with_key(|key| {
             let (product, class_name, _, is_without_cloud) = key;
@@ -117,7 +119,7 @@ pub(super) fn derive(
                 })
             };
             let found = match product {
-                Some(product) => server(&all, product, &ask, (objects, are_all_given)),
+                Some(product) => server(&all, product, &ask, (objects, are_all_known)),
                 None if *is_without_cloud => NotServed::without_cloud(&all, &ask, objects),
                 None => NotServed::beside_the_cloud(&all, &ask, objects),
             };
@@ -199,6 +201,18 @@ fn gives_all_ingresses(objects: &Objects, ground: &Ground) -> bool {
     let lists_ingresses =
         || !objects.ingresses.0.is_empty() || !objects.ingress_classes.0.is_empty();
     objects.complete || (ground.extent.pods && ground.extent.services && lists_ingresses())
+}
+
+/// Returns whether a controller that is not known may serve Ingresses without a class: one of an
+/// IngressClass, or the router of a distribution.
+fn may_serve_any(objects: &Objects) -> bool {
+    let mut classes = objects.ingress_classes.0.values();
+    let is_open = classes.any(|class| {
+        let product = clouds::product_of_controller(&class.controller);
+        !product.is_some_and(products::is_known)
+    });
+    let is_routed = |name: &NamespacedName| name.namespace.as_str().starts_with("openshift-");
+    is_open || objects.pods.0.keys().any(is_routed)
 }
 
 /// Returns whether no node shows by its providerID that a cloud made it.
