@@ -108,10 +108,7 @@ impl Product for OnLeader {
     fn no_address(&self, cluster: &Cluster, service: &Service) -> Option<NoAddress> {
         let asks = |key: &&str| service.annotations.get(key).is_some_and(|text| !text.is_empty());
         let has_chooser = runs(cluster, |program| program == CHOOSER);
-        if service.asked_address.is_none()
-            && !ADDRESSES.iter().any(|key| asks(&key))
-            && !has_chooser
-        {
+        if service.asked_address.is_none() && !ADDRESSES.iter().any(asks) && !has_chooser {
             let because = format!(
                 "{NAME} announces the address that a Service asks for, and neither its annotations \
                  nor loadBalancerIP ask for one: {CHOOSER}, which would choose one, does not run here"
