@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use crate::lb::NamedAddress;
-use crate::{NamespacedName, Origin, Text, Version};
+use crate::{Assumption, NamespacedName, Origin, Text, Version};
 
 /// The folder in which CoreDNS finds its Corefile and the other files of the same ConfigMap.
 pub const COREFILE_FOLDER: &str = "/etc/coredns";
@@ -18,6 +18,9 @@ pub struct Dns {
     pub domain: Option<Text>,
     /// The configuration of CoreDNS, if found.
     pub corefile: Option<Corefile>,
+    /// The ConfigMap that the cluster's name servers mount as their configuration, and its key.
+    /// `None` if their pods do not tell: then the customary one is taken.
+    pub mounted: Option<(NamespacedName, Text)>,
     /// The configuration of node-local-dns, if it is deployed.
     pub node_local: Option<Corefile>,
     /// The name servers that the kubelets' configuration gives to pods, if it is found.
@@ -65,6 +68,29 @@ impl Dns {
             let own = addresses.iter().find(|named| named.address == address)?;
             Some((host, own))
         })
+    }
+
+    /// Returns the ConfigMap in which CoreDNS is configured: the one that its pods mount, else the
+    /// customary one.
+    pub fn config_map(&self) -> NamespacedName {
+        let customary = || NamespacedName::new("kube-system", "coredns").expect("a constant name");
+        self.mounted.as_ref().map_or_else(customary, |(name, _)| name.clone())
+    }
+
+    /// Returns the key of [`Self::config_map`] that has the Corefile.
+    pub fn config_key(&self) -> &str {
+        self.mounted.as_ref().map_or("Corefile", |(_, key)| key)
+    }
+
+    /// Returns the assumption that CoreDNS is configured as usual, which holds while its Corefile is
+    /// not given.
+    pub fn supposed_corefile(&self) -> Assumption {
+        Assumption {
+            subject: "the configuration of CoreDNS".into(),
+            assumed: "the usual one: kubernetes, then forward".into(),
+            because: format!("there is no ConfigMap {}", self.config_map()).into(),
+            settle: "give that ConfigMap".into(),
+        }
     }
 
     /// Returns the cluster's domain, without a trailing dot.

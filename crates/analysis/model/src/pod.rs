@@ -97,8 +97,8 @@ pub struct PodSpec {
     pub placement: crate::scheduling::Placement,
     /// Pods with which it must not share a node (`requiredDuringScheduling…`, by hostname).
     pub anti_affinity: Vec<crate::Selector>,
-    /// Files from ConfigMaps in its nginx containers: nginx's configuration. Other mounts are
-    /// ignored.
+    /// Files from ConfigMaps in containers of servers: the configuration of nginx, HAProxy or
+    /// CoreDNS. Other mounts are ignored.
     pub files: Vec<ConfigFile>,
 }
 
@@ -162,6 +162,39 @@ impl Container {
     pub fn program(&self) -> &str {
         crate::image::name(&self.image)
     }
+
+    /// Returns whether it runs CoreDNS, as its image, its command or its arguments say. The cache on
+    /// each node is a CoreDNS too.
+    pub fn runs_coredns(&self) -> bool {
+        let is_one = |name: &str| name.ends_with("coredns") || is_node_cache(name);
+        let command = self.arguments.first().and_then(|word| word.rsplit('/').next());
+        let file = self.argument("conf").and_then(|path| path.rsplit('/').next());
+        is_one(self.program())
+            || command.is_some_and(is_one)
+            || file.is_some_and(|file| file.starts_with("Corefile"))
+    }
+
+    /// Returns whether it runs the cache on each node, `NodeLocal DNSCache`.
+    pub fn is_node_cache(&self) -> bool {
+        is_node_cache(self.program())
+    }
+
+    /// Returns the value of an argument such as `-conf PATH` or `--conf=PATH`.
+    pub fn argument(&self, name: &str) -> Option<&str> {
+        let mut words = self.arguments.iter();
+        words.find_map(|word| {
+            let rest = word.strip_prefix("--").or_else(|| word.strip_prefix('-'))?;
+            match rest.strip_prefix(name)? {
+                "" => Some(None),
+                value => Some(Some(value.strip_prefix('=')?)),
+            }
+        })?
+        .or_else(|| words.next().map(|word| &**word))
+    }
+}
+
+fn is_node_cache(program: &str) -> bool {
+    program.ends_with("node-cache")
 }
 
 /// Returns the numbers in a text that may be ports: `8080` of `--listen=0.0.0.0:8080`.

@@ -25,6 +25,7 @@ pub fn outline(cluster: &Cluster) -> Cluster {
             service: None,
             domain: None,
             corefile: None,
+            mounted: None,
             node_local: None,
             of_pods: Vec::new(),
             outside: Vec::new(),

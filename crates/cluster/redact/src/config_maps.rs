@@ -40,6 +40,8 @@ pub(crate) fn config_map(object: &Value, names: &mut Names) -> Redacted {
     let data = match name {
         "cilium-config" => cilium(data, names),
         "istio" if data.contains_key("mesh") => mesh(&data),
+        // The cluster's name servers may mount it, whatever its name is.
+        _ if data.keys().any(|key| key.starts_with("Corefile")) => each(data, names, corefile),
         _ if !is_known => match cni(&data).or_else(|| antrea(&data)) {
             Some(data) => data,
             None => {
@@ -51,9 +53,7 @@ pub(crate) fn config_map(object: &Value, names: &mut Names) -> Redacted {
                 kept
             }
         },
-        "coredns" | "coredns-custom" | "node-local-dns" | "nodelocaldns" => {
-            each(data, names, corefile)
-        }
+        "coredns-custom" => each(data, names, corefile),
         "kubelet-config" => kubelet(&data, names),
         "kube-proxy" | "kube-proxy-config" => proxy(&data, names),
         "ip-masq-agent" | "ip-masq-agent-config" => {

@@ -1,6 +1,7 @@
 //! Checks the resolution of names: from the pod's side to CoreDNS.
 
 use uturn_model::pod::DnsPolicy;
+use uturn_model::shell::Command;
 use uturn_model::wording::some_of;
 use uturn_model::{Client, Destination, Flow, Protocol};
 use uturn_path::Engine;
@@ -18,7 +19,7 @@ pub(super) fn check(engine: &Engine<'_>) -> Checklist {
         None => checks.push(
             Check::unknown(
                 "the DNS Service is there",
-                "no Service kube-dns or coredns in kube-system is given",
+                "no Service kube-dns or coredns in kube-system is given, and none whose pods run CoreDNS",
             )
             .next("kubectl -n kube-system get svc -l k8s-app=kube-dns"),
         ),
@@ -111,8 +112,15 @@ fn corefile(engine: &Engine<'_>) -> Check {
     let dns = &engine.cluster().dns;
     let what = format!("CoreDNS serves {}", dns.domain());
     let Some(corefile) = &dns.corefile else {
-        return Check::unknown(what, "ConfigMap kube-system/coredns is not given")
-            .next("kubectl -n kube-system get configmap coredns -o yaml");
+        let name = dns.config_map();
+        let (namespace, map) = (&name.namespace, &name.name);
+        return Check::unknown(what, format!("ConfigMap {name} is not given")).next(
+            Command::new("kubectl -n")
+                .value(namespace)
+                .words("get configmap")
+                .value(map)
+                .words("-o yaml"),
+        );
     };
     let lines = corefile.text.lines().enumerate();
     let mut zones = lines.filter(|(_, line)| line.split_whitespace().next() == Some("kubernetes"));

@@ -1,10 +1,11 @@
 //! Cures by name: call another name, or let the name resolve to another address.
 
 use uturn_document::edit::{Change, Tree};
+use uturn_model::dns::Dns;
 use uturn_model::ingress::Backend;
-use uturn_model::shell::Advice;
+use uturn_model::shell::{Advice, Command};
 use uturn_model::{
-    Destination, Family, Flow, Ingress, Mechanism, NamespacedName, ObjectKind, ObjectRef, Port,
+    Cluster, Destination, Family, Flow, Ingress, Mechanism, NamespacedName, ObjectKind, ObjectRef, Port,
     Service, WorkloadKind,
 };
 
@@ -203,9 +204,10 @@ pub(super) fn needs_corefile(case: &Case<'_>, made: Proposal) -> Proposal {
     let made = made.when(
         "CoreDNS's Corefile is known",
         corefile.is_some(),
-        corefile.map_or("no ConfigMap kube-system/coredns is given".to_owned(), |corefile| {
-            corefile.origin.to_string()
-        }),
+        corefile.map_or_else(
+            || format!("no ConfigMap {} is given", case.cluster().dns.config_map()),
+            |corefile| corefile.origin.to_string(),
+        ),
     );
     let made = made.costs("every pod that asks CoreDNS for the host bypasses the load balancer");
     takes_effect(case, made)
@@ -221,8 +223,24 @@ fn takes_effect(case: &Case<'_>, made: Proposal) -> Proposal {
         made.costs("CoreDNS reads it within a minute; names may be cached for a while longer")
     } else {
         made.costs("CoreDNS has to be restarted: its Corefile lacks the plugin reload")
-            .types("kubectl -n kube-system rollout restart deploy/coredns")
+            .types(restart(case.cluster()))
     }
+}
+
+/// Returns the command that restarts the cluster's name servers.
+fn restart(cluster: &Cluster) -> Command {
+    let service = cluster.dns.service.as_ref().and_then(|name| cluster.services.get(name));
+    let pods = service.map(|service| cluster.selected(service)).unwrap_or_default();
+    let owner = pods.iter().find_map(|pod| pod.owner.as_ref());
+    let namespace = cluster.dns.config_map().namespace;
+    let what = match owner {
+        Some(owner) if owner.kind == WorkloadKind::DaemonSet.into() => format!("ds/{}", owner.name),
+        Some(owner) if owner.kind == WorkloadKind::Deployment.into() => {
+            format!("deploy/{}", owner.name)
+        }
+        _ => "deploy/coredns".to_owned(),
+    };
+    Command::new("kubectl -n").value(namespace).words("rollout restart").value(what)
 }
 
 /// Adds the line in the Corefile, and the flow that calls the host by name.
@@ -240,7 +258,9 @@ pub(super) fn to_host(
         && let Some((line, indent)) = first_block(&corefile.text)
     {
         let rule = format!("{indent}rewrite name {host} {name}");
-        made = made.edit(corefile_object(), way!["data", "Corefile"], Change::Line(line, rule));
+        let dns = &case.cluster().dns;
+        let way = way!["data", dns.config_key()];
+        made = made.edit(corefile_object(dns), way, Change::Line(line, rule));
     }
     let path = case.aim.path.clone().unwrap_or_else(|| "/".into());
     let to = Destination::Url { tls, host: host.into(), port: called, path };
@@ -248,9 +268,8 @@ pub(super) fn to_host(
     made
 }
 
-fn corefile_object() -> ObjectRef {
-    let name = NamespacedName::new("kube-system", "coredns").expect("a constant name");
-    ObjectRef::namespaced(ObjectKind::ConfigMap, &name)
+fn corefile_object(dns: &Dns) -> ObjectRef {
+    ObjectRef::namespaced(ObjectKind::ConfigMap, &dns.config_map())
 }
 
 /// Returns the index of the line after the beginning of the first server block, and its
@@ -437,9 +456,10 @@ fn serve_domain(case: &Case<'_>) -> Option<Proposal> {
     let is_it = |line: &str| line.split_whitespace().next() == Some("kubernetes");
     let (at, line) = corefile.text.lines().enumerate().find(|(_, line)| is_it(line))?;
     let new = line.replacen("kubernetes", &format!("kubernetes {domain}"), 1);
+    let dns = &case.cluster().dns;
     let made = Proposal::new("dns-domain", 20, format!("let CoreDNS serve {domain}")).edit(
-        corefile_object(),
-        way!["data", "Corefile"],
+        corefile_object(dns),
+        way!["data", dns.config_key()],
         Change::Replace(at, new),
     );
     Some(takes_effect(case, made).trial())

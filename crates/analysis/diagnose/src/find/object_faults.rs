@@ -407,8 +407,7 @@ fn backends(engine: &Engine<'_>) -> Vec<Finding> {
 fn names(engine: &Engine<'_>) -> Result<Option<Finding>, WalkError> {
     let cluster = engine.cluster();
     let Some(corefile) = &cluster.dns.corefile else { return Ok(None) };
-    let name = NamespacedName::new("kube-system", "coredns").expect("a constant name");
-    let subject = ObjectRef::namespaced(ObjectKind::ConfigMap, &name);
+    let subject = ObjectRef::namespaced(ObjectKind::ConfigMap, &cluster.dns.config_map());
     if let Some((release, origin, why)) = engine.refused_corefile() {
         let what = format!("CoreDNS {release} does not start with its Corefile: {why}");
         let mut finding = about(Code::NameNotFound, subject, origin, what);

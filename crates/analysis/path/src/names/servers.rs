@@ -232,12 +232,7 @@ impl Chain<'_> {
 
     fn coredns(&self, client: Option<IpAddr>, question: &Question) -> (Answer, Vec<Step>) {
         if self.servers.usual {
-            self.suppose(Assumption {
-                subject: "the configuration of CoreDNS".into(),
-                assumed: "the usual one: kubernetes, then forward".into(),
-                because: "there is no ConfigMap kube-system/coredns".into(),
-                settle: "give that ConfigMap".into(),
-            });
+            self.suppose(self.servers.cluster.dns.supposed_corefile());
         }
         self.corefile(&self.servers.coredns, None, self.servers.port, client, question)
     }

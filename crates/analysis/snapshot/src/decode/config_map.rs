@@ -8,7 +8,7 @@ use uturn_document::{self as document, Keep, Node};
 use uturn_model::dns::{COREFILE_FOLDER, Corefile, CorefileFile};
 use uturn_model::{NamespacedName, Origin, Text};
 
-use super::objects::{ConfigMap, Objects};
+use super::objects::{ConfigEntry, ConfigMap, Objects};
 use super::{Doc, cni, istio, meta, proxy_config};
 
 /// The namespace of the ConfigMaps that matter.
@@ -41,6 +41,7 @@ pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     let own = [
         "coredns",
         "coredns-custom",
+        "rke2-coredns-rke2-coredns",
         "node-local-dns",
         "nodelocaldns",
         "kubelet-config",
@@ -76,6 +77,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     }
     let map = ConfigMap { name: meta.name.clone(), origin: meta.origin };
     objects.config_maps.add(doc, meta.name.clone(), map);
+    keep_corefiles(doc, entries(doc), objects);
     read(doc, objects, &meta.name);
 }
 
@@ -84,14 +86,39 @@ fn has_switches(name: &str) -> bool {
     cloud::ALL.iter().any(|entry| entry.switches_config_map == Some(name))
 }
 
+/// Returns the entries of a ConfigMap, whatever else is wrong with them.
+fn entries<'d>(doc: &Doc<'d>) -> &'d [document::Entry<'d>] {
+    match doc.root.get("data").map(|data| &data.value) {
+        Some(document::Value::Map(entries)) => entries,
+        _ => &[],
+    }
+}
+
+/// Keeps the entries of a ConfigMap that has a Corefile or parts of one, under whatever name: the
+/// pods of the cluster's name servers tell which one they mount. Returns whether it has any.
+fn keep_corefiles(doc: &Doc<'_>, entries: &[document::Entry<'_>], objects: &mut Objects) -> bool {
+    let is_part = |key: &str| {
+        key.starts_with("Corefile") || key.ends_with(".server") || key.ends_with(".override")
+    };
+    if !entries.iter().any(|entry| is_part(&entry.key)) {
+        return false;
+    }
+    let Some(name) = plain_name(doc) else { return false };
+    let entry = |entry: &document::Entry<'_>| {
+        let (key, text) = (entry.key.to_string().into(), entry.value.as_str()?.into());
+        Some(ConfigEntry { key, text, origin: doc.origin(&entry.value) })
+    };
+    objects.corefiles.insert(name, entries.iter().filter_map(entry).collect());
+    true
+}
+
 /// Keeps a ConfigMap that may be the configuration of a server, until it is known whether it is.
 fn configuration(doc: &Doc<'_>, objects: &mut Objects) {
-    let data = doc.root.get("data").map(|data| &data.value);
-    let entries = match data {
-        Some(document::Value::Map(entries)) => &entries[..],
-        _ => &[],
-    };
+    let entries = entries(doc);
     bridges(doc, entries, objects);
+    if keep_corefiles(doc, entries, objects) {
+        return objects.other_config_maps.extend(plain_name(doc));
+    }
     let text = |entry: &document::Entry<'_>| {
         Some((entry.key.to_string().into(), entry.value.as_str()?.into()))
     };

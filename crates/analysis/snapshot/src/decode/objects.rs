@@ -84,7 +84,11 @@ pub(crate) struct Objects {
     /// names of all other ConfigMaps.
     pub(crate) controller_settings: BTreeMap<NamespacedName, Labels>,
     pub(crate) other_config_maps: BTreeSet<NamespacedName>,
+    /// The entries of ConfigMaps that have a Corefile or parts of one.
+    pub(crate) corefiles: BTreeMap<NamespacedName, Vec<ConfigEntry>>,
     pub(crate) corefile: Option<Corefile>,
+    /// The ConfigMap that CoreDNS mounts, and the key of its Corefile.
+    pub(crate) mounted_corefile: Option<(NamespacedName, Text)>,
     pub(crate) corefile_custom: Vec<CorefileFile>,
     pub(crate) node_local: Option<Corefile>,
     /// The name servers that configurations of kubelets give to pods, in the order of their names.
@@ -295,6 +299,14 @@ objects!(
 pub(crate) struct OldEndpoints {
     pub(crate) name: NamespacedName,
     pub(crate) slices: Vec<EndpointSlice>,
+    pub(crate) origin: Origin,
+}
+
+/// An entry of a ConfigMap: its key, its text, and where the text was written.
+#[derive(Clone, Debug)]
+pub(crate) struct ConfigEntry {
+    pub(crate) key: Text,
+    pub(crate) text: Text,
     pub(crate) origin: Origin,
 }
 

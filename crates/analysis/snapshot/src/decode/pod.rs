@@ -205,7 +205,7 @@ pub(crate) fn spec<'d>(
     read
 }
 
-/// The servers whose configurations are kept.
+/// The servers whose configurations are kept, beside CoreDNS.
 const SERVERS: [&str; 2] = ["nginx", "haproxy"];
 
 /// Returns the files that ConfigMaps mount into containers of servers.
@@ -214,7 +214,10 @@ fn files<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Vec<ConfigFile> {
     // The faults of the container are reported where the container is read.
     let ignored = RefCell::new(Faults::default());
     let trial = Doc::new(doc.file, doc.root, &ignored);
-    let is_server = |item: &&Node<'_>| SERVERS.contains(&container(&trial, item).program());
+    let is_server = |item: &&Node<'_>| {
+        let container = container(&trial, item);
+        SERVERS.contains(&container.program()) || container.runs_coredns()
+    };
     for mount in doc
         .maps(spec, "containers")
         .filter(is_server)

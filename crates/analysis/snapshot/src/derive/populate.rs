@@ -2,6 +2,7 @@
 //! all get places, addresses and ranges.
 
 mod announcers;
+pub(super) mod corefile;
 mod endpoint_pods;
 mod families;
 mod files;
@@ -92,6 +93,7 @@ pub(super) fn complete(
     pods::complete(&mut objects, mode, &mut ranges, assumptions)?;
     families::complete(&mut objects, mode, &mut ranges, assumptions);
     files::complete(&mut objects);
+    corefile::complete(&mut objects);
     let transports = Transports::of(&objects, plugin);
     links::add_tunnel_ends(&mut objects, plugin.value, &transports);
     announcers::note_nodes_without(&mut objects, ground.provider.value.cloud(), ground.extent);

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 
+mod corefiles;
 mod derive;
 mod edits;
 mod facts_page;

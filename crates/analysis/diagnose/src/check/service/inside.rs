@@ -139,7 +139,7 @@ fn name(engine: &Engine<'_>, service: &Service) -> Check {
     let cluster = engine.cluster();
     if cluster.dns.corefile.is_none() {
         return Check::unknown(what, "CoreDNS's ConfigMap is not given")
-            .next("uturn check dns, with kube-system/coredns among the manifests");
+            .next("uturn check dns, with the ConfigMap of CoreDNS among the manifests");
     }
     let host =
         format!("{}.{}.svc.{}", service.name.name, service.name.namespace, cluster.dns.domain());

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use uturn_model::dns::{Corefile, Dns};
+use uturn_model::Text;
+use uturn_model::dns::{Corefile, CorefileFile, Dns};
 use uturn_model::lb::NamedAddress;
-use uturn_model::{NamespacedName, Service, Text};
 
 use super::name_server;
 use crate::decode::objects::Objects;
+use crate::derive::populate::corefile;
 use crate::derive::{Assumptions, joined};
 
 /// Returns the DNS of the cluster: the Service of its name servers, and what is known of their
@@ -18,42 +19,33 @@ pub(super) fn derive(
     balancers: BTreeMap<Text, Vec<NamedAddress>>,
     assumptions: &mut Assumptions,
 ) -> Dns {
+    let service = corefile::service(objects);
     let corefile = objects.corefile.clone().map(|mut corefile| {
-        corefile.beside.extend(objects.corefile_custom.iter().cloned());
-        corefile.release = name_server::release(objects);
+        let is_new =
+            |file: &&CorefileFile| !corefile.beside.iter().any(|known| known.path == file.path);
+        let custom: Vec<_> = objects.corefile_custom.iter().filter(is_new).cloned().collect();
+        corefile.beside.extend(custom);
+        corefile.release = name_server::release(objects, service.as_ref());
         corefile
     });
     let facts = &objects.facts;
     let stated = facts.domain.as_ref().map(|(domain, _)| domain.clone());
     let served = || domain(corefile.as_ref()?, assumptions);
-    Dns {
-        service: service(objects),
+    let dns = Dns {
+        service,
         domain: stated.or_else(served),
         corefile,
+        mounted: objects.mounted_corefile.clone(),
         of_pods: servers_of_pods(objects, assumptions),
         node_local: objects.node_local.clone(),
         outside: facts.outside.clone(),
         node_searches: facts.node_searches.clone().map(|(all, _)| all).unwrap_or_default(),
         balancers,
-    }
-}
-
-/// Finds the Service of the cluster's name servers: by its name, or else the first with the label.
-/// The upstream Service of the cache on nodes has the label too.
-fn service(objects: &Objects) -> Option<NamespacedName> {
-    let in_system = |service: &&Service| service.name.namespace.as_str() == "kube-system";
-    let all = || objects.services.0.values().filter(in_system);
-    let is_named =
-        |service: &&Service| matches!(service.name.name.as_str(), "kube-dns" | "coredns");
-    let is_labelled = |service: &&Service| service.labels.is("k8s-app", "kube-dns");
-    let is_usual = |service: &&Service| {
-        !service.headless && !service.name.name.as_str().ends_with("-upstream")
     };
-    let service = all()
-        .find(is_named)
-        .or_else(|| all().filter(is_labelled).find(is_usual))
-        .or_else(|| all().find(is_labelled));
-    service.map(|service| service.name.clone())
+    if dns.service.is_some() && dns.corefile.is_none() {
+        assumptions.0.push(dns.supposed_corefile());
+    }
+    dns
 }
 
 /// Returns the name servers that the kubelets' configuration gives to pods. Servers whose address
