@@ -31,6 +31,8 @@ impl Clients {
     pub const OF_HOSTS: &'static str = "every client of its hosts";
     /// Nodes and their pods, apart from the node whose address a Service has.
     pub const OTHER_NODES: &'static str = "the other nodes and their pods";
+    /// The API server, which calls webhooks and the APIs that others serve.
+    pub const API_SERVER: &'static str = "the API server";
     /// Pods that use the cluster's DNS.
     pub const NAMES: &'static str = "every pod that asks the cluster's DNS";
 

@@ -134,6 +134,8 @@ codes! {
     NoBandwidth = 703, "no bandwidth to the internet", Error, for NoBandwidth;
     /// Nodes cannot reach each other's pods.
     CrossNode = 704, "nodes cannot reach each other's pods", Error, for CrossNode;
+    /// The API server cannot call a webhook or an API that a Service has to serve.
+    ApiServerCallFails = 801, "call of the API server fails", Error;
     /// Flows that were not walked because the cluster is too large.
     NotExamined = 901, "not checked", Info;
     /// Flows that have no verdict because something is not given or not modelled.

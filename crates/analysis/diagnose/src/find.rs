@@ -5,6 +5,7 @@
 //! affects. A Service without endpoints because its workload is scaled to zero is a warning.
 
 mod announcing;
+mod api_server;
 mod bypass;
 mod captured;
 mod cause;
@@ -96,6 +97,9 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
         found.add(new, None);
     }
     for new in headless::find(engine) {
+        found.add(new, None);
+    }
+    for new in api_server::find(engine) {
         found.add(new, None);
     }
     for new in captured::find(engine) {

@@ -8,8 +8,7 @@ use crate::dns::Dns;
 use crate::lb::{ListenerOverrides, LoadBalancerFact};
 use crate::network::{Network, SecurityGroup};
 use crate::{
-    Announcements, Assumption, Capture, EndpointSlice, Extent, Ingress, IngressClass,
-    IngressController, Known, Labels, MeshGateway, Name, NamespacedName, Node, ObjectKind,
+    Announcements, ApiServerCalls, Assumption, Capture, EndpointSlice, Extent, Ingress, IngressClass, IngressController, Known, Labels, MeshGateway, Name, NamespacedName, Node, ObjectKind,
     ObjectRef, Origin, Pod, ProxyExpectation, ProxySettings, Selector, Service, Text, Unjudged,
     Workload, WorkloadKind,
 };
@@ -58,6 +57,8 @@ pub struct Cluster {
     pub mesh_gateways: Vec<MeshGateway>,
     /// Network policies, which are not evaluated.
     pub network_policies: BTreeMap<NamespacedName, NetworkPolicy>,
+    /// The objects because of which the API server calls Services.
+    pub api_server_calls: Vec<ApiServerCalls>,
     /// The captures by node.
     pub captures: BTreeMap<Name, Capture>,
     /// The kinds of objects that are given completely.
@@ -101,6 +102,7 @@ impl Cluster {
             announcements: Announcements::default(),
             mesh_gateways: Vec::new(),
             network_policies: BTreeMap::new(),
+            api_server_calls: Vec::new(),
             captures: BTreeMap::new(),
             extent: Extent::default(),
             awaited: BTreeSet::new(),

@@ -23,6 +23,7 @@
 
 pub mod addr;
 pub mod announcement;
+pub mod api_server;
 pub mod capture;
 mod client_network;
 pub mod cloud;
@@ -62,6 +63,7 @@ mod workload_kind;
 
 pub use addr::{Family, Port, Protocol};
 pub use announcement::{AddressPool, AnnouncedBy, Announcement, Announcements};
+pub use api_server::{ApiServerCall, ApiServerCalls, CallReason, FailurePolicy};
 pub use capture::{Capture, CaptureFile};
 pub use client_network::client_network;
 pub use cloud::Cloud;

@@ -10,6 +10,10 @@ pub(crate) fn of(cluster: &Cluster, object: &ObjectRef) -> Origin {
     {
         return fact.origin.clone();
     }
+    let mut of_server = cluster.api_server_calls.iter();
+    if let Some(calls) = of_server.find(|calls| calls.object() == *object) {
+        return calls.origin.clone();
+    }
     let found = object.namespaced_name().and_then(|name| match object.kind {
         ObjectKind::Service => cluster.services.get(&name).map(|service| &service.origin),
         kind if kind == ObjectKind::Ingress || kind.is_route() => {

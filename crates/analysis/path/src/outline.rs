@@ -38,6 +38,7 @@ pub fn outline(cluster: &Cluster) -> Cluster {
         announcements: cluster.announcements.clone(),
         mesh_gateways: cluster.mesh_gateways.clone(),
         network_policies: BTreeMap::new(),
+        api_server_calls: Vec::new(),
         captures: BTreeMap::new(),
         extent: cluster.extent,
         awaited: cluster.awaited.clone(),

@@ -4,6 +4,7 @@
 //! all faults of a document. The path of a value is only computed for a fault.
 
 pub(crate) mod announcement;
+pub(crate) mod api_server;
 pub(crate) mod calico;
 pub(crate) mod class_parameters;
 pub(crate) mod client_traffic;

@@ -37,6 +37,9 @@ const GATEWAY_V1: &[&str] = &[
 ];
 const MESH_V1: &[&str] =
     &["networking.istio.io/v1", "networking.istio.io/v1beta1", "networking.istio.io/v1alpha3"];
+const ADMISSION: &str = "admissionregistration.k8s.io";
+const ADMISSION_VERSIONS: &[&str] =
+    &["admissionregistration.k8s.io/v1", "admissionregistration.k8s.io/v1beta1"];
 const NETWORKING: &[&str] = &["networking.k8s.io", "extensions"];
 
 const KNOWN: &[Known] = &[
@@ -136,6 +139,24 @@ const KNOWN: &[Known] = &[
         groups: NETWORKING,
         supported: &["networking.k8s.io/v1", "extensions/v1beta1"],
         decode: decode::network_policy::read,
+    },
+    Known {
+        kind: "ValidatingWebhookConfiguration",
+        groups: &[ADMISSION],
+        supported: ADMISSION_VERSIONS,
+        decode: decode::api_server::read_webhooks,
+    },
+    Known {
+        kind: "MutatingWebhookConfiguration",
+        groups: &[ADMISSION],
+        supported: ADMISSION_VERSIONS,
+        decode: decode::api_server::read_webhooks,
+    },
+    Known {
+        kind: "APIService",
+        groups: &["apiregistration.k8s.io"],
+        supported: &["apiregistration.k8s.io/v1", "apiregistration.k8s.io/v1beta1"],
+        decode: decode::api_server::read_api_service,
     },
     Known {
         kind: "FelixConfiguration",
@@ -282,6 +303,9 @@ pub(crate) fn take(doc: &Doc<'_>, version: &str, kind: &str, objects: &mut Objec
         }
         if decode::workload::read_other(doc, kind, objects) {
             return objects.see(&format!("{version}/{kind}"));
+        }
+        if decode::api_server::read_conversion(doc, group, kind, objects) {
+            return objects.see(kind);
         }
         if custom::is_custom(group) && doc.is_written() {
             objects.awaited.extend(custom::namespace(doc));

@@ -100,7 +100,7 @@ mod tests {
                 "spec": {
                     "nodeName": "n1",
                     "containers": [{
-                        "name": "calico-node", "image": "calico",
+                        "name": "calico-node", "image": "calico", "resources": {},
                         "env": [
                             {"name": "KONG_PROXY_LISTEN", "value": "0.0.0.0:8000"},
                             {"name": "FELIX_BPFENABLED", "value": "true"},

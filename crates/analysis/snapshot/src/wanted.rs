@@ -45,6 +45,7 @@ const NAMES: &[&str] = &[
     "certificateArn",
     "checkPort",
     "checkType",
+    "clientConfig",
     "clientIP",
     "clusterIP",
     "clusterIPs",
@@ -59,6 +60,7 @@ const NAMES: &[&str] = &[
     "context",
     "controller",
     "controllerName",
+    "conversion",
     "creationTimestamp",
     "data",
     "defaultBackend",
@@ -77,6 +79,7 @@ const NAMES: &[&str] = &[
     "externalIPs",
     "externalName",
     "externalTrafficPolicy",
+    "failurePolicy",
     "filters",
     "forNodes",
     "forZones",
@@ -212,6 +215,7 @@ const NAMES: &[&str] = &[
     "requiredDuringSchedulingIgnoredDuringExecution",
     "resource",
     "resourceVersion",
+    "resources",
     "restartPolicy",
     "rewriteClientIP",
     "rules",
@@ -270,6 +274,9 @@ const NAMES: &[&str] = &[
     "values",
     "volumeMounts",
     "volumes",
+    "webhook",
+    "webhookClientConfig",
+    "webhooks",
     "weight",
     "workloadRef",
     "workloadSelector",
@@ -281,9 +288,10 @@ mod tests {
     use super::*;
 
     /// The decoders of Kubernetes objects.
-    const DECODERS: [&str; 20] = [
+    const DECODERS: [&str; 21] = [
         include_str!("collect.rs"),
         include_str!("decode/announcement.rs"),
+        include_str!("decode/api_server.rs"),
         include_str!("decode/calico.rs"),
         include_str!("decode/class_parameters.rs"),
         include_str!("decode/client_traffic.rs"),

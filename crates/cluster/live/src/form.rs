@@ -9,7 +9,7 @@ const WRITTEN: [&str; 3] = ["Service", "Ingress", "ConfigMap"];
 /// Kinds that people write too, but that contain values of environment variables.
 const WORKLOADS: [&str; 4] = ["Deployment", "StatefulSet", "DaemonSet", "CronJob"];
 /// Kinds that cures do not edit.
-const COMPACT: [&str; 24] = [
+const COMPACT: [&str; 27] = [
     "Node",
     "Pod",
     "Endpoints",
@@ -24,6 +24,9 @@ const COMPACT: [&str; 24] = [
     "TLSRoute",
     "ReferenceGrant",
     "NetworkPolicy",
+    "ValidatingWebhookConfiguration",
+    "MutatingWebhookConfiguration",
+    "APIService",
     "FelixConfiguration",
     "Lease",
     "EnvoyFilter",

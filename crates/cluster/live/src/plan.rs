@@ -6,8 +6,16 @@ use serde::Deserialize;
 use uturn_snapshot::ReadKind;
 
 /// Kinds without namespaces.
-const GLOBAL: [&str; 5] =
-    ["Node", "IngressClass", "IngressClassParams", "GatewayClass", "FelixConfiguration"];
+const GLOBAL: [&str; 8] = [
+    "Node",
+    "IngressClass",
+    "IngressClassParams",
+    "GatewayClass",
+    "FelixConfiguration",
+    "ValidatingWebhookConfiguration",
+    "MutatingWebhookConfiguration",
+    "APIService",
+];
 
 /// Kinds whose names are plurals already.
 const PLURAL: [&str; 2] = ["Endpoints", "IngressClassParams"];
@@ -147,6 +155,9 @@ mod tests {
                 "/apis/gateway.envoyproxy.io/v1alpha1/namespaces/shop/clienttrafficpolicies",
                 "/apis/gateway.nginx.org/v1alpha2/namespaces/shop/nginxproxies",
                 "/apis/networking.k8s.io/v1/namespaces/shop/networkpolicies",
+                "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+                "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
+                "/apis/apiregistration.k8s.io/v1/apiservices",
                 "/apis/crd.projectcalico.org/v1/felixconfigurations",
                 "/apis/networking.istio.io/v1/namespaces/shop/gateways",
                 "/apis/networking.istio.io/v1alpha3/namespaces/shop/envoyfilters",

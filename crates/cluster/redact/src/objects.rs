@@ -44,6 +44,11 @@ pub(crate) fn object(mut object: Value, names: &mut Names) -> Redacted {
     let is_read = READ.contains(&*kind);
     let makes_pods = object["spec"]["template"]["spec"]["containers"].is_array()
         || object["spec"]["workloadRef"].is_object();
+    let is_converted =
+        kind == "CustomResourceDefinition" && object["spec"]["conversion"].is_object();
+    if is_converted {
+        return Redacted::Object(value("", object, names));
+    }
     if !is_read && !makes_pods {
         return Redacted::Stub(stub(&version, &kind, names));
     }

@@ -14,7 +14,8 @@ const WITH_STATUS: [&str; 4] = ["Node", "Pod", "Service", "Ingress"];
 /// What `kubectl get` is asked for: all that uturn reads.
 const RESOURCES: &str = "nodes,pods,services,endpointslices,ingresses,ingressclasses,\
     networkpolicies,deployments,statefulsets,daemonsets,replicasets,jobs,cronjobs,\
-    replicationcontrollers,horizontalpodautoscalers,configmaps,tkeserviceconfigs";
+    replicationcontrollers,horizontalpodautoscalers,configmaps,tkeserviceconfigs,\
+    validatingwebhookconfigurations,mutatingwebhookconfigurations,apiservices";
 
 /// Puts the objects of files into the server.
 pub(crate) fn put(plane: &ControlPlane, paths: &[PathBuf]) {

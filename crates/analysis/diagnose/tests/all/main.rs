@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 
 mod analysis;
+mod api_server;
 mod balancers;
 mod captured;
 mod causes;

@@ -12,22 +12,25 @@ pub struct Fields {
     open: &'static [&'static str],
     whole: Option<&'static str>,
     /// The indices of names in `names`: at the slot of the name, or at the next free slot after it.
-    table: [u8; SLOTS],
+    table: [u16; SLOTS],
 }
 
 const SLOTS: usize = 1024;
 
+/// The maximum number of names. With more, most slots near a name would be taken.
+const MAX_NAMES: usize = SLOTS / 2;
+
 /// Marks a slot without a name.
-const FREE: u8 = u8::MAX;
+const FREE: u16 = u16::MAX;
 
 impl Fields {
     /// Creates the table of these names. Of the fields in `open` all entries are kept, since their
     /// keys are not names of fields.
     ///
     /// # Panics
-    /// If there are more than 254 names.
+    /// If there are more than 512 names.
     pub const fn new(names: &'static [&'static str], open: &'static [&'static str]) -> Self {
-        assert!(names.len() < FREE as usize, "more names than a slot can tell apart");
+        assert!(names.len() <= MAX_NAMES, "more names than the table has room for");
         let mut table = [FREE; SLOTS];
         let mut name = 0;
         while name < names.len() {
@@ -35,7 +38,7 @@ impl Fields {
             while table[at] != FREE {
                 at = (at + 1) % SLOTS;
             }
-            table[at] = name as u8;
+            table[at] = name as u16;
             name += 1;
         }
         Self { names, open, whole: None, table }

@@ -13,8 +13,7 @@ use uturn_model::endpoints::Endpoint;
 use uturn_model::lb::ListenerOverrides;
 use uturn_model::pod::PodSpec;
 use uturn_model::{
-    EndpointSlice, Ingress, IngressClass, IpNet, Labels, MeshGateway, Name, NamespacedName, Node,
-    ObjectKind, ObjectRef, Origin, Pod, Service, Skipped, Text, Workload, WorkloadKind,
+    ApiServerCalls, EndpointSlice, Ingress, IngressClass, IpNet, Labels, MeshGateway, Name, NamespacedName, Node, ObjectKind, ObjectRef, Origin, Pod, Service, Skipped, Text, Workload, WorkloadKind,
 };
 
 use super::client_traffic::ClientTrafficPolicy;
@@ -76,6 +75,8 @@ pub(crate) struct Objects {
     pub(crate) nginx_proxies: Table<NamespacedName, NginxProxy>,
     pub(crate) listener_overrides: Table<NamespacedName, ListenerOverrides>,
     pub(crate) network_policies: Table<NamespacedName, NetworkPolicy>,
+    /// The objects because of which the API server calls Services.
+    pub(crate) api_server_calls: Table<(ObjectKind, Name), ApiServerCalls>,
     /// Every ConfigMap that was read, to detect duplicates.
     pub(crate) config_maps: Table<NamespacedName, ConfigMap>,
     /// The texts of ConfigMaps that may be configurations of nginx.
@@ -289,6 +290,7 @@ objects!(
     ListenerOverrides: "an object with listeners",
     NetworkPolicy: "NetworkPolicy",
     MeshGateway: "Gateway",
+    ApiServerCalls: "an object with calls of the API server",
     AddressPool: "a pool of addresses",
     Announcement: "an announcement of addresses",
     ConfigMap: "ConfigMap",
