@@ -33,6 +33,10 @@ impl Clients {
     pub const OTHER_NODES: &'static str = "the other nodes and their pods";
     /// The API server, which calls webhooks and the APIs that others serve.
     pub const API_SERVER: &'static str = "the API server";
+    /// The pods of a workload.
+    pub const ITS_PODS: &'static str = "its pods";
+    /// Programs of a node: the kubelet and the container engine.
+    pub const NODE_PROGRAMS: &'static str = "the kubelet and the container engine";
     /// Pods that use the cluster's DNS.
     pub const NAMES: &'static str = "every pod that asks the cluster's DNS";
 

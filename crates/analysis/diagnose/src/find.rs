@@ -7,6 +7,7 @@
 mod announcing;
 mod api_server;
 mod bypass;
+mod called_names;
 mod captured;
 mod cause;
 mod ejection;
@@ -18,12 +19,14 @@ mod host_ports;
 mod image_ports;
 mod mesh_gateways;
 mod node_condition;
+mod node_names;
 mod node_ports;
 mod not_scanned;
 mod object_faults;
 mod outside_clients;
 mod pending;
 mod scanned;
+mod service_reference;
 mod taken;
 mod unserved;
 mod walked;
@@ -99,7 +102,8 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
     for new in headless::find(engine) {
         found.add(new, None);
     }
-    for new in api_server::find(engine) {
+    let by_name = called_names::find(engine).into_iter().chain(node_names::find(engine));
+    for new in by_name.chain(api_server::find(engine)) {
         found.add(new, None);
     }
     for new in captured::find(engine) {

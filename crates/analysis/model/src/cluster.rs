@@ -10,7 +10,7 @@ use crate::network::{Network, SecurityGroup};
 use crate::{
     Announcements, ApiServerCalls, Assumption, Capture, EndpointSlice, Extent, Ingress, IngressClass, IngressController, Known, Labels, MeshGateway, Name, NamespacedName, Node, ObjectKind,
     ObjectRef, Origin, Pod, ProxyExpectation, ProxySettings, Selector, Service, Text, Unjudged,
-    Workload, WorkloadKind,
+    VolumeServer, Workload, WorkloadKind,
 };
 
 /// Everything that is known about a cluster.
@@ -59,6 +59,8 @@ pub struct Cluster {
     pub network_policies: BTreeMap<NamespacedName, NetworkPolicy>,
     /// The objects because of which the API server calls Services.
     pub api_server_calls: Vec<ApiServerCalls>,
+    /// The servers of PersistentVolumes.
+    pub volume_servers: Vec<VolumeServer>,
     /// The captures by node.
     pub captures: BTreeMap<Name, Capture>,
     /// The kinds of objects that are given completely.
@@ -103,6 +105,7 @@ impl Cluster {
             mesh_gateways: Vec::new(),
             network_policies: BTreeMap::new(),
             api_server_calls: Vec::new(),
+            volume_servers: Vec::new(),
             captures: BTreeMap::new(),
             extent: Extent::default(),
             awaited: BTreeSet::new(),

@@ -57,6 +57,7 @@ pub mod shell;
 pub mod unjudged;
 pub mod version;
 pub mod visible;
+pub mod volume;
 pub mod wording;
 pub mod workload;
 mod workload_kind;
@@ -91,6 +92,7 @@ pub use service::Service;
 pub use share::Share;
 pub use unjudged::{Unjudged, Unknown};
 pub use version::{Vendor, VendorBuild, Version};
+pub use volume::VolumeServer;
 pub use workload::Workload;
 pub use workload_kind::WorkloadKind;
 

@@ -149,6 +149,9 @@ pub struct Container {
     pub probed: Vec<Port>,
     /// Numbers in values of its environment that may be ports.
     pub configured: Vec<Port>,
+    /// Names that its command line or its environment calls: the hosts of URLs, of `HOST:PORT`, and
+    /// names below `svc`. Others than names of Services are among them.
+    pub called: Vec<CalledName>,
 }
 
 impl Container {
@@ -182,15 +185,25 @@ impl Container {
     /// Returns the value of an argument such as `-conf PATH` or `--conf=PATH`.
     pub fn argument(&self, name: &str) -> Option<&str> {
         let mut words = self.arguments.iter();
-        words.find_map(|word| {
-            let rest = word.strip_prefix("--").or_else(|| word.strip_prefix('-'))?;
-            match rest.strip_prefix(name)? {
-                "" => Some(None),
-                value => Some(Some(value.strip_prefix('=')?)),
-            }
-        })?
-        .or_else(|| words.next().map(|word| &**word))
+        words
+            .find_map(|word| {
+                let rest = word.strip_prefix("--").or_else(|| word.strip_prefix('-'))?;
+                match rest.strip_prefix(name)? {
+                    "" => Some(None),
+                    value => Some(Some(value.strip_prefix('=')?)),
+                }
+            })?
+            .or_else(|| words.next().map(|word| &**word))
     }
+}
+
+/// A name that a container calls.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CalledName {
+    /// The name.
+    pub host: Text,
+    /// The port, if it is stated or its scheme has one.
+    pub port: Option<Port>,
 }
 
 fn is_node_cache(program: &str) -> bool {

@@ -14,6 +14,12 @@ pub(crate) fn of(cluster: &Cluster, object: &ObjectRef) -> Origin {
     if let Some(calls) = of_server.find(|calls| calls.object() == *object) {
         return calls.origin.clone();
     }
+    let mut volumes = cluster.volume_servers.iter();
+    if object.kind == ObjectKind::PersistentVolume
+        && let Some(volume) = volumes.find(|volume| *volume.name.as_str() == *object.name)
+    {
+        return volume.origin.clone();
+    }
     let found = object.namespaced_name().and_then(|name| match object.kind {
         ObjectKind::Service => cluster.services.get(&name).map(|service| &service.origin),
         kind if kind == ObjectKind::Ingress || kind.is_route() => {

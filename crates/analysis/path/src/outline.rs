@@ -39,6 +39,7 @@ pub fn outline(cluster: &Cluster) -> Cluster {
         mesh_gateways: cluster.mesh_gateways.clone(),
         network_policies: BTreeMap::new(),
         api_server_calls: Vec::new(),
+        volume_servers: Vec::new(),
         captures: BTreeMap::new(),
         extent: cluster.extent,
         awaited: cluster.awaited.clone(),

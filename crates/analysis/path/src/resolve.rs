@@ -40,6 +40,17 @@ impl ResolvedTarget {
         &self.addresses
     }
 
+    /// Returns whether the target is a name that certainly has no address: every name server that the
+    /// client asks says so, and nothing of that is assumed.
+    pub fn is_name_lost(&self) -> bool {
+        self.resolved.as_ref().is_some_and(|found| {
+            found.addresses.is_empty()
+                && found.doubt.is_none()
+                && found.balancer.is_none()
+                && found.supposed.is_empty()
+        })
+    }
+
     /// Returns the request, beyond the packet.
     pub fn request(&self) -> &Request {
         &self.request

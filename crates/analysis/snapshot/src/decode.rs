@@ -6,6 +6,7 @@
 pub(crate) mod announcement;
 pub(crate) mod api_server;
 pub(crate) mod calico;
+pub(crate) mod called_names;
 pub(crate) mod class_parameters;
 pub(crate) mod client_traffic;
 pub(crate) mod cni;
@@ -31,6 +32,7 @@ pub(crate) mod scheduling;
 pub(crate) mod selector;
 pub(crate) mod service;
 pub(crate) mod value;
+pub(crate) mod volume;
 pub(crate) mod workload;
 
 use std::cell::RefCell;

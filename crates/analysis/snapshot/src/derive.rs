@@ -58,6 +58,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Result<Cluster, Fault> {
         mesh_gateways: objects.mesh_gateways.0.into_values().collect(),
         network_policies: objects.network_policies.0,
         api_server_calls: objects.api_server_calls.0.into_values().collect(),
+        volume_servers: objects.volume_servers.0.into_values().collect(),
         captures: BTreeMap::new(),
         extent: ground.extent,
         awaited: ground.coming.namespaces,

@@ -48,6 +48,7 @@ const KNOWN: &[Known] = &[
     core("Service", decode::service::read),
     core("Endpoints", decode::endpoints::read_endpoints),
     core("ConfigMap", decode::config_map::read),
+    core("PersistentVolume", decode::volume::read),
     Known {
         kind: "EndpointSlice",
         groups: &["discovery.k8s.io"],

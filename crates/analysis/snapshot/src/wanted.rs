@@ -125,6 +125,7 @@ const NAMES: &[&str] = &[
     "ipAddressPools",
     "ipFamilies",
     "ipMode",
+    "iscsi",
     "items",
     "jobTemplate",
     "keepaliveEnable",
@@ -162,6 +163,7 @@ const NAMES: &[&str] = &[
     "nameservers",
     "namespace",
     "namespaces",
+    "nfs",
     "nodeAffinity",
     "nodeInfo",
     "nodeName",
@@ -226,6 +228,7 @@ const NAMES: &[&str] = &[
     "secretName",
     "sectionName",
     "selector",
+    "server",
     "servers",
     "service",
     "serviceName",
@@ -249,6 +252,7 @@ const NAMES: &[&str] = &[
     "subsets",
     "taints",
     "targetPort",
+    "targetPortal",
     "targetRef",
     "targetRefs",
     "targetSelectors",
@@ -288,7 +292,7 @@ mod tests {
     use super::*;
 
     /// The decoders of Kubernetes objects.
-    const DECODERS: [&str; 21] = [
+    const DECODERS: [&str; 22] = [
         include_str!("collect.rs"),
         include_str!("decode/announcement.rs"),
         include_str!("decode/api_server.rs"),
@@ -309,6 +313,7 @@ mod tests {
         include_str!("decode/scheduling.rs"),
         include_str!("decode/selector.rs"),
         include_str!("decode/service.rs"),
+        include_str!("decode/volume.rs"),
         include_str!("decode/workload.rs"),
     ];
 

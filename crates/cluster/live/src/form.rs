@@ -9,7 +9,7 @@ const WRITTEN: [&str; 3] = ["Service", "Ingress", "ConfigMap"];
 /// Kinds that people write too, but that contain values of environment variables.
 const WORKLOADS: [&str; 4] = ["Deployment", "StatefulSet", "DaemonSet", "CronJob"];
 /// Kinds that cures do not edit.
-const COMPACT: [&str; 27] = [
+const COMPACT: [&str; 28] = [
     "Node",
     "Pod",
     "Endpoints",
@@ -27,6 +27,7 @@ const COMPACT: [&str; 27] = [
     "ValidatingWebhookConfiguration",
     "MutatingWebhookConfiguration",
     "APIService",
+    "PersistentVolume",
     "FelixConfiguration",
     "Lease",
     "EnvoyFilter",

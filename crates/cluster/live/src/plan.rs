@@ -6,7 +6,7 @@ use serde::Deserialize;
 use uturn_snapshot::ReadKind;
 
 /// Kinds without namespaces.
-const GLOBAL: [&str; 8] = [
+const GLOBAL: [&str; 9] = [
     "Node",
     "IngressClass",
     "IngressClassParams",
@@ -15,6 +15,7 @@ const GLOBAL: [&str; 8] = [
     "ValidatingWebhookConfiguration",
     "MutatingWebhookConfiguration",
     "APIService",
+    "PersistentVolume",
 ];
 
 /// Kinds whose names are plurals already.
@@ -142,6 +143,7 @@ mod tests {
                 "/api/v1/namespaces/shop/pods",
                 "/api/v1/namespaces/shop/services",
                 "/api/v1/namespaces/shop/endpoints",
+                "/api/v1/persistentvolumes",
                 "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices",
                 "/apis/networking.k8s.io/v1/namespaces/shop/ingresses",
                 "/apis/networking.k8s.io/v1/ingressclasses",

@@ -146,7 +146,7 @@ pub(crate) fn value(field: &str, of: Value, names: &mut Names) -> Value {
         ("creationTimestamp", Value::String(text)) if is_time(&text) => text.into(),
         (
             "host" | "hosts" | "hostname" | "hostnames" | "domain" | "externalName" | "searches"
-            | "httpCheckDomain",
+            | "httpCheckDomain" | "server" | "targetPortal",
             Value::String(text),
         ) => redact(&text, names, HOSTS).into(),
         ("protocol" | "scheme", Value::String(text)) => redact(&text, names, PROTOCOLS).into(),

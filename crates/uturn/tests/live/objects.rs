@@ -15,7 +15,7 @@ const WITH_STATUS: [&str; 4] = ["Node", "Pod", "Service", "Ingress"];
 const RESOURCES: &str = "nodes,pods,services,endpointslices,ingresses,ingressclasses,\
     networkpolicies,deployments,statefulsets,daemonsets,replicasets,jobs,cronjobs,\
     replicationcontrollers,horizontalpodautoscalers,configmaps,tkeserviceconfigs,\
-    validatingwebhookconfigurations,mutatingwebhookconfigurations,apiservices";
+    validatingwebhookconfigurations,mutatingwebhookconfigurations,apiservices,persistentvolumes";
 
 /// Puts the objects of files into the server.
 pub(crate) fn put(plane: &ControlPlane, paths: &[PathBuf]) {

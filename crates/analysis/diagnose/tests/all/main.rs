@@ -22,5 +22,6 @@ mod repairs;
 mod rows;
 mod scenarios;
 mod stated;
+mod stated_names;
 mod tried;
 mod unseen;

@@ -91,10 +91,12 @@ pub(super) fn answer(
         };
         return (reply(ips), step(why, by), Some(supposed));
     }
-    // No server outside serves the cluster's own names, or names without a dot.
+    // No server outside serves the cluster's own names, by its domain or by the customary one, or
+    // names without a dot.
     let domain = cluster.dns.domain();
     let inner =
         name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    let inner = inner || name.ends_with(".svc.cluster.local");
     if inner || !name.contains('.') || name.ends_with(".arpa") {
         let by = Evidence::Outside { what: "names outside the cluster".into() };
         let why = format!("{name} is not known outside the cluster");

@@ -13,7 +13,7 @@ use uturn_model::endpoints::Endpoint;
 use uturn_model::lb::ListenerOverrides;
 use uturn_model::pod::PodSpec;
 use uturn_model::{
-    ApiServerCalls, EndpointSlice, Ingress, IngressClass, IpNet, Labels, MeshGateway, Name, NamespacedName, Node, ObjectKind, ObjectRef, Origin, Pod, Service, Skipped, Text, Workload, WorkloadKind,
+    ApiServerCalls, EndpointSlice, Ingress, IngressClass, IpNet, Labels, MeshGateway, Name, NamespacedName, Node, ObjectKind, ObjectRef, Origin, Pod, Service, Skipped, Text, VolumeServer, Workload, WorkloadKind,
 };
 
 use super::client_traffic::ClientTrafficPolicy;
@@ -77,6 +77,7 @@ pub(crate) struct Objects {
     pub(crate) network_policies: Table<NamespacedName, NetworkPolicy>,
     /// The objects because of which the API server calls Services.
     pub(crate) api_server_calls: Table<(ObjectKind, Name), ApiServerCalls>,
+    pub(crate) volume_servers: Table<Name, VolumeServer>,
     /// Every ConfigMap that was read, to detect duplicates.
     pub(crate) config_maps: Table<NamespacedName, ConfigMap>,
     /// The texts of ConfigMaps that may be configurations of nginx.
@@ -291,6 +292,7 @@ objects!(
     NetworkPolicy: "NetworkPolicy",
     MeshGateway: "Gateway",
     ApiServerCalls: "an object with calls of the API server",
+    VolumeServer: "PersistentVolume",
     AddressPool: "a pool of addresses",
     Announcement: "an announcement of addresses",
     ConfigMap: "ConfigMap",

@@ -13,7 +13,7 @@ use uturn_model::{
 
 use super::objects::Objects;
 use super::value::{Loose, one_of};
-use super::{Doc, FromNode, calico, fields, meta, scheduling, selector, service};
+use super::{Doc, FromNode, calico, called_names, fields, meta, scheduling, selector, service};
 
 /// Reads a Pod.
 pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
@@ -290,7 +290,9 @@ fn container<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Container {
         _ => doc.value::<Text>(word),
     };
     let words = |key| doc.items(node, key).iter().filter_map(word);
-    let arguments = words("command").chain(words("args")).collect();
+    let arguments: Vec<Text> = words("command").chain(words("args")).collect();
+    let values = variables(node).map(|(_, value)| value);
+    let called = called_names::read(arguments.iter().map(|word| &**word).chain(values));
     let ports: Vec<ContainerPort> = doc
         .maps(node, "ports")
         .filter_map(|port| {
@@ -315,6 +317,7 @@ fn container<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Container {
         environment: environment(node),
         probed: probed(node, &ports),
         configured: configured(node),
+        called,
         ports,
     }
 }

@@ -117,6 +117,7 @@ impl Shape {
             ports: if app == "web" { vec![port] } else { Vec::new() },
             probed: Vec::new(),
             configured: Vec::new(),
+            called: Vec::new(),
         };
         let labels = [("app", app)].into_iter().collect();
         let name = pod_name(name);

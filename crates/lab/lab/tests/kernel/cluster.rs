@@ -94,6 +94,7 @@ fn add_pod(cluster: &mut Cluster, pod: &str, node: u8, address: &str, port: u16,
         ports: vec![port],
         probed: Vec::new(),
         configured: Vec::new(),
+        called: Vec::new(),
     };
     let spec = PodSpec { host_network: host, containers: vec![container], ..PodSpec::default() };
     let pod = Pod {

@@ -447,6 +447,7 @@ pub(crate) fn serve(cluster: &mut Cluster, number: u16, protocol: Protocol, port
         ports: vec![port],
         probed: Vec::new(),
         configured: Vec::new(),
+        called: Vec::new(),
     };
     std::sync::Arc::make_mut(&mut server.spec).containers.push(container);
 }

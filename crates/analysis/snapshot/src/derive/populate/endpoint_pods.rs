@@ -126,5 +126,6 @@ fn container(slice: &EndpointSlice) -> Container {
         ports: slice.ports.iter().map(port).collect(),
         probed: Vec::new(),
         configured: Vec::new(),
+        called: Vec::new(),
     }
 }

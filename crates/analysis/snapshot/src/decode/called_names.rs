@@ -1,0 +1,112 @@
+//! Finds the names that a command line or an environment calls: the hosts of URLs, of `HOST:PORT`,
+//! and names below `svc`. Everything else is ignored, so that no word is taken for a name.
+
+use uturn_model::Port;
+use uturn_model::pod::CalledName;
+
+/// The maximum number of names that are kept of a container.
+const MAX_NAMES: usize = 64;
+
+/// The schemes whose port is known.
+const SCHEMES: [(&str, u16); 4] = [("http", 80), ("https", 443), ("ws", 80), ("wss", 443)];
+
+/// Returns the names in some texts, each once.
+pub(crate) fn read<'t>(texts: impl Iterator<Item = &'t str>) -> Vec<CalledName> {
+    let mut all: Vec<CalledName> = texts.flat_map(words).filter_map(name).take(MAX_NAMES).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// Splits a text into words that may be a URL or an address, without the name of an option before
+/// them.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let is_end = |letter: char| letter.is_whitespace() || ",;\"'`|<>[]{}".contains(letter);
+    text.split(is_end).map(|word| match word.split_once('=') {
+        Some((option, value)) if !option.contains("://") => value,
+        _ => word,
+    })
+}
+
+fn name(word: &str) -> Option<CalledName> {
+    let (scheme, rest) = match word.split_once("://") {
+        Some((scheme, rest)) => (Some(scheme), rest),
+        None => (None, word),
+    };
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let authority = match (scheme, authority.rsplit_once('@')) {
+        (Some(_), Some((_, host))) => host,
+        (_, None) => authority,
+        (None, Some(_)) => return None,
+    };
+    let (host, port) = match authority.split_once(':') {
+        Some((host, port)) => (host, Some(port.parse::<Port>().ok()?)),
+        None => (authority, None),
+    };
+    let usual = || {
+        let known = SCHEMES.iter().find(|(known, _)| scheme == Some(*known))?;
+        Port::new(known.1)
+    };
+    let is_below_svc = host.ends_with(".svc") || host.contains(".svc.");
+    let is_called = scheme.is_some() || port.is_some() || is_below_svc;
+    (is_called && is_host(host))
+        .then(|| CalledName { host: host.into(), port: port.or_else(usual) })
+}
+
+/// Returns whether a text is a name as Services have it: in lower case, and no address.
+fn is_host(text: &str) -> bool {
+    let is_label = |label: &str| {
+        let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        label.len() <= 63
+            && label.bytes().all(|byte| is_letter(byte) || byte == b'-')
+            && label.bytes().next().is_some_and(is_letter)
+            && !label.ends_with('-')
+    };
+    text.len() <= 253
+        && text.bytes().any(|byte| byte.is_ascii_lowercase())
+        && text.trim_end_matches('.').split('.').all(is_label)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> Vec<String> {
+        let port = |port: Option<Port>| port.map_or_else(String::new, |port| format!(":{port}"));
+        let all = read([text].into_iter());
+        all.iter().map(|name| format!("{}{}", name.host, port(name.port))).collect()
+    }
+
+    #[test]
+    fn hosts_of_urls_and_addresses_are_names() {
+        for (text, expected) in [
+            ("http://shop:5000/path?a=b", &["shop:5000"][..]),
+            ("http://shop", &["shop:80"]),
+            ("--url=https://user:pass@shop.web.svc/x", &["shop.web.svc:443"]),
+            ("postgres://app:secret@db.data:5432/app?sslmode=off", &["db.data:5432"]),
+            ("URL=redis://cache", &["cache"]),
+            ("a-0.a:9092,a-1.a:9092", &["a-0.a:9092", "a-1.a:9092"]),
+            ("shop.web.svc.cluster.local", &["shop.web.svc.cluster.local"]),
+            ("until nc -z db:5432; do sleep 1; done", &["db:5432"]),
+            ("--listen=0.0.0.0:8080", &[]),
+            ("127.0.0.1:80", &[]),
+            ("http://[::1]:80/", &[]),
+            ("shop", &[]),
+            ("shop.web", &[]),
+            ("user@shop:22", &[]),
+            ("12:30", &[]),
+            ("http://$(HOST):80", &[]),
+            ("Shop:80", &[]),
+            ("key:value", &[]),
+            ("nginx:1.27", &[]),
+        ] {
+            assert_eq!(found(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_of_a_container_have_an_end() {
+        let text: String = (0..1_000).map(|number| format!("s{number}:80 ")).collect();
+        assert_eq!(found(&text).len(), MAX_NAMES);
+    }
+}
