@@ -8,9 +8,10 @@ use crate::dns::Dns;
 use crate::lb::{ListenerOverrides, LoadBalancerFact};
 use crate::network::{Network, SecurityGroup};
 use crate::{
-    Announcements, ApiServerCalls, Assumption, Capture, EndpointSlice, Extent, Ingress, IngressClass, IngressController, Known, Labels, MeshGateway, Name, NamespacedName, Node, ObjectKind,
-    ObjectRef, Origin, Pod, ProxyExpectation, ProxySettings, Selector, Service, Text, Unjudged,
-    VolumeServer, Workload, WorkloadKind,
+    Announcements, ApiServerCalls, Assumption, Capture, EndpointSlice, Extent, Ingress,
+    IngressClass, IngressController, Known, Labels, MeshGateway, Name, NamespacedName, Node,
+    ObjectKind, ObjectRef, Origin, Pod, ProxyExpectation, ProxySettings, Selector, Service, Text,
+    Unjudged, VolumeServer, Workload, WorkloadKind,
 };
 
 /// Everything that is known about a cluster.

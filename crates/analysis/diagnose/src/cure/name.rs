@@ -5,8 +5,8 @@ use uturn_model::dns::Dns;
 use uturn_model::ingress::Backend;
 use uturn_model::shell::{Advice, Command};
 use uturn_model::{
-    Cluster, Destination, Family, Flow, Ingress, Mechanism, NamespacedName, ObjectKind, ObjectRef, Port,
-    Service, WorkloadKind,
+    Cluster, Destination, Family, Flow, Ingress, Mechanism, NamespacedName, ObjectKind, ObjectRef,
+    Port, Service, WorkloadKind,
 };
 
 use super::{Case, Proposal, controller, way};

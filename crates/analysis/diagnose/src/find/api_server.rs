@@ -1,6 +1,8 @@
 //! Finds calls of the API server that lead nowhere: admission webhooks, aggregated APIs and
 //! conversion webhooks whose Service or port does not exist, or has no endpoint.
 
+mod walked;
+
 use uturn_model::api_server::{ApiServerCall, ApiServerCalls, CallReason, FailurePolicy};
 use uturn_model::service::ServiceKind;
 use uturn_model::wording::{count, some_of};
@@ -22,6 +24,7 @@ pub(crate) fn find(engine: &Engine<'_>) -> Vec<Finding> {
             }
         }
     }
+    all.extend(walked::find(engine));
     all
 }
 

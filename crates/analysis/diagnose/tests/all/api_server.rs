@@ -149,3 +149,89 @@ spec: {conversion: {strategy: None}}
         ["APIService v1beta1.metrics.example.com", "CustomResourceDefinition guards.example.com"]
     );
 }
+
+/// What is found of a webhook on a node whose group accepts what `rule` says. The API server is a pod of another node,
+/// or outside with an address that the slice of its Service has.
+fn walked(server: &str, rule: &str, network: &str) -> Vec<Finding> {
+    let facts = format!(
+        "network: {{plugin: flannel, podCIDRs: [10.244.0.0/16], vpcCIDRs: [10.0.0.0/16]}}
+  nodes: {{n1: {{securityGroups: [nodes]}}}}
+  securityGroups:
+    nodes: {{inbound: [{{action: accept, {rule}}}]}}"
+    );
+    let mut guard = GUARD
+        .replace("network: {plugin: flannel, podCIDRs: [10.244.0.0/16]}", &facts)
+        .replace("nodeName: n1\n", &format!("nodeName: n1\n  {network}\n"));
+    if !network.is_empty() {
+        guard = guard.replace("podIP: 10.244.1.9", "podIP: 10.0.0.11");
+    }
+    let other = "
+apiVersion: v1
+kind: Node
+metadata: {name: n2}
+spec: {podCIDR: 10.244.2.0/24}
+status: {addresses: [{type: InternalIP, address: 10.0.0.12}]}
+---
+";
+    let text = format!("{guard}{WEBHOOK}---{other}{server}");
+    let source = Source { name: "cluster.yaml".into(), text };
+    let cluster = Manifests::of(vec![source]).complete_if(true).cluster().unwrap();
+    let engine = Engine::new(&cluster).unwrap();
+    let scanner = Scanner::new(&engine);
+    let all = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
+    let is_it = |finding: &Finding| finding.subject.to_string().contains("WebhookConfiguration");
+    all.into_iter().filter(is_it).collect()
+}
+
+const ON_A_NODE: &str = "
+apiVersion: v1
+kind: Pod
+metadata: {name: kube-apiserver-n2, namespace: kube-system}
+spec:
+  nodeName: n2
+  hostNetwork: true
+  containers: [{name: kube-apiserver, image: registry.example/kube-apiserver:v1.30.0}]
+status: {phase: Running, podIP: 10.0.0.12, conditions: [{type: Ready, status: 'True'}]}
+";
+
+const OUTSIDE: &str = "
+apiVersion: v1
+kind: Service
+metadata: {name: kubernetes, namespace: default}
+spec: {clusterIP: 10.96.0.1, ports: [{name: https, port: 443, targetPort: 443}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: kubernetes, namespace: default, labels: {kubernetes.io/service-name: kubernetes}}
+addressType: IPv4
+ports: [{name: https, port: 443, protocol: TCP}]
+endpoints: [{addresses: [10.0.9.9], conditions: {ready: true}}]
+";
+
+#[test]
+fn a_firewall_before_the_webhook_keeps_the_api_server_out() {
+    for server in [ON_A_NODE, OUTSIDE] {
+        assert!(walked(server, "ports: 8443", "hostNetwork: true").is_empty());
+        let [finding] = &walked(server, "ports: 10250", "hostNetwork: true")[..] else {
+            panic!("{server}")
+        };
+        assert_eq!((finding.code, finding.severity), (Code::SecurityGroup, Severity::Error));
+        assert!(finding.conditions.is_empty(), "{:?}", finding.conditions);
+        let why = why(finding);
+        let place = if server == OUTSIDE { "at 10.0.9.9" } else { "on node n2" };
+        assert!(why.contains(place) && why.contains("failurePolicy Fail"), "{why}");
+        assert!(why.contains("port 8443"), "{why}");
+    }
+}
+
+/// The network around the nodes has no way to a pod in a network of tunnels, unless somebody made one.
+#[test]
+fn an_api_server_outside_has_no_way_into_tunnels() {
+    let [finding] = &walked(OUTSIDE, "ports: all", "")[..] else { panic!() };
+    assert_eq!(finding.code, Code::NoRoute);
+    assert!(!finding.conditions.is_empty());
+    assert!(walked(ON_A_NODE, "ports: all", "").is_empty());
+    // An agent in the cluster calls in its place.
+    let agent = ON_A_NODE.replace("kube-apiserver", "konnectivity-agent");
+    assert!(walked(&format!("{OUTSIDE}---{agent}"), "ports: all", "").is_empty());
+}

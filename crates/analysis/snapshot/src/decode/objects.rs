@@ -13,7 +13,9 @@ use uturn_model::endpoints::Endpoint;
 use uturn_model::lb::ListenerOverrides;
 use uturn_model::pod::PodSpec;
 use uturn_model::{
-    ApiServerCalls, EndpointSlice, Ingress, IngressClass, IpNet, Labels, MeshGateway, Name, NamespacedName, Node, ObjectKind, ObjectRef, Origin, Pod, Service, Skipped, Text, VolumeServer, Workload, WorkloadKind,
+    ApiServerCalls, EndpointSlice, Ingress, IngressClass, IpNet, Labels, MeshGateway, Name,
+    NamespacedName, Node, ObjectKind, ObjectRef, Origin, Pod, Service, Skipped, Text, VolumeServer,
+    Workload, WorkloadKind,
 };
 
 use super::client_traffic::ClientTrafficPolicy;
