@@ -20,7 +20,7 @@ pub(crate) fn find(engine: &Engine<'_>) -> Vec<Finding> {
     for calls in &cluster.api_server_calls {
         for call in &calls.calls {
             if let Some(fault) = fault(cluster, call) {
-                all.push(finding(calls, call, fault));
+                all.push(finding(calls, call, &fault));
             }
         }
     }
@@ -49,7 +49,7 @@ fn fault(cluster: &Cluster, call: &ApiServerCall) -> Option<Fault> {
         return None;
     }
     let port = service.ports.iter().find(|own| own.port == call.port);
-    if !port.is_some_and(|port| port.protocol == Protocol::Tcp) {
+    if port.is_none_or(|port| port.protocol != Protocol::Tcp) {
         let own: Vec<String> = service.ports.iter().map(|own| own.port.to_string()).collect();
         return Some(Fault {
             what: format!("Service {name} has no port {}; it has {}", call.port, own.join(", ")),
@@ -80,7 +80,7 @@ fn pods(cluster: &Cluster, service: &Service) -> String {
     }
 }
 
-fn finding(calls: &ApiServerCalls, call: &ApiServerCall, fault: Fault) -> Finding {
+fn finding(calls: &ApiServerCalls, call: &ApiServerCall, fault: &Fault) -> Finding {
     let what = format!("{} calls svc/{}:{}. {}", caller(call), call.service, call.port, fault.what);
     let mut finding = about(Code::ApiServerCallFails, calls.object(), &calls.origin, what);
     finding.severity = severity(call);
