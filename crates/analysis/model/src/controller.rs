@@ -19,6 +19,8 @@ pub struct IngressController {
     pub namespace: Name,
     /// The selector of its pods.
     pub pods: Selector,
+    /// The ConfigMap with its settings, if its arguments name one that is given.
+    pub settings: Option<NamespacedName>,
     /// The ports on which its pods accept requests.
     pub listeners: Vec<ControllerListener>,
     /// Its treatment of requests.

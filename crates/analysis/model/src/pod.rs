@@ -147,6 +147,8 @@ pub struct Container {
     pub ports: Vec<ContainerPort>,
     /// Ports with TCP or HTTP probes: while the container is ready, it listens on them.
     pub probed: Vec<Port>,
+    /// What its readiness probe asks, in words: `GET /ready at http`. `None` if it has none.
+    pub readiness: Option<Text>,
     /// Numbers in values of its environment that may be ports.
     pub configured: Vec<Port>,
     /// Names that its command line or its environment calls: the hosts of URLs, of `HOST:PORT`, and

@@ -316,6 +316,7 @@ fn container<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Container {
         arguments,
         environment: environment(node),
         probed: probed(node, &ports),
+        readiness: readiness(node),
         configured: configured(node),
         called,
         ports,
@@ -339,6 +340,29 @@ fn probed(container: &Node<'_>, ports: &[ContainerPort]) -> Vec<Port> {
     asked.sort_unstable();
     asked.dedup();
     asked
+}
+
+/// Describes what a readiness probe asks. Returns `None` if the container has none.
+fn readiness(container: &Node<'_>) -> Option<Text> {
+    let probe = container.get("readinessProbe")?;
+    let port = |way: &Node<'_>| {
+        let port = way.get("port")?;
+        port.as_str().map(str::to_owned).or_else(|| Some(u16::from_node(port).ok()?.to_string()))
+    };
+    let at = |way: &Node<'_>| port(way).map_or_else(String::new, |port| format!(" at {port}"));
+    let words = if let Some(way) = probe.get("httpGet") {
+        let path = way.get("path").and_then(Node::as_str).unwrap_or("/");
+        format!("GET {path}{}", at(way))
+    } else if let Some(way) = probe.get("tcpSocket") {
+        format!("a connection{}", at(way))
+    } else if let Some(way) = probe.get("grpc") {
+        format!("a gRPC health check{}", at(way))
+    } else if probe.get("exec").is_some() {
+        "a command in the container".to_owned()
+    } else {
+        return None;
+    };
+    Some(words.into())
 }
 
 fn anti_affinity<'d>(doc: &Doc<'d>, spec: &'d Node<'d>) -> Vec<Selector> {

@@ -116,6 +116,7 @@ impl Shape {
             environment: Default::default(),
             ports: if app == "web" { vec![port] } else { Vec::new() },
             probed: Vec::new(),
+            readiness: None,
             configured: Vec::new(),
             called: Vec::new(),
         };

@@ -93,6 +93,7 @@ fn add_pod(cluster: &mut Cluster, pod: &str, node: u8, address: &str, port: u16,
         environment: Default::default(),
         ports: vec![port],
         probed: Vec::new(),
+        readiness: None,
         configured: Vec::new(),
         called: Vec::new(),
     };

@@ -446,6 +446,7 @@ pub(crate) fn serve(cluster: &mut Cluster, number: u16, protocol: Protocol, port
         environment: Default::default(),
         ports: vec![port],
         probed: Vec::new(),
+        readiness: None,
         configured: Vec::new(),
         called: Vec::new(),
     };

@@ -125,6 +125,7 @@ fn container(slice: &EndpointSlice) -> Container {
         environment: Default::default(),
         ports: slice.ports.iter().map(port).collect(),
         probed: Vec::new(),
+        readiness: None,
         configured: Vec::new(),
         called: Vec::new(),
     }

@@ -32,6 +32,16 @@ impl<'a> Settings<'a> {
         }
     }
 
+    /// Returns the name of the ConfigMap. Returns `None` if there is none, or if it is not given.
+    pub(super) fn name(
+        &self,
+        product: &Product,
+        arguments: &Arguments<'_>,
+    ) -> Option<NamespacedName> {
+        let argument = product.config_map.filter(|_| matches!(self, Self::Given(_)))?;
+        arguments.object(argument)
+    }
+
     /// Returns the value of a key. Returns `None` if the default applies or nothing is known.
     pub(super) fn get(&self, key: &str) -> Option<&'a str> {
         match self {
