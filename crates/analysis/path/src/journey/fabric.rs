@@ -128,9 +128,23 @@ pub(super) fn enter<'w>(
         }
         Some(node) => interface::at_card(walk, node, state)?,
         None if addresses::is_cluster_address(walk.cluster, dst) => {
-            let has_port =
-                services::has_port(walk.cluster, leg.dst, state.packet.connection_protocol());
+            let protocol = state.packet.connection_protocol();
+            let has_port = services::has_port(walk.cluster, leg.dst, protocol);
             let (why, mechanism) = match (has_port, out_of) {
+                // Old releases reject only calls of the node itself.
+                (true, Some(node))
+                    if !services::lacks_rules(
+                        walk.cluster,
+                        Peer::Host(node, None),
+                        leg.dst,
+                        protocol,
+                    ) && services::lacks_endpoints(walk.cluster, node, leg.dst, protocol) =>
+                {
+                    (
+                        "it has no endpoint, and no rule on the node rejects it",
+                        Mechanism::NoEndpoint,
+                    )
+                }
                 (true, Some(_)) => ("only rules on a node know it", Mechanism::RuleMissing),
                 (true, None) => {
                     ("only nodes know it, and it is called from outside", Mechanism::NoRoute)
