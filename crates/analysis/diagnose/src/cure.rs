@@ -12,6 +12,7 @@ mod comparison;
 mod controller;
 mod destination;
 mod diff;
+mod endpoints;
 mod facts;
 mod group;
 mod ingress;
@@ -20,6 +21,7 @@ mod loopback;
 mod name;
 mod node;
 mod service;
+mod template;
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -217,11 +219,12 @@ pub(crate) use way;
 
 /// Returns the cures that all families know for a case: those that work first, then by rank.
 pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
-    let families: [fn(&Case<'_>) -> Vec<Proposal>; 8] = [
+    let families: [fn(&Case<'_>) -> Vec<Proposal>; 9] = [
         name::propose,
         loopback::propose,
         balancer::propose,
         annotation::propose,
+        controller::propose,
         group::propose,
         service::propose,
         ingress::propose,

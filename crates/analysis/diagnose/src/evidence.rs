@@ -11,6 +11,7 @@ use uturn_model::{
 use uturn_path::{Health, WalkError};
 use uturn_scan::{Scanner, ToExplain};
 
+use crate::Code;
 use crate::clients::Example;
 use crate::finding::Finding;
 
@@ -110,9 +111,15 @@ impl Finding {
         };
         // If there are very many routes, not all of them have hops.
         let found = bad.chain(fine()).map(of).find(|all| !all.is_empty());
-        let mut all = found.unwrap_or_default();
-        all.extend(self.other_evidence.iter().cloned());
-        all
+        let walked = found.unwrap_or_default();
+        let written = self.other_evidence.iter().cloned();
+        // What is wrong in an object explains the rule at which a call ends.
+        let is_of_object = self.code == Code::NoEndpoints || !self.code.replaces().is_empty();
+        if is_of_object {
+            written.chain(walked).collect()
+        } else {
+            walked.into_iter().chain(written).collect()
+        }
     }
 }
 

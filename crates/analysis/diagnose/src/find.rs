@@ -17,6 +17,7 @@ mod host_ports;
 mod image_ports;
 mod loopback;
 mod mesh_gateways;
+mod no_endpoints;
 mod node_clients;
 mod node_condition;
 mod node_names;
@@ -35,14 +36,14 @@ mod zones;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use uturn_model::ObjectRef;
+use uturn_model::{Cluster, Evidence, ObjectKind, ObjectRef};
 use uturn_path::WalkError;
 use uturn_scan::{ScanResult, Scanner};
 
 use self::cause::{Causes, Fault};
 use self::scanned::{Known, judge};
 use crate::finding::{Finding, harm};
-use crate::{Code, Severity};
+use crate::{Code, Observation, Severity};
 
 /// The maximum number of nodes times Services, or nodes times listeners, that are walked pair by
 /// pair.
@@ -57,7 +58,8 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
     let engine = scanner.engine();
     let known = Known::of(scanner, met);
     let causes = Causes::of(scanner, met)?;
-    let mut found = Found::default();
+    let mut found =
+        Found { cluster: engine.cluster(), findings: Vec::new(), by_subject: HashMap::new() };
     for (index, result) in met.iter().enumerate() {
         for verdict in result.verdicts.iter().filter(|verdict| verdict.can_fail()) {
             let Some(new) = judge(&known, result, verdict)? else { continue };
@@ -114,6 +116,7 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
     }
     let mut findings = found.findings;
     mesh_gateways::excuse_unused_ports(engine, &mut findings);
+    no_endpoints::explain(engine, &mut findings);
     findings.sort_by_cached_key(|finding| {
         let harm = harm(finding.share_failing, finding.clients.len());
         let order = (finding.code, finding.subject.clone(), finding.targets.clone());
@@ -123,13 +126,13 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
 }
 
 /// The findings so far, with one finding for each cause.
-#[derive(Default)]
-struct Found {
+struct Found<'e> {
+    cluster: &'e Cluster,
     findings: Vec<Finding>,
     by_subject: HashMap<ObjectRef, Vec<usize>>,
 }
 
-impl Found {
+impl Found<'_> {
     /// Adds a finding for each object at fault, or a finding about its subject if none is known.
     fn add_each(&mut self, new: &Finding, faults: &[Fault]) {
         if faults.is_empty() {
@@ -141,9 +144,27 @@ impl Found {
             // known, so this is a warning.
             if fault.is_asked_for {
                 new.severity = new.severity.min(Severity::Warning);
+                new.other_evidence.extend(self.source_ranges(&new.subject));
             }
             self.add(new, fault.object.clone());
         }
+    }
+
+    /// States the ranges from which a Service may be called by its load balancer's address.
+    fn source_ranges(&self, subject: &ObjectRef) -> Option<Observation> {
+        let is_service = subject.kind == ObjectKind::Service;
+        let service = self.cluster.services.get(&subject.namespaced_name()?)?;
+        let ranges: Vec<String> = service.source_ranges.iter().map(ToString::to_string).collect();
+        let what = format!(
+            "its spec.loadBalancerSourceRanges has {} and leaves these clients out",
+            ranges.join(", ")
+        );
+        let by = Evidence::object(subject.clone(), service.origin.clone());
+        (is_service && !ranges.is_empty()).then(|| Observation {
+            place: None,
+            what: what.into(),
+            by,
+        })
     }
 
     fn add(&mut self, mut new: Finding, cause: Option<ObjectRef>) {

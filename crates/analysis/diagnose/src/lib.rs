@@ -25,6 +25,8 @@ pub mod evidence;
 mod find;
 pub mod finding;
 pub mod group;
+mod lack;
+mod near_miss;
 mod nodes;
 mod outcomes;
 pub mod pages;

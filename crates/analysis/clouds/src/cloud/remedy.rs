@@ -15,7 +15,7 @@ pub enum Want {
     /// Nodes have no rules for the load balancer's address: calls from inside the cluster reach the
     /// load balancer.
     CallsFromInside,
-    /// Packets arrive at ports of nodes instead of the load balancer's own address.
+    /// Packets arrive at ports of nodes, not with the load balancer's own address or at pods.
     NodePorts,
     /// Health checks make requests that a target answers.
     AnswerableChecks,

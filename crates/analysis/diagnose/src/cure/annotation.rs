@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use uturn_clouds::cloud::{self, Maker, NewStatus, Product, Remedy, Want};
 use uturn_document::edit::{Change, Tree};
 use uturn_model::controller::ProxyExpectation;
-use uturn_model::lb::{Delivery, Listener, Source};
+use uturn_model::lb::{Delivery, Listener, Source, TargetKind};
 use uturn_model::service::Policy;
 use uturn_model::{Destination, IpNet, Mechanism, ObjectRef, Service};
 
@@ -61,6 +61,16 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     }
     if case.has(Mechanism::VipUnknown) {
         all.extend(annotated.proposals(Want::NodePorts, "node-ports", 35));
+    }
+    let has_pods_as_targets = annotated
+        .listener
+        .rules
+        .iter()
+        .flat_map(|rule| &rule.targets)
+        .any(|target| matches!(target.kind, TargetKind::Pod { .. }));
+    // Nothing leads from the load balancer to pods; their nodes can be reached.
+    if has_pods_as_targets && (case.has(Mechanism::NoRoute) || case.has(Mechanism::CrossNode)) {
+        all.extend(annotated.proposals(Want::NodePorts, "node-ports", 15));
     }
     all
 }

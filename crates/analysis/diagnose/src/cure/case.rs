@@ -6,8 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 use uturn_model::lb::{Listener, LoadBalancer};
 use uturn_model::route::StepKind;
 use uturn_model::{
-    Client, Cluster, Destination, Flow, Known, Mechanism, Name, ObjectKind, ObjectRef, Protocol,
-    Service, Verdict,
+    Client, Cluster, Destination, Flow, Known, Mechanism, Name, ObjectKind, ObjectRef, Place, Port,
+    Protocol, Service, Verdict,
 };
 use uturn_path::{Engine, WalkError};
 use uturn_snapshot::Manifests;
@@ -38,6 +38,8 @@ pub struct Case<'a> {
     /// The mechanisms of the failure.
     pub mechanisms: Vec<Mechanism>,
     pub(crate) aim: Aim,
+    /// The nodes at which calls fail.
+    pub(super) stopped_at: BTreeSet<Name>,
     /// Whether replies bypass the load balancer because a bridge hides them from rules.
     pub(super) is_reply_unseen: bool,
 }
@@ -61,7 +63,17 @@ impl<'a> Case<'a> {
         let aim = aim(engine, &flow, sent_to(&verdicts));
         let subject = Subject::Flow(flow);
         let is_reply_unseen = verdicts.iter().any(Code::is_reply_unseen);
-        Ok(Self { manifests, engine, subject, before, mechanisms, aim, is_reply_unseen })
+        let stopped_at = stopped_at(&verdicts);
+        Ok(Self {
+            manifests,
+            engine,
+            subject,
+            before,
+            mechanisms,
+            aim,
+            stopped_at,
+            is_reply_unseen,
+        })
     }
 
     /// Walks the health checks of a listener and makes a case of them.
@@ -85,7 +97,16 @@ impl<'a> Case<'a> {
             Flow { from: Client::Outside(None), to: Destination::Address(listener), protocol };
         let aim = aim(engine, &flow, None);
         let subject = Subject::Probes(listener, protocol);
-        Ok(Self { manifests, engine, subject, before, mechanisms, aim, is_reply_unseen: false })
+        Ok(Self {
+            manifests,
+            engine,
+            subject,
+            before,
+            mechanisms,
+            aim,
+            stopped_at: BTreeSet::new(),
+            is_reply_unseen: false,
+        })
     }
 
     /// Returns the codes of the failure.
@@ -151,6 +172,22 @@ impl<'a> Case<'a> {
         Some((balancer, listener))
     }
 
+    /// Returns the ports of pods to which the called port leads.
+    pub(crate) fn called_ports(&self) -> Vec<Port> {
+        if let Some(Destination::Pod(_, port)) = self.walked().map(|flow| &flow.to) {
+            return vec![*port];
+        }
+        let (Some(service), Some(port)) = (self.service(), &self.aim.port) else {
+            return Vec::new();
+        };
+        let slices = self.cluster().slices(&service.name).iter().flat_map(|slice| &slice.ports);
+        let mut all: Vec<Port> =
+            slices.filter(|own| own.name == port.name).map(|own| own.port).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
     /// Returns the node of the client.
     pub(crate) fn client_node(&self) -> Option<&'a Name> {
         let cluster = self.cluster();
@@ -158,6 +195,14 @@ impl<'a> Case<'a> {
             Client::Pod(name) => cluster.pods.get(name)?.node.as_ref(),
             Client::Node(name) => cluster.nodes.get_key_value(name).map(|(name, _)| name),
             Client::Workload(..) | Client::Outside(_) => None,
+        }
+    }
+
+    /// Returns the namespace of the client.
+    pub(crate) fn client_namespace(&self) -> Option<&Name> {
+        match &self.walked()?.from {
+            Client::Pod(name) | Client::Workload(_, name) => Some(&name.namespace),
+            Client::Node(_) | Client::Outside(_) => None,
         }
     }
 
@@ -213,6 +258,16 @@ pub(crate) fn case_state(flow: &Flow, verdicts: &[Verdict]) -> CaseState {
 /// Returns the basis of a fact, in words.
 pub(crate) fn basis_of<T>(known: &Known<T>) -> String {
     known.basis.to_string()
+}
+
+/// Returns the nodes at which calls fail.
+fn stopped_at(verdicts: &[Verdict]) -> BTreeSet<Name> {
+    let routes = verdicts.iter().flat_map(|verdict| &verdict.routes);
+    let nodes = routes.flat_map(|route| &route.failures).filter_map(|point| match &point.place {
+        Place::Node(node) => Some(node.clone()),
+        _ => None,
+    });
+    nodes.collect()
 }
 
 /// Returns the first destination of the client's packets: the address to which the name resolves.

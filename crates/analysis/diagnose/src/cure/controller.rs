@@ -2,12 +2,21 @@
 //! with the controller or without it.
 
 use uturn_clouds::ingress_controller::{BackendRef, ControllerRules, RoutingResult, RuleBackend};
-use uturn_model::controller::{ControllerListener, IngressController};
+use uturn_document::edit::{Change, Tree};
+use uturn_model::controller::{ControllerListener, IngressController, ProxyExpectation};
 use uturn_model::ingress::BackendPort;
 use uturn_model::service::ServicePort;
-use uturn_model::{Destination, Outcome, Service};
+use uturn_model::{Destination, Mechanism, ObjectKind, ObjectRef, Outcome, Service};
 
-use super::{Case, CaseState, Proposal, name};
+use super::{Case, CaseState, Proposal, name, way};
+
+pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
+    if case.has(Mechanism::ProxyHeader) && case.walked().is_some() {
+        proxy_header(case)
+    } else {
+        Vec::new()
+    }
+}
 
 /// Returns whether a controller behind the load balancer of a case answers, and its backend fails.
 pub(super) fn answers(case: &Case<'_>) -> bool {
@@ -36,7 +45,12 @@ pub(super) fn backend<'a>(case: &Case<'a>) -> Option<(&'a Service, &'a ServicePo
     let path = case.aim.path.as_deref().unwrap_or("/");
     let listener = called_listener(case, controller)?;
     // A call without a host requests the address.
-    let of_address = || case.aim.vip.map(|vip| vip.ip().to_string());
+    let of_flow = || match &case.walked()?.to {
+        Destination::Address(address) => Some(address.ip().to_string()),
+        Destination::Url { host, .. } | Destination::Host(host, _) => Some(host.to_string()),
+        Destination::Service(..) | Destination::Ingress { .. } | Destination::Pod(..) => None,
+    };
+    let of_address = || case.aim.vip.map(|vip| vip.ip().to_string()).or_else(of_flow);
     let host = case.aim.host.as_ref().map(ToString::to_string).or_else(of_address)?;
     let rule = match rules.serve(controller, listener, listener.tls, &host, path) {
         RoutingResult::Forwarded(rule) | RoutingResult::Redirected(Some(rule), _) => rule,
@@ -72,6 +86,84 @@ fn called_listener<'c>(
     let plain = || controller.listeners.iter().find(|listener| !listener.tls);
     listeners.find(is_called).or_else(plain)
 }
+
+/// Proposes that the load balancer and the controller agree on a PROXY header: the controller reads
+/// one, or the load balancer sends none.
+fn proxy_header(case: &Case<'_>) -> Vec<Proposal> {
+    let (Some(controller), Some(service)) = (behind(case), case.service()) else {
+        return Vec::new();
+    };
+    let listener = called_listener(case, controller);
+    let Some(expected) = listener.map(|listener| &listener.proxy_header) else {
+        return Vec::new();
+    };
+    let mut all = Vec::new();
+    match expected {
+        ProxyExpectation::NotExpected => {
+            all.extend(settings(controller, 15, true).map(|made| {
+                made.costs("every connection has to begin with a header: calls that bypass the load balancer fail")
+            }));
+            all.extend(without_header(case, Proposal::default(), service).map(|made| {
+                let title = format!("no PROXY header from the load balancer of svc/{}", service.name);
+                Proposal { name: "no-proxy-header", title, rank: 20, ..made }
+                    .costs("servers see an address of the load balancer or of a node instead of the client's")
+                    .trial()
+            }));
+        }
+        ProxyExpectation::Required(_) => {
+            let made = settings(controller, 60, false);
+            all.extend(made.and_then(|made| without_header(case, made, service)).map(|made| {
+                made.costs("servers see an address of the load balancer or of a node instead of the client's")
+                    .trial()
+            }));
+        }
+        ProxyExpectation::Accepted(_)
+        | ProxyExpectation::Unasked(_)
+        | ProxyExpectation::Unknown(_) => {}
+    }
+    all
+}
+
+/// Sets in a controller's ConfigMap whether it reads a PROXY header.
+fn settings(controller: &IngressController, rank: u8, is_on: bool) -> Option<Proposal> {
+    let config_map = controller.settings.as_ref()?;
+    let key = match &*controller.product {
+        "ingress-nginx" | "HAProxy Ingress" => "use-proxy-protocol",
+        "NGINX Ingress Controller" => "proxy-protocol",
+        _ => return None,
+    };
+    let value = if is_on { "true" } else { "false" };
+    let object = ObjectRef::namespaced(ObjectKind::ConfigMap, config_map);
+    let title = format!("{key}: {value:?} in ConfigMap {config_map} of {}", controller.product);
+    let change = Change::Set(Tree::text(value));
+    Some(Proposal::new("proxy-header", rank, title).edit(object, way!["data", key], change))
+}
+
+/// Switches the PROXY header off in the annotations of a Service. Returns `None` if none of them
+/// switches it on.
+fn without_header(case: &Case<'_>, made: Proposal, service: &Service) -> Option<Proposal> {
+    if !case.manifests.has(&service.object()) {
+        return None;
+    }
+    let mut count = 0;
+    let edited = service.annotations.iter().fold(made, |made, (key, value)| {
+        let bare = key.replace(['-', '_'], "");
+        let without = match value {
+            "true" if bare.contains("proxyprotocol") => "false".to_owned(),
+            list if list.contains(TARGET_GROUPS_HEADER) => {
+                list.replace(TARGET_GROUPS_HEADER, "proxy_protocol_v2.enabled=false")
+            }
+            _ => return made,
+        };
+        count += 1;
+        let change = Change::Set(Tree::text(without));
+        made.edit(service.object(), way!["metadata", "annotations", key], change)
+    });
+    (count > 0).then_some(edited)
+}
+
+/// The setting with which the targets of a network load balancer get a PROXY header.
+const TARGET_GROUPS_HEADER: &str = "proxy_protocol_v2.enabled=true";
 
 /// Proposes to rewrite the host to the controller's own Service: routing by host and path, TLS and
 /// headers stay as they are.

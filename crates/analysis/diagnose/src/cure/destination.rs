@@ -1,13 +1,15 @@
 //! Resolves the destination of a flow: the load balancer, the Service and its port.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use uturn_clouds::controller::{self, BalancerCall};
 use uturn_lb::rules;
 use uturn_model::ingress::{Backend, BackendPort};
 use uturn_model::lb::{Layer, Redirect};
 use uturn_model::service::ServicePort;
-use uturn_model::{Cluster, Destination, Flow, NamespacedName, ObjectKind, ObjectRef, Port, Text};
+use uturn_model::{
+    Client, Cluster, Destination, Family, Flow, NamespacedName, ObjectKind, ObjectRef, Port, Text,
+};
 use uturn_path::Engine;
 
 /// The destination of a flow, resolved.
@@ -27,11 +29,84 @@ pub(crate) struct Aim {
     pub(crate) called: Option<Port>,
     /// Whether the client is redirected to this destination.
     pub(crate) is_redirected: bool,
+    /// Whether the client calls a port of a node, or an address of the Service that is meant for
+    /// clients outside, and no load balancer there is known.
+    pub(crate) is_external: bool,
 }
 
 /// Resolves the destination of a flow. `sent` is the address that the client's name resolves to,
 /// if it is known.
 pub(super) fn aim(engine: &Engine<'_>, flow: &Flow, sent: Option<SocketAddr>) -> Aim {
+    let aim = balanced(engine, flow, sent);
+    if aim.service.is_some() || aim.vip.is_some() {
+        return aim;
+    }
+    without_balancer(engine.cluster(), flow, sent, aim)
+}
+
+/// Adds the Service of a destination that is neither a cluster IP nor a load balancer's address: by
+/// its name, by one of its other addresses, or by its port on nodes.
+fn without_balancer(cluster: &Cluster, flow: &Flow, sent: Option<SocketAddr>, aim: Aim) -> Aim {
+    let (host, port) = match &flow.to {
+        Destination::Host(host, port) | Destination::Url { host, port, .. } => (&**host, *port),
+        Destination::Address(address) => match Port::new(address.port()) {
+            Some(port) => return by_address(cluster, address.ip(), port, flow, aim),
+            None => return aim,
+        },
+        Destination::Service(..) | Destination::Ingress { .. } | Destination::Pod(..) => {
+            return aim;
+        }
+    };
+    let home = match &flow.from {
+        Client::Pod(name) | Client::Workload(_, name) => Some(name.namespace.as_str()),
+        Client::Node(_) | Client::Outside(_) => None,
+    };
+    let ip = host.parse::<IpAddr>().ok();
+    let ip = ip.or_else(|| (host == "localhost").then_some(Ipv4Addr::LOCALHOST.into()));
+    let domain = format!(".svc.{}", cluster.dns.domain());
+    let bare = host.trim_end_matches('.');
+    let bare = bare.strip_suffix(&domain).or_else(|| bare.strip_suffix(".svc")).unwrap_or(bare);
+    let name = match (bare.split_once('.'), home) {
+        (Some((name, namespace)), _) => NamespacedName::new(namespace, name).ok(),
+        (None, Some(home)) => NamespacedName::new(home, bare).ok(),
+        (None, None) => None,
+    };
+    let service = name.filter(|_| ip.is_none()).and_then(|name| cluster.services.get(&name));
+    match (service, ip.or_else(|| sent.map(|sent| sent.ip()))) {
+        (Some(service), _) => {
+            let mut ports = service.ports.iter();
+            let own = ports.find(|own| own.port == port && own.protocol == flow.protocol);
+            let service = Some(service.name.clone());
+            Aim { service, port: own.cloned(), called: Some(port), ..aim }
+        }
+        (None, Some(ip)) => by_address(cluster, ip, port, flow, aim),
+        (None, None) => aim,
+    }
+}
+
+/// Adds the Service that has an address beside its cluster IP, or a port on nodes.
+fn by_address(cluster: &Cluster, ip: IpAddr, port: Port, flow: &Flow, aim: Aim) -> Aim {
+    let is_node = ip.is_loopback()
+        || cluster.nodes.values().any(|node| node.address(Family::of(ip)) == Some(ip));
+    let found = cluster.services.values().find_map(|service| {
+        let is_there = |own: &&ServicePort| {
+            own.protocol == flow.protocol
+                && (is_node && own.node_port == Some(port)
+                    || own.port == port && service.has_address(ip))
+        };
+        Some((service, service.ports.iter().find(is_there)?))
+    });
+    let Some((service, own)) = found else { return aim };
+    Aim {
+        service: Some(service.name.clone()),
+        port: Some(own.clone()),
+        called: Some(port),
+        is_external: true,
+        ..aim
+    }
+}
+
+fn balanced(engine: &Engine<'_>, flow: &Flow, sent: Option<SocketAddr>) -> Aim {
     let cluster = engine.cluster();
     if let Some(BalancerCall::At(address)) = BalancerCall::of(cluster, &flow.from, &flow.to) {
         return at(engine, address, None, None, flow);

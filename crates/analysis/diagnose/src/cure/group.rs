@@ -3,7 +3,7 @@
 use uturn_document::edit::{Change, Tree};
 use uturn_model::lb::TargetKind;
 use uturn_model::shell::Advice;
-use uturn_model::{Mechanism, Text};
+use uturn_model::{Client, IpNet, Mechanism, Text};
 
 use super::facts::facts;
 use super::{Case, Proposal, way};
@@ -61,6 +61,7 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
             all.extend(outward(list, case, &net.to_string()));
         }
         all.extend(outward(list, case, "all"));
+        all.extend(between(list, case));
         if to_pods && let Some(port) = &case.aim.port {
             let slices =
                 case.service().map(|service| cluster.slices(&service.name)).unwrap_or_default();
@@ -73,6 +74,71 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
         }
     }
     all
+}
+
+/// Proposes to let only the called port of the pods pass between the nodes: in, and also out where
+/// the group limits that.
+fn between(groups: &[Text], case: &Case<'_>) -> Vec<Proposal> {
+    let known = &case.cluster().security_groups;
+    let Some(group) = groups.iter().find(|name| known.contains_key(*name)) else {
+        return Vec::new();
+    };
+    let Some(flow) = case.walked() else { return Vec::new() };
+    let protocol = flow.protocol.lower();
+    let network = &case.cluster().network;
+    let mut peers: Vec<String> = match flow.from {
+        Client::Outside(Some(ip)) => vec![IpNet::from(ip).to_string()],
+        _ => Vec::new(),
+    };
+    for net in network.vpc_cidrs.value.iter().chain(&network.pod_cidrs.value) {
+        if !peers.contains(&net.to_string()) {
+            peers.push(net.to_string());
+        }
+    }
+    let limits_out = !known[group].outbound.is_empty();
+    let mut all = Vec::new();
+    for (port, peer) in case
+        .called_ports()
+        .iter()
+        .flat_map(|port| peers.iter().take(MAX_PEERS).map(move |peer| (port, peer)))
+    {
+        let traffic = format!("{} {port}", protocol.to_uppercase());
+        let inbound = accept(protocol, Tree::number(port.number()), peer);
+        let into = Proposal::new("security-group", 18, format!("let {traffic} from {peer} in, in {group}"))
+            .edit(facts(), way!["securityGroups", &**group, "inbound"], Change::Prepend(inbound.clone()))
+            .types(Advice::sentence(&format!(
+                "{}security group {group}, inbound: let {traffic} from {peer} in, before any rule that drops it",
+                cloud::at_place(case.cluster())
+            )))
+            .costs("every client in that range reaches that port of the pods")
+            .trial();
+        if limits_out {
+            let title = format!("let {traffic} in from {peer} and out to it, in {group}");
+            all.push(
+                Proposal { rank: 19, title, ..into.clone() }
+                    .edit(facts(), way!["securityGroups", &**group, "outbound"], Change::Prepend(inbound))
+                    .types(Advice::sentence(&format!(
+                        "{}security group {group}, outbound: let {traffic} to {peer} out, before any rule that drops it",
+                        cloud::at_place(case.cluster())
+                    ))),
+            );
+        }
+        all.push(into);
+    }
+    all
+}
+
+/// The maximum number of ranges that are tried as the other side of a port.
+const MAX_PEERS: usize = 2;
+
+/// Returns a rule that accepts packets of a protocol, at a port, from or to a range.
+fn accept(protocol: &str, ports: Tree, peer: &str) -> Tree {
+    Tree::map([
+        ("action", Tree::text("accept")),
+        ("protocol", Tree::text(protocol)),
+        ("ports", ports),
+        ("peer", Tree::text(peer)),
+    ])
 }
 
 /// Proposes to allow all outbound traffic to a range, before all rules that stop it.

@@ -1,14 +1,19 @@
 //! Cures by name: call another name, or let the name resolve to another address.
 
-use uturn_document::edit::{Change, Tree};
+use std::net::IpAddr;
+
+use uturn_document::edit::{At, Change, Tree};
 use uturn_model::dns::Dns;
 use uturn_model::ingress::Backend;
+use uturn_model::pod::DnsPolicy;
+use uturn_model::service::TargetPort;
 use uturn_model::shell::{Advice, Command};
 use uturn_model::{
-    Cluster, Destination, Family, Flow, Ingress, Mechanism, NamespacedName, ObjectKind, ObjectRef,
-    Port, Service, WorkloadKind,
+    Client, Cluster, Destination, Family, Flow, Ingress, Mechanism, NamespacedName, ObjectKind,
+    ObjectRef, Port, Service, WorkloadKind,
 };
 
+use super::template::Template;
 use super::{Case, Proposal, controller, way};
 use crate::call;
 
@@ -19,7 +24,9 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     }
     all.extend(call_service(case));
     all.extend(call_other_port(case));
-    all.extend(call_node(case));
+    all.extend(call_pods_port(case));
+    all.extend(call_own_node(case));
+    all.extend(dns_policy(case));
     all.extend(serve_domain(case));
     if case.aim.owner.as_ref().is_some_and(|owner| owner.kind == ObjectKind::Ingress)
         && case.is_from_inside()
@@ -97,33 +104,104 @@ fn call_other_port(case: &Case<'_>) -> Vec<Proposal> {
     calls.collect()
 }
 
-/// Proposes to call a node port at the node's own address instead of a loopback address.
-fn call_node(case: &Case<'_>) -> Option<Proposal> {
-    let flow = case.walked().filter(|_| case.has(Mechanism::NotOnLoopback))?;
-    let node = case.cluster().nodes.get(case.client_node()?)?;
-    let to = match &flow.to {
-        Destination::Address(at) => {
-            Destination::Address((node.address(Family::of(at.ip()))?, at.port()).into())
+/// Proposes the port of the pods, for a call of a headless Service: nothing translates its port.
+fn call_pods_port(case: &Case<'_>) -> Option<Proposal> {
+    let (flow, service) = (case.walked()?, case.service()?);
+    let port = case.aim.port.as_ref().filter(|_| case.has(Mechanism::WrongPort))?;
+    if !service.headless {
+        return None;
+    }
+    let number = match &port.target {
+        TargetPort::Number(number) => *number,
+        TargetPort::Name(name) => {
+            let pods = case.cluster().selected(service);
+            pods.first()?.spec.named_port(name, port.protocol)?
         }
-        Destination::Url { tls, host, port, path } => {
-            let family = host.parse().map_or(Family::V4, Family::of);
-            let host = node.address(family)?.to_string().into();
-            Destination::Url { tls: *tls, host, port: *port, path: path.clone() }
-        }
-        _ => return None,
     };
-    let mut made = Proposal::new("call-node", 10, format!("call {to}, the node's own address"))
+    let to = with_port(&flow.to, number).filter(|_| number != port.port)?;
+    let mut made = Proposal::new("call-port", 10, format!("call {to}"))
         .types(Advice::sentence(&format!(
-            "in the caller's configuration: {} becomes {to}; pods in the node's network find the address \
-             in status.hostIP",
+            "in the caller's configuration: {} becomes {to}",
             flow.to
         )))
-        .costs("only this caller changes, and each node has another address");
+        .costs("only this caller changes; each other one has to change too")
+        .costs("a cluster IP would translate the port: clusterIP is given to a new Service only")
+        .trial();
     made.then = Some(Flow { to, ..flow.clone() });
     Some(made)
 }
 
-fn with_port(to: &Destination, port: Port) -> Option<Destination> {
+/// Proposes the node's own address, for a call of a node port over loopback.
+fn call_own_node(case: &Case<'_>) -> Option<Proposal> {
+    let flow = case.walked()?;
+    let family = match &flow.to {
+        Destination::Address(at) if at.ip().is_loopback() => Family::of(at.ip()),
+        Destination::Host(host, _) | Destination::Url { host, .. } => {
+            let ip = host.parse::<IpAddr>().ok().filter(IpAddr::is_loopback);
+            match ip {
+                Some(ip) => Family::of(ip),
+                None if &**host == "localhost" => Family::V4,
+                None => return None,
+            }
+        }
+        _ => return None,
+    };
+    let node = case.cluster().nodes.get(case.client_node()?)?;
+    let own = node.address(family)?;
+    let called = case.aim.called.filter(|_| case.aim.is_external)?;
+    let to = match &flow.to {
+        Destination::Url { tls, path, port, .. } => {
+            let host = own.to_string().into();
+            Destination::Url { tls: *tls, host, port: *port, path: path.clone() }
+        }
+        _ => Destination::Address((own, called.number()).into()),
+    };
+    let title = format!("call {to}, an address of {} itself", node.name);
+    let mut made = Proposal::new("call-node", 10, title)
+        .types(Advice::sentence(&format!(
+            "in the caller's configuration: {} becomes {to}",
+            flow.to
+        )))
+        .costs("only this caller changes; each other one has to change too")
+        .trial();
+    made.then = Some(Flow { to, ..flow.clone() });
+    Some(made)
+}
+
+/// Proposes that pods ask the cluster's DNS, if their policy has them ask their node's resolver.
+fn dns_policy(case: &Case<'_>) -> Option<Proposal> {
+    if !case.has(Mechanism::NameUnresolved) {
+        return None;
+    }
+    let cluster = case.cluster();
+    let spec = match &case.walked()?.from {
+        Client::Pod(name) => &cluster.pods.get(name)?.spec,
+        Client::Workload(kind, name) => &cluster.workloads.get(&(*kind, name.clone()))?.template,
+        Client::Node(_) | Client::Outside(_) => return None,
+    };
+    let policy = match (spec.host_network, spec.dns_policy) {
+        (true, DnsPolicy::ClusterFirst | DnsPolicy::Default) => "ClusterFirstWithHostNet",
+        (false, DnsPolicy::Default) => "ClusterFirst",
+        _ => return None,
+    };
+    let template = Template::of_client(case)?;
+    let made = Proposal::new(
+        "dns-policy",
+        11,
+        format!("dnsPolicy {policy} for {}", template.object),
+    )
+    .costs(template.cost())
+    .costs("all its names are asked of the cluster's DNS: it must not be needed before that runs")
+    .trial();
+    template.edit(
+        case,
+        made,
+        &["spec", "dnsPolicy"].map(At::from),
+        &Change::Set(Tree::text(policy)),
+    )
+}
+
+pub(super) fn with_port(to: &Destination, port: Port) -> Option<Destination> {
     Some(match to {
         Destination::Service(name, _) => {
             Destination::Service(name.clone(), Some(port.to_string().into()))
@@ -286,7 +364,7 @@ fn first_block(corefile: &str) -> Option<(usize, &str)> {
 /// Returns the host that callers use, if it is a name.
 pub(super) fn host_of(case: &Case<'_>) -> Option<String> {
     let host = case.aim.host.as_deref()?;
-    let is_name = host.parse::<std::net::IpAddr>().is_err() && !host.starts_with('*');
+    let is_name = host.parse::<IpAddr>().is_err() && !host.starts_with('*');
     is_name.then(|| host.to_owned())
 }
 

@@ -128,10 +128,16 @@ fn some(names: &[&str]) -> String {
 fn firewall(case: &Case<'_>) -> Vec<Proposal> {
     let mut all: Vec<Proposal> = Vec::new();
     let mut seen: Vec<(Vec<At>, usize)> = Vec::new();
+    let mut stated_so_far: Vec<Vec<At>> = Vec::new();
     for node in case.cluster().nodes.values() {
         let (Some(firewall), Some(way)) = (&node.firewall, stated(case, node, "iptables")) else {
             continue;
         };
+        let whose = if way.contains(&At::from("*")) { "every node" } else { node.name.as_str() };
+        if case.stopped_at.contains(&node.name) && !stated_so_far.contains(&way) {
+            stated_so_far.push(way.clone());
+            all.extend(only_this_port(case, &firewall.text, &way, whose));
+        }
         let mut table = FILTER;
         for (at, line) in firewall.text.lines().enumerate() {
             if let Some(name) = line.trim().strip_prefix('*') {
@@ -145,13 +151,13 @@ fn firewall(case: &Case<'_>) -> Vec<Proposal> {
                 continue;
             }
             seen.push((way.clone(), at));
-            let whose =
-                if way.contains(&At::from("*")) { "every node" } else { node.name.as_str() };
             let rule = line.trim();
+            // A rule for some ports lets only these pass. Any other lets everything pass.
+            let rank = if passing.contains("--dport") { 17 } else { 40 };
             all.push(
                 Proposal::new(
                     "node-firewall",
-                    20,
+                    rank,
                     format!("on {whose}, let packets pass that `{rule}` stops"),
                 )
                 .edit(facts(), way.clone(), Change::Line(at, passing.clone()))
@@ -159,6 +165,96 @@ fn firewall(case: &Case<'_>) -> Vec<Proposal> {
                 .costs("everything that the rule stopped passes, not only this")
                 .trial(),
             );
+        }
+    }
+    all
+}
+
+/// Proposes rules of the node's firewall that let nothing but the called port pass, from the ranges
+/// of the client, before the rule or the policy that stops it.
+fn only_this_port(case: &Case<'_>, text: &str, way: &[At], whose: &str) -> Vec<Proposal> {
+    let Some(flow) = case.walked() else { return Vec::new() };
+    let mut ports = case.called_ports();
+    ports.extend(case.aim.port.as_ref().and_then(|port| port.node_port));
+    if case.aim.service.is_none() {
+        ports.extend(case.aim.called);
+    }
+    let network = &case.cluster().network;
+    let ranges = network.vpc_cidrs.value.iter().chain(&network.pod_cidrs.value);
+    let mut sources: Vec<String> = if case.is_from_inside() {
+        ranges.map(|net| format!(" -s {net}")).take(MAX_RANGES).collect()
+    } else {
+        Vec::new()
+    };
+    sources.dedup();
+    sources.push(String::new());
+    let protocol = flow.protocol.lower();
+    let mut all = Vec::new();
+    for (at, chain) in places(text) {
+        for (port, source) in
+            ports.iter().flat_map(|port| sources.iter().map(move |source| (port, source)))
+        {
+            let rule =
+                format!("-A {chain}{source} -p {protocol} -m {protocol} --dport {port} -j ACCEPT");
+            let from = source.strip_prefix(" -s ").unwrap_or("anywhere");
+            let title = format!(
+                "on {whose}, let {} {port} from {from} pass in chain {chain}",
+                protocol.to_uppercase()
+            );
+            let rank = if source.is_empty() { 19 } else { 18 };
+            all.push(
+                Proposal::new("node-firewall", rank, title)
+                    .edit(facts(), way.to_vec(), Change::Line(at, rule.clone()))
+                    .types(Advice::on(whose, &first_of(FILTER, &rule)))
+                    .costs("it lasts until the firewall is loaded again: write it where its rules are kept")
+                    .trial(),
+            );
+            if all.len() == MAX_RULES {
+                return all;
+            }
+        }
+    }
+    all
+}
+
+/// The maximum number of ranges of clients that are tried.
+const MAX_RANGES: usize = 2;
+
+/// The maximum number of rules that are tried on a node.
+const MAX_RULES: usize = 18;
+
+/// Returns the lines of the filter table before which a rule of a built-in chain takes effect: the
+/// first rule of the chain that stops everything that reaches it, or the table's end if its policy
+/// stops packets.
+fn places(text: &str) -> Vec<(usize, &'static str)> {
+    let mut table = FILTER;
+    let mut all: Vec<(usize, &'static str)> = Vec::new();
+    let mut dropping: Vec<&'static str> = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if let Some(name) = line.strip_prefix('*') {
+            table = name;
+            continue;
+        }
+        if table != FILTER {
+            continue;
+        }
+        for chain in ["INPUT", "FORWARD"] {
+            if line.starts_with(&format!(":{chain} DROP")) {
+                dropping.push(chain);
+            }
+            let is_first = all.iter().all(|(_, known)| *known != chain);
+            let is_of_chain = line.starts_with(&format!("-A {chain} "));
+            if is_first && is_of_chain && letting_through(line).is_some() {
+                all.push((at, chain));
+            }
+        }
+        if line == "COMMIT" {
+            for chain in dropping.drain(..) {
+                if all.iter().all(|(_, known)| *known != chain) {
+                    all.push((at, chain));
+                }
+            }
         }
     }
     all

@@ -1,31 +1,76 @@
 //! Cures of a Service: its ports, selector, policy and type.
 
+mod selector;
+
 use uturn_document::edit::{Change, Tree};
 use uturn_model::service::{Policy, ServiceKind, ServicePort, TargetPort};
-use uturn_model::{Mechanism, ObjectKind, ObjectRef, Pod, Selector, Service};
+use uturn_model::{
+    Destination, Flow, IpNet, Mechanism, NamespacedName, Pod, Port, Service, Text, WorkloadKind,
+};
 
-use super::{Case, Proposal, controller, way};
+use super::name::with_port;
+use super::{Case, Proposal, controller, endpoints, way};
 
 pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
+    let mut all = Vec::new();
+    all.extend(publish_not_ready(case));
     // If a controller answers, the Service behind the controller fails.
     let failing = if controller::answers(case) {
         controller::backend(case).map(|(service, port)| (service, Some(port)))
     } else {
         case.service().map(|service| (service, case.aim.port.as_ref()))
     };
-    let Some((service, port)) = failing else { return Vec::new() };
-    let mut all = Vec::new();
+    if case.has(Mechanism::Firewall) {
+        all.extend(source_ranges(case));
+    }
+    let Some((service, port)) = failing else { return all };
     if let Some(port) =
         port.filter(|_| case.has(Mechanism::WrongPort) || case.has(Mechanism::NoEndpoint))
     {
-        all.extend(target_port(case, service, port));
+        if service.headless {
+            all.extend(headless_port(case, service, port));
+        } else {
+            all.extend(target_port(case, service, port));
+            all.extend(undeclared_port(case, service, port));
+        }
     }
     if case.has(Mechanism::NoEndpoint) {
-        all.extend(selector(case, service));
+        all.extend(selector::propose(case, service));
         all.extend(node_port(case, service));
         all.extend(internal_policy(service));
     }
     all
+}
+
+/// Proposes that pods may call a Service by the address of its load balancer.
+fn source_ranges(case: &Case<'_>) -> Option<Proposal> {
+    let service = case.service()?;
+    let pods = &case.cluster().network.pod_cidrs.value;
+    let is_missing = |net: &&IpNet| !service.source_ranges.iter().any(|own| own.contains(*net));
+    let missing: Vec<&IpNet> = pods.iter().filter(is_missing).collect();
+    if service.source_ranges.is_empty() || !case.is_from_inside() || missing.is_empty() {
+        return None;
+    }
+    let ranges: Vec<String> = missing.iter().map(ToString::to_string).collect();
+    let title =
+        format!("{} in loadBalancerSourceRanges of svc/{}", ranges.join(", "), service.name);
+    let made = Proposal::new("source-ranges", 9, title)
+        .costs(
+            "every pod may call the Service by its load balancer's address, as by its cluster IP",
+        )
+        .trial();
+    let append = |made: Proposal, range: &String| {
+        let way = way!["spec", "loadBalancerSourceRanges"];
+        made.edit(service.object(), way, Change::Append(Tree::text(&**range)))
+    };
+    Some(ranges.iter().fold(made, append))
+}
+
+/// Returns a Service with another target of one of its ports.
+fn with_target(service: &Service, at: usize, target: TargetPort) -> Service {
+    let mut after = service.clone();
+    after.ports[at].target = target;
+    after
 }
 
 /// Proposes target ports that the pods have.
@@ -33,107 +78,168 @@ fn target_port(case: &Case<'_>, service: &Service, port: &ServicePort) -> Vec<Pr
     let Some(at) = service.ports.iter().position(|service_port| service_port == port) else {
         return Vec::new();
     };
-    let mut seen: Vec<(Option<String>, u16)> = Vec::new();
-    for pod in case.cluster().selected(service) {
-        for container_port in
-            pod.spec.ports().filter(|container_port| container_port.protocol == port.protocol)
-        {
-            let known = (
-                container_port.name.as_ref().map(ToString::to_string),
-                container_port.port.number(),
-            );
-            if !seen.contains(&known) {
-                seen.push(known);
-            }
+    let pods = case.cluster().selected(service);
+    let mut seen: Vec<(Option<Text>, Port)> = Vec::new();
+    for own in pods.iter().flat_map(|pod| pod.spec.ports()) {
+        let known = (own.name.clone(), own.port);
+        if own.protocol == port.protocol && !seen.contains(&known) {
+            seen.push(known);
         }
     }
     let others = seen.into_iter().filter(|(name, number)| match &port.target {
-        TargetPort::Number(old) => old.number() != *number,
-        TargetPort::Name(old) => name.as_deref() != Some(&**old),
+        TargetPort::Number(old) => old != number,
+        TargetPort::Name(old) => name.as_ref() != Some(old),
     });
     let made = others.map(|(name, number)| {
-        let (value, tree) = match &name {
-            Some(name) => (format!("{name} ({number})"), Tree::text(&**name)),
-            None => (number.to_string(), Tree::number(number)),
+        let (value, tree, target) = match &name {
+            Some(name) => {
+                let value = format!("{name} ({number})");
+                (value, Tree::text(&**name), TargetPort::Name(name.clone()))
+            }
+            None => (number.to_string(), Tree::number(number.number()), TargetPort::Number(number)),
         };
-        let mut made = Proposal::new(
-            "target-port",
-            10,
-            format!(
-                "targetPort {value} instead of {} for svc/{} port {}",
-                port.target, service.name, port.port
-            ),
-        )
-        .edit(service.object(), way!["spec", "ports", at, "targetPort"], Change::Set(tree))
-        .costs("the pods' containers declare that port; whether they listen on it is not known")
-        .trial();
-        for slice in case.cluster().slices(&service.name).iter().filter(|slice| !slice.derived) {
-            let Some(at) = slice.ports.iter().position(|slice_port| slice_port.name == port.name)
-            else {
-                continue;
-            };
-            let object = ObjectRef::namespaced(ObjectKind::EndpointSlice, &slice.name);
-            made =
-                made.follow(object, way!["ports", at, "port"], Change::Set(Tree::number(number)));
-        }
-        made
+        let made = Proposal::new("target-port", 10, title(service, port, &value))
+            .edit(service.object(), way!["spec", "ports", at, "targetPort"], Change::Set(tree))
+            .costs("the pods' containers declare that port; whether they listen on it is not known")
+            .trial();
+        endpoints::follow(case, made, &with_target(service, at, target), &pods)
     });
     made.collect()
 }
 
-/// Proposes a selector that selects pods.
-fn selector(case: &Case<'_>, service: &Service) -> Vec<Proposal> {
-    let Some(old) = &service.selector else { return Vec::new() };
-    if !case.cluster().selected(service).is_empty() || has_workload(case, service, old) {
-        return Vec::new();
-    }
-    let fits = |pod: &&Pod| {
-        pod.name.namespace == service.name.namespace
-            && pod.is_alive()
-            && pod.ready
-            && service.ports.iter().all(|port| match &port.target {
-                TargetPort::Number(number) => {
-                    pod.spec.ports().any(|container_port| container_port.port == *number)
-                }
-                TargetPort::Name(name) => pod.spec.named_port(name, port.protocol).is_some(),
-            })
-    };
-    let mut found: Vec<Vec<(String, String)>> = Vec::new();
-    for pod in case.cluster().pods.values().filter(fits) {
-        let wanted: Option<Vec<(String, String)>> = old
-            .labels
-            .iter()
-            .map(|(key, _)| Some((key.to_owned(), pod.spec.labels.get(key)?.to_owned())))
-            .collect();
-        if let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty())
-            && !found.contains(&wanted)
-        {
-            found.push(wanted);
-        }
-    }
-    // With several candidates, it is not known which one is meant.
-    let [labels] = found.as_slice() else { return Vec::new() };
-    let selected: Vec<String> =
-        labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    let tree =
-        Tree::Map(labels.iter().map(|(key, value)| (key.clone(), Tree::text(&**value))).collect());
-    let title = format!("select {} for svc/{}", selected.join(","), service.name);
-    vec![
-        Proposal::new("selector", 11, title)
-            .edit(service.object(), way!["spec", "selector"], Change::Set(tree))
-            .costs("these are the only pods of the namespace that have those labels' keys and the ports: make sure that they are meant")
-            .trial(),
-    ]
+fn title(service: &Service, port: &ServicePort, value: &str) -> String {
+    format!(
+        "targetPort {value} instead of {} for svc/{} port {}",
+        port.target, service.name, port.port
+    )
 }
 
-/// Returns whether a workload creates pods that a Service selects, even if it has none now: then
-/// the selector is as intended.
-fn has_workload(case: &Case<'_>, service: &Service, selector: &Selector) -> bool {
-    let mut workloads = case.cluster().workloads.values();
-    workloads.any(|workload| {
-        workload.name.namespace == service.name.namespace
-            && selector.matches(&workload.template.labels)
-    })
+/// Proposes the number of a port that pods do not declare, in place of a name that they do not
+/// have: a number of their command lines, environment or probes, or else the Service's own.
+fn undeclared_port(case: &Case<'_>, service: &Service, port: &ServicePort) -> Option<Proposal> {
+    let at = service.ports.iter().position(|service_port| service_port == port)?;
+    let TargetPort::Name(name) = &port.target else { return None };
+    let pods = case.cluster().selected(service);
+    let first = pods.first()?;
+    let declares = |pod: &&Pod| pod.spec.ports().any(|own| own.protocol == port.protocol);
+    if pods.iter().any(declares) {
+        return None;
+    }
+    let is_told = |number: Port| {
+        let mut containers = first.spec.containers.iter();
+        first.spec.is_probed(number) || containers.any(|own| own.mentions(number))
+    };
+    let number = port.port;
+    let (what, because) = (format!("the pods listen on {number}"), format!("{}", first.name));
+    let mut made = Proposal::new("target-port", 11, title(service, port, &number.to_string()))
+        .edit(
+            service.object(),
+            way!["spec", "ports", at, "targetPort"],
+            Change::Set(Tree::number(number.number())),
+        )
+        .trial();
+    made = if is_told(number) {
+        made.when(
+            what,
+            true,
+            format!("the command line, environment or a probe of {because} has it"),
+        )
+    } else {
+        made.ask(
+            what,
+            format!(
+                "it is the Service's own port, and {because} declares none: look at its settings"
+            ),
+        )
+    };
+    made = made.costs(format!(
+        "or name that port {name:?} in the container: containerPort {number}, which changes its pods"
+    ));
+    let after = with_target(service, at, TargetPort::Number(number));
+    Some(endpoints::follow(case, made, &after, &pods))
+}
+
+/// Proposes that a headless Service's port is that of its pods: nothing translates it.
+fn headless_port(case: &Case<'_>, service: &Service, port: &ServicePort) -> Option<Proposal> {
+    let at = service.ports.iter().position(|service_port| service_port == port)?;
+    let pods = case.cluster().selected(service);
+    let number = match &port.target {
+        TargetPort::Number(number) => *number,
+        TargetPort::Name(name) => pods.first()?.spec.named_port(name, port.protocol)?,
+    };
+    if number == port.port || service.ports.iter().any(|other| other.port == number) {
+        return None;
+    }
+    let to = with_port(&case.walked()?.to, number)?;
+    let title = format!("port {number} instead of {} for svc/{}", port.port, service.name);
+    let mut made = Proposal::new("headless-port", 20, title)
+        .edit(
+            service.object(),
+            way!["spec", "ports", at, "port"],
+            Change::Set(Tree::number(number.number())),
+        )
+        .costs(format!("a name leads to pods, so callers have to use {number} as well: {to}"))
+        .trial();
+    made.then = Some(Flow { to, ..case.walked()?.clone() });
+    Some(made)
+}
+
+/// Proposes that the name of a StatefulSet's governing Service leads to pods before they are ready,
+/// so that they find each other.
+fn publish_not_ready(case: &Case<'_>) -> Option<Proposal> {
+    if !(case.has(Mechanism::NameUnresolved) || case.has(Mechanism::NoEndpoint)) {
+        return None;
+    }
+    let service = governing(case)?;
+    let pods = case.cluster().selected(service);
+    let is_peer = |pod: &&Pod| {
+        pod.owner.as_ref().is_some_and(|owner| owner.kind == WorkloadKind::StatefulSet.into())
+    };
+    let waits = pods.iter().any(|pod| !pod.ready);
+    if !service.headless || service.publishes_not_ready || !pods.iter().all(is_peer) || !waits {
+        return None;
+    }
+    let title = format!("publishNotReadyAddresses for svc/{}", service.name);
+    let made = Proposal::new("publish-not-ready", 12, title)
+        .ask(
+            "its pods become ready only after they have found each other",
+            "members of one system do: databases, queues, elections",
+        )
+        .edit(
+            service.object(),
+            way!["spec", "publishNotReadyAddresses"],
+            Change::Set(Tree::bare("true")),
+        )
+        .costs("the Service's name leads to all its pods, ready or not: clients should call another Service")
+        .trial();
+    let after = Service { publishes_not_ready: true, ..service.clone() };
+    Some(endpoints::follow(case, made, &after, &pods))
+}
+
+/// Returns the Service that is called, or below whose name a pod is called.
+fn governing<'c>(case: &Case<'c>) -> Option<&'c Service> {
+    let flow = case.walked()?;
+    let host = match &flow.to {
+        Destination::Host(host, _) | Destination::Url { host, .. } => &**host,
+        _ => return case.service(),
+    };
+    let own = case.client_namespace();
+    let parts: Vec<&str> = host.split('.').collect();
+    let known = |namespace: &str, name: &str| {
+        let name = NamespacedName::new(namespace, name).ok()?;
+        case.cluster().services.get(&name)
+    };
+    let below = match parts.as_slice() {
+        [_, service, namespace, ..] => known(namespace, service),
+        [_, service] => own.and_then(|own| known(own.as_str(), service)),
+        _ => None,
+    };
+    let itself = || match parts.as_slice() {
+        [service, namespace, ..] => known(namespace, service),
+        [service] => own.and_then(|own| known(own.as_str(), service)),
+        [] => None,
+    };
+    below.or_else(itself)
 }
 
 /// Proposes that calls from inside may use endpoints of other nodes.

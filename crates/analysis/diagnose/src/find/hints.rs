@@ -9,7 +9,8 @@ use uturn_path::Engine;
 
 use super::object_faults::{PodsByNamespace, about};
 use crate::finding::Finding;
-use crate::typos::{are_names_alike, are_ports_alike, are_spelt_alike, is_raised};
+use crate::near_miss::{Difference, near_misses};
+use crate::typos::{are_names_alike, are_ports_alike, is_raised};
 use crate::{Code, Severity};
 
 pub(crate) fn find(engine: &Engine<'_>, pods: &PodsByNamespace<'_>) -> Vec<Finding> {
@@ -86,23 +87,21 @@ fn is_declared(pod: &Pod, wanted: Port, port: &ServicePort) -> bool {
 
 /// Returns a hint at a selector that no pod here fits, if a workload of the namespace almost does.
 fn other_labels(cluster: &Cluster, service: &Service) -> Option<Finding> {
-    let selector = service.selector.as_ref()?;
-    let home = &service.name.namespace;
-    let mut at_home =
-        cluster.workloads.values().filter(|workload| workload.name.namespace == *home);
-    let almost = at_home.find_map(|workload| {
-        let labels = &workload.template.labels;
-        let mut off = selector.labels.iter().filter(|(key, value)| labels.get(key) != Some(value));
-        let (key, wanted) = off.next()?;
-        let has = labels.get(key)?;
-        let is_slip = off.next().is_none() && are_spelt_alike(wanted, has);
-        is_slip.then(|| (workload, key.to_owned(), wanted.to_owned(), has.to_owned()))
+    let almost = near_misses(cluster, service).into_iter().find(|miss| miss.is_slip)?;
+    let wanted = almost.differences.iter().map(|difference| {
+        let (key, value) = difference.wanted();
+        format!("{key}: {value}")
     });
-    let (workload, key, wanted, has) = almost?;
+    let has = almost.differences.iter().map(|difference| match difference {
+        Difference::Value { key, has, .. } => format!("{key}: {has}"),
+        Difference::Key { value, other, .. } => format!("{other}: {value}"),
+        Difference::Missing { key, .. } => format!("no label {key}"),
+    });
     let what = format!(
-        "nothing here makes pods with {key}: {wanted}, and those of {} have {key}: {has}: are they \
-         meant?",
-        workload.object()
+        "nothing here makes pods with {}, and those of {} have {}: are they meant?",
+        wanted.collect::<Vec<_>>().join(" and "),
+        almost.maker.object(),
+        has.collect::<Vec<_>>().join(" and ")
     );
     let mut finding = hint(Code::NoEndpoints, service.object(), &service.origin, what);
     finding.conditions.push("nothing else makes pods with its labels".into());

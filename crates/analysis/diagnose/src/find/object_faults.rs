@@ -313,8 +313,9 @@ fn named_port(engine: &Engine<'_>, pods: &PodsByNamespace<'_>) -> Vec<Finding> {
             TargetPort::Number(_) => None,
         });
         let names: Vec<_> = names.collect();
+        let slices = cluster.slices(&service.name);
         let has_slice =
-            cluster.slices(&service.name).iter().any(|slice| !slice.endpoints.is_empty());
+            slices.iter().any(|slice| !slice.endpoints.is_empty() && !slice.ports.is_empty());
         if names.is_empty() || has_slice || service.unjudged.contains(&Unknown::Versions) {
             continue;
         }

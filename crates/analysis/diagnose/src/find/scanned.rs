@@ -145,7 +145,7 @@ fn cures(known: &Known<'_, '_>, met: &ScanResult) -> Result<Vec<CureTitle>, Walk
 }
 
 /// Returns the Service and port that would answer without the load balancer.
-fn service_behind<'e>(
+pub(super) fn service_behind<'e>(
     engine: &'e Engine<'_>,
     target: &ScanTarget,
 ) -> Option<(&'e NamespacedName, &'e ServicePort)> {

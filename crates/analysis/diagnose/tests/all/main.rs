@@ -14,6 +14,8 @@ mod doubts;
 mod evidence;
 mod large;
 mod large_cures;
+mod more_cures;
+mod no_endpoints;
 mod outside;
 mod prepared;
 mod random;

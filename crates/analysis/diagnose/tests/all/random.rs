@@ -46,8 +46,18 @@ const OFFERED_AT_LEAST: [(&str, usize); 20] = [
 ];
 
 /// Cures of faults that these clusters do not have: scenarios try them (`rows.rs`,
-/// `repairs.rs`).
-const NOT_HERE: [&str; 17] = [
+/// `repairs.rs`, `more_cures.rs`, `no_endpoints.rs`).
+const NOT_HERE: [&str; 24] = [
+    // No caller uses a name of the host network, loopback, or a headless Service.
+    "call-node",
+    "dns-policy",
+    "headless-port",
+    "publish-not-ready",
+    // Labels are never wrong, and neither load balancers nor controllers use PROXY headers.
+    "no-proxy-header",
+    "pod-labels",
+    "proxy-header",
+    "source-ranges",
     // TKE has none of these, and random clusters are on it.
     "replace-source",
     "source-in-header",
@@ -62,7 +72,6 @@ const NOT_HERE: [&str; 17] = [
     "probe-source",
     "target-port",
     "call-port",
-    "call-node",
     "selector",
     "ingress-backend",
     "dns-domain",

@@ -40,6 +40,13 @@ pub(super) fn remedies(service: &Service, want: Want, _: &str) -> Vec<Remedy> {
                     .costs("servers see an address of the load balancer instead of the client's"),
             ]
         }
+        Want::NodePorts if get(service, TARGET_TYPE) == Some("ip") => {
+            vec![
+                Remedy::annotation(key(TARGET_TYPE), "instance")
+                    .costs("the target group is replaced: open connections break")
+                    .costs("a call may take a second hop, from a node to a pod on another node"),
+            ]
+        }
         Want::AnswerableChecks => {
             let mut remedy = Remedy::annotation(key(CHECK_PROTOCOL), "tcp")
                 .costs("nodes without an endpoint are found by their closed node port instead of by kube-proxy's word");
@@ -111,5 +118,14 @@ mod tests {
         let source = remedies(&in_tree, Want::ReplacedSource, "").remove(0);
         assert_eq!(source.needs[0].holds, None);
         assert!(remedies(&service(&[]), Want::ReplacedSource, "").is_empty(), "a Classic one");
+    }
+
+    #[test]
+    fn pods_as_targets_become_nodes() {
+        let pods = service(&[("type", "external"), ("nlb-target-type", "ip")]);
+        let nodes = remedies(&pods, Want::NodePorts, "").remove(0);
+        assert_eq!(nodes.annotations, [(key("nlb-target-type"), "instance".to_owned())]);
+        let nodes = service(&[("type", "external"), ("nlb-target-type", "instance")]);
+        assert!(remedies(&nodes, Want::NodePorts, "").is_empty());
     }
 }

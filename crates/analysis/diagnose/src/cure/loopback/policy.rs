@@ -111,7 +111,8 @@ fn apart(case: &Case<'_>, service: &Service) -> Option<(ObjectRef, Tree)> {
 
 pub(super) fn policy_cluster(case: &Case<'_>) -> Option<Proposal> {
     let service = case.service()?;
-    if service.external_policy != Policy::Local || case.aim.vip.is_none() {
+    let is_from_outside = case.aim.vip.is_some() || case.aim.is_external;
+    if service.external_policy != Policy::Local || !is_from_outside {
         return None;
     }
     let nodes = case.cluster().nodes.values();

@@ -1,0 +1,65 @@
+//! States in findings why a Service has no endpoint, and how severe that is.
+//!
+//! Without endpoints every call is refused. This is an error if the cluster was read in full and
+//! something states that the Service is called, or if pods are there that fit but for a slip. It is
+//! a warning otherwise: Services of leaders, of canaries and of jobs have no pods most of the time.
+
+use std::collections::HashMap;
+
+use uturn_model::{Cluster, NamespacedName, ObjectKind, Service, Share};
+use uturn_path::Engine;
+
+use super::scanned::service_behind;
+use crate::clients::Example;
+use crate::finding::Finding;
+use crate::lack::{Lack, caller};
+use crate::{Code, Severity};
+
+/// The namespace of Kubernetes' own programs.
+const SYSTEM: &str = "kube-system";
+
+pub(super) fn explain(engine: &Engine<'_>, findings: &mut [Finding]) {
+    let cluster = engine.cluster();
+    let mut known: HashMap<NamespacedName, Option<(Lack, bool)>> = HashMap::new();
+    for finding in findings {
+        let is_walked = finding.code == Code::NoEndpoints && !finding.share_failing.is_none();
+        let Some(service) = lacking(engine, finding).filter(|_| is_walked) else { continue };
+        let of = || {
+            let lack = Lack::of(cluster, service)?;
+            let is_error = is_error(cluster, service, &lack);
+            Some((lack, is_error))
+        };
+        let known = known.entry(service.name.clone()).or_insert_with(of);
+        let Some((lack, is_error)) = known else { continue };
+        finding.other_evidence.splice(0..0, lack.because.clone());
+        let is_certain = finding.conditions.is_empty()
+            && finding.share_failing.rounded() == Share::ALL.rounded();
+        if is_certain && *is_error {
+            finding.severity = Severity::Error;
+        }
+    }
+}
+
+/// Returns the Service that lacks endpoints.
+fn lacking<'e>(engine: &'e Engine<'_>, finding: &Finding) -> Option<&'e Service> {
+    match (finding.subject.kind, &finding.example) {
+        (ObjectKind::Service, _) => {
+            engine.cluster().services.get(&finding.subject.namespaced_name()?)
+        }
+        (_, Example::Scanned(met)) => {
+            let (name, _) = service_behind(engine, &met.target)?;
+            engine.cluster().services.get(name)
+        }
+        _ => None,
+    }
+}
+
+fn is_error(cluster: &Cluster, service: &Service, lack: &Lack) -> bool {
+    let extent = &cluster.extent;
+    let is_whole = extent.pods && extent.services && extent.endpoints;
+    is_whole
+        && !lack.may_be_intended
+        && service.unjudged.is_empty()
+        && service.name.namespace.as_str() != SYSTEM
+        && (lack.has_slip || caller(cluster, service).is_some())
+}
