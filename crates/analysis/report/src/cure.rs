@@ -3,7 +3,7 @@
 
 use uturn_diagnose::cure::{Answer, CaseState, Cure};
 use uturn_document::edit::Tree;
-use uturn_model::ObjectRef;
+use uturn_model::{Mechanism, ObjectRef};
 
 use crate::lines::Lines as _;
 use crate::style::{Style, in_a_line};
@@ -55,8 +55,52 @@ fn case(report: &CureReport, style: Style) -> String {
     }
     if report.cures.is_empty() && !report.now.is_fine() {
         text.push_str("\nno cure is known for this: uturn trace shows where it ends\n");
+        text.push_str(&wrapped("next: ", next_step(&report.now), style));
     }
     text
+}
+
+/// Returns what to measure where no cure is known.
+fn next_step(now: &CaseState) -> &'static str {
+    let CaseState::Flow { mechanisms, .. } = now else {
+        return "on a target, tcpdump -ni any of the check's port: whether a check arrives, and what \
+                answers it";
+    };
+    match mechanisms.first() {
+        Some(Mechanism::NoEndpoint) => {
+            "compare kubectl get endpointslices, and get pods --show-labels -o wide, of the Service's \
+             namespace: labels, readiness, names of ports"
+        }
+        Some(Mechanism::WrongPort) => {
+            "in the called pod or on the called node, ss -ltnp lists the ports that are listened on"
+        }
+        Some(Mechanism::Firewall) => {
+            "on the node at which it ends, iptables -vnL or nft list ruleset, before and after a call: \
+             the rule whose counter grows stops it"
+        }
+        Some(Mechanism::SecurityGroup | Mechanism::NoRoute | Mechanism::CrossNode) => {
+            "tcpdump -ni any of the called port on both nodes during a call: what lies behind the last \
+             place that sees the packet stops it"
+        }
+        Some(Mechanism::NameUnresolved) => {
+            "in the client, cat /etc/resolv.conf, and ask each name server there for the name by \
+             itself (dig @ADDRESS NAME)"
+        }
+        Some(Mechanism::ProxyHeader | Mechanism::TlsBypassed) => {
+            "in the called pod's network, tcpdump -A of the port: the first bytes show whether a PROXY \
+             header or TLS arrives"
+        }
+        Some(
+            Mechanism::AsymmetricReturn
+            | Mechanism::LocalSourceDrop
+            | Mechanism::ReversePathFilter
+            | Mechanism::HairpinOff,
+        ) => {
+            "on the node, conntrack -E, and nstat -az of the drops, during a call: which address each \
+             answer has, and which counter grows"
+        }
+        _ => "uturn probe makes the call for real and sets the prediction beside it",
+    }
 }
 
 /// Returns why a cure is not offered, below a heading that states whether it was tried.
