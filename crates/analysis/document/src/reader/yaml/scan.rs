@@ -22,6 +22,9 @@ struct Candidate {
 /// The maximum distance of a colon from the beginning of its key, unless `?` announced the key.
 const KEY: usize = 1024;
 
+/// A scalar's text and style, and where it begins and ends.
+pub(super) type PlacedScalar<'a> = (Cow<'a, str>, Style, Mark, Mark);
+
 pub(super) struct Scanner<'a> {
     pub(super) text: Text<'a>,
     tokens: VecDeque<Token<'a>>,
