@@ -187,7 +187,9 @@ fn only_this_port(case: &Case<'_>, text: &str, way: &[At], whose: &str) -> Vec<P
         Vec::new()
     };
     sources.dedup();
-    sources.push(String::new());
+    if sources.is_empty() {
+        sources.push(String::new());
+    }
     let protocol = flow.protocol.lower();
     let mut all = Vec::new();
     for (at, chain) in places(text) {

@@ -54,7 +54,7 @@ fn source_ranges(case: &Case<'_>) -> Option<Proposal> {
     let ranges: Vec<String> = missing.iter().map(ToString::to_string).collect();
     let title =
         format!("{} in loadBalancerSourceRanges of svc/{}", ranges.join(", "), service.name);
-    let made = Proposal::new("source-ranges", 9, title)
+    let made = Proposal::new("source-ranges", 11, title)
         .costs(
             "every pod may call the Service by its load balancer's address, as by its cluster IP",
         )

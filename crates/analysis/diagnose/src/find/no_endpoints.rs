@@ -6,7 +6,8 @@
 
 use std::collections::HashMap;
 
-use uturn_model::{Cluster, NamespacedName, ObjectKind, Service, Share};
+use uturn_model::ingress::Backend;
+use uturn_model::{Cluster, Destination, Flow, NamespacedName, ObjectKind, Service, Share};
 use uturn_path::Engine;
 
 use super::scanned::service_behind;
@@ -50,8 +51,27 @@ fn lacking<'e>(engine: &'e Engine<'_>, finding: &Finding) -> Option<&'e Service>
             let (name, _) = service_behind(engine, &met.target)?;
             engine.cluster().services.get(name)
         }
+        (_, Example::Flow(Flow { to: Destination::Ingress { name, .. }, .. })) => {
+            only_backend(engine, name)
+        }
         _ => None,
     }
+}
+
+/// Returns the Service of an Ingress that leads to no other.
+fn only_backend<'e>(engine: &'e Engine<'_>, name: &NamespacedName) -> Option<&'e Service> {
+    let ingress = engine.cluster().ingresses.get(name)?;
+    let paths = ingress.rules.iter().flat_map(|rule| &rule.paths).map(|path| &path.backend);
+    let mut names = paths.chain(&ingress.default_backend).map(|backend| match backend {
+        Backend::Service { name, .. } if !backend.is_action() => Some(name),
+        _ => None,
+    });
+    let first = names.next()??;
+    if names.any(|other| other != Some(first)) {
+        return None;
+    }
+    let name = NamespacedName { namespace: name.namespace.clone(), name: first.clone() };
+    engine.cluster().services.get(&name)
 }
 
 fn is_error(cluster: &Cluster, service: &Service, lack: &Lack) -> bool {
