@@ -49,6 +49,7 @@ built_in![
     "l7-snat",
     "l7-snat-sg",
     "lb-sg-443",
+    "loopback-node-port",
     "mixed-rules",
     "no-bandwidth",
     "no-bandwidth-outwards",

@@ -147,7 +147,7 @@ fn each_family_of_a_service_is_scanned() {
     let (without, _) = all.split_once("---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata:\n  name: web-ipv6").unwrap();
     folder.file("cluster.yaml", without);
     let scan = folder.run(&["scan", "-f", ".", "--complete"]);
-    assert!(scan.contains("svc/shop/web [fd00:96::7:1]:80  no-endpoint  UT311"), "{scan}");
+    assert!(scan.contains("svc/shop/web [fd00:96::7:1]:80 + 2 more  no-endpoint  UT311"), "{scan}");
     assert!(!scan.contains("call svc/shop/web"), "the same name leads there: {scan}");
     let check = folder.run(&["check", "service", "shop/web", "-f", ".", "--complete"]);
     assert!(check.contains("to [fd00:96::7:1]:80: refused (no-endpoint)"), "{check}");

@@ -32,6 +32,6 @@ fn pods_that_only_endpoints_name() {
     folder
         .file("a.yaml", &shop_without(|document| is_pod(document) && document.contains("front-")));
     let scan = folder.run(&["scan", "-f", "."]);
-    assert!(scan.contains("18 not judged"), "{scan}");
+    assert!(scan.contains("30 not judged"), "{scan}");
     assert!(scan.contains("which pod has the address 10.1.1.20 is not given"), "{scan}");
 }

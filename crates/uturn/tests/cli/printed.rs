@@ -260,13 +260,18 @@ fn a_rule_is_typed_word_by_word() {
             .filter(|command| command.contains(": iptables "))
             .collect();
         assert!(!commands.is_empty(), "{found}");
+        let mut repeated = 0;
         for command in commands {
             let (_, command) = command.split_once(": iptables ").unwrap();
             let words = words(&folder, &format!("uturn {command}"));
-            let at = words.iter().position(|word| word == "--comment").unwrap();
-            assert_eq!(words[at + 1], word, "{command}");
             assert_eq!((&*words[0], &**words.last().unwrap()), ("-I", "ACCEPT"), "{command}");
+            // A cure that lets in one port writes its own words instead of the rule's.
+            if let Some(at) = words.iter().position(|word| word == "--comment") {
+                assert_eq!(words[at + 1], word, "{command}");
+                repeated += 1;
+            }
         }
+        assert!(repeated > 0, "{found}");
     }
     assert!(!folder.0.join("x").exists());
 }

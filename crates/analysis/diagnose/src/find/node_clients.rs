@@ -10,8 +10,8 @@ use uturn_scan::{ScanTarget, Scanner, node_kinds};
 use super::MAX_PAIRS;
 use super::node_ports::severity_at;
 use super::walked::{self, Caused};
-use crate::Severity;
 use crate::clients::Clients;
+use crate::{Code, Severity};
 
 /// Walks a call of one node of each kind that runs no pod in its network to each target.
 ///
@@ -29,7 +29,6 @@ pub(super) fn find(scanner: &Scanner<'_, '_>) -> Result<Vec<Caused>, WalkError> 
     let callers: Vec<&Node> = kinds
         .filter(|nodes| !nodes.iter().any(|node| scanned.contains(&node.name)))
         .filter_map(|nodes| nodes.first().copied())
-        .filter(|node| !node.supposed)
         .collect();
     let mut all = Vec::new();
     for target in scanner.targets().iter().filter(|_| !callers.is_empty()) {
@@ -50,12 +49,21 @@ fn of_flow(
     let about = (&target.object, &*target.label);
     let found = walked::failure(scanner.engine(), about, flow, Clients::NODES)?;
     let Some((mut finding, faults)) = found else { return Ok(None) };
-    // Nodes need not resolve names of the cluster, and what lies behind a load balancer that is not
-    // judged is counted with the calls of pods.
+    // Nodes need not resolve names of the cluster; what lies behind a load balancer that is not
+    // judged, and paths without a rule, are counted with the calls of pods.
     let is_excused = matches!(
         finding.mechanism,
-        Some(Mechanism::NameUnresolved | Mechanism::NotModelled | Mechanism::NotGiven)
+        Some(
+            Mechanism::NameUnresolved
+                | Mechanism::NoRuleForPath
+                | Mechanism::NotModelled
+                | Mechanism::NotGiven
+        )
     );
+    // Nobody need call the cluster IP of servers that expect a load balancer in front of them.
+    if finding.code == Code::ProxyHeaderLost && target.is_cluster_ip() {
+        finding.severity = Severity::Info;
+    }
     // Which programs of a node call the Service is not known.
     let most = severity_at(scanner.engine().cluster(), target, finding.mechanism);
     finding.severity = finding.severity.min(most).min(Severity::Warning);

@@ -143,6 +143,12 @@ fn is_announced_by_arp(cluster: &Cluster, service: &Service) -> bool {
     if service.kind != ServiceKind::LoadBalancer {
         return false;
     }
+    // Some controllers write the addresses of all nodes: these are meant.
+    let is_node = |ip: IpAddr| cluster.nodes.values().any(|node| node.has_address(ip));
+    let mut status = service.load_balancer.iter().filter_map(|entry| entry.ip);
+    if service.load_balancer.len() > 1 && status.all(is_node) {
+        return false;
+    }
     let announced = &cluster.announcements.all;
     let is_by_routes = !announced.is_empty() && announced.iter().all(|own| own.by == Routes);
     match cloud::maker_of(service, &cluster.provider) {

@@ -21,7 +21,9 @@ pub(crate) fn find(engine: &Engine<'_>) -> Vec<Finding> {
 
 fn of_ingress(cluster: &Cluster, ingress: &Ingress) -> Option<Finding> {
     if let Some(unserved) = &ingress.unserved {
-        return Some(ignored(cluster, ingress, unserved));
+        // Where no controller is recognised at all, one that is not may serve everything.
+        let is_doubtful = unserved.condition.is_some() && cluster.controllers.is_empty();
+        return (!is_doubtful).then(|| ignored(cluster, ingress, unserved));
     }
     let product = controller::product_of(ingress)?;
     if let Some(why) = refused(cluster, ingress, product) {

@@ -19,12 +19,13 @@ struct NodeSettings<'a> {
 }
 
 /// Returns the nodes of a cluster by kind: those whose settings, firewalls and security groups are
-/// equal. Windows nodes are left out, because their kube-proxy is not modelled, and so are nodes
-/// that are not ready, because they serve nobody for reasons of their own.
+/// equal. Windows nodes are left out, because their kube-proxy is not modelled, nodes that are not
+/// ready, because they serve nobody for reasons of their own, and nodes that are only supposed.
 pub fn node_kinds(cluster: &Cluster) -> Vec<Vec<&Node>> {
     let mut numbers: Numbers<NodeSettings<'_>> = Numbers::default();
     let mut kinds: Vec<Vec<&Node>> = Vec::new();
-    for node in cluster.nodes.values().filter(|node| node.ready && !node.is_windows) {
+    let nodes = cluster.nodes.values().filter(|node| node.ready && !node.is_windows);
+    for node in nodes.filter(|node| !node.supposed) {
         let number = numbers.of(NodeSettings {
             is_captured: cluster.captures.contains_key(&node.name),
             firewall: node.firewall.as_ref().map(|own| &*own.text),

@@ -82,7 +82,7 @@ pub(super) fn derive(
         dns,
         controllers: found.controllers,
         open: found.open,
-        balancer_arguments: balancer_arguments::derive(&population),
+        balancer_arguments: balancer_arguments::derive(&population, ground.extent),
         announcements: announcers::derive(&population),
         gaps,
         population,

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use uturn_clouds::cloud::{self, CloudEntry, cilium};
 use uturn_model::pod::Container;
-use uturn_model::{Labels, Text};
+use uturn_model::{Extent, Labels, Text};
 
 use super::controllers::argument_value;
 use crate::decode::objects::Objects;
@@ -12,7 +12,7 @@ use crate::derive::ground::kube_proxy;
 
 /// Returns the arguments and versions of clouds' programs: from their workloads, or else from their
 /// pods.
-pub(super) fn derive(objects: &Objects) -> Labels {
+pub(super) fn derive(objects: &Objects, extent: Extent) -> Labels {
     let workloads = objects.workloads.0.values().map(|workload| &workload.template);
     let pods = objects.pods.0.values().map(|pod| &pod.spec);
     let programs: HashSet<&str> = cloud::ALL.into_iter().flat_map(programs_of).copied().collect();
@@ -46,7 +46,9 @@ pub(super) fn derive(objects: &Objects) -> Labels {
             }
         }
     }
-    if let Some((config, _)) = &objects.cilium_config {
+    // A ConfigMap that was written for a part of a cluster need not have every switch.
+    let is_whole = extent.pods && extent.services;
+    if let Some((config, _)) = objects.cilium_config.as_ref().filter(|_| is_whole) {
         let of_config = cilium::SWITCHES.iter().map(|key| {
             let value = config.get(key).unwrap_or("false");
             (cloud::argument_key(cilium::ENTRY.cloud, key), value.into())
