@@ -35,6 +35,7 @@ pub mod evidence;
 pub mod extent;
 pub mod flow;
 pub mod gateway;
+pub mod gateway_ports;
 pub mod image;
 pub mod ingress;
 pub mod known;

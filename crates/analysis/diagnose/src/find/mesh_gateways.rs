@@ -2,7 +2,7 @@
 //! gateway has.
 
 use uturn_model::service::{ServicePort, TargetPort};
-use uturn_model::{Cluster, MeshGateway, Outcome, Pod, Port, Share, mesh};
+use uturn_model::{Cluster, MeshGateway, Outcome, Pod, Port, Share, gateway_ports, mesh};
 use uturn_path::Engine;
 
 use super::object_faults::about;
@@ -52,7 +52,7 @@ pub(crate) fn excuse_unused_ports(engine: &Engine<'_>, findings: &mut [Finding])
         let opens = |port: &u16, wanted: bool| {
             // The proxy's own ports are open in any case.
             let is_own = (15_000..15_100).contains(port);
-            let is = |pod: &&Pod| mesh::opens(cluster, pod, *port) == Some(wanted);
+            let is = |pod: &&Pod| gateway_ports::opens(cluster, pod, *port) == Some(wanted);
             !is_own && !pods.is_empty() && pods.iter().all(is)
         };
         let has = |wanted: bool| ports.iter().any(|port| opens(port, wanted));
@@ -88,7 +88,7 @@ fn selects_none(cluster: &Cluster, gateway: &MeshGateway, pods: &[&Pod]) -> Opti
 
 /// Describes a port that no Service of a gateway's pods leads to, if it is the node port of one.
 fn wrong_port(cluster: &Cluster, pod: &Pod, port: Port) -> Option<String> {
-    let services = mesh::services_of(cluster, pod);
+    let services = gateway_ports::services_of(cluster, pod);
     let ports: Vec<&ServicePort> = services.flat_map(|service| &service.ports).collect();
     let leads = |own: &&ServicePort| own.port == port || own.target == TargetPort::Number(port);
     if ports.iter().copied().any(|own| leads(&own)) {

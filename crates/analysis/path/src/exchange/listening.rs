@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 
 use uturn_clouds::{local_addresses, stated};
 use uturn_model::pod::ContainerPort;
-use uturn_model::{Cluster, Node, Pod, Protocol, mesh};
+use uturn_model::{Cluster, Node, Pod, Protocol, gateway_ports};
 use uturn_netfilter::IpProtocol;
 
 use super::undeclared::{Declared, declared};
@@ -71,7 +71,7 @@ pub(super) fn at(
         _ if matches!(protocol, IpProtocol::ICMP | IpProtocol::ICMPV6) => A_PROCESS,
         Peer::Pod(pod) | Peer::Host(_, Some(pod))
             if protocol == IpProtocol::TCP
-                && mesh::opens(engine.cluster, pod, to.port()) == Some(false) =>
+                && gateway_ports::opens(engine.cluster, pod, to.port()) == Some(false) =>
         {
             Listening::No
         }

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 
 use uturn_model::pod::ContainerPort;
 use uturn_model::service::ServicePort;
-use uturn_model::{Assumption, Cluster, Pod, Port, Service, mesh};
+use uturn_model::{Assumption, Cluster, Pod, Port, Service, gateway_ports};
 use uturn_netfilter::IpProtocol;
 
 use crate::engine::Engine;
@@ -124,7 +124,7 @@ pub(super) fn why_none_listens(
     }
     let closed = match at {
         Peer::Pod(pod) | Peer::Host(_, Some(pod)) => {
-            mesh::opens(engine.cluster, pod, number) == Some(false)
+            gateway_ports::opens(engine.cluster, pod, number) == Some(false)
         }
         _ => false,
     };

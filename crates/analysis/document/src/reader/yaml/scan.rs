@@ -76,9 +76,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Takes the next token if it is a scalar: its text and style, and where it begins and ends.
-    pub(super) fn next_scalar(
-        &mut self,
-    ) -> Result<Option<(Cow<'a, str>, Style, Mark, Mark)>, Trouble> {
+    pub(super) fn next_scalar(&mut self) -> Result<Option<PlacedScalar<'a>>, Trouble> {
         if !matches!(self.peek()?.kind, TokenKind::Scalar(..)) {
             return Ok(None);
         }
