@@ -72,11 +72,11 @@ pub(crate) fn has_ready_endpoint(cluster: &Cluster, service: &Service) -> bool {
 }
 
 /// Returns the Service whose node port is called at a loopback address.
-pub(crate) fn called_on_loopback<'c>(
-    cluster: &'c Cluster,
+pub(crate) fn called_on_loopback(
+    cluster: &Cluster,
     to: SocketAddr,
     protocol: IpProtocol,
-) -> Option<&'c Service> {
+) -> Option<&Service> {
     let is_called = |port: &ServicePort| {
         port.node_port.is_some_and(|own| own.number() == to.port())
             && IpProtocol::from(port.protocol) == protocol

@@ -21,10 +21,10 @@ pub(super) fn caller(cluster: &Cluster, port: u16) -> Option<Observation> {
     });
     of_workloads
         .chain(of_pods)
-        .find_map(|(spec, object, origin)| of_spec(spec, object, origin, port))
+        .find_map(|(spec, object, origin)| of_spec(spec, &object, origin, port))
 }
 
-fn of_spec(spec: &PodSpec, object: ObjectRef, origin: &Origin, port: u16) -> Option<Observation> {
+fn of_spec(spec: &PodSpec, object: &ObjectRef, origin: &Origin, port: u16) -> Option<Observation> {
     let addresses = HOSTS.map(|host| format!("{host}:{port}"));
     let names = |text: &str| addresses.iter().find(|address| contains(text, address)).cloned();
     spec.containers.iter().find_map(|container| {

@@ -123,6 +123,10 @@ pub(crate) enum Granularity {
     EveryPod,
 }
 
+/// The places of Services in memory, the ports, whether zones matter, and the node whose address is
+/// called.
+type PartitionKey = (Vec<usize>, Vec<u16>, bool, Option<u32>);
+
 /// Makes classes, and caches what several targets share.
 pub(crate) struct Classifier<'a> {
     pub(crate) inventory: Arc<Inventory<'a>>,
@@ -138,9 +142,8 @@ pub(crate) struct Classifier<'a> {
     bundles: Numbers<Vec<u64>>,
     /// The partitions' parts of shapes.
     shapes: Numbers<Vec<u64>>,
-    /// Partitions by the places of Services in memory, by ports, by whether zones matter, and by the
-    /// node whose address is called.
-    partition: FastMap<(Vec<usize>, Vec<u16>, bool, Option<u32>), Arc<Partition<'a>>>,
+    /// Partitions by what decides them.
+    partition: FastMap<PartitionKey, Arc<Partition<'a>>>,
     /// Partitions by the place in memory of what targets can meet, which is kept here, and by
     /// whether zones matter.
     of_met: FastMap<(usize, bool), (Arc<Met<'a>>, Arc<Partition<'a>>)>,
