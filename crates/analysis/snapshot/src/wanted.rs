@@ -76,6 +76,7 @@ const NAMES: &[&str] = &[
     "enableProxyProtocol",
     "endpoints",
     "env",
+    "exec",
     "externalIPs",
     "externalName",
     "externalTrafficPolicy",

@@ -10,7 +10,7 @@ use uturn_path::Engine;
 use super::object_faults::{PodsByNamespace, about};
 use crate::finding::Finding;
 use crate::near_miss::{Difference, near_misses};
-use crate::typos::{are_names_alike, are_ports_alike, is_raised};
+use crate::typos::{are_names_alike, are_ports_alike, are_spelt_alike, is_raised};
 use crate::{Code, Severity};
 
 pub(crate) fn find(engine: &Engine<'_>, pods: &PodsByNamespace<'_>) -> Vec<Finding> {
@@ -87,7 +87,15 @@ fn is_declared(pod: &Pod, wanted: Port, port: &ServicePort) -> bool {
 
 /// Returns a hint at a selector that no pod here fits, if a workload of the namespace almost does.
 fn other_labels(cluster: &Cluster, service: &Service) -> Option<Finding> {
-    let almost = near_misses(cluster, service).into_iter().find(|miss| miss.is_slip)?;
+    // In a part of a cluster, a label that is missing may be set while pods run, and a value that
+    // goes on with another word is that of another one of several.
+    let is_close = |difference: &Difference| match difference {
+        Difference::Value { wanted, has, .. } => are_spelt_alike(wanted, has),
+        Difference::Key { .. } => true,
+        Difference::Missing { .. } => false,
+    };
+    let mut slips = near_misses(cluster, service).into_iter().filter(|miss| miss.is_slip);
+    let almost = slips.find(|miss| miss.differences.iter().all(is_close))?;
     let wanted = almost.differences.iter().map(|difference| {
         let (key, value) = difference.wanted();
         format!("{key}: {value}")

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use uturn_model::service::Policy;
-use uturn_model::{Client, Cluster, Destination, Family, Flow, Mechanism, ProxyMode, Service};
+use uturn_model::{Client, Cluster, Destination, Family, Flow, Mechanism, Service};
 use uturn_path::{Engine, WalkError};
 use uturn_scan::{CalledNode, ScanTarget, Scanner};
 
@@ -44,17 +44,17 @@ fn on_loopback(
     node: &CalledNode,
 ) -> Result<Option<Caused>, WalkError> {
     let Destination::Address(to) = &target.to else { return Ok(None) };
-    let to_port = to.port();
+    let Some(caller) = loopback::caller(engine.cluster(), to.port()) else { return Ok(None) };
+    let name = target.object.namespaced_name();
+    let service = name.and_then(|name| engine.cluster().services.get(&name));
+    let has_v4 = service.is_some_and(|own| own.cluster_ips.iter().any(IpAddr::is_ipv4));
     let loopback = match to.ip() {
         IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        // kube-proxy serves no node port at IPv6's loopback address in any mode.
-        IpAddr::V6(_) if engine.cluster().proxy.mode.value == ProxyMode::Iptables => {
-            return Ok(None);
-        }
+        // Programs that ask for localhost try both addresses.
+        IpAddr::V6(_) if has_v4 => return Ok(None),
         IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
     };
     let to = Destination::Address(SocketAddr::new(loopback, to.port()));
-    let Some(caller) = loopback::caller(engine.cluster(), to_port) else { return Ok(None) };
     let label = format!("{to} on {}", node.name);
     let from = Client::Node(node.name.clone());
     let flow = Flow { from, to, protocol: target.protocol };

@@ -3,10 +3,13 @@
 use uturn_model::service::ServicePort;
 use uturn_model::{Cluster, Family, Service};
 
-use super::{CloudEntry, Markers, PortPlan, Product};
+use super::{Annotation, CloudEntry, Markers, PortPlan, Product, ValueKind};
 use crate::cloud::product::Announced;
 
 const NAME: &str = "Antrea ServiceExternalIP";
+
+/// The annotation with the pool that a Service asks for.
+const POOL: &str = "service.antrea.io/external-ip-pool";
 
 /// The load balancer: a node of the pool announces the address, under policy Local one with an
 /// endpoint.
@@ -34,10 +37,7 @@ impl Product for OnNode {
 /// most clusters with Antrea do not use it.
 pub static ENTRY: CloudEntry = CloudEntry {
     products: &[&OnNode],
+    annotations: &[&[Annotation::new(POOL, ValueKind::Names)]],
     serves_services_only: true,
-    ..CloudEntry::recognised(
-        "antrea",
-        NAME,
-        Markers { service_keys: &["service.antrea.io/external-ip-pool"], ..Markers::NONE },
-    )
+    ..CloudEntry::recognised("antrea", NAME, Markers { service_keys: &[POOL], ..Markers::NONE })
 };

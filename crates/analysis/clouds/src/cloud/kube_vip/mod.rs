@@ -177,4 +177,8 @@ fn is_true(value: &str) -> bool {
 }
 
 /// The annotations that are read, with the kinds of their values.
-const READ: &[Annotation] = &[Annotation::new(HOST, ValueKind::Names)];
+const READ: &[Annotation] = &[
+    Annotation::new(HOST, ValueKind::Names),
+    Annotation::new(ADDRESSES[0], ValueKind::Names),
+    Annotation::new(ADDRESSES[1], ValueKind::Names),
+];

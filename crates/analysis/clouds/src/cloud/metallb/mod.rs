@@ -72,6 +72,7 @@ impl Product for Speakers {
 /// The description of MetalLB.
 pub static ENTRY: CloudEntry = CloudEntry {
     products: &[&Speakers],
+    annotations: &[pools::READ],
     serves_services_only: true,
     writes: StatusShape::Addresses,
     announcements: Some(AnnouncementObjects {

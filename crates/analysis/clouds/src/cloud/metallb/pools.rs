@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use uturn_model::announcement::AddressPool;
 use uturn_model::{Cluster, Family, Service};
 
-use crate::cloud::NoAddress;
+use crate::cloud::{Annotation, NoAddress, ValueKind};
 
 /// The annotations with the addresses that a Service asks for.
 const ADDRESSES: [&str; 2] = ["metallb.io/loadBalancerIPs", "metallb.universe.tf/loadBalancerIPs"];
@@ -16,6 +16,16 @@ const POOL: [&str; 2] = ["metallb.io/address-pool", "metallb.universe.tf/address
 
 /// The annotations with which Services share an address.
 const SHARED: [&str; 2] = ["metallb.io/allow-shared-ip", "metallb.universe.tf/allow-shared-ip"];
+
+/// The annotations that are read, with the kinds of their values.
+pub(super) const READ: &[Annotation] = &[
+    Annotation::new(ADDRESSES[0], ValueKind::Names),
+    Annotation::new(ADDRESSES[1], ValueKind::Names),
+    Annotation::new(POOL[0], ValueKind::Names),
+    Annotation::new(POOL[1], ValueKind::Names),
+    Annotation::new(SHARED[0], ValueKind::Names),
+    Annotation::new(SHARED[1], ValueKind::Names),
+];
 
 /// The condition of what rests on the pools, unless all are given.
 const ALL_GIVEN: &str = "no other pool of addresses exists";
