@@ -24,6 +24,22 @@ pub(crate) struct Lack {
 }
 
 impl Lack {
+    /// Says that nothing was looked for, because this many objects would have to be looked at.
+    pub(crate) fn unexamined(service: &Service, objects: usize) -> Self {
+        let what = format!(
+            "why no endpoint is there was not examined: that takes a look at {objects} pods and \
+             workloads for each Service"
+        );
+        Self {
+            because: Some(Observation {
+                place: None,
+                what: what.into(),
+                by: Evidence::object(service.object(), service.origin.clone()),
+            }),
+            ..Self::default()
+        }
+    }
+
     /// Explains why a Service has no endpoint. Returns `None` if it has some.
     pub(crate) fn of(cluster: &Cluster, service: &Service) -> Option<Self> {
         if has_endpoint(cluster, service) || matches!(service.kind, ServiceKind::ExternalName(_)) {

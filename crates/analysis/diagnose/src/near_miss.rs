@@ -141,14 +141,13 @@ pub(crate) fn makers<'a>(cluster: &'a Cluster, service: &Service) -> Vec<Maker<'
         !is_copy && !workload.kind.ends()
     };
     let workloads: Vec<&Workload> = at_home.filter(is_own).collect();
+    let known: BTreeSet<ObjectRef> = workloads.iter().map(|workload| workload.object()).collect();
     let mut all: Vec<Maker<'a>> = workloads.iter().copied().map(Maker::Workload).collect();
     let mut owners: BTreeSet<&ObjectRef> = BTreeSet::new();
     for pod in pods_of(cluster, home).filter(|pod| pod.is_alive()) {
         let is_new = match &pod.owner {
             None => true,
-            Some(owner) => {
-                workloads.iter().all(|workload| workload.object() != *owner) && owners.insert(owner)
-            }
+            Some(owner) => !known.contains(owner) && owners.insert(owner),
         };
         if is_new {
             all.push(Maker::Pod(pod));

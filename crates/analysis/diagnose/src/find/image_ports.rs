@@ -1,11 +1,13 @@
 //! Finds target ports at which the program of a well-known image does not listen, unless it is told
 //! to.
 
+use std::collections::HashSet;
+
 use uturn_model::service::TargetPort;
-use uturn_model::{Cluster, Mechanism, Outcome, Pod, Protocol, Service, Share};
+use uturn_model::{Mechanism, Name, Outcome, Pod, Protocol, Service, Share};
 use uturn_path::Engine;
 
-use super::object_faults::about;
+use super::object_faults::{PodsByNamespace, about};
 use crate::clients::Clients;
 use crate::finding::Finding;
 use crate::{Code, Severity};
@@ -34,11 +36,21 @@ pub(crate) fn find(engine: &Engine<'_>) -> Vec<Finding> {
     if cluster.extent.listeners {
         return Vec::new();
     }
-    cluster.services.values().filter_map(|service| of_service(cluster, service)).collect()
+    // Most clusters have such pods in a few namespaces, if any.
+    let alive = cluster.pods.values().filter(|pod| pod.is_alive());
+    let homes: HashSet<&Name> =
+        alive.filter(|pod| usual_ports(pod).is_some()).map(|pod| &pod.name.namespace).collect();
+    if homes.is_empty() {
+        return Vec::new();
+    }
+    let pods = PodsByNamespace::of(cluster);
+    let services = cluster.services.values();
+    let services = services.filter(|service| homes.contains(&service.name.namespace));
+    services.filter_map(|service| of_service(&pods, service)).collect()
 }
 
-fn of_service(cluster: &Cluster, service: &Service) -> Option<Finding> {
-    let pods = cluster.selected(service);
+fn of_service(pods: &PodsByNamespace<'_>, service: &Service) -> Option<Finding> {
+    let pods = pods.selected(service);
     let first = pods.first()?;
     service.ports.iter().find_map(|port| {
         let TargetPort::Number(wanted) = port.target else { return None };

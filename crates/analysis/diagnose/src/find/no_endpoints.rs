@@ -19,13 +19,23 @@ use crate::{Code, Severity};
 /// The namespace of Kubernetes' own programs.
 const SYSTEM: &str = "kube-system";
 
+/// The maximum number of pods and workloads that are looked at for all Services together.
+const MAX_LOOKED_AT: usize = 5_000_000;
+
 pub(super) fn explain(engine: &Engine<'_>, findings: &mut [Finding]) {
     let cluster = engine.cluster();
+    let of_each = cluster.pods.len() + cluster.workloads.len();
+    let mut left = MAX_LOOKED_AT;
     let mut known: HashMap<NamespacedName, Option<(Lack, bool)>> = HashMap::new();
     for finding in findings {
         let is_walked = finding.code == Code::NoEndpoints && !finding.share_failing.is_none();
         let Some(service) = lacking(engine, finding).filter(|_| is_walked) else { continue };
         let of = || {
+            // What is behind the first Services is mostly behind the others, too.
+            let Some(rest) = left.checked_sub(of_each) else {
+                return Some((Lack::unexamined(service, of_each), false));
+            };
+            left = rest;
             let lack = Lack::of(cluster, service)?;
             let is_error = is_error(cluster, service, &lack);
             Some((lack, is_error))

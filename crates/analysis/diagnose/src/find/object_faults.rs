@@ -287,7 +287,7 @@ fn two_owners(engine: &Engine<'_>) -> Vec<Finding> {
 pub(crate) struct PodsByNamespace<'a>(HashMap<&'a Name, Vec<&'a Pod>>);
 
 impl<'a> PodsByNamespace<'a> {
-    fn of(cluster: &'a Cluster) -> Self {
+    pub(crate) fn of(cluster: &'a Cluster) -> Self {
         let mut all: HashMap<&Name, Vec<&Pod>> = HashMap::new();
         for pod in cluster.pods.values().filter(|pod| pod.is_alive()) {
             all.entry(&pod.name.namespace).or_default().push(pod);
