@@ -24,18 +24,10 @@ pub(crate) fn denied_inbound(
         return None;
     }
     let asked = asked(state)?;
+    // Which rule lets in the load balancer, if any, is not given with its address.
     if cloud::stands_for_balancer(leg.src.ip()) {
-        return match admission_of_balancer(cluster, groups, asked) {
-            Admission::Passes => None,
-            Admission::Depends(assumption) => {
-                add_missing(&mut state.supposed, [assumption]);
-                None
-            }
-            Admission::Denied(stop) => {
-                let what = format!("{} port {} from the load balancer", stop.what, leg.dst.port());
-                Some(stop.step(what, leg))
-            }
-        };
+        add_missing(&mut state.supposed, admission_of_balancer(cluster, groups, asked));
+        return None;
     }
     let stop = judge(cluster, groups, asked, |group| &group.inbound, leg.src.ip())?;
     let what = format!("{} port {} from {}", stop.what, leg.dst.port(), leg.src.ip());
@@ -49,58 +41,41 @@ fn is_prober(cluster: &Cluster, address: IpAddr) -> bool {
     model.is_some_and(|model| model.probe_ranges().prober(Family::of(address)) == address)
 }
 
-/// Whether security groups let in a load balancer whose own address is not given.
-enum Admission {
-    /// They let in every address at this port.
-    Passes,
-    /// They let in only some addresses, among which the load balancer's may be.
-    Depends(Assumption),
-    /// They let in no address at this port.
-    Denied(Stopped),
-}
-
-/// Returns whether groups let in a load balancer whose own address is not given. Their rules for
-/// ranges of addresses may be meant for it.
+/// Returns the assumption that groups let in a load balancer whose own address is not given. Returns
+/// `None` if they let in every address at this port, or if the rules of one are not given.
 fn admission_of_balancer(
     cluster: &Cluster,
     groups: &[Text],
     (number, port): (IpProtocol, u16),
-) -> Admission {
+) -> Option<Assumption> {
     let protocol = spoken(number);
     let known: Vec<_> =
         groups.iter().filter_map(|name| cluster.security_groups.get(name)).collect();
-    let Some(last) = known.last().filter(|_| known.len() == groups.len()) else {
-        return Admission::Passes;
-    };
+    if known.is_empty() || known.len() != groups.len() {
+        return None;
+    }
     let mut ranges: Vec<String> = Vec::new();
     let all = known.iter().flat_map(|group| &group.inbound);
     for rule in all.filter(|rule| rule.is_about(protocol, port)) {
         match rule.peer.filter(|net| net.prefix_len() > 0) {
-            None if rule.accept && ranges.is_empty() => return Admission::Passes,
-            None if rule.accept => break,
-            None if ranges.is_empty() => {
-                return Admission::Denied(Stopped::new(groups, "drops", number, &rule.origin));
-            }
+            None if rule.accept && ranges.is_empty() => return None,
             None => break,
             Some(net) if rule.accept => ranges.push(net.to_string()),
             // That some addresses are kept out says nothing about the load balancer's.
             Some(_) => {}
         }
     }
-    if ranges.is_empty() {
-        let why = "has no rule that accepts";
-        return Admission::Denied(Stopped::new(groups, why, number, &last.origin));
-    }
     let (names, protocol) = (groups.join(", "), spoken_name(number));
-    Admission::Depends(Assumption {
+    let let_in = if ranges.is_empty() { "no address".to_owned() } else { ranges.join(", ") };
+    Some(Assumption {
         subject: format!("security group {names} and the load balancer").into(),
         assumed: format!("it lets the load balancer in at {protocol} port {port}").into(),
         because: format!(
-            "the load balancer's own address is not given; the group lets in {}",
-            ranges.join(", ")
+            "the load balancer's own address is not given; of what is stated, the group lets in \
+             {let_in} there"
         )
         .into(),
-        settle: "compare these ranges with the subnets of the load balancer".into(),
+        settle: "look for a rule with the load balancer's subnets or its own group".into(),
     })
 }
 
@@ -115,7 +90,7 @@ fn spoken_name(number: IpProtocol) -> String {
 
 /// Returns the drop of an outbound packet by security groups, if they deny it. Groups without
 /// outbound rules allow everything.
-pub(crate) fn denied_outbound(
+pub(super) fn denied_outbound(
     cluster: &Cluster,
     groups: &[Text],
     state: &PacketState,
