@@ -31,6 +31,8 @@ use uturn_model::{Flow, Mechanism, NamespacedName, ObjectRef, Outcome, Protocol,
 use uturn_snapshot::Manifests;
 use uturn_snapshot::manifests::Edit;
 
+pub(crate) use self::case::sent_to;
+pub(crate) use self::destination::aim;
 pub use case::{Case, Subject};
 pub use diff::unified;
 pub use judge::TrialBase;

@@ -23,7 +23,7 @@ mod node_condition;
 mod node_names;
 mod node_ports;
 mod not_scanned;
-mod object_faults;
+pub(crate) mod object_faults;
 mod outside_clients;
 mod pending;
 mod scanned;
@@ -34,7 +34,7 @@ mod walked;
 mod zones;
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use uturn_model::{Cluster, Evidence, ObjectKind, ObjectRef};
 use uturn_path::WalkError;
@@ -43,7 +43,7 @@ use uturn_scan::{ScanResult, Scanner};
 use self::cause::{Causes, Fault};
 use self::scanned::{Known, judge};
 use crate::finding::{Finding, harm};
-use crate::{Code, Observation, Severity};
+use crate::{Observation, Severity};
 
 /// The maximum number of nodes times Services, or nodes times listeners, that are walked pair by
 /// pair.
@@ -58,8 +58,12 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
     let engine = scanner.engine();
     let known = Known::of(scanner, met);
     let causes = Causes::of(scanner, met)?;
-    let mut found =
-        Found { cluster: engine.cluster(), findings: Vec::new(), by_subject: HashMap::new() };
+    let mut found = Found {
+        cluster: engine.cluster(),
+        findings: Vec::new(),
+        by_subject: HashMap::new(),
+        merged: HashSet::new(),
+    };
     for (index, result) in met.iter().enumerate() {
         for verdict in result.verdicts.iter().filter(|verdict| verdict.can_fail()) {
             let Some(new) = judge(&known, result, verdict)? else { continue };
@@ -114,7 +118,7 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
     for new in object_faults::find(engine)? {
         found.add_written(new);
     }
-    let mut findings = found.findings;
+    let mut findings = found.into_findings();
     mesh_gateways::excuse_unused_ports(engine, &mut findings);
     no_endpoints::explain(engine, &mut findings);
     findings.sort_by_cached_key(|finding| {
@@ -130,6 +134,8 @@ struct Found<'e> {
     cluster: &'e Cluster,
     findings: Vec<Finding>,
     by_subject: HashMap<ObjectRef, Vec<usize>>,
+    /// The positions of findings that became part of another.
+    merged: HashSet<usize>,
 }
 
 impl Found<'_> {
@@ -193,28 +199,35 @@ impl Found<'_> {
     }
 
     /// Adds a finding about a mistake in an object's text. It is more specific than what walks
-    /// found for the same object, and replaces that.
+    /// found for the same object, and replaces all of that.
     fn add_written(&mut self, new: Finding) {
         let vague = new.code.replaces();
-        // A hint replaces no finding. A missing port or missing targets do, because the walked
-        // finding holds only under the same conditions.
-        let replaces = new.conditions.is_empty()
-            || matches!(new.code, Code::NamedPortMissing | Code::NoTargets);
-        let is_same = |known: &&mut Finding| {
-            replaces && known.subject == new.subject && vague.contains(&known.code)
+        let replaces = new.replaces_walked();
+        let is_replaced = |at: &usize| {
+            let known = &self.findings[*at];
+            replaces && vague.contains(&known.code) && !self.merged.contains(at)
         };
-        match self.findings.iter_mut().find(is_same) {
-            Some(known) => {
-                known.code = new.code;
-                known.severity = if new.conditions.is_empty() {
-                    known.severity.max(new.severity)
-                } else {
-                    new.severity
-                };
-                known.conditions.extend(new.conditions);
-                known.other_evidence.extend(new.other_evidence);
-            }
-            None => self.add(new, None),
+        let same_subject = self.by_subject.get(&new.subject).into_iter().flatten();
+        let replaced: Vec<usize> = same_subject.copied().filter(is_replaced).collect();
+        let Some((first, others)) = replaced.split_first() else {
+            return self.add(new, None);
+        };
+        for other in others {
+            let other = self.findings[*other].clone();
+            self.findings[*first].take(other);
         }
+        self.merged.extend(others);
+        let known = &mut self.findings[*first];
+        known.code = new.code;
+        known.severity =
+            if new.conditions.is_empty() { known.severity.max(new.severity) } else { new.severity };
+        known.conditions.extend(new.conditions);
+        known.other_evidence.extend(new.other_evidence);
+    }
+
+    /// Returns the findings without those that became part of another.
+    fn into_findings(self) -> Vec<Finding> {
+        let all = self.findings.into_iter().enumerate();
+        all.filter(|(at, _)| !self.merged.contains(at)).map(|(_, finding)| finding).collect()
     }
 }

@@ -119,6 +119,13 @@ pub(crate) fn harm(share_failing: Share, clients: usize) -> u64 {
 }
 
 impl Finding {
+    /// Returns whether this finding about the text of an object replaces a less specific one that a
+    /// walk made. A hint does not. A missing port and missing targets do, because the walked
+    /// finding holds only under the same conditions.
+    pub(crate) fn replaces_walked(&self) -> bool {
+        self.conditions.is_empty() || matches!(self.code, Code::NamedPortMissing | Code::NoTargets)
+    }
+
     /// Merges a finding with the same cause into this one.
     pub(crate) fn take(&mut self, new: Self) {
         self.clients = self.clients.and(&new.clients);

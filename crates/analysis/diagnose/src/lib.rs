@@ -24,6 +24,7 @@ pub mod cure;
 pub mod evidence;
 mod find;
 pub mod finding;
+pub mod flow_codes;
 pub mod group;
 mod lack;
 mod near_miss;

@@ -2,9 +2,9 @@
 
 use uturn_cli::{Failure, Printer, Status, print};
 use uturn_diagnose::analysis::{Input, MAX_BYTES, cures_of_flow};
-use uturn_diagnose::{Code, conditions};
+use uturn_diagnose::{conditions, flow_codes};
 use uturn_model::shell::Command;
-use uturn_model::{Destination, Flow, ObjectKind, Verdict};
+use uturn_model::{Flow, Verdict};
 use uturn_path::{Engine, usual_protocol};
 use uturn_report::schema::trace::Trace as TraceOutput;
 use uturn_report::{svg, trace, words};
@@ -26,7 +26,7 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
     let protocol = args.proto.unwrap_or_else(|| usual_protocol(cluster, &to));
     let flow = Flow { from, to, protocol };
     let verdicts = engine.cases(&flow).map_err(|why| suggest::with_suggestion(why, cluster))?;
-    let kind = kind_of(&engine, &flow);
+    let kind = flow_codes::kind_of(&engine, &flow);
     let with_conditions = |mut verdict: Verdict| {
         let more = conditions::of_verdict(&verdict, kind);
         verdict.conditions.extend(more);
@@ -58,20 +58,5 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
 
 /// Returns the codes of the faults in the verdicts.
 pub(super) fn codes(engine: &Engine<'_>, flow: &Flow, verdicts: &[Verdict]) -> Vec<String> {
-    let kind = kind_of(engine, flow);
-    let mut codes: Vec<Code> =
-        verdicts.iter().flat_map(|verdict| Code::of_verdict(verdict, kind)).collect();
-    codes.sort_unstable();
-    codes.dedup();
-    codes.iter().map(ToString::to_string).collect()
-}
-
-/// Returns the kind of object that a destination belongs to: an Ingress if one of its listeners
-/// serves the destination.
-fn kind_of(engine: &Engine<'_>, flow: &Flow) -> ObjectKind {
-    match (&flow.to, engine.balancer_behind(&flow.to, flow.protocol)) {
-        (Destination::Ingress { .. }, _) => ObjectKind::Ingress,
-        (_, Some(rule)) => rule.owner.kind,
-        _ => ObjectKind::Service,
-    }
+    flow_codes::of_flow(engine, flow, verdicts).iter().map(ToString::to_string).collect()
 }

@@ -271,7 +271,7 @@ fn stopped_at(verdicts: &[Verdict]) -> BTreeSet<Name> {
 }
 
 /// Returns the first destination of the client's packets: the address to which the name resolves.
-fn sent_to(verdicts: &[Verdict]) -> Option<SocketAddr> {
+pub(crate) fn sent_to(verdicts: &[Verdict]) -> Option<SocketAddr> {
     let routes = verdicts.iter().flat_map(|verdict| &verdict.routes);
     let mut steps = routes.flat_map(|route| &route.hops).flat_map(|hop| &hop.steps);
     steps.find(|step| step.kind == StepKind::Send)?.after.map(|leg| leg.dst)

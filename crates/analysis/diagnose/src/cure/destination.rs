@@ -36,7 +36,7 @@ pub(crate) struct Aim {
 
 /// Resolves the destination of a flow. `sent` is the address that the client's name resolves to,
 /// if it is known.
-pub(super) fn aim(engine: &Engine<'_>, flow: &Flow, sent: Option<SocketAddr>) -> Aim {
+pub(crate) fn aim(engine: &Engine<'_>, flow: &Flow, sent: Option<SocketAddr>) -> Aim {
     let aim = balanced(engine, flow, sent);
     if aim.service.is_some() || aim.vip.is_some() {
         return aim;

@@ -28,12 +28,10 @@ pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, WalkError> {
     all.extend(request_ignored(engine));
     let backends = backends(engine);
     let cluster = engine.cluster();
-    // The targets of all load balancers are only made up to a certain size of the cluster.
-    let is_small = cluster.nodes.len() * cluster.services.len() <= MAX_PAIRS;
     // A missing backend implies missing targets, so the latter are not reported.
     let is_known =
         |finding: &Finding| backends.iter().any(|other| other.subject == finding.subject);
-    if is_small {
+    if is_small(cluster) {
         all.extend(without_targets(engine).into_iter().filter(|finding| !is_known(finding)));
         all.extend(all_registered(engine));
     }
@@ -44,6 +42,25 @@ pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, WalkError> {
     all.extend(backends);
     all.extend(names(engine)?);
     Ok(all)
+}
+
+/// Finds the faults that replace a less specific finding about the same object.
+pub(crate) fn that_replace(engine: &Engine<'_>) -> Vec<Finding> {
+    let cluster = engine.cluster();
+    let mut all = backends(engine);
+    if is_small(cluster) {
+        let is_known = |new: &Finding| all.iter().any(|other| other.subject == new.subject);
+        let targets: Vec<Finding> =
+            without_targets(engine).into_iter().filter(|new| !is_known(new)).collect();
+        all.extend(targets);
+    }
+    all.extend(named_port(engine, &PodsByNamespace::of(cluster)));
+    all
+}
+
+/// Returns whether the targets of all load balancers are looked at.
+fn is_small(cluster: &Cluster) -> bool {
+    cluster.nodes.len() * cluster.services.len() <= MAX_PAIRS
 }
 
 /// Creates a finding about the text of an object.

@@ -1,5 +1,6 @@
 //! Random clusters: each cure that is offered makes its flow better and no other flow worse. Every
-//! pod is walked against every target for that, without the shortcuts that judged the cure.
+//! pod is walked against every target for that, without the shortcuts that judged the cure. A trace
+//! of a finding's call has the finding's code.
 //!
 //! `UTURN_CURE_CLUSTERS=500 cargo test -p uturn-diagnose --test all random` tries more of them.
 
@@ -10,6 +11,7 @@ use crate::dice;
 use std::collections::{BTreeMap, HashSet};
 
 use crate::dice::Dice;
+use crate::tried::disagreement;
 use uturn_diagnose::cure::{self, Case, CaseState, TrialBase};
 use uturn_diagnose::diagnose;
 use uturn_model::{Client, Cluster, Destination, Flow, NamespacedName, Protocol, Verdict};
@@ -109,6 +111,8 @@ fn every_cure_that_is_offered_helps_and_harms_no_other_call() {
         let scanner = Scanner::new(&engine);
         let met = scanner.scan(&scanner.targets()).unwrap();
         let found = diagnose(&scanner, &met).unwrap();
+        let disagreements = found.iter().filter_map(|finding| disagreement(finding, &engine));
+        faults.extend(disagreements.map(|line| format!("seed {seed}, {line}")));
         let base = TrialBase::new(&manifests, &engine);
         let before = everything(&cluster, &engine);
         for finding in found.iter().take(FINDINGS) {

@@ -64,6 +64,20 @@ fn cures(all: &[TriedCure]) -> String {
     text
 }
 
+/// A trace of the call that shows a finding says the same as the scan.
+#[test]
+fn scan_and_trace_agree() {
+    let mut text = String::new();
+    for scenario in tried::all() {
+        for case in &scenario.cases {
+            for line in &case.disagreements {
+                let _ = writeln!(text, "{}, {}: {line}", scenario.name, case.label);
+            }
+        }
+    }
+    assert!(text.is_empty(), "{text}");
+}
+
 /// What a scan says of each scenario, without being told where to look.
 #[test]
 fn every_scenario_is_diagnosed() {

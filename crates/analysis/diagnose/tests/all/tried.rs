@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use uturn_diagnose::cure::{self, Case, CaseState, Cure, TrialBase};
-use uturn_diagnose::{Code, Finding, diagnose};
+use uturn_diagnose::{Code, Example, Finding, diagnose, flow_codes};
 use uturn_model::{Outcome, Share};
 use uturn_path::Engine;
 use uturn_scan::Scanner;
@@ -28,6 +28,8 @@ pub(crate) struct TriedCase {
     /// A line for each finding, if the scenario has no larger case.
     pub(crate) findings: Option<String>,
     pub(crate) failing: Vec<Failing>,
+    /// A line for each finding whose example, traced as one flow, has other codes.
+    pub(crate) disagreements: Vec<String>,
 }
 
 /// A flow or health checks that fail, and what cures make of them.
@@ -99,8 +101,26 @@ fn tried_case(
         nodes: case.nodes,
         codes: found.iter().map(|finding| finding.code).collect(),
         failing: failing.collect(),
+        disagreements: found.iter().filter_map(|finding| disagreement(finding, &engine)).collect(),
         findings: is_largest.then(|| found.iter().map(|finding| line(finding, &scanner)).collect()),
     }
+}
+
+/// Traces the example of a finding, and describes the difference if the finding's code is none of
+/// the trace's.
+pub(crate) fn disagreement(finding: &Finding, engine: &Engine<'_>) -> Option<String> {
+    let flow = match &finding.example {
+        Example::Scanned(met) => met.flow(),
+        Example::Flow(flow) => flow.clone(),
+        Example::Probes(..) | Example::Manifests => return None,
+    };
+    let codes = flow_codes::of_flow(engine, &flow, &engine.cases(&flow).unwrap());
+    let agree = finding.share_failing.is_none() || codes.contains(&finding.code);
+    (!agree).then(|| {
+        let traced: Vec<String> = codes.iter().map(ToString::to_string).collect();
+        let (code, from, to) = (finding.code, &flow.from, &flow.to);
+        format!("{code} about {}, but {from} → {to}: {}", finding.subject, traced.join(", "))
+    })
 }
 
 fn tried_cure(cure: &Cure, case: &Case<'_>) -> TriedCure {
