@@ -70,7 +70,7 @@ fn change(now: &mut Documents, other: &Documents, dice: &mut Dice) {
 
 #[test]
 fn after_every_change_it_is_as_analysed_anew() {
-    let count = variables::number(variables::WATCH_CLUSTERS).unwrap_or(5);
+    let count = variables::number(variables::WATCH_CLUSTERS).unwrap_or(3);
     let options = Options { detail: Detail::Evidence, ..Options::default() };
     let (mut walked, mut reused, mut analysed) = (0, 0, 0);
     for seed in 1..=count {

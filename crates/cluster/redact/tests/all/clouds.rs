@@ -175,8 +175,8 @@ fn manifests(text: &str) -> Manifests {
 
 #[test]
 fn load_balancers_of_every_cloud() {
-    for entry in ALL {
-        for seed in seeds::of(0, 2) {
+    for (at, entry) in ALL.iter().enumerate() {
+        for seed in seeds::of(at as u64, 1) {
             let text = cluster(&mut Dice::new(seed), entry);
             let what = format!("{} seed {seed}\n{text}", entry.cloud.word());
             let redacted = assert_same(&manifests(&text), seed as u8, &what);
