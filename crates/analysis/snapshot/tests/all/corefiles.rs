@@ -110,6 +110,18 @@ fn without_a_mount_the_customary_one_is_taken() {
     assert_eq!(built.dns.config_map().to_string(), "kube-system/coredns");
 }
 
+/// A CoreDNS that an application runs for names of its own is not the cluster's name server.
+#[test]
+fn a_coredns_without_the_clusters_names_is_an_application() {
+    let text = CLUSTER.replace("CONTAINER", CONTAINER).replace("VOLUME", VOLUME);
+    let (text, _) = text.rsplit_once("---").unwrap();
+    let own = text.replace("kubernetes own.example", "whoami");
+    let own = own.replace("kubernetes other.example", "forward . 192.0.2.53");
+    let own = cluster(&own);
+    assert_eq!((own.dns.service, own.dns.corefile), (None, None));
+    assert_eq!(cluster(text).dns.service.unwrap().to_string(), "dns/names");
+}
+
 /// The cache on each node has a Corefile of its own.
 #[test]
 fn the_cache_mounts_its_own() {

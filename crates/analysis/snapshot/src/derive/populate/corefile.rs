@@ -2,6 +2,7 @@
 //! at the path that their arguments name. If the pods do not tell, the customary ConfigMap is taken.
 
 use std::collections::BTreeSet;
+use std::iter;
 
 use uturn_model::dns::{Corefile, CorefileFile};
 use uturn_model::pod::{ConfigFile, Container};
@@ -43,7 +44,7 @@ pub(super) fn complete(objects: &mut Objects) {
 
 /// Finds the Service of the cluster's name servers: in kube-system by its name, or else the first
 /// with the label; elsewhere the one whose address kubelets give to pods, one with the label, or one
-/// whose pods run CoreDNS. The upstream Service of the cache on nodes has the label too.
+/// whose pods run CoreDNS for the cluster. The upstream Service of the cache on nodes has the label too.
 pub(in crate::derive) fn service(objects: &Objects) -> Option<NamespacedName> {
     let in_system = |service: &&Service| service.name.namespace.as_str() == "kube-system";
     let all = || objects.services.0.values();
@@ -68,11 +69,24 @@ pub(in crate::derive) fn service(objects: &Objects) -> Option<NamespacedName> {
     service.map(|service| service.name.clone())
 }
 
-/// Returns whether a Service leads to port 53 of pods that run CoreDNS.
+/// Returns whether a Service leads to port 53 of pods that run CoreDNS. A CoreDNS whose Corefile is
+/// given and has no `kubernetes` answers for something else.
 fn runs_coredns(objects: &Objects, service: &Service) -> bool {
     let is_dns = |container: &Container| container.runs_coredns() && !container.is_node_cache();
+    let serves_cluster = |pod: &Pod| {
+        let mount = Mount::of(objects, pod, is_dns);
+        let corefile = mount.and_then(|own| own.corefile(objects, &mut BTreeSet::new()));
+        corefile.is_none_or(|own| has_cluster(&own))
+    };
     service.ports.iter().any(|port| port.port.number() == 53)
-        && behind(objects, service).any(|pod| pod.spec.containers.iter().any(is_dns))
+        && behind(objects, service)
+            .any(|pod| pod.spec.containers.iter().any(is_dns) && serves_cluster(pod))
+}
+
+/// Returns whether a Corefile, or a file beside it, uses the plugin that serves a cluster's names.
+fn has_cluster(corefile: &Corefile) -> bool {
+    let mut texts = iter::once(&corefile.text).chain(corefile.beside.iter().map(|file| &file.text));
+    texts.any(|text| text.split_whitespace().any(|word| word == "kubernetes"))
 }
 
 /// Returns the pods that a Service selects.
