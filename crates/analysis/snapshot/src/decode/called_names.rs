@@ -12,10 +12,36 @@ const SCHEMES: [(&str, u16); 4] = [("http", 80), ("https", 443), ("ws", 80), ("w
 
 /// Returns the names in some texts, each once.
 pub(crate) fn read<'t>(texts: impl Iterator<Item = &'t str>) -> Vec<CalledName> {
-    let mut all: Vec<CalledName> = texts.flat_map(words).filter_map(name).take(MAX_NAMES).collect();
+    let commands = texts.flat_map(commands).filter(|command| !asks_stated_server(command));
+    let mut all: Vec<CalledName> =
+        commands.flat_map(words).filter_map(name).take(MAX_NAMES).collect();
     all.sort_unstable();
     all.dedup();
     all
+}
+
+/// Splits a text where a shell's command would end.
+fn commands(text: &str) -> impl Iterator<Item = &str> {
+    text.split([';', '|', '&', '\n'])
+}
+
+/// Returns whether a command looks up a name at a server that it states. What the caller's own
+/// resolver knows then says nothing about the name.
+fn asks_stated_server(command: &str) -> bool {
+    let command = command.split(['<', '>']).next().unwrap_or_default();
+    let is_tool = |word: &str, tools: &[&str]| {
+        let tool = word.rsplit(['/', '=', '(', '"', '\'', '`']).next();
+        tool.is_some_and(|tool| tools.contains(&tool))
+    };
+    let after = |tools: &[&str]| {
+        let mut words = command.split_whitespace();
+        words.by_ref().find(|word| is_tool(word, tools)).map(|_| words)
+    };
+    let by_place = after(&["nslookup", "host"])
+        .is_some_and(|words| words.filter(|word| !word.starts_with('-')).count() > 1);
+    let by_sign = after(&["dig", "kdig", "drill"])
+        .is_some_and(|mut words| words.any(|word| word.starts_with('@')));
+    by_place || by_sign
 }
 
 /// Splits a text into words that may be a URL or an address, without the name of an option before
@@ -88,6 +114,11 @@ mod tests {
             ("a-0.a:9092,a-1.a:9092", &["a-0.a:9092", "a-1.a:9092"]),
             ("shop.web.svc.cluster.local", &["shop.web.svc.cluster.local"]),
             ("until nc -z db:5432; do sleep 1; done", &["db:5432"]),
+            ("until nslookup db.data.svc; do sleep 1; done", &["db.data.svc"]),
+            ("-cmd=nslookup a.svc 127.0.0.1 >/dev/null && curl b:80", &["b:80"]),
+            ("nslookup -type=a a.svc > /dev/null", &["a.svc"]),
+            ("/usr/bin/dig +short a.svc @10.96.0.10", &[]),
+            ("dig +short a.svc", &["a.svc"]),
             ("--listen=0.0.0.0:8080", &[]),
             ("127.0.0.1:80", &[]),
             ("http://[::1]:80/", &[]),
