@@ -19,6 +19,8 @@ pub(crate) struct Lack {
     pub(crate) because: Option<Observation>,
     /// Whether this may be intended: the workload is scaled to zero, or its pods end.
     pub(crate) may_be_intended: bool,
+    /// Whether the objects ask for this: the workload is scaled to zero, or its pods have ended.
+    pub(crate) is_asked_for: bool,
     /// Whether pods of the namespace fit but for a slip in a label.
     pub(crate) has_slip: bool,
 }
@@ -69,12 +71,13 @@ impl Lack {
         if fitting.is_empty() {
             let made = makers(cluster, service);
             let maker = made.into_iter().find(|maker| selector.matches(&maker.spec().labels));
-            if let Some(what) = maker.and_then(of_maker) {
-                return Some(Self { may_be_intended: true, ..said(what) });
+            if let Some((what, is_asked_for)) = maker.and_then(of_maker) {
+                return Some(Self { may_be_intended: true, is_asked_for, ..said(what) });
             }
             if makes_ending(cluster, service, selector) || !over.is_empty() {
                 let what = "the pods that it selects run to an end, and none runs now";
-                return Some(Self { may_be_intended: true, ..said(what.to_owned()) });
+                let what = said(what.to_owned());
+                return Some(Self { may_be_intended: true, is_asked_for: true, ..what });
             }
             let (what, has_slip) = of_selector(cluster, service, selector, at_home.len());
             return Some(Self { has_slip, ..said(what) });
@@ -100,16 +103,17 @@ pub(crate) fn has_endpoint(cluster: &Cluster, service: &Service) -> bool {
     with_ports.any(|slice| slice.endpoints.iter().any(|own| own.ready || own.serving))
 }
 
-/// Explains that a workload makes no pods now.
-fn of_maker(maker: Maker<'_>) -> Option<String> {
+/// Explains that a workload makes no pods now, and returns whether it is scaled to zero.
+fn of_maker(maker: Maker<'_>) -> Option<(String, bool)> {
     let Maker::Workload(workload) = maker else { return None };
     let is_scaled_down = workload.replicas == 0 && workload.kind != WorkloadKind::DaemonSet;
     let object = workload.object();
-    Some(if is_scaled_down {
+    let what = if is_scaled_down {
         format!("{object}, which makes the pods that it selects, is scaled to 0")
     } else {
         format!("{object}, which makes the pods that it selects, has none now")
-    })
+    };
+    Some((what, is_scaled_down))
 }
 
 fn makes_ending(cluster: &Cluster, service: &Service, selector: &Selector) -> bool {

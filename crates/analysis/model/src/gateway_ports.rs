@@ -29,6 +29,11 @@ pub fn opens(cluster: &Cluster, pod: &Pod, port: u16) -> Option<bool> {
     Some(numbers.contains(&port) || by_service)
 }
 
+/// Returns whether a port is one that the proxy of a gateway's pod opens for itself.
+pub fn is_own(pod: &Pod, port: u16) -> bool {
+    is_gateway(&pod.spec) && OWN.contains(&port)
+}
+
 /// Iterates over the Services that select a pod.
 pub fn services_of<'c>(cluster: &'c Cluster, pod: &'c Pod) -> impl Iterator<Item = &'c Service> {
     cluster.services.values().filter(|service| {

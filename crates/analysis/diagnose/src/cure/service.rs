@@ -6,6 +6,7 @@ use uturn_document::edit::{Change, Tree};
 use uturn_model::service::{Policy, ServiceKind, ServicePort, TargetPort};
 use uturn_model::{
     Destination, Flow, IpNet, Mechanism, NamespacedName, Pod, Port, Service, Text, WorkloadKind,
+    gateway_ports,
 };
 
 use super::name::with_port;
@@ -80,7 +81,12 @@ fn target_port(case: &Case<'_>, service: &Service, port: &ServicePort) -> Vec<Pr
     };
     let pods = case.cluster().selected(service);
     let mut seen: Vec<(Option<Text>, Port)> = Vec::new();
-    for own in pods.iter().flat_map(|pod| pod.spec.ports()) {
+    let is_served = |pod: &Pod, port: Port| !gateway_ports::is_own(pod, port.number());
+    let ports = pods.iter().flat_map(|pod| {
+        let all = pod.spec.ports();
+        all.filter(move |own| is_served(pod, own.port))
+    });
+    for own in ports {
         let known = (own.name.clone(), own.port);
         if own.protocol == port.protocol && !seen.contains(&known) {
             seen.push(known);

@@ -36,10 +36,12 @@ pub(crate) fn find(engine: &Engine<'_>) -> Vec<Finding> {
 
 /// Lowers the severity of ports that a gateway's Service has and no Gateway opens, if Gateways open
 /// others of the same Service, or none selects the gateway: charts give the Service more ports than
-/// most clusters use, and install gateways that nobody uses.
+/// most clusters use, and install gateways that nobody uses. A load balancer's health checks of such
+/// a port get no answer either.
 pub(crate) fn excuse_unused_ports(engine: &Engine<'_>, findings: &mut [Finding]) {
     let cluster = engine.cluster();
-    for finding in findings.iter_mut().filter(|finding| finding.code == Code::WrongPort) {
+    let may_be = |code| matches!(code, Code::WrongPort | Code::NoCandidate);
+    for finding in findings.iter_mut().filter(|finding| may_be(finding.code)) {
         let name = finding.subject.namespaced_name();
         let service = name.and_then(|name| cluster.services.get(&name));
         let Some(service) = service.filter(|service| service.object() == finding.subject) else {
@@ -58,9 +60,30 @@ pub(crate) fn excuse_unused_ports(engine: &Engine<'_>, findings: &mut [Finding])
         let has = |wanted: bool| ports.iter().any(|port| opens(port, wanted));
         let is_unused =
             |pod: &&Pod| !cluster.mesh_gateways.iter().any(|gateway| gateway.selects(&pod.spec));
-        if has(false) && (has(true) || pods.iter().all(is_unused)) {
+        let is_closed = |target: &String| {
+            let number = target.rsplit(':').next().unwrap_or_default();
+            let mut of_service = service.ports.iter();
+            let port = of_service.find(|port| port.port.to_string() == number);
+            port.is_some_and(|port| {
+                pods.iter().all(|pod| match number_of(pod, port) {
+                    Some(number) => gateway_ports::opens(cluster, pod, number) == Some(false),
+                    None => false,
+                })
+            })
+        };
+        let is_about_closed =
+            finding.code == Code::WrongPort || finding.targets.iter().all(is_closed);
+        if is_about_closed && has(false) && (has(true) || pods.iter().all(is_unused)) {
             finding.severity = Severity::Info;
         }
+    }
+}
+
+/// Returns the port of a pod to which a port of its Service leads.
+fn number_of(pod: &Pod, port: &ServicePort) -> Option<u16> {
+    match &port.target {
+        TargetPort::Number(number) => Some(number.number()),
+        TargetPort::Name(name) => Some(pod.spec.named_port(name, port.protocol)?.number()),
     }
 }
 

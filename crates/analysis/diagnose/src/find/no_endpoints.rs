@@ -3,6 +3,8 @@
 //! Without endpoints every call is refused. This is an error if the cluster was read in full and
 //! something states that the Service is called, or if pods are there that fit but for a slip. It is
 //! a warning otherwise: Services of leaders, of canaries and of jobs have no pods most of the time.
+//! Where nothing states a call, and the workload is scaled to zero or its pods have ended, it is as
+//! the objects ask for.
 
 use std::collections::HashMap;
 
@@ -26,27 +28,29 @@ pub(super) fn explain(engine: &Engine<'_>, findings: &mut [Finding]) {
     let cluster = engine.cluster();
     let of_each = cluster.pods.len() + cluster.workloads.len();
     let mut left = MAX_LOOKED_AT;
-    let mut known: HashMap<NamespacedName, Option<(Lack, bool)>> = HashMap::new();
+    let mut known: HashMap<NamespacedName, Option<(Lack, Option<Severity>)>> = HashMap::new();
     for finding in findings {
         let is_walked = finding.code == Code::NoEndpoints && !finding.share_failing.is_none();
         let Some(service) = lacking(engine, finding).filter(|_| is_walked) else { continue };
         let of = || {
             // What is behind the first Services is mostly behind the others, too.
             let Some(rest) = left.checked_sub(of_each) else {
-                return Some((Lack::unexamined(service, of_each), false));
+                return Some((Lack::unexamined(service, of_each), None));
             };
             left = rest;
             let lack = Lack::of(cluster, service)?;
-            let is_error = is_error(cluster, service, &lack);
-            Some((lack, is_error))
+            let severity = severity(cluster, service, &lack);
+            Some((lack, severity))
         };
         let known = known.entry(service.name.clone()).or_insert_with(of);
-        let Some((lack, is_error)) = known else { continue };
+        let Some((lack, severity)) = known else { continue };
         finding.other_evidence.splice(0..0, lack.because.clone());
         let is_certain = finding.conditions.is_empty()
             && finding.share_failing.rounded() == Share::ALL.rounded();
-        if is_certain && *is_error {
-            finding.severity = Severity::Error;
+        match severity {
+            Some(Severity::Error) if !is_certain => {}
+            Some(severity) => finding.severity = *severity,
+            None => {}
         }
     }
 }
@@ -84,12 +88,17 @@ fn only_backend<'e>(engine: &'e Engine<'_>, name: &NamespacedName) -> Option<&'e
     engine.cluster().services.get(&name)
 }
 
-fn is_error(cluster: &Cluster, service: &Service, lack: &Lack) -> bool {
+/// Returns the severity of a lack, if it is not the usual one.
+fn severity(cluster: &Cluster, service: &Service, lack: &Lack) -> Option<Severity> {
     let extent = &cluster.extent;
     let is_whole = extent.pods && extent.services && extent.endpoints;
-    is_whole
+    if lack.is_asked_for {
+        return caller(cluster, service).is_none().then_some(Severity::Info);
+    }
+    let is_error = is_whole
         && !lack.may_be_intended
         && service.unjudged.is_empty()
         && service.name.namespace.as_str() != SYSTEM
-        && (lack.has_slip || caller(cluster, service).is_some())
+        && (lack.has_slip || caller(cluster, service).is_some());
+    is_error.then_some(Severity::Error)
 }

@@ -264,6 +264,35 @@ status: {phase: Running, podIP: 10.1.2.11, conditions: [{type: Ready, status: \"
     assert_eq!(Shop { labels, ..Shop::default() }.found().0.severity, Severity::Warning);
 }
 
+/// Whoever scales a workload to zero, and calls it nowhere, wants no endpoints.
+#[test]
+fn a_workload_that_is_scaled_to_zero_is_a_hint_unless_it_is_called() {
+    let idle = "---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: builder, namespace: shop}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: builder}}
+  template: {metadata: {labels: {app: builder}}, spec: {containers: [{name: c, image: c}]}}
+";
+    let shop = Shop { selector: "{app: builder}", more: idle, ..Shop::default() };
+    let (finding, first) = shop.found();
+    assert_eq!(finding.severity, Severity::Info);
+    assert!(first.ends_with("is scaled to 0"), "{first}");
+    let called = format!(
+        "{idle}---
+apiVersion: v1
+kind: Pod
+metadata: {{name: caller, namespace: other}}
+spec: {{nodeName: n2, containers: [{{name: c, image: c, args: [--upstream=http://web.shop.svc]}}]}}
+status: {{phase: Running, podIP: 10.1.2.11, conditions: [{{type: Ready, status: \"True\"}}]}}
+"
+    );
+    let called = Shop { more: called.leak(), ..shop };
+    assert_eq!(called.found().0.severity, Severity::Warning);
+}
+
 #[test]
 fn a_named_port_of_pods_that_declare_none_is_a_number() {
     let unnamed = "ports: []

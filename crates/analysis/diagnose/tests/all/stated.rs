@@ -378,6 +378,27 @@ fn a_gateway_of_a_mesh_that_opens_nothing() {
     }
 }
 
+/// A load balancer probes each port of a gateway's Service, so it has no target for those that no
+/// Gateway opens.
+#[test]
+fn a_balancer_without_a_target_for_a_port_that_no_gateway_opens() {
+    let ports = "[{name: http, port: 80, targetPort: 8080, nodePort: 30090}]";
+    let more = ports.replace(']', ", {name: https, port: 443, targetPort: 8443, nodePort: 30091}]");
+    let whole = mesh("edge", 80).replace("type: NodePort", "type: LoadBalancer").replace(
+        ports,
+        &format!("{more}\nstatus: {{loadBalancer: {{ingress: [{{ip: 20.1.1.1}}]}}}}"),
+    );
+    let severities = |objects: &str| {
+        let found = findings(objects, &[IPTABLES, "provider: azure"]);
+        let own = with_code(&found, Code::NoCandidate);
+        own.into_iter().map(|(severity, ..)| severity).collect::<Vec<_>>()
+    };
+    assert_eq!(severities(&whole), [Severity::Info]);
+    // Its Gateway opens another port, which nothing leads to.
+    let other = whole.replace("number: 80,", "number: 81,");
+    assert_eq!(severities(&other), [Severity::Error]);
+}
+
 #[test]
 fn a_port_at_which_an_official_image_does_not_listen() {
     let server = |image: &str, port: u16| {
