@@ -33,6 +33,8 @@ impl Clients {
     pub const OTHER_NODES: &'static str = "the other nodes and their pods";
     /// The API server, which calls webhooks and the APIs that others serve.
     pub const API_SERVER: &'static str = "the API server";
+    /// The pods that serve an Ingress.
+    pub const CONTROLLER: &'static str = "the pods of its controller";
     /// The pods of a workload.
     pub const ITS_PODS: &'static str = "its pods";
     /// Programs of a node: the kubelet and the container engine.

@@ -6,6 +6,7 @@
 
 mod announcing;
 mod api_server;
+mod auth_urls;
 mod bypass;
 mod called_names;
 mod captured;
@@ -16,6 +17,7 @@ mod hints;
 mod host_ports;
 mod image_ports;
 mod loopback;
+mod meant_service;
 mod mesh_gateways;
 mod no_endpoints;
 mod node_clients;
@@ -108,8 +110,8 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
     for new in headless::find(engine) {
         found.add(new, None);
     }
-    let by_name = called_names::find(engine).into_iter().chain(node_names::find(engine));
-    for new in by_name.chain(api_server::find(engine)) {
+    let by_name = called_names::find(engine).into_iter().chain(auth_urls::find(engine));
+    for new in by_name.chain(node_names::find(engine)).chain(api_server::find(engine)) {
         found.add(new, None);
     }
     for new in captured::find(engine) {

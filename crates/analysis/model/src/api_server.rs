@@ -12,8 +12,10 @@ pub struct ApiServerCalls {
     pub kind: ObjectKind,
     /// Its name.
     pub name: Name,
-    /// The calls of Services. Calls of URLs outside the cluster are left out.
+    /// The calls of Services.
     pub calls: Vec<ApiServerCall>,
+    /// The calls of URLs.
+    pub by_url: Vec<UrlCall>,
     /// Where it was written.
     pub origin: Origin,
 }
@@ -35,6 +37,19 @@ pub struct ApiServerCall {
     /// The Service.
     pub service: NamespacedName,
     /// The port of the Service.
+    pub port: Port,
+}
+
+/// A call of a URL by the API server, which resolves the host as a program of its machine does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UrlCall {
+    /// The name of the webhook or of the kind of objects.
+    pub called: Text,
+    /// The reason for the call, which decides what fails without it.
+    pub reason: CallReason,
+    /// The host.
+    pub host: Text,
+    /// The port.
     pub port: Port,
 }
 

@@ -65,7 +65,7 @@ mod workload_kind;
 
 pub use addr::{Family, Port, Protocol};
 pub use announcement::{AddressPool, AnnouncedBy, Announcement, Announcements};
-pub use api_server::{ApiServerCall, ApiServerCalls, CallReason, FailurePolicy};
+pub use api_server::{ApiServerCall, ApiServerCalls, CallReason, FailurePolicy, UrlCall};
 pub use capture::{Capture, CaptureFile};
 pub use client_network::client_network;
 pub use cloud::Cloud;

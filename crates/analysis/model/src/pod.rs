@@ -151,8 +151,11 @@ pub struct Container {
     pub readiness: Option<Text>,
     /// Numbers in values of its environment that may be ports.
     pub configured: Vec<Port>,
-    /// Names that its command line or its environment calls: the hosts of URLs, of `HOST:PORT`, and
-    /// names below `svc`. Others than names of Services are among them.
+    /// The ConfigMaps that it reads.
+    pub reads: Vec<ConfigSource>,
+    /// Names that its command line, its environment or, in a template, a ConfigMap that it reads
+    /// calls: the hosts of URLs, of `HOST:PORT`, and names below `svc`. Others than names of Services
+    /// are among them.
     pub called: Vec<CalledName>,
 }
 
@@ -206,6 +209,18 @@ pub struct CalledName {
     pub host: Text,
     /// The port, if it is stated or its scheme has one.
     pub port: Option<Port>,
+    /// The ConfigMap that states it, in the pod's namespace; `None` for the command line and the
+    /// environment.
+    pub stated_in: Option<Text>,
+}
+
+/// A ConfigMap of the pod's namespace that a container reads: as files, or as variables.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ConfigSource {
+    /// Its name.
+    pub config_map: Text,
+    /// The key that is read; `None` for all.
+    pub key: Option<Text>,
 }
 
 fn is_node_cache(program: &str) -> bool {

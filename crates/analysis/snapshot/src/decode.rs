@@ -11,6 +11,7 @@ pub(crate) mod class_parameters;
 pub(crate) mod client_traffic;
 pub(crate) mod cni;
 pub(crate) mod config_map;
+pub(crate) mod config_source;
 pub(crate) mod custom;
 pub(crate) mod endpoints;
 pub(crate) mod facts;

@@ -30,7 +30,7 @@ pub fn trim(object: &mut Value) {
 fn leave_unread_out(object: &mut Value) {
     match object {
         Value::Object(fields) => {
-            fields.retain(|name, _| WANTED.has(name));
+            fields.retain(|name, _| WANTED.has(name) && name != SOURCES);
             fields.iter_mut().for_each(trim_field);
         }
         Value::Array(items) => items.iter_mut().for_each(leave_unread_out),
@@ -48,6 +48,9 @@ fn trim_field((name, value): (&String, &mut Value)) {
         _ => leave_unread_out(value),
     }
 }
+
+/// The field for variables that come from ConfigMaps, which are not asked for, and from Secrets.
+const SOURCES: &str = "envFrom";
 
 /// Returns whether a variable is read. Only its name and value are kept.
 fn is_read(variable: &mut Map<String, Value>) -> bool {

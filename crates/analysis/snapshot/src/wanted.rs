@@ -54,6 +54,8 @@ const NAMES: &[&str] = &[
     "conditionType",
     "conditions",
     "configMap",
+    "configMapKeyRef",
+    "configMapRef",
     "configPatches",
     "containerPort",
     "containers",
@@ -76,6 +78,7 @@ const NAMES: &[&str] = &[
     "enableProxyProtocol",
     "endpoints",
     "env",
+    "envFrom",
     "exec",
     "externalIPs",
     "externalName",
@@ -204,6 +207,7 @@ const NAMES: &[&str] = &[
     "preference",
     "preferredNodeSelectors",
     "prefixListsIDs",
+    "projected",
     "protocol",
     "providerID",
     "proxy",
@@ -242,6 +246,7 @@ const NAMES: &[&str] = &[
     "sessionExpireTime",
     "snatEnable",
     "sourceIpType",
+    "sources",
     "spec",
     "sslRedirectPort",
     "start",
@@ -276,6 +281,7 @@ const NAMES: &[&str] = &[
     "unschedulable",
     "url",
     "value",
+    "valueFrom",
     "values",
     "volumeMounts",
     "volumes",
@@ -293,7 +299,7 @@ mod tests {
     use super::*;
 
     /// The decoders of Kubernetes objects.
-    const DECODERS: [&str; 22] = [
+    const DECODERS: [&str; 23] = [
         include_str!("collect.rs"),
         include_str!("decode/announcement.rs"),
         include_str!("decode/api_server.rs"),
@@ -301,6 +307,7 @@ mod tests {
         include_str!("decode/class_parameters.rs"),
         include_str!("decode/client_traffic.rs"),
         include_str!("decode/config_map.rs"),
+        include_str!("decode/config_source.rs"),
         include_str!("decode/endpoints.rs"),
         include_str!("decode/gateway.rs"),
         include_str!("decode/ingress.rs"),
@@ -365,7 +372,7 @@ mod tests {
 
     #[test]
     fn others_are_not() {
-        for other in ["", "managedFields", "uid", "envFrom", "priority", "Name", "names", "nam"] {
+        for other in ["", "managedFields", "uid", "priority", "Name", "names", "nam"] {
             assert!(!WANTED.has(other), "{other}");
         }
     }

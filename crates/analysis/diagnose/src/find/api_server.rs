@@ -1,8 +1,10 @@
 //! Finds calls of the API server that lead nowhere: admission webhooks, aggregated APIs and
 //! conversion webhooks whose Service or port does not exist, or has no endpoint.
 
+mod by_url;
 mod walked;
 
+use uturn_model::Text;
 use uturn_model::api_server::{ApiServerCall, ApiServerCalls, CallReason, FailurePolicy};
 use uturn_model::service::ServiceKind;
 use uturn_model::wording::{count, some_of};
@@ -24,6 +26,7 @@ pub(crate) fn find(engine: &Engine<'_>) -> Vec<Finding> {
             }
         }
     }
+    all.extend(by_url::find(engine));
     all.extend(walked::find(engine));
     all
 }
@@ -81,9 +84,15 @@ fn pods(cluster: &Cluster, service: &Service) -> String {
 }
 
 fn finding(calls: &ApiServerCalls, call: &ApiServerCall, fault: &Fault) -> Finding {
-    let what = format!("{} calls svc/{}:{}. {}", caller(call), call.service, call.port, fault.what);
+    let what = format!(
+        "{} calls svc/{}:{}. {}",
+        caller(&call.called, &call.reason),
+        call.service,
+        call.port,
+        fault.what
+    );
     let mut finding = about(Code::ApiServerCallFails, calls.object(), &calls.origin, what);
-    finding.severity = severity(call);
+    finding.severity = severity(&call.reason);
     finding.targets = vec![target(call)];
     finding.clients = Clients::other(Clients::API_SERVER);
     finding.share_failing = Share::ALL;
@@ -97,17 +106,16 @@ fn target(call: &ApiServerCall) -> String {
 }
 
 /// A failure that the API server ignores loses only what the webhook would have done.
-fn severity(call: &ApiServerCall) -> Severity {
-    match call.reason {
+fn severity(reason: &CallReason) -> Severity {
+    match reason {
         CallReason::Admission { policy: FailurePolicy::Ignore, .. } => Severity::Warning,
         _ => Severity::Error,
     }
 }
 
 /// Describes what is called, and what a failure means: the beginning of a sentence about the call.
-fn caller(call: &ApiServerCall) -> String {
-    let called = &call.called;
-    match &call.reason {
+fn caller(called: &Text, reason: &CallReason) -> String {
+    match reason {
         CallReason::Admission { policy: FailurePolicy::Fail, resources } => format!(
             "webhook {called} has failurePolicy Fail: while it cannot be called, no object that its \
              rules match ({}) can be created or changed. The API server",

@@ -1,14 +1,16 @@
-//! Finds calls of Services by names that their callers cannot resolve. A command line or a variable
-//! of a workload names the Service, so the calls are stated.
+//! Finds calls of Services by names that their callers cannot resolve. A command line, a variable or
+//! a ConfigMap of a workload names the Service, so the calls are stated.
 
 use std::collections::BTreeMap;
 
-use uturn_model::pod::{DnsPolicy, PodSpec};
+use uturn_model::pod::{CalledName, Container, DnsPolicy, PodSpec};
 use uturn_model::{
-    Client, Destination, Flow, Mechanism, ObjectKind, ObjectRef, Origin, Outcome, Pod, Share,
+    Client, Destination, Flow, Mechanism, ObjectKind, ObjectRef, Origin, Outcome, Pod, Port,
+    Protocol, Share,
 };
 use uturn_path::Engine;
 
+use super::meant_service::MeantService;
 use super::object_faults::about;
 use super::service_reference::ServiceReference;
 use crate::clients::{Clients, Example};
@@ -16,7 +18,7 @@ use crate::finding::Finding;
 use crate::{Code, Severity};
 
 /// The maximum number of names that are looked up.
-const MAX_LOOKUPS: usize = 2_000;
+pub(super) const MAX_LOOKUPS: usize = 2_000;
 
 pub(crate) fn find(engine: &Engine<'_>) -> Vec<Finding> {
     let cluster = engine.cluster();
@@ -59,34 +61,36 @@ fn of_pods(
     pod: &Pod,
     left: &mut usize,
 ) -> Vec<Finding> {
-    let cluster = engine.cluster();
     let mut all: Vec<Finding> = Vec::new();
     for container in &spec.containers {
         for called in &container.called {
-            let host = &called.host;
-            let Some(named) = ServiceReference::of(cluster, &pod.name.namespace, host) else {
-                continue;
-            };
-            let Some((port, protocol)) = named.port(called.port) else { continue };
+            let Some(named) = Named::of(engine, pod, called) else { continue };
             let Some(rest) = left.checked_sub(1) else { return all };
             *left = rest;
+            let host = &called.host;
+            let (port, protocol) = named.port();
             let to = Destination::Host(host.clone(), port);
             let flow = Flow { from: Client::Pod(pod.name.clone()), to, protocol };
             if !engine.resolve(&flow).is_ok_and(|target| target.is_name_lost()) {
                 continue;
             }
-            let what = format!(
-                "container {} names {host}:{port}, {}: {}",
-                container.name,
-                if named.is_of_pod {
-                    format!("a pod of headless {}", named.service.object())
-                } else {
-                    format!("which is {}", named.service.object())
-                },
-                reason(engine, spec, &named)
-            );
+            let says = states(pod, container, called);
+            let what = match &named {
+                Named::Service(named, ..) => format!(
+                    "{says} {host}:{port}, {}: {}",
+                    if named.is_of_pod {
+                        format!("a pod of headless {}", named.service.object())
+                    } else {
+                        format!("which is {}", named.service.object())
+                    },
+                    reason(engine, spec, named)
+                ),
+                Named::Meant(meant) => {
+                    format!("{says} {host}:{port}, which is no Service: {meant}")
+                }
+            };
             let mut finding = about(Code::NameNotFound, object.clone(), origin, what);
-            if asks_cluster(spec) && lacks_ready(engine, &named) {
+            if named.is_doubtful(engine, spec, called) {
                 finding.severity = Severity::Warning;
             }
             finding.targets = vec![format!("{host}:{port}")];
@@ -101,6 +105,57 @@ fn of_pods(
         }
     }
     all
+}
+
+/// The Service that a called name leads to, or should lead to.
+enum Named<'c> {
+    /// The Service that has the name, with the port that is called.
+    Service(ServiceReference<'c>, Port, Protocol),
+    /// No Service has the name. One is probably meant.
+    Meant(MeantService<'c>),
+}
+
+impl<'c> Named<'c> {
+    fn of(engine: &'c Engine<'_>, pod: &Pod, called: &CalledName) -> Option<Self> {
+        let (cluster, namespace) = (engine.cluster(), &pod.name.namespace);
+        match ServiceReference::of(cluster, namespace, &called.host) {
+            Some(named) => {
+                let (port, protocol) = named.port(called.port)?;
+                Some(Self::Service(named, port, protocol))
+            }
+            None => MeantService::of(cluster, pod, &called.host, called.port?).map(Self::Meant),
+        }
+    }
+
+    fn port(&self) -> (Port, Protocol) {
+        match self {
+            Self::Service(_, port, protocol) => (*port, *protocol),
+            Self::Meant(meant) => (meant.port, Protocol::Tcp),
+        }
+    }
+
+    /// Returns whether it is not certain that the call is made, or that it fails for long.
+    fn is_doubtful(&self, engine: &Engine<'_>, spec: &PodSpec, called: &CalledName) -> bool {
+        match self {
+            // A part of a file may be unused. A full name is hardly written for nothing.
+            Self::Service(named, ..) => {
+                called.stated_in.is_some() && !named.is_qualified
+                    || asks_cluster(spec) && lacks_ready(engine, named)
+            }
+            Self::Meant(_) => true,
+        }
+    }
+}
+
+/// Returns the beginning of a sentence about the statement of a name.
+fn states(pod: &Pod, container: &Container, called: &CalledName) -> String {
+    match &called.stated_in {
+        Some(map) => format!(
+            "ConfigMap {}/{map}, which container {} reads, names",
+            pod.name.namespace, container.name
+        ),
+        None => format!("container {} names", container.name),
+    }
 }
 
 /// Returns whether pods ask the cluster's name servers.
@@ -121,7 +176,11 @@ fn lacks_ready(engine: &Engine<'_>, named: &ServiceReference<'_>) -> bool {
     service.headless && (named.is_of_pod || !endpoints.any(|endpoint| endpoint.ready))
 }
 
-fn reason(engine: &Engine<'_>, spec: &PodSpec, named: &ServiceReference<'_>) -> &'static str {
+pub(super) fn reason(
+    engine: &Engine<'_>,
+    spec: &PodSpec,
+    named: &ServiceReference<'_>,
+) -> &'static str {
     match spec.dns_policy {
         DnsPolicy::ClusterFirst if spec.host_network => {
             "with hostNetwork, dnsPolicy ClusterFirst asks the name servers of the node, which know no \

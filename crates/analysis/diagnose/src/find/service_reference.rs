@@ -8,6 +8,21 @@ pub(super) struct ServiceReference<'c> {
     pub(super) service: &'c Service,
     /// Whether the name is that of a pod.
     pub(super) is_of_pod: bool,
+    /// Whether the host ends with `svc` or a domain below which Services are.
+    pub(super) is_qualified: bool,
+}
+
+/// Returns a host without the end that all names of Services have, and whether it has this end.
+/// Returns `None` for a host of the cluster's domain that is no Service's.
+pub(super) fn inner<'h>(cluster: &Cluster, host: &'h str) -> Option<(&'h str, bool)> {
+    let host = host.trim_end_matches('.');
+    if let Some(rest) = host.strip_suffix(cluster.dns.domain()) {
+        return Some((rest.strip_suffix(".svc.")?, true));
+    }
+    Some(match host.strip_suffix(".svc.cluster.local").or(host.strip_suffix(".svc")) {
+        Some(rest) => (rest, true),
+        None => (host, false),
+    })
 }
 
 impl<'c> ServiceReference<'c> {
@@ -15,14 +30,7 @@ impl<'c> ServiceReference<'c> {
     /// `name.namespace.svc`, or this below the cluster's domain; and each of them after the name of
     /// a pod. Services of which something is not known are left out.
     pub(super) fn of(cluster: &'c Cluster, namespace: &Name, host: &str) -> Option<Self> {
-        let host = host.trim_end_matches('.');
-        let (inner, is_qualified) = match host.strip_suffix(cluster.dns.domain()) {
-            Some(rest) => (rest.strip_suffix(".svc.")?, true),
-            None => match host.strip_suffix(".svc.cluster.local").or(host.strip_suffix(".svc")) {
-                Some(rest) => (rest, true),
-                None => (host, false),
-            },
-        };
+        let (inner, is_qualified) = inner(cluster, host)?;
         let labels: Vec<&str> = inner.split('.').collect();
         let own = namespace.as_str();
         let (name, namespace, pod) = match labels[..] {
@@ -35,7 +43,8 @@ impl<'c> ServiceReference<'c> {
             _ => return None,
         };
         let service = Self::service(cluster, name, namespace)?;
-        (pod.is_none() || service.headless).then_some(Self { service, is_of_pod: pod.is_some() })
+        let is_of_pod = pod.is_some();
+        (!is_of_pod || service.headless).then_some(Self { service, is_of_pod, is_qualified })
     }
 
     fn service(cluster: &'c Cluster, name: &str, namespace: &str) -> Option<&'c Service> {

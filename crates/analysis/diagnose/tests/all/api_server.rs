@@ -74,6 +74,46 @@ fn a_webhook_that_is_served_is_fine() {
     assert!(found(&format!("{GUARD}{idle}"), true).is_empty());
 }
 
+/// An API server resolves the host of a URL as programs of its machine do.
+#[test]
+fn a_url_with_the_name_of_a_service_is_not_resolved() {
+    let by_url = |host: &str| {
+        let own = format!("{{url: 'https://{host}/check'}}");
+        WEBHOOK.replace("{service: {namespace: guard, name: guard, path: /check}}", &own)
+    };
+    let full = by_url("guard.guard.svc.cluster.local");
+    // Where the API server is, is not known.
+    assert!(found(&format!("{GUARD}{full}"), true).is_empty());
+    let endpoints = |ip: &str| {
+        format!(
+            "
+apiVersion: v1
+kind: Service
+metadata: {{name: kubernetes, namespace: default}}
+spec: {{clusterIP: 10.96.0.1, ports: [{{name: https, port: 443, targetPort: 6443}}]}}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {{name: kubernetes, namespace: default, labels: {{kubernetes.io/service-name: kubernetes}}}}
+addressType: IPv4
+ports: [{{name: https, port: 6443, protocol: TCP}}]
+endpoints: [{{addresses: [{ip}]}}]
+---
+"
+        )
+    };
+    for (ip, severity) in [("10.0.0.11", Severity::Error), ("10.7.0.5", Severity::Warning)] {
+        let cluster = format!("{GUARD}{}", endpoints(ip));
+        let all = found(&format!("{cluster}{full}"), true);
+        let [finding] = &all[..] else { panic!("{ip}: {}", all.len()) };
+        assert_eq!(finding.severity, severity, "{ip}");
+        assert_eq!(finding.conditions.len(), usize::from(severity == Severity::Warning));
+        assert!(why(finding).contains("clientConfig.service"), "{}", why(finding));
+        assert!(found(&format!("{cluster}{}", by_url("guard.example.com")), true).is_empty());
+        assert!(found(&format!("{cluster}{}", by_url("10.96.0.20")), true).is_empty());
+    }
+}
+
 #[test]
 fn its_policy_decides_how_bad_a_failure_is() {
     let unready = GUARD.replace(

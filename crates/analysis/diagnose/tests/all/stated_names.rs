@@ -148,6 +148,166 @@ fn a_domain_that_coredns_does_not_serve_is_found_where_somebody_names_it() {
     assert!(all.iter().any(|finding| is_it(&finding) && finding.code == Code::NameNotFound));
 }
 
+/// A Deployment that reads `MAP` as `SOURCE` says, and the ConfigMap.
+const READER: &str = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: reader, namespace: shop}
+spec:
+  selector: {matchLabels: {app: reader}}
+  template:
+    metadata: {labels: {app: reader}}
+    spec:
+      dnsPolicy: Default
+      containers:
+      - {name: c, image: c, SOURCE}
+      volumes: [{name: etc, configMap: {name: conf, items: [{key: app.yaml, path: app.yaml}]}}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: conf, namespace: shop}
+data:
+  app.yaml: |
+    # was: http://cache:6379
+    cache: 'redis://CALL:6379'
+  CACHE: CALL:6379
+  other: nothing
+";
+
+#[test]
+fn a_config_map_that_a_container_reads_states_calls() {
+    for (source, call, severity) in [
+        ("volumeMounts: [{name: etc, mountPath: /etc/app}]", "cache", Some(Severity::Warning)),
+        (
+            "volumeMounts: [{name: etc, mountPath: /a, subPath: app.yaml}]",
+            "cache",
+            Some(Severity::Warning),
+        ),
+        (
+            "envFrom: [{configMapRef: {name: conf}}]",
+            "cache.shop.svc.cluster.local",
+            Some(Severity::Error),
+        ),
+        (
+            "env: [{name: A, valueFrom: {configMapKeyRef: {name: conf, key: CACHE}}}]",
+            "cache",
+            Some(Severity::Warning),
+        ),
+        ("env: [{name: A, valueFrom: {configMapKeyRef: {name: conf, key: other}}}]", "cache", None),
+        ("envFrom: [{configMapRef: {name: another}}]", "cache", None),
+        ("tty: true", "cache", None),
+    ] {
+        let found = found(&READER.replace("SOURCE", source).replace("CALL", call));
+        let severities: Vec<Severity> = found.iter().map(|finding| finding.severity).collect();
+        assert_eq!(severities, Vec::from_iter(severity), "{source}");
+        let Some(finding) = found.first() else { continue };
+        assert_eq!(finding.subject.to_string(), "Deployment shop/reader");
+        let words = "ConfigMap shop/conf, which container c reads, names cache";
+        assert!(why(finding).contains(words), "{}", why(finding));
+    }
+}
+
+#[test]
+fn the_only_service_with_the_called_port_is_meant_by_a_similar_name() {
+    for (call, words) in [
+        ("my-cache:6379", "Service shop/cache has this port and is probably meant"),
+        ("http://cache.shops:6379", ""),
+        ("cahce:6379", "Service shop/cache has this port and is probably meant"),
+        ("cahce:6380", ""),
+        ("queue:6379", ""),
+        ("http://cache", ""),
+        ("kube-dns:53", ""),
+        ("localhost:6379", ""),
+    ] {
+        let found = of_worker("dnsPolicy: ClusterFirst", call);
+        if words.is_empty() {
+            assert!(found.is_empty(), "{call}: {}", why(&found[0]));
+            continue;
+        }
+        let [finding] = &found[..] else { panic!("{call}: {}", found.len()) };
+        assert_eq!(finding.severity, Severity::Warning, "{call}");
+        assert!(why(finding).contains(words), "{}", why(finding));
+    }
+    let other = WORKER.replace("namespace: shop", "namespace: other").replace("CALL", "cache:6379");
+    let found = found(&other.replace("POLICY", "dnsPolicy: ClusterFirst"));
+    let [finding] = &found[..] else { panic!("{}", found.len()) };
+    assert!(why(finding).contains("is cache.shop here"), "{}", why(finding));
+}
+
+/// A controller in the node's network, and an Ingress that asks another Service first.
+const ASKING: &str = "
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: controller, namespace: ingress-nginx}
+spec:
+  selector: {matchLabels: {app: controller}}
+  template:
+    metadata: {labels: {app: controller}}
+    spec:
+      hostNetwork: true
+      dnsPolicy: POLICY
+      containers:
+      - name: controller
+        image: registry.k8s.io/ingress-nginx/controller:v1.11.0
+        args: [/nginx-ingress-controller, --ingress-class=nginx]
+        ports: [{containerPort: 80, hostPort: 80}]
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: controller-x
+  namespace: ingress-nginx
+  labels: {app: controller}
+  ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: controller, controller: true}]
+spec:
+  nodeName: n1
+  hostNetwork: true
+  dnsPolicy: POLICY
+  containers:
+  - name: controller
+    image: registry.k8s.io/ingress-nginx/controller:v1.11.0
+    args: [/nginx-ingress-controller, --ingress-class=nginx]
+    ports: [{containerPort: 80, hostPort: 80}]
+status: {phase: Running, podIP: 10.0.0.11, conditions: [{type: Ready, status: 'True'}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {name: nginx}
+spec: {controller: k8s.io/ingress-nginx}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata:
+  name: cache
+  namespace: shop
+  annotations: {nginx.ingress.kubernetes.io/auth-url: 'CALL'}
+spec:
+  ingressClassName: nginx
+  rules:
+  - host: cache.example.com
+    http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: cache, port: {number: 6379}}}}]}
+";
+
+#[test]
+fn the_controller_of_an_ingress_resolves_the_url_that_it_asks_first() {
+    let url = "http://cache.shop.svc.cluster.local:6379/verify?to=$host";
+    for (policy, call, fails) in [
+        ("ClusterFirst", url, true),
+        ("ClusterFirstWithHostNet", url, false),
+        ("ClusterFirst", "https://login.example.com/verify", false),
+        ("ClusterFirst", "http://10.96.0.20:6379/", false),
+        ("ClusterFirst", "http://cache.shop.svc.cluster.local:1/", false),
+    ] {
+        let found = found(&ASKING.replace("POLICY", policy).replace("CALL", call));
+        assert_eq!(found.len(), usize::from(fails), "{policy} {call}");
+        let Some(finding) = found.first() else { continue };
+        assert_eq!(finding.severity, Severity::Error);
+        assert_eq!(finding.subject.to_string(), "Ingress shop/cache");
+        assert!(why(finding).contains("auth-url"), "{}", why(finding));
+        assert!(why(finding).contains("ClusterFirstWithHostNet"), "{}", why(finding));
+    }
+}
+
 /// The names of pods below a headless Service, which they have only while they are ready.
 #[test]
 fn peers_that_wait_for_each_other_by_name_are_a_warning() {

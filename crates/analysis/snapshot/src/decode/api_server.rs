@@ -5,8 +5,8 @@
 //! templates fill in names later.
 
 use uturn_document::{Node, Value};
-use uturn_model::api_server::{ApiServerCall, ApiServerCalls, CallReason, FailurePolicy};
-use uturn_model::{Name, NamespacedName, ObjectKind, Port, Text};
+use uturn_model::api_server::{ApiServerCall, ApiServerCalls, CallReason, FailurePolicy, UrlCall};
+use uturn_model::{Destination, Name, NamespacedName, ObjectKind, Port, Text};
 
 use super::objects::Objects;
 use super::{Doc, FromNode, meta};
@@ -25,7 +25,8 @@ pub(crate) fn read_webhooks(doc: &Doc<'_>, objects: &mut Objects) {
         Some("admissionregistration.k8s.io/v1beta1") => FailurePolicy::Ignore,
         _ => FailurePolicy::Fail,
     };
-    let calls = items(doc.root, "webhooks").iter().filter_map(|hook| {
+    let mut all = Calls::default();
+    for hook in items(doc.root, "webhooks") {
         let policy = match text(hook, "failurePolicy") {
             Some("Ignore") => FailurePolicy::Ignore,
             Some("Fail") => FailurePolicy::Fail,
@@ -39,23 +40,24 @@ pub(crate) fn read_webhooks(doc: &Doc<'_>, objects: &mut Objects) {
         resources.dedup();
         // A webhook whose rules match nothing is never called.
         if resources.is_empty() {
-            return None;
+            continue;
         }
-        let (service, port) = service(hook.get("clientConfig")?)?;
         let reason = CallReason::Admission { policy, resources };
-        Some(ApiServerCall { called: text(hook, "name")?.into(), reason, service, port })
-    });
-    add(doc, objects, kind, calls.collect());
+        if let (Some(config), Some(name)) = (hook.get("clientConfig"), text(hook, "name")) {
+            all.add(config, name, reason);
+        }
+    }
+    add(doc, objects, kind, all);
 }
 
 /// Reads an APIService. One without a Service is served by the API server itself.
 pub(crate) fn read_api_service(doc: &Doc<'_>, objects: &mut Objects) {
-    let call = || {
-        let (service, port) = service(doc.root.get("spec")?)?;
-        let called = text(doc.root.get("metadata")?, "name")?.into();
-        Some(ApiServerCall { called, reason: CallReason::Api, service, port })
-    };
-    add(doc, objects, ObjectKind::ApiService, call().into_iter().collect());
+    let name = doc.root.get("metadata").and_then(|meta| text(meta, "name"));
+    let mut all = Calls::default();
+    if let (Some(spec), Some(name)) = (doc.root.get("spec"), name) {
+        all.add(spec, name, CallReason::Api);
+    }
+    add(doc, objects, ObjectKind::ApiService, all);
 }
 
 /// Reads the conversion webhook of a CustomResourceDefinition. Returns whether it has one.
@@ -68,30 +70,57 @@ pub(crate) fn read_conversion(
     if group != "apiextensions.k8s.io" || kind != "CustomResourceDefinition" {
         return false;
     }
-    let call = || {
+    let config = || {
         let conversion = doc.root.get("spec")?.get("conversion")?;
         let config = match conversion.get("webhook") {
             Some(webhook) => webhook.get("clientConfig")?,
             None => conversion.get("webhookClientConfig")?,
         };
-        let (service, port) = service(config)?;
-        let called = text(doc.root.get("metadata")?, "name")?.into();
-        Some(ApiServerCall { called, reason: CallReason::Conversion, service, port })
+        Some((config, text(doc.root.get("metadata")?, "name")?))
     };
-    let Some(call) = call() else { return false };
-    add(doc, objects, ObjectKind::CustomResourceDefinition, vec![call]);
-    true
+    let mut all = Calls::default();
+    if let Some((config, name)) = config() {
+        all.add(config, name, CallReason::Conversion);
+    }
+    add(doc, objects, ObjectKind::CustomResourceDefinition, all)
 }
 
-fn add(doc: &Doc<'_>, objects: &mut Objects, kind: ObjectKind, calls: Vec<ApiServerCall>) {
-    // An API server has dozens of APIServices of its own.
-    if calls.is_empty() {
-        return;
+/// The calls that an object asks for.
+#[derive(Default)]
+struct Calls {
+    of_services: Vec<ApiServerCall>,
+    by_url: Vec<UrlCall>,
+}
+
+impl Calls {
+    /// Adds the call that a client's configuration states.
+    fn add(&mut self, config: &Node<'_>, called: &str, reason: CallReason) {
+        let called = Text::from(called);
+        if let Some((service, port)) = service(config) {
+            self.of_services.push(ApiServerCall { called, reason, service, port });
+            return;
+        }
+        let url = text(config, "url").and_then(|url| url.parse().ok());
+        if let Some(Destination::Url { host, port, .. }) = url {
+            self.by_url.push(UrlCall { called, reason, host, port });
+        }
     }
-    let Some(meta) = meta::read(doc) else { return };
-    let (name, origin) = (meta.name.name, meta.origin);
-    let key = (kind, name.clone());
-    objects.api_server_calls.add(doc, key, ApiServerCalls { kind, name, calls, origin });
+}
+
+/// Adds the calls of an object. Returns whether it has any.
+fn add(doc: &Doc<'_>, objects: &mut Objects, kind: ObjectKind, all: Calls) -> bool {
+    let Calls { of_services: calls, by_url } = all;
+    // An API server has dozens of APIServices of its own.
+    if calls.is_empty() && by_url.is_empty() {
+        return false;
+    }
+    if let Some(meta) = meta::read(doc) {
+        let (name, origin) = (meta.name.name, meta.origin);
+        let key = (kind, name.clone());
+        let calls = ApiServerCalls { kind, name, calls, by_url, origin };
+        objects.api_server_calls.add(doc, key, calls);
+    }
+    true
 }
 
 /// Returns the Service of a client's configuration, and the port. A configuration may have a URL

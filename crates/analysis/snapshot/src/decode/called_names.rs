@@ -1,4 +1,4 @@
-//! Finds the names that a command line or an environment calls: the hosts of URLs, of `HOST:PORT`,
+//! Finds the names that a command line, an environment or a file calls: the hosts of URLs, of `HOST:PORT`,
 //! and names below `svc`. Everything else is ignored, so that no word is taken for a name.
 
 use uturn_model::Port;
@@ -9,6 +9,9 @@ const MAX_NAMES: usize = 64;
 
 /// The schemes whose port is known.
 const SCHEMES: [(&str, u16); 4] = [("http", 80), ("https", 443), ("ws", 80), ("wss", 443)];
+
+/// The maximum number of bytes of a file that are looked through.
+const MAX_FILE: usize = 1 << 18;
 
 /// Returns the names in some texts, each once.
 pub(crate) fn read<'t>(texts: impl Iterator<Item = &'t str>) -> Vec<CalledName> {
@@ -44,6 +47,24 @@ fn asks_stated_server(command: &str) -> bool {
     by_place || by_sign
 }
 
+/// Returns the names in a file without its comments, each once.
+pub(crate) fn read_file(text: &str) -> Vec<CalledName> {
+    let text = match text.char_indices().map(|(at, _)| at).find(|at| *at > MAX_FILE) {
+        Some(end) if text.len() > MAX_FILE => &text[..end],
+        _ => text,
+    };
+    read(text.lines().map(without_comment))
+}
+
+/// Returns what a line of a configuration says before a comment.
+fn without_comment(line: &str) -> &str {
+    let line = line.trim_start();
+    if ["#", "//", ";", "--"].iter().any(|sign| line.starts_with(sign)) {
+        return "";
+    }
+    line.split_once(" #").map_or(line, |(said, _)| said)
+}
+
 /// Splits a text into words that may be a URL or an address, without the name of an option before
 /// them.
 fn words(text: &str) -> impl Iterator<Item = &str> {
@@ -75,8 +96,11 @@ fn name(word: &str) -> Option<CalledName> {
     };
     let is_below_svc = host.ends_with(".svc") || host.contains(".svc.");
     let is_called = scheme.is_some() || port.is_some() || is_below_svc;
-    (is_called && is_host(host))
-        .then(|| CalledName { host: host.into(), port: port.or_else(usual) })
+    (is_called && is_host(host)).then(|| CalledName {
+        host: host.into(),
+        port: port.or_else(usual),
+        stated_in: None,
+    })
 }
 
 /// Returns whether a text is a name as Services have it: in lower case, and no address.
@@ -133,6 +157,21 @@ mod tests {
         ] {
             assert_eq!(found(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn comments_of_a_file_state_no_call() {
+        let text = "# http://old:80\nurl: http://shop:80 # or http://other:80\n  // a:1\npeers: [b:2,c:3]\n";
+        let all = read_file(text);
+        let hosts: Vec<&str> = all.iter().map(|name| &*name.host).collect();
+        assert_eq!(hosts, ["b", "c", "shop"]);
+    }
+
+    #[test]
+    fn the_beginning_of_a_long_file_is_read() {
+        let text = format!("a:1 {} b:2", "ö ".repeat(MAX_FILE));
+        let all = read_file(&text);
+        assert_eq!(all.iter().map(|name| &*name.host).collect::<Vec<_>>(), ["a"]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use uturn_model::dns::{COREFILE_FOLDER, Corefile, CorefileFile};
 use uturn_model::{NamespacedName, Origin, Text};
 
 use super::objects::{ConfigEntry, ConfigMap, Objects};
-use super::{Doc, cni, istio, meta, proxy_config};
+use super::{Doc, called_names, cni, istio, meta, proxy_config};
 
 /// The namespace of the ConfigMaps that matter.
 const NAMESPACE: &str = "kube-system";
@@ -119,6 +119,7 @@ fn configuration(doc: &Doc<'_>, objects: &mut Objects) {
     if keep_corefiles(doc, entries, objects) {
         return objects.other_config_maps.extend(plain_name(doc));
     }
+    keep_called(doc, entries, objects);
     let text = |entry: &document::Entry<'_>| {
         Some((entry.key.to_string().into(), entry.value.as_str()?.into()))
     };
@@ -139,6 +140,20 @@ fn configuration(doc: &Doc<'_>, objects: &mut Objects) {
     }
     if is_servers {
         objects.configurations.insert(meta.name, texts);
+    }
+}
+
+/// Keeps the names that the texts of a ConfigMap call, until it is known who reads it.
+fn keep_called(doc: &Doc<'_>, entries: &[document::Entry<'_>], objects: &mut Objects) {
+    let of_entry = |entry: &document::Entry<'_>| {
+        let called = called_names::read_file(entry.value.as_str()?);
+        (!called.is_empty()).then(|| (entry.key.to_string().into(), called))
+    };
+    let called: Vec<_> = entries.iter().filter_map(of_entry).collect();
+    if !called.is_empty()
+        && let Some(name) = plain_name(doc)
+    {
+        objects.called_in_maps.insert(name, called);
     }
 }
 

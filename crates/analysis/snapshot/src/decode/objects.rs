@@ -11,7 +11,7 @@ use uturn_model::cluster::NetworkPolicy;
 use uturn_model::dns::{Corefile, CorefileFile};
 use uturn_model::endpoints::Endpoint;
 use uturn_model::lb::ListenerOverrides;
-use uturn_model::pod::PodSpec;
+use uturn_model::pod::{CalledName, PodSpec};
 use uturn_model::{
     ApiServerCalls, EndpointSlice, Ingress, IngressClass, IpNet, Labels, MeshGateway, Name,
     NamespacedName, Node, ObjectKind, ObjectRef, Origin, Pod, Service, Skipped, Text, VolumeServer,
@@ -88,6 +88,8 @@ pub(crate) struct Objects {
     /// names of all other ConfigMaps.
     pub(crate) controller_settings: BTreeMap<NamespacedName, Labels>,
     pub(crate) other_config_maps: BTreeSet<NamespacedName>,
+    /// The names that entries of ConfigMaps call, by key.
+    pub(crate) called_in_maps: BTreeMap<NamespacedName, Vec<(Text, Vec<CalledName>)>>,
     /// The entries of ConfigMaps that have a Corefile or parts of one.
     pub(crate) corefiles: BTreeMap<NamespacedName, Vec<ConfigEntry>>,
     pub(crate) corefile: Option<Corefile>,

@@ -13,7 +13,9 @@ use uturn_model::{
 
 use super::objects::Objects;
 use super::value::{Loose, one_of};
-use super::{Doc, FromNode, calico, called_names, fields, meta, scheduling, selector, service};
+use super::{
+    Doc, FromNode, calico, called_names, config_source, fields, meta, scheduling, selector, service,
+};
 
 /// Reads a Pod.
 pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
@@ -183,6 +185,7 @@ pub(crate) fn spec<'d>(
     let sidecars =
         doc.maps(spec, "initContainers").filter(|item| is(item, "restartPolicy", "Always"));
     read.containers.extend(sidecars.map(|item| container(doc, item)));
+    add_sources(spec, &mut read.containers);
     read.dns_policy = doc.read(spec, "dnsPolicy").unwrap_or_default();
     if let Some(config) = doc.map(spec, "dnsConfig") {
         read.dns_nameservers = doc.list(config, "nameservers");
@@ -203,6 +206,21 @@ pub(crate) fn spec<'d>(
     read.anti_affinity = anti_affinity(doc, spec);
     read.files = files(doc, spec);
     read
+}
+
+/// Sets the ConfigMaps that containers read.
+fn add_sources(spec: &Node<'_>, containers: &mut [Container]) {
+    let items = ["containers", "initContainers"].into_iter().filter_map(|key| spec.get(key));
+    let items = items.filter_map(|items| match &items.value {
+        Value::Seq(items) => Some(items),
+        _ => None,
+    });
+    for item in items.flatten() {
+        let name = item.get("name").and_then(Node::as_str).unwrap_or_default();
+        if let Some(own) = containers.iter_mut().find(|own| *own.name == *name) {
+            own.reads = config_source::read(spec, item);
+        }
+    }
 }
 
 /// The servers whose configurations are kept, beside CoreDNS.
@@ -318,6 +336,7 @@ fn container<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Container {
         probed: probed(node, &ports),
         readiness: readiness(node),
         configured: configured(node),
+        reads: Vec::new(),
         called,
         ports,
     }

@@ -2,6 +2,7 @@
 //! all get places, addresses and ranges.
 
 mod announcers;
+mod called_names;
 pub(super) mod corefile;
 mod endpoint_pods;
 mod families;
@@ -93,6 +94,7 @@ pub(super) fn complete(
     pods::complete(&mut objects, mode, &mut ranges, assumptions)?;
     families::complete(&mut objects, mode, &mut ranges, assumptions);
     files::complete(&mut objects);
+    called_names::complete(&mut objects);
     corefile::complete(&mut objects);
     let transports = Transports::of(&objects, plugin);
     links::add_tunnel_ends(&mut objects, plugin.value, &transports);

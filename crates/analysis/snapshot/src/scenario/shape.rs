@@ -118,6 +118,7 @@ impl Shape {
             probed: Vec::new(),
             readiness: None,
             configured: Vec::new(),
+            reads: Vec::new(),
             called: Vec::new(),
         };
         let labels = [("app", app)].into_iter().collect();

@@ -95,6 +95,7 @@ fn add_pod(cluster: &mut Cluster, pod: &str, node: u8, address: &str, port: u16,
         probed: Vec::new(),
         readiness: None,
         configured: Vec::new(),
+        reads: Vec::new(),
         called: Vec::new(),
     };
     let spec = PodSpec { host_network: host, containers: vec![container], ..PodSpec::default() };

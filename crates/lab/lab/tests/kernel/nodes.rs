@@ -448,6 +448,7 @@ pub(crate) fn serve(cluster: &mut Cluster, number: u16, protocol: Protocol, port
         probed: Vec::new(),
         readiness: None,
         configured: Vec::new(),
+        reads: Vec::new(),
         called: Vec::new(),
     };
     std::sync::Arc::make_mut(&mut server.spec).containers.push(container);

@@ -79,20 +79,24 @@ pub(super) fn find(engine: &Engine<'_>) -> Vec<Finding> {
 }
 
 /// The places from which the API server calls.
-enum Callers {
+pub(super) enum Callers {
     Nodes(BTreeSet<Name>),
     /// Addresses in the network around the nodes.
     Outside(Vec<IpAddr>),
 }
 
-fn callers(cluster: &Cluster) -> Callers {
+/// Iterates over the pods that are API servers.
+pub(super) fn server_pods(cluster: &Cluster) -> impl Iterator<Item = &Pod> {
     let is_api_server = |pod: &&Pod| {
         pod.spec.host_network
             && pod.is_alive()
             && pod.spec.containers.iter().any(|own| own.program() == "kube-apiserver")
     };
-    let servers = cluster.pods.values().filter(is_api_server);
-    let nodes: BTreeSet<Name> = servers.filter_map(|pod| pod.node.clone()).collect();
+    cluster.pods.values().filter(is_api_server)
+}
+
+pub(super) fn callers(cluster: &Cluster) -> Callers {
+    let nodes: BTreeSet<Name> = server_pods(cluster).filter_map(|pod| pod.node.clone()).collect();
     if !nodes.is_empty() {
         return Callers::Nodes(nodes);
     }
@@ -201,14 +205,14 @@ fn finding(calls: &ApiServerCalls, call: &ApiServerCall, failure: Failure) -> Fi
     let what = format!(
         "{} {from} calls svc/{}:{}, which leads to port {} of its pods: this port has to be open for \
          the API server",
-        caller(call),
+        caller(&call.called, &call.reason),
         call.service,
         call.port,
         failure.port
     );
     let code = Code::of(failure.mechanism, ObjectKind::Service);
     let mut finding = about(code, calls.object(), &calls.origin, what);
-    finding.severity = severity(call).min(failure.severity);
+    finding.severity = severity(&call.reason).min(failure.severity);
     finding.targets = vec![target(call)];
     finding.clients = Clients::other(Clients::API_SERVER);
     finding.share_failing = failure.share;

@@ -127,6 +127,7 @@ fn container(slice: &EndpointSlice) -> Container {
         probed: Vec::new(),
         readiness: None,
         configured: Vec::new(),
+        reads: Vec::new(),
         called: Vec::new(),
     }
 }
