@@ -219,7 +219,8 @@ macro_rules! way {
 }
 pub(crate) use way;
 
-/// Returns the cures that all families know for a case: those that work first, then by rank.
+/// Returns the cures that all families know for a case: those that work first, then by rank. A cure
+/// after which servers only receive the requests names what remains, and comes after the others.
 pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
     let families: [fn(&Case<'_>) -> Vec<Proposal>; 9] = [
         name::propose,
@@ -239,6 +240,19 @@ pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
     proposals.sort_by_key(|proposal| proposal.rank);
     let mut cures: Vec<Cure> =
         proposals.iter().filter_map(|proposal| judge::judge(base, case, proposal)).collect();
-    cures.sort_by_key(|cure| (!cure.is_offered(), cure.rank, cure.title.clone()));
+    let only_arrives = |cure: &Cure| {
+        let after = cure.after.as_ref().filter(|_| cure.is_offered());
+        after.is_some_and(|after| after.only_arrives(&cure.before))
+    };
+    cures.sort_by_key(|cure| {
+        (!cure.is_offered(), only_arrives(cure), cure.rank, cure.title.clone())
+    });
+    for cure in &mut cures {
+        if only_arrives(cure)
+            && let Some(after) = &cure.after
+        {
+            cure.title = format!("{}; what remains: {}", cure.title, after.summary());
+        }
+    }
     cures
 }

@@ -1,6 +1,6 @@
 //! The ports that the proxies of a service mesh's gateways open.
 
-use crate::mesh::is_gateway;
+use crate::mesh::{has_proxy, is_gateway};
 use crate::service::{ServicePort, TargetPort};
 use crate::{Cluster, Pod, Service};
 
@@ -29,9 +29,10 @@ pub fn opens(cluster: &Cluster, pod: &Pod, port: u16) -> Option<bool> {
     Some(numbers.contains(&port) || by_service)
 }
 
-/// Returns whether a port is one that the proxy of a gateway's pod opens for itself.
+/// Returns whether a port of a pod is the proxy's own, for its health, its metrics or its
+/// administration: never one for the calls of a Service's clients.
 pub fn is_own(pod: &Pod, port: u16) -> bool {
-    is_gateway(&pod.spec) && OWN.contains(&port)
+    OWN.contains(&port) && has_proxy(&pod.spec)
 }
 
 /// Iterates over the Services that select a pod.

@@ -28,8 +28,19 @@ impl MeshGateway {
     }
 }
 
+/// The name of the container that runs a proxy.
+const PROXY: &str = "istio-proxy";
+
 /// The labels of gateways that the mesh itself makes for Gateways of the Gateway API.
 const MADE: [&str; 2] = ["gateway.networking.k8s.io/gateway-name", "istio.io/gateway-name"];
+
+/// Returns whether pods with this spec have a proxy of a mesh: a gateway's, or one beside their own
+/// containers.
+pub fn has_proxy(spec: &PodSpec) -> bool {
+    let is_made = MADE.iter().any(|label| spec.labels.get(label).is_some());
+    let has_container = || spec.containers.iter().any(|own| &*own.name == PROXY);
+    is_made || is_gateway(spec) || has_container()
+}
 
 /// Returns whether pods with this spec are gateways of a mesh that users make.
 pub fn is_gateway(spec: &PodSpec) -> bool {
@@ -39,7 +50,7 @@ pub fn is_gateway(spec: &PodSpec) -> bool {
     let is_injected = |templates: &str| templates.split(',').any(|one| one.trim() == "gateway");
     spec.annotations.get("inject.istio.io/templates").is_some_and(is_injected)
         || spec.containers.iter().any(|container| {
-            &*container.name == "istio-proxy"
+            &*container.name == PROXY
                 && container.arguments.iter().any(|argument| &**argument == "router")
         })
 }

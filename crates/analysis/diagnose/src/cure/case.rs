@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::lb::{Listener, LoadBalancer};
-use uturn_model::route::StepKind;
+use uturn_model::route::{Direction, Leg, StepKind};
 use uturn_model::{
-    Client, Cluster, Destination, Flow, Known, Mechanism, Name, ObjectKind, ObjectRef, Place, Port,
-    Protocol, Service, Verdict,
+    Client, Cluster, Destination, Evidence, Flow, Known, Mechanism, Name, NamespacedName,
+    ObjectKind, ObjectRef, Place, Port, Protocol, Service, Text, Verdict,
 };
 use uturn_path::{Engine, WalkError};
 use uturn_snapshot::Manifests;
@@ -42,6 +42,28 @@ pub struct Case<'a> {
     pub(super) stopped_at: BTreeSet<Name>,
     /// Whether replies bypass the load balancer because a bridge hides them from rules.
     pub(super) is_reply_unseen: bool,
+    /// The controller that received calls that fail.
+    pub(super) met: MetController,
+    /// The packets that security groups dropped.
+    pub(super) dropped: Vec<DroppedPacket>,
+}
+
+/// A packet that security groups dropped, as a walk shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct DroppedPacket {
+    /// The groups.
+    pub(super) groups: Vec<Text>,
+    /// The packet's addresses.
+    pub(super) leg: Leg,
+}
+
+/// The ingress controller that received calls, as walks show it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct MetController {
+    /// The pod of the controller, and the port at which it received the calls.
+    pub(super) at: Option<(NamespacedName, Port)>,
+    /// The object whose rule the controller applied: an Ingress or a route.
+    pub(super) rule_of: Option<ObjectRef>,
 }
 
 impl<'a> Case<'a> {
@@ -64,6 +86,8 @@ impl<'a> Case<'a> {
         let subject = Subject::Flow(flow);
         let is_reply_unseen = verdicts.iter().any(Code::is_reply_unseen);
         let stopped_at = stopped_at(&verdicts);
+        let met = MetController::of(engine.cluster(), &verdicts);
+        let dropped = dropped(&verdicts);
         Ok(Self {
             manifests,
             engine,
@@ -73,6 +97,8 @@ impl<'a> Case<'a> {
             aim,
             stopped_at,
             is_reply_unseen,
+            met,
+            dropped,
         })
     }
 
@@ -106,6 +132,8 @@ impl<'a> Case<'a> {
             aim,
             stopped_at: BTreeSet::new(),
             is_reply_unseen: false,
+            met: MetController::default(),
+            dropped: Vec::new(),
         })
     }
 
@@ -178,7 +206,9 @@ impl<'a> Case<'a> {
             return vec![*port];
         }
         let (Some(service), Some(port)) = (self.service(), &self.aim.port) else {
-            return Vec::new();
+            // Nothing translates the port of a call to a pod's or a node's plain address.
+            let is_plain = self.aim.service.is_none() && self.aim.vip.is_none();
+            return self.aim.called.filter(|_| is_plain).into_iter().collect();
         };
         let slices = self.cluster().slices(&service.name).iter().flat_map(|slice| &slice.ports);
         let mut all: Vec<Port> =
@@ -222,7 +252,8 @@ impl<'a> Case<'a> {
         }
     }
 
-    fn ends_tls(&self) -> bool {
+    /// Returns whether the load balancer on the way ends TLS.
+    pub(crate) fn ends_tls(&self) -> bool {
         self.listener().is_some_and(|(_, listener)| listener.protocol.ends_tls())
     }
 
@@ -241,6 +272,32 @@ impl<'a> Case<'a> {
         let ingresses =
             ingresses.filter(|ingress| has(&ingress.load_balancer)).map(|ingress| ingress.object());
         services.chain(ingresses).collect()
+    }
+}
+
+impl MetController {
+    /// Finds the controller in the failing routes of a flow.
+    fn of(cluster: &Cluster, verdicts: &[Verdict]) -> Self {
+        let routes = verdicts.iter().flat_map(|verdict| &verdict.routes);
+        let hops = routes.filter(|route| !route.outcome.is_fine()).flat_map(|route| &route.hops);
+        let mut met = Self::default();
+        for hop in hops.filter(|hop| hop.direction == Direction::Out) {
+            let Place::Pod(name) = &hop.place else { continue };
+            let pod = cluster.pods.get(name);
+            if pod.and_then(|pod| cluster.controller_of(pod)).is_none() {
+                continue;
+            }
+            for step in &hop.steps {
+                let to = step.after.and_then(|leg| Port::new(leg.dst.port()));
+                met.at = met.at.take().or_else(|| Some((name.clone(), to?)));
+                if let Evidence::Object { object, .. } = &step.by
+                    && (object.kind == ObjectKind::Ingress || object.kind.is_route())
+                {
+                    met.rule_of.get_or_insert_with(|| ObjectRef::clone(object));
+                }
+            }
+        }
+        met
     }
 }
 
@@ -268,6 +325,22 @@ fn stopped_at(verdicts: &[Verdict]) -> BTreeSet<Name> {
         _ => None,
     });
     nodes.collect()
+}
+
+/// Returns the packets that security groups drop.
+fn dropped(verdicts: &[Verdict]) -> Vec<DroppedPacket> {
+    let routes = verdicts.iter().flat_map(|verdict| &verdict.routes);
+    let steps = routes.flat_map(|route| &route.hops).flat_map(|hop| &hop.steps);
+    let mut all: Vec<DroppedPacket> = Vec::new();
+    for step in steps.filter(|step| step.kind == StepKind::Drop) {
+        let Evidence::SecurityGroups { names, .. } = &step.by else { continue };
+        let Some(leg) = step.after else { continue };
+        let packet = DroppedPacket { groups: names.to_vec(), leg };
+        if !all.contains(&packet) {
+            all.push(packet);
+        }
+    }
+    all
 }
 
 /// Returns the first destination of the client's packets: the address to which the name resolves.

@@ -14,10 +14,12 @@ use uturn_scan::{KnownWalks, ScanResult, ScanTarget, Scanner};
 use super::CaseState;
 use crate::outcomes::outcomes_and_reasons;
 
-/// How bad a flow is: the share that gets no answer, the share that is not answered at once, and
-/// the longest wait for an answer.
+/// How bad a flow is: the share that no server receives, the share that gets no answer, the share
+/// that is not answered at once, and the longest wait for an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Harm {
+    /// The share that is neither answered nor gets a server's status about the request.
+    pub(crate) stopped: Share,
     pub(crate) lost: Share,
     pub(crate) failing: Share,
     pub(crate) wait: f64,
@@ -32,6 +34,7 @@ impl Harm {
         let waits =
             answered.filter_map(|(outcome, _)| outcome.after()).map(|wait| wait.as_secs_f64());
         Self {
+            stopped: share(&|outcome| !outcome.is_answered() && !is_about_request(outcome)),
             lost: share(&|outcome| !outcome.is_answered()),
             failing: share(&|outcome| !outcome.is_fine()),
             wait: waits.fold(0.0, f64::max),
@@ -41,6 +44,7 @@ impl Harm {
     fn of_verdicts(verdicts: &[Verdict]) -> Self {
         verdicts.iter().map(|verdict| Self::of(&verdict.outcomes)).fold(Self::default(), |a, b| {
             Self {
+                stopped: a.stopped.larger(b.stopped),
                 lost: a.lost.larger(b.lost),
                 failing: a.failing.larger(b.failing),
                 wait: a.wait.max(b.wait),
@@ -50,7 +54,8 @@ impl Harm {
 
     /// Returns whether a share or the wait is greater than in the other.
     pub(crate) fn is_worse_than(&self, other: &Self) -> bool {
-        self.lost.is_more_than(other.lost)
+        self.stopped.is_more_than(other.stopped)
+            || self.lost.is_more_than(other.lost)
             || self.failing.is_more_than(other.failing)
             || self.wait > other.wait && !other.lost.is_more_than(self.lost)
     }
@@ -75,7 +80,24 @@ impl Harm {
     }
 }
 
+/// Returns whether an outcome is the status of a server that received the request and does not serve
+/// it. A proxy answers with another status for a server that it does not reach.
+fn is_about_request(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Status { code: 400..=499, .. })
+}
+
 impl CaseState {
+    /// Returns whether the state is better than it was before only in that servers receive requests
+    /// that they do not serve.
+    pub(super) fn only_arrives(&self, before: &Self) -> bool {
+        let (Self::Flow { outcomes, .. }, Self::Flow { outcomes: old, .. }) = (self, before) else {
+            return false;
+        };
+        let (now, old) = (Harm::of(outcomes), Harm::of(old));
+        let arrived = Harm { stopped: old.stopped, ..now };
+        now.is_better_than(&old) && !arrived.is_better_than(&old)
+    }
+
     /// Returns whether the state is better than it was before.
     pub fn is_better_than(&self, before: &Self) -> bool {
         match (self, before) {
@@ -296,4 +318,36 @@ fn worse_off(who: &str, to: &Destination, before: &Harm, now: &Harm) -> String {
         before.summary(),
         now.summary()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use uturn_model::{Outcome, Share};
+
+    use super::Harm;
+
+    fn harm(outcome: Outcome) -> Harm {
+        Harm::of(&[(outcome, Share::ALL)])
+    }
+
+    #[test]
+    fn a_status_of_the_server_is_better_than_none() {
+        let status = |code| harm(Outcome::Status { code, after: Duration::ZERO });
+        let (hangs, refused, fine) =
+            (harm(Outcome::Hangs), harm(Outcome::Refused), harm(Outcome::AT_ONCE));
+        for code in [400, 403, 404] {
+            assert!(status(code).is_better_than(&hangs), "{code}");
+            assert!(status(code).is_better_than(&refused), "{code}");
+            assert!(fine.is_better_than(&status(code)), "{code}");
+            assert!(hangs.is_worse_than(&status(code)), "{code}");
+        }
+        // A proxy says that it does not reach a server.
+        for code in [502, 503, 504] {
+            assert!(!status(code).is_better_than(&hangs), "{code}");
+            assert!(status(404).is_better_than(&status(code)), "{code}");
+        }
+        assert!(!refused.is_better_than(&hangs));
+    }
 }

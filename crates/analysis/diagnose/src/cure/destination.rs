@@ -53,9 +53,16 @@ fn without_balancer(cluster: &Cluster, flow: &Flow, sent: Option<SocketAddr>, ai
             Some(port) => return by_address(cluster, address.ip(), port, flow, aim),
             None => return aim,
         },
-        Destination::Service(..) | Destination::Ingress { .. } | Destination::Pod(..) => {
-            return aim;
+        Destination::Ingress { name, .. } => {
+            let own = cluster.ingresses.get(name);
+            let vip = own.and_then(|own| own.load_balancer.iter().find_map(|address| address.ip));
+            let ip = vip.or_else(|| sent.map(|sent| sent.ip()));
+            return match (ip, aim.called) {
+                (Some(ip), Some(port)) => by_address(cluster, ip, port, flow, aim),
+                _ => aim,
+            };
         }
+        Destination::Service(..) | Destination::Pod(..) => return aim,
     };
     let home = match &flow.from {
         Client::Pod(name) | Client::Workload(_, name) => Some(name.namespace.as_str()),

@@ -1,5 +1,9 @@
 //! Cures in security groups: the rules that the seeds of scenarios require, tried one by one.
 
+mod dropped;
+
+use std::collections::BTreeSet;
+
 use uturn_document::edit::{Change, Tree};
 use uturn_model::lb::TargetKind;
 use uturn_model::shell::Advice;
@@ -14,7 +18,7 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
         return Vec::new();
     }
     let cluster = case.cluster();
-    let mut all = Vec::new();
+    let mut all = dropped::propose(case);
     if let Some((balancer, listener)) = case.listener() {
         let transport = listener.protocol.transport().lower();
         let port = listener.port.to_string();
@@ -61,7 +65,9 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
             all.extend(outward(list, case, &net.to_string()));
         }
         all.extend(outward(list, case, "all"));
-        all.extend(between(list, case));
+        if case.dropped.is_empty() {
+            all.extend(between(list, case));
+        }
         if to_pods && let Some(port) = &case.aim.port {
             let slices =
                 case.service().map(|service| cluster.slices(&service.name)).unwrap_or_default();
@@ -73,6 +79,8 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
             }
         }
     }
+    let mut seen: BTreeSet<String> = BTreeSet::new();
+    all.retain(|made| seen.insert(made.title.clone()));
     all
 }
 
@@ -185,7 +193,10 @@ impl Rule {
             groups.iter().find(|name| case.cluster().security_groups.contains_key(*name))?;
         let from = if self.peer == "all" { "anywhere" } else { &self.peer };
         let ports = if self.ports == "all" { "all ports" } else { &self.ports };
-        let traffic = format!("{} {ports} from {from}", self.protocol.to_uppercase());
+        let traffic = match self.protocol {
+            "all" => format!("everything from {from}"),
+            protocol => format!("{} {ports} from {from}", protocol.to_uppercase()),
+        };
         let rule = Tree::map([
             ("action", Tree::text("accept")),
             ("protocol", Tree::text(self.protocol)),

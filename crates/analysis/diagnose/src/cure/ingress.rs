@@ -2,7 +2,7 @@
 
 use uturn_document::edit::{At, Change, Tree};
 use uturn_model::ingress::{Backend, BackendPort, Ingress};
-use uturn_model::{Mechanism, NamespacedName, ObjectKind};
+use uturn_model::{Mechanism, NamespacedName, ObjectKind, ObjectRef};
 
 use super::{Case, Proposal, way};
 
@@ -18,8 +18,11 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     all
 }
 
+/// Returns the Ingress for which the load balancer was made, or whose rule a controller applied.
 fn owner<'c>(case: &Case<'c>) -> Option<&'c Ingress> {
-    let owner = case.aim.owner.as_ref().filter(|owner| owner.kind == ObjectKind::Ingress)?;
+    let is_ingress = |object: &&ObjectRef| object.kind == ObjectKind::Ingress;
+    let of_balancer = case.aim.owner.as_ref().filter(is_ingress);
+    let owner = of_balancer.or_else(|| case.met.rule_of.as_ref().filter(is_ingress))?;
     case.cluster().ingresses.get(&owner.namespaced_name()?)
 }
 
@@ -107,18 +110,32 @@ fn backends(case: &Case<'_>, ingress: &Ingress) -> Vec<Proposal> {
             if has {
                 continue;
             }
+            // The form of `networking.k8s.io/v1beta1` and before.
+            let old = way!["spec", "rules", rule, "http", "paths", at, "backend", "servicePort"];
+            let is_old = case.manifests.text_at(&ingress.object(), &old).is_some();
             all.extend(service.ports.iter().map(|service_port| {
-                let tree = Tree::map([("number", Tree::number(service_port.port.number()))]);
-                Proposal::new(
-                    "ingress-backend",
-                    12,
-                    format!(
-                        "port {} of svc/{} instead of {port}, which it does not have",
-                        service_port.port, service.name
-                    ),
-                )
-                .edit(ingress.object(), to("port"), Change::Set(tree))
-                .trial()
+                let by_name = match port {
+                    BackendPort::Name(_) => service_port.name.as_deref(),
+                    BackendPort::Number(_) => None,
+                };
+                let (shown, key, tree) = match by_name {
+                    Some(name) => (name.to_owned(), "name", Tree::text(name)),
+                    None => {
+                        let number = service_port.port;
+                        (number.to_string(), "number", Tree::number(number.number()))
+                    }
+                };
+                let title = format!(
+                    "port {shown} of svc/{} instead of {port}, which it does not have",
+                    service.name
+                );
+                let made = Proposal::new("ingress-backend", 12, title).trial();
+                if is_old {
+                    made.edit(ingress.object(), old.clone(), Change::Set(tree))
+                } else {
+                    let tree = Tree::map([(key, tree)]);
+                    made.edit(ingress.object(), to("port"), Change::Set(tree))
+                }
             }));
         }
     }

@@ -176,7 +176,7 @@ fn only_this_port(case: &Case<'_>, text: &str, way: &[At], whose: &str) -> Vec<P
     let Some(flow) = case.walked() else { return Vec::new() };
     let mut ports = case.called_ports();
     ports.extend(case.aim.port.as_ref().and_then(|port| port.node_port));
-    if case.aim.service.is_none() {
+    if case.aim.service.is_none() && ports.is_empty() {
         ports.extend(case.aim.called);
     }
     let network = &case.cluster().network;

@@ -15,6 +15,9 @@ use super::{Case, Proposal, controller, endpoints, way};
 pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     let mut all = Vec::new();
     all.extend(publish_not_ready(case));
+    if case.has(Mechanism::WrongPort) {
+        all.extend(controller::plain_port(case));
+    }
     // If a controller answers, the Service behind the controller fails.
     let failing = if controller::answers(case) {
         controller::backend(case).map(|(service, port)| (service, Some(port)))
@@ -68,7 +71,7 @@ fn source_ranges(case: &Case<'_>) -> Option<Proposal> {
 }
 
 /// Returns a Service with another target of one of its ports.
-fn with_target(service: &Service, at: usize, target: TargetPort) -> Service {
+pub(super) fn with_target(service: &Service, at: usize, target: TargetPort) -> Service {
     let mut after = service.clone();
     after.ports[at].target = target;
     after
@@ -88,7 +91,8 @@ fn target_port(case: &Case<'_>, service: &Service, port: &ServicePort) -> Vec<Pr
     });
     for own in ports {
         let known = (own.name.clone(), own.port);
-        if own.protocol == port.protocol && !seen.contains(&known) {
+        let is_own = pods.iter().any(|pod| gateway_ports::is_own(pod, own.port.number()));
+        if own.protocol == port.protocol && !is_own && !seen.contains(&known) {
             seen.push(known);
         }
     }
@@ -113,7 +117,7 @@ fn target_port(case: &Case<'_>, service: &Service, port: &ServicePort) -> Vec<Pr
     made.collect()
 }
 
-fn title(service: &Service, port: &ServicePort, value: &str) -> String {
+pub(super) fn title(service: &Service, port: &ServicePort, value: &str) -> String {
     format!(
         "targetPort {value} instead of {} for svc/{} port {}",
         port.target, service.name, port.port

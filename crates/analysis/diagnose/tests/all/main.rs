@@ -8,10 +8,12 @@ mod balancers;
 mod captured;
 mod causes;
 mod common;
+mod controllers_cured;
 #[path = "../../../scan/tests/classes/dice.rs"]
 mod dice;
 mod doubts;
 mod evidence;
+mod groups_cured;
 mod large;
 mod large_cures;
 mod more_cures;

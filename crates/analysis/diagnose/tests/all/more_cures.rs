@@ -9,11 +9,11 @@ use uturn_path::Engine;
 use uturn_snapshot::{Manifests, Source};
 use uturn_testing::manifests::{facts, node};
 
-const IPTABLES: &str = "kubeProxy: {mode: iptables, version: v1.34.4}";
-const IPVS: &str = "kubeProxy: {mode: ipvs, version: v1.34.4}";
+pub(crate) const IPTABLES: &str = "kubeProxy: {mode: iptables, version: v1.34.4}";
+pub(crate) const IPVS: &str = "kubeProxy: {mode: ipvs, version: v1.34.4}";
 
 /// Returns the cures of a call in a cluster of two nodes with these Facts and objects.
-fn cures(stated: &[&str], objects: &str, from: &str, to: &str) -> Vec<Cure> {
+pub(crate) fn cures(stated: &[&str], objects: &str, from: &str, to: &str) -> Vec<Cure> {
     let text = [&facts(stated), objects, &node(1), &node(2)].concat();
     let sources = vec![Source { name: "a.yaml".into(), text }];
     let manifests = Manifests::of(sources).complete_if(true);
@@ -26,7 +26,7 @@ fn cures(stated: &[&str], objects: &str, from: &str, to: &str) -> Vec<Cure> {
 }
 
 /// Returns the names and titles of the offered cures.
-fn offered(cures: &[Cure]) -> Vec<(&str, &str)> {
+pub(crate) fn offered(cures: &[Cure]) -> Vec<(&str, &str)> {
     let offered = cures.iter().filter(|cure| cure.is_offered());
     let all: Vec<(&str, &str)> = offered.map(|cure| (cure.name, &*cure.title)).collect();
     assert!(!all.is_empty(), "nothing is offered: {cures:#?}");
@@ -34,7 +34,7 @@ fn offered(cures: &[Cure]) -> Vec<(&str, &str)> {
 }
 
 /// Returns the lines that an offered cure changes, after which all calls are answered.
-fn changes(cures: &[Cure], name: &str) -> Vec<String> {
+pub(crate) fn changes(cures: &[Cure], name: &str) -> Vec<String> {
     let cure = cures.iter().find(|cure| cure.is_offered() && cure.name == name);
     let cure = cure.unwrap_or_else(|| panic!("{name} is not offered: {cures:#?}"));
     assert!(cure.after.as_ref().unwrap().is_fine(), "{name}");
@@ -43,7 +43,7 @@ fn changes(cures: &[Cure], name: &str) -> Vec<String> {
 }
 
 /// A pod on a node, with more fields of its metadata and its spec.
-fn pod(name: &str, on: u8, meta: &str, spec: &str) -> String {
+pub(crate) fn pod(name: &str, on: u8, meta: &str, spec: &str) -> String {
     format!(
         "---
 apiVersion: v1
@@ -57,7 +57,7 @@ status: {{phase: Running, podIP: 10.1.{on}.{}, conditions: [{{type: Ready, statu
 }
 
 /// Service web with more fields of its spec.
-fn service(spec: &str) -> String {
+pub(crate) fn service(spec: &str) -> String {
     format!(
         "---
 apiVersion: v1
@@ -68,13 +68,13 @@ spec: {{selector: {{app: web}}, {spec}}}
     )
 }
 
-fn web(on: u8) -> String {
+pub(crate) fn web(on: u8) -> String {
     pod("web-1", on, ", labels: {app: web}", "")
 }
 
-const CLIENT: &str = "pod/shop/client";
+pub(crate) const CLIENT: &str = "pod/shop/client";
 
-fn client(on: u8) -> String {
+pub(crate) fn client(on: u8) -> String {
     pod("client", on, "", "")
 }
 

@@ -68,13 +68,10 @@ const WITHOUT: &[(&str, &str)] = &[
     ),
     ("vip-on-lo: node/n1 → 10.0.0.240:6443", HELD),
     ("vip-on-lo: pod/shop/client-1 → 10.0.0.240:6443", HELD),
-    ("overlay-security-group: outside → 10.0.0.11:30080", WRAPPED),
-    ("overlay-security-group: pod/shop/client-1 → svc/shop/web", WRAPPED),
 ];
 
 const MIXED: &str = "the Ingress says in so many words on which of its ports the path stands";
 const LOCAL: &str = "policy Local is meant to drop what comes to a node without a pod";
-const WRAPPED: &str = "what has to be let in is what wraps the packets, which no cure adds";
 const NO_RULE: &str = "kube-proxy of the node has to make the rule that is missing";
 const HELD: &str = "the node answers for the address itself, and the program has to run there";
 const NO_POD: &str = "no pod is there that the Service could select";
