@@ -17,6 +17,7 @@ mod facts;
 mod group;
 mod ingress;
 mod judge;
+mod kube_proxy;
 mod loopback;
 mod name;
 mod node;
@@ -222,7 +223,7 @@ pub(crate) use way;
 /// Returns the cures that all families know for a case: those that work first, then by rank. A cure
 /// after which servers only receive the requests names what remains, and comes after the others.
 pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
-    let families: [fn(&Case<'_>) -> Vec<Proposal>; 9] = [
+    let families: [fn(&Case<'_>) -> Vec<Proposal>; 10] = [
         name::propose,
         loopback::propose,
         balancer::propose,
@@ -232,6 +233,7 @@ pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
         service::propose,
         ingress::propose,
         node::propose,
+        kube_proxy::propose,
     ];
     let mut proposals: Vec<Proposal> =
         families.into_iter().flat_map(|family| family(case)).collect();

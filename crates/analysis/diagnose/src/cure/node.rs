@@ -83,7 +83,7 @@ struct Words {
 }
 
 /// Returns the path of a node's fact in Facts: that of the node alone, or of all nodes.
-fn stated(case: &Case<'_>, node: &Node, field: &str) -> Option<Vec<At>> {
+pub(super) fn stated(case: &Case<'_>, node: &Node, field: &str) -> Option<Vec<At>> {
     let own = |whose: &str| way!["nodes", whose, field];
     let ways = [own(node.name.as_str()), own("*")];
     ways.into_iter().find(|way| {
@@ -117,7 +117,7 @@ fn settle(
     (!wrong.is_empty()).then_some(made)
 }
 
-fn some(names: &[&str]) -> String {
+pub(super) fn some(names: &[&str]) -> String {
     match names {
         [] | [_] | [_, _] | [_, _, _] => names.join(", "),
         [first, second, rest @ ..] => format!("{first}, {second} and {} more", rest.len()),

@@ -14,6 +14,7 @@ mod dice;
 mod doubts;
 mod evidence;
 mod groups_cured;
+mod kube_proxy_cured;
 mod large;
 mod large_cures;
 mod more_cures;

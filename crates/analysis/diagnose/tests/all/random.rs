@@ -49,7 +49,10 @@ const OFFERED_AT_LEAST: [(&str, usize); 20] = [
 
 /// Cures of faults that these clusters do not have: scenarios try them (`rows.rs`,
 /// `repairs.rs`, `more_cures.rs`, `no_endpoints.rs`).
-const NOT_HERE: [&str; 24] = [
+const NOT_HERE: [&str; 26] = [
+    // kube-proxy's own configuration is not given.
+    "kube-proxy-name",
+    "strict-arp",
     // No caller uses a name of the host network, loopback, or a headless Service.
     "call-node",
     "dns-policy",

@@ -58,7 +58,6 @@ const WITHOUT: &[(&str, &str)] = &[
     ("refused-hairpin: node/n1 → http://10.0.0.100/", NO_POD),
     ("refused-hairpin: pod/shop/client-1 → http://10.0.0.100/", NO_POD),
     ("refused-hairpin: pod/shop/client-2 → http://10.0.0.100/", NO_POD),
-    ("calico-ipvs-fallback: outside → 10.0.0.11:30080", LOCAL),
     ("routed-veth-local: outside → 10.0.0.11:30080", LOCAL),
     ("vip-kept-direct: node/n1 → http://10.0.0.101/", NO_RULE),
     ("vip-kept-direct: pod/shop/client-1 → http://10.0.0.101/", NO_RULE),
