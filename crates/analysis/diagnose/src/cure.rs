@@ -22,6 +22,7 @@ mod loopback;
 mod name;
 mod node;
 mod service;
+mod status;
 mod template;
 
 use std::net::{IpAddr, SocketAddr};
@@ -223,11 +224,12 @@ pub(crate) use way;
 /// Returns the cures that all families know for a case: those that work first, then by rank. A cure
 /// after which servers only receive the requests names what remains, and comes after the others.
 pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
-    let families: [fn(&Case<'_>) -> Vec<Proposal>; 10] = [
+    let families: [fn(&Case<'_>) -> Vec<Proposal>; 11] = [
         name::propose,
         loopback::propose,
         balancer::propose,
         annotation::propose,
+        status::propose,
         controller::propose,
         group::propose,
         service::propose,

@@ -113,12 +113,14 @@ fn by_configuration(case: &Case<'_>, why: &str) -> Vec<Proposal> {
         "hostnameOverride of {}, completed on each node with the node's name: {why}",
         config.object
     );
-    let advice = "an init container of kube-proxy's DaemonSet has to write the configuration with \
-                  the name of its node (spec.nodeName) in place of ${NODE_NAME}";
     all.push(
         Proposal::new("kube-proxy-name", 16, title)
-            .edit(config.object.clone(), config.place(), change)
-            .types(Advice::sentence(advice)),
+            .ask(
+                "an init container of kube-proxy's DaemonSet writes the configuration with the name \
+                 of its node (spec.nodeName) in place of ${NODE_NAME}",
+                "kube-proxy takes the text as it is",
+            )
+            .edit(config.object.clone(), config.place(), change),
     );
     all
 }

@@ -51,10 +51,15 @@ fn call_service(case: &Case<'_>) -> Option<Proposal> {
     };
     let to = Destination::Service(service.name.clone(), Some(port.port.to_string().into()));
     let is_there = matches!(flow.to, Destination::Service(..));
-    if is_there || service.cluster_ips.is_empty() || case.aim.vip.is_none() {
+    let is_around = case.aim.vip.is_some() || case.aim.is_external;
+    if is_there || service.cluster_ips.is_empty() || !is_around {
         return None;
     }
-    let name = name_of(case, service);
+    // Programs of nodes do not ask the cluster's DNS.
+    let name = match (&flow.from, service.cluster_ips.first()) {
+        (Client::Node(_), Some(ip)) => ip.to_string(),
+        _ => name_of(case, service),
+    };
     let how = if case.is_tls() { " by http" } else { "" };
     let called = match &flow.to {
         Destination::Address(at) => uturn_scan::address_label(case.cluster(), *at),
@@ -80,6 +85,8 @@ fn call_service(case: &Case<'_>) -> Option<Proposal> {
     }
     let to = call::by_name(service, port.port, &flow.to);
     made.then = Some(Flow { to, ..flow.clone() });
+    // Without a load balancer, the way to the Service itself may be what fails.
+    made.is_trial = case.aim.vip.is_none();
     Some(made)
 }
 

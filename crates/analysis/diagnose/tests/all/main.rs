@@ -7,6 +7,7 @@ mod api_server;
 mod balancers;
 mod captured;
 mod causes;
+mod clouds_unknown_cured;
 mod common;
 mod controllers_cured;
 #[path = "../../../scan/tests/classes/dice.rs"]
