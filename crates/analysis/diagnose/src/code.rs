@@ -65,7 +65,7 @@ codes! {
     /// kube-proxy does not know the annotation that asks it to prevent loopback.
     RequestUnheard = 202, "prevent-loopback has no effect", Warning;
     /// A load balancer has no targets.
-    NoTargets = 203, "load balancer without targets", Error, replaces NoCandidate NoEndpoints;
+    NoTargets = 203, "load balancer without targets", Error, for NoTarget, replaces NoCandidate NoEndpoints;
     /// Nodes without an endpoint are targets although the policy is Local.
     AllNodesRegistered = 204, "policy Local with every node registered", Info;
     /// Two Services claim one listener.
@@ -79,7 +79,7 @@ codes! {
     /// The load balancer of a Service has no address yet.
     Pending = 209, "load balancer without an address", Error;
     /// A Service has an address that belongs to a node or to another load balancer.
-    AddressTaken = 210, "address that belongs to another machine", Error;
+    AddressTaken = 210, "address that belongs to another machine", Error, for AddressTaken;
     /// A Service has no endpoints.
     NoEndpoints = 311, "Service without endpoints", Warning, for NoEndpoint;
     /// No process listens on the port.
@@ -125,7 +125,7 @@ codes! {
     /// A bridge does not send a pod's frames back to it.
     HairpinOff = 613, "hairpin mode off", Error, for HairpinOff;
     /// Nothing forwards a port of the node to the pod that asks for it.
-    HostPortOff = 614, "host port that nothing forwards", Error;
+    HostPortOff = 614, "host port that nothing forwards", Error, for HostPortOff;
     /// No route leads to the destination.
     NoRoute = 701, "no route", Error, for NoRoute;
     /// A security group stops packets.

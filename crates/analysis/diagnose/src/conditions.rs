@@ -28,6 +28,7 @@ pub(crate) fn conditions(code: Code, mechanism: Mechanism, verdict: &Verdict) ->
             | Mechanism::VipUnknown
             | Mechanism::NoEndpoint
             | Mechanism::NoCandidate
+            | Mechanism::NoTarget
     );
     let of_balancer =
         |supposed: &Assumption| supposed_of_balancer(supposed).filter(|_| is_of_packets);

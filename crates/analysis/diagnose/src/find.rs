@@ -39,13 +39,13 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use uturn_model::{Cluster, Evidence, ObjectKind, ObjectRef};
-use uturn_path::WalkError;
+use uturn_path::{WalkError, add_missing};
 use uturn_scan::{ScanResult, Scanner};
 
 use self::cause::{Causes, Fault};
 use self::scanned::{Known, judge};
 use crate::finding::{Finding, harm};
-use crate::{Observation, Severity};
+use crate::{Code, Observation, Severity};
 
 /// The maximum number of nodes times Services, or nodes times listeners, that are walked pair by
 /// pair.
@@ -97,15 +97,17 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
     }
     let stated = [
         announcing::find(engine),
-        host_ports::find(engine),
         image_ports::find(engine),
         mesh_gateways::find(engine),
         pending::find(engine),
-        taken::find(engine),
         unserved::find(engine),
     ];
     for new in stated.into_iter().flatten() {
         found.add(new, None);
+    }
+    // Calls that the scan found to fail for these reasons are of the same findings.
+    for new in host_ports::find(engine).into_iter().chain(taken::find(engine)) {
+        found.add_written(new);
     }
     for new in headless::find(engine) {
         found.add(new, None);
@@ -205,9 +207,13 @@ impl Found<'_> {
     fn add_written(&mut self, new: Finding) {
         let vague = new.code.replaces();
         let replaces = new.replaces_walked();
+        // Walks find the same as the text of the object.
+        let is_walked_too =
+            matches!(new.code, Code::NoTargets | Code::AddressTaken | Code::HostPortOff);
         let is_replaced = |at: &usize| {
             let known = &self.findings[*at];
-            replaces && vague.contains(&known.code) && !self.merged.contains(at)
+            let is_same = is_walked_too && known.code == new.code;
+            replaces && (is_same || vague.contains(&known.code)) && !self.merged.contains(at)
         };
         let same_subject = self.by_subject.get(&new.subject).into_iter().flatten();
         let replaced: Vec<usize> = same_subject.copied().filter(is_replaced).collect();
@@ -220,6 +226,9 @@ impl Found<'_> {
         }
         self.merged.extend(others);
         let known = &mut self.findings[*first];
+        if known.code == new.code {
+            add_missing(&mut known.targets, new.targets.clone());
+        }
         known.code = new.code;
         known.severity =
             if new.conditions.is_empty() { known.severity.max(new.severity) } else { new.severity };

@@ -14,6 +14,8 @@ pub enum Mechanism {
     ReversePathFilter,
     /// The load balancer has no eligible target.
     NoCandidate,
+    /// The load balancer has no target: none is registered, or nothing announces its address.
+    NoTarget,
     /// Replies to health checks do not return.
     ProbeBlackhole,
     /// A security group drops the packet.
@@ -22,6 +24,10 @@ pub enum Mechanism {
     NoEndpoint,
     /// Nothing listens on the port.
     WrongPort,
+    /// The address belongs to another machine, and a Service took it.
+    AddressTaken,
+    /// Nothing forwards the port of the node to the pod that asks for it.
+    HostPortOff,
     /// A node port is called at a loopback address, where kube-proxy does not serve it.
     NotOnLoopback,
     /// A node lacks rules that it should have.
@@ -56,15 +62,18 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All of them.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 25] = [
         Self::AsymmetricReturn,
         Self::LocalSourceDrop,
         Self::ReversePathFilter,
         Self::NoCandidate,
+        Self::NoTarget,
         Self::ProbeBlackhole,
         Self::SecurityGroup,
         Self::NoEndpoint,
         Self::WrongPort,
+        Self::AddressTaken,
+        Self::HostPortOff,
         Self::NotOnLoopback,
         Self::RuleMissing,
         Self::NoBandwidth,
@@ -88,10 +97,13 @@ impl Mechanism {
             Self::LocalSourceDrop => "local-source-drop",
             Self::ReversePathFilter => "reverse-path-filter",
             Self::NoCandidate => "no-candidate",
+            Self::NoTarget => "no-target",
             Self::ProbeBlackhole => "probe-blackhole",
             Self::SecurityGroup => "security-group",
             Self::NoEndpoint => "no-endpoint",
             Self::WrongPort => "wrong-port",
+            Self::AddressTaken => "address-taken",
+            Self::HostPortOff => "host-port-off",
             Self::NotOnLoopback => "not-on-loopback",
             Self::RuleMissing => "rule-missing",
             Self::NoBandwidth => "no-bandwidth",

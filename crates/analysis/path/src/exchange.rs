@@ -130,6 +130,7 @@ fn serve(
         return controller::serve(walk, call, here, state);
     }
     let called = call.called();
+    let mut misled = None;
     let (kind, why, outcome, mechanism) = match listening {
         Listening::Unknown => {
             let why = format!("whether a process listens on port {} is not given", leg.dst.port());
@@ -141,6 +142,7 @@ fn serve(
         }
         Listening::No => {
             let why = undeclared::why_none_listens(walk.engine, at, leg.dst, protocol);
+            misled = undeclared::misled(walk.cluster, at, leg.dst, protocol);
             let mechanism = match at {
                 _ if services::lacks_rules(walk.cluster, at, leg.dst, protocol) => {
                     Mechanism::RuleMissing
@@ -155,7 +157,11 @@ fn serve(
                 {
                     Mechanism::NotOnLoopback
                 }
-                _ => Mechanism::WrongPort,
+                _ => misled.as_ref().map_or(Mechanism::WrongPort, |misled| misled.mechanism),
+            };
+            let why = match &misled {
+                Some(misled) if misled.mechanism == mechanism => misled.why.clone(),
+                _ => why,
             };
             (StepKind::Reject, why, Outcome::Refused, Some(mechanism))
         }
@@ -177,7 +183,10 @@ fn serve(
             (StepKind::Deliver, why.to_owned(), Outcome::AT_ONCE, None)
         }
     };
-    state.note(place, Step::new(kind, why, at.evidence(walk.cluster)).seeing(leg));
+    let by = misled
+        .filter(|misled| Some(misled.mechanism) == mechanism)
+        .map_or_else(|| at.evidence(walk.cluster), |misled| misled.by);
+    state.note(place, Step::new(kind, why, by).seeing(leg));
     let answer = match kind {
         StepKind::Reject => state.refusal(state.packet.refusal_of_port()),
         _ => state.answer(),

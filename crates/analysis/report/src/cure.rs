@@ -71,6 +71,17 @@ fn next_step(now: &CaseState) -> &'static str {
             "compare kubectl get endpointslices, and get pods --show-labels -o wide, of the Service's \
              namespace: labels, readiness, names of ports"
         }
+        Some(Mechanism::NoTarget) => {
+            "look at the load balancer's own list of targets, or at the program that announces its \
+             address: whether it knows the Service, and which nodes it may use"
+        }
+        Some(Mechanism::AddressTaken) => {
+            "on the calling node, ip route get ADDRESS: whether the address is taken for the node's own"
+        }
+        Some(Mechanism::HostPortOff) => {
+            "on the node, iptables -t nat -nL CNI-HOSTPORT-DNAT, or the settings of the network plugin: \
+             whether something forwards the port"
+        }
         Some(Mechanism::WrongPort) => {
             "in the called pod or on the called node, ss -ltnp lists the ports that are listened on"
         }

@@ -236,9 +236,13 @@ pub(crate) fn targets(finding: &Finding) -> String {
 
 /// Returns the mechanism, else the title of the code.
 pub(crate) fn because(finding: &Finding) -> String {
+    // A code that replaces what walks found says more than their mechanism.
+    let is_less = |mechanism| {
+        !finding.code.replaces().is_empty() && !finding.code.mechanisms().contains(&mechanism)
+    };
     let why = match finding.mechanism {
-        Some(mechanism) => mechanism.to_string(),
-        None => finding.code.title().to_owned(),
+        Some(mechanism) if !is_less(mechanism) => mechanism.to_string(),
+        _ => finding.code.title().to_owned(),
     };
     if finding.conditions.is_empty() {
         why

@@ -170,7 +170,9 @@ impl<'a> Case<'a> {
     }
 
     pub(crate) fn has(&self, mechanism: Mechanism) -> bool {
+        // What helps a Service without endpoints may help a load balancer without targets.
         self.mechanisms.contains(&mechanism)
+            || mechanism == Mechanism::NoEndpoint && self.mechanisms.contains(&Mechanism::NoTarget)
     }
 
     /// Returns the flow. Returns `None` if the case is about health checks.

@@ -112,6 +112,8 @@ pub(super) fn is_shared(mechanism: Mechanism) -> bool {
             | Mechanism::CrossNode
             | Mechanism::NoBandwidth
             | Mechanism::RuleMissing
+            | Mechanism::AddressTaken
+            | Mechanism::HostPortOff
             | Mechanism::NameUnresolved
     )
 }
@@ -143,7 +145,13 @@ fn object_at_fault(point: &FailurePoint) -> Option<ObjectRef> {
         (Evidence::SecurityGroups { names, .. }, _) => {
             Some(ObjectRef::global(ObjectKind::SecurityGroup, names.join(", ")))
         }
-        (Evidence::Object { object, .. }, _) if object.kind == ObjectKind::Node => {
+        (Evidence::Object { object, .. }, _)
+            if object.kind == ObjectKind::Node
+                || matches!(
+                    point.mechanism,
+                    Mechanism::AddressTaken | Mechanism::HostPortOff
+                ) =>
+        {
             Some((**object).clone())
         }
         (_, Place::Node(node)) => Some(ObjectRef::global(ObjectKind::Node, node.as_str())),

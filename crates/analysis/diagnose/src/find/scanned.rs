@@ -121,6 +121,10 @@ fn severity(engine: &Engine<'_>, code: Code, mechanism: Mechanism, met: &ScanRes
     if code == Code::ProxyHeaderLost && met.target.is_cluster_ip() {
         return Severity::Info;
     }
+    // What the load balancer's targets would be is said by a finding of its own where it is known.
+    if mechanism == Mechanism::NoTarget {
+        return Severity::Warning;
+    }
     let most = severity_at(engine.cluster(), &met.target, Some(mechanism));
     if met.target.called_node().is_some() {
         return code.severity().min(most).min(Severity::Warning);

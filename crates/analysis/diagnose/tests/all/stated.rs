@@ -139,6 +139,73 @@ fn an_address_of_a_node_is_lost_to_the_others() {
     assert_eq!(severity, Severity::Error);
 }
 
+/// Calls that fail because of the address, at other ports of it, are of the same finding and not of
+/// one about ports.
+#[test]
+fn calls_at_a_taken_address_are_of_the_finding_that_names_the_service() {
+    let apis = "---
+apiVersion: v1
+kind: Service
+metadata: {name: kubernetes, namespace: default}
+spec: {clusterIP: 172.16.0.1, ports: [{name: https, port: 443, targetPort: 6443}]}
+---
+apiVersion: v1
+kind: Endpoints
+metadata: {name: kubernetes, namespace: default}
+subsets: [{addresses: [{ip: 10.0.0.11}], ports: [{name: https, port: 6443}]}]
+";
+    let external = balanced_service("172.16.0.10", "", "externalIPs: [10.0.0.11]", "")
+        .replace("type: LoadBalancer", "type: ClusterIP")
+        .replace("nodePort: 30080", "");
+    let found = findings(&(apis.to_owned() + &external), &[IPVS]);
+    let (_, subject, ..) = only(&found, Code::AddressTaken);
+    assert_eq!(subject, "Service shop/web");
+    let finding = found.iter().find(|finding| finding.code == Code::AddressTaken).unwrap();
+    let is_of_api = |target: &String| target.contains("svc/default/kubernetes");
+    assert!(finding.targets.iter().any(is_of_api), "{finding:#?}");
+    assert_eq!(with_code(&found, Code::WrongPort), []);
+
+    let fields = &[IPVS];
+    let cluster = cluster(&(apis.to_owned() + &external), fields);
+    let flow = Flow {
+        from: "node/n2".parse().unwrap(),
+        to: "10.0.0.11:6443".parse().unwrap(),
+        protocol: Protocol::Tcp,
+    };
+    let verdict = Engine::new(&cluster).unwrap().verdict(&flow).unwrap();
+    assert_eq!(verdict.mechanisms, [Mechanism::AddressTaken]);
+    let steps = verdict.routes.iter().flat_map(|route| &route.hops).flat_map(|hop| &hop.steps);
+    let says = |what: &str| steps.clone().any(|step| step.why.contains(what));
+    assert!(says("10.0.0.11 is the address of node n1"), "{verdict:#?}");
+    assert!(says("Service shop/web has it too"), "{verdict:#?}");
+}
+
+/// A load balancer without a target has endpoints, or lacks them: these are different faults.
+#[test]
+fn an_address_that_nothing_announces_has_no_target() {
+    let flow = Flow {
+        from: "outside/10.0.0.200".parse().unwrap(),
+        to: "10.0.9.9:80".parse().unwrap(),
+        protocol: Protocol::Tcp,
+    };
+    let excluded = "node.kubernetes.io/exclude-from-external-load-balancers: ''";
+    for (selector, mechanism) in
+        [("{app: web}", Mechanism::NoTarget), ("{app: nobody}", Mechanism::NoEndpoint)]
+    {
+        let given = balanced_service("172.16.0.10", "", "", "{ip: 10.0.9.9}")
+            .replace("{app: web}", selector);
+        let text = [nodes_and_pods(), pool(true), given, facts(&[IPTABLES])].concat();
+        let text = ["n1", "n2"].into_iter().fold(text, |text, name| {
+            let labelled = format!("metadata: {{name: {name}, labels: {{{excluded}}}}}");
+            text.replace(&format!("metadata: {{name: {name}}}"), &labelled)
+        });
+        let source = Source { name: "made.yaml".into(), text };
+        let cluster = Manifests::of(vec![source]).complete_if(true).cluster().unwrap();
+        let verdict = Engine::new(&cluster).unwrap().verdict(&flow).unwrap();
+        assert_eq!(verdict.mechanisms, [mechanism], "{selector}");
+    }
+}
+
 /// An ingress-nginx with these arguments, an IngressClass for it, and an Ingress with these fields.
 fn ingress(arguments: &str, fields: &str) -> String {
     format!(
@@ -318,6 +385,7 @@ spec:
     assert_eq!((severity, &*subject), (Severity::Error, "Pod shop/edge"));
     assert!(said.contains("port 80 of their nodes"), "{said}");
     assert_eq!(with_code(&with("portmap"), Code::HostPortOff), []);
+    assert_eq!(with_code(&with("none"), Code::WrongPort), []);
 }
 
 /// A gateway of a mesh behind a Service, and a Gateway with this selector and port.

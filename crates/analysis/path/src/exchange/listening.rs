@@ -94,7 +94,8 @@ pub(super) fn at(
         Peer::Host(node, None) if is_endpoint_on(engine, node, to) => {
             Listening::Yes("is an endpoint of a Service: a process listens on this port")
         }
-        Peer::Host(node, None) if is_host_port_off(engine.cluster, node, to, protocol) => {
+        Peer::Host(node, None) if with_host_port_off(engine.cluster, node, to, protocol).is_some() =>
+        {
             Listening::No
         }
         Peer::Host(node, None) if may_be_a_program(engine.cluster, node, to) => Listening::Unknown,
@@ -143,18 +144,24 @@ fn is_endpoint_on(engine: &Engine<'_>, node: &Node, to: SocketAddr) -> bool {
         && !is_node_port(engine.cluster, to.port())
 }
 
-/// Returns whether a pod asks for this port of its node, and nothing forwards it to the pod.
-fn is_host_port_off(cluster: &Cluster, node: &Node, to: SocketAddr, protocol: IpProtocol) -> bool {
-    cluster.network.host_ports_off.is_some()
-        && node.has_address(to.ip())
-        && cluster.pods_on(&node.name).any(|pod| {
-            pod.is_alive()
-                && !pod.spec.host_network
-                && pod.spec.ports().any(|port| {
-                    port.host_port.is_some_and(|own| own.number() == to.port())
-                        && IpProtocol::from(port.protocol) == protocol
-                })
-        })
+/// Returns the pod that asks for this port of its node, if nothing forwards it to the pod.
+pub(super) fn with_host_port_off<'c>(
+    cluster: &'c Cluster,
+    node: &'c Node,
+    to: SocketAddr,
+    protocol: IpProtocol,
+) -> Option<&'c Pod> {
+    if cluster.network.host_ports_off.is_none() || !node.has_address(to.ip()) {
+        return None;
+    }
+    cluster.pods_on(&node.name).find(|pod| {
+        pod.is_alive()
+            && !pod.spec.host_network
+            && pod.spec.ports().any(|port| {
+                port.host_port.is_some_and(|own| own.number() == to.port())
+                    && IpProtocol::from(port.protocol) == protocol
+            })
+    })
 }
 
 /// Returns whether kube-proxy answers health checks of a Service at this port of nodes.

@@ -29,8 +29,10 @@ const MAX_WALKS: usize = 400;
 const AGENT: &str = "konnectivity-agent";
 
 /// The failures that do not depend on where the API server is: other findings name them.
-const OF_SERVICE: [Mechanism; 6] = [
+const OF_SERVICE: [Mechanism; 8] = [
     Mechanism::NoEndpoint,
+    Mechanism::NoTarget,
+    Mechanism::HostPortOff,
     Mechanism::WrongPort,
     Mechanism::TlsBypassed,
     Mechanism::ProxyHeader,

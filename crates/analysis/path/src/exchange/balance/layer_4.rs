@@ -43,10 +43,10 @@ pub(super) fn forward(
             Ok(exchanges)
         }
     };
-    let rule = listener.rules.first().filter(|rule| !rule.targets.is_empty());
-    let Some(rule) = rule else {
-        let exchanges =
-            no_target::end(walk.cluster, state.clone(), balancer, turned_away, NotPicked::NoTarget);
+    let rule = listener.rules.first();
+    let Some(rule) = rule.filter(|rule| !rule.targets.is_empty()) else {
+        let reason = NotPicked::unregistered(walk.cluster, rule.map(|rule| &rule.service));
+        let exchanges = no_target::end(walk.cluster, state.clone(), balancer, turned_away, reason);
         return home(exchanges);
     };
     // A connection that is passed through still speaks the client's protocol.

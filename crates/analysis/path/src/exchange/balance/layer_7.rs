@@ -69,7 +69,7 @@ pub(super) fn serve(
         let outcome =
             Outcome::Status { code: listener.profile.statuses.no_target, after: Duration::ZERO };
         let reason = if rule.targets.is_empty() {
-            NotPicked::NoTarget
+            NotPicked::unregistered(walk.cluster, Some(&rule.service))
         } else {
             NotPicked::of(&listener.profile, &health)
         };

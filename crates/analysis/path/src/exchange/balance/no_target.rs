@@ -2,7 +2,7 @@
 
 use uturn_model::lb::Profile;
 use uturn_model::route::{Step, StepKind};
-use uturn_model::{Cluster, LoadBalancer, Mechanism, Outcome};
+use uturn_model::{Cluster, LoadBalancer, Mechanism, NamespacedName, Outcome};
 
 use crate::exchange::health::Health;
 use crate::packet::{Exchange, PacketState, Peer, ended};
@@ -12,6 +12,8 @@ use crate::packet::{Exchange, PacketState, Peer, ended};
 pub(super) enum NotPicked {
     /// No target is registered.
     NoTarget,
+    /// No target is registered, since the Service has no endpoint.
+    NoEndpoint,
     /// No target passes its health checks.
     NoneAlive,
     /// No target passes its health checks, because none of them has an endpoint.
@@ -21,6 +23,15 @@ pub(super) enum NotPicked {
 }
 
 impl NotPicked {
+    /// Returns the reason where no target is registered for a Service.
+    pub(super) fn unregistered(cluster: &Cluster, service: Option<&NamespacedName>) -> Self {
+        let slices = service.map_or(&[][..], |service| cluster.slices(service)).iter();
+        let mut with_ports = slices.filter(|slice| !slice.ports.is_empty());
+        let is_there =
+            with_ports.any(|slice| slice.endpoints.iter().any(|own| own.ready || own.serving));
+        if is_there { Self::NoTarget } else { Self::NoEndpoint }
+    }
+
     pub(super) fn of(profile: &Profile, health: &[Health]) -> Self {
         // A load balancer that takes all targets for alive if none is has targets, but none that it
         // may pick.
@@ -44,6 +55,9 @@ pub(super) fn end(
 ) -> Vec<Exchange> {
     let (why, mechanism) = match reason {
         NotPicked::NoTarget => {
+            ("has no target: no node and no pod is registered", Mechanism::NoTarget)
+        }
+        NotPicked::NoEndpoint => {
             ("has no target: no node and no pod is registered", Mechanism::NoEndpoint)
         }
         NotPicked::NoneAlive => {
