@@ -126,6 +126,10 @@ codes! {
     HairpinOff = 613, "hairpin mode off", Error, for HairpinOff;
     /// Nothing forwards a port of the node to the pod that asks for it.
     HostPortOff = 614, "host port that nothing forwards", Error, for HostPortOff;
+    /// A kube-proxy takes itself for that of another node.
+    ProxyNamedOther = 615, "kube-proxy under another node's name", Error;
+    /// kube-proxy's own filter rejects an address of a Service.
+    ProxyFilter = 616, "kube-proxy's own filter", Error, for ProxyFilter;
     /// No route leads to the destination.
     NoRoute = 701, "no route", Error, for NoRoute;
     /// A security group stops packets.

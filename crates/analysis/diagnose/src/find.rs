@@ -28,6 +28,7 @@ mod not_scanned;
 pub(crate) mod object_faults;
 mod outside_clients;
 mod pending;
+mod proxy_names;
 mod scanned;
 mod service_reference;
 mod taken;
@@ -100,6 +101,7 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
         image_ports::find(engine),
         mesh_gateways::find(engine),
         pending::find(engine),
+        proxy_names::find(engine),
         unserved::find(engine),
     ];
     for new in stated.into_iter().flatten() {

@@ -46,6 +46,8 @@ pub enum Mechanism {
     /// A load balancer hands on packets with its own address as the destination, and no rule on the
     /// node has that address.
     VipUnknown,
+    /// kube-proxy's own filter rejects a packet to an address of a Service.
+    ProxyFilter,
     /// A node's firewall drops or rejects the packet.
     Firewall,
     /// A bridge does not send a frame back by the link by which it came.
@@ -62,7 +64,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All of them.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::AsymmetricReturn,
         Self::LocalSourceDrop,
         Self::ReversePathFilter,
@@ -82,6 +84,7 @@ impl Mechanism {
         Self::TlsBypassed,
         Self::ProxyHeader,
         Self::VipUnknown,
+        Self::ProxyFilter,
         Self::Firewall,
         Self::HairpinOff,
         Self::NoRoute,
@@ -112,6 +115,7 @@ impl Mechanism {
             Self::TlsBypassed => "tls-bypassed",
             Self::ProxyHeader => "proxy-header",
             Self::VipUnknown => "vip-unknown",
+            Self::ProxyFilter => "proxy-filter",
             Self::Firewall => "firewall",
             Self::HairpinOff => "hairpin-off",
             Self::NoRoute => "no-route",

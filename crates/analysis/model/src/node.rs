@@ -57,6 +57,8 @@ pub struct Node {
     pub local_addresses: Vec<IpAddr>,
     /// The name that its kube-proxy takes for the node's, if it differs.
     pub proxy_name: Option<Name>,
+    /// The object that tells its kube-proxy that name, and where it does.
+    pub proxy_name_by: Option<(ObjectRef, Origin)>,
     /// The name that its host seems to have, if it differs and nothing tells its kube-proxy a name.
     pub host_name: Option<Name>,
     /// Whether its bridge sends frames back by the pod's link from which they came (hairpin mode),
@@ -109,6 +111,7 @@ impl Node {
             routed: None,
             local_addresses: Vec::new(),
             proxy_name: None,
+            proxy_name_by: None,
             host_name: None,
             hairpin: None,
             hairpin_origin: None,

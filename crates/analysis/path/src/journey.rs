@@ -219,7 +219,9 @@ fn after_node<'w>(
             let why = if visit.astray {
                 Mechanism::AsymmetricReturn
             } else {
-                drop_cause::why_stopped(walk, node, &state)?
+                let why = drop_cause::why_stopped(walk, node, &state)?;
+                explain_stop(walk, node, &mut state, why);
+                why
             };
             vec![lost(state, why)]
         }
@@ -242,6 +244,7 @@ fn after_node<'w>(
         }
         EndKind::Reject(how) => {
             let why = drop_cause::why_stopped(walk, node, &state)?;
+            explain_stop(walk, node, &mut state, why);
             if bridge::resets_in_vain(walk.engine, visit, how, state.packet.leg())? {
                 return Ok(vec![reset_in_vain(visit, why, state)]);
             }
@@ -254,6 +257,17 @@ fn after_node<'w>(
         }
     };
     Ok(arrivals)
+}
+
+/// Says in the last step what the rule that stopped the packet does not say.
+fn explain_stop(walk: &Walk<'_, '_>, node: &Node, state: &mut PacketState, why: Mechanism) {
+    if state.is_brief {
+        return;
+    }
+    let Some(what) = drop_cause::explain(walk, node, state, why) else { return };
+    if let Some(step) = state.hops.last_mut().and_then(|hop| hop.steps.last_mut()) {
+        step.why = what.into();
+    }
 }
 
 /// Returns whether an assumption is that a rule was walked both ways.

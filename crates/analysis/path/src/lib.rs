@@ -103,3 +103,4 @@ pub use population::{
 };
 pub use reason_set::ReasonSet;
 pub use resolve::{ResolvedTarget, any_client, usual_protocol};
+pub use services::places;

@@ -1,9 +1,11 @@
 //! Services as destinations: which addresses and ports they have, and where they lack something.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::service::{Policy, ServicePort};
-use uturn_model::{Cluster, Family, Node, Service};
+use uturn_model::wording::some_of;
+use uturn_model::{Cluster, Family, Name, Node, Service};
 use uturn_netfilter::IpProtocol;
 
 use crate::packet::Peer;
@@ -62,6 +64,58 @@ pub(crate) fn lacks_endpoints(
         !serving.any(|endpoint| {
             policy == Policy::Cluster || endpoint.node.as_ref() == Some(node.name_for_proxy())
         })
+    })
+}
+
+/// Returns the Service that answers to this address at a node, if it has the policy Local and an
+/// endpoint that is ready, on other nodes only.
+pub(crate) fn served_elsewhere<'c>(
+    cluster: &'c Cluster,
+    node: &Node,
+    to: SocketAddr,
+    protocol: IpProtocol,
+) -> Option<&'c Service> {
+    let mut services = cluster.services.values();
+    services.find(|service| {
+        let policy = match service.cluster_ips.contains(&to.ip()) {
+            true => service.internal_policy,
+            false => service.external_policy,
+        };
+        policy == Policy::Local
+            && port_behind(service, node, to, protocol).is_some()
+            && has_ready_endpoint(cluster, service)
+    })
+}
+
+/// Says where the endpoints of a Service are: `its endpoints are on nodes a, b`.
+pub fn places(cluster: &Cluster, service: &Service) -> String {
+    let slices = cluster.slices(&service.name).iter();
+    let ready = slices.flat_map(|slice| &slice.endpoints).filter(|endpoint| endpoint.ready);
+    let nodes: BTreeSet<&Name> = ready.filter_map(|endpoint| endpoint.node.as_ref()).collect();
+    let nodes: Vec<&Name> = nodes.into_iter().collect();
+    match nodes.as_slice() {
+        [] => "its endpoints name no node".to_owned(),
+        [one] => format!("its endpoints are on node {one}"),
+        many => format!("its endpoints are on nodes {}", some_of(many)),
+    }
+}
+
+/// Returns the Service that has this address and port as an external IP under policy Local, and not
+/// otherwise.
+pub(crate) fn with_local_external_ip(
+    cluster: &Cluster,
+    to: SocketAddr,
+    protocol: IpProtocol,
+) -> Option<&Service> {
+    let ip = to.ip();
+    cluster.services.values().find(|service| {
+        service.external_policy == Policy::Local
+            && service.external_ips.contains(&ip)
+            && !service.cluster_ips.contains(&ip)
+            && service.load_balancer.iter().all(|entry| entry.ip != Some(ip))
+            && service.ports.iter().any(|port| {
+                port.port.number() == to.port() && IpProtocol::from(port.protocol) == protocol
+            })
     })
 }
 

@@ -9,14 +9,17 @@
 use std::collections::HashMap;
 
 use uturn_model::ingress::Backend;
-use uturn_model::{Cluster, Destination, Flow, NamespacedName, ObjectKind, Service, Share};
-use uturn_path::Engine;
+use uturn_model::service::Policy;
+use uturn_model::{
+    Cluster, Destination, Evidence, Flow, NamespacedName, ObjectKind, Service, Share,
+};
+use uturn_path::{Engine, places};
 
 use super::scanned::service_behind;
 use crate::clients::Example;
 use crate::finding::Finding;
-use crate::lack::{Lack, caller};
-use crate::{Code, Severity};
+use crate::lack::{Lack, caller, has_endpoint};
+use crate::{Code, Observation, Severity};
 
 /// The namespace of Kubernetes' own programs.
 const SYSTEM: &str = "kube-system";
@@ -43,7 +46,10 @@ pub(super) fn explain(engine: &Engine<'_>, findings: &mut [Finding]) {
             Some((lack, severity))
         };
         let known = known.entry(service.name.clone()).or_insert_with(of);
-        let Some((lack, severity)) = known else { continue };
+        let Some((lack, severity)) = known else {
+            finding.other_evidence.splice(0..0, local_lack(cluster, service, finding));
+            continue;
+        };
         finding.other_evidence.splice(0..0, lack.because.clone());
         let is_certain = finding.conditions.is_empty()
             && finding.share_failing.rounded() == Share::ALL.rounded();
@@ -53,6 +59,44 @@ pub(super) fn explain(engine: &Engine<'_>, findings: &mut [Finding]) {
             None => {}
         }
     }
+}
+
+/// Explains that policy Local leaves out the endpoints that a Service has: which kube-proxies take
+/// themselves for others, and where the endpoints are.
+fn local_lack(cluster: &Cluster, service: &Service, finding: &Finding) -> Vec<Observation> {
+    let is_internal = matches!(
+        &finding.example,
+        Example::Scanned(met) if met.target.object.kind == ObjectKind::Service
+            && met.target.is_cluster_ip()
+    );
+    let (policy, field) = match is_internal {
+        true => (service.internal_policy, "internalTrafficPolicy"),
+        false => (service.external_policy, "externalTrafficPolicy"),
+    };
+    if policy != Policy::Local || !has_endpoint(cluster, service) {
+        return Vec::new();
+    }
+    let slices = cluster.slices(&service.name).iter();
+    let ready = slices.flat_map(|slice| &slice.endpoints).filter(|endpoint| endpoint.ready);
+    let at = ready.filter_map(|endpoint| cluster.nodes.get(endpoint.node.as_ref()?));
+    let mut misnamed =
+        at.filter_map(|node| Some((node, node.proxy_name.as_ref()?, node.proxy_name_by.as_ref()?)));
+    let misnamed = misnamed.next().map(|(node, name, (object, origin))| Observation {
+        place: None,
+        what: format!(
+            "kube-proxy on {} takes itself for that of {name}: its own node's endpoints are not local \
+             for it",
+            node.name
+        )
+        .into(),
+        by: Evidence::object(object.clone(), origin.clone()),
+    });
+    let places = Observation {
+        place: None,
+        what: format!("{field} is Local, and {}", places(cluster, service)).into(),
+        by: Evidence::object(service.object(), service.origin.clone()),
+    };
+    misnamed.into_iter().chain([places]).collect()
 }
 
 /// Returns the Service that lacks endpoints.

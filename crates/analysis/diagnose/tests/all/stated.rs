@@ -495,3 +495,115 @@ spec: {{clusterIP: 172.16.0.20, selector: {{app: plain}}, ports: [{{port: {port}
         assert_eq!(with_code(&found, Code::WrongPort), []);
     }
 }
+
+/// A Service of policy Local with its only endpoint on node n1, and these Facts of nodes.
+fn local(nodes: &str, more: &str) -> Vec<Finding> {
+    let service = balanced_service("172.16.0.10", "", "externalTrafficPolicy: Local", "")
+        .replace("{app: web}", "{app: only}")
+        .replace("type: LoadBalancer", "type: NodePort")
+        .replace("port: 80,", "port: 80, targetPort: 8080,");
+    let pod = RunningPod { name: "only", app: "only", address: "10.1.1.7", ..RunningPod::default() };
+    let objects = [service, pod.to_string(), more.to_owned()].concat();
+    findings(&objects, &[IPTABLES, nodes])
+}
+
+#[test]
+fn a_kube_proxy_under_another_nodes_name() {
+    let none = local("", "");
+    assert_eq!(with_code(&none, Code::ProxyNamedOther), []);
+    // The node without the pod drops calls, as policy Local asks for.
+    let (_, _, _, said) = only(&none, Code::NoEndpoints);
+    assert!(said.contains("externalTrafficPolicy is Local"), "{said}");
+    assert!(said.contains("its endpoints are on node n1"), "{said}");
+
+    let stated = local("nodes: {n1: {kubeProxyName: n2}}", "");
+    let (severity, subject, _, said) = only(&stated, Code::ProxyNamedOther);
+    assert_eq!((severity, &*subject), (Severity::Error, "Node n1"));
+    assert!(said.contains("takes itself for the one of n2"), "{said}");
+    let lacks = with_code(&stated, Code::NoEndpoints);
+    let says = |(_, _, _, said): &(_, _, _, String)| {
+        said.starts_with("kube-proxy on n1 takes itself for that of n2")
+    };
+    assert!(lacks.iter().any(says), "{lacks:#?}");
+
+    // No policy needs the name of the other node.
+    let (severity, ..) =
+        only(&local("nodes: {n2: {kubeProxyName: n1}}", ""), Code::ProxyNamedOther);
+    assert_eq!(severity, Severity::Info);
+}
+
+#[test]
+fn the_configmap_that_names_every_kube_proxy_alike_is_at_fault() {
+    let with = |command: &str, name: &str| {
+        let objects = format!(
+            "---
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: kube-proxy, namespace: kube-system}}
+data:
+  config.conf: |
+    apiVersion: kubeproxy.config.k8s.io/v1alpha1
+    kind: KubeProxyConfiguration
+    hostnameOverride: \"{name}\"
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {{name: kube-proxy, namespace: kube-system}}
+spec:
+  selector: {{matchLabels: {{k8s-app: kube-proxy}}}}
+  template:
+    metadata: {{labels: {{k8s-app: kube-proxy}}}}
+    spec:
+      hostNetwork: true
+      containers: [{{name: kube-proxy, image: 'kube-proxy:v1.34.4', command: [{command}]}}]
+"
+        );
+        local("", &objects)
+    };
+    let file = "kube-proxy, --config=/var/lib/kube-proxy/config.conf";
+    let (severity, subject, _, said) = only(&with(file, "n2"), Code::ProxyNamedOther);
+    assert_eq!((severity, &*subject), (Severity::Error, "ConfigMap kube-system/kube-proxy"));
+    assert!(said.contains("hostnameOverride is n2"), "{said}");
+    let flag = format!("{file}, --hostname-override=$(NODE_NAME)");
+    for found in [with(&flag, "n2"), with(file, "")] {
+        assert_eq!(with_code(&found, Code::ProxyNamedOther), []);
+    }
+    let flag = format!("{file}, --hostname-override=n2");
+    let (_, subject, _, _) = only(&with(&flag, ""), Code::ProxyNamedOther);
+    assert_eq!(subject, "DaemonSet kube-system/kube-proxy");
+}
+
+/// What the arguments of one node's own kube-proxy name says nothing about other nodes'.
+#[test]
+fn the_name_of_one_pod_of_kube_proxy_is_its_own() {
+    let pod = "---
+apiVersion: v1
+kind: Pod
+metadata: {name: kube-proxy-n2, namespace: kube-system, labels: {k8s-app: kube-proxy}}
+spec:
+  nodeName: n2
+  hostNetwork: true
+  containers: [{name: kube-proxy, image: 'kube-proxy:v1.34.4', command: [kube-proxy, --hostname-override=n2]}]
+status: {phase: Running, conditions: [{type: Ready, status: 'True'}]}
+";
+    assert_eq!(with_code(&local("", pod), Code::ProxyNamedOther), []);
+}
+
+#[test]
+fn the_filter_of_kube_proxy_is_no_firewall() {
+    let of = |version: &str| {
+        let service = balanced_service("172.16.0.10", "", "externalTrafficPolicy: Local", "")
+            .replace("nodePort: 30080", "nodePort: 30080, targetPort: 8080")
+            .replace("  ports:", "  externalIPs: [10.0.9.16]\n  ports:");
+        let proxy = format!("kubeProxy: {{mode: ipvs, version: {version}}}");
+        let found = findings(&service, &[&proxy]);
+        assert_eq!(with_code(&found, Code::NodeFirewall), []);
+        with_code(&found, Code::ProxyFilter)
+    };
+    let found = of("v1.27.5");
+    let [(_, subject, ..)] = found.as_slice() else { panic!("{found:#?}") };
+    assert_eq!(subject, "Service shop/web");
+    for version in ["v1.25.3", "v1.28.6", "v1.34.4"] {
+        assert_eq!(of(version), [], "{version}");
+    }
+}

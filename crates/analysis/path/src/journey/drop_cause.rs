@@ -20,10 +20,15 @@ pub(super) fn why_stopped(
     let is_another = last.is_some_and(
         |step| matches!(&step.by, Evidence::Iptables { chain, .. } if !chain.starts_with("KUBE-")),
     );
+    let is_filter = last.is_some_and(
+        |step| matches!(&step.by, Evidence::Iptables { chain, .. } if &**chain == IPVS_FILTER),
+    );
     let (to, protocol) = (state.packet.leg().dst, state.packet.connection_protocol());
     walk.check_destination(to)?;
     Ok(if is_another {
         Mechanism::Firewall
+    } else if is_filter && services::with_local_external_ip(walk.cluster, to, protocol).is_some() {
+        Mechanism::ProxyFilter
     } else if let Some(service) = services::called_on_loopback(walk.cluster, to, protocol) {
         if services::has_ready_endpoint(walk.cluster, service) {
             Mechanism::NotOnLoopback
@@ -42,6 +47,47 @@ pub(super) fn why_stopped(
         Mechanism::Firewall
     })
 }
+
+/// Returns what a rule of kube-proxy does not say about a packet that it stopped: the Service, its
+/// policy, and where its endpoints are.
+pub(super) fn explain(
+    walk: &Walk<'_, '_>,
+    node: &Node,
+    state: &PacketState,
+    why: Mechanism,
+) -> Option<String> {
+    let cluster = walk.cluster;
+    let (to, protocol) = (state.packet.leg().dst, state.packet.connection_protocol());
+    match why {
+        Mechanism::NoEndpoint => {
+            let service = services::served_elsewhere(cluster, node, to, protocol)?;
+            let mut what = format!(
+                "{} has policy Local, and kube-proxy on {} knows no endpoint there: {}",
+                service.object(),
+                node.name,
+                services::places(cluster, service)
+            );
+            if let Some(name) = &node.proxy_name {
+                what.push_str(&format!("; this kube-proxy takes itself for that of {name}"));
+            }
+            Some(what)
+        }
+        Mechanism::ProxyFilter => {
+            let service = services::with_local_external_ip(cluster, to, protocol)?;
+            Some(format!(
+                "kube-proxy {} lets no packet in to external IPs under policy Local: {} is one of {}",
+                cluster.proxy.version.value,
+                to.ip(),
+                service.object()
+            ))
+        }
+        _ => None,
+    }
+}
+
+/// The chain in which kube-proxy in IPVS mode rejects packets to addresses that it binds, unless a
+/// set has them.
+const IPVS_FILTER: &str = "KUBE-IPVS-FILTER";
 
 /// Returns the mechanism for the kernel's own reason for a drop.
 pub(super) fn mechanism_of(reason: &DropReason) -> Mechanism {

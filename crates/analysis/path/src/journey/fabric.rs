@@ -53,10 +53,32 @@ pub(super) fn enter<'w>(
     if let Some(balancer) = walk.engine.balancer_at(dst) {
         if state.direction == Direction::Out && state.legs.iter().any(|(sender, _)| *sender == dst)
         {
-            let why = format!("no rule on the node has {dst}: it goes back where it came from");
+            let protocol = state.packet.connection_protocol();
+            // A rule has the address, but no endpoint to send to.
+            let elsewhere = out_of.and_then(|node| {
+                let service = services::served_elsewhere(walk.cluster, node, leg.dst, protocol)?;
+                let lacks = services::lacks_endpoints(walk.cluster, node, leg.dst, protocol);
+                lacks.then_some((node, service))
+            });
+            let (why, mechanism) = match elsewhere {
+                Some((node, service)) => (
+                    format!(
+                        "{} has policy Local, and kube-proxy on {} knows no endpoint there: it goes \
+                         back where it came from; {}",
+                        service.object(),
+                        node.name,
+                        services::places(walk.cluster, service)
+                    ),
+                    Mechanism::NoEndpoint,
+                ),
+                None => (
+                    format!("no rule on the node has {dst}: it goes back where it came from"),
+                    Mechanism::VipUnknown,
+                ),
+            };
             let by = Evidence::fabric(FabricPart::Routes);
             state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
-            return Ok(vec![lost(state, Mechanism::VipUnknown)]);
+            return Ok(vec![lost(state, mechanism)]);
         }
         if balancer.scope == Scope::Public {
             if let Some(step) = out_of.and_then(|node| stays_inside(node, leg)) {

@@ -90,6 +90,7 @@ impl NodeKey {
             kube_proxy_version: _,
             host_name: _,
             hairpin_origin: _,
+            proxy_name_by: _,
             supposed: _,
             origin: _,
         } = node;

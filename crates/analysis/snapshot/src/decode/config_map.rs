@@ -9,7 +9,8 @@ use uturn_model::dns::{COREFILE_FOLDER, Corefile, CorefileFile};
 use uturn_model::{NamespacedName, Origin, Text};
 
 use super::objects::{ConfigEntry, ConfigMap, Objects};
-use super::{Doc, called_names, cni, istio, meta, proxy_config};
+use super::proxy_config::{self, ProxyConfig};
+use super::{Doc, called_names, cni, istio, meta};
 
 /// The namespace of the ConfigMaps that matter.
 const NAMESPACE: &str = "kube-system";
@@ -224,10 +225,13 @@ fn files<'d>(doc: &Doc<'d>, folder: &str) -> impl Iterator<Item = CorefileFile> 
     })
 }
 
-fn kube_proxy(doc: &Doc<'_>, objects: &mut Objects, _: &NamespacedName) {
+fn kube_proxy(doc: &Doc<'_>, objects: &mut Objects, name: &NamespacedName) {
     let Some(data) = doc.map(doc.root, "data") else { return };
     let Some(node) = data.get("config.conf").or_else(|| data.get("config")) else { return };
-    within(doc, node, |inner| objects.proxy_config = Some(proxy_config::read(inner)));
+    within(doc, node, |inner| {
+        let config_map = Some(name.clone());
+        objects.proxy_config = Some(ProxyConfig { config_map, ..proxy_config::read(inner) });
+    });
 }
 
 /// Reads the ranges from the first file that states any: the file's name within the ConfigMap is

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use ipnet::IpNet;
 use uturn_document::Node;
 use uturn_model::proxy::{LocalDetector, NodePortAddresses};
-use uturn_model::{Origin, ProxyMode, Text};
+use uturn_model::{NamespacedName, Origin, ProxyMode, Text};
 
 use super::Doc;
 
@@ -24,7 +24,9 @@ pub(crate) struct ProxyConfig {
     pub(crate) conntrack_tcp_be_liberal: Option<bool>,
     pub(crate) ip_mode_gate: Option<bool>,
     /// The name that every kube-proxy with this configuration uses for its node.
-    pub(crate) hostname_override: Option<Text>,
+    pub(crate) hostname_override: Option<(Text, Origin)>,
+    /// The ConfigMap that has the configuration.
+    pub(crate) config_map: Option<NamespacedName>,
 }
 
 /// The feature gate that decides whether `ipMode` is read.
@@ -44,8 +46,10 @@ pub(crate) fn read(doc: &Doc<'_>) -> ProxyConfig {
         ..ProxyConfig::default()
     };
     config.detector = detector(doc, root);
-    config.hostname_override =
-        doc.read::<Text>(root, "hostnameOverride").filter(|name| !name.trim().is_empty());
+    config.hostname_override = root.get("hostnameOverride").and_then(|node| {
+        let name = doc.read::<Text>(root, "hostnameOverride")?;
+        (!name.trim().is_empty()).then(|| (name, doc.origin(node)))
+    });
     if let Some(iptables) = doc.map(root, "iptables") {
         config.masquerade_all = doc.read(iptables, "masqueradeAll");
         config.masquerade_bit = masquerade_bit(doc, iptables);

@@ -72,6 +72,7 @@ pub(super) fn derive(
             conntrack_tcp_be_liberal,
             ip_mode_gate,
             hostname_override: _,
+            config_map: _,
         } = config.clone();
         set(&mut proxy.node_port_addresses, node_port_addresses);
         set(&mut proxy.masquerade_all, masquerade_all);
