@@ -411,6 +411,9 @@ fn apply(balancer: &mut LoadBalancer, model: Option<&dyn CloudModel>, fact: &Loa
         balancer.security_groups.clone_from(groups);
     }
     for listener in &mut balancer.listeners {
+        if fact.measured {
+            listener.profile.assumption = None;
+        }
         if let (Some(check), Some(source)) = (&mut listener.profile.health_check, fact.probe_source)
         {
             check.source = match (source, model) {

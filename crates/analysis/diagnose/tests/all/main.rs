@@ -29,5 +29,6 @@ mod rows;
 mod scenarios;
 mod stated;
 mod stated_names;
+mod suppositions;
 mod tried;
 mod unseen;

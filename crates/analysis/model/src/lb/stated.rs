@@ -24,6 +24,8 @@ pub struct LoadBalancerFact {
     pub scope: Option<Scope>,
     /// The source address of its health checks.
     pub probe_source: Option<StatedProbeSource>,
+    /// Whether it was measured that it behaves as is assumed of its kind.
+    pub measured: bool,
     /// Its security groups.
     pub security_groups: Option<Vec<Text>>,
     /// Its listeners.
@@ -97,6 +99,7 @@ impl LoadBalancerFact {
             product: None,
             scope: None,
             probe_source: None,
+            measured: false,
             security_groups: None,
             listeners: Vec::new(),
             origin,

@@ -40,7 +40,7 @@ pub(super) fn of(cluster: &Cluster) -> Vec<Assumption> {
     for name in nodes.chain(balancers.iter().map(|balancer| &balancer.security_groups)).flatten() {
         if !cluster.security_groups.contains_key(name) && !groups.contains(&name) {
             groups.push(name);
-            let settle = "state its rules in Facts";
+            let settle = "state its rules in Facts: spec.securityGroups";
             unjudged(format!("security group {name}"), "everything passes", settle);
         }
     }

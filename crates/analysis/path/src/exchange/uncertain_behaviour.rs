@@ -101,13 +101,16 @@ fn any_target(profile: &str) -> Assumption {
     }
 }
 
+/// The way to confirm an assumption about a load balancer's behaviour.
+const CONFIRM: &str = "if it is so, state measured: true of it in Facts: spec.loadBalancers";
+
 /// Returns the assumption about a load balancer's behaviour that is not certain.
 pub(super) fn assumed_behaviour(profile: &str, doubt: &BehaviourAssumption) -> Assumption {
     Assumption {
         subject: AssumptionSubject::BalancerBehaviour(profile.into()),
         assumed: doubt.assumed.clone(),
         because: doubt.because.clone(),
-        settle: doubt.settle.clone(),
+        settle: format!("{}; {CONFIRM}", doubt.settle).into(),
     }
 }
 

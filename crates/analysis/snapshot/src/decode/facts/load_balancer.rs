@@ -28,6 +28,7 @@ pub(super) fn load_balancer<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<Sta
             "product",
             "scope",
             "probeSource",
+            "measured",
             "securityGroups",
             "listeners",
         ],
@@ -48,6 +49,7 @@ pub(super) fn load_balancer<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<Sta
         product,
         scope: doc.read(node, "scope"),
         probe_source: doc.read(node, "probeSource"),
+        measured: doc.read(node, "measured").unwrap_or(false),
         security_groups,
         ..LoadBalancerFact::new(vip?, doc.origin(node))
     };

@@ -29,7 +29,7 @@ pub(super) fn derive(
         let mut proxy = ProxySettings::new(mode, Known::derived(USUAL, because.as_str()));
         proxy.variant = Known::derived(Variant::Upstream, because.as_str());
         proxy.detector = Known::derived(LocalDetector::None, because.as_str());
-        if needs_proxy(objects) {
+        if needs_proxy(objects) && objects.facts.service_proxy.is_none() {
             service_proxy::suppose(&served_by, assumptions);
         }
         proxy.replacement_version = service_proxy::image(objects, served_by.value).and_then(tag);
