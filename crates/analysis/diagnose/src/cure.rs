@@ -10,6 +10,7 @@ mod balancer;
 mod case;
 mod comparison;
 mod controller;
+mod corefile;
 mod destination;
 mod diff;
 mod endpoints;
@@ -224,8 +225,9 @@ pub(crate) use way;
 /// Returns the cures that all families know for a case: those that work first, then by rank. A cure
 /// after which servers only receive the requests names what remains, and comes after the others.
 pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
-    let families: [fn(&Case<'_>) -> Vec<Proposal>; 11] = [
+    let families: [fn(&Case<'_>) -> Vec<Proposal>; 12] = [
         name::propose,
+        corefile::propose,
         loopback::propose,
         balancer::propose,
         annotation::propose,

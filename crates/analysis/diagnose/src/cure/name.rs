@@ -27,7 +27,6 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     all.extend(call_pods_port(case));
     all.extend(call_own_node(case));
     all.extend(dns_policy(case));
-    all.extend(serve_domain(case));
     if case.aim.owner.as_ref().is_some_and(|owner| owner.kind == ObjectKind::Ingress)
         && case.is_from_inside()
     {
@@ -299,7 +298,7 @@ pub(super) fn needs_corefile(case: &Case<'_>, made: Proposal) -> Proposal {
 }
 
 /// Adds when CoreDNS reads an edited Corefile: by itself only with its plugin `reload`.
-fn takes_effect(case: &Case<'_>, made: Proposal) -> Proposal {
+pub(super) fn takes_effect(case: &Case<'_>, made: Proposal) -> Proposal {
     let corefile = case.cluster().dns.corefile.as_ref();
     let reloads = corefile.is_none_or(|corefile| {
         corefile.text.lines().any(|line| line.split_whitespace().next() == Some("reload"))
@@ -353,7 +352,7 @@ pub(super) fn to_host(
     made
 }
 
-fn corefile_object(dns: &Dns) -> ObjectRef {
+pub(super) fn corefile_object(dns: &Dns) -> ObjectRef {
     ObjectRef::namespaced(ObjectKind::ConfigMap, &dns.config_map())
 }
 
@@ -526,28 +525,6 @@ fn own_ingress(case: &Case<'_>) -> Option<Proposal> {
         made.objects.push((file, object(kind)?, tree));
     }
     Some(to_host(case, made, Some(&host), &dns, false))
-}
-
-/// Proposes to serve the cluster's own domain, if CoreDNS does not serve it.
-fn serve_domain(case: &Case<'_>) -> Option<Proposal> {
-    if !case.has(Mechanism::NameUnresolved) {
-        return None;
-    }
-    let (corefile, host) = (case.cluster().dns.corefile.as_ref()?, case.aim.host.as_deref()?);
-    let domain = case.cluster().dns.domain();
-    if !host.trim_end_matches('.').ends_with(&format!(".svc.{domain}")) {
-        return None;
-    }
-    let is_it = |line: &str| line.split_whitespace().next() == Some("kubernetes");
-    let (at, line) = corefile.text.lines().enumerate().find(|(_, line)| is_it(line))?;
-    let new = line.replacen("kubernetes", &format!("kubernetes {domain}"), 1);
-    let dns = &case.cluster().dns;
-    let made = Proposal::new("dns-domain", 20, format!("let CoreDNS serve {domain}")).edit(
-        corefile_object(dns),
-        way!["data", dns.config_key()],
-        Change::Replace(at, new),
-    );
-    Some(takes_effect(case, made).trial())
 }
 
 #[cfg(test)]

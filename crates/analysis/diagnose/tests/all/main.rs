@@ -10,6 +10,7 @@ mod causes;
 mod clouds_unknown_cured;
 mod common;
 mod controllers_cured;
+mod corefile_cured;
 #[path = "../../../scan/tests/classes/dice.rs"]
 mod dice;
 mod doubts;

@@ -49,7 +49,12 @@ const OFFERED_AT_LEAST: [(&str, usize); 20] = [
 
 /// Cures of faults that these clusters do not have: scenarios try them (`rows.rs`,
 /// `repairs.rs`, `more_cures.rs`, `no_endpoints.rs`).
-const NOT_HERE: [&str; 27] = [
+const NOT_HERE: [&str; 31] = [
+    // CoreDNS is configured as usual.
+    "dns-answer",
+    "dns-fallthrough",
+    "dns-forward",
+    "dns-kubernetes",
     // Load balancers are known.
     "name-in-status",
     // kube-proxy's own configuration is not given.
