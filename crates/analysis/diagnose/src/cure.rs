@@ -22,6 +22,7 @@ mod kube_proxy;
 mod loopback;
 mod name;
 mod node;
+mod own_target;
 mod service;
 mod status;
 mod template;
@@ -225,7 +226,7 @@ pub(crate) use way;
 /// Returns the cures that all families know for a case: those that work first, then by rank. A cure
 /// after which servers only receive the requests names what remains, and comes after the others.
 pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
-    let families: [fn(&Case<'_>) -> Vec<Proposal>; 12] = [
+    let families: [fn(&Case<'_>) -> Vec<Proposal>; 13] = [
         name::propose,
         corefile::propose,
         loopback::propose,
@@ -238,6 +239,7 @@ pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
         ingress::propose,
         node::propose,
         kube_proxy::propose,
+        |case| own_target::propose(case).into_iter().collect(),
     ];
     let mut proposals: Vec<Proposal> =
         families.into_iter().flat_map(|family| family(case)).collect();

@@ -2,14 +2,17 @@
 //! with the controller or without it.
 
 use uturn_clouds::ingress_controller::{BackendRef, ControllerRules, RoutingResult, RuleBackend};
-use uturn_document::edit::{Change, Tree};
+use uturn_document::edit::{At, Change, Tree};
 use uturn_model::controller::{ControllerListener, IngressController, ProxyExpectation};
 use uturn_model::ingress::BackendPort;
 use uturn_model::service::{ServicePort, TargetPort};
+use uturn_model::shell::Advice;
 use uturn_model::{Destination, Mechanism, ObjectKind, ObjectRef, Outcome, Service};
 
+use super::facts::facts;
 use super::service::{title, with_target};
 use super::{Case, CaseState, Proposal, endpoints, name, way};
+use crate::cloud;
 
 pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     if case.has(Mechanism::ProxyHeader) && case.walked().is_some() {
@@ -143,38 +146,75 @@ pub(super) fn plain_port(case: &Case<'_>) -> Vec<Proposal> {
 /// Proposes that the load balancer and the controller agree on a PROXY header: the controller reads
 /// one, or the load balancer sends none.
 fn proxy_header(case: &Case<'_>) -> Vec<Proposal> {
-    let (Some(controller), Some(service)) = (behind(case), case.service()) else {
-        return Vec::new();
-    };
+    let Some(controller) = behind(case) else { return Vec::new() };
     let listener = called_listener(case, controller);
     let Some(expected) = listener.map(|listener| &listener.proxy_header) else {
         return Vec::new();
     };
+    let no_address =
+        "servers see an address of the load balancer or of a node instead of the client's";
     let mut all = Vec::new();
     match expected {
         ProxyExpectation::NotExpected => {
             all.extend(settings(controller, 15, true).map(|made| {
                 made.costs("every connection has to begin with a header: calls that bypass the load balancer fail")
             }));
-            all.extend(without_header(case, Proposal::default(), service).map(|made| {
-                let title = format!("no PROXY header from the load balancer of svc/{}", service.name);
+            all.extend(without_header(case, Proposal::default()).map(|made| {
+                let owner = match case.service() {
+                    Some(service) => format!("the load balancer of svc/{}", service.name),
+                    None => "the load balancer".to_owned(),
+                };
+                let title = format!("no PROXY header from {owner}");
                 Proposal { name: "no-proxy-header", title, rank: 20, ..made }
-                    .costs("servers see an address of the load balancer or of a node instead of the client's")
+                    .costs(no_address)
                     .trial()
             }));
         }
         ProxyExpectation::Required(_) => {
             let made = settings(controller, 60, false);
-            all.extend(made.and_then(|made| without_header(case, made, service)).map(|made| {
-                made.costs("servers see an address of the load balancer or of a node instead of the client's")
-                    .trial()
-            }));
+            let made = made.and_then(|made| without_header(case, made));
+            all.extend(made.map(|made| made.costs(no_address).trial()));
         }
         ProxyExpectation::Accepted(_)
         | ProxyExpectation::Unasked(_)
         | ProxyExpectation::Unknown(_) => {}
     }
     all
+}
+
+/// Switches the PROXY header off where it is asked for: in the annotations of the Service, or in
+/// Facts for a load balancer that no Service owns.
+fn without_header(case: &Case<'_>, made: Proposal) -> Option<Proposal> {
+    match case.service() {
+        Some(service) => without_annotation(case, made, service),
+        None => without_stated(case, made),
+    }
+}
+
+/// Switches off the PROXY header that Facts state for the load balancer's listener.
+fn without_stated(case: &Case<'_>, made: Proposal) -> Option<Proposal> {
+    let (balancer, listener) = case.listener()?;
+    let many = case.manifests.items_at(&facts(), &[At::from("loadBalancers")])?;
+    let host = case.aim.host.as_deref();
+    let at = (0..many).find(|at| {
+        let text = |key: &str| {
+            let place = [At::from("loadBalancers"), At::Item(*at), At::from(key)];
+            case.manifests.text_at(&facts(), &place)
+        };
+        text("vip").is_some_and(|vip| vip == balancer.vip.to_string())
+            || text("hostname").is_some_and(|name| Some(&*name) == host)
+    })?;
+    let port = At::Where("port".to_owned(), listener.port.to_string());
+    let place = way!["loadBalancers", at, "listeners", port, "proxyHeader"];
+    case.manifests.text_at(&facts(), &place)?;
+    let advice = format!(
+        "{}listener {} of the load balancer: no PROXY header for its targets",
+        cloud::at_place(case.cluster()),
+        listener.port
+    );
+    Some(
+        made.edit(facts(), place, Change::Set(Tree::bare("null"))).types(Advice::sentence(&advice)),
+    )
 }
 
 /// Sets in a controller's ConfigMap whether it reads a PROXY header.
@@ -194,7 +234,7 @@ fn settings(controller: &IngressController, rank: u8, is_on: bool) -> Option<Pro
 
 /// Switches the PROXY header off in the annotations of a Service. Returns `None` if none of them
 /// switches it on.
-fn without_header(case: &Case<'_>, made: Proposal, service: &Service) -> Option<Proposal> {
+fn without_annotation(case: &Case<'_>, made: Proposal, service: &Service) -> Option<Proposal> {
     if !case.manifests.has(&service.object()) {
         return None;
     }

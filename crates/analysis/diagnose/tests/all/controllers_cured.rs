@@ -4,7 +4,7 @@ use super::more_cures::{CLIENT, IPTABLES, changes, client, cures, offered, pod, 
 
 /// An ingress-nginx in its node's network, its class, and an Ingress for shop.example.com with this
 /// port of Service `web`.
-fn site(port: &str) -> String {
+pub(crate) fn site(port: &str) -> String {
     format!(
         "---
 apiVersion: v1

@@ -29,6 +29,7 @@ mod repairs;
 mod rows;
 mod scenarios;
 mod stated;
+mod stated_balancers_cured;
 mod stated_names;
 mod suppositions;
 mod tried;
