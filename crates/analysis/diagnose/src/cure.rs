@@ -23,6 +23,7 @@ mod loopback;
 mod name;
 mod node;
 mod own_target;
+mod plain_port;
 mod service;
 mod status;
 mod template;
@@ -226,7 +227,7 @@ pub(crate) use way;
 /// Returns the cures that all families know for a case: those that work first, then by rank. A cure
 /// after which servers only receive the requests names what remains, and comes after the others.
 pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
-    let families: [fn(&Case<'_>) -> Vec<Proposal>; 13] = [
+    let families: [fn(&Case<'_>) -> Vec<Proposal>; 14] = [
         name::propose,
         corefile::propose,
         loopback::propose,
@@ -236,6 +237,7 @@ pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
         controller::propose,
         group::propose,
         service::propose,
+        plain_port::propose,
         ingress::propose,
         node::propose,
         kube_proxy::propose,

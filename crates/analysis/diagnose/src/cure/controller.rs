@@ -5,13 +5,12 @@ use uturn_clouds::ingress_controller::{BackendRef, ControllerRules, RoutingResul
 use uturn_document::edit::{At, Change, Tree};
 use uturn_model::controller::{ControllerListener, IngressController, ProxyExpectation};
 use uturn_model::ingress::BackendPort;
-use uturn_model::service::{ServicePort, TargetPort};
+use uturn_model::service::ServicePort;
 use uturn_model::shell::Advice;
 use uturn_model::{Destination, Mechanism, ObjectKind, ObjectRef, Outcome, Service};
 
 use super::facts::facts;
-use super::service::{title, with_target};
-use super::{Case, CaseState, Proposal, endpoints, name, way};
+use super::{Case, CaseState, Proposal, name, way};
 use crate::cloud;
 
 pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
@@ -32,7 +31,7 @@ pub(super) fn answers(case: &Case<'_>) -> bool {
 
 /// Returns the controller whose pods are behind the load balancer of a case, or at the called
 /// address.
-fn behind<'a>(case: &Case<'a>) -> Option<&'a IngressController> {
+pub(super) fn behind<'a>(case: &Case<'a>) -> Option<&'a IngressController> {
     let cluster = case.cluster();
     let of_service = || {
         let slices = cluster.slices(case.aim.service.as_ref()?);
@@ -86,7 +85,7 @@ pub(super) fn backend<'a>(case: &Case<'a>) -> Option<(&'a Service, &'a ServicePo
 
 /// Returns the port of the controller's pods that the call reaches: the one at which a walk arrived,
 /// or the one to which the Service's port leads, or else one without TLS.
-fn called_listener<'c>(
+pub(super) fn called_listener<'c>(
     case: &Case<'_>,
     controller: &'c IngressController,
 ) -> Option<&'c ControllerListener> {
@@ -101,46 +100,6 @@ fn called_listener<'c>(
     };
     let plain = || controller.listeners.iter().find(|listener| !listener.tls);
     listeners.find(is_called).or_else(plain)
-}
-
-/// Proposes the controller's port without TLS as the target of a Service's port, if a client that
-/// ends or does not speak TLS is led to the port that expects it.
-pub(super) fn plain_port(case: &Case<'_>) -> Vec<Proposal> {
-    let (Some(controller), Some(service)) = (behind(case), case.service()) else {
-        return Vec::new();
-    };
-    let (Some(listener), Some(port)) = (called_listener(case, controller), &case.aim.port) else {
-        return Vec::new();
-    };
-    let Some(at) = service.ports.iter().position(|own| own == port) else { return Vec::new() };
-    let pods = case.cluster().selected(service);
-    let is_plain = |own: &&ControllerListener| !own.tls && own.takes.has_requests();
-    if !listener.tls || !case.ends_tls() {
-        return Vec::new();
-    }
-    let made = controller.listeners.iter().filter(is_plain).map(|plain| {
-        let number = plain.port;
-        let mut declared = pods.iter().flat_map(|pod| pod.spec.ports());
-        let name = declared.find(|own| own.port == number).and_then(|own| own.name.clone());
-        // The target keeps its form: a name, or a number.
-        let name = name.filter(|_| matches!(port.target, TargetPort::Name(_)));
-        let (value, tree, target) = match name {
-            Some(name) => {
-                (format!("{name} ({number})"), Tree::text(&*name), TargetPort::Name(name))
-            }
-            None => {
-                (number.to_string(), Tree::number(number.number()), TargetPort::Number(number))
-            }
-        };
-        let made = Proposal::new("target-port", 10, title(service, port, &value))
-            .edit(service.object(), way!["spec", "ports", at, "targetPort"], Change::Set(tree))
-            .costs(
-                "the controller does not see TLS on these calls any more: the load balancer ends it",
-            )
-            .trial();
-        endpoints::follow(case, made, &with_target(service, at, target), &pods)
-    });
-    made.collect()
 }
 
 /// Proposes that the load balancer and the controller agree on a PROXY header: the controller reads

@@ -15,9 +15,6 @@ use super::{Case, Proposal, controller, endpoints, way};
 pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     let mut all = Vec::new();
     all.extend(publish_not_ready(case));
-    if case.has(Mechanism::WrongPort) {
-        all.extend(controller::plain_port(case));
-    }
     // If a controller answers, the Service behind the controller fails.
     let failing = if controller::answers(case) {
         controller::backend(case).map(|(service, port)| (service, Some(port)))
