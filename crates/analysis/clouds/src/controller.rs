@@ -120,6 +120,7 @@ pub fn is_served_by_cloud(cluster: &Cluster, ingress: &Ingress) -> bool {
     };
     ingress.controller.is_none()
         && !ingress.is_open()
+        && !ingress.is_unserved()
         && (product_of(ingress).is_some() || of_model())
 }
 
@@ -235,9 +236,18 @@ pub fn ingress_listens(cluster: &Cluster, ingress: &Ingress) -> (Port, ListenerP
 
 /// Completes a call of a route at one of the ports of its Gateway. Returns `None` for an Ingress,
 /// and for a port to which the route is not attached.
-pub fn route_call(ingress: &Ingress, port: Port, host: Option<&Text>) -> Option<IngressCall> {
+pub fn route_call(
+    cluster: &Cluster,
+    ingress: &Ingress,
+    port: Port,
+    host: Option<&Text>,
+) -> Option<IngressCall> {
     let host = host.or_else(|| ingress.rules.first()?.host.as_ref());
-    ingress_controller::routes::call_at(ingress.route.as_ref()?, port, host, None)
+    let call = ingress_controller::routes::call_at(ingress.route.as_ref()?, port, host, None)?;
+    Some(match cluster.controller_for(ingress) {
+        Some(controller) => ingress_controller::at_node(cluster, controller, ingress, call),
+        None => call,
+    })
 }
 
 /// Completes a call of an Ingress: the default host is that of the first rule, and the default path

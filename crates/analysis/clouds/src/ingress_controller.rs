@@ -12,6 +12,8 @@ pub(crate) mod routes;
 mod rule;
 mod serve;
 
+use std::net::IpAddr;
+
 use uturn_model::controller::ControllerListener;
 use uturn_model::lb::ListenerProtocol;
 use uturn_model::{Cluster, Ingress, IngressController, NamespacedName, Port, Text};
@@ -38,17 +40,14 @@ pub fn call(
     let host = host.or_else(|| rule?.host.as_ref());
     let path = path.or_else(|| Some(&rule?.paths.first()?.path));
     if let Some(route) = &ingress.route {
-        return routes::call(route, host, path);
+        let call = routes::call(route, host, path);
+        return at_node(cluster, controller, ingress, call);
     }
     let mut hosts = ingress.tls.iter().flat_map(|tls| &tls.hosts);
     let has_tls = host.is_some_and(|host| hosts.any(|known| rules::is_for_host(known, host)));
-    let own = addresses(cluster, Owner::Ingress(ingress));
-    let vip = own.first().map(|first| first.address);
-    let at_address = |name: &NamespacedName| {
-        let (Some(vip), Some(service)) = (vip, cluster.services.get(name)) else { return false };
-        let mut all = addresses(cluster, Owner::Service(service)).into_iter();
-        service.has_address(vip) || all.any(|at| at.address == vip)
-    };
+    let vip = address(cluster, ingress);
+    let at_address = |name: &NamespacedName| has_address(cluster, name, vip);
+    let is_at_nodes = is_at_nodes(cluster, controller, vip);
     let read = annotations::read(controller, ingress);
     let is_its = |listener: &ControllerListener, tls: bool| match &listener.entry_point {
         Some(entry) => {
@@ -59,10 +58,13 @@ pub fn call(
     };
     let port_for = |tls: bool| {
         let listeners = controller.listeners.iter().filter(|listener| is_its(listener, tls));
-        let services = listeners.flat_map(|listener| &listener.services);
-        let mut ports = services.filter(|(name, _)| at_address(name)).map(|(_, port)| *port);
         let usual = if tls { HTTPS } else { HTTP };
-        let all: Vec<Port> = ports.by_ref().collect();
+        let all: Vec<Port> = if is_at_nodes {
+            listeners.filter_map(|listener| listener.at_nodes).collect()
+        } else {
+            let services = listeners.flat_map(|listener| &listener.services);
+            services.filter(|(name, _)| at_address(name)).map(|(_, port)| *port).collect()
+        };
         all.iter().copied().find(|port| *port == usual).or(all.first().copied())
     };
     let is_served = |tls: bool| port_for(tls).is_some();
@@ -78,4 +80,45 @@ pub fn call(
         port: port_for(tls).unwrap_or(if tls { HTTPS } else { HTTP }),
         protocol: if tls { ListenerProtocol::Https } else { ListenerProtocol::Http },
     }
+}
+
+/// Returns the first address of an Ingress.
+fn address(cluster: &Cluster, ingress: &Ingress) -> Option<IpAddr> {
+    addresses(cluster, Owner::Ingress(ingress)).first().map(|first| first.address)
+}
+
+/// Returns whether a Service has an address, or its load balancer has it.
+fn has_address(cluster: &Cluster, name: &NamespacedName, vip: Option<IpAddr>) -> bool {
+    let (Some(vip), Some(service)) = (vip, cluster.services.get(name)) else { return false };
+    let mut all = addresses(cluster, Owner::Service(service)).into_iter();
+    service.has_address(vip) || all.any(|at| at.address == vip)
+}
+
+/// Returns whether an address is one at which nodes lead to a controller: none of the controller's
+/// Services has it.
+fn is_at_nodes(cluster: &Cluster, controller: &IngressController, vip: Option<IpAddr>) -> bool {
+    let mut services = controller.listeners.iter().flat_map(|listener| &listener.services);
+    vip.is_some()
+        && controller.listeners.iter().any(|listener| listener.at_nodes.is_some())
+        && !services.any(|(name, _)| has_address(cluster, name, vip))
+}
+
+/// Returns the call of a route with the port at which nodes lead to its listener, if the route has a
+/// node's address.
+pub(crate) fn at_node(
+    cluster: &Cluster,
+    controller: &IngressController,
+    ingress: &Ingress,
+    call: IngressCall,
+) -> IngressCall {
+    if !is_at_nodes(cluster, controller, address(cluster, ingress)) {
+        return call;
+    }
+    let leads = |listener: &&ControllerListener| {
+        let mut ports = listener.services.iter().map(|(_, port)| *port);
+        listener.port == call.port || ports.any(|port| port == call.port)
+    };
+    let found = controller.listeners.iter().find(leads);
+    let port = found.and_then(|listener| listener.at_nodes).unwrap_or(call.port);
+    IngressCall { port, ..call }
 }

@@ -25,7 +25,7 @@ pub struct IngressController {
     pub listeners: Vec<ControllerListener>,
     /// Its treatment of requests.
     pub behaviour: ControllerBehaviour,
-    /// Objects of its own kinds that are given but not read. They may contain rules too.
+    /// The kind of objects that may contain rules too: given but not read, or not given.
     pub other_rules: Option<Text>,
     /// Where it was written.
     pub origin: Origin,
@@ -58,6 +58,9 @@ pub struct ControllerListener {
     pub entry_point: Option<EntryPoint>,
     /// The Services that lead to the port, with their ports.
     pub services: Vec<(NamespacedName, Port)>,
+    /// The port at which nodes lead to it: the port itself in the nodes' network, a host port, or the
+    /// node port if only one Service has one. `None` if there is none, or several.
+    pub at_nodes: Option<Port>,
 }
 
 /// The traffic that a controller's rules match on one of its ports.
@@ -147,6 +150,10 @@ pub struct ControllerBehaviour {
     pub timed_out: u16,
     /// The status if a Service has no endpoint.
     pub no_endpoint: u16,
+    /// The status if a Service, or its port, does not exist.
+    pub no_service: u16,
+    /// Its treatment of Services of type ExternalName.
+    pub aliases: Aliases,
     /// Whether it tries the rules of other hosts if those of the request's host have no matching
     /// path.
     pub goes_on_to_other_hosts: bool,
@@ -156,6 +163,17 @@ pub struct ControllerBehaviour {
     pub has_default_certificate: bool,
     /// Whether it connects to the cluster IPs of Services instead of their endpoints.
     pub dials_services: bool,
+}
+
+/// A controller's treatment of rules that lead to a Service of type ExternalName.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Aliases {
+    /// It connects to the external name, which is not followed.
+    Followed,
+    /// It drops the rule if the Service has no such port; else it connects to the external name.
+    FollowedByPort,
+    /// It drops the rule.
+    Dropped,
 }
 
 /// Whether a controller redirects clients of hosts with TLS from HTTP to HTTPS.

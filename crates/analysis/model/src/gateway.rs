@@ -10,8 +10,10 @@ pub struct AttachedRoute {
     pub object: ObjectRef,
     /// The Gateway.
     pub gateway: ObjectRef,
-    /// The listeners to which it is attached.
+    /// The listeners to which it is attached. Empty if none takes it.
     pub listeners: Vec<RouteListener>,
+    /// The reasons why listeners that it asks for do not take it.
+    pub refused: Vec<Text>,
     /// The reason why its destination is not known.
     pub doubt: Option<Text>,
 }

@@ -260,7 +260,7 @@ fn aim(
                 WalkError::Later(format!("{} has no address yet", ingress.object()))
             })?;
             let call = match port {
-                Some(port) => controller::route_call(ingress, *port, host.as_ref())
+                Some(port) => controller::route_call(cluster, ingress, *port, host.as_ref())
                     .ok_or_else(|| WalkError::unknown(to))?,
                 None => engine.ingress_call(ingress, host.as_ref(), path.as_ref()),
             };

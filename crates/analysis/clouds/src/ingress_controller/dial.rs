@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use uturn_model::controller::ControllerBehaviour;
+use uturn_model::controller::{Aliases, ControllerBehaviour};
 use uturn_model::lb::{Target, TargetKind};
 use uturn_model::service::ServiceKind;
 use uturn_model::{Cluster, Family, NamespacedName, Service};
@@ -18,12 +18,16 @@ pub enum Dialled<'c> {
     Targets(&'c Service, Vec<Target>),
     /// No target: the Service or its port does not exist.
     Missing(NamespacedName),
+    /// No target: the Service is of type ExternalName, and the controller takes none of these.
+    AliasRefused(NamespacedName),
+    /// Unknown targets: those of the external name of this Service.
+    Alias(&'c Service),
     /// No target: no ReferenceGrant allows the rule to refer to this Service.
     NotGranted(NamespacedName),
     /// Unknown targets: it is not known whether a ReferenceGrant allows the rule to refer to this
     /// Service.
     GrantUnknown(NamespacedName),
-    /// Unknown targets: they are outside the cluster, or the backend is not a Service.
+    /// Unknown targets: the backend is not a Service.
     Unknown,
 }
 
@@ -43,7 +47,14 @@ pub fn dialled<'c>(
     };
     let Some(service) = cluster.services.get(name) else { return Dialled::Missing(name.clone()) };
     if matches!(service.kind, ServiceKind::ExternalName(_)) {
-        return Dialled::Unknown;
+        // A route of the Gateway API may not lead to an alias, but some controllers let it.
+        let is_route = rule.ports.is_some();
+        let has_port = service.port_named(port).is_some();
+        return match rule.behaviour.aliases {
+            Aliases::Dropped if !is_route => Dialled::AliasRefused(name.clone()),
+            Aliases::FollowedByPort if !is_route && !has_port => Dialled::Missing(name.clone()),
+            _ => Dialled::Alias(service),
+        };
     }
     let Some(port) = service.port_named(port) else { return Dialled::Missing(name.clone()) };
     let usual = families.iter().copied().find(|family| {

@@ -84,7 +84,7 @@ impl ControllerRule {
     pub fn missing_backend(&self) -> u16 {
         match self.ports {
             Some(_) => INVALID_BACKEND,
-            None => self.behaviour.no_endpoint,
+            None => self.behaviour.no_service,
         }
     }
 

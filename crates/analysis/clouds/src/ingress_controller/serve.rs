@@ -142,7 +142,7 @@ impl ControllerRules {
             return match &controller.other_rules {
                 Some(kind) => {
                     let why = format!(
-                        "objects of {kind} may have a rule for {host}{path}, and are not read"
+                        "objects of {kind} may have a rule for {host}{path}, and are not known"
                     );
                     RoutingResult::Unknown(why.into(), None)
                 }

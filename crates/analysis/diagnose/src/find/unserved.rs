@@ -1,9 +1,10 @@
-//! Finds Ingresses that nothing serves, and those whose load balancer is not made.
+//! Finds Ingresses and routes that nothing serves, and Ingresses whose load balancer is not made.
 
 use std::time::Duration;
 
 use uturn_clouds::cloud::{IngressProduct, NoAddress};
 use uturn_clouds::controller;
+use uturn_model::gateway::AttachedRoute;
 use uturn_model::ingress::{Backend, Unserved};
 use uturn_model::{Cluster, Ingress, NamespacedName, Outcome, Share};
 use uturn_path::Engine;
@@ -15,8 +16,38 @@ use crate::{Code, Severity};
 
 pub(crate) fn find(engine: &Engine<'_>) -> Vec<Finding> {
     let cluster = engine.cluster();
-    let ingresses = cluster.ingresses.values().filter(|ingress| ingress.route.is_none());
-    ingresses.filter_map(|ingress| of_ingress(cluster, ingress)).collect()
+    let all = cluster.ingresses.values().filter_map(|ingress| match &ingress.route {
+        Some(route) => of_route(cluster, ingress, route),
+        None => of_ingress(cluster, ingress),
+    });
+    all.collect()
+}
+
+/// Creates the finding that listeners of a Gateway do not take a route that asks for them.
+fn of_route(cluster: &Cluster, ingress: &Ingress, route: &AttachedRoute) -> Option<Finding> {
+    if route.refused.is_empty() {
+        return None;
+    }
+    let why = route.refused.join("; ");
+    let is_taken = !route.listeners.is_empty();
+    let what = if is_taken {
+        format!("{} takes it, but not at all listeners: {why}", route.gateway)
+    } else {
+        format!("{} takes it at no listener: {why}", route.gateway)
+    };
+    let mut finding =
+        with_hosts(about(Code::IngressIgnored, ingress.object(), &ingress.origin, what), ingress);
+    if !route.is_of_connections() {
+        finding.outcome = Outcome::Status { code: 404, after: Duration::ZERO };
+    }
+    let is_elsewhere = || {
+        let mut others = cluster.ingresses.values().filter_map(|other| other.route.as_ref());
+        others.any(|other| other.object == route.object && !other.listeners.is_empty())
+    };
+    if is_taken || is_elsewhere() {
+        finding.severity = Severity::Warning;
+    }
+    Some(finding)
 }
 
 fn of_ingress(cluster: &Cluster, ingress: &Ingress) -> Option<Finding> {

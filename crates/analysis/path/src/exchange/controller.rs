@@ -13,6 +13,7 @@ use uturn_clouds::ingress_controller::{self, ControllerRule, Dialled, RoutingRes
 use uturn_model::controller::{ControllerListener, IngressController, Takes};
 use uturn_model::lb::Target;
 use uturn_model::route::{Direction, Place, Step, StepKind};
+use uturn_model::service::ServiceKind;
 use uturn_model::{Cluster, Evidence, Family, Mechanism, Outcome, Share};
 use uturn_netfilter::Packet;
 
@@ -185,8 +186,24 @@ fn to_backend(
         match ingress_controller::dialled(walk.cluster, rule, backend, &families) {
             Dialled::Targets(service, targets) => (service, targets),
             Dialled::Unknown => {
-                let why = "its backend is not in the cluster, or no Service".to_owned();
+                let why = "its backend is no Service".to_owned();
                 return Ok(vec![unknown(place, state, why, by)]);
+            }
+            Dialled::Alias(service) => {
+                let why = match &service.kind {
+                    ServiceKind::ExternalName(host) => format!(
+                        "Service {} is an alias of {host}, and what answers there is not followed",
+                        service.name
+                    ),
+                    _ => format!("Service {} is not followed", service.name),
+                };
+                return Ok(vec![unknown(place, state, why, by)]);
+            }
+            Dialled::AliasRefused(name) => {
+                let product = product_of(walk, at);
+                let why = format!("{product} takes no Service of type ExternalName, as {name} is");
+                let code = rule.missing_backend();
+                return without_endpoint(walk, forwarded, code, state, why);
             }
             Dialled::GrantUnknown(name) => {
                 let why = format!("whether a ReferenceGrant allows Service {name} is not given");
@@ -327,6 +344,12 @@ fn protocol_mismatch(here: AtController<'_>, request: &Request) -> Option<Outcom
         (true, false) => Some(Outcome::Status { code: 400, after: Duration::ZERO }),
         _ => None,
     }
+}
+
+/// Returns the product of the controller whose pod has a request.
+fn product_of<'w>(walk: &'w Walk<'_, '_>, at: Peer<'_>) -> &'w str {
+    let (Peer::Pod(pod) | Peer::Host(_, Some(pod))) = at else { return "its controller" };
+    walk.cluster.controller_of(pod).map_or("its controller", |own| &own.product)
 }
 
 fn families_of(at: Peer<'_>) -> Vec<Family> {

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what is wrong here fails the test")]
 
-use uturn_model::{Cluster, Flow, Protocol};
+use uturn_model::{Cluster, Flow, Ingress, Protocol};
 use uturn_path::Engine;
 use uturn_snapshot::Source;
 use uturn_testing::manifests::{facts, node};
@@ -157,7 +157,7 @@ fn sections_and_hosts_decide_which_listener_serves() {
     // A host that the listener does not serve, and one that a star stands for.
     let other = "parentRefs: [{name: edge, sectionName: https}], hostnames: [a.example.org]";
     let other = cluster(&(objects() + GATEWAY + &named("web", "shop", &format!("{other}, {web}"))));
-    assert!(other.ingresses.is_empty());
+    assert!(other.ingresses.values().all(Ingress::is_unserved));
     let wild = "parentRefs: [{name: edge, sectionName: https}]";
     let wild = cluster(&(objects() + GATEWAY + &named("web", "shop", &format!("{wild}, {web}"))));
     assert_eq!(asked(&wild, CLIENT, "https://a.example.com/"), ANSWERED);
@@ -170,7 +170,7 @@ fn a_listener_at_a_port_of_the_pods_is_called_by_the_service_s() {
     let rules = "rules: [{backendRefs: [{name: web, port: 80}]}]";
     let text = objects() + &at_pods + &route("shop", &format!("{EDGE}, {rules}"));
     let cluster = cluster(&text);
-    let ports = |ingress: &uturn_model::Ingress| -> Vec<u16> {
+    let ports = |ingress: &Ingress| -> Vec<u16> {
         let route = ingress.route.as_ref().unwrap();
         route.listeners.iter().map(|listener| listener.port.number()).collect()
     };
@@ -254,6 +254,45 @@ fn routes_of_other_namespaces_attach_where_they_may() {
     let cluster = cluster(&(objects() + GATEWAY + &route("pay", spec)));
     assert_eq!(asked(&cluster, CLIENT, "http://pay.example.com/"), ANSWERED);
     assert_eq!(asked(&cluster, CLIENT, "https://pay.example.com/"), ["404 at once"]);
+}
+
+/// A route that no listener takes is kept: the Gateway's proxies answer 404 for its hosts.
+#[test]
+fn a_route_that_no_listener_takes_is_404() {
+    let rules = "rules: [{backendRefs: [{name: pay, port: 80}]}]";
+    let spec = |parent: &str, host: &str| {
+        format!(
+            "parentRefs: [{{name: edge, namespace: shop{parent}}}], hostnames: [{host}], {rules}"
+        )
+    };
+    let refusal = "status: {parents: [{parentRef: {name: edge, namespace: shop}, controllerName: c, \
+                   conditions: [{type: Accepted, status: 'False', reason: NoMatchingParent}]}]}";
+    for (parent, host, status, why) in [
+        (
+            ", sectionName: https",
+            "pay.example.com",
+            "",
+            "listener https takes routes of namespace shop",
+        ),
+        (", sectionName: gone", "pay.example.com", "", "it has no listener gone"),
+        (", port: 81", "pay.example.com", "", "it has no listener of port 81"),
+        ("", "pay.example.com", refusal, "its status says NoMatchingParent"),
+    ] {
+        let one = route("pay", &spec(parent, host)).replace("}}\n", &format!("}}, {status}}}\n"));
+        let cluster = cluster(&(objects() + GATEWAY + &one));
+        let ingress = cluster.ingresses.values().next().unwrap();
+        let because = &ingress.unserved.as_ref().unwrap().because;
+        assert!(because.contains(why), "{because}");
+        assert!(ingress.unjudged.is_empty());
+        for to in ["http://pay.example.com/", "httproute/pay/web"] {
+            assert_eq!(asked(&cluster, CLIENT, to), ["404 at once"], "{because} {to}");
+        }
+    }
+    // One of two listeners takes it: nothing is wrong with the other.
+    let one = route("pay", &spec("", "pay.example.com"));
+    let cluster = cluster(&(objects() + GATEWAY + &one));
+    let ingress = cluster.ingresses.values().next().unwrap();
+    assert!(ingress.unserved.is_none() && ingress.route.as_ref().unwrap().refused.is_empty());
 }
 
 #[test]

@@ -322,8 +322,83 @@ fn a_controller_serves_an_ingress_whatever_its_status_is() {
         assert_eq!(asked("https://a.example.com:30443/"), [known], "{status}");
         assert_eq!(asked("http://b.example.com:30080/"), ["1 404 at once"], "{status}");
     }
-    // What is in front of the nodes is not known.
-    assert_eq!(outcomes(&shown(""), &[NAMED], "ingress/shop/front"), ["1 not known"]);
+    // Without another status, the Ingress is served where its controller's only Service is.
+    for status in ["", "{ip: 10.0.0.12}"] {
+        let found = outcomes(&shown(status), &[], "ingress/shop/front");
+        assert_eq!(found, ["1 answered at once"], "{status}");
+        let found = outcomes(&shown(status), &[], "http://a.example.com:30080/");
+        assert_eq!(found, ["1 answered at once"], "{status}");
+    }
+    assert_eq!(outcomes(&shown("{ip: 198.51.100.7}"), &[], "ingress/shop/front"), ["1 not known"]);
+    // Nothing says which of two node ports is called.
+    let second = "---
+apiVersion: v1
+kind: Service
+metadata: {name: second, namespace: shop}
+spec:
+  type: NodePort
+  clusterIP: 172.16.0.13
+  selector: {app: nginx}
+  ports: [{name: http, port: 80, targetPort: http, nodePort: 31080}, \
+          {name: https, port: 443, targetPort: https, nodePort: 31443}]
+";
+    assert_eq!(outcomes(&(shown("") + second), &[], "ingress/shop/front"), ["1 not known"]);
+}
+
+/// Some distributions write loopback into every status.
+#[test]
+fn a_status_of_loopback_stands_for_the_controllers_nodes() {
+    let on_node = objects("")
+        .replace("type: LoadBalancer", "type: ClusterIP")
+        .replace(", nodePort: 30080", "")
+        .replace(", nodePort: 30443", "")
+        .replace("status: {loadBalancer: {ingress: [{ip: 10.0.0.100}]}}\n", "")
+        .replace(
+            "containers: [{name: controller",
+            "hostNetwork: true, containers: [{name: controller",
+        )
+        .replace("10.1.1.20", "10.0.0.11");
+    for status in ["{ip: 127.0.0.1}", "{hostname: localhost}"] {
+        let shown = ingress("", "a.example.com", "/", "web")
+            + &format!("status: {{loadBalancer: {{ingress: [{status}]}}}}\n");
+        let asked = |text: &str, to: &str| outcomes(&(text.to_owned() + &shown), &[], to).join("");
+        assert_eq!(asked(&on_node, "ingress/shop/front"), "1 answered at once", "{status}");
+        assert_eq!(asked(&on_node, "http://a.example.com/"), "1 answered at once", "{status}");
+        let elsewhere = objects("").replace("type: LoadBalancer", "type: ClusterIP");
+        assert_ne!(asked(&elsewhere, "ingress/shop/front"), "1 answered at once", "{status}");
+    }
+}
+
+const ALIAS: &str = "---
+apiVersion: v1
+kind: Service
+metadata: {name: alias, namespace: shop}
+spec: {type: ExternalName, externalName: shop.example.org}
+";
+
+/// A path without a service, or without its port, is left out of the configuration.
+#[test]
+fn haproxy_ingress_leaves_out_what_it_finds_no_port_for() {
+    let asked = |release: &str, service: &str, port: u16, alias: &str| {
+        let front = ingress("", "a.example.com", "/", service);
+        let text = objects("")
+            .replace("registry.example/ingress-nginx/controller:v1.12.0", release)
+            .replace("args: [/nginx-ingress-controller, --configmap=$(POD_NAMESPACE)/nginx], ", "")
+            .replace("k8s.io/ingress-nginx", "haproxy-ingress.github.io/controller")
+            + alias
+            + &front.replace("number: 80", &format!("number: {port}"));
+        outcomes(&text, &[], "ingress/shop/front").join("")
+    };
+    let old = "quay.io/jcmoraisjr/haproxy-ingress:v0.13.8";
+    assert_eq!(asked(old, "web", 80, ALIAS), "1 answered at once");
+    assert_eq!(asked(old, "alias", 80, ALIAS), "1 404 at once");
+    assert_eq!(asked(old, "web", 81, ALIAS), "1 404 at once");
+    let with_port = ALIAS.replace("type:", "ports: [{port: 80}], type:");
+    assert_eq!(asked(old, "alias", 80, &with_port), "1 not known");
+    assert_eq!(
+        asked("quay.io/jcmoraisjr/haproxy-ingress:v0.13.9", "alias", 80, ALIAS),
+        "1 not known"
+    );
 }
 
 #[test]

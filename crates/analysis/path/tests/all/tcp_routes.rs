@@ -219,7 +219,8 @@ fn sections_and_kinds_decide_where_a_route_is_attached() {
     // A port of the Gateway without a route.
     assert_eq!(asked(&one, CLIENT, "10.0.0.100:5433"), ["not known"]);
     let refused = route("TCPRoute", "db", "db", &to(DB)).replace("'True'", "'False'");
-    assert!(cluster(&(objects(ENVOY) + &refused)).ingresses.is_empty());
+    let refused = cluster(&(objects(ENVOY) + &refused));
+    assert!(refused.ingresses.values().all(uturn_model::Ingress::is_unserved));
 }
 
 #[test]

@@ -13,9 +13,17 @@ const USUAL: &str = "--entryPoints.metrics.address=:9100/tcp, --entryPoints.trae
      --entryPoints.web.address=:8000/tcp, --entryPoints.websecure.address=:8443/tcp, \
      --entryPoints.websecure.http.tls=true, --providers.kubernetesingress";
 
+/// The status that the controller writes.
+const STATUS: &str = "status: {loadBalancer: {ingress: [{ip: 10.0.0.100}]}}\n";
+
 /// Traefik with these arguments, and an Ingress with these annotations and this in its `spec`.
 fn cluster(arguments: &str, annotations: &str, spec: &str) -> Cluster {
-    let text = format!(
+    front::cluster(&(traefik(arguments) + &front::ingress("traefik", annotations, spec) + STATUS))
+}
+
+/// Traefik's pod with these arguments, its Service and its class.
+fn traefik(arguments: &str) -> String {
+    format!(
         "---
 apiVersion: v1
 kind: Pod
@@ -45,10 +53,7 @@ kind: IngressClass
 metadata: {{name: traefik}}
 spec: {{controller: traefik.io/ingress-controller}}
 "
-    );
-    let front = front::ingress("traefik", annotations, spec)
-        + "status: {loadBalancer: {ingress: [{ip: 10.0.0.100}]}}\n";
-    front::cluster(&(text + &front))
+    )
 }
 
 const NOT_FOUND: &str = "404 at once";
@@ -110,6 +115,59 @@ fn an_entry_point_sends_clients_to_another() {
     assert_eq!((redirect.code, redirect.port.map(Port::number)), (301, Some(8443)));
     let low = sent(":443") + ", --entryPoints.web.http.redirections.entryPoint.priority=10";
     assert_eq!(asked(&cluster(&low, "", ""), "http://a.example.com/"), "not known");
+}
+
+/// A router whose service cannot be made is not made either.
+#[test]
+fn a_backend_that_is_not_there_is_404() {
+    let alias = "---
+apiVersion: v1
+kind: Service
+metadata: {name: alias, namespace: shop}
+spec: {type: ExternalName, externalName: shop.example.org, ports: [{port: 80}]}
+";
+    let to = |service: &str, port: u16, more: &str| {
+        let front = front::ingress("traefik", "", "")
+            .replace("name: web", &format!("name: {service}"))
+            .replace("number: 80", &format!("number: {port}"));
+        let text = traefik(&format!("{USUAL}{more}")) + &front + STATUS + alias;
+        asked(&front::cluster(&text), "http://a.example.com/")
+    };
+    assert_eq!(to("web", 80, ""), ANSWERED);
+    assert_eq!(to("web", 81, ""), NOT_FOUND);
+    assert_eq!(to("alias", 80, ""), NOT_FOUND);
+    let allows = ", --providers.kubernetesingress.allowExternalNameServices=true";
+    assert_eq!(to("alias", 80, allows), "not known");
+}
+
+/// Routes of a Gateway without a load balancer: the node ports of Traefik's only Service.
+#[test]
+fn a_gateway_is_served_at_node_ports() {
+    let routes = "---
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: traefik}
+spec: {controllerName: traefik.io/gateway-controller}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: edge, namespace: shop}
+spec: {gatewayClassName: traefik, listeners: [{name: web, protocol: HTTP, port: 8000}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: web, namespace: shop}
+spec: {parentRefs: [{name: edge}], hostnames: [a.example.com], rules: [{backendRefs: [{name: web, port: 80}]}]}
+";
+    let at_nodes = traefik(USUAL)
+        .replace("type: LoadBalancer", "type: NodePort")
+        .replace("status: {loadBalancer: {ingress: [{ip: 10.0.0.100}]}}\n", "");
+    let cluster = front::cluster(&(at_nodes + routes));
+    assert_eq!(asked(&cluster, "httproute/shop/web"), ANSWERED);
+    assert_eq!(asked(&cluster, "http://a.example.com:30080/"), ANSWERED);
+    assert_eq!(asked(&cluster, "https://a.example.com:30443/"), NOT_FOUND);
+    let found = asked(&cluster, "http://a.example.com/");
+    assert_ne!(found, ANSWERED, "nothing is known to listen there");
 }
 
 /// Arguments may leave entry points to a file or to the environment.

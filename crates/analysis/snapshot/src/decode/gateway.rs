@@ -7,7 +7,7 @@ use uturn_model::{Labels, Name, NamespacedName, Origin, Port, Text};
 
 use super::objects::Objects;
 use super::value::one_of;
-use super::{Doc, FromNode, meta};
+use super::{Doc, FromNode, gateway_route, meta};
 
 /// A GatewayClass.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +53,8 @@ pub(crate) struct GatewayListener {
     pub(crate) from: AllowedFrom,
     /// The kinds of routes that may attach. Without any, all kinds that fit the protocol may.
     pub(crate) kinds: Vec<Text>,
+    /// The reason why its controller has not accepted it.
+    pub(crate) refusal: Option<Text>,
 }
 
 /// The `allowedRoutes.namespaces.from` of a listener.
@@ -98,7 +100,9 @@ pub(crate) fn read_gateway(doc: &Doc<'_>, objects: &mut Objects) {
     if doc.items(spec, "listeners").is_empty() {
         doc.missing(spec, "listeners", "at least one listener");
     }
-    let listeners = doc.maps(spec, "listeners").filter_map(|item| listener(doc, item)).collect();
+    let mut listeners: Vec<GatewayListener> =
+        doc.maps(spec, "listeners").filter_map(|item| listener(doc, item)).collect();
+    add_refusals(doc, &mut listeners);
     let addresses = addresses(doc);
     let (Some(meta), Some(class)) = (meta, class) else { return };
     let infrastructure = doc.map(spec, "infrastructure");
@@ -144,7 +148,19 @@ fn listener<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<GatewayListener> {
         passes_tls: mode.as_deref() == Some("Passthrough"),
         from: from.unwrap_or(AllowedFrom::Same),
         kinds,
+        refusal: None,
     })
+}
+
+/// Reads from `status.listeners` which listeners the controller has not accepted.
+fn add_refusals(doc: &Doc<'_>, listeners: &mut [GatewayListener]) {
+    let Some(status) = doc.map(doc.root, "status") else { return };
+    for item in doc.maps(status, "listeners") {
+        let name = item.get("name").and_then(Node::as_str);
+        if let Some(own) = listeners.iter_mut().find(|own| Some(&*own.name) == name) {
+            own.refusal = gateway_route::refusal(doc, item);
+        }
+    }
 }
 
 /// Reads a host name or another text. An empty text counts as missing.

@@ -38,6 +38,8 @@ pub(crate) struct Parent {
 pub(crate) struct ParentStatus {
     pub(crate) parent: Parent,
     pub(crate) accepted: Option<bool>,
+    /// The reason why it was not accepted.
+    pub(crate) refusal: Option<Text>,
     pub(crate) resolved: Option<bool>,
 }
 
@@ -175,21 +177,35 @@ fn parent<'d>(doc: &Doc<'d>, node: &'d Node<'d>, own: &Name) -> Option<Parent> {
 
 fn parent_status<'d>(doc: &Doc<'d>, node: &'d Node<'d>, own: &Name) -> Option<ParentStatus> {
     let reference = doc.need_map(node, "parentRef")?;
-    let condition = |wanted: &str| {
-        let mut all = doc.maps(node, "conditions");
-        let is_it = |item: &&Node<'_>| item.get("type").and_then(Node::as_str) == Some(wanted);
-        let found = all.find(is_it)?;
-        match found.get("status").and_then(Node::as_str) {
-            Some("True") => Some(true),
-            Some("False") => Some(false),
-            _ => None,
-        }
-    };
     Some(ParentStatus {
         parent: parent(doc, reference, own)?,
-        accepted: condition("Accepted"),
-        resolved: condition("ResolvedRefs"),
+        accepted: condition(doc, node, "Accepted"),
+        refusal: refusal(doc, node),
+        resolved: condition(doc, node, "ResolvedRefs"),
     })
+}
+
+/// Returns the value of a condition, if it is known.
+fn condition<'d>(doc: &Doc<'d>, node: &'d Node<'d>, wanted: &str) -> Option<bool> {
+    match found(doc, node, wanted)?.get("status").and_then(Node::as_str) {
+        Some("True") => Some(true),
+        Some("False") => Some(false),
+        _ => None,
+    }
+}
+
+/// Returns the reason why something with conditions was not accepted.
+pub(super) fn refusal<'d>(doc: &Doc<'d>, node: &'d Node<'d>) -> Option<Text> {
+    if condition(doc, node, "Accepted") != Some(false) {
+        return None;
+    }
+    let reason = found(doc, node, "Accepted")?.get("reason").and_then(Node::as_str);
+    Some(reason.unwrap_or("its status gives no reason").into())
+}
+
+fn found<'d>(doc: &Doc<'d>, node: &'d Node<'d>, wanted: &str) -> Option<&'d Node<'d>> {
+    let is_it = |item: &&Node<'_>| item.get("type").and_then(Node::as_str) == Some(wanted);
+    doc.maps(node, "conditions").find(is_it)
 }
 
 fn rule<'d>(doc: &Doc<'d>, node: &'d Node<'d>, kind: ObjectKind, own: &Name) -> RouteRule {

@@ -11,6 +11,9 @@ use crate::decode::objects::Objects;
 
 type Maps = BTreeMap<NamespacedName, Vec<(Text, Vec<CalledName>)>>;
 
+/// The maximum number of names that a container calls. Others in ConfigMaps are left out.
+const MAX_CALLED: usize = 256;
+
 /// Adds the names.
 pub(super) fn complete(objects: &mut Objects) {
     let maps = std::mem::take(&mut objects.called_in_maps);
@@ -51,7 +54,7 @@ fn add(maps: &Maps, namespace: &Name, spec: &mut Arc<PodSpec>) {
                     CalledName { stated_in: Some(source.config_map.clone()), ..called.clone() };
                 let is_known =
                     |own: &CalledName| own.host == called.host && own.port == called.port;
-                if !container.called.iter().any(is_known) {
+                if container.called.len() < MAX_CALLED && !container.called.iter().any(is_known) {
                     container.called.push(stated);
                 }
             }

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use uturn_clouds::cloud;
 use uturn_model::gateway::AttachedRoute;
 use uturn_model::ingress::Unserved;
-use uturn_model::service::ServiceKind;
+use uturn_model::service::{LbIngress, ServiceKind};
 use uturn_model::{
     IngressController, Labels, NamespacedName, ObjectKind, ObjectRef, Selector, Service,
 };
@@ -72,6 +72,7 @@ pub(super) fn derive(
     let mut open: BTreeMap<NamespacedName, Open> = BTreeMap::new();
     let mut possible: BTreeMap<NamespacedName, Vec<ObjectRef>> = BTreeMap::new();
     let mut unserved: BTreeMap<NamespacedName, Unserved> = BTreeMap::new();
+    let mut ignored: Vec<(NamespacedName, usize)> = Vec::new();
     let all = candidates(objects);
     let may_serve_any = may_serve_any(objects);
     let mut controllers: Vec<(IngressController, Option<NamespacedName>)> = Vec::new();
@@ -89,6 +90,8 @@ pub(super) fn derive(
                 server_of_gateway(&all, objects, route, &product, &mut controllers, assumptions)
             });
             match found {
+                // The Gateway's proxies answer for its hosts.
+                _ if route.listeners.is_empty() => {}
                 Ok(place) => drop(served.insert(ingress.name.clone(), *place)),
                 Err(why) => drop(open.insert(ingress.name.clone(), why.clone())),
             }
@@ -127,23 +130,24 @@ pub(super) fn derive(
                 Ok(candidate) => Server::Known(place(candidate)),
                 Err(NotServed { why, possible, unserved, ignoring }) => {
                     // They answer for the hosts of what they ignore.
-                    for candidate in ignoring {
-                        place(candidate);
-                    }
+                    let ignoring = ignoring.into_iter().map(&mut place).collect();
                     let named = possible.iter().map(|candidate| {
                         place(candidate);
                         candidate.workload.clone()
                     });
-                    Server::Open(named.collect(), why, unserved)
+                    Server::Open { may: named.collect(), why, unserved, ignoring }
                 }
             }
         });
         match found {
             Server::Known(place) => drop(served.insert(ingress.name.clone(), *place)),
-            Server::Open(workloads, why, none) => {
-                possible.insert(ingress.name.clone(), workloads.clone());
+            Server::Open { may, why, unserved: none, ignoring } => {
+                possible.insert(ingress.name.clone(), may.clone());
                 if let Some(none) = none {
                     unserved.insert(ingress.name.clone(), none.clone());
+                }
+                if let Some(first) = ignoring.first() {
+                    ignored.push((ingress.name.clone(), *first));
                 }
                 if let Some(why) = why {
                     open.insert(ingress.name.clone(), why.clone());
@@ -152,11 +156,15 @@ pub(super) fn derive(
         }
     }
     drop(servers);
-    if gives_all_ingresses(objects, ground) {
+    if ground.extent.pods && ground.extent.services || objects.complete {
         // A controller answers requests for any host, whether or not it serves an Ingress.
         for candidate in all.iter().filter(|candidate| candidate.product.listens_always) {
             if !controllers.iter().any(|(known, _)| known.workload == candidate.workload) {
-                controllers.push(controller(candidate, objects, assumptions));
+                let (mut own, published) = controller(candidate, objects, assumptions);
+                if !gives_all_ingresses(objects) {
+                    own.other_rules.get_or_insert_with(|| "Ingress".into());
+                }
+                controllers.push((own, published));
             }
         }
     }
@@ -169,6 +177,12 @@ pub(super) fn derive(
         if let Some(ingress) = population.serving().ingresses.get_mut(&name) {
             ingress.unserved = Some(why);
         }
+    }
+    for (name, place) in ignored {
+        // Clients call the hosts where a controller answers for them. Where that is, is not needed.
+        let (controller, published) = &controllers[place];
+        let published = published.as_ref();
+        drop(address::settle(population, provider, controller, published, &name, assumptions));
     }
     for (name, place) in served {
         let (controller, published) = &controllers[place];
@@ -195,12 +209,10 @@ pub(super) fn derive(
     Found { controllers: controllers.into_iter().map(|(controller, _)| controller).collect(), open }
 }
 
-/// Returns whether the input has all pods, Services and Ingresses of a cluster.
-fn gives_all_ingresses(objects: &Objects, ground: &Ground) -> bool {
+/// Returns whether an input with all pods and Services of a cluster has all Ingresses too.
+fn gives_all_ingresses(objects: &Objects) -> bool {
     // `kubectl get all` lists no Ingresses.
-    let lists_ingresses =
-        || !objects.ingresses.0.is_empty() || !objects.ingress_classes.0.is_empty();
-    objects.complete || (ground.extent.pods && ground.extent.services && lists_ingresses())
+    objects.complete || !objects.ingresses.0.is_empty() || !objects.ingress_classes.0.is_empty()
 }
 
 /// Returns whether a controller that is not known may serve Ingresses without a class: one of an
@@ -225,10 +237,17 @@ fn shows_no_cloud(objects: &Objects) -> bool {
 enum Server {
     /// The controller at this index.
     Known(usize),
-    /// The controller is not known. Pods of these workloads may serve the Ingresses. If a
-    /// controller in the cluster does, the [`Open`] has the reason why it is not known.
-    /// Where nothing serves them, the last has the reason.
-    Open(Vec<ObjectRef>, Option<Open>, Option<Unserved>),
+    /// The controller is not known.
+    Open {
+        /// The workloads whose pods may serve the Ingresses.
+        may: Vec<ObjectRef>,
+        /// The reason why the controller is not known, if one in the cluster serves the Ingresses.
+        why: Option<Open>,
+        /// The reason why nothing serves the Ingresses.
+        unserved: Option<Unserved>,
+        /// The indices of controllers that certainly ignore the Ingresses.
+        ignoring: Vec<usize>,
+    },
 }
 
 /// Returns the index of the controller whose pods take the requests of a Gateway.
@@ -300,23 +319,31 @@ fn server_of_gateway(
     Ok(place)
 }
 
-/// Returns the only LoadBalancer Service of a product's pods, if the Gateway names no addresses.
+/// Returns the only LoadBalancer Service of a product's pods, or else their only Service, if the
+/// Gateway names no addresses, or those of nodes.
 fn shared<'o>(
     all: &[Candidate<'_>],
     objects: &'o Objects,
     product: &str,
     gateway: &Gateway,
 ) -> Option<&'o Service> {
-    if !gateway.addresses.is_empty() {
+    let is_of_node = |entry: &LbIngress| {
+        let has = |ip| objects.nodes.0.values().any(|node| node.has_address(ip));
+        entry.ip.is_some_and(has)
+    };
+    if !gateway.addresses.iter().all(is_of_node) {
         return None;
     }
     let of_product = all.iter().filter(|candidate| candidate.product.name == product);
-    let mut services = of_product.flat_map(|candidate| {
-        ports::services(candidate, objects)
-            .filter(|service| service.kind == ServiceKind::LoadBalancer)
-    });
-    let only = services.next()?;
-    services.next().is_none().then_some(only)
+    let services: Vec<&Service> =
+        of_product.flat_map(|candidate| ports::services(candidate, objects)).collect();
+    let balanced = services.iter().copied();
+    let balanced: Vec<&Service> =
+        balanced.filter(|service| service.kind == ServiceKind::LoadBalancer).collect();
+    match (balanced.as_slice(), services.as_slice()) {
+        ([only], _) | ([], [only]) => Some(only),
+        _ => None,
+    }
 }
 
 /// Returns all workloads that run pods of a known controller.

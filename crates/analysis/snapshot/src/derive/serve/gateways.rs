@@ -5,7 +5,7 @@ mod attach;
 mod contest;
 
 use uturn_model::gateway::{AttachedRoute, RouteBackend, RouteListener, RouteRedirect};
-use uturn_model::ingress::{Backend, IngressPath, IngressRule, PathKind};
+use uturn_model::ingress::{Backend, IngressPath, IngressRule, PathKind, Unserved};
 use uturn_model::{Ingress, Name, NamespacedName, ObjectKind, ObjectRef, Text, Unknown};
 
 use crate::decode::gateway::Gateway;
@@ -26,6 +26,7 @@ pub(super) fn complete(
 ) {
     let routes: Vec<Route> = population.routes.0.values().cloned().collect();
     let mut attached: Vec<Attached> = Vec::new();
+    let mut detached: Vec<Attached> = Vec::new();
     for route in routes {
         let object = ObjectRef::namespaced(route.kind, &route.name);
         let mut gateways: Vec<&NamespacedName> =
@@ -39,16 +40,19 @@ pub(super) fn complete(
                 gaps.add(object.clone(), unknown, because.into(), "give the Gateway".into());
                 continue;
             };
-            let listeners = attach::listeners(&route, &gateway, assumptions);
-            if listeners.is_empty() {
-                continue;
-            }
+            let (listeners, refused) = attach::listeners(&route, &gateway, assumptions);
+            let is_attached = !listeners.is_empty();
             let route = route.clone();
-            attached.push(Attached { route, gateway, number, listeners, doubt: None });
+            let one = Attached { route, gateway, number, listeners, refused, doubt: None };
+            if is_attached {
+                attached.push(one);
+            } else if !one.refused.is_empty() {
+                detached.push(one);
+            }
         }
     }
     contest::settle(&mut attached, gaps);
-    for one in attached {
+    for one in attached.into_iter().chain(detached) {
         let (route, gateway) = (one.route.clone(), one.gateway.clone());
         let made = ingress(population, one, assumptions);
         let Some(made) = made.filter(|made| !population.ingresses.0.contains_key(&made.name))
@@ -64,13 +68,15 @@ pub(super) fn complete(
     }
 }
 
-/// A route that is attached to listeners of one of its Gateways; `number` is the index of the
+/// A route that is attached to listeners of one of its Gateways, or to none of them; `number` is the index of the
 /// Gateway.
 struct Attached {
     route: Route,
     gateway: Gateway,
     number: usize,
     listeners: Vec<RouteListener>,
+    /// The reasons why listeners that it asks for do not take it.
+    refused: Vec<Text>,
     /// The reason why it is not known whether the route gets the connections at these listeners.
     doubt: Option<Text>,
 }
@@ -92,13 +98,28 @@ fn ingress(
     attached: Attached,
     assumptions: &mut Assumptions,
 ) -> Option<Ingress> {
-    let Attached { route, gateway, number, listeners, doubt } = attached;
+    let Attached { route, gateway, number, listeners, refused, doubt } = attached;
     let mut hosts: Vec<Option<Text>> = Vec::new();
     for host in listeners.iter().flat_map(|listener| &listener.hosts) {
         if !hosts.contains(host) {
             hosts.push(host.clone());
         }
     }
+    if listeners.is_empty() {
+        hosts = match route.hostnames.as_slice() {
+            [] => vec![None],
+            names => names.iter().cloned().map(Some).collect(),
+        };
+    }
+    let unserved = listeners.is_empty().then(|| Unserved {
+        because: format!(
+            "Gateway {} takes it at no listener: {}",
+            gateway.name,
+            refused.join("; ")
+        )
+        .into(),
+        condition: None,
+    });
     let object = ObjectRef::namespaced(route.kind, &route.name);
     let mut paths = paths(objects, &route, &object, assumptions);
     let doubt = doubt.or_else(|| {
@@ -120,13 +141,14 @@ fn ingress(
         is_pending: false,
         controller: None,
         possible_controllers: Vec::new(),
-        unserved: None,
+        unserved,
         class_settings: uturn_model::Labels::new(),
         product: None,
         route: Some(AttachedRoute {
             object,
             gateway: ObjectRef::namespaced(ObjectKind::Gateway, &gateway.name),
             listeners,
+            refused,
             doubt,
         }),
         unjudged: Vec::new(),

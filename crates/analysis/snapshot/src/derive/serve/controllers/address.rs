@@ -25,6 +25,15 @@ pub(super) fn settle(
 ) -> Result<(), Open> {
     let Some(ingress) = population.ingresses.0.get(name) else { return Ok(()) };
     let status: Vec<IpAddr> = ingress.load_balancer.iter().filter_map(|entry| entry.ip).collect();
+    // Some distributions write loopback for the nodes on which the controller runs.
+    let is_loopback =
+        !ingress.load_balancer.is_empty() && ingress.load_balancer.iter().all(is_loopback);
+    let at_nodes = of_nodes(population, on_nodes(population, controller));
+    if is_loopback && !at_nodes.is_empty() {
+        let because = format!("its status has loopback, and {} is on nodes", controller.workload);
+        give(population, name, at_nodes, because, assumptions);
+        return Ok(());
+    }
     let known: Vec<NamespacedName> = services(controller).cloned().collect();
     let known: Vec<&Service> =
         known.iter().filter_map(|service| population.services.0.get(service)).collect();
@@ -64,6 +73,27 @@ pub(super) fn settle(
         });
     }
     let (entries, because) = supposed(population, provider, controller, published, &known)?;
+    give(population, name, entries, because, assumptions);
+    Ok(())
+}
+
+/// Returns whether an entry of a status leads to whoever reads it.
+fn is_loopback(entry: &LbIngress) -> bool {
+    match (entry.ip, &entry.hostname) {
+        (Some(ip), _) => ip.is_loopback(),
+        (None, host) => host.as_deref() == Some("localhost"),
+    }
+}
+
+/// Gives an Ingress addresses that are assumed.
+fn give(
+    population: &mut Population,
+    name: &NamespacedName,
+    entries: Vec<LbIngress>,
+    because: String,
+    assumptions: &mut Assumptions,
+) {
+    let Some(ingress) = population.ingresses.0.get(name) else { return };
     let shown = entries.iter().filter_map(|entry| match (entry.ip, &entry.hostname) {
         (Some(ip), _) => Some(ip.to_string()),
         (None, name) => name.as_ref().map(ToString::to_string),
@@ -78,7 +108,6 @@ pub(super) fn settle(
     if let Some(ingress) = population.serving().ingresses.get_mut(name) {
         ingress.load_balancer = entries;
     }
-    Ok(())
 }
 
 /// Iterates over the Services that lead to a controller's pods.
@@ -115,21 +144,24 @@ fn supposed(
     balanced.dedup_by(|a, b| a.name == b.name);
     match balanced.as_slice() {
         [only] => {
-            let because = format!("Service {} leads to its controller", only.name);
+            let because = format!("Service {} leads to {}", only.name, controller.workload);
             of_service(only, provider).map(|entries| (entries, because))
         }
         [] => {
-            let pods = objects.pods.0.values().filter(|pod| pod.is_alive());
-            let own = pods.filter(|pod| controller.has_pod(pod) && pod.spec.host_network);
-            let entries = of_nodes(objects, own);
-            if entries.is_empty() {
-                Err(Open::new(
-                    format!("nothing says at which address {} takes requests", controller.workload),
-                    "give the Service of the controller with its status, or the Ingress's status",
-                ))
-            } else {
-                Ok((entries, format!("{} has the nodes' network", controller.workload)))
+            let entries = of_nodes(objects, on_nodes(objects, controller));
+            if !entries.is_empty() {
+                return Ok((entries, format!("{} has ports of nodes", controller.workload)));
             }
+            let has_node_port =
+                controller.listeners.iter().any(|listener| listener.at_nodes.is_some());
+            let entries = of_nodes(objects, pods_of(objects, controller));
+            if has_node_port && !entries.is_empty() {
+                return Ok((entries, format!("{} has node ports", controller.workload)));
+            }
+            Err(Open::new(
+                format!("nothing says at which address {} takes requests", controller.workload),
+                "give the Service of the controller with its status, or the Ingress's status",
+            ))
         }
         [first, second, ..] => Err(Open::new(
             format!("it may have the address of Service {} or {}", first.name, second.name),
@@ -161,6 +193,24 @@ fn of_service(service: &Service, provider: &Known<Provider>) -> Result<Vec<LbIng
             format!("give Service {name} with its status, or trace to svc/{name}"),
         )),
     }
+}
+
+/// Iterates over the pods of a controller.
+fn pods_of<'o>(
+    objects: &'o Objects,
+    controller: &'o IngressController,
+) -> impl Iterator<Item = &'o Pod> {
+    objects.pods.0.values().filter(|pod| pod.is_alive() && controller.has_pod(pod))
+}
+
+/// Iterates over the pods of a controller that take requests at an address of their node.
+fn on_nodes<'o>(
+    objects: &'o Objects,
+    controller: &'o IngressController,
+) -> impl Iterator<Item = &'o Pod> {
+    let is_there =
+        |pod: &&Pod| pod.spec.host_network || pod.spec.ports().any(|port| port.host_port.is_some());
+    pods_of(objects, controller).filter(is_there)
 }
 
 /// Returns the addresses of the nodes of these pods.

@@ -107,9 +107,13 @@ impl<'a> Arguments<'a> {
     /// Returns the release of the controller, by the tag of an image whose name fulfils a
     /// condition.
     pub(super) fn release_of(&self, is_it: impl Fn(&Container) -> bool) -> Option<(u16, u16)> {
+        self.version_of(is_it).map(|version| (version.major, version.minor))
+    }
+
+    /// Returns the version of the controller, by the tag of an image whose name fulfils a condition.
+    pub(super) fn version_of(&self, is_it: impl Fn(&Container) -> bool) -> Option<Version> {
         let container = self.containers.iter().find(|container| is_it(container))?;
-        let version: Version = image::tag(&container.image)?.parse().ok()?;
-        Some((version.major, version.minor))
+        image::tag(&container.image)?.parse().ok()
     }
 
     /// Returns the object that an argument names as `namespace/name`. Without a namespace, or with

@@ -8,7 +8,7 @@ use uturn_model::service::{LbIngress, ServiceKind, TargetPort};
 use uturn_model::{IngressController, ObjectRef, Origin, Port, Protocol, Selector, Service};
 
 use super::candidate::Open;
-use super::{gateway_header, istio};
+use super::{gateway_header, istio, ports};
 use crate::decode::gateway::{Gateway, GatewayListener};
 use crate::decode::objects::Objects;
 
@@ -139,10 +139,18 @@ pub(super) fn add_listeners(
         let proxy_header =
             if listeners.all(|other| expected_at(other) == first) { first } else { differing() };
         let services = vec![own];
-        let entry_point = None;
+        let at_nodes = template.and_then(|spec| ports::at_nodes(objects, spec, number, &services));
         add(
             controller,
-            ControllerListener { port: number, tls, takes, proxy_header, entry_point, services },
+            ControllerListener {
+                port: number,
+                tls,
+                takes,
+                proxy_header,
+                entry_point: None,
+                services,
+                at_nodes,
+            },
         );
     }
 }
@@ -213,6 +221,10 @@ fn add(controller: &mut IngressController, listener: ControllerListener) {
     match known {
         Some(known) => {
             (known.tls, known.takes) = (listener.tls, listener.takes);
+            // Several Services lead to several node ports.
+            if known.at_nodes != listener.at_nodes {
+                known.at_nodes = known.at_nodes.xor(listener.at_nodes);
+            }
             for own in listener.services {
                 if !known.services.contains(&own) {
                     known.services.push(own);

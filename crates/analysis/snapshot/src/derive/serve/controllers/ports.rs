@@ -2,7 +2,7 @@
 //! begin with a PROXY header.
 
 use uturn_model::controller::{ControllerListener, ProxyExpectation, Takes};
-use uturn_model::pod::ContainerPort;
+use uturn_model::pod::{ContainerPort, PodSpec};
 use uturn_model::service::{ServiceKind, TargetPort};
 use uturn_model::{NamespacedName, Port, Protocol, Service};
 
@@ -76,7 +76,7 @@ pub(super) fn listeners(
             }
         }
     }
-    let listener = |(port, tls, services)| {
+    let listener = |(port, tls, services): (Port, bool, Vec<ServicePort>)| {
         let name = declared(candidate, port).and_then(|port| port.name.as_deref());
         let proxy_header = proxy_header(candidate, objects, arguments, settings, port, name);
         let entry_point = match candidate.product.name {
@@ -84,9 +84,34 @@ pub(super) fn listeners(
             _ => None,
         };
         let takes = Takes::Requests;
-        ControllerListener { port, tls, takes, proxy_header, entry_point, services }
+        let at_nodes = at_nodes(objects, candidate.template, port, &services);
+        ControllerListener { port, tls, takes, proxy_header, entry_point, services, at_nodes }
     };
     all.into_iter().map(listener).collect()
+}
+
+/// Returns the port at which nodes lead to a port of pods with this spec, to which these Services
+/// lead: the port itself in the nodes' network, a host port, or the only node port.
+pub(super) fn at_nodes(
+    objects: &Objects,
+    spec: &PodSpec,
+    port: Port,
+    services: &[ServicePort],
+) -> Option<Port> {
+    if spec.host_network {
+        return Some(port);
+    }
+    let declared = spec.ports().find(|own| own.port == port && own.protocol == Protocol::Tcp);
+    if let Some(host_port) = declared.and_then(|own| own.host_port) {
+        return Some(host_port);
+    }
+    let mut open = services.iter().filter_map(|(name, port)| {
+        let service = objects.services.0.get(name)?;
+        let own = service.ports.iter().find(|own| own.port == *port && own.node_port.is_some())?;
+        Some((name, own.node_port?))
+    });
+    let (first, node_port) = open.next()?;
+    open.all(|(name, _)| name == first).then_some(node_port)
 }
 
 /// Iterates over the Services that select a controller's pods.

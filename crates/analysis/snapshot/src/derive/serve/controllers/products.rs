@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use uturn_model::controller::{ControllerBehaviour, TlsRedirect};
+use uturn_model::controller::{Aliases, ControllerBehaviour, TlsRedirect};
 use uturn_model::pod::{Container, PodSpec};
 use uturn_model::{IngressClass, Labels, Name};
 
@@ -130,6 +130,8 @@ const fn envoy(connect_timeout: Option<Duration>, tries: Option<u32>) -> Control
         refused: 503,
         timed_out: 503,
         no_endpoint: 503,
+        no_service: 503,
+        aliases: Aliases::Followed,
         goes_on_to_other_hosts: false,
         redirects_to_tls: TlsRedirect::Never,
         has_default_certificate: false,
@@ -145,6 +147,8 @@ const fn nginx(connect_timeout: Duration, tries: u32) -> ControllerBehaviour {
         refused: 502,
         timed_out: 504,
         no_endpoint: 503,
+        no_service: 503,
+        aliases: Aliases::Followed,
         goes_on_to_other_hosts: false,
         redirects_to_tls: TlsRedirect::Never,
         has_default_certificate: true,
@@ -165,6 +169,21 @@ fn nginx_release(arguments: &Arguments<'_>) -> Option<(u16, u16)> {
         container.image.contains("ingress-nginx/controller")
             || container.program().starts_with("nginx-ingress-controller")
     })
+}
+
+/// Returns how Traefik treats Services of type ExternalName: from 2.5 on it refuses them unless it is
+/// told otherwise.
+fn traefik_aliases(arguments: &Arguments<'_>) -> Aliases {
+    let release = arguments.release_of(|container| container.program().ends_with("traefik"));
+    let is_old = release.is_none_or(|release| release < (2, 5));
+    // A file may have this setting instead.
+    let is_open = arguments.get("configfile").is_some();
+    if is_old || is_open || arguments.is_on("providers.kubernetesingress.allowexternalnameservices")
+    {
+        Aliases::Followed
+    } else {
+        Aliases::Dropped
+    }
 }
 
 fn haproxy_release(arguments: &Arguments<'_>) -> Option<(u16, u16)> {
@@ -241,6 +260,7 @@ const ALL: &[Product] = &[
         publishes: Some("external-service"),
         behaviour: |_, _| ControllerBehaviour {
             no_endpoint: 502,
+            no_service: 502,
             redirects_to_tls: TlsRedirect::With(301),
             ..nginx(Duration::from_secs(60), u32::MAX)
         },
@@ -275,6 +295,9 @@ const ALL: &[Product] = &[
             } else {
                 404
             },
+            // A router without a service is not made.
+            no_service: 404,
+            aliases: traefik_aliases(arguments),
             goes_on_to_other_hosts: true,
             redirects_to_tls: TlsRedirect::Never,
             has_default_certificate: arguments.has_below("entrypoints.websecure.http.tls"),
@@ -334,7 +357,17 @@ const ALL: &[Product] = &[
         },
         config_map: Some("configmap"),
         publishes: Some("publish-service"),
-        behaviour: |_, _| haproxy(),
+        behaviour: |arguments, _| ControllerBehaviour {
+            // A path without a service, or without its port, is left out.
+            no_service: 404,
+            aliases: match arguments.version_of(|own| own.program() == "haproxy-ingress") {
+                Some(own) if (own.major, own.minor, own.patch) < (0, 13, 9) => {
+                    Aliases::FollowedByPort
+                }
+                _ => Aliases::Followed,
+            },
+            ..haproxy()
+        },
         other_kinds: &[],
         listens_always: true,
     },
@@ -411,6 +444,8 @@ const fn haproxy() -> ControllerBehaviour {
         refused: 503,
         timed_out: 503,
         no_endpoint: 503,
+        no_service: 503,
+        aliases: Aliases::Followed,
         goes_on_to_other_hosts: true,
         redirects_to_tls: TlsRedirect::Unknown,
         has_default_certificate: true,

@@ -8,22 +8,36 @@ use crate::decode::gateway::{AllowedFrom, Gateway, GatewayListener};
 use crate::decode::gateway_route::{Parent, Route};
 use crate::derive::Assumptions;
 
-/// Returns the listeners to which a route is attached. References that its controller has not
-/// accepted are left out.
+/// Returns the listeners to which a route is attached, and the reasons why others that it asks for
+/// do not take it. References that its controller has not accepted are left out.
 pub(super) fn listeners(
     route: &Route,
     gateway: &Gateway,
     assumptions: &mut Assumptions,
-) -> Vec<RouteListener> {
+) -> (Vec<RouteListener>, Vec<Text>) {
     let mut all: Vec<RouteListener> = Vec::new();
+    let mut refused: Vec<Text> = Vec::new();
     for parent in route.parents.iter().filter(|parent| parent.gateway == gateway.name) {
-        let mut said = route.statuses.iter().filter(|status| status.parent == *parent);
-        let accepted = said.find_map(|status| status.accepted);
+        let said = || route.statuses.iter().filter(|status| status.parent == *parent);
+        let accepted = said().find_map(|status| status.accepted);
+        let why = refusals(route, gateway, parent);
         if accepted == Some(false) {
+            let reason = said().find_map(|status| status.refusal.clone()).unwrap_or_default();
+            refused.push(if why.is_empty() {
+                format!("its status says {reason}").into()
+            } else {
+                format!("{} ({reason})", why.join(", ")).into()
+            });
             continue;
         }
+        let known = all.len();
         for listener in gateway.listeners.iter().filter(|listener| is_meant(parent, listener)) {
             if !speaks(route.kind, listener) || !takes(listener, route.kind) {
+                continue;
+            }
+            if let Some(reason) = &listener.refusal {
+                let why = format!("listener {} is not accepted ({reason})", listener.name);
+                refused.push(why.into());
                 continue;
             }
             let is_allowed = match listener.from {
@@ -58,8 +72,49 @@ pub(super) fn listeners(
                 all.push(RouteListener { port: listener.port, tls, hosts });
             }
         }
+        // A controller that has accepted the route knows of a listener that takes it.
+        if all.len() == known && accepted.is_none() && !why.is_empty() {
+            refused.push(why.join(", ").into());
+        }
     }
-    merged(all)
+    refused.sort_unstable();
+    refused.dedup();
+    (merged(all), refused)
+}
+
+/// Returns why none of the listeners that a reference means takes a route, by what they say. Empty if
+/// one of them does.
+fn refusals(route: &Route, gateway: &Gateway, parent: &Parent) -> Vec<String> {
+    let meant: Vec<&GatewayListener> =
+        gateway.listeners.iter().filter(|listener| is_meant(parent, listener)).collect();
+    if meant.is_empty() {
+        return vec![match (&parent.section, parent.port) {
+            (Some(section), _) => format!("it has no listener {section}"),
+            (None, Some(port)) => format!("it has no listener of port {port}"),
+            (None, None) => "it has no listener".to_owned(),
+        }];
+    }
+    let why = meant.into_iter().map(|listener| {
+        let what = if !speaks(route.kind, listener) {
+            format!("speaks {}", listener.protocol)
+        } else if !takes(listener, route.kind) {
+            format!("takes {} only", listener.kinds.join(", "))
+        } else if listener.from == AllowedFrom::None {
+            "takes no routes".to_owned()
+        } else if listener.from == AllowedFrom::Same
+            && route.name.namespace != gateway.name.namespace
+        {
+            format!("takes routes of namespace {} only", gateway.name.namespace)
+        } else if route.kind != ObjectKind::TcpRoute
+            && hosts(&route.hostnames, listener.hostname.as_deref()).is_empty()
+        {
+            format!("is for {}", listener.hostname.as_deref().unwrap_or("*"))
+        } else {
+            return None;
+        };
+        Some(format!("listener {} {what}", listener.name))
+    });
+    why.collect::<Option<_>>().unwrap_or_default()
 }
 
 /// Assumes that the controller serves a route of this kind: not every controller does, and some do
