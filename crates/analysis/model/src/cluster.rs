@@ -9,9 +9,9 @@ use crate::lb::{ListenerOverrides, LoadBalancerFact};
 use crate::network::{Network, SecurityGroup};
 use crate::{
     Announcements, ApiServerCalls, Assumption, Capture, EndpointSlice, Extent, Ingress,
-    IngressClass, IngressController, Known, Labels, MeshGateway, Name, NamespacedName, Node,
-    ObjectKind, ObjectRef, Origin, Pod, ProxyExpectation, ProxySettings, Selector, Service, Text,
-    Unjudged, VolumeServer, Workload, WorkloadKind,
+    IngressClass, IngressController, Known, Labels, MeshGateway, MeshRoute, Name, NamespacedName,
+    Node, ObjectKind, ObjectRef, Origin, Pod, ProxyExpectation, ProxySettings, Selector, Service,
+    Text, Unjudged, VolumeServer, Workload, WorkloadKind,
 };
 
 /// Everything that is known about a cluster.
@@ -56,6 +56,8 @@ pub struct Cluster {
     pub announcements: Announcements,
     /// The Gateways of a service mesh.
     pub mesh_gateways: Vec<MeshGateway>,
+    /// The routes of a service mesh.
+    pub mesh_routes: Vec<MeshRoute>,
     /// Network policies, which are not evaluated.
     pub network_policies: BTreeMap<NamespacedName, NetworkPolicy>,
     /// The objects because of which the API server calls Services.
@@ -104,6 +106,7 @@ impl Cluster {
             balancer_arguments: Labels::new(),
             announcements: Announcements::default(),
             mesh_gateways: Vec::new(),
+            mesh_routes: Vec::new(),
             network_policies: BTreeMap::new(),
             api_server_calls: Vec::new(),
             volume_servers: Vec::new(),

@@ -2,7 +2,7 @@
 
 use crate::mesh::{has_proxy, is_gateway};
 use crate::service::{ServicePort, TargetPort};
-use crate::{Cluster, Pod, Service};
+use crate::{Cluster, MeshGateway, MeshRoute, NamespacedName, Pod, Service};
 
 /// The ports that a gateway's proxy opens by itself, for its health, its metrics and its own
 /// administration.
@@ -33,6 +33,33 @@ pub fn opens(cluster: &Cluster, pod: &Pod, port: u16) -> Option<bool> {
 /// administration: never one for the calls of a Service's clients.
 pub fn is_own(pod: &Pod, port: u16) -> bool {
     OWN.contains(&port) && has_proxy(&pod.spec)
+}
+
+/// Returns whether a gateway's pod has no route for requests of a host at a port that a Gateway
+/// opens. It answers them with 404.
+pub fn has_no_route(cluster: &Cluster, pod: &Pod, port: u16, host: &str) -> bool {
+    let is_open = opens(cluster, pod, port) == Some(true) && !OWN.contains(&port);
+    // Without any, the kind may not have been listed.
+    if !is_open || cluster.mesh_routes.is_empty() {
+        return false;
+    }
+    let host = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    let own = || cluster.mesh_gateways.iter().filter(|gateway| gateway.selects(&pod.spec));
+    let is_read = |route: &&MeshRoute| own().any(|known| route.gateways.contains(&known.name));
+    !cluster.mesh_routes.iter().filter(is_read).any(|route| route.may_be_for(host))
+}
+
+/// Returns why no Gateway reads a route: each of those that it names is missing, and one with the
+/// same name in another namespace is there.
+pub fn misplaced<'c>(cluster: &'c Cluster, route: &MeshRoute) -> Option<&'c MeshGateway> {
+    let has = |name: &NamespacedName| cluster.mesh_gateways.iter().any(|own| own.name == *name);
+    if route.is_for_mesh || route.gateways.is_empty() || route.gateways.iter().any(has) {
+        return None;
+    }
+    let is_alike =
+        |own: &&MeshGateway| route.gateways.iter().any(|name| name.name == own.name.name);
+    let mut alike = cluster.mesh_gateways.iter().filter(is_alike);
+    alike.next().filter(|_| alike.next().is_none())
 }
 
 /// Iterates over the Services that select a pod.

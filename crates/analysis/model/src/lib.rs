@@ -81,7 +81,7 @@ pub use known::{Assumption, AssumptionSubject, Basis, Known};
 pub use labels::{Labels, Selector};
 pub use lb::LoadBalancer;
 pub use mechanism::Mechanism;
-pub use mesh::MeshGateway;
+pub use mesh::{MeshGateway, MeshRoute};
 pub use name::{InvalidName, Name, NamespacedName, ObjectKind, ObjectRef};
 pub use node::Node;
 pub use origin::{DerivedFrom, Origin, RulesPart, SourceName};

@@ -1,7 +1,7 @@
 //! Gateways of a service mesh.
 
 use crate::pod::PodSpec;
-use crate::{Labels, NamespacedName, ObjectKind, ObjectRef, Origin, Port};
+use crate::{Labels, NamespacedName, ObjectKind, ObjectRef, Origin, Port, Text};
 
 /// A Gateway of a service mesh: the proxies that it selects open its ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +30,33 @@ impl MeshGateway {
 
 /// The name of the container that runs a proxy.
 const PROXY: &str = "istio-proxy";
+
+/// Routes of a service mesh that its gateways read, by host: a VirtualService.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeshRoute {
+    /// Its name.
+    pub name: NamespacedName,
+    /// Its hosts: names, or `*` with or without an end.
+    pub hosts: Vec<Text>,
+    /// The Gateways that read it. A name without a namespace is one of its own namespace.
+    pub gateways: Vec<NamespacedName>,
+    /// Whether proxies beside the programs of pods read it, too.
+    pub is_for_mesh: bool,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+impl MeshRoute {
+    /// Returns whether it may be for requests with this host.
+    pub fn may_be_for(&self, host: &str) -> bool {
+        let host = host.to_ascii_lowercase();
+        self.hosts.iter().any(|own| match own.strip_prefix('*') {
+            Some(end) => host.ends_with(&end.to_ascii_lowercase()),
+            // A short name is completed by its namespace and the cluster's domain.
+            None => !own.contains('.') || host == own.to_ascii_lowercase(),
+        })
+    }
+}
 
 /// The labels of gateways that the mesh itself makes for Gateways of the Gateway API.
 const MADE: [&str; 2] = ["gateway.networking.k8s.io/gateway-name", "istio.io/gateway-name"];

@@ -18,9 +18,10 @@ pub(crate) mod uncertain_behaviour;
 pub(crate) mod undeclared;
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use uturn_model::route::{Leg, Place, Step, StepKind};
-use uturn_model::{Evidence, Mechanism, Outcome};
+use uturn_model::{Evidence, Mechanism, Outcome, gateway_ports};
 
 use uturn_netfilter::{IpProtocol, Packet};
 
@@ -128,6 +129,18 @@ fn serve(
         && here.reads(call.request)
     {
         return controller::serve(walk, call, here, state);
+    }
+    if matches!(listening, Listening::Yes(_))
+        && let Some((host, _)) = &call.request.http
+        && let Peer::Pod(pod) | Peer::Host(_, Some(pod)) = at
+        && gateway_ports::has_no_route(walk.cluster, pod, leg.dst.port(), host)
+    {
+        let why = format!("no VirtualService that a Gateway of these proxies reads is for {host}");
+        let step = Step::new(StepKind::Reject, why, at.evidence(walk.cluster));
+        state.note(place, step.seeing(leg));
+        let outcome = Outcome::Status { code: 404, after: Duration::ZERO };
+        let why = Some(Mechanism::NoRuleForPath);
+        return return_reply(walk, at, call, state.answer(), outcome, why);
     }
     let called = call.called();
     let mut misled = None;

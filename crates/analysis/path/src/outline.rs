@@ -37,6 +37,7 @@ pub fn outline(cluster: &Cluster) -> Cluster {
         balancer_arguments: cluster.balancer_arguments.clone(),
         announcements: cluster.announcements.clone(),
         mesh_gateways: cluster.mesh_gateways.clone(),
+        mesh_routes: cluster.mesh_routes.clone(),
         network_policies: BTreeMap::new(),
         api_server_calls: Vec::new(),
         volume_servers: Vec::new(),

@@ -56,6 +56,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Result<Cluster, Fault> {
         balancer_arguments: served.balancer_arguments,
         announcements: served.announcements,
         mesh_gateways: objects.mesh_gateways.0.into_values().collect(),
+        mesh_routes: objects.mesh_routes.0.into_values().collect(),
         network_policies: objects.network_policies.0,
         api_server_calls: objects.api_server_calls.0.into_values().collect(),
         volume_servers: objects.volume_servers.0.into_values().collect(),

@@ -308,6 +308,10 @@ pub(crate) fn take(doc: &Doc<'_>, version: &str, kind: &str, objects: &mut Objec
         if decode::api_server::read_conversion(doc, group, kind, objects) {
             return objects.see(kind);
         }
+        // Only the hosts are read: what becomes of a request is not.
+        if (group, kind) == ("networking.istio.io", "VirtualService") {
+            decode::istio::read_route(doc, objects);
+        }
         if custom::is_custom(group) && doc.is_written() {
             objects.awaited.extend(custom::namespace(doc));
         }

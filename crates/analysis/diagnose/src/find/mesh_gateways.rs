@@ -1,8 +1,12 @@
 //! Finds Gateways of a service mesh that select no gateway, or have a port that no Service of the
 //! gateway has.
 
+use std::time::Duration;
+
 use uturn_model::service::{ServicePort, TargetPort};
-use uturn_model::{Cluster, MeshGateway, Outcome, Pod, Port, Share, gateway_ports, mesh};
+use uturn_model::{
+    Cluster, MeshGateway, MeshRoute, Outcome, Pod, Port, Share, gateway_ports, mesh,
+};
 use uturn_path::Engine;
 
 use super::object_faults::about;
@@ -31,7 +35,29 @@ pub(crate) fn find(engine: &Engine<'_>) -> Vec<Finding> {
         finding.outcome = Outcome::Refused;
         Some(finding)
     };
-    cluster.mesh_gateways.iter().filter_map(fault).collect()
+    let misplaced = cluster.mesh_routes.iter().filter_map(|route| misplaced(cluster, route));
+    cluster.mesh_gateways.iter().filter_map(fault).chain(misplaced).collect()
+}
+
+/// Finds that a VirtualService is read by no Gateway, and is probably meant for one of another
+/// namespace.
+fn misplaced(cluster: &Cluster, route: &MeshRoute) -> Option<Finding> {
+    let meant = gateway_ports::misplaced(cluster, route)?;
+    let named: Vec<String> = route.gateways.iter().map(ToString::to_string).collect();
+    let what = format!(
+        "VirtualService {} ({}) is for Gateway {}, which does not exist: {} is probably meant, and \
+         has to be named with its namespace",
+        route.name,
+        route.origin,
+        named.join(", "),
+        meant.name
+    );
+    let mut finding = about(Code::GatewayOpensNothing, meant.object(), &meant.origin, what);
+    finding.targets = route.hosts.iter().map(ToString::to_string).collect();
+    finding.clients = Clients::other(Clients::OF_HOSTS);
+    finding.share_failing = Share::ALL;
+    finding.outcome = Outcome::Status { code: 404, after: Duration::ZERO };
+    Some(finding)
 }
 
 /// Lowers the severity of ports that a gateway's Service has and no Gateway opens, if Gateways open

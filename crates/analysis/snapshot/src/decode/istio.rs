@@ -1,8 +1,8 @@
-//! Reads the objects that decide which ports Istio's gateways open, and whether they expect a PROXY
-//! header there: Gateways, EnvoyFilters and the settings of the mesh.
+//! Reads the objects that decide which ports Istio's gateways open, for which hosts, and whether they
+//! expect a PROXY header there: Gateways, VirtualServices, EnvoyFilters and the settings of the mesh.
 
 use uturn_document::Node;
-use uturn_model::{Labels, MeshGateway, Name, Port};
+use uturn_model::{Labels, MeshGateway, MeshRoute, Name, NamespacedName, Port, Text};
 
 use super::objects::Objects;
 use super::{Doc, meta};
@@ -91,6 +91,35 @@ pub(crate) fn read_gateway(doc: &Doc<'_>, objects: &mut Objects) {
         origin: meta.origin,
     };
     objects.mesh_gateways.add(doc, gateway.name.clone(), gateway);
+}
+
+/// The word for the proxies beside the programs of pods, in the place of a Gateway.
+const MESH: &str = "mesh";
+
+/// Reads the hosts of a VirtualService, and the Gateways that read it.
+pub(crate) fn read_route(doc: &Doc<'_>, objects: &mut Objects) {
+    let (Some(meta), Some(spec)) = (meta::read(doc), doc.map(doc.root, "spec")) else { return };
+    let named = doc.list::<Text>(spec, "gateways");
+    let own = meta.name.namespace.as_str();
+    let gateway = |name: &Text| match name.split_once('/') {
+        Some((".", name)) => NamespacedName::new(own, name).ok(),
+        Some((namespace, name)) => NamespacedName::new(namespace, name).ok(),
+        // Old releases know the name in the form of a host.
+        None => {
+            let mut labels = name.split('.');
+            let short = labels.next().unwrap_or_default();
+            NamespacedName::new(labels.next().unwrap_or(own), short).ok()
+        }
+    };
+    let is_mesh = |name: &&Text| &***name == MESH;
+    let route = MeshRoute {
+        hosts: doc.list(spec, "hosts"),
+        gateways: named.iter().filter(|name| !is_mesh(name)).filter_map(gateway).collect(),
+        is_for_mesh: named.is_empty() || named.iter().any(|name| is_mesh(&name)),
+        name: meta.name,
+        origin: meta.origin,
+    };
+    objects.mesh_routes.add(doc, route.name.clone(), route);
 }
 
 /// Returns the effect of a patch on PROXY headers. `None` if the patch does not concern them.

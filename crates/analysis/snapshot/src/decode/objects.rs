@@ -13,9 +13,9 @@ use uturn_model::endpoints::Endpoint;
 use uturn_model::lb::ListenerOverrides;
 use uturn_model::pod::{CalledName, PodSpec};
 use uturn_model::{
-    ApiServerCalls, EndpointSlice, Ingress, IngressClass, IpNet, Labels, MeshGateway, Name,
-    NamespacedName, Node, ObjectKind, ObjectRef, Origin, Pod, Service, Skipped, Text, VolumeServer,
-    Workload, WorkloadKind,
+    ApiServerCalls, EndpointSlice, Ingress, IngressClass, IpNet, Labels, MeshGateway, MeshRoute,
+    Name, NamespacedName, Node, ObjectKind, ObjectRef, Origin, Pod, Service, Skipped, Text,
+    VolumeServer, Workload, WorkloadKind,
 };
 
 use super::client_traffic::ClientTrafficPolicy;
@@ -108,6 +108,8 @@ pub(crate) struct Objects {
     pub(crate) calico_ebpf: Option<Origin>,
     /// The Gateways of a service mesh.
     pub(crate) mesh_gateways: Table<NamespacedName, MeshGateway>,
+    /// The hosts of a service mesh's routes, and the Gateways that read them.
+    pub(crate) mesh_routes: Table<NamespacedName, MeshRoute>,
     /// EnvoyFilters that decide whether a gateway expects PROXY headers.
     pub(crate) proxy_filters: Vec<ProxyFilter>,
     /// Whether the settings of a mesh make all of its gateways expect a PROXY header.
@@ -295,6 +297,7 @@ objects!(
     ListenerOverrides: "an object with listeners",
     NetworkPolicy: "NetworkPolicy",
     MeshGateway: "Gateway",
+    MeshRoute: "VirtualService",
     ApiServerCalls: "an object with calls of the API server",
     VolumeServer: "PersistentVolume",
     AddressPool: "a pool of addresses",
