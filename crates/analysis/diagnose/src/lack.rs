@@ -5,8 +5,8 @@ use uturn_model::pod::{Phase, PodSpec};
 use uturn_model::service::{ServiceKind, TargetPort};
 use uturn_model::wording::count;
 use uturn_model::{
-    Cluster, Evidence, Name, NamespacedName, ObjectRef, Pod, Selector, Service, Workload,
-    WorkloadKind,
+    Cluster, EndpointPort, Evidence, Name, NamespacedName, ObjectRef, Pod, Selector, Service, Text,
+    Workload, WorkloadKind,
 };
 
 use crate::Observation;
@@ -44,7 +44,7 @@ impl Lack {
 
     /// Explains why a Service has no endpoint. Returns `None` if it has some.
     pub(crate) fn of(cluster: &Cluster, service: &Service) -> Option<Self> {
-        if has_endpoint(cluster, service) || matches!(service.kind, ServiceKind::ExternalName(_)) {
+        if matches!(service.kind, ServiceKind::ExternalName(_)) {
             return None;
         }
         let said = |what: String| Self {
@@ -55,6 +55,9 @@ impl Lack {
             }),
             ..Self::default()
         };
+        if has_endpoint(cluster, service) {
+            return misnamed(cluster, service).map(|what| Self { has_slip: true, ..said(what) });
+        }
         let Some(selector) = &service.selector else {
             let what =
                 "it has no selector, and no EndpointSlice of it has an endpoint that is ready";
@@ -101,6 +104,37 @@ pub(crate) fn has_endpoint(cluster: &Cluster, service: &Service) -> bool {
     let slices = cluster.slices(&service.name).iter();
     let mut with_ports = slices.filter(|slice| !slice.ports.is_empty() || service.ports.is_empty());
     with_ports.any(|slice| slice.endpoints.iter().any(|own| own.ready || own.serving))
+}
+
+/// Explains that ready endpoints of a Service without a selector have a port of another name than the
+/// Service, so that none belongs to the Service's port.
+fn misnamed(cluster: &Cluster, service: &Service) -> Option<String> {
+    if service.selector.is_some() {
+        return None;
+    }
+    let slices = cluster.slices(&service.name).iter();
+    let ready = slices.filter(|slice| slice.endpoints.iter().any(|own| own.ready || own.serving));
+    let ends: Vec<&EndpointPort> = ready.flat_map(|slice| &slice.ports).collect();
+    let name = |name: &Option<Text>| match name.as_deref() {
+        None | Some("") => "has no name".to_owned(),
+        Some(name) => format!("is called {name}"),
+    };
+    service.ports.iter().find_map(|port| {
+        let is_same = |end: &&&EndpointPort| end.protocol == port.protocol;
+        let mut alike = ends.iter().filter(is_same);
+        let other = alike.clone().next()?;
+        if alike.any(|end| end.name == port.name) {
+            return None;
+        }
+        Some(format!(
+            "its endpoints are ready at a port ({}) that {}, and port {} of the Service {}: the \
+             names have to be the same",
+            other.port,
+            name(&other.name),
+            port.port,
+            name(&port.name)
+        ))
+    })
 }
 
 /// Explains that a workload makes no pods now, and returns whether it is scaled to zero.
