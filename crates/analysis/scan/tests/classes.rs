@@ -152,10 +152,21 @@ fn explains_alike(
     for (one, explained) in all.iter().zip(explain(&all)) {
         let ToExplain { result, .. } = one;
         let flow = result.flow();
+        // Beside others, a call with very many ways has a part of the allowance of work.
+        if is_cut(&explained) {
+            continue;
+        }
         prop_assert_eq!(&explained, &explain(&[*one])[0], "{:?}\n{}", flow, text);
         prop_assert!(same(&explained[0], &result.verdicts[0]), "{flow:?}\n{text}");
     }
     Ok(())
+}
+
+/// Returns whether a way was not followed to its end, since the call has too many.
+fn is_cut(verdicts: &[Verdict]) -> bool {
+    let routes = verdicts.iter().flat_map(|verdict| &verdict.routes);
+    let mut steps = routes.flat_map(|route| &route.hops).flat_map(|hop| &hop.steps);
+    steps.any(|step| step.why.contains("too many ways"))
 }
 
 /// A masqueraded packet gets the address of a Service that the target has nothing to do with.

@@ -1,7 +1,9 @@
-//! The nodes at which a Service's node ports are called: one of each kind.
+//! The nodes at which a Service's node ports are called: one or two of each kind.
 //!
 //! Nodes of a kind differ further by whether they have an endpoint of the Service: policy Local, and
-//! hairpin connections, depend on that.
+//! hairpin connections, depend on that. They also differ by whether pods of the cluster run there:
+//! for a pod, its own node is the exception, and if all clients are on the called node, nothing is
+//! learnt about the others.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -30,11 +32,18 @@ pub struct CalledNode {
 pub(super) struct CalledNodes<'a> {
     cluster: &'a Cluster,
     kinds: Vec<Vec<&'a Node>>,
+    /// The nodes on which pods with an address of their own run.
+    with_clients: BTreeSet<&'a Name>,
 }
 
 impl<'a> CalledNodes<'a> {
     pub(super) fn of(cluster: &'a Cluster) -> Self {
-        Self { cluster, kinds: node_kinds(cluster) }
+        let clients = cluster
+            .pods
+            .values()
+            .filter(|pod| pod.is_alive() && !pod.spec.host_network && !pod.ips.is_empty());
+        let with_clients = clients.filter_map(|pod| pod.node.as_ref()).collect();
+        Self { cluster, kinds: node_kinds(cluster), with_clients }
     }
 
     /// Returns the nodes at which the node ports of a Service are called, each with its address.
@@ -59,7 +68,10 @@ impl<'a> CalledNodes<'a> {
         for kind in &self.kinds {
             let (with, without): (Vec<&Node>, Vec<&Node>) =
                 kind.iter().partition(|node| homes.contains(&node.name));
-            for (nodes, has_endpoint) in [(with, true), (without, false)] {
+            // Endpoints are clients, too.
+            let (busy, idle): (Vec<&Node>, Vec<&Node>) =
+                without.into_iter().partition(|node| self.with_clients.contains(&node.name));
+            for (nodes, has_endpoint) in [(with, true), (busy, false), (idle, false)] {
                 let Some(node) = nodes.first() else { continue };
                 let name = node.name.clone();
                 let called_node = CalledNode { name, others: nodes.len() - 1, has_endpoint };
