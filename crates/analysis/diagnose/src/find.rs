@@ -15,6 +15,7 @@ mod ejection;
 mod headless;
 mod hints;
 mod host_ports;
+mod https_hosts;
 mod image_ports;
 mod loopback;
 mod meant_service;
@@ -79,6 +80,9 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
         }
     }
     for (new, faults) in not_scanned::find(engine)? {
+        found.add_each(&new, &faults);
+    }
+    for (new, faults) in https_hosts::find(engine)? {
         found.add_each(&new, &faults);
     }
     for (new, faults) in node_ports::find(scanner)? {

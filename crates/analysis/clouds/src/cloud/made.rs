@@ -10,6 +10,17 @@ use super::product::{PortPlan, Product, SourceRanges, Targets};
 use crate::announcers;
 use crate::targets;
 
+/// Parts of annotations with which load balancers are told to begin TLS again towards their targets.
+const ENCRYPTS: [&str; 4] = ["backend", "bridging", "pool-protocol", "target-protocol"];
+
+/// Returns whether targets get TLS behind a load balancer that ends it: no product does so unless an
+/// annotation asks for it. Returns `None` if one may.
+fn plain_unless_told(service: &Service) -> Option<bool> {
+    let mut keys = service.annotations.iter().map(|(key, _)| key);
+    let may = keys.any(|key| ENCRYPTS.iter().any(|part| key.contains(part)));
+    (!may).then_some(false)
+}
+
 /// The weight that all targets have.
 const WEIGHT: u32 = 1;
 
@@ -23,6 +34,9 @@ pub(crate) fn listeners(
 ) -> Vec<Listener> {
     let listener = |port: &ServicePort| {
         let mut plan = product.port_in(cluster, service, port, family)?;
+        if plan.protocol.ends_tls() && plan.profile.target_tls.is_none() {
+            plan.profile.target_tls = plain_unless_told(service);
+        }
         plan.profile.allowed_sources = allowed_sources(product, cluster, service);
         let mut holder = service.holder.as_ref().filter(|_| product.is_announced());
         let mut announcers = None;

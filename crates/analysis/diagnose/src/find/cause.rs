@@ -147,10 +147,7 @@ fn object_at_fault(point: &FailurePoint) -> Option<ObjectRef> {
         }
         (Evidence::Object { object, .. }, _)
             if object.kind == ObjectKind::Node
-                || matches!(
-                    point.mechanism,
-                    Mechanism::AddressTaken | Mechanism::HostPortOff
-                ) =>
+                || matches!(point.mechanism, Mechanism::AddressTaken | Mechanism::HostPortOff) =>
         {
             Some((**object).clone())
         }

@@ -16,6 +16,7 @@ mod dice;
 mod doubts;
 mod evidence;
 mod groups_cured;
+mod https_hosts;
 mod kube_proxy_cured;
 mod large;
 mod large_cures;

@@ -502,7 +502,8 @@ fn local(nodes: &str, more: &str) -> Vec<Finding> {
         .replace("{app: web}", "{app: only}")
         .replace("type: LoadBalancer", "type: NodePort")
         .replace("port: 80,", "port: 80, targetPort: 8080,");
-    let pod = RunningPod { name: "only", app: "only", address: "10.1.1.7", ..RunningPod::default() };
+    let pod =
+        RunningPod { name: "only", app: "only", address: "10.1.1.7", ..RunningPod::default() };
     let objects = [service, pod.to_string(), more.to_owned()].concat();
     findings(&objects, &[IPTABLES, nodes])
 }

@@ -94,7 +94,8 @@ pub(super) fn at(
         Peer::Host(node, None) if is_endpoint_on(engine, node, to) => {
             Listening::Yes("is an endpoint of a Service: a process listens on this port")
         }
-        Peer::Host(node, None) if with_host_port_off(engine.cluster, node, to, protocol).is_some() =>
+        Peer::Host(node, None)
+            if with_host_port_off(engine.cluster, node, to, protocol).is_some() =>
         {
             Listening::No
         }

@@ -3,9 +3,7 @@
 
 use std::collections::HashMap;
 
-use uturn_model::{
-    Name, Node, ObjectKind, ObjectRef, Origin, Pod, Text, Version, WorkloadKind,
-};
+use uturn_model::{Name, Node, ObjectKind, ObjectRef, Origin, Pod, Text, Version, WorkloadKind};
 
 use crate::decode::facts::NodeFacts;
 use crate::decode::objects::Objects;
@@ -69,8 +67,7 @@ pub(super) fn complete(objects: &mut Objects, version: Version) {
     });
     let names: Vec<_> = names.collect();
     for (node, (told, host)) in objects.nodes.0.values_mut().zip(names) {
-        (node.proxy_name, node.proxy_name_by) =
-            told.filter(|(name, _)| *name != node.name).unzip();
+        (node.proxy_name, node.proxy_name_by) = told.filter(|(name, _)| *name != node.name).unzip();
         node.host_name = host.filter(|name| *name != node.name);
     }
 }
