@@ -27,7 +27,7 @@ pub(super) fn try_all(
     for (reading, finding) in findings.iter_mut() {
         let why = match () {
             () if !is_editable(base.manifests()) => WhyUntried::LongManifests,
-            // The base is built from the first reading.
+            // Unless a walk in all readings shows it, the base does not: it is of the first.
             () if *reading > 0 => WhyUntried::OtherReading,
             () => WhyUntried::ManyFindings,
         };
@@ -36,12 +36,14 @@ pub(super) fn try_all(
     }
     let of = |(number, index): (usize, &usize)| {
         let (reading, finding) = &mut findings[*index];
-        let may_try = *reading == 0 && number < MAX_FINDINGS && is_editable(base.manifests());
-        if !may_try {
+        if number >= MAX_FINDINGS || !is_editable(base.manifests()) {
             return Vec::new();
         }
-        finding.untried = None;
-        let Some(mut cures) = try_one(base, finding) else { return Vec::new() };
+        let is_first = *reading == 0;
+        if is_first {
+            finding.untried = None;
+        }
+        let Some(mut cures) = try_one(base, finding, is_first) else { return Vec::new() };
         finding.cures = titles(&cures);
         let left: Vec<CureTitle> = cures.iter().filter(|cure| cure.is_untried).map(title).collect();
         finding.untried =
@@ -52,8 +54,14 @@ pub(super) fn try_all(
     indices.iter().enumerate().map(of).collect()
 }
 
-fn try_one(base: &TrialBase<'_>, finding: &Finding) -> Option<Vec<Cure>> {
+/// Returns the cures that were tried on a finding. Returns `None` if it is not about a flow, or if
+/// it is seen in another reading of unknown facts than the first, and not by a walk of its flow in
+/// all of them.
+fn try_one(base: &TrialBase<'_>, finding: &Finding, is_first: bool) -> Option<Vec<Cure>> {
     let case = case_of(base.manifests(), base.engine(), finding).ok()??;
+    if !is_first && !case.codes().contains(&finding.code) {
+        return None;
+    }
     let mut cures = cures(base, &case);
     // A node or security group that stops many flows is not cured by changing one caller.
     let is_target = matches!(finding.subject.kind, ObjectKind::Service | ObjectKind::Ingress);
