@@ -24,6 +24,7 @@ mod name;
 mod node;
 mod own_target;
 mod plain_port;
+mod pod_name;
 mod service;
 mod status;
 mod template;
@@ -227,7 +228,7 @@ pub(crate) use way;
 /// Returns the cures that all families know for a case: those that work first, then by rank. A cure
 /// after which servers only receive the requests names what remains, and comes after the others.
 pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
-    let families: [fn(&Case<'_>) -> Vec<Proposal>; 14] = [
+    let families: [fn(&Case<'_>) -> Vec<Proposal>; 15] = [
         name::propose,
         corefile::propose,
         loopback::propose,
@@ -242,6 +243,7 @@ pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
         node::propose,
         kube_proxy::propose,
         |case| own_target::propose(case).into_iter().collect(),
+        |case| pod_name::propose(case).into_iter().collect(),
     ];
     let mut proposals: Vec<Proposal> =
         families.into_iter().flat_map(|family| family(case)).collect();

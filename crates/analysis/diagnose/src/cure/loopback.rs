@@ -32,8 +32,9 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
         }
         all.extend(policy_local(case));
         all.extend(policy_cluster(case));
-    } else if is_loop {
-        // Under policy Local, a node without an endpoint may receive a call and not its reply.
+    } else if is_loop || case.has(Mechanism::Firewall) {
+        // Under policy Local, a node without an endpoint may receive a call and not its reply, and
+        // kube-proxy's own filter may refuse it.
         all.extend(policy_cluster(case).map(Proposal::trial));
     }
     if case.has(Mechanism::VipUnknown) && !is_loop {

@@ -1,5 +1,6 @@
 //! Cures of a Service: its ports, selector, policy and type.
 
+mod port_name;
 mod selector;
 
 use uturn_document::edit::{Change, Tree};
@@ -37,6 +38,7 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     }
     if case.has(Mechanism::NoEndpoint) {
         all.extend(selector::propose(case, service));
+        all.extend(port.map(|port| port_name::propose(case, service, port)).unwrap_or_default());
         all.extend(node_port(case, service));
         all.extend(internal_policy(service));
     }

@@ -21,6 +21,7 @@ mod kube_proxy_cured;
 mod large;
 mod large_cures;
 mod more_cures;
+mod names_cured;
 mod no_endpoints;
 mod outside;
 mod prepared;
