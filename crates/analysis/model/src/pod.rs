@@ -212,6 +212,8 @@ pub struct CalledName {
     /// The ConfigMap that states it, in the pod's namespace; `None` for the command line and the
     /// environment.
     pub stated_in: Option<Text>,
+    /// Whether it is only supposed that the container reads this ConfigMap.
+    pub is_supposed: bool,
 }
 
 /// A ConfigMap of the pod's namespace that a container reads: as files, or as variables.

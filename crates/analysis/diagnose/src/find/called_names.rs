@@ -93,6 +93,12 @@ fn of_pods(
             if named.is_doubtful(engine, spec, called) {
                 finding.severity = Severity::Warning;
             }
+            if let (Some(map), true) = (&called.stated_in, called.is_supposed) {
+                let namespace = &pod.name.namespace;
+                let condition = format!("{object} reads ConfigMap {namespace}/{map}");
+                finding.conditions.push(condition.into());
+                finding.severity = Severity::Warning;
+            }
             finding.targets = vec![format!("{host}:{port}")];
             finding.clients = Clients::other(Clients::ITS_PODS);
             finding.share_failing = Share::ALL;
@@ -150,6 +156,9 @@ impl<'c> Named<'c> {
 /// Returns the beginning of a sentence about the statement of a name.
 fn states(pod: &Pod, container: &Container, called: &CalledName) -> String {
     match &called.stated_in {
+        Some(map) if called.is_supposed => {
+            format!("ConfigMap {}/{map}, which is called like it, names", pod.name.namespace)
+        }
         Some(map) => format!(
             "ConfigMap {}/{map}, which container {} reads, names",
             pod.name.namespace, container.name

@@ -207,6 +207,29 @@ fn a_config_map_that_a_container_reads_states_calls() {
     }
 }
 
+/// A dump may lack volumes: a ConfigMap that nothing reads is supposed to be that of the workload whose
+/// name it begins with.
+#[test]
+fn a_config_map_that_is_called_like_a_workload_is_supposed_to_be_read() {
+    for (map, reads, is_found) in [
+        ("reader", "tty: true", true),
+        ("reader-conf", "tty: true", true),
+        ("readers", "tty: true", false),
+        ("conf", "tty: true", false),
+        // Its volumes are given.
+        ("reader-conf", "envFrom: [{configMapRef: {name: other}}]", false),
+    ] {
+        let text = READER.replace("SOURCE", reads).replace("CALL", "cache");
+        let text = text.replace("metadata: {name: conf", &format!("metadata: {{name: {map}"));
+        let found = found(&text);
+        assert_eq!(found.len(), usize::from(is_found), "{map} {reads}");
+        let Some(finding) = found.first() else { continue };
+        assert_eq!(finding.severity, Severity::Warning);
+        let condition = format!("Deployment shop/reader reads ConfigMap shop/{map}");
+        assert_eq!(finding.conditions, [condition.into()]);
+    }
+}
+
 #[test]
 fn the_only_service_with_the_called_port_is_meant_by_a_similar_name() {
     for (call, words) in [

@@ -100,6 +100,7 @@ fn name(word: &str) -> Option<CalledName> {
         host: host.into(),
         port: port.or_else(usual),
         stated_in: None,
+        is_supposed: false,
     })
 }
 
