@@ -77,7 +77,7 @@ pub fn is_gateway(spec: &PodSpec) -> bool {
     let is_injected = |templates: &str| templates.split(',').any(|one| one.trim() == "gateway");
     spec.annotations.get("inject.istio.io/templates").is_some_and(is_injected)
         || spec.containers.iter().any(|container| {
-            &*container.name == PROXY
-                && container.arguments.iter().any(|argument| &**argument == "router")
+            let is_proxy = &*container.name == PROXY || container.image.contains("/proxyv2");
+            is_proxy && container.arguments.iter().any(|argument| &**argument == "router")
         })
 }

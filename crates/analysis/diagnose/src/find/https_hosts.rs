@@ -9,8 +9,8 @@ use uturn_clouds::controller;
 use uturn_model::controller::ControllerListener;
 use uturn_model::lb::Scope;
 use uturn_model::{
-    Client, Destination, Family, Flow, Ingress, IngressController, NamespacedName, ObjectRef,
-    Outcome, Port, Protocol, Text,
+    Client, Destination, Family, Flow, Ingress, IngressController, Mechanism, NamespacedName,
+    ObjectRef, Outcome, Port, Protocol, Text,
 };
 use uturn_path::{Engine, WalkError};
 
@@ -157,7 +157,8 @@ impl Call<'_> {
                     finding.subject = service.object();
                 }
             }
-            (Outcome::Status { code: 404, .. }, _) => {}
+            (Outcome::Status { code: 404, .. }, _)
+                if finding.mechanism == Some(Mechanism::NoRuleForPath) => {}
             _ => return Ok(None),
         }
         Ok(Some((finding, faults)))

@@ -40,7 +40,11 @@ pub(super) fn complete(
                 gaps.add(object.clone(), unknown, because.into(), "give the Gateway".into());
                 continue;
             };
-            let (listeners, refused) = attach::listeners(&route, &gateway, assumptions);
+            let (listeners, mut refused) = attach::listeners(&route, &gateway, assumptions);
+            // Of several Gateways with this name, another may take the route.
+            if population.gateways.1.contains(name) {
+                refused.clear();
+            }
             let is_attached = !listeners.is_empty();
             let route = route.clone();
             let one = Attached { route, gateway, number, listeners, refused, doubt: None };
