@@ -55,6 +55,8 @@ pub enum Change {
     Line(usize, String),
     /// Replaces the line of a text with this number, from 0.
     Replace(usize, String),
+    /// Removes the entry or item, with its key.
+    Remove,
 }
 
 /// The reason why an edit cannot be made.
@@ -123,6 +125,9 @@ impl Text<'_> {
         let Some((step, rest)) = path.split_first() else {
             return self.here(node, key_end, change);
         };
+        if rest.is_empty() && *change == Change::Remove {
+            return self.remove(node, key_end, step);
+        }
         if let At::Key(key) = step
             && let What::Map { entries, .. } = &node.what
             && let Some(pair) = entries.iter().find(|entry| entry.key == *key)
@@ -209,6 +214,64 @@ impl Text<'_> {
         let to =
             if node.is_null() { from } else { self.text[..node.end].trim_end().len().max(from) };
         Ok(self.splice(from, to, &format!(" {}", tree.flow(self.strict))))
+    }
+
+    /// Removes an entry of a mapping or an item of a list. The last one leaves an empty collection.
+    fn remove(&self, node: &Spanned, key_end: Option<usize>, step: &At) -> Result<String, Refused> {
+        const ABSENT: Refused = Refused("there is nothing to remove");
+        let (flow, all): (bool, Vec<(usize, usize)>) = match &node.what {
+            What::Map { flow, entries } => {
+                let range = |own: &span::Pair| (own.key_start, own.value.end.max(own.key_end));
+                (*flow, entries.iter().map(range).collect())
+            }
+            What::Seq { flow, items } => {
+                (*flow, items.iter().map(|item| (item.start, item.end)).collect())
+            }
+            _ => return Err(ABSENT),
+        };
+        let at = match (step, &node.what) {
+            (At::Key(key), What::Map { entries, .. }) => {
+                entries.iter().rposition(|entry| entry.key == *key)
+            }
+            (At::Item(at), What::Seq { .. }) => Some(*at),
+            (At::Where(key, wanted), What::Seq { items, .. }) => {
+                items.iter().position(|item| item.get(key).and_then(Spanned::text) == Some(wanted))
+            }
+            _ => None,
+        };
+        let at = at.ok_or(ABSENT)?;
+        let (start, end) = *all.get(at).ok_or(ABSENT)?;
+        if all.len() == 1 {
+            let empty = match node.what {
+                What::Map { .. } => Tree::Map(Vec::new()),
+                _ => Tree::List(Vec::new()),
+            };
+            return self.replace(node, key_end, &empty);
+        }
+        if flow {
+            return Ok(match (all.get(at + 1), at.checked_sub(1)) {
+                (Some((next, _)), _) => self.splice(start, *next, ""),
+                (None, Some(before)) => self.splice(all[before].1, end, ""),
+                (None, None) => return Err(ABSENT),
+            });
+        }
+        let is_item = matches!(node.what, What::Seq { .. });
+        let from = if is_item {
+            self.text[..start].rfind('-').ok_or(Refused("a list without dashes"))?
+        } else {
+            start
+        };
+        let line = self.line_start(from);
+        if self.text[line..from].trim().is_empty() {
+            let last = self.text[..end].trim_end().len().max(from);
+            let after = self.text[last..].find('\n').map_or(self.text.len(), |at| last + at + 1);
+            return Ok(self.splice(line, after, ""));
+        }
+        // The first entry of a list's item is on the line of the dash.
+        match all.get(at + 1) {
+            Some((next, _)) if !is_item => Ok(self.splice(start, *next, "")),
+            _ => Err(Refused("the place shares its line with another")),
+        }
     }
 
     fn insert_pair(&self, map: &Spanned, key: &str, value: &Tree) -> Result<String, Refused> {
@@ -302,7 +365,7 @@ fn wanted(rest: &[At], change: &Change) -> Option<Tree> {
         return match change {
             Change::Set(tree) => Some(tree.clone()),
             Change::Append(tree) | Change::Prepend(tree) => Some(Tree::List(vec![tree.clone()])),
-            Change::Line(..) | Change::Replace(..) => None,
+            Change::Line(..) | Change::Replace(..) | Change::Remove => None,
         };
     };
     let inner = wanted(rest, change)?;

@@ -138,3 +138,32 @@ fn what_would_change_more_is_refused() {
     assert!(apply("a: 1\n", &path(&["a", "b"]), &Change::Set(Tree::number(2u32))).is_err());
     assert!(apply("a: {", &path(&["a"]), &Change::Set(Tree::number(2u32))).is_err());
 }
+
+#[test]
+fn what_is_removed_takes_its_lines_along() {
+    let remove = |text: &str, words: &[&str]| apply(text, &path(words), &Change::Remove);
+    let cases: [(&[&str], &str, &str); 7] = [
+        (&["metadata", "name"], "{name: web, labels: {}}", "{labels: {}}"),
+        (&["metadata", "labels"], "{name: web, labels: {}}", "{name: web}"),
+        (&["spec", "ports", "1"], "  - {port: 81}\n", ""),
+        (&["spec", "ports", "0"], "  - port: 80   # plain\n    targetPort: http\n", ""),
+        (&["spec", "ports", "0", "port"], "port: 80   # plain\n    targetPort", "targetPort"),
+        (&["spec", "text"], "  text: |\n    one\n\n    two\n", ""),
+        (&["spec", "ports", "1", "port"], "{port: 81}", "{}"),
+    ];
+    for (words, before, after) in cases {
+        assert_eq!(
+            remove(SERVICE, words).unwrap(),
+            SERVICE.replacen(before, after, 1),
+            "{words:?}"
+        );
+    }
+    let only = "metadata:\n  labels:\n    a.b/c: x\n  name: web\n";
+    let empty = "metadata:\n  labels: {}\n  name: web\n";
+    assert_eq!(remove(only, &["metadata", "labels", "a.b/c"]).unwrap(), empty);
+    let pretty = "{\n  \"a\": 1,\n  \"b\": [\n    1,\n    2\n  ]\n}\n";
+    assert_eq!(remove(pretty, &["b", "1"]).unwrap(), pretty.replacen(",\n    2", "", 1));
+    assert_eq!(remove(pretty, &["a"]).unwrap(), pretty.replacen("\"a\": 1,\n  ", "", 1));
+    assert_eq!(remove(SERVICE, &["spec", "absent"]), Err(Refused("there is nothing to remove")));
+    assert!(remove(SERVICE, &["kind", "absent"]).is_err());
+}
