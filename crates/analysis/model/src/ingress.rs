@@ -88,6 +88,17 @@ pub struct Unserved {
     pub because: Text,
     /// The condition under which it holds. `None` if given objects show all of it.
     pub condition: Option<Text>,
+    /// The classes of which controllers in the cluster would serve it.
+    pub served: Vec<ServedClass>,
+}
+
+/// A class of Ingresses that a controller in the cluster serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServedClass {
+    /// Its name.
+    pub name: Text,
+    /// The workload of the controller.
+    pub controller: ObjectRef,
 }
 
 /// `spec.tls[]`.

@@ -135,6 +135,7 @@ pub(super) fn derive(
                         place(candidate);
                         candidate.workload.clone()
                     });
+                    let unserved = unserved.map(|own| *own);
                     Server::Open { may: named.collect(), why, unserved, ignoring }
                 }
             }

@@ -123,6 +123,7 @@ fn ingress(
         )
         .into(),
         condition: None,
+        served: Vec::new(),
     });
     let object = ObjectRef::namespaced(route.kind, &route.name);
     let mut paths = paths(objects, &route, &object, assumptions);

@@ -1,7 +1,7 @@
 //! Determines the workload whose pods serve an Ingress: by the class of the Ingress, and by what
 //! each controller is told to watch.
 
-use uturn_model::ingress::Unserved;
+use uturn_model::ingress::{ServedClass, Unserved};
 use uturn_model::wording::some_of;
 use uturn_model::{IngressClass, ObjectRef, Text};
 
@@ -16,7 +16,7 @@ pub(super) struct NotServed<'c, 'o> {
     /// The candidates that may serve the Ingress.
     pub(super) possible: Vec<&'c Candidate<'o>>,
     /// The reason why no candidate serves the Ingress, if all of them are given.
-    pub(super) unserved: Option<Unserved>,
+    pub(super) unserved: Option<Box<Unserved>>,
     /// The candidates that ignore the Ingress, if that is certain: they answer for its hosts.
     pub(super) ignoring: Vec<&'c Candidate<'o>>,
 }
@@ -50,7 +50,7 @@ impl<'c, 'o> NotServed<'c, 'o> {
             [] => {
                 let not =
                     Self { why: None, possible: Vec::new(), unserved: None, ignoring: Vec::new() };
-                Err(not.ignored_by(all.iter().collect(), ask, objects))
+                Err(not.ignored_by(all.iter().collect(), ask, objects).knowing(all, ask, objects))
             }
             _ => Self::beside_the_cloud(all, ask, objects),
         }
@@ -62,10 +62,11 @@ impl<'c, 'o> NotServed<'c, 'o> {
             Some(class) => format!("its class {class} is one of {product}"),
             None => format!("it is written for {product}"),
         };
-        self.unserved = Some(Unserved {
+        self.unserved = Some(Box::new(Unserved {
             because: format!("{class}, of which no pods run here").into(),
             condition: Some(format!("no program that is not recognised is {product}").into()),
-        });
+            served: Vec::new(),
+        }));
         self
     }
 
@@ -78,8 +79,8 @@ impl<'c, 'o> NotServed<'c, 'o> {
         if all.is_empty() {
             let because = format!("{begins}, and no Ingress controller runs here");
             let condition = "no program that is not recognised serves Ingresses";
-            self.unserved =
-                Some(Unserved { because: because.into(), condition: Some(condition.into()) });
+            let (because, condition) = (because.into(), Some(condition.into()));
+            self.unserved = Some(Box::new(Unserved { because, condition, served: Vec::new() }));
             return self;
         }
         let others: Vec<String> =
@@ -99,9 +100,39 @@ impl<'c, 'o> NotServed<'c, 'o> {
             self.why = None;
             self.ignoring = all;
         }
-        self.unserved = Some(Unserved { because: because.into(), condition: doubts });
+        let because = because.into();
+        let unserved = Unserved { because, condition: doubts, served: Vec::new() };
+        self.unserved = Some(Box::new(unserved));
         self
     }
+
+    /// Adds the classes of which one of all candidates would serve the Ingress.
+    fn knowing(mut self, all: &[Candidate<'_>], ask: &Ask<'_>, objects: &Objects) -> Self {
+        if let Some(unserved) = &mut self.unserved {
+            let of = |candidate| classes_served(candidate, ask, objects);
+            unserved.served = all.iter().flat_map(of).collect();
+        }
+        self
+    }
+}
+
+/// Returns the classes of which a candidate serves Ingresses of the namespace.
+fn classes_served(candidate: &Candidate<'_>, ask: &Ask<'_>, objects: &Objects) -> Vec<ServedClass> {
+    let arguments = Arguments::of(candidate, objects);
+    let served =
+        |name: &str| ServedClass { name: name.into(), controller: candidate.workload.clone() };
+    let serves = |name: &str, class: Option<&IngressClass>| {
+        let own = Ask { class, name: Some(name), ..*ask };
+        (candidate.product.serves)(&arguments, &own)
+    };
+    let classes = objects.ingress_classes.0.values();
+    let classes = classes.filter(|class| serves(class.name.as_str(), Some(*class)));
+    let mut all: Vec<ServedClass> = classes.map(|class| served(class.name.as_str())).collect();
+    if all.is_empty() {
+        let by_name = arguments.class_by_name().filter(|name| serves(name, None));
+        all.extend(by_name.map(served));
+    }
+    all
 }
 
 /// Returns the candidates whose arguments let them serve an Ingress.
@@ -155,7 +186,11 @@ pub(super) fn server<'c, 'o>(
                 "give the Deployment or DaemonSet of the controller, and its Service",
             );
             let is_any = !self::serving(all.iter(), ask, objects).is_empty();
-            Err(if are_all_given && !is_any { not.without_pods_of(product, ask) } else { not })
+            Err(if are_all_given && !is_any {
+                not.without_pods_of(product, ask).knowing(all, ask, objects)
+            } else {
+                not
+            })
         }
         [] => {
             let names: Vec<&ObjectRef> =
@@ -166,7 +201,11 @@ pub(super) fn server<'c, 'o>(
             );
             // A controller of another product may take every class.
             let is_any = !self::serving(all.iter(), ask, objects).is_empty();
-            Err(if are_all_given && !is_any { not.ignored_by(meant, ask, objects) } else { not })
+            Err(if are_all_given && !is_any {
+                not.ignored_by(meant, ask, objects).knowing(all, ask, objects)
+            } else {
+                not
+            })
         }
         several => {
             let names: Vec<&ObjectRef> =
