@@ -41,6 +41,11 @@ pub trait IngressProduct: Sync {
         None
     }
 
+    /// Returns the annotation of an Ingress, and its value, with which pods are the targets.
+    fn with_pods_as_targets(&self) -> Option<(String, &'static str)> {
+        None
+    }
+
     /// Returns whether an Ingress asks for a load balancer that is reachable from the private
     /// network only.
     fn is_private(&self, ingress: &Ingress) -> bool;

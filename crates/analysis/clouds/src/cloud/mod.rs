@@ -70,8 +70,8 @@ pub use markers::{
     cloud_of_program,
 };
 pub use product::{
-    Leases, NoAddress, PageCheck, PortPlan, Product, SourceRanges, StatusEntry, Targets,
-    UnservedPort, ZoneAnswers, stand_in, stands_for_balancer,
+    Announcing, Leases, NewObject, NewValue, NoAddress, PageCheck, PortPlan, Product, SourceRanges,
+    StatusEntry, Targets, UnservedPort, ZoneAnswers, stand_in, stands_for_balancer,
 };
 pub(crate) use product::{own_address, replaced, unnamed};
 pub(crate) use programs::runs;

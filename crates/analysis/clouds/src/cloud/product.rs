@@ -14,6 +14,8 @@ use uturn_model::{
     Cluster, Family, IpNet, Ipv4Net, Ipv6Net, Name, NamespacedName, Node, Pod, Protocol, Service,
 };
 
+use super::Need;
+
 /// The holder of each Lease, by the name of the Lease.
 pub type Leases = BTreeMap<NamespacedName, Name>;
 
@@ -156,6 +158,12 @@ pub trait Product: Sync {
         None
     }
 
+    /// Returns what makes nodes announce an address that nothing announces.
+    fn announcing(&self, cluster: &Cluster, address: IpAddr) -> Vec<Announcing> {
+        let _ = (cluster, address);
+        Vec::new()
+    }
+
     /// Returns what happens to packets for ports of the load balancer's address that it does not
     /// serve.
     fn unserved_port(&self) -> UnservedPort {
@@ -217,6 +225,48 @@ pub struct NoAddress {
     pub because: String,
     /// The condition under which it holds. `None` if given objects show all of it.
     pub condition: Option<&'static str>,
+}
+
+/// What has to be written so that nodes announce an address: the settings in ConfigMaps and new
+/// objects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Announcing {
+    /// What it is, in a line.
+    pub title: String,
+    /// The ConfigMaps, each with a key and its value.
+    pub settings: Vec<(NamespacedName, &'static str, &'static str)>,
+    /// The new objects.
+    pub objects: Vec<NewObject>,
+    /// What must hold for it to work.
+    pub needs: Vec<Need>,
+    /// The side effects.
+    pub costs: Vec<&'static str>,
+    /// What is to be typed then.
+    pub command: Option<&'static str>,
+}
+
+/// A new object of a cloud.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewObject {
+    /// Its `apiVersion`.
+    pub version: &'static str,
+    /// Its kind.
+    pub kind: &'static str,
+    /// Its namespace, if its kind has one.
+    pub namespace: Option<Name>,
+    /// Its name.
+    pub name: String,
+    /// The fields of its `spec`.
+    pub spec: Vec<(&'static str, NewValue)>,
+}
+
+/// The value of a field of a new object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NewValue {
+    /// `true`.
+    On,
+    /// A list of texts.
+    Texts(Vec<String>),
 }
 
 /// The treatment of packets for ports of a load balancer's address that the load balancer does not

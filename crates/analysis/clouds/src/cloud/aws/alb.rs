@@ -155,6 +155,10 @@ impl IngressProduct for Alb {
         }
     }
 
+    fn with_pods_as_targets(&self) -> Option<(String, &'static str)> {
+        Some((format!("{PREFIX}target-type"), "ip"))
+    }
+
     fn is_private(&self, ingress: &Ingress) -> bool {
         get(ingress, "scheme") != Some("internet-facing")
     }

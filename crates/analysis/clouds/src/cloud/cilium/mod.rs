@@ -3,9 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use uturn_model::service::{Policy, ServicePort};
-use uturn_model::{Cluster, Family, Name, Service};
+use uturn_model::{Cluster, Family, Name, NamespacedName, Service};
 
-use super::{CloudEntry, Markers, NoAddress, argument};
+use super::{Announcing, CloudEntry, Markers, Need, NewObject, NewValue, NoAddress, argument};
 use crate::cloud::product::{Announced, Leases, PortPlan, Product, Targets, lease_holder};
 
 const NAME: &str = "Cilium";
@@ -33,6 +33,20 @@ const OF_NODES: &str = concat!("io.cilium", "/node");
 
 fn is_on(cluster: &Cluster, switch: &str) -> bool {
     argument(cluster, ENTRY.cloud, switch) == Some("true")
+}
+
+/// Returns whether there is an object without which a switch has no effect. Without a known kind,
+/// the switch alone suffices.
+fn has_policy(cluster: &Cluster, switch: &str) -> bool {
+    let known = POLICIES.iter().find(|(own, _)| *own == switch);
+    known.is_none_or(|(_, kinds)| {
+        kinds.iter().any(|kind| {
+            let ends = |skipped: &uturn_model::Skipped| {
+                skipped.kind.rsplit_once('/').is_some_and(|(_, own)| own == *kind)
+            };
+            cluster.skipped.iter().any(ends)
+        })
+    })
 }
 
 /// The load balancer: the node that holds the Service's Lease announces the address.
@@ -91,19 +105,7 @@ impl Product for OnHolder {
             );
             return Some(NoAddress { because, condition: None });
         }
-        let has_policy = |switch: &&str| {
-            let known = POLICIES.iter().find(|(own, _)| own == switch);
-            // Without a known kind, the switch alone suffices.
-            known.is_none_or(|(_, kinds)| {
-                kinds.iter().any(|kind| {
-                    let ends = |skipped: &uturn_model::Skipped| {
-                        skipped.kind.rsplit_once('/').is_some_and(|(_, own)| own == *kind)
-                    };
-                    cluster.skipped.iter().any(ends)
-                })
-            })
-        };
-        if service.holder.is_some() || on.iter().any(has_policy) {
+        if service.holder.is_some() || on.iter().any(|switch| has_policy(cluster, switch)) {
             return None;
         }
         let because = format!(
@@ -117,6 +119,53 @@ impl Product for OnHolder {
                 .join(", ")
         );
         Some(NoAddress { because, condition: Some("no such policy exists") })
+    }
+
+    fn announcing(&self, cluster: &Cluster, _: IpAddr) -> Vec<Announcing> {
+        let Ok(config) = NamespacedName::new("kube-system", "cilium-config") else {
+            return Vec::new();
+        };
+        let is_switched = is_on(cluster, BY_NEIGHBOURS);
+        if !is_switched && is_on(cluster, BY_ROUTES) {
+            return Vec::new();
+        }
+        let policy = NewObject {
+            version: "cilium.io/v2alpha1",
+            kind: POLICIES[0].1[0],
+            namespace: None,
+            name: "load-balancers".to_owned(),
+            spec: vec![("loadBalancerIPs", NewValue::On)],
+        };
+        let has_policy = has_policy(cluster, BY_NEIGHBOURS);
+        let title = match (is_switched, has_policy) {
+            (true, _) => format!("a {} for addresses of load balancers", policy.kind),
+            (false, true) => format!("{BY_NEIGHBOURS} in cilium-config"),
+            (false, false) => format!("{BY_NEIGHBOURS} in cilium-config, and a {}", policy.kind),
+        };
+        let is_replaced = cluster.proxy.replaced_by().is_some();
+        let replaced = Need {
+            what: "Cilium replaces kube-proxy",
+            holds: is_replaced.then_some(true),
+            because: if is_replaced {
+                "it does; announcements on the segment need it".to_owned()
+            } else {
+                "announcements on the segment need kube-proxy-replacement: \"true\"".to_owned()
+            },
+        };
+        let on_segment = Need {
+            what: "the addresses of the pool are on the nodes' segment",
+            holds: None,
+            because: "a node answers ARP for them there; elsewhere BGP announces them to a router"
+                .to_owned(),
+        };
+        vec![Announcing {
+            title,
+            settings: if is_switched { Vec::new() } else { vec![(config, BY_NEIGHBOURS, "true")] },
+            objects: if has_policy { Vec::new() } else { vec![policy] },
+            needs: vec![replaced, on_segment],
+            costs: vec!["a node answers for the addresses of all load balancers"],
+            command: (!is_switched).then_some("kubectl -n kube-system rollout restart ds/cilium"),
+        }]
     }
 
     fn holder(&self, service: &Service, leases: &Leases) -> Option<Name> {

@@ -8,8 +8,8 @@ use uturn_model::service::ServicePort;
 use uturn_model::{AnnouncedBy, Cluster, Family, Service, Version};
 
 use super::{
-    AnnouncementObjects, CloudEntry, Markers, NoAddress, PortPlan, Product, ProgramArgument,
-    StatusShape, VERSION, argument,
+    AnnouncementObjects, Announcing, CloudEntry, Markers, NoAddress, PortPlan, Product,
+    ProgramArgument, StatusShape, VERSION, argument,
 };
 use crate::cloud::product::Announced;
 
@@ -64,6 +64,10 @@ impl Product for Speakers {
         pools::nothing_announces(cluster, address)
     }
 
+    fn announcing(&self, cluster: &Cluster, address: IpAddr) -> Vec<Announcing> {
+        pools::announcing(cluster, address)
+    }
+
     fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {
         Announced(NAME).port(service, port, family)
     }
@@ -76,7 +80,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     serves_services_only: true,
     writes: StatusShape::Addresses,
     announcements: Some(AnnouncementObjects {
-        versions: &["metallb.io/v1beta1"],
+        versions: &[pools::VERSION],
         pool: "IPAddressPool",
         announcements: &[
             ("L2Advertisement", AnnouncedBy::Neighbours),

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use uturn_model::announcement::AddressPool;
 use uturn_model::{Cluster, Family, Service};
 
-use crate::cloud::{Annotation, NoAddress, ValueKind};
+use crate::cloud::{Annotation, Announcing, Need, NewObject, NewValue, NoAddress, ValueKind};
 
 /// The annotations with the addresses that a Service asks for.
 const ADDRESSES: [&str; 2] = ["metallb.io/loadBalancerIPs", "metallb.universe.tf/loadBalancerIPs"];
@@ -115,3 +115,33 @@ pub(super) fn nothing_announces(cluster: &Cluster, address: IpAddr) -> Option<No
     let condition = (!given.are_complete).then_some("neither of them exists");
     Some(NoAddress { because, condition })
 }
+
+/// Returns the object that announces the addresses of a pool on the nodes' segment.
+pub(super) fn announcing(cluster: &Cluster, address: IpAddr) -> Vec<Announcing> {
+    let Some(pool) = cluster.announcements.pool_of(address) else { return Vec::new() };
+    let name = &pool.name.name;
+    let object = NewObject {
+        version: VERSION,
+        kind: "L2Advertisement",
+        namespace: Some(pool.name.namespace.clone()),
+        name: name.to_string(),
+        spec: vec![("ipAddressPools", NewValue::Texts(vec![name.to_string()]))],
+    };
+    let on_segment = Need {
+        what: "the addresses of the pool are on the nodes' segment",
+        holds: None,
+        because: "a node answers ARP for them there; elsewhere a BGPAdvertisement and a BGPPeer \
+                  announce them to a router"
+            .to_owned(),
+    };
+    vec![Announcing {
+        title: format!("an L2Advertisement for pool {name}"),
+        objects: vec![object],
+        needs: vec![on_segment],
+        costs: vec!["a node answers for every address of the pool, that of other Services too"],
+        ..Announcing::default()
+    }]
+}
+
+/// The version of the objects.
+pub(super) const VERSION: &str = "metallb.io/v1beta1";
