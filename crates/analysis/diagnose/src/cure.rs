@@ -1,7 +1,8 @@
 //! Cures: exact edits, tried on a copy of the cluster before they are offered.
 //!
 //! Each family of cures (one file each) proposes what it knows for a [`Case`]: conditions with
-//! their answers, the edits, what they cost. `judge` makes the edits in the texts, reads the
+//! their answers, the edits, what they cost; those in `fault` propose for a fault that an object
+//! shows without a call. `judge` makes the edits in the texts, reads the
 //! cluster anew and walks the case, and all other flows before and after the edits. A cure that
 //! does not help, or makes another flow worse, is refused with the reason.
 
@@ -13,8 +14,10 @@ mod controller;
 mod corefile;
 mod destination;
 mod diff;
+mod endpoint_port;
 mod endpoints;
 mod facts;
+mod fault;
 mod group;
 mod ingress;
 mod judge;
@@ -22,6 +25,7 @@ mod kube_proxy;
 mod loopback;
 mod name;
 mod node;
+mod node_name;
 mod own_target;
 mod plain_port;
 mod pod_name;
@@ -36,6 +40,8 @@ use uturn_model::shell::Advice;
 use uturn_model::{Flow, Mechanism, NamespacedName, ObjectRef, Outcome, Protocol, Share, Text};
 use uturn_snapshot::Manifests;
 use uturn_snapshot::manifests::Edit;
+
+use crate::Code;
 
 pub(crate) use self::case::sent_to;
 pub(crate) use self::destination::aim;
@@ -121,7 +127,7 @@ impl Answer {
     }
 }
 
-/// The end of a flow, or the result of health checks.
+/// The end of a flow, the result of health checks, or the faults of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CaseState {
     /// The outcomes of a flow.
@@ -146,6 +152,17 @@ pub enum CaseState {
         alive: usize,
         /// The number of targets.
         of: usize,
+    },
+    /// The faults that an object has without a call that shows them.
+    Object {
+        /// The code of the finding.
+        code: Code,
+        /// The object.
+        object: ObjectRef,
+        /// What is wrong, in words; empty if nothing is.
+        faults: Vec<Text>,
+        /// The conditions under which this is wrong, if they are not known to hold.
+        conditions: Vec<Text>,
     },
 }
 
@@ -172,6 +189,8 @@ pub(crate) struct Proposal {
     /// The Service whose own pods and their nodes may no longer reach it through its load balancer.
     /// The cure names this among its effects.
     gives_up: Option<NamespacedName>,
+    /// The addresses at which nothing may be called any more. The cure names this among its effects.
+    gives_up_addresses: Vec<IpAddr>,
     /// Whether the cure is a guess, which is not reported if it does not help.
     is_trial: bool,
 }
@@ -228,25 +247,16 @@ pub(crate) use way;
 /// Returns the cures that all families know for a case: those that work first, then by rank. A cure
 /// after which servers only receive the requests names what remains, and comes after the others.
 pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
-    let families: [fn(&Case<'_>) -> Vec<Proposal>; 15] = [
-        name::propose,
-        corefile::propose,
-        loopback::propose,
-        balancer::propose,
-        annotation::propose,
-        status::propose,
-        controller::propose,
-        group::propose,
-        service::propose,
-        plain_port::propose,
-        ingress::propose,
-        node::propose,
-        kube_proxy::propose,
-        |case| own_target::propose(case).into_iter().collect(),
-        |case| pod_name::propose(case).into_iter().collect(),
-    ];
-    let mut proposals: Vec<Proposal> =
-        families.into_iter().flat_map(|family| family(case)).collect();
+    let mut proposals = match case.subject {
+        Subject::Flow(_) | Subject::Probes(..) => of_calls(case),
+        Subject::Object(..) => Vec::new(),
+    };
+    for new in base.faults_of(case).into_iter().flat_map(|fault| fault::propose(case, fault)) {
+        let is_known = |known: &Proposal| !known.edits.is_empty() && known.edits == new.edits;
+        if !proposals.iter().any(is_known) {
+            proposals.push(new);
+        }
+    }
     // Trials take much work in a large cluster, so the less intrusive cures are tried first: there
     // may be no work left for the rest.
     proposals.sort_by_key(|proposal| proposal.rank);
@@ -267,4 +277,33 @@ pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
         }
     }
     cures
+}
+
+/// Returns what the families know for a flow or health checks.
+fn of_calls(case: &Case<'_>) -> Vec<Proposal> {
+    let families: [fn(&Case<'_>) -> Vec<Proposal>; 17] = [
+        name::propose,
+        corefile::propose,
+        loopback::propose,
+        balancer::propose,
+        annotation::propose,
+        status::propose,
+        controller::propose,
+        group::propose,
+        service::propose,
+        plain_port::propose,
+        ingress::propose,
+        node::propose,
+        kube_proxy::propose,
+        |case| own_target::propose(case).into_iter().collect(),
+        |case| pod_name::propose(case).into_iter().collect(),
+        node_name::propose,
+        endpoint_port::propose,
+    ];
+    families.into_iter().flat_map(|family| family(case)).collect()
+}
+
+/// Returns whether cures are known for faults of this kind that no call shows.
+pub(crate) fn may_cure(code: Code) -> bool {
+    fault::may_cure(code)
 }

@@ -16,14 +16,14 @@ mod headless;
 mod hints;
 mod host_ports;
 mod https_hosts;
-mod image_ports;
+pub(crate) mod image_ports;
 mod loopback;
 mod meant_service;
 mod mesh_gateways;
 mod no_endpoints;
 mod node_clients;
 mod node_condition;
-mod node_names;
+pub(crate) mod node_names;
 mod node_ports;
 mod not_scanned;
 pub(crate) mod object_faults;
@@ -31,7 +31,7 @@ mod outside_clients;
 mod pending;
 mod proxy_names;
 mod scanned;
-mod service_reference;
+pub(crate) mod service_reference;
 mod taken;
 mod unserved;
 mod walked;
@@ -41,7 +41,7 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use uturn_model::{Cluster, Evidence, ObjectKind, ObjectRef};
-use uturn_path::{WalkError, add_missing};
+use uturn_path::{Engine, WalkError, add_missing};
 use uturn_scan::{ScanResult, Scanner};
 
 use self::cause::{Causes, Fault};
@@ -100,15 +100,7 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
     for new in zones::find(engine) {
         found.add(new, None);
     }
-    let stated = [
-        announcing::find(engine),
-        image_ports::find(engine),
-        mesh_gateways::find(engine),
-        pending::find(engine),
-        proxy_names::find(engine),
-        unserved::find(engine),
-    ];
-    for new in stated.into_iter().flatten() {
+    for new in stated(engine) {
         found.add(new, None);
     }
     // Calls that the scan found to fail for these reasons are of the same findings.
@@ -137,6 +129,32 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
         (Reverse(finding.severity), Reverse(harm), order)
     });
     Ok(findings)
+}
+
+/// Returns the faults that objects state, which are about these objects.
+fn stated(engine: &Engine<'_>) -> impl Iterator<Item = Finding> {
+    let all = [
+        announcing::find(engine),
+        image_ports::find(engine),
+        mesh_gateways::find(engine),
+        pending::find(engine),
+        proxy_names::find(engine),
+        unserved::find(engine),
+    ];
+    all.into_iter().flatten()
+}
+
+/// Returns the faults that objects show without a scan: those of an edited cluster tell whether the
+/// edit cures them.
+///
+/// # Errors
+/// Returns an error if a name cannot be looked up.
+pub(crate) fn written(engine: &Engine<'_>) -> Result<Vec<Finding>, WalkError> {
+    let mut all: Vec<Finding> = stated(engine).chain(api_server::stated(engine)).collect();
+    all.extend(host_ports::find(engine));
+    all.extend(taken::find(engine));
+    all.extend(object_faults::find(engine)?);
+    Ok(all)
 }
 
 /// The findings so far, with one finding for each cause.

@@ -1,6 +1,7 @@
 //! Formats cures: those that work, with what they need, cost and change; then those that do not,
 //! and why.
 
+use uturn_diagnose::Code;
 use uturn_diagnose::cure::{Answer, CaseState, Cure};
 use uturn_document::edit::Tree;
 use uturn_model::{Mechanism, ObjectRef};
@@ -29,12 +30,20 @@ pub fn text(reports: &[CureReport], style: Style) -> String {
 fn case(report: &CureReport, style: Style) -> String {
     let mut text = in_a_line(&style.bold(&subject(&report.now))).into_owned() + "\n";
     let now = case_state(&report.now);
-    let now = if report.now.is_fine() { style.green(&now) } else { style.red(&now) };
-    text.push_str(&format!("  now       {now}"));
-    if !report.codes.is_empty() {
-        text.push_str(&format!("   {}", report.codes.join(" ")));
+    if let CaseState::Object { .. } = report.now {
+        text.push_str(&wrapped(
+            "  now       ",
+            &format!("{}: {now}", report.codes.join(" ")),
+            style,
+        ));
+    } else {
+        let now = if report.now.is_fine() { style.green(&now) } else { style.red(&now) };
+        text.push_str(&format!("  now       {now}"));
+        if !report.codes.is_empty() {
+            text.push_str(&format!("   {}", report.codes.join(" ")));
+        }
+        text.push('\n');
     }
-    text.push('\n');
     let offered = report.cures.iter().filter(|cure| cure.is_offered());
     for (number, cure) in offered.enumerate() {
         text.push_str(&offer(number + 1, cure, style));
@@ -54,17 +63,71 @@ fn case(report: &CureReport, style: Style) -> String {
         }
     }
     if report.cures.is_empty() && !report.now.is_fine() {
-        text.push_str("\nno cure is known for this: uturn trace shows where it ends\n");
-        text.push_str(&wrapped("next: ", next_step(&report.now), style));
+        let codes: Vec<Code> = report.codes.iter().filter_map(|code| code.parse().ok()).collect();
+        let more = match report.now {
+            CaseState::Object { .. } => {
+                let pages: Vec<String> =
+                    codes.iter().map(|code| code.explain().to_string()).collect();
+                format!("{} has what usually helps", pages.join(", "))
+            }
+            CaseState::Flow { .. } | CaseState::Probes { .. } => {
+                "uturn trace shows where it ends".to_owned()
+            }
+        };
+        text.push_str(&format!("\nno cure is known for this: {more}\n"));
+        let next = codes.iter().find_map(|code| of_objects(*code));
+        text.push_str(&wrapped("next: ", next.unwrap_or_else(|| next_step(&report.now)), style));
     }
     text
 }
 
+/// Returns what to look at where no cure is known for a fault that objects show.
+fn of_objects(code: Code) -> Option<&'static str> {
+    Some(match code {
+        Code::NoTargets => {
+            "kubectl describe of the Service or Ingress lists what the program that makes or announces \
+             its address says; the logs of that program have the rest. The endpoints are not the reason"
+        }
+        Code::Pending => {
+            "kubectl describe of the Service or Ingress: its events tell why the program that gives \
+             addresses gives none; without events, no program does"
+        }
+        Code::AddressTaken => {
+            "ask a machine on the segment which hardware address answers for this address (arping, ip \
+             neigh), and compare it with that of the node"
+        }
+        Code::BackendMissing => {
+            "kubectl get services -o wide in the namespace of the Ingress: a Service of another \
+             namespace cannot be a backend"
+        }
+        Code::IngressIgnored => {
+            "kubectl get ingressclass, and the arguments of the controller: which class and which \
+             namespaces it serves"
+        }
+        Code::GatewayOpensNothing => {
+            "kubectl get pods -A --show-labels: the labels of the gateway's pods, and the ports of their \
+             Service"
+        }
+        Code::HostPortOff => {
+            "on a node of these pods, iptables -t nat -nL or nft list ruleset: whether a rule has the \
+             port; and the list of plugins in /etc/cni/net.d"
+        }
+        _ => return None,
+    })
+}
+
 /// Returns what to measure where no cure is known.
 fn next_step(now: &CaseState) -> &'static str {
-    let CaseState::Flow { mechanisms, .. } = now else {
-        return "on a target, tcpdump -ni any of the check's port: whether a check arrives, and what \
-                answers it";
+    let mechanisms = match now {
+        CaseState::Flow { mechanisms, .. } => mechanisms,
+        CaseState::Probes { .. } => {
+            return "on a target, tcpdump -ni any of the check's port: whether a check arrives, and \
+                    what answers it";
+        }
+        CaseState::Object { .. } => {
+            return "the sentence above names what does not fit: kubectl get -o yaml of the objects in \
+                    it shows whether it is still so";
+        }
     };
     match mechanisms.first() {
         Some(Mechanism::NoEndpoint) => {
@@ -195,6 +258,7 @@ fn subject(now: &CaseState) -> String {
         CaseState::Probes { listener, protocol, .. } => {
             format!("health checks of {listener} ({protocol})")
         }
+        CaseState::Object { code, object, .. } => format!("{} ({})", object.short(), code.title()),
     }
 }
 
@@ -221,6 +285,14 @@ pub fn case_state(state: &CaseState) -> String {
             }
         }
         CaseState::Probes { alive, of, .. } => format!("{alive} of {of} targets answer"),
+        CaseState::Object { faults, conditions, .. } => {
+            let said: Vec<&str> = faults.iter().map(|fault| &**fault).collect();
+            match (said.as_slice(), conditions.as_slice()) {
+                ([], _) => "the fault is gone".to_owned(),
+                (said, []) => said.join("; "),
+                (said, some) => format!("{}, if {}", said.join("; "), some.join(" and ")),
+            }
+        }
     }
 }
 

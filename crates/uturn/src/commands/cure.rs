@@ -122,7 +122,7 @@ fn found<'a>(
     let cases = cases.collect::<Result<Vec<_>, _>>()?;
     if cases.is_empty() {
         return Err(Failure::usage(format!(
-            "{code} about {object} is not about a flow that fails: uturn explain {code} says what to do"
+            "{code} about {object} is not about a call that can be walked: uturn explain {code} says what to do"
         )));
     }
     Ok(cases)

@@ -4,6 +4,7 @@ use insta::assert_snapshot;
 use serde_json::Value;
 
 use super::common::{Folder, root, run, transcript, uturn};
+use super::conforms::assert_conforms;
 
 const SHOP: [&str; 3] = ["cure", "-f", "examples/shop"];
 
@@ -148,4 +149,95 @@ fn a_cure_is_proven_in_the_lab() {
 #[test]
 fn a_cure_that_cures_nothing_is_not_measured() {
     assert_snapshot!(run(&["lab", "run", "l7-loop", "--cure", "policy-local"]));
+}
+
+/// A whole cluster of one node in which a Service waits for an address, and an Ingress has a class
+/// that its controller does not serve.
+fn waiting(test: &str) -> Folder {
+    let folder = Folder::new(test);
+    let text = "kind: Facts
+apiVersion: uturn.dev/v1alpha1
+spec:
+  network: {mode: global-router, podCIDRs: [10.1.0.0/16], vpcCIDRs: [10.0.0.0/16]}
+  kubeProxy: {mode: iptables, version: v1.34.4}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+spec: {podCIDR: 10.1.1.0/24}
+status:
+  conditions: [{type: Ready, status: 'True'}]
+  addresses: [{type: InternalIP, address: 10.0.0.11}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: nginx, namespace: shop, labels: {app: nginx}}
+spec:
+  nodeName: n1
+  containers:
+  - name: controller
+    image: registry.k8s.io/ingress-nginx/controller:v1.12.0
+    args: [/nginx-ingress-controller, --ingress-class=public]
+    ports: [{containerPort: 80}]
+status: {phase: Running, podIP: 10.1.1.9, conditions: [{type: Ready, status: 'True'}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: nginx, namespace: shop}
+spec:
+  type: LoadBalancer
+  clusterIP: 172.16.0.20
+  loadBalancerClass: acme.example/lb
+  selector: {app: nginx}
+  ports: [{port: 80}]
+status: {loadBalancer: {}}
+---
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {name: public}
+spec: {controller: k8s.io/ingress-nginx}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web, namespace: shop}
+spec:
+  ingressClassName: nginx
+  defaultBackend: {service: {name: nginx, port: {number: 80}}}
+";
+    folder.file("all.yaml", text);
+    folder
+}
+
+#[test]
+fn a_fault_that_no_call_shows_has_a_cure() {
+    let folder = waiting("cure-of-an-object");
+    let args = ["cure", "-f", "all.yaml", "--complete", "UT403", "shop/web"];
+    let printed = folder.run(&args);
+    assert!(printed.starts_with("exit 0\n"), "{printed}");
+    for line in [
+        "ingress/shop/web (Ingress that nothing serves)\n",
+        "  now       UT403: no controller serves it: its class is nginx, and Pod shop/nginx serves",
+        "1. ingressClassName public for ingress/shop/web   ingress-class\n",
+        "  then      the fault is gone\n",
+        "    +  ingressClassName: public\n",
+    ] {
+        assert!(printed.contains(line), "{line}: {printed}");
+    }
+    let printed = folder.run(&[&args[..], &["-o", "json"]].concat());
+    let (_, text) = printed.split_once("--- stdout\n").unwrap();
+    let value: Value = serde_json::from_str(text).unwrap();
+    assert_conforms("cure", &value);
+    let cure = &value["cases"][0]["cures"][0];
+    assert_eq!(cure["before"]["faults"].as_array().unwrap().len(), 1);
+    assert_eq!(cure["after"]["faults"], serde_json::json!([]));
+}
+
+#[test]
+fn a_fault_without_a_cure_says_what_to_look_at() {
+    let folder = waiting("cure-of-nothing");
+    let printed = folder.run(&["cure", "-f", "all.yaml", "--complete", "UT209", "shop/nginx"]);
+    assert!(printed.starts_with("exit 1\n"), "{printed}");
+    assert!(printed.contains("uturn explain UT209 has what usually helps"), "{printed}");
+    assert!(printed.contains("next: kubectl describe of the Service"), "{printed}");
+    assert!(!printed.contains("endpointslices"), "{printed}");
 }

@@ -6,8 +6,8 @@ use uturn_path::{Engine, WalkError};
 use uturn_snapshot::Manifests;
 
 use super::MAX_BYTES;
-use crate::cure::{Case, Cure, TrialBase, cures};
-use crate::{CureTitle, Example, Finding, Untried, WhyUntried};
+use crate::cure::{Case, Cure, TrialBase, cures, may_cure};
+use crate::{CureTitle, Example, Finding, Severity, Untried, WhyUntried};
 
 /// The maximum number of findings on which cures are tried.
 const MAX_FINDINGS: usize = 40;
@@ -32,7 +32,8 @@ pub(super) fn try_all(
             () => WhyUntried::ManyFindings,
         };
         let is_of_calls = !matches!(finding.example, Example::Manifests);
-        finding.untried = is_of_calls.then(|| Untried { cures: Vec::new(), why });
+        finding.untried =
+            (is_of_calls || is_curable(finding)).then(|| Untried { cures: Vec::new(), why });
     }
     let of = |(number, index): (usize, &usize)| {
         let (reading, finding) = &mut findings[*index];
@@ -52,6 +53,11 @@ pub(super) fn try_all(
         cures
     };
     indices.iter().enumerate().map(of).collect()
+}
+
+/// Returns whether cures may be known for a finding that no call shows.
+fn is_curable(finding: &Finding) -> bool {
+    finding.severity > Severity::Info && may_cure(finding.code)
 }
 
 /// Returns the cures that were tried on a finding. Returns `None` if it is not about a flow, or if
@@ -101,8 +107,8 @@ fn title(cure: &Cure) -> CureTitle {
     CureTitle { name: cure.name, text: cure.title.clone() }
 }
 
-/// Returns the case of a finding that is to be cured. Returns `None` if the finding is not about a
-/// flow or health checks.
+/// Returns the case of a finding that is to be cured: a flow, health checks, or the object at fault
+/// if no call shows it. Returns `None` if the finding's calls are not flows.
 ///
 /// # Errors
 /// Returns an error if the flow of the finding cannot be walked.
@@ -114,8 +120,16 @@ pub fn case_of<'a>(
     if let Example::Probes(listener, protocol) = finding.example {
         return Case::probes(manifests, engine, listener, protocol).map(Some);
     }
+    if matches!(finding.example, Example::Manifests) {
+        return Ok(Some(Case::object(manifests, engine, finding)));
+    }
     let flow = failing_flow(engine, finding);
-    flow.map(|flow| Case::flow(manifests, engine, flow)).transpose()
+    let of = |flow| {
+        let mut case = Case::flow(manifests, engine, flow)?;
+        case.found = Some((finding.code, finding.subject.clone()));
+        Ok(case)
+    };
+    flow.map(of).transpose()
 }
 
 /// Returns a flow that shows a finding: if possible from a pod of the object's own namespace that

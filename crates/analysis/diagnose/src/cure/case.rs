@@ -1,4 +1,5 @@
-//! The failure to be cured: a flow or health checks, with the Service and load balancer concerned.
+//! The failure to be cured: a flow, health checks or a fault of an object, with the Service and load
+//! balancer concerned.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -9,20 +10,22 @@ use uturn_model::{
     Client, Cluster, Destination, Evidence, Flow, Known, Mechanism, Name, NamespacedName,
     ObjectKind, ObjectRef, Place, Port, Protocol, Service, Text, Verdict,
 };
-use uturn_path::{Engine, WalkError};
+use uturn_path::{Engine, WalkError, add_missing};
 use uturn_snapshot::Manifests;
 
 use super::CaseState;
 use super::destination::{Aim, aim};
-use crate::Code;
+use crate::{Code, Finding};
 
-/// The flow or health checks that fail.
+/// The flow or health checks that fail, or the object at fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// A flow.
     Flow(Flow),
     /// The health checks of a listener.
     Probes(SocketAddr, Protocol),
+    /// An object with a finding of this code, which no call shows.
+    Object(Code, ObjectRef),
 }
 
 /// A failure to be cured.
@@ -31,12 +34,14 @@ pub struct Case<'a> {
     pub manifests: &'a Manifests,
     /// The engine over the cluster.
     pub engine: &'a Engine<'a>,
-    /// The flow or health checks that fail.
+    /// The flow or health checks that fail, or the object at fault.
     pub subject: Subject,
     /// The state before any edit.
     pub before: CaseState,
     /// The mechanisms of the failure.
     pub mechanisms: Vec<Mechanism>,
+    /// The finding that the failure shows, if the case is that of a finding: its code and object.
+    pub found: Option<(Code, ObjectRef)>,
     pub(crate) aim: Aim,
     /// The nodes at which calls fail.
     pub(super) stopped_at: BTreeSet<Name>,
@@ -94,6 +99,7 @@ impl<'a> Case<'a> {
             subject,
             before,
             mechanisms,
+            found: None,
             aim,
             stopped_at,
             is_reply_unseen,
@@ -129,12 +135,37 @@ impl<'a> Case<'a> {
             subject,
             before,
             mechanisms,
+            found: None,
             aim,
             stopped_at: BTreeSet::new(),
             is_reply_unseen: false,
             met: MetController::default(),
             dropped: Vec::new(),
         })
+    }
+
+    /// Makes a case of a finding that objects show without a call.
+    pub fn object(manifests: &'a Manifests, engine: &'a Engine<'a>, finding: &Finding) -> Self {
+        let (code, object) = (finding.code, finding.subject.clone());
+        let is_called = matches!(object.kind, ObjectKind::Service | ObjectKind::Ingress);
+        let aim = Aim {
+            owner: is_called.then(|| object.clone()),
+            service: object.namespaced_name().filter(|_| object.kind == ObjectKind::Service),
+            ..Aim::default()
+        };
+        Self {
+            manifests,
+            engine,
+            before: CaseState::of_findings(code, &object, [finding]),
+            mechanisms: Vec::new(),
+            found: Some((code, object.clone())),
+            subject: Subject::Object(code, object),
+            aim,
+            stopped_at: BTreeSet::new(),
+            is_reply_unseen: false,
+            met: MetController::default(),
+            dropped: Vec::new(),
+        }
     }
 
     /// Returns the codes of the failure.
@@ -146,13 +177,23 @@ impl<'a> Case<'a> {
         };
         let kind = called.unwrap_or(ObjectKind::Service);
         let of = |mechanism: &Mechanism| Code::of_reply(*mechanism, kind, self.is_reply_unseen);
-        match self.before {
+        let mut codes = match self.before {
             // Failing health checks are one finding, whatever stops them.
             CaseState::Probes { .. } if !self.before.is_fine() => {
                 BTreeSet::from([Code::of_checks(&self.mechanisms)])
             }
             _ => self.mechanisms.iter().map(of).collect(),
+        };
+        // What objects show is more specific than what stops a call.
+        let found = self.found.as_ref().map(|(code, _)| *code);
+        let more = found.filter(|found| {
+            codes.is_empty() || found.replaces().iter().any(|less| codes.contains(less))
+        });
+        if let Some(more) = more {
+            codes.retain(|code| !more.replaces().contains(code));
+            codes.insert(more);
         }
+        codes
     }
 
     /// Returns the object for which the load balancer on the way was made.
@@ -175,11 +216,11 @@ impl<'a> Case<'a> {
             || mechanism == Mechanism::NoEndpoint && self.mechanisms.contains(&Mechanism::NoTarget)
     }
 
-    /// Returns the flow. Returns `None` if the case is about health checks.
+    /// Returns the flow. Returns `None` if the case is about something else.
     pub(crate) fn walked(&self) -> Option<&Flow> {
         match &self.subject {
             Subject::Flow(flow) => Some(flow),
-            Subject::Probes(..) => None,
+            Subject::Probes(..) | Subject::Object(..) => None,
         }
     }
 
@@ -194,6 +235,7 @@ impl<'a> Case<'a> {
         let protocol = match &self.subject {
             Subject::Flow(flow) => flow.protocol,
             Subject::Probes(_, protocol) => *protocol,
+            Subject::Object(..) => return None,
         };
         let balancer = self.engine.balancers().iter().find(|balancer| balancer.vip == vip.ip())?;
         let listener = balancer.listeners.iter().find(|listener| {
@@ -300,6 +342,28 @@ impl MetController {
             }
         }
         met
+    }
+}
+
+impl CaseState {
+    /// Returns the state of an object with these findings, of which only those of the code and the
+    /// object count.
+    pub(super) fn of_findings<'f>(
+        code: Code,
+        object: &ObjectRef,
+        findings: impl IntoIterator<Item = &'f Finding>,
+    ) -> Self {
+        let (mut faults, mut conditions) = (Vec::new(), Vec::new());
+        let is_it = |finding: &&Finding| finding.code == code && finding.subject == *object;
+        for finding in findings.into_iter().filter(is_it) {
+            for observed in &finding.other_evidence {
+                add_missing(&mut faults, [observed.what.clone()]);
+            }
+            for condition in &finding.conditions {
+                add_missing(&mut conditions, [condition.clone()]);
+            }
+        }
+        Self::Object { code, object: object.clone(), faults, conditions }
     }
 }
 

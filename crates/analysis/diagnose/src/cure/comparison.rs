@@ -1,6 +1,7 @@
 //! Compares the flows of a cluster before and after an edit.
 
 use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use uturn_model::ingress::Backend;
@@ -107,6 +108,9 @@ impl CaseState {
             (Self::Probes { alive, of, .. }, Self::Probes { alive: old, of: all, .. }) => {
                 *of > 0 && *alive * *all > *old * *of
             }
+            (Self::Object { faults, .. }, Self::Object { faults: old, .. }) => {
+                faults.len() < old.len() && faults.iter().all(|fault| old.contains(fault))
+            }
             _ => false,
         }
     }
@@ -116,14 +120,19 @@ impl CaseState {
         match self {
             Self::Flow { outcomes, mechanisms, .. } => outcomes_and_reasons(outcomes, mechanisms),
             Self::Probes { alive, of, .. } => format!("{alive} of {of} targets answer"),
+            Self::Object { faults, .. } => match faults.first() {
+                Some(fault) => fault.to_string(),
+                None => "the fault is gone".to_owned(),
+            },
         }
     }
 
-    /// Returns whether all outcomes are fine, or all targets answer.
+    /// Returns whether all outcomes are fine, all targets answer, or the object has no fault.
     pub fn is_fine(&self) -> bool {
         match self {
             Self::Flow { outcomes, .. } => outcomes.iter().all(|(outcome, _)| outcome.is_fine()),
             Self::Probes { alive, of, .. } => alive == of && *of > 0,
+            Self::Object { faults, .. } => faults.is_empty(),
         }
     }
 }
@@ -239,11 +248,15 @@ fn endpoints_behind(cluster: &Cluster, targets: &[ScanTarget]) -> usize {
 }
 
 /// The flows that a cure gives up and names among its effects: calls of a Service's own pods, and
-/// of processes on their nodes, to the Service's load balancer.
+/// of processes on their nodes, to the Service's load balancer; or all calls at some addresses.
+#[derive(Default)]
 pub(crate) struct GivenUp {
     pods: HashSet<NamespacedName>,
     nodes: HashSet<Name>,
     owners: Vec<ObjectRef>,
+    addresses: Vec<IpAddr>,
+    /// The objects whose only addresses these are.
+    at_addresses: Vec<ObjectRef>,
 }
 
 impl GivenUp {
@@ -261,16 +274,50 @@ impl GivenUp {
             pods: endpoints.clone().filter_map(|endpoint| endpoint.pod.clone()).collect(),
             nodes: endpoints.filter_map(|endpoint| endpoint.node.clone()).collect(),
             owners: ingresses.chain([own]).collect(),
+            ..Self::default()
         }
     }
 
+    /// Returns the calls at addresses.
+    pub(crate) fn at(cluster: &Cluster, addresses: &[IpAddr]) -> Self {
+        let at_addresses = cluster.ingresses.values().filter(|ingress| {
+            let is_at = |ip: Option<IpAddr>| ip.is_some_and(|ip| addresses.contains(&ip));
+            ingress.load_balancer.iter().any(|entry| is_at(entry.ip))
+        });
+        let at_addresses = at_addresses.map(Ingress::object).collect();
+        Self { addresses: addresses.to_vec(), at_addresses, ..Self::default() }
+    }
+
+    /// Returns the Ingresses whose addresses are given up.
+    pub(crate) fn ingresses(&self) -> &[ObjectRef] {
+        &self.at_addresses
+    }
+
     fn has(&self, pod: &NamespacedName, target: &ScanTarget) -> bool {
-        !target.is_cluster_ip() && self.pods.contains(pod) && self.owners.contains(&target.object)
+        let is_own = self.pods.contains(pod) && self.owners.contains(&target.object);
+        !target.is_cluster_ip() && (is_own || self.is_there(&target.to, &target.object))
+    }
+
+    /// Returns whether a call is one at the addresses.
+    fn is_there(&self, to: &Destination, object: &ObjectRef) -> bool {
+        let is_given_up = |ip: &IpAddr| self.addresses.contains(ip);
+        match to {
+            Destination::Address(at) => is_given_up(&at.ip()),
+            Destination::Url { host, .. } | Destination::Host(host, _) => match host.parse() {
+                Ok(ip) => is_given_up(&ip),
+                Err(_) => self.at_addresses.contains(object),
+            },
+            Destination::Ingress { .. } => self.at_addresses.contains(object),
+            Destination::Service(..) | Destination::Pod(..) => false,
+        }
     }
 }
 
 impl GivenUp {
     fn has_flow(&self, flow: &Flow, object: &ObjectRef) -> bool {
+        if self.is_there(&flow.to, object) {
+            return true;
+        }
         let on = matches!(&flow.from, Client::Node(name) if self.nodes.contains(name));
         on && !matches!(flow.to, Destination::Service(..)) && self.owners.contains(object)
     }

@@ -144,7 +144,7 @@ fn backends(case: &Case<'_>, ingress: &Ingress) -> Vec<Proposal> {
 
 /// Returns whether one name is probably a typo of the other: one letter too many, missing or wrong,
 /// or two swapped.
-fn is_near(a: &str, b: &str) -> bool {
+pub(super) fn is_near(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let first = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     let last =

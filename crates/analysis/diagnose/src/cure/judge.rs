@@ -16,13 +16,17 @@ use super::case::case_state;
 use super::comparison::{AllFlows, GivenUp};
 use super::diff::unified;
 use super::facts::facts;
-use super::{Answer, Case, CaseState, Cure, Proposal, Subject, way};
+use super::{Answer, Case, CaseState, Cure, Proposal, Subject, fault, way};
+use crate::find::written;
+use crate::{Code, Finding, Severity};
 
 /// The cluster without edits. Cures are tried on edited copies of it and compared with it.
 pub struct TrialBase<'a> {
     manifests: &'a Manifests,
     engine: &'a Engine<'a>,
     all_flows: OnceCell<Result<Vec<AllFlows>, WalkError>>,
+    /// The faults that objects show without a call.
+    faults: OnceCell<Result<Vec<Finding>, WalkError>>,
     /// The copies made so far, since many findings are cured by the same edits.
     copies: RefCell<Vec<Rc<Edited>>>,
     /// The results of walks of former scans. Most calls meet nothing that a trial has edited.
@@ -48,6 +52,9 @@ const WALK: usize = 16 << 10;
 
 /// The work of evaluating a rule, in bytes that could be read in that time.
 const RULE: usize = 16;
+
+/// The maximum number of faults of objects that are taken for the cause of one failure.
+const MAX_FAULTS: usize = 5;
 
 /// The maximum size of a trial's texts that are kept with the cure, in bytes.
 const MAX_TRIED: usize = 4 << 20;
@@ -151,12 +158,12 @@ const FACTS_VERSION: &str = "uturn.dev/v1alpha1";
 impl<'a> TrialBase<'a> {
     /// Creates the base from a cluster and the texts from which it was read.
     pub fn new(manifests: &'a Manifests, engine: &'a Engine<'a>) -> Self {
-        let (all_flows, copies) = (OnceCell::new(), RefCell::default());
         Self {
             manifests,
             engine,
-            all_flows,
-            copies,
+            all_flows: OnceCell::new(),
+            faults: OnceCell::new(),
+            copies: RefCell::default(),
             known: Arc::default(),
             work: Cell::new(0),
             trials: Cell::new(0),
@@ -208,6 +215,18 @@ impl<'a> TrialBase<'a> {
         let rules = usize::try_from(engine.work_done()).unwrap_or(usize::MAX);
         self.work.set(self.work.get().saturating_add(rules.saturating_mul(RULE)));
         Ok(state?)
+    }
+
+    fn faults(&self) -> Result<&[Finding], String> {
+        let all = self.faults.get_or_init(|| written(&self.engine.with_met_services()));
+        all.as_deref().map_err(ToString::to_string)
+    }
+
+    /// Returns the faults of objects that a case is about, or that may be the cause of its failure.
+    pub(super) fn faults_of(&self, case: &Case<'_>) -> Vec<&Finding> {
+        let all = self.faults().unwrap_or_default();
+        let own = all.iter().filter(|finding| fault::is_of_case(case, finding));
+        own.take(MAX_FAULTS).collect()
     }
 
     fn all_flows(&self) -> Result<&[AllFlows], String> {
@@ -334,6 +353,9 @@ fn attempt(
     cure: &mut Cure,
 ) -> Result<(), NotCured> {
     let wanted = match (&proposal.then, proposal.then_checks, &case.subject) {
+        (Some(_), _, subject @ Subject::Object(..)) if !proposal.edits.is_empty() => {
+            subject.clone()
+        }
         (Some(flow), ..) => Subject::Flow(flow.clone()),
         (None, Some(listener), Subject::Probes(_, protocol)) => {
             Subject::Probes(listener, *protocol)
@@ -352,14 +374,34 @@ fn attempt(
     cure.tried.clone_from(&copy.manifests);
     let engine = Engine::new(&copy.cluster)
         .map_err(|why| why.first().map_or_else(String::new, ToString::to_string))?;
-    confirm(case, cure, base.state_of(&engine, &wanted)?)?;
+    let after = match &wanted {
+        Subject::Object(..) => without_new_faults(base, &engine, &wanted)?,
+        Subject::Flow(_) | Subject::Probes(..) => base.state_of(&engine, &wanted)?,
+    };
+    confirm(case, cure, after)?;
+    if let (Subject::Object(..), Some(flow)) = (&wanted, &proposal.then) {
+        let then = base.state_of(&engine, &Subject::Flow(flow.clone()))?;
+        if !then.is_fine() {
+            return Err(NotCured::Refused(format!(
+                "then {} → {}: {}",
+                flow.from,
+                flow.to,
+                then.summary()
+            )));
+        }
+    }
     if copy.all_flows.get().is_none() {
         base.count(base.work_of_walks())?;
     }
     let after = copy.all_flows.get_or_init(|| AllFlows::of_readings(&engine, &base.known));
     base.note_kernels(engine.kernels());
     let after = after.as_deref().map_err(ToString::to_string)?;
-    let given_up = proposal.gives_up.as_ref().map(|name| GivenUp::of(base.engine.cluster(), name));
+    let cluster = base.engine.cluster();
+    let given_up = match (&proposal.gives_up, proposal.gives_up_addresses.as_slice()) {
+        (Some(name), _) => Some(GivenUp::of(cluster, name)),
+        (None, []) => None,
+        (None, addresses) => Some(GivenUp::at(cluster, addresses)),
+    };
     let worse = |before: &[AllFlows]| {
         let mut pairs = after.iter().zip(before);
         pairs.find_map(|(after, before)| after.worse_than(before, given_up.as_ref()))
@@ -385,8 +427,42 @@ fn attempt(
     }
 }
 
+/// Returns the faults that an object still has in the edited cluster. Returns an error if another
+/// object has a new one.
+fn without_new_faults(
+    base: &TrialBase<'_>,
+    engine: &Engine<'_>,
+    wanted: &Subject,
+) -> Result<CaseState, NotCured> {
+    base.count(0)?;
+    let now = written(&engine.with_met_services()).map_err(|why| why.to_string())?;
+    let before = base.faults()?;
+    let is_waiting = |new: &Finding| {
+        matches!(wanted, Subject::Object(_, own) if *own == new.subject)
+            && new.code == Code::Pending
+    };
+    let is_new = |new: &&Finding| {
+        let is_known = |known: &Finding| known.code == new.code && known.subject == new.subject;
+        // What is made after an edit is not there at once.
+        new.severity > Severity::Info && !is_waiting(new) && !before.iter().any(is_known)
+    };
+    if let Some(new) = now.iter().find(is_new) {
+        let said = new.other_evidence.first().map(|observed| &*observed.what).unwrap_or_default();
+        let object = &new.subject;
+        return Err(NotCured::Refused(format!("then {} of {object}: {said}", new.code)));
+    }
+    let Subject::Object(code, object) = wanted else {
+        return Err(NotCured::Refused("it is not about an object".to_owned()));
+    };
+    Ok(CaseState::of_findings(*code, object, &now))
+}
+
 fn confirm(case: &Case<'_>, cure: &mut Cure, after: CaseState) -> Result<(), String> {
-    let is_better = after.is_better_than(&case.before);
+    let is_better = match (&after, &case.subject) {
+        // The call stands for the object.
+        (CaseState::Flow { .. }, Subject::Object(..)) => after.is_fine(),
+        _ => after.is_better_than(&case.before),
+    };
     let summary = after.summary();
     cure.after = Some(after);
     if is_better {
@@ -408,6 +484,10 @@ fn state_of(engine: &Engine<'_>, subject: &Subject) -> Result<CaseState, String>
             let alive = health.iter().filter(|target| target.alive).count();
             let (listener, protocol) = (*listener, *protocol);
             Ok(CaseState::Probes { listener, protocol, alive, of: health.len() })
+        }
+        Subject::Object(code, object) => {
+            let now = written(engine).map_err(|why| why.to_string())?;
+            Ok(CaseState::of_findings(*code, object, &now))
         }
     }
 }

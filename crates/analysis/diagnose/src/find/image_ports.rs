@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use uturn_model::service::TargetPort;
-use uturn_model::{Mechanism, Name, Outcome, Pod, Protocol, Service, Share};
+use uturn_model::{Mechanism, Name, Outcome, Pod, Port, Protocol, Service, Share};
 use uturn_path::Engine;
 
 use super::object_faults::{PodsByNamespace, about};
@@ -49,23 +49,38 @@ pub(crate) fn find(engine: &Engine<'_>) -> Vec<Finding> {
     services.filter_map(|service| of_service(&pods, service)).collect()
 }
 
-fn of_service(pods: &PodsByNamespace<'_>, service: &Service) -> Option<Finding> {
-    let pods = pods.selected(service);
-    let first = pods.first()?;
-    service.ports.iter().find_map(|port| {
+/// A target port at which the program of an image does not listen.
+pub(crate) struct SilentPort {
+    /// The index of the Service's port.
+    pub(crate) at: usize,
+    /// The target port.
+    pub(crate) wanted: Port,
+    /// The ports at which the image listens.
+    pub(crate) usual: &'static [u16],
+}
+
+/// Returns the first such port of a Service that selects these pods.
+pub(crate) fn silent_port(service: &Service, pods: &[&Pod]) -> Option<SilentPort> {
+    let usual = usual_ports(pods.first()?)?;
+    service.ports.iter().enumerate().find_map(|(at, port)| {
         let TargetPort::Number(wanted) = port.target else { return None };
-        if port.protocol != Protocol::Tcp {
-            return None;
-        }
-        let usual = usual_ports(first)?;
         let is_silent = |pod: &&Pod| {
             usual_ports(pod) == Some(usual)
                 && !pod.spec.is_probed(wanted)
                 && !pod.spec.containers.iter().any(|own| own.mentions(wanted))
         };
-        if usual.contains(&wanted.number()) || !pods.iter().all(is_silent) {
-            return None;
-        }
+        let is_it = port.protocol == Protocol::Tcp
+            && !usual.contains(&wanted.number())
+            && pods.iter().all(is_silent);
+        is_it.then_some(SilentPort { at, wanted, usual })
+    })
+}
+
+fn of_service(pods: &PodsByNamespace<'_>, service: &Service) -> Option<Finding> {
+    let pods = pods.selected(service);
+    let first = pods.first()?;
+    silent_port(service, &pods).map(|SilentPort { at, wanted, usual }| {
+        let port = &service.ports[at];
         let known: Vec<String> = usual.iter().map(ToString::to_string).collect();
         let what = format!(
             "targetPort {wanted} is declared by no container of the pods that it selects, and image {} \
@@ -81,7 +96,7 @@ fn of_service(pods: &PodsByNamespace<'_>, service: &Service) -> Option<Finding> 
         finding.share_failing = Share::ALL;
         finding.outcome = Outcome::Refused;
         finding.mechanism = Some(Mechanism::WrongPort);
-        Some(finding)
+        finding
     })
 }
 

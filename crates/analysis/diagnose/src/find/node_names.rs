@@ -68,7 +68,7 @@ fn named<'e>(
 
 /// Returns the host of an image's registry, and its port. The first part of an image is a registry
 /// only if it has a dot or a port.
-fn registry(image: &str) -> Option<(&str, Option<Port>)> {
+pub(crate) fn registry(image: &str) -> Option<(&str, Option<Port>)> {
     let (first, _) = image.split_once('/')?;
     match first.split_once(':') {
         Some((host, port)) => Some((host, Some(port.parse().ok()?))),

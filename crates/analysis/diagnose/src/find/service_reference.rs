@@ -4,8 +4,8 @@ use uturn_model::service::{ServiceKind, ServicePort};
 use uturn_model::{Cluster, Name, NamespacedName, Port, Protocol, Service};
 
 /// A host that is the name of a Service, or of a pod below a headless Service.
-pub(super) struct ServiceReference<'c> {
-    pub(super) service: &'c Service,
+pub(crate) struct ServiceReference<'c> {
+    pub(crate) service: &'c Service,
     /// Whether the name is that of a pod.
     pub(super) is_of_pod: bool,
     /// Whether the host ends with `svc` or a domain below which Services are.
@@ -29,7 +29,7 @@ impl<'c> ServiceReference<'c> {
     /// Returns the Service that a host names for clients of a namespace: `name`, `name.namespace`,
     /// `name.namespace.svc`, or this below the cluster's domain; and each of them after the name of
     /// a pod. Services of which something is not known are left out.
-    pub(super) fn of(cluster: &'c Cluster, namespace: &Name, host: &str) -> Option<Self> {
+    pub(crate) fn of(cluster: &'c Cluster, namespace: &Name, host: &str) -> Option<Self> {
         let (inner, is_qualified) = inner(cluster, host)?;
         let labels: Vec<&str> = inner.split('.').collect();
         let own = namespace.as_str();
@@ -55,7 +55,7 @@ impl<'c> ServiceReference<'c> {
     }
 
     /// Returns the port of the Service that is called. Without a stated one, it is the first.
-    pub(super) fn port(&self, stated: Option<Port>) -> Option<(Port, Protocol)> {
+    pub(crate) fn port(&self, stated: Option<Port>) -> Option<(Port, Protocol)> {
         let of = |port: &ServicePort| (port.port, port.protocol);
         match stated {
             Some(port) => self.service.ports.iter().find(|own| own.port == port).map(of),

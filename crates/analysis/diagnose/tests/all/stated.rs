@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+mod cures;
+
 use uturn_diagnose::{Code, Finding, Severity, diagnose};
 use uturn_model::{Cluster, Flow, Mechanism, Protocol};
 use uturn_path::Engine;

@@ -6,6 +6,7 @@ use uturn_diagnose::cure;
 use uturn_document::edit::Tree;
 
 use super::common::{Flow, OutcomeShare};
+use super::scan::Subject;
 use crate::cure::CureReport;
 
 /// What `uturn cure -o json` prints.
@@ -142,7 +143,7 @@ impl From<cure::Answer> for Answer {
     }
 }
 
-/// How a flow, or the health checks of a listener, come out.
+/// How a flow, or the health checks of a listener, come out, or what is wrong with an object.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -170,6 +171,16 @@ pub enum Standing<'a> {
         /// How many targets there are.
         targets: usize,
     },
+    /// An object.
+    Object {
+        /// The object.
+        subject: Subject<'a>,
+        /// What has to hold for this, where that is not known; empty where it always holds.
+        #[serde(rename = "if")]
+        conditions: Vec<&'a str>,
+        /// What is wrong with it; empty where nothing is.
+        faults: Vec<&'a str>,
+    },
 }
 
 impl<'a> From<&'a cure::CaseState> for Standing<'a> {
@@ -186,6 +197,11 @@ impl<'a> From<&'a cure::CaseState> for Standing<'a> {
                 protocol: protocol.lower(),
                 alive: *alive,
                 targets: *of,
+            },
+            cure::CaseState::Object { object, faults, conditions, .. } => Self::Object {
+                subject: Subject::from(object),
+                conditions: conditions.iter().map(|condition| &**condition).collect(),
+                faults: faults.iter().map(|fault| &**fault).collect(),
             },
         }
     }

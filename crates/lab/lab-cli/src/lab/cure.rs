@@ -98,6 +98,8 @@ impl Cured {
                                 ("expect", alive),
                             ]));
                         }
+                        // No call shows it, so there is nothing to measure.
+                        CaseState::Object { .. } => {}
                     },
                     _ => {}
                 }

@@ -39,5 +39,6 @@ pub(crate) fn case_state(state: &CaseState) -> String {
             ends.join(", ")
         }
         CaseState::Probes { alive, of, .. } => format!("{alive} of {of} targets alive"),
+        CaseState::Object { faults, .. } => faults.join("; "),
     }
 }

@@ -1,0 +1,113 @@
+//! Cures of faults that objects show without a call. Whether one works is seen in the edited
+//! cluster: the fault is gone, there is no new one, and no call is worse.
+
+mod announcing;
+mod api_call;
+mod backend;
+mod class;
+mod gateway;
+mod host_port;
+mod image_port;
+mod pending;
+mod taken;
+mod targets;
+
+use uturn_model::{Destination, Mechanism, ObjectKind, Service, ingress, mesh};
+
+use super::{Case, Proposal, Subject};
+use crate::{Code, Finding};
+
+/// Returns whether a family knows cures for faults with this code.
+pub(super) fn may_cure(code: Code) -> bool {
+    matches!(
+        code,
+        Code::AddressTaken
+            | Code::ApiServerCallFails
+            | Code::BackendMissing
+            | Code::GatewayOpensNothing
+            | Code::HostPortOff
+            | Code::IngressIgnored
+            | Code::NoTargets
+            | Code::Pending
+            | Code::WrongPort
+    )
+}
+
+/// Returns what is known for a fault. For a call that fails, it is a guess that the fault is the
+/// reason, unless a finding says so.
+pub(super) fn propose(case: &Case<'_>, fault: &Finding) -> Vec<Proposal> {
+    let made = match fault.code {
+        Code::AddressTaken => taken::propose(case, fault),
+        Code::ApiServerCallFails => api_call::propose(case, fault),
+        Code::BackendMissing => backend::propose(case, fault),
+        Code::GatewayOpensNothing => gateway::propose(case, fault),
+        Code::HostPortOff => host_port::propose(case, fault),
+        Code::IngressIgnored => class::propose(case, fault),
+        Code::NoTargets => announcing::propose(case, fault)
+            .into_iter()
+            .chain(targets::propose(case, fault))
+            .collect(),
+        Code::Pending => pending::propose(case, fault),
+        Code::WrongPort => image_port::propose(case, fault),
+        _ => Vec::new(),
+    };
+    let is_found = case
+        .found
+        .as_ref()
+        .is_some_and(|(code, object)| *code == fault.code && *object == fault.subject);
+    made.into_iter().map(|made| if is_found { made } else { made.trial() }).collect()
+}
+
+/// Returns whether a case is about a fault, or whether the fault may be why its call fails.
+pub(super) fn is_of_case(case: &Case<'_>, fault: &Finding) -> bool {
+    if let Subject::Object(code, object) = &case.subject {
+        return fault.code == *code && fault.subject == *object;
+    }
+    match fault.code {
+        Code::BackendMissing | Code::NoTargets => {
+            (case.has(Mechanism::NoEndpoint) || case.has(Mechanism::NoCandidate))
+                && is_called(case, fault)
+        }
+        // Whoever takes the address or the port of a machine answers for its other calls.
+        Code::AddressTaken | Code::HostPortOff => case.has(Mechanism::WrongPort),
+        Code::GatewayOpensNothing => {
+            let pods = case.service().map(|service| case.cluster().selected(service));
+            let is_gateway = pods
+                .is_some_and(|pods| pods.first().is_some_and(|pod| mesh::is_gateway(&pod.spec)));
+            case.has(Mechanism::WrongPort) && is_gateway
+        }
+        Code::WrongPort => case.has(Mechanism::WrongPort) && is_called(case, fault),
+        _ => false,
+    }
+}
+
+/// Returns whether a call leads to the object of a fault.
+fn is_called(case: &Case<'_>, fault: &Finding) -> bool {
+    let name = fault.subject.namespaced_name();
+    let is_service = || {
+        fault.subject.kind == ObjectKind::Service
+            && case.aim.service.is_some()
+            && case.aim.service == name
+    };
+    let is_ingress = || match case.walked().map(|flow| &flow.to) {
+        Some(Destination::Ingress { name: called, .. }) => {
+            fault.subject.kind == ObjectKind::Ingress && name.as_ref() == Some(called)
+        }
+        _ => false,
+    };
+    is_service() || is_ingress() || case.owner() == Some(&fault.subject)
+}
+
+/// Returns the Service that a fault is about.
+fn service_of<'c>(case: &Case<'c>, fault: &Finding) -> Option<&'c Service> {
+    let name = fault.subject.namespaced_name();
+    let name = name.filter(|_| fault.subject.kind == ObjectKind::Service)?;
+    case.cluster().services.get(&name)
+}
+
+/// Returns the Ingress that a fault is about.
+fn ingress_of<'c>(case: &Case<'c>, fault: &Finding) -> Option<&'c ingress::Ingress> {
+    let name = fault.subject.namespaced_name();
+    let name = name.filter(|_| fault.subject.kind == ObjectKind::Ingress)?;
+    case.cluster().ingresses.get(&name)
+}

@@ -1,0 +1,97 @@
+//! Cures of Ingresses that nothing serves: a class that a controller in the cluster serves.
+
+use uturn_document::edit::{Change, Tree};
+use uturn_model::ingress::ServedClass;
+use uturn_model::{Ingress, Name, ObjectKind, ObjectRef};
+
+use super::super::{Case, Proposal, way};
+use crate::Finding;
+
+/// The annotation that named the class before there was a field.
+const ANNOTATION: &str = "kubernetes.io/ingress.class";
+
+/// The annotation of the class that Ingresses without one get.
+const DEFAULT: &str = "ingressclass.kubernetes.io/is-default-class";
+
+/// The beginning of the names of the Ingresses that cert-manager makes for challenges.
+const CHALLENGE: &str = "cm-acme-http-solver-";
+
+/// The maximum number of classes that are proposed.
+const MAX: usize = 4;
+
+pub(super) fn propose(case: &Case<'_>, fault: &Finding) -> Vec<Proposal> {
+    let name = fault.subject.namespaced_name();
+    let ingress = name.and_then(|name| case.cluster().ingresses.get(&name));
+    let Some((ingress, unserved)) =
+        ingress.and_then(|ingress| Some((ingress, ingress.unserved.as_ref()?)))
+    else {
+        return Vec::new();
+    };
+    let served = unserved.served.iter().take(MAX);
+    let mut all: Vec<Proposal> = served.map(|class| class_of(case, ingress, class)).collect();
+    if ingress.class.is_none() {
+        all.extend(unserved.served.iter().take(MAX).filter_map(|class| default_class(case, class)));
+    }
+    all
+}
+
+/// Proposes that the Ingress names a class that is served.
+fn class_of(case: &Case<'_>, ingress: &Ingress, class: &ServedClass) -> Proposal {
+    let (object, value) = (ingress.object(), Tree::text(&*class.name));
+    let field = way!["spec", "ingressClassName"];
+    let annotation = way!["metadata", "annotations", ANNOTATION];
+    let is_annotated = case.manifests.text_at(&object, &annotation).is_some();
+    let has_field = case.manifests.text_at(&object, &field).is_some();
+    let short = object.short();
+    let mut made = if is_object(case, class) || !is_annotated {
+        let title = format!("ingressClassName {} for {short}", class.name);
+        let made = Proposal::new("ingress-class", 10, title).edit(
+            object.clone(),
+            field,
+            Change::Set(value),
+        );
+        // The API server refuses an Ingress that has both when it is created.
+        if is_annotated { made.edit(object, annotation, Change::Remove) } else { made }
+    } else {
+        let title = format!("{ANNOTATION}: {} for {short}", class.name);
+        let made = Proposal::new("ingress-class", 10, title).edit(
+            object.clone(),
+            annotation,
+            Change::Set(value),
+        );
+        if has_field { made.edit(object, field, Change::Remove) } else { made }
+    };
+    made = made.costs(format!(
+        "{} answers for its hosts from then on: their names have to lead to it",
+        class.controller
+    ));
+    if ingress.name.name.as_str().starts_with(CHALLENGE) {
+        made = made.costs(format!(
+            "cert-manager writes this Ingress: name the class in the solver of its Issuer \
+             (http01.ingress.ingressClassName: {}), or the next one has the old class again",
+            class.name
+        ));
+    }
+    made
+}
+
+/// Proposes that Ingresses without a class have one that is served.
+fn default_class(case: &Case<'_>, class: &ServedClass) -> Option<Proposal> {
+    let object = ObjectRef::global(ObjectKind::IngressClass, class.name.clone());
+    let path = way!["metadata", "annotations", DEFAULT];
+    let title = format!("IngressClass {} is the default one", class.name);
+    (is_object(case, class) && case.manifests.has(&object)).then(|| {
+        Proposal::new("default-class", 20, title)
+            .edit(object, path, Change::Set(Tree::text("true")))
+            .costs(
+                "the API server writes the default class into Ingresses as they are created: \
+                 create this one again",
+            )
+            .costs("every Ingress without a class gets it")
+    })
+}
+
+fn is_object(case: &Case<'_>, class: &ServedClass) -> bool {
+    let name = Name::new(&*class.name);
+    name.is_ok_and(|name| case.cluster().ingress_classes.contains_key(&name))
+}
