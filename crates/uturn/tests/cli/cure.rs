@@ -188,6 +188,7 @@ spec:
   type: LoadBalancer
   clusterIP: 172.16.0.20
   loadBalancerClass: acme.example/lb
+  allocateLoadBalancerNodePorts: false
   selector: {app: nginx}
   ports: [{port: 80}]
 status: {loadBalancer: {}}

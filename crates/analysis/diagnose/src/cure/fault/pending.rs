@@ -27,7 +27,9 @@ pub(super) fn propose(case: &Case<'_>, fault: &Finding) -> Vec<Proposal> {
 
 /// Proposes to call the Service's port of a node.
 fn call_node(case: &Case<'_>, service: &Service) -> Option<Proposal> {
-    let port = service.ports.iter().find(|port| port.node_port.is_some())?;
+    // A number that is not written is a stand-in.
+    let mut ports = service.ports.iter().enumerate();
+    let (_, port) = ports.find(|(at, _)| is_written(case, service, *at))?;
     let number = port.node_port?;
     let leads = |node: &&Node| {
         service.external_policy == Policy::Cluster
@@ -49,21 +51,29 @@ fn call_node(case: &Case<'_>, service: &Service) -> Option<Proposal> {
     Some(made)
 }
 
+/// Returns whether the manifests state the node port of a port.
+fn is_written(case: &Case<'_>, service: &Service, at: usize) -> bool {
+    case.manifests.text_at(&service.object(), &way!["spec", "ports", at, "nodePort"]).is_some()
+}
+
 /// Proposes a Service of node ports only.
 fn node_port(case: &Case<'_>, service: &Service) -> Option<Proposal> {
-    let numbers = service.ports.iter().filter_map(|port| port.node_port);
-    let ports: Vec<String> = numbers.map(|port| port.to_string()).collect();
-    if ports.is_empty() {
+    if service.ports.iter().all(|port| port.node_port.is_none()) {
         return None;
     }
+    let ports = service.ports.iter().enumerate();
+    let written = ports.filter(|(at, _)| is_written(case, service, *at));
+    let written: Vec<String> =
+        written.filter_map(|(_, port)| Some(port.node_port?.to_string())).collect();
+    let which = match written.as_slice() {
+        [] => "at the ports that it has on every node".to_owned(),
+        some => format!("at {}", some.join(", ")),
+    };
     let object = service.object();
-    let mut made =
-        Proposal::new("node-port", 30, format!("type NodePort for svc/{}", service.name))
-            .edit(object.clone(), way!["spec", "type"], Change::Set(Tree::text("NodePort")))
-            .costs(format!(
-                "nothing gives it an address any more: clients call nodes at {}",
-                ports.join(", ")
-            ));
+    let title = format!("type NodePort for svc/{}", service.name);
+    let mut made = Proposal::new("node-port", 30, title)
+        .edit(object.clone(), way!["spec", "type"], Change::Set(Tree::text("NodePort")))
+        .costs(format!("nothing gives it an address any more: clients call nodes {which}"));
     // The API server takes these fields for Services of the other type only.
     for field in ["allocateLoadBalancerNodePorts", "loadBalancerClass"] {
         let path = way!["spec", field];
