@@ -264,9 +264,10 @@ fn explain_stop(walk: &Walk<'_, '_>, node: &Node, state: &mut PacketState, why: 
     if state.is_brief {
         return;
     }
-    let Some(what) = drop_cause::explain(walk, node, state, why) else { return };
+    let Some((what, by)) = drop_cause::explain(walk, node, state, why) else { return };
     if let Some(step) = state.hops.last_mut().and_then(|hop| hop.steps.last_mut()) {
         step.why = what.into();
+        step.by = by.unwrap_or_else(|| step.by.clone());
     }
 }
 

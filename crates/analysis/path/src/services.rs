@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
-use uturn_model::service::{Policy, ServicePort};
+use uturn_model::service::{IpMode, Policy, ServicePort};
 use uturn_model::wording::some_of;
-use uturn_model::{Cluster, Family, Name, Node, Service};
+use uturn_model::{Cluster, Evidence, Family, Name, Node, Service};
 use uturn_netfilter::IpProtocol;
 
 use crate::packet::Peer;
@@ -137,6 +137,48 @@ pub(crate) fn called_on_loopback(
     };
     let mut services = cluster.services.values().filter(|_| to.ip().is_loopback());
     services.find(|service| service.ports.iter().any(is_called))
+}
+
+/// Says whose address it is and which Service took it, if a node has the address of another machine
+/// for a Service that lacks this port.
+pub(crate) fn taken_by(
+    cluster: &Cluster,
+    node: &Node,
+    to: SocketAddr,
+) -> Option<(String, Evidence)> {
+    let (service, whose) = taken_address(cluster, node, to)?;
+    let object = service.object();
+    let why = format!(
+        "{} is the address of {whose}, and node {} has it because {object} has it too",
+        to.ip(),
+        node.name
+    );
+    Some((why, Evidence::object(object, service.origin.clone())))
+}
+
+/// Returns the Service for which a node has the address of another machine, and that machine.
+fn taken_address<'c>(
+    cluster: &'c Cluster,
+    node: &Node,
+    to: SocketAddr,
+) -> Option<(&'c Service, String)> {
+    let ip = to.ip();
+    if node.has_address(ip) {
+        return None;
+    }
+    let service = cluster.services.values().find(|service| {
+        let mut status = service.load_balancer.iter();
+        service.external_ips.contains(&ip)
+            || status.any(|entry| entry.mode == IpMode::Vip && entry.ip == Some(ip))
+    })?;
+    if let Some(other) = cluster.nodes.values().find(|other| other.internal_ips.contains(&ip)) {
+        return Some((service, format!("node {}", other.name)));
+    }
+    let mut facts = cluster.load_balancers.iter().filter(|fact| fact.vip == ip);
+    let fact = facts.find(|fact| {
+        fact.own_listeners().any(|(listener, _)| listener.port.number() == to.port())
+    })?;
+    Some((service, format!("load balancer {}", fact.called())))
 }
 
 /// Returns the port of a Service to which an address leads on a node.

@@ -158,7 +158,7 @@ subsets: [{addresses: [{ip: 10.0.0.11}], ports: [{name: https, port: 6443}]}]
 ";
     let external = balanced_service("172.16.0.10", "", "externalIPs: [10.0.0.11]", "")
         .replace("type: LoadBalancer", "type: ClusterIP")
-        .replace("nodePort: 30080", "");
+        .replace("nodePort: 30080", "targetPort: 8080");
     let found = findings(&(apis.to_owned() + &external), &[IPVS]);
     let (_, subject, ..) = only(&found, Code::AddressTaken);
     assert_eq!(subject, "Service shop/web");

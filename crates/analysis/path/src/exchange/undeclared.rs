@@ -8,10 +8,8 @@
 use std::net::SocketAddr;
 
 use uturn_model::pod::ContainerPort;
-use uturn_model::service::{IpMode, ServicePort};
-use uturn_model::{
-    Assumption, Cluster, Evidence, Mechanism, Node, Pod, Port, Service, gateway_ports,
-};
+use uturn_model::service::ServicePort;
+use uturn_model::{Assumption, Cluster, Evidence, Mechanism, Pod, Port, Service, gateway_ports};
 use uturn_netfilter::IpProtocol;
 
 use crate::engine::Engine;
@@ -118,18 +116,9 @@ pub(super) fn misled(
 ) -> Option<Misled> {
     let Peer::Host(node, None) = at else { return None };
     let number = to.port();
-    if let Some((service, whose)) = taken_address(cluster, node, to) {
-        let object = service.object();
-        return Some(Misled {
-            why: format!(
-                "no process listens on port {number}: {} is the address of {whose}, and node {} has it \
-                 because {object} has it too",
-                to.ip(),
-                node.name
-            ),
-            mechanism: Mechanism::AddressTaken,
-            by: Evidence::object(object, service.origin.clone()),
-        });
+    if let Some((why, by)) = services::taken_by(cluster, node, to) {
+        let why = format!("no process listens on port {number}: {why}");
+        return Some(Misled { why, mechanism: Mechanism::AddressTaken, by });
     }
     let pod = listening::with_host_port_off(cluster, node, to, protocol)?;
     let object = pod.owner.clone().unwrap_or_else(|| pod.object());
@@ -142,31 +131,6 @@ pub(super) fn misled(
         mechanism: Mechanism::HostPortOff,
         by: Evidence::object(object, pod.origin.clone()),
     })
-}
-
-/// Returns the Service for which a node has the address of another machine, and that machine.
-fn taken_address<'c>(
-    cluster: &'c Cluster,
-    node: &Node,
-    to: SocketAddr,
-) -> Option<(&'c Service, String)> {
-    let ip = to.ip();
-    if node.has_address(ip) {
-        return None;
-    }
-    let service = cluster.services.values().find(|service| {
-        let mut status = service.load_balancer.iter();
-        service.external_ips.contains(&ip)
-            || status.any(|entry| entry.mode == IpMode::Vip && entry.ip == Some(ip))
-    })?;
-    if let Some(other) = cluster.nodes.values().find(|other| other.internal_ips.contains(&ip)) {
-        return Some((service, format!("node {}", other.name)));
-    }
-    let mut facts = cluster.load_balancers.iter().filter(|fact| fact.vip == ip);
-    let fact = facts.find(|fact| {
-        fact.own_listeners().any(|(listener, _)| listener.port.number() == to.port())
-    })?;
-    Some((service, format!("load balancer {}", fact.called())))
 }
 
 /// Explains why no process answers a call.

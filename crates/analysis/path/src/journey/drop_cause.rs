@@ -42,20 +42,23 @@ pub(super) fn why_stopped(
     } else if services::has_address(walk.cluster, to.ip())
         && !services::has_port(walk.cluster, to, protocol)
     {
-        Mechanism::WrongPort
+        match services::taken_by(walk.cluster, node, to) {
+            Some(_) => Mechanism::AddressTaken,
+            None => Mechanism::WrongPort,
+        }
     } else {
         Mechanism::Firewall
     })
 }
 
 /// Returns what a rule of kube-proxy does not say about a packet that it stopped: the Service, its
-/// policy, and where its endpoints are.
+/// policy, and where its endpoints are. The evidence is given if it is another than the rule.
 pub(super) fn explain(
     walk: &Walk<'_, '_>,
     node: &Node,
     state: &PacketState,
     why: Mechanism,
-) -> Option<String> {
+) -> Option<(String, Option<Evidence>)> {
     let cluster = walk.cluster;
     let (to, protocol) = (state.packet.leg().dst, state.packet.connection_protocol());
     match why {
@@ -70,16 +73,20 @@ pub(super) fn explain(
             if let Some(name) = &node.proxy_name {
                 what.push_str(&format!("; this kube-proxy takes itself for that of {name}"));
             }
-            Some(what)
+            Some((what, None))
+        }
+        Mechanism::AddressTaken => {
+            services::taken_by(cluster, node, to).map(|(why, by)| (why, Some(by)))
         }
         Mechanism::ProxyFilter => {
             let service = services::with_local_external_ip(cluster, to, protocol)?;
-            Some(format!(
+            let what = format!(
                 "kube-proxy {} lets no packet in to external IPs under policy Local: {} is one of {}",
                 cluster.proxy.version.value,
                 to.ip(),
                 service.object()
-            ))
+            );
+            Some((what, None))
         }
         _ => None,
     }
