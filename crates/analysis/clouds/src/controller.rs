@@ -12,7 +12,7 @@ use uturn_model::lb::{
     Layer, Listener, ListenerProtocol, LoadBalancer, LoadBalancerFact, NamedAddress, ProbeSource,
     Scope, Source, StatedProbeSource,
 };
-use uturn_model::service::ServiceKind;
+use uturn_model::service::{LbIngress, ServiceKind};
 use uturn_model::{
     Cluster, Family, Ingress, Labels, NamespacedName, Node, Pod, Port, Service, Text, Unknown,
 };
@@ -20,7 +20,7 @@ use uturn_model::{
 use crate::addresses::NodeAddresses;
 pub use crate::addresses::{BalancerCall, addresses};
 use crate::cloud::{
-    self, CloudModel, IngressProduct, Maker, Owner, WantedListener, made, made_ingress,
+    self, CloudModel, IngressProduct, Maker, Owner, WantedListener, made, made_ingress, send_from,
 };
 use crate::families::{add_rules, with_targets};
 pub use crate::ingress_call::IngressCall;
@@ -55,12 +55,19 @@ pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
                 for at in of_nodes.beside(cluster, owner) {
                     let balancer = entry(cluster, &mut made, &at, owner, is_private);
                     add_groups(cluster, balancer, groups);
+                    let own = own_source(
+                        cluster,
+                        product.sends_from_its_address(),
+                        &service.load_balancer,
+                        at.address,
+                    );
                     let zone = at.zone.as_deref().filter(|_| product.serves_by_zone(service));
                     let listeners = |family| {
                         let at = (at.address, zone, family);
                         made::listeners(product, cluster, service, at)
                     };
-                    for listener in with_targets(at.address, listeners) {
+                    for mut listener in with_targets(at.address, listeners) {
+                        own.into_iter().for_each(|own| send_from(&mut listener.profile, own));
                         add(balancer, listener);
                     }
                 }
@@ -86,6 +93,8 @@ pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
         for at in of_nodes.beside(cluster, owner) {
             let balancer = entry(cluster, &mut made, &at, owner, is_private);
             add_groups(cluster, balancer, groups);
+            let sends = product.is_some_and(IngressProduct::sends_from_its_address);
+            let own = own_source(cluster, sends, &ingress.load_balancer, at.address);
             let listeners = match (product, model) {
                 (Some(product), _) => with_targets(at.address, |family| {
                     made_ingress::listeners(product, cluster, ingress, family)
@@ -95,7 +104,8 @@ pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
                 }
                 (None, None) => Vec::new(),
             };
-            for listener in listeners {
+            for mut listener in listeners {
+                own.into_iter().for_each(|own| send_from(&mut listener.profile, own));
                 add(balancer, listener);
             }
         }
@@ -336,6 +346,23 @@ fn scope(cluster: &Cluster, vip: IpAddr, is_private: bool) -> Scope {
         IpAddr::V6(ip) => ip.is_unique_local(),
     };
     if is_private || in_vpc || unrouted { Scope::Private } else { Scope::Public }
+}
+
+/// Returns the address from which a load balancer sends, if it is the one at which clients call it
+/// and is given: some stand in for those of load balancers of which only the name is known.
+fn own_source(
+    cluster: &Cluster,
+    sends_from_its_address: bool,
+    status: &[LbIngress],
+    vip: IpAddr,
+) -> Option<IpAddr> {
+    let is_given = || {
+        cluster.dns.outside.iter().any(|(_, address)| *address == vip)
+            || status.iter().any(|entry| entry.ip == Some(vip))
+            || cluster.load_balancers.iter().any(|fact| fact.vip == vip)
+    };
+    let is_private = || scope(cluster, vip, false) == Scope::Private;
+    (sends_from_its_address && is_private() && is_given()).then_some(vip)
 }
 
 fn entry<'m>(

@@ -65,7 +65,14 @@ pub(crate) fn send<'w>(
             at_node(walk, node, &Entry::Local, state)
         }
         // A load balancer's actions are noted where it decides.
-        Peer::Balancer(_) => fabric::enter(walk, None, state),
+        Peer::Balancer(balancer) => {
+            let groups = &balancer.security_groups;
+            if let Some(step) = security_groups::denied_by_own(walk.cluster, groups, &state) {
+                state.note(from.place(), step);
+                return Ok(vec![lost(state, Mechanism::SecurityGroup)]);
+            }
+            fabric::enter(walk, None, state)
+        }
         Peer::Outside => {
             if direction == Direction::Out {
                 state.outside = Some(leg.src.ip());

@@ -4,7 +4,7 @@ use uturn_model::network::CloudNetwork;
 use uturn_model::service::LbIngress;
 use uturn_model::{AddressBinding, AnnouncedBy, Cloud, Vendor, Version};
 
-use super::{Annotation, CloudModel, IngressProduct, Markers, Product, Remedies, Words};
+use super::{Annotation, CloudModel, IngressProduct, Markers, Probers, Product, Remedies, Words};
 
 /// A cloud, or a program that provides load balancers in place of one.
 pub struct CloudEntry {
@@ -45,6 +45,9 @@ pub struct CloudEntry {
     pub products: &'static [&'static dyn Product],
     /// The layer 7 load balancers that the cloud makes for Ingresses.
     pub ingress_products: &'static [&'static dyn IngressProduct],
+    /// The addresses from which the cloud asks targets for their health, whichever load balancer it
+    /// asks for.
+    pub probers: Option<Probers>,
     /// The annotations of Services that change how these load balancers behave.
     pub remedies: Remedies,
     /// The annotations that the cloud's controllers read, and the kinds of their values.
@@ -89,6 +92,7 @@ impl CloudEntry {
             arguments: &[],
             products: &[],
             ingress_products: &[],
+            probers: None,
             remedies: |_, _, _| Vec::new(),
             annotations: &[],
             samples: &[],

@@ -57,6 +57,11 @@ pub trait IngressProduct: Sync {
         None
     }
 
+    /// Returns whether a private load balancer sends from the address at which clients call it.
+    fn sends_from_its_address(&self) -> bool {
+        false
+    }
+
     /// Returns whether an Ingress asks for addresses of both families.
     fn is_dual_stack(&self, ingress: &Ingress) -> bool {
         let _ = ingress;

@@ -46,6 +46,7 @@ mod wanted;
 mod words;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use uturn_model::lb::ProbeRanges;
 use uturn_model::network::{CloudNetwork, NetworkMode, Plugin};
@@ -70,10 +71,10 @@ pub use markers::{
     cloud_of_program,
 };
 pub use product::{
-    Announcing, Leases, NewObject, NewValue, NoAddress, PageCheck, PortPlan, Product, SourceRanges,
-    StatusEntry, Targets, UnservedPort, ZoneAnswers, stand_in, stands_for_balancer,
+    Announcing, Leases, NewObject, NewValue, NoAddress, PageCheck, PortPlan, Probers, Product,
+    SourceRanges, StatusEntry, Targets, UnservedPort, ZoneAnswers, stand_in, stands_for_balancer,
 };
-pub(crate) use product::{own_address, replaced, unnamed};
+pub(crate) use product::{own_address, replaced, send_from, unnamed};
 pub(crate) use programs::runs;
 pub use programs::{is_id_without_cloud, may_assign_addresses, names_of_programs};
 pub use remedy::{Need, NewStatus, Remedies, Remedy, Want};
@@ -108,6 +109,12 @@ pub static ALL: [&CloudEntry; 23] = [
     &antrea::ENTRY,
     &f5::ENTRY,
 ];
+
+/// Returns the addresses from which a cloud asks targets for their health, if this is one of them.
+pub fn probers_at(address: IpAddr) -> Option<Probers> {
+    let mut all = ALL.iter().filter_map(|entry| entry.probers);
+    all.find(|probers| probers.ranges.contains(address))
+}
 
 /// Returns the remedies for a product's load balancers. Returns `None` if no cloud has the product.
 pub fn remedies_of(product: &dyn Product) -> Option<Remedies> {

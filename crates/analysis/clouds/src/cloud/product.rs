@@ -135,6 +135,11 @@ pub trait Product: Sync {
         ZoneAnswers::Any
     }
 
+    /// Returns whether a private load balancer sends from the address at which clients call it.
+    fn sends_from_its_address(&self) -> bool {
+        false
+    }
+
     /// Returns whether a node announces the load balancer's address, which can move to another
     /// node.
     fn is_announced(&self) -> bool {
@@ -496,6 +501,33 @@ pub fn stands_for_balancer(address: IpAddr) -> bool {
 /// Returns the address that stands for a load balancer's own address that is not given.
 pub fn stand_in(family: Family) -> IpAddr {
     ANY_PROBER.prober(family)
+}
+
+/// The addresses from which a cloud asks targets for their health.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probers {
+    /// The ranges.
+    pub ranges: ProbeRanges,
+    /// Whether security groups let them in unless a rule drops them. Otherwise a rule has to, which
+    /// the cloud's controller may add.
+    pub are_let_in: bool,
+}
+
+/// Makes a load balancer send, and ask for health, from its own address where an address stands for
+/// it.
+pub(crate) fn send_from(profile: &mut Profile, own: IpAddr) {
+    let family = Family::of(own);
+    if profile.source == replaced(family) {
+        profile.source = Source::Replaced(IpNet::from(own));
+    }
+    if let Some(check) = &mut profile.health_check
+        && check.source == ProbeSource::Reserved(ANY_PROBER)
+    {
+        check.source = ProbeSource::Reserved(match own {
+            IpAddr::V4(own) => ProbeRanges { v4: Ipv4Net::from(own), ..ANY_PROBER },
+            IpAddr::V6(own) => ProbeRanges { v6: Ipv6Net::from(own), ..ANY_PROBER },
+        });
+    }
 }
 
 /// A load balancer without a machine of its own, with its vendor's name for it: a node announces

@@ -79,6 +79,14 @@ pub struct ProbeRanges {
 }
 
 impl ProbeRanges {
+    /// Returns whether probes may come from this address.
+    pub fn contains(self, address: IpAddr) -> bool {
+        match address {
+            IpAddr::V4(ip) => self.v4.contains(&ip),
+            IpAddr::V6(ip) => self.v6.contains(&ip),
+        }
+    }
+
     /// Returns the source address of probes: the first host address of the family's range.
     pub fn prober(self, family: Family) -> IpAddr {
         let first = match family {

@@ -20,6 +20,7 @@ use crate::add_missing::add_missing;
 use crate::engine::find_listener;
 use crate::engine::walk::{ProbeResult, Walk};
 use crate::error::WalkError;
+use crate::journey::security_groups;
 use crate::packet::{Exchange, Pace, PacketState, Peer, Request};
 use crate::unjudged;
 
@@ -115,6 +116,11 @@ pub(super) fn of_targets(
             let dead = Health { alive: false, answered: Share::NONE, ..healthy(target) };
             return Ok(Health { mechanisms, failures, ..dead });
         }
+        if let Some(point) = group_stops(walk, balancer, check.question, rule, target, prober) {
+            let mechanisms = vec![Mechanism::SecurityGroup];
+            let dead = Health { alive: false, answered: Share::NONE, ..healthy(target) };
+            return Ok(Health { mechanisms, failures: vec![point], ..dead });
+        }
         if let Some(is_good) = answers_for_node(walk.cluster, check.question, rule, target) {
             let mechanisms = match (is_good, check.question) {
                 (true, _) => Vec::new(),
@@ -155,6 +161,42 @@ fn answers_for_node(
         HealthQuestion::LocalEndpointWithHeader => Some(false),
         HealthQuestion::ServiceProxy => Some(true),
     }
+}
+
+/// The port at which kube-proxy answers for itself.
+const SERVICE_PROXY: u16 = 10_256;
+
+/// Returns the security groups that stop probes of a node's kube-proxy. Probes of targets themselves
+/// are sent as packets.
+fn group_stops(
+    walk: &Walk<'_, '_>,
+    balancer: &LoadBalancer,
+    question: HealthQuestion,
+    rule: &Rule,
+    target: &Target,
+    prober: IpAddr,
+) -> Option<FailurePoint> {
+    let node = walk.cluster.nodes.get(target.kind.node()?)?;
+    let number = match question {
+        HealthQuestion::ServiceProxy => SERVICE_PROXY,
+        HealthQuestion::LocalEndpoint => {
+            walk.cluster.services.get(&rule.service)?.health_check_node_port?.number()
+        }
+        _ => return None,
+    };
+    let to = SocketAddr::new(node.address(Family::of(prober))?, number);
+    let packet = Packet::new(Protocol::Tcp, SocketAddr::new(prober, PROBE_PORT), to);
+    let mut probe = PacketState::new(packet);
+    let own = &balancer.security_groups;
+    let (place, step) = match security_groups::denied_by_own(walk.cluster, own, &probe) {
+        Some(step) => (Peer::Balancer(balancer).place(), step),
+        None => {
+            let groups = node.security_groups.as_deref()?;
+            let step = security_groups::denied_inbound(walk.cluster, groups, &mut probe)?;
+            (Place::Fabric, step)
+        }
+    };
+    Some(FailurePoint::new(Mechanism::SecurityGroup, place, step.by))
 }
 
 /// Returns the rules of a node that stop probes for local endpoints, if these are sent to the load

@@ -6,7 +6,7 @@ use uturn_clouds::cloud;
 use uturn_kubeproxy::pod_network;
 use uturn_model::network::{SecurityGroup, SecurityRule};
 use uturn_model::route::{Direction, Leg, Step, StepKind};
-use uturn_model::{Assumption, Cluster, Evidence, Family, Node, Origin, Protocol, Text};
+use uturn_model::{Assumption, Cluster, Evidence, Family, IpNet, Node, Origin, Protocol, Text};
 use uturn_netfilter::IpProtocol;
 
 use crate::add_missing::add_missing;
@@ -24,13 +24,19 @@ pub(crate) fn denied_inbound(
         return None;
     }
     let asked = asked(state)?;
-    // Which rule lets in the load balancer, if any, is not given with its address.
-    if cloud::stands_for_balancer(leg.src.ip()) {
-        add_missing(&mut state.supposed, admission_of_balancer(cluster, groups, asked));
-        return None;
-    }
-    let stop = judge(cluster, groups, asked, |group| &group.inbound, leg.src.ip())?;
-    let what = format!("{} port {} from {}", stop.what, leg.dst.port(), leg.src.ip());
+    let stop = match admission(cluster, groups, asked, leg.src.ip()) {
+        Admission::Passes => return None,
+        Admission::Denied(stop) => stop,
+        Admission::Depends(assumption) => {
+            add_missing(&mut state.supposed, [assumption]);
+            return None;
+        }
+    };
+    let from = match cloud::stands_for_balancer(leg.src.ip()) {
+        true => "the load balancer".to_owned(),
+        false => leg.src.ip().to_string(),
+    };
+    let what = format!("{} port {} from {from}", stop.what, leg.dst.port());
     Some(stop.step(what, leg))
 }
 
@@ -41,33 +47,77 @@ fn is_prober(cluster: &Cluster, address: IpAddr) -> bool {
     model.is_some_and(|model| model.probe_ranges().prober(Family::of(address)) == address)
 }
 
-/// Returns the assumption that groups let in a load balancer whose own address is not given. Returns
-/// `None` if they let in every address at this port, or if the rules of one are not given.
+/// Whether security groups let in a packet.
+enum Admission {
+    Passes,
+    Denied(Stopped),
+    /// A rule that is not given decides.
+    Depends(Assumption),
+}
+
+fn admission(
+    cluster: &Cluster,
+    groups: &[Text],
+    asked: (IpProtocol, u16),
+    source: IpAddr,
+) -> Admission {
+    // Which rule lets in the load balancer, if any, is not given with its address.
+    if cloud::stands_for_balancer(source) {
+        return admission_of_balancer(cluster, groups, asked, source);
+    }
+    let Some(probers) = cloud::probers_at(source) else {
+        return match judge(cluster, groups, asked, |group| &group.inbound, source) {
+            Some(stop) => Admission::Denied(stop),
+            None => Admission::Passes,
+        };
+    };
+    let (number, port) = asked;
+    let known = groups.iter().filter_map(|name| cluster.security_groups.get(name));
+    let mut rules = known.flat_map(|group| &group.inbound);
+    match rules.find(|rule| rule.matches(source, spoken(number), port)) {
+        Some(rule) if rule.accept => Admission::Passes,
+        Some(rule) => Admission::Denied(Stopped::new(groups, "drops", number, &rule.origin)),
+        None if probers.are_let_in => Admission::Passes,
+        // The cloud's controller may add a rule.
+        None => admission_of_balancer(cluster, groups, asked, cloud::stand_in(Family::of(source))),
+    }
+}
+
+/// Returns whether groups let in a load balancer whose own address is not given.
 fn admission_of_balancer(
     cluster: &Cluster,
     groups: &[Text],
     (number, port): (IpProtocol, u16),
-) -> Option<Assumption> {
+    stand_in: IpAddr,
+) -> Admission {
     let protocol = spoken(number);
     let known: Vec<_> =
         groups.iter().filter_map(|name| cluster.security_groups.get(name)).collect();
-    if known.is_empty() || known.len() != groups.len() {
-        return None;
-    }
+    let Some(last) = known.last().filter(|_| known.len() == groups.len()) else {
+        return Admission::Passes;
+    };
     let mut ranges: Vec<String> = Vec::new();
+    let (mut keeps_out_some, mut is_shut) = (false, false);
     let all = known.iter().flat_map(|group| &group.inbound);
     for rule in all.filter(|rule| rule.is_about(protocol, port)) {
         match rule.peer.filter(|net| net.prefix_len() > 0) {
-            None if rule.accept && ranges.is_empty() => return None,
+            None if rule.accept && !keeps_out_some => return Admission::Passes,
             None => break,
+            Some(net) if is_of(net, stand_in) && rule.accept => return Admission::Passes,
+            // A rule of another group may accept every address.
+            Some(net) if is_of(net, stand_in) => is_shut = true,
             Some(net) if rule.accept => ranges.push(net.to_string()),
             // That some addresses are kept out says nothing about the load balancer's.
-            Some(_) => {}
+            Some(_) => keeps_out_some = true,
         }
+    }
+    if is_shut {
+        let why = "has no rule that accepts";
+        return Admission::Denied(Stopped::new(groups, why, number, &last.origin));
     }
     let (names, protocol) = (groups.join(", "), spoken_name(number));
     let let_in = if ranges.is_empty() { "no address".to_owned() } else { ranges.join(", ") };
-    Some(Assumption {
+    Admission::Depends(Assumption {
         subject: format!("security group {names} and the load balancer").into(),
         assumed: format!("it lets the load balancer in at {protocol} port {port}").into(),
         because: format!(
@@ -75,8 +125,44 @@ fn admission_of_balancer(
              {let_in} there"
         )
         .into(),
-        settle: "look for a rule with the load balancer's subnets or its own group".into(),
+        settle: "look for a rule with the load balancer's subnets or its own group; a rule in Facts with \
+                 peer: load-balancers states it"
+            .into(),
     })
+}
+
+/// Returns whether a rule is about the address that stands for load balancers' own.
+fn is_of(net: IpNet, stand_in: IpAddr) -> bool {
+    net.addr() == stand_in && net.prefix_len() == net.max_prefix_len()
+}
+
+/// Returns whether it is not given what the nodes' groups do with load balancers whose own address is
+/// not given either.
+pub(crate) fn are_open_to_balancers(cluster: &Cluster) -> bool {
+    let names = cluster.nodes.values().filter_map(|node| node.security_groups.as_ref()).flatten();
+    let mut groups = names.filter_map(|name| cluster.security_groups.get(name));
+    let is_settled = |group: &SecurityGroup| {
+        group.inbound.iter().any(|rule| match rule.peer {
+            None => rule.accept && rule.protocol.is_none() && rule.ports.is_none(),
+            Some(net) => Family::BOTH.iter().any(|own| is_of(net, cloud::stand_in(*own))),
+        })
+    };
+    // The sources of the modelled cloud's load balancers are known.
+    cloud::model(cluster).is_none() && groups.any(|group| !is_settled(group))
+}
+
+/// Makes the groups let in no load balancer by rules that are not given.
+pub(crate) fn shut_to_balancers(cluster: &mut Cluster) {
+    for group in cluster.security_groups.values_mut() {
+        let origin = group.origin.clone();
+        group.inbound.extend(Family::BOTH.map(|family| SecurityRule {
+            accept: false,
+            protocol: None,
+            ports: None,
+            peer: Some(IpNet::from(cloud::stand_in(family))),
+            origin: origin.clone(),
+        }));
+    }
 }
 
 fn spoken(number: IpProtocol) -> Option<Protocol> {
@@ -100,6 +186,19 @@ pub(super) fn denied_outbound(
     let stop = judge_outbound(cluster, groups, asked, leg.dst.ip())?;
     let what = format!("{} to {}", stop.what, leg.dst);
     Some(stop.step(what, leg))
+}
+
+/// Returns the drop of what a load balancer sends by its own groups, if they deny it. Those of the
+/// modelled cloud judge only what clients send.
+pub(crate) fn denied_by_own(
+    cluster: &Cluster,
+    groups: &[Text],
+    state: &PacketState,
+) -> Option<Step> {
+    match cloud::model(cluster) {
+        Some(_) => None,
+        None => denied_outbound(cluster, groups, state),
+    }
 }
 
 /// Returns the drop by security groups of packets that one node encapsulates for another, if they

@@ -10,6 +10,7 @@ use uturn_model::{
 };
 
 use super::listed;
+use crate::journey::security_groups;
 use crate::outline::outline_with;
 
 /// The subject of the assumption about kube-proxy's mode.
@@ -28,6 +29,8 @@ pub(super) struct Running {
     tells_pods: Option<bool>,
     /// Whether kube-proxy takes its host's name for the node's, where these seem to differ.
     by_host: Option<bool>,
+    /// Whether the nodes' security groups let in no load balancer by rules that are not given.
+    is_shut: bool,
 }
 
 /// The largest number of pods for which the cluster is copied for each possible configuration.
@@ -84,12 +87,25 @@ impl Configurations {
     pub fn conditions(&self, places: &[usize]) -> Vec<Text> {
         let Self(all) = self;
         let some: Vec<Running> = places.iter().filter_map(|at| all.get(*at).copied()).collect();
-        if some.len() == all.len() { Vec::new() } else { vec![describe_running(&some, all)] }
+        // What fails as is assumed is not told of only because groups may stop it before.
+        let of_proxy = |list: &[Running]| list.iter().filter(|running| !running.is_shut).count();
+        let is_in_each = of_proxy(&some) == of_proxy(all) && of_proxy(all) > 0;
+        if is_in_each { Vec::new() } else { vec![describe_running(&some, all)] }
     }
 }
 
-/// Returns the configurations that the input leaves open. The first is the assumed one.
+/// Returns the configurations that the input leaves open. The first is the assumed one. The last may
+/// be that with security groups which let in no load balancer.
 fn runnings(cluster: &Cluster) -> Vec<Running> {
+    let mut all = of_proxy(cluster);
+    if security_groups::are_open_to_balancers(cluster) {
+        all.push(Running { is_shut: true, ..all[0] });
+    }
+    all
+}
+
+/// Returns the configurations of kube-proxy that the input leaves open.
+fn of_proxy(cluster: &Cluster) -> Vec<Running> {
     let proxy = &cluster.proxy;
     let is_captured = |name: &Name| cluster.captures.contains_key(name);
     let own = proxy.mode.value;
@@ -164,6 +180,10 @@ fn is_possible(cluster: &Cluster, running: Running) -> bool {
 /// Returns the cluster with kube-proxy in this configuration.
 pub(super) fn as_running(cluster: &Cluster, running: Running) -> Cluster {
     let mut cluster = cluster.clone();
+    if running.is_shut {
+        security_groups::shut_to_balancers(&mut cluster);
+        return cluster;
+    }
     let because = "one case of several";
     let mut add = |about: &str, taken: &str| {
         for assumption in
@@ -202,6 +222,19 @@ pub(super) fn as_running(cluster: &Cluster, running: Running) -> Cluster {
 /// `kube-proxy mode is iptables or nftables, without a cluster CIDR`, `kube-proxy has no cluster
 /// CIDR`.
 pub(super) fn describe_running(some: &[Running], all: &[Running]) -> Text {
+    let (shut, rest): (Vec<Running>, Vec<Running>) =
+        some.iter().copied().partition(|running| running.is_shut);
+    let of_proxy: Vec<Running> = all.iter().copied().filter(|own| !own.is_shut).collect();
+    match (shut.is_empty(), rest.len()) {
+        (false, 0) => {
+            return "no rule of the nodes' security groups lets the load balancer in".into();
+        }
+        (true, of_rest) if of_rest == of_proxy.len() => {
+            return "the nodes' security groups let the load balancer in".into();
+        }
+        _ => {}
+    }
+    let (some, all) = (&rest[..], &of_proxy[..]);
     if let Some(by_host) = some.first().and_then(|running| running.by_host) {
         let whose = if by_host { "its host's name for the node's" } else { "the node's own name" };
         return format!("kube-proxy takes {whose}").into();
@@ -235,7 +268,7 @@ pub(super) fn describe_running(some: &[Running], all: &[Running]) -> Text {
 impl Running {
     /// Makes a configuration of a mode, with nothing else in doubt.
     fn of(mode: ProxyMode) -> Self {
-        Self { mode, build: None, tells_pods: None, by_host: None }
+        Self { mode, build: None, tells_pods: None, by_host: None, is_shut: false }
     }
 
     /// Describes what distinguishes the configuration from others of its mode.

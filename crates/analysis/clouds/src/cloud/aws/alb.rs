@@ -92,6 +92,11 @@ impl IngressProduct for Alb {
         }
     }
 
+    /// The name of a load balancer leads to its interfaces in the subnets, from which it sends.
+    fn sends_from_its_address(&self) -> bool {
+        true
+    }
+
     fn security_groups<'i>(&self, ingress: &'i Ingress) -> Option<&'i str> {
         get(ingress, "security-groups")
     }

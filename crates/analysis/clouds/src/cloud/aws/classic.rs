@@ -32,6 +32,11 @@ impl Product for Classic {
         has_target_labels(service, node)
     }
 
+    /// The name of a load balancer leads to its interfaces in the subnets, from which it sends.
+    fn sends_from_its_address(&self) -> bool {
+        true
+    }
+
     fn security_groups<'s>(&self, service: &'s Service) -> Option<&'s str> {
         get(service, SECURITY_GROUPS)
     }

@@ -17,6 +17,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     annotations: &[standard::READ, gateway::READ],
     products: &[&standard::Standard],
     ingress_products: &[&gateway::ApplicationGateway, &gateway::ForContainers],
+    probers: Some(standard::PROBERS),
     remedies: remedies::remedies,
     samples: &[
         &[("service.beta.kubernetes.io/azure-load-balancer-internal", "true")],

@@ -1,12 +1,14 @@
 //! The Standard Load Balancer: it forwards packets and keeps the client's address. It also keeps
 //! its own address as the destination unless a Service switches floating IP off.
 
-use uturn_model::lb::{Delivery, HealthQuestion, Source};
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use uturn_model::lb::{Delivery, HealthCheck, HealthQuestion, ProbeRanges, ProbeSource, Source};
 use uturn_model::service::{Policy, ServicePort};
-use uturn_model::{Family, Protocol, Service};
+use uturn_model::{Family, Ipv4Net, Ipv6Net, Protocol, Service};
 
 use crate::cloud::product::{
-    PageCheck, PortPlan, Product, SourceRanges, Targets, UnservedPort, check, passing,
+    PageCheck, PortPlan, Probers, Product, SourceRanges, Targets, UnservedPort, check, passing,
     plain_protocol, question_by_policy,
 };
 use crate::cloud::{Annotation, ValueKind};
@@ -21,6 +23,16 @@ pub(super) const NO_FLOATING_IP: &str =
 const CHECK_PATH: &str = "service.beta.kubernetes.io/azure-load-balancer-health-probe-request-path";
 /// The annotation for the protocol of health checks.
 const CHECK_PROTOCOL: &str = "service.beta.kubernetes.io/azure-load-balancer-health-probe-protocol";
+
+/// The address from which Azure asks for the health of targets. A security group's own last rules let
+/// it in, before the one that denies all else.
+pub(super) const PROBERS: Probers = Probers {
+    ranges: ProbeRanges {
+        v4: Ipv4Net::new_assert(Ipv4Addr::new(168, 63, 129, 16), 32),
+        v6: Ipv6Net::new_assert(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0x1234, 0x5678, 0x9abc), 128),
+    },
+    are_let_in: true,
+};
 
 /// Annotations that allow further sources.
 const ALSO_ALLOWED: [&str; 2] = [
@@ -87,7 +99,10 @@ impl Product for Standard {
         // A UDP port has no health check of its own. With policy Local, all ports use the check of
         // the Service's health check port.
         let is_probed = port.protocol == Protocol::Tcp || question == HealthQuestion::LocalEndpoint;
-        profile.health_check = is_probed.then(|| check(question, (5, 5)));
+        profile.health_check = is_probed.then(|| HealthCheck {
+            source: ProbeSource::Reserved(PROBERS.ranges),
+            ..check(question, (5, 5))
+        });
         Some(PortPlan { protocol: plain_protocol(port), targets: Targets::Nodes, profile })
     }
 }

@@ -19,6 +19,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
         &application::Application { name: application::INTERNAL },
     ],
     samples: &[&[("networking.gke.io/load-balancer-type", "Internal")]],
+    probers: Some(passthrough::PROBERS),
     words: Words::with_firewall("VPC firewall"),
     label_with_cluster_cidr: Some("cloud.google.com/gke-"),
     ..CloudEntry::recognised(

@@ -1,16 +1,28 @@
 //! Passthrough load balancers, external and internal: packets arrive at a node as the client sent
 //! them.
 
-use uturn_model::lb::{Delivery, HealthCheck, HealthQuestion, Source};
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use uturn_model::lb::{Delivery, HealthCheck, HealthQuestion, ProbeRanges, ProbeSource, Source};
 use uturn_model::service::{Policy, ServicePort};
-use uturn_model::{Family, Service};
+use uturn_model::{Family, Ipv4Net, Ipv6Net, Service};
 
 use crate::cloud::product::{
-    PortPlan, Product, SourceRanges, Targets, UnservedPort, check, passing, plain_protocol,
+    PortPlan, Probers, Product, SourceRanges, Targets, UnservedPort, check, passing, plain_protocol,
 };
 use crate::cloud::{Annotation, ValueKind};
 
 pub(super) const NAME: &str = "Google Cloud passthrough load balancer";
+
+/// The addresses from which Google Cloud asks for the health of targets. A rule of the firewall has to
+/// let them in; its controllers add one.
+pub(super) const PROBERS: Probers = Probers {
+    ranges: ProbeRanges {
+        v4: Ipv4Net::new_assert(Ipv4Addr::new(35, 191, 0, 0), 16),
+        v6: Ipv6Net::new_assert(Ipv6Addr::new(0x2600, 0x2d00, 1, 0xb029, 0, 0, 0, 0), 64),
+    },
+    are_let_in: false,
+};
 
 /// The annotations that ask for an internal load balancer, the older key last.
 const TYPE: [&str; 2] =
@@ -55,7 +67,11 @@ impl Product for Passthrough {
             Policy::Local => HealthQuestion::LocalEndpoint,
             Policy::Cluster => HealthQuestion::ServiceProxy,
         };
-        profile.health_check = Some(HealthCheck { keeps_address: true, ..check(question, (8, 1)) });
+        profile.health_check = Some(HealthCheck {
+            keeps_address: true,
+            source: ProbeSource::Reserved(PROBERS.ranges),
+            ..check(question, (8, 1))
+        });
         Some(PortPlan { protocol: plain_protocol(port), targets: Targets::Nodes, profile })
     }
 }

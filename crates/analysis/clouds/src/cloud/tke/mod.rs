@@ -59,6 +59,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     switches_config_map: Some(markers::SWITCHES),
     products: &[],
     ingress_products: &[],
+    probers: None,
     remedies: |_, _, _| Vec::new(),
     annotations: &[annotations::READ],
     samples: &[],

@@ -30,8 +30,14 @@ pub(in crate::check) fn groups(engine: &Engine<'_>) -> Check {
         }
     }
     if !shut.is_empty() {
-        let mut check = Check::new(what, State::Failed);
+        // They may let in those who call.
+        let state = if stop_a_client(engine) { State::Failed } else { State::Unknown };
+        let mut check = Check::new(what, state);
         check.evidence = shut;
+        if state == State::Unknown {
+            let why = "calls of the load balancers pass, unless their own addresses are not let in";
+            check.evidence.push(why.to_owned());
+        }
         let advice = format!("{place}: let TCP and UDP {ports} in; ");
         return check.next(Advice::sentence(&advice).then_command(&Code::SecurityGroup.explain()));
     }
@@ -46,6 +52,29 @@ pub(in crate::check) fn groups(engine: &Engine<'_>) -> Check {
                 .next(Advice::sentence(&advice))
         }
     }
+}
+
+/// The maximum number of listeners that are called to find out whether groups stop clients.
+const CALLED: usize = 20;
+
+/// Returns whether groups stop calls of load balancers from outside. The sources of what the modelled
+/// cloud's load balancers send are known, so the ports tell.
+fn stop_a_client(engine: &Engine<'_>) -> bool {
+    if uturn_clouds::cloud::model(engine.cluster()).is_some() || engine.balancers().is_empty() {
+        return true;
+    }
+    let listeners = engine.balancers().iter().flat_map(|balancer| {
+        balancer.listeners.iter().map(move |listener| (balancer.vip, listener))
+    });
+    let mut flows = listeners.take(CALLED).map(|(vip, listener)| {
+        let at = SocketAddr::new(vip, listener.port.number());
+        let protocol = listener.protocol.transport();
+        flow(Client::Outside(None), call::destination(listener, at), protocol)
+    });
+    flows.any(|flow| {
+        let verdict = engine.verdict(&flow);
+        verdict.is_ok_and(|verdict| verdict.mechanisms.contains(&Mechanism::SecurityGroup))
+    })
 }
 
 /// Checks bandwidth if Facts state it, or if the cloud has accounts that bill it by node.

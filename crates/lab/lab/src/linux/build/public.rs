@@ -88,6 +88,18 @@ pub(crate) fn let_in(cluster: &Cluster, family: Family) -> Vec<IpAddr> {
     }
 }
 
+/// Returns the addresses of clouds' own health checks that security groups admit unless a rule drops
+/// them.
+pub(crate) fn let_in_unless_denied(family: Family) -> Vec<IpAddr> {
+    let all = cloud::ALL.iter().filter_map(|entry| entry.probers);
+    let probers = all.map(|probers| probers.ranges.prober(family));
+    probers
+        .flat_map(|prober| {
+            [Scope::Private, Scope::Public].map(|scope| source_address(scope, prober))
+        })
+        .collect()
+}
+
 /// Returns all source addresses of health checks, including the VIPs.
 pub(crate) fn probers_of(plan: &Plan<'_>) -> Vec<IpAddr> {
     let vips = plan.load_balancers.iter().map(|lb| lb.vip);

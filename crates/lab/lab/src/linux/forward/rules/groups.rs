@@ -2,17 +2,21 @@
 //!
 //! Groups are stateful: only the first packet of a connection is checked. Rules of several groups
 //! are concatenated, the first match decides, and packets that no rule matches are dropped. An
-//! unknown group admits everything. Health checks from the cloud's own range pass every group.
+//! unknown group admits everything. Health checks from the modelled cloud's own range pass every
+//! group, those of other clouds unless a rule drops them.
 //!
 //! A group without outbound rules admits all outbound packets.
 
+use std::net::IpAddr;
+
 use uturn_clouds::cloud;
+use uturn_lb::source::replaced_source;
 use uturn_model::lb::{Listener, Scope, Source};
 use uturn_model::network::SecurityRule;
-use uturn_model::{Cluster, Family, IpNet, LoadBalancer, Protocol, Text};
+use uturn_model::{Cluster, Family, IpNet, LoadBalancer, Node, Protocol, Text};
 
 use crate::linux::build::links::links_of;
-use crate::linux::build::public::{ANY_PUBLIC, let_in};
+use crate::linux::build::public::{ANY_PUBLIC, let_in, let_in_unless_denied};
 use crate::linux::forward::layer_4::is_in_kernel;
 
 /// The chains of the mangle table from which the chains of groups are called.
@@ -50,7 +54,14 @@ pub(crate) fn of_nodes(cluster: &Cluster, family: Family, hooks: Hooks) -> Strin
         for prober in let_in(cluster, family) {
             text += &format!("-A SG-IN-{number} -s {prober} -j RETURN\n");
         }
-        text += &chain(&format!("SG-IN-{number}"), &groups.inbound, Way::In, family);
+        let rules = chain(&format!("SG-IN-{number}"), &groups.inbound, Way::In, family);
+        // A cloud's own probers are let in unless a rule keeps them out.
+        let (stated, denied) = rules.split_at(rules.trim_end().rfind('\n').map_or(0, |at| at + 1));
+        text += stated;
+        for prober in let_in_unless_denied(family) {
+            text += &format!("-A SG-IN-{number} -s {prober} -j RETURN\n");
+        }
+        text += denied;
         if !groups.outbound.is_empty() {
             text += &format!(":SG-OUT-{number} - [0:0]\n");
             for link in &links {
@@ -64,9 +75,10 @@ pub(crate) fn of_nodes(cluster: &Cluster, family: Family, hooks: Hooks) -> Strin
     text
 }
 
-/// Returns rules before those of nodes' groups, for connections that the kernel forwards with an
-/// address that stands for a load balancer's own. These tables are walked before the address is
-/// replaced.
+/// Returns rules before those of nodes' groups, for connections that the kernel forwards with a load
+/// balancer's own address. These tables are walked before the client's address is replaced, so the
+/// rules for the own address are chosen here. An address that stands for one that is not given is let
+/// in.
 pub(super) fn let_in_replaced(
     cluster: &Cluster,
     all: &[LoadBalancer],
@@ -77,25 +89,72 @@ pub(super) fn let_in_replaced(
     if cloud::model(cluster).is_some() {
         return text;
     }
-    for lb in all.iter().filter(|lb| Family::of(lb.vip) == family) {
+    let of_family = all.iter().enumerate().filter(|(_, lb)| Family::of(lb.vip) == family);
+    for (place, lb) in of_family {
         let replaces = |listener: &&Listener| {
             is_in_kernel(listener) && listener.profile.source != Source::Kept
         };
         for listener in lb.listeners.iter().filter(replaces) {
             let protocol = listener.protocol.transport().lower();
-            for number in 0..cluster.nodes.len() {
-                let chain = format!("SG-IN-{number}");
-                if of_nodes.contains(&format!(":{chain} ")) {
-                    text += &format!(
-                        "-I {chain} -p {protocol} -m conntrack --ctstate DNAT --ctorigdst {} \
-                         --ctorigdstport {} -j RETURN\n",
-                        lb.vip, listener.port
-                    );
+            let own = match listener.profile.source {
+                Source::Replaced(range) if !cloud::stands_for_balancer(range.addr()) => {
+                    Some(replaced_source(range))
                 }
+                _ => None,
+            };
+            for (number, node) in cluster.nodes.values().enumerate() {
+                let to = format!("SG-IN-{number}");
+                if !of_nodes.contains(&format!(":{to} ")) {
+                    continue;
+                }
+                let judge = match own {
+                    None => "RETURN".to_owned(),
+                    Some(own) => {
+                        let judge = format!("SG-IN-{number}-{place}-{protocol}-{}", listener.port);
+                        text += &format!(":{judge} - [0:0]\n");
+                        text += &judged_from(cluster, node, &judge, own, family);
+                        judge
+                    }
+                };
+                let goes = if own.is_some() { "-g" } else { "-j" };
+                text += &format!(
+                    "-I {to} -p {protocol} -m conntrack --ctstate DNAT --ctorigdst {} \
+                     --ctorigdstport {} {goes} {judge}\n",
+                    lb.vip, listener.port
+                );
             }
         }
     }
     text
+}
+
+/// Returns whether a node's groups let in a health check from this address.
+pub(crate) fn let_in_probe(cluster: &Cluster, node: &Node, prober: IpAddr, port: u16) -> bool {
+    let all = let_in(cluster, Family::of(prober));
+    let Some(groups) = known(cluster, node.security_groups.as_deref().unwrap_or_default()) else {
+        return true;
+    };
+    let mut inbound = groups.inbound.iter();
+    let rule = inbound.find(|rule| rule.matches(prober, Some(Protocol::Tcp), port));
+    all.contains(&prober) || rule.map_or(cloud::probers_at(prober).is_some(), |rule| rule.accept)
+}
+
+/// Returns the chain of a node's groups for packets from one source.
+fn judged_from(
+    cluster: &Cluster,
+    node: &Node,
+    name: &str,
+    source: IpAddr,
+    family: Family,
+) -> String {
+    let groups = known(cluster, node.security_groups.as_deref().unwrap_or_default());
+    let inbound = groups.map(|groups| groups.inbound).unwrap_or_default();
+    let from_source =
+        inbound.into_iter().filter(|rule| rule.peer.is_none_or(|net| net.contains(&source)));
+    let of_all: Vec<SecurityRule> =
+        from_source.map(|rule| SecurityRule { peer: None, ..rule.clone() }).collect();
+    let of_all: Vec<&SecurityRule> = of_all.iter().collect();
+    chain(name, &of_all, Way::In, family)
 }
 
 /// Returns rules of the mangle table for the load balancers' own groups.

@@ -11,6 +11,7 @@ mod node;
 mod unserved;
 
 pub(crate) use balancers::Site;
+pub(crate) use groups::let_in_probe;
 #[cfg(feature = "cluster")]
 pub(crate) use groups::{Hooks, of_nodes as groups_of_nodes};
 pub(crate) use node::program_node;
