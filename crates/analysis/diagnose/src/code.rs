@@ -88,6 +88,8 @@ codes! {
     NamedPortMissing = 313, "named port missing", Error, replaces NoEndpoints WrongPort;
     /// kube-proxy does not serve node ports at loopback addresses.
     NotOnLoopback = 314, "node port not served on loopback", Warning, for NotOnLoopback;
+    /// A Service has addresses of one family, although nodes and its pods have both.
+    OneFamily = 315, "Service of one family", Info;
     /// No rule of an Ingress matches the host and path.
     NoRuleForPath = 401, "no rule for this host and path", Error, for NoRuleForPath;
     /// An Ingress leads to a Service or port that does not exist.

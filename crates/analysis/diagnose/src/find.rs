@@ -12,6 +12,7 @@ mod called_names;
 mod captured;
 mod cause;
 mod ejection;
+mod families;
 mod headless;
 mod hints;
 mod host_ports;
@@ -32,6 +33,7 @@ mod pending;
 mod proxy_names;
 mod scanned;
 pub(crate) mod service_reference;
+mod stated_checks;
 mod taken;
 mod unserved;
 mod walked;
@@ -135,10 +137,12 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
 fn stated(engine: &Engine<'_>) -> impl Iterator<Item = Finding> {
     let all = [
         announcing::find(engine),
+        families::find(engine),
         image_ports::find(engine),
         mesh_gateways::find(engine),
         pending::find(engine),
         proxy_names::find(engine),
+        stated_checks::find(engine),
         unserved::find(engine),
     ];
     all.into_iter().flatten()

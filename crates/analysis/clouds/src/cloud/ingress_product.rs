@@ -57,6 +57,13 @@ pub trait IngressProduct: Sync {
         None
     }
 
+    /// Returns the backends of an Ingress that the controller's own report calls unhealthy, and whether
+    /// these are all. Empty if it reports none.
+    fn reported_unhealthy(&self, ingress: &Ingress) -> (Vec<String>, bool) {
+        let _ = ingress;
+        (Vec::new(), false)
+    }
+
     /// Returns whether a private load balancer sends from the address at which clients call it.
     fn sends_from_its_address(&self) -> bool {
         false

@@ -72,7 +72,8 @@ pub use markers::{
 };
 pub use product::{
     Announcing, Leases, NewObject, NewValue, NoAddress, PageCheck, PortPlan, Probers, Product,
-    SourceRanges, StatusEntry, Targets, UnservedPort, ZoneAnswers, stand_in, stands_for_balancer,
+    SourceRanges, StatusEntry, Targets, UnansweredCheck, UnservedPort, ZoneAnswers, stand_in,
+    stands_for_balancer,
 };
 pub(crate) use product::{own_address, replaced, send_from, unnamed};
 pub(crate) use programs::runs;

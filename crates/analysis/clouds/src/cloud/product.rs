@@ -216,6 +216,17 @@ pub trait Product: Sync {
         SourceRanges::Ignored
     }
 
+    /// Returns why health checks of a port cannot pass, if the Service shows it without a walk.
+    fn unanswered_check(
+        &self,
+        cluster: &Cluster,
+        service: &Service,
+        port: &ServicePort,
+    ) -> Option<UnansweredCheck> {
+        let _ = (cluster, service, port);
+        None
+    }
+
     /// Returns the page that health checks request from targets, if they request one.
     fn page_check(&self, service: &Service, port: &ServicePort) -> Option<PageCheck> {
         let _ = (service, port);
@@ -331,6 +342,15 @@ pub struct PageCheck {
     pub condition: &'static str,
     /// The annotation that sets another path, with a path that targets have.
     pub cure: (&'static str, &'static str),
+}
+
+/// Health checks that no target answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnansweredCheck {
+    /// What they ask, and why no target answers it.
+    pub because: String,
+    /// The condition under which no target answers. `None` if given objects show all of it.
+    pub condition: Option<String>,
 }
 
 /// The targets of a load balancer.

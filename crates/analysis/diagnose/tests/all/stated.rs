@@ -610,3 +610,125 @@ fn the_filter_of_kube_proxy_is_no_firewall() {
         assert_eq!(of(version), [], "{version}");
     }
 }
+
+/// A Service behind a Network Load Balancer, with these annotations, `ports` and fields of `spec`.
+fn nlb(notes: &str, spec: &str, ports: &str) -> Vec<(Severity, String, Vec<String>, String)> {
+    let prefix = "service.beta.kubernetes.io/aws-load-balancer";
+    let notes = format!("{prefix}-type: external, {notes}").replace("NLB", prefix);
+    let name = "{hostname: front.elb.us-east-1.amazonaws.com}";
+    let service = balanced_service("172.16.0.10", &notes, spec, name)
+        .replace("[{port: 80, nodePort: 30080}]", ports);
+    let dns = "dns: {outside: {front.elb.us-east-1.amazonaws.com: 10.0.9.9}}";
+    let found = findings(&service, &[IPTABLES, "provider: aws", dns]);
+    with_code(&found, Code::CheckCannotPass)
+}
+
+#[test]
+fn a_check_by_tcp_of_a_port_that_takes_datagrams() {
+    let udp = "{name: udp, port: 53, targetPort: 8080, nodePort: 30053, protocol: UDP}";
+    let tcp = "{name: tcp, port: 53, targetPort: 8080, nodePort: 30053, protocol: TCP}";
+    let nodes = "NLB-nlb-target-type: instance";
+    let found = nlb(nodes, "", &format!("[{udp}]"));
+    let [(severity, _, conditions, said)] = found.as_slice() else { panic!("{found:#?}") };
+    assert_eq!((*severity, conditions.len()), (Severity::Warning, 0));
+    assert!(said.contains("ask by TCP at port 30053"), "{said}");
+    // The program may listen in both ways.
+    let pods = "NLB-nlb-target-type: ip";
+    let found = nlb(pods, "", &format!("[{udp}]"));
+    let [(_, _, conditions, _)] = found.as_slice() else { panic!("{found:#?}") };
+    assert_eq!(conditions, &["its pods do not listen by TCP at 8080"]);
+    for (notes, spec, ports) in [
+        (nodes, "", format!("[{udp}, {tcp}]")),
+        (pods, "", format!("[{udp}, {tcp}]")),
+        (nodes, "externalTrafficPolicy: Local", format!("[{udp}]")),
+        ("NLB-nlb-target-type: instance, NLB-healthcheck-port: '10256'", "", format!("[{udp}]")),
+    ] {
+        assert_eq!(nlb(notes, spec, &ports), [], "{notes} {spec} {ports}");
+    }
+}
+
+#[test]
+fn a_check_by_http_after_a_header_at_a_port_beside() {
+    let ports = "[{port: 80, targetPort: 8080, nodePort: 30080}]";
+    let header = "NLB-nlb-target-type: ip, NLB-proxy-protocol: '*'";
+    let http = format!("{header}, NLB-healthcheck-protocol: http");
+    let found = nlb(&format!("{http}, NLB-healthcheck-port: '10254'"), "", ports);
+    let [(_, _, conditions, _)] = found.as_slice() else { panic!("{found:#?}") };
+    assert_eq!(conditions, &["what listens at port 10254 reads no PROXY header"]);
+    for notes in [
+        format!("{http}, NLB-healthcheck-port: traffic-port"),
+        format!("{header}, NLB-healthcheck-protocol: tcp, NLB-healthcheck-port: '10254'"),
+        http,
+    ] {
+        assert_eq!(nlb(&notes, "", ports), [], "{notes}");
+    }
+}
+
+#[test]
+fn a_backend_that_the_controller_reports_as_unhealthy() {
+    let with = |states: &str| {
+        let objects = format!(
+            "---
+apiVersion: v1
+kind: Service
+metadata: {{name: web, namespace: shop}}
+spec: {{type: NodePort, clusterIP: 172.16.0.10, selector: {{app: web}}, ports: [{{port: 80, targetPort: 8080, nodePort: 30080}}]}}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata:
+  name: web
+  namespace: shop
+  annotations: {{kubernetes.io/ingress.class: gce, ingress.kubernetes.io/backends: '{states}'}}
+spec: {{defaultBackend: {{service: {{name: web, port: {{number: 80}}}}}}}}
+status: {{loadBalancer: {{ingress: [{{ip: 203.0.113.9}}]}}}}
+"
+        );
+        let found = findings(&objects, &[IPTABLES, "provider: gcp"]);
+        with_code(&found, Code::CheckCannotPass)
+    };
+    let found = with(r#"{"k8s-be-30080--a":"UNHEALTHY"}"#);
+    let [(severity, subject, _, said)] = found.as_slice() else { panic!("{found:#?}") };
+    assert_eq!((*severity, &**subject), (Severity::Error, "Ingress shop/web"));
+    assert!(said.contains("k8s-be-30080--a"), "{said}");
+    let found = with(r#"{"k8s-be-30080--a":"UNHEALTHY","k8s-be-30081--a":"HEALTHY"}"#);
+    assert_eq!(found[0].0, Severity::Warning);
+    assert_eq!(with(r#"{"k8s-be-30080--a":"HEALTHY"}"#), []);
+}
+
+#[test]
+fn a_service_of_one_family_on_nodes_of_both() {
+    let with = |addresses: &str, ips: &str| {
+        let text =
+            [nodes_and_pods(), balanced_service("172.16.0.10", "", ips, ""), facts(&[IPTABLES])]
+                .concat()
+                .replace("type: LoadBalancer", "type: NodePort")
+                .replace("port: 80,", "port: 80, targetPort: 8080,");
+        let text = ["10.0.0.11", "10.0.0.12"].into_iter().fold(text, |text, ip| {
+            let of_node = format!("{{type: InternalIP, address: {ip}}}");
+            let number = &ip[ip.len() - 2..];
+            let more = addresses.replace("NUMBER", number);
+            text.replace(&of_node, &format!("{of_node}{more}"))
+        });
+        let text = ["10.1.1.2", "10.1.2.2"].into_iter().fold(text, |text, ip| {
+            let v6 = format!("fd00:1::{}", &ip[5..6]);
+            text.replace(
+                &format!("podIP: {ip}"),
+                &format!("podIP: {ip}, podIPs: [{{ip: {ip}}}, {{ip: '{v6}'}}]"),
+            )
+        });
+        let source = Source { name: "made.yaml".into(), text };
+        let cluster = Manifests::of(vec![source]).complete_if(true).cluster().unwrap();
+        let engine = Engine::new(&cluster).unwrap();
+        let scanner = Scanner::new(&engine);
+        let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
+        with_code(&found, Code::OneFamily)
+    };
+    let both = ", {type: InternalIP, address: 'fd00::NUMBER'}";
+    let found = with(both, "");
+    let [(severity, subject, ..)] = found.as_slice() else { panic!("{found:#?}") };
+    assert_eq!((*severity, &**subject), (Severity::Info, "Service shop/web"));
+    assert_eq!(with("", ""), []);
+    let dual = "clusterIPs: [172.16.0.10, 'fd00:2::10']\n  ipFamilies: [IPv4, IPv6]";
+    assert_eq!(with(both, dual), []);
+}

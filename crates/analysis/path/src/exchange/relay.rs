@@ -78,6 +78,16 @@ pub(super) fn through(
         state.note(place, Step::new(StepKind::Drop, why, by).seeing(leg));
         return Ok(vec![ended(state, Outcome::Hangs, Some(Mechanism::Firewall))]);
     }
+    let family = Family::of(leg.dst.ip());
+    let is_served = service.cluster_ips.iter().any(|ip| Family::of(*ip) == family);
+    if !service.cluster_ips.is_empty() && !is_served {
+        let why =
+            format!("{} has no address of {family}: nothing listens here for it", service.object());
+        state.note(place, Step::new(StepKind::Reject, why, by).seeing(leg));
+        let refusal = state.refusal(state.packet.refusal_of_port());
+        let why = Some(Mechanism::WrongPort);
+        return return_reply(walk, relay, call, refusal, Outcome::Refused, why);
+    }
     let Some(onward) = onward(walk.cluster, pod, service, port, leg) else {
         let why = format!("where {} passes {leg} on to is not given", pod.name);
         return Ok(vec![UnjudgedReason::not_given(why, by).exchange(place, state)]);

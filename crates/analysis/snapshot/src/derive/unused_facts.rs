@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use uturn_model::lb::LoadBalancerFact;
+use uturn_model::network::NetworkMode;
 use uturn_model::wording::some_of;
 use uturn_model::{Labels, Text};
 
 use super::Assumptions;
 use super::serve::Served;
+use crate::decode::facts::NodeFacts;
 
 const NO_EFFECT: &str = "it has no effect";
 
@@ -31,6 +33,7 @@ pub(super) fn list(served: &Served, assumptions: &mut Assumptions) {
 /// has been supposed before.
 fn nodes(served: &Served, assumptions: &mut Assumptions) {
     let population = &served.population;
+    hairpin(served, assumptions);
     for (name, own) in &population.facts.nodes {
         let unprogrammed = own.unprogrammed.iter().flat_map(|(services, _)| services);
         for service in unprogrammed.filter(|name| !population.services.0.contains_key(*name)) {
@@ -38,6 +41,22 @@ fn nodes(served: &Served, assumptions: &mut Assumptions) {
             let because = "there is no such Service";
             assumptions.assume(about, NO_EFFECT, because, "correct the name");
         }
+    }
+}
+
+/// Lists the hairpin mode that is stated off where no bridge has it.
+fn hairpin(served: &Served, assumptions: &mut Assumptions) {
+    if served.network.mode.value == NetworkMode::GlobalRouter {
+        return;
+    }
+    let facts = &served.population.facts;
+    let of_each = facts.nodes.iter().map(|(name, own)| (name.as_str(), own));
+    let is_off = |own: &NodeFacts| matches!(own.hairpin, Some((false, _)));
+    for (name, _) in of_each.chain([("*", &facts.every_node)]).filter(|(_, own)| is_off(own)) {
+        let about = format!("spec.nodes.{name}.hairpin of Facts");
+        let because = "the pod network has a link for each pod and no bridge with a hairpin mode";
+        let settle = "state a network plugin with a bridge, or take it out";
+        assumptions.assume(about, NO_EFFECT, because, settle);
     }
 }
 

@@ -58,6 +58,10 @@ status: {{loadBalancer: {{ingress: [{{ip: 10.0.0.100}}]}}}}
     assert_eq!(facts("nodes: {n1: {securityGroups: [a]}}"), "");
     let of_nodes = facts("nodes: {n1: {unprogrammed: [shop/wbe]}}");
     assert!(of_nodes.contains("unprogrammed of Facts: shop/wbe"), "{of_nodes}");
+    let on_bridge = "network: {plugin: flannel}, nodes: {n1: {hairpin: false}}";
+    assert_eq!(facts(on_bridge), "");
+    let without = facts(&on_bridge.replace("flannel", "calico"));
+    assert!(without.starts_with("spec.nodes.n1.hairpin of Facts: the pod network"), "{without}");
     let named = format!(
         "nodes: {{n1: {{securityGroups: [a]}}}}, securityGroups: {{a: {group}, sg-noted: {group}}}"
     );

@@ -5,7 +5,7 @@
 use uturn_model::lb::{
     BehaviourAssumption, HealthQuestion, ListenerProtocol, ProxyVersion, Source,
 };
-use uturn_model::service::{Policy, ServicePort};
+use uturn_model::service::{Policy, ServicePort, TargetPort};
 use uturn_model::{Cluster, Family, Node, Protocol, Service, Version};
 
 use super::annotations::{
@@ -18,7 +18,8 @@ use super::are_pods_default;
 use super::classic::is_internal;
 use crate::cloud::StatusEntry;
 use crate::cloud::product::{
-    PortPlan, Product, SourceRanges, Targets, ZoneAnswers, check, passing, plain_protocol, replaced,
+    PortPlan, Product, SourceRanges, Targets, UnansweredCheck, ZoneAnswers, check, passing,
+    plain_protocol, replaced,
 };
 
 pub(super) const NAME: &str = "AWS NLB";
@@ -123,6 +124,33 @@ impl Product for Nlb {
         Some(plan)
     }
 
+    fn unanswered_check(
+        &self,
+        cluster: &Cluster,
+        service: &Service,
+        port: &ServicePort,
+    ) -> Option<UnansweredCheck> {
+        let plan = self.port_in(cluster, service, port, Family::V4)?;
+        let check = Check::of(service, plan.targets)?;
+        match check.port {
+            None if port.protocol == Protocol::Udp => of_datagrams(service, port, plan.targets),
+            Some(number) if plan.profile.proxy_header.is_some() && check.is_http => {
+                let is_target = service.ports.iter().any(|own| match &own.target {
+                    TargetPort::Number(target) => target.number() == number,
+                    TargetPort::Name(_) => true,
+                });
+                (!is_target).then(|| UnansweredCheck {
+                    because: format!(
+                        "health checks ask by HTTP at port {number}, after the PROXY header that the target \
+                         group sends first"
+                    ),
+                    condition: Some(format!("what listens at port {number} reads no PROXY header")),
+                })
+            }
+            _ => None,
+        }
+    }
+
     fn port(&self, service: &Service, port: &ServicePort, family: Family) -> Option<PortPlan> {
         Some(self.plan(service, port, family, usual_targets(service), true))
     }
@@ -185,6 +213,56 @@ impl Nlb {
             profile,
         }
     }
+}
+
+/// Health checks as annotations ask for them.
+struct Check {
+    /// The port, if it is not that of requests.
+    port: Option<u16>,
+    is_http: bool,
+}
+
+impl Check {
+    /// Returns `None` if checks ask kube-proxy, or a port that is not a number.
+    fn of(service: &Service, targets: Targets) -> Option<Self> {
+        let is_http = get(service, CHECK_PROTOCOL)
+            .is_some_and(|own| ["http", "https"].contains(&&*own.to_ascii_lowercase()));
+        let asks_node = service.external_policy == Policy::Local && targets != Targets::Pods;
+        match get(service, CHECK_PORT) {
+            Some("traffic-port") => Some(Self { port: None, is_http }),
+            Some(port) => port.parse().ok().map(|port| Self { port: Some(port), is_http }),
+            None => (!asks_node).then_some(Self { port: None, is_http }),
+        }
+    }
+}
+
+/// Returns why a check by TCP of a port that takes datagrams gets no answer: no other port of the
+/// Service leads to the same port of the targets by TCP.
+fn of_datagrams(
+    service: &Service,
+    port: &ServicePort,
+    targets: Targets,
+) -> Option<UnansweredCheck> {
+    let of_nodes = targets != Targets::Pods;
+    let is_same = |other: &ServicePort| match of_nodes {
+        true => other.node_port == port.node_port,
+        false => other.target == port.target,
+    };
+    let mut by_tcp = service.ports.iter().filter(|other| other.protocol == Protocol::Tcp);
+    if by_tcp.any(is_same) || of_nodes && port.node_port.is_none() {
+        return None;
+    }
+    let number = match (of_nodes, &port.target) {
+        (true, _) => port.node_port?.number().to_string(),
+        (false, TargetPort::Number(target)) => target.number().to_string(),
+        (false, TargetPort::Name(name)) => name.to_string(),
+    };
+    Some(UnansweredCheck {
+        because: format!(
+            "health checks ask by TCP at port {number} of the targets, where the Service takes UDP only"
+        ),
+        condition: (!of_nodes).then(|| format!("its pods do not listen by TCP at {number}")),
+    })
 }
 
 /// Returns the question that health checks ask. Under policy Local, both controllers check nodes

@@ -1,5 +1,7 @@
 //! Application load balancers, external and internal, which Google's controller makes for Ingresses.
 
+use std::collections::BTreeMap;
+
 use uturn_model::ingress::{IngressPath, PathKind};
 use uturn_model::lb::{ListenerProtocol, Profile, Statuses};
 use uturn_model::{Cluster, Family, Ingress, Service, Text};
@@ -79,6 +81,16 @@ impl IngressProduct for Application {
         }
     }
 
+    fn reported_unhealthy(&self, ingress: &Ingress) -> (Vec<String>, bool) {
+        let text = ingress.annotations.get(STATES).unwrap_or_default();
+        let states: BTreeMap<String, String> = serde_json::from_str(text).unwrap_or_default();
+        let all = states.len();
+        let unhealthy = states.into_iter().filter(|(_, state)| state == UNHEALTHY);
+        let unhealthy: Vec<String> = unhealthy.map(|(backend, _)| backend).collect();
+        let are_all = unhealthy.len() == all;
+        (unhealthy, are_all)
+    }
+
     fn is_private(&self, _: &Ingress) -> bool {
         self.is_internal()
     }
@@ -90,8 +102,16 @@ fn has_group_for_ingress(text: &str) -> bool {
     asked.and_then(|asked| asked.get("ingress")?.as_bool()).unwrap_or(false)
 }
 
+/// The annotation in which the controller reports the health of each backend.
+const STATES: &str = "ingress.kubernetes.io/backends";
+const UNHEALTHY: &str = "UNHEALTHY";
+
 /// The annotations that are read, with the kinds of their values.
 pub(super) const READ: &[Annotation] = &[
+    Annotation::new(
+        STATES,
+        ValueKind::Document { fields: &[], words: &["HEALTHY", UNHEALTHY, "Unknown"] },
+    ),
     Annotation::new(NEG, ValueKind::Document { fields: &["ingress", "exposed_ports"], words: &[] }),
     Annotation::new(ALLOW_HTTP, ValueKind::Switch),
     Annotation::new(FRONTEND, ValueKind::Names),
