@@ -110,6 +110,8 @@ pub(crate) enum Command {
   uturn collect --here --node n1 --conntrack -o bundle
   uturn check nodes -f deploy/ --bundle bundle")]
     Collect(Collect),
+    /// Print the version of this program, and the commit that it was built from
+    Version(VersionOutput),
     #[command(about = Part::Lab.about())]
     Lab,
     #[command(about = Part::Lb.about())]
@@ -239,6 +241,16 @@ pub(crate) struct Explain {
     /// A code (UT101) or a mechanism (asymmetric-return). Without it, all are listed
     #[arg(add = completion::topic())]
     pub(crate) word: Option<String>,
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: Output,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct VersionOutput {
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: Output,
 }
 
 #[derive(Args, Debug)]

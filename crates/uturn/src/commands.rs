@@ -14,6 +14,7 @@ mod rules;
 mod scan;
 mod suggest;
 mod trace;
+mod version;
 mod walk;
 
 use std::path::Path;
@@ -35,6 +36,7 @@ pub(crate) fn run(command: Command, printer: &Printer) -> Result<Status, Failure
         Command::Rules(rules) => rules::run(&rules, printer),
         Command::Walk(walk) => walk::run(&walk, printer),
         Command::Collect(args) => collect(&args, printer),
+        Command::Version(args) => Ok(version::run(&args, printer)),
         Command::Lab => Err(not_installed(Part::Lab)),
         Command::Lb => Err(not_installed(Part::Lb)),
         Command::Cloud => Err(not_installed(Part::Cloud)),

@@ -21,7 +21,7 @@ fn reads_only_files(command: &Command) -> bool {
         Command::Cure(cure) => !cure.cluster.is_live(),
         Command::Rules(rules) => !rules.cluster.is_live(),
         Command::Collect(collect) => redacts_files(collect),
-        Command::Explain(_) | Command::Walk(_) => true,
+        Command::Explain(_) | Command::Walk(_) | Command::Version(_) => true,
         Command::Probe(_)
         | Command::Lab
         | Command::Lb

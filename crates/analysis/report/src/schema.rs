@@ -9,6 +9,7 @@ pub mod baseline;
 pub mod check;
 mod common;
 pub mod cure;
+pub mod explain;
 pub mod explain_classes;
 pub mod lab;
 pub mod lab_fuzz;
@@ -18,6 +19,7 @@ mod published;
 pub mod sarif;
 pub mod scan;
 pub mod trace;
+pub mod version;
 pub mod walk;
 
 pub use common::{

@@ -1,18 +1,19 @@
 //! `uturn explain`: the page of a code or mechanism.
 
-use uturn_cli::{Failure, Printer, Status};
+use uturn_cli::{Failure, Printer, Status, print};
 use uturn_diagnose::{Code, pages};
 use uturn_model::Mechanism;
+use uturn_report::schema::explain::Explained;
 
 use crate::cli::Explain;
 
 pub(super) fn run(args: &Explain, printer: &Printer) -> Result<Status, Failure> {
-    let Some(word) = &args.word else {
-        printer.text(&list());
-        return Ok(Status::Clean);
+    let explained = match &args.word {
+        None => Explained::all(),
+        Some(word) => Explained::of(word).ok_or_else(|| Failure::usage(unknown(word)))?,
     };
-    let page = pages::find(word).ok_or_else(|| Failure::usage(unknown(word)))?;
-    printer.text(page);
+    let text = |_| explained.page.map_or_else(list, str::to_owned);
+    print(printer, args.output, text, || &explained);
     Ok(Status::Clean)
 }
 

@@ -151,6 +151,16 @@ fn the_list_of_scenarios_conforms() {
     assert_conforms("lab-list", &json(&["lab", "list"]).unwrap());
 }
 
+#[test]
+fn pages_and_the_version_conform() {
+    for args in [&["explain"][..], &["explain", "UT101"], &["explain", "asymmetric-return"]] {
+        assert_conforms("explain", &json(args).unwrap());
+    }
+    assert!(json(&["explain"]).unwrap()["codes"].as_array().unwrap().len() > 20);
+    assert!(json(&["explain", "UT101"]).unwrap()["page"].is_string());
+    assert_conforms("version", &json(&["version"]).unwrap());
+}
+
 /// A schema that lets everything pass proves nothing.
 #[test]
 fn what_is_wrong_is_seen() {

@@ -4,7 +4,10 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use uturn_snapshot::LbFile;
 
-use super::{baseline, check, cure, explain_classes, lab, lab_fuzz, probe, scan, trace, walk};
+use super::{
+    baseline, check, cure, explain, explain_classes, lab, lab_fuzz, probe, scan, trace, version,
+    walk,
+};
 
 /// The name of each schema, and the schema.
 pub fn published() -> Vec<(&'static str, Schema)> {
@@ -12,6 +15,7 @@ pub fn published() -> Vec<(&'static str, Schema)> {
         ("baseline", schema::<baseline::BaselineFile>()),
         ("check", schema::<check::Checks<'_>>()),
         ("cure", schema::<cure::Cures<'_>>()),
+        ("explain", schema::<explain::Explained>()),
         ("explain-classes", schema::<explain_classes::Classes<'_>>()),
         ("lab-fuzz", schema::<lab_fuzz::Fuzz<'_>>()),
         ("lab-list", schema::<lab::List<'_>>()),
@@ -20,6 +24,7 @@ pub fn published() -> Vec<(&'static str, Schema)> {
         ("probe", schema::<probe::Probe<'_>>()),
         ("scan", schema::<scan::Scan<'_>>()),
         ("trace", schema::<trace::Trace<'_>>()),
+        ("version", schema::<version::Version<'_>>()),
         ("walk", schema::<walk::Walk<'_>>()),
     ]
 }
