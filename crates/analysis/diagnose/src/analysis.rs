@@ -15,6 +15,7 @@
 mod cures;
 mod error;
 mod ignore;
+mod in_words;
 mod input;
 mod notes;
 mod options;
@@ -39,6 +40,7 @@ use crate::{Cure, Example, Finding, Observation, diagnose};
 pub use cures::{case_of, cures_of_flow, failing_flow, titles};
 pub use error::AnalysisError;
 pub use ignore::{IgnoreError, IgnoreRules};
+pub use in_words::InWords;
 pub use input::{Input, MAX_BYTES};
 pub use notes::Note;
 pub use options::{Detail, KnownFindings, Options};
@@ -94,6 +96,7 @@ fn analyze_knowing(
     let base = TrialBase::new(manifests, engine).knowing(known);
     let cures = cures::try_all(&base, &mut counted, &in_full);
     let evidence = evidence(&scanners, &counted, &in_full, options.detail)?;
+    let in_words = in_words::all(&scanners, &counted, &in_full, &evidence)?;
     let in_full = match options.detail {
         Detail::InFull => flows_in_full(&scanners, &counted, &in_full, cures)?,
         Detail::Findings | Detail::Evidence => BTreeMap::new(),
@@ -102,6 +105,7 @@ fn analyze_knowing(
     Ok(Analysis {
         groups,
         evidence,
+        in_words,
         origins: findings.iter().map(|finding| origin_of(engine, &finding.subject)).collect(),
         findings,
         in_full,

@@ -19,6 +19,7 @@ use uturn_model::{
 use uturn_path::{Engine, WalkError, supposed_of_servers};
 
 use crate::outcomes::outcomes_and_reasons;
+use crate::reason;
 
 /// The questions about one subject, with answers.
 #[derive(Clone, Debug)]
@@ -211,6 +212,9 @@ fn walked_until(
         if lost <= NAMED {
             check.evidence.push(format!("{} to {}: {}", flow.from, flow.to, in_a_line(&verdict)));
         }
+        let why = reason::of_verdict(engine, &flow, &verdict).filter(|_| lost <= NAMED);
+        let why = why.map(|why| format!("because {why}"));
+        check.evidence.extend(why.filter(|why| !check.evidence.contains(why)));
         first.get_or_insert(flow);
     }
     if lost > NAMED {

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use uturn_model::route::{Step, StepKind};
+use uturn_model::route::{Direction, Step, StepKind};
 use uturn_model::shell::{Advice, Command};
 use uturn_model::{
     Evidence, FailurePoint, Hop, Mechanism, ObjectKind, ObjectRef, Origin, Place, Route, Text,
@@ -107,7 +107,7 @@ impl Finding {
         let of = |route: &Route| match (&self.failure, self.mechanism) {
             (Some(point), _) => of_failure(route, point),
             (None, Some(Mechanism::AsymmetricReturn)) => of_turn(route),
-            _ => of_hops(&route.hops),
+            _ => of_route(route),
         };
         // If there are very many routes, not all of them have hops.
         let found = bad.chain(fine()).map(of).find(|all| !all.is_empty());
@@ -121,6 +121,36 @@ impl Finding {
             walked.into_iter().chain(written).collect()
         }
     }
+}
+
+/// Returns the observations on a route that fails.
+pub(crate) fn observed(route: &Route) -> Vec<Observation> {
+    match route.mechanisms.first() {
+        Some(Mechanism::AsymmetricReturn) => of_turn(route),
+        _ => of_route(route),
+    }
+}
+
+/// Returns the steps of a route that decided. If nothing stopped the call, the server took it and
+/// did not understand it.
+fn of_route(route: &Route) -> Vec<Observation> {
+    let mut evidence = of_hops(&route.hops);
+    let is_misread = route.mechanisms.first().is_some_and(|mechanism| {
+        matches!(mechanism, Mechanism::ProxyHeader | Mechanism::WrongPort | Mechanism::TlsBypassed)
+    });
+    let mut steps = route.hops.iter().flat_map(|hop| &hop.steps);
+    if !is_misread || steps.any(|step| step.kind.stops_packet()) {
+        return evidence;
+    }
+    let out = route.hops.iter().filter(|hop| hop.direction == Direction::Out);
+    let steps = out.flat_map(|hop| hop.steps.iter().map(move |step| (hop, step)));
+    let taken = steps.filter(|(_, step)| step.kind == StepKind::Deliver).last();
+    evidence.extend(taken.map(|(hop, step)| Observation {
+        place: Some(hop.place.clone()),
+        what: step.why.clone(),
+        by: step.by.clone(),
+    }));
+    evidence
 }
 
 /// Returns the observation that a target does not answer health checks, and where they fail if that

@@ -34,6 +34,7 @@ mod proxy_names;
 mod scanned;
 pub(crate) mod service_reference;
 mod stated_checks;
+mod system_callers;
 mod taken;
 mod unserved;
 mod walked;
@@ -125,6 +126,7 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
     let mut findings = found.into_findings();
     mesh_gateways::excuse_unused_ports(engine, &mut findings);
     no_endpoints::explain(engine, &mut findings);
+    system_callers::weigh(engine.cluster(), &mut findings);
     findings.sort_by_cached_key(|finding| {
         let harm = harm(finding.share_failing, finding.clients.len());
         let order = (finding.code, finding.subject.clone(), finding.targets.clone());

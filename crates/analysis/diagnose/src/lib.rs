@@ -14,6 +14,7 @@
 
 pub mod analysis;
 mod call;
+mod callers;
 pub mod cases;
 pub mod check;
 pub mod clients;
@@ -32,9 +33,10 @@ mod nodes;
 mod outcomes;
 pub mod pages;
 mod policy_chains;
+pub mod reason;
 mod typos;
 
-pub use analysis::{Analysis, PreparedCluster, analyze};
+pub use analysis::{Analysis, InWords, PreparedCluster, analyze};
 pub use clients::{Clients, Example};
 pub use code::{Code, Severity};
 pub use cure::Cure;

@@ -72,6 +72,9 @@ pub struct Assumption {
 /// The subject of an assumption. Findings may depend on those that have a variant of their own.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AssumptionSubject {
+    /// A part of the input that is not read, or has no effect: `a.yaml:1:1: Service web is defined
+    /// more than once`.
+    Input(Text),
     /// A part of the cluster: `kube-proxy mode`.
     Named(Text),
     /// The behaviour of load balancers of this profile.
@@ -113,7 +116,7 @@ impl From<String> for AssumptionSubject {
 impl fmt::Display for AssumptionSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Named(text) => f.write_str(text),
+            Self::Input(text) | Self::Named(text) => f.write_str(text),
             Self::BalancerBehaviour(profile) => {
                 write!(f, "how the load balancer behaves: {profile}")
             }

@@ -97,6 +97,22 @@ impl Service {
         }
     }
 
+    /// Describes that the Service lacks a port, and which ports it has.
+    pub fn lacks_port(&self, port: &BackendPort) -> String {
+        const SHOWN: usize = 4;
+        let of = |own: &ServicePort| match (port, &own.name) {
+            (BackendPort::Name(_), Some(name)) => format!("{name} ({})", own.port),
+            _ => own.port.to_string(),
+        };
+        let mut has: Vec<String> = self.ports.iter().take(SHOWN).map(of).collect();
+        match self.ports.len().saturating_sub(SHOWN) {
+            0 if has.is_empty() => has.push("none".to_owned()),
+            0 => {}
+            more => has.push(format!("{more} more")),
+        }
+        format!("{} has no port {port}; it has {}", self.object(), has.join(", "))
+    }
+
     /// Returns the port that a backend names.
     pub fn port_named(&self, wanted: &BackendPort) -> Option<&ServicePort> {
         self.ports.iter().find(|port| match wanted {

@@ -1,12 +1,15 @@
 //! Formats checklists as text: a line for each check, with its evidence and what to check next.
 
 use uturn_diagnose::check::{Check, Checklist, State};
+use uturn_model::Assumption;
 
 use crate::lines::Lines as _;
 use crate::style::Style;
+use crate::supposed;
 
-/// Formats all checklists, and the numbers of checks that are ok, failed and unknown.
-pub fn text(lists: &[Checklist], style: Style) -> String {
+/// Formats all checklists, the numbers of checks that are ok, failed and unknown, and the
+/// assumptions.
+pub fn text(lists: &[Checklist], supposed: &[Assumption], style: Style) -> String {
     let mut text = String::new();
     for list in lists {
         text.line(&style.bold(&list.subject));
@@ -16,6 +19,8 @@ pub fn text(lists: &[Checklist], style: Style) -> String {
         text.push('\n');
     }
     text.push_str(&summary(lists));
+    let all: Vec<&Assumption> = supposed.iter().collect();
+    text.push_str(&supposed::lines(&all, |own| supposed::is_condition(own, &[]), style));
     text
 }
 

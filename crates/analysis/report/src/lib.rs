@@ -35,6 +35,7 @@ pub mod sarif;
 pub mod scan;
 pub mod schema;
 pub mod style;
+mod supposed;
 pub mod svg;
 pub mod table;
 pub mod trace;

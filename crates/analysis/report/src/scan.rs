@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use uturn_diagnose::analysis::{Analysis, FlowCounts, Suppressed};
+use uturn_diagnose::analysis::{Analysis, FlowCounts, InWords, Suppressed};
 use uturn_diagnose::group::group;
 use uturn_diagnose::{Finding, Group, Observation, Severity};
 use uturn_model::cluster::Unread;
@@ -11,6 +11,7 @@ use uturn_model::shell::Command;
 use uturn_model::{Assumption, NamespacedName, Origin, Skipped, Text, Unjudged};
 use uturn_snapshot::Loaded;
 
+use crate::fold::beside;
 use crate::lines::Lines as _;
 use crate::style::{Paint, Style};
 use crate::table::Cell;
@@ -31,6 +32,8 @@ pub struct ScanReport {
     pub findings: Vec<Finding>,
     /// The findings grouped by cause, the worst group first.
     pub groups: Vec<Group>,
+    /// Each finding in words, in the same order; empty if it was not put into words.
+    pub in_words: Vec<InWords>,
     /// The evidence for each of them, in the same order; empty if it was not asked for.
     pub evidence: Vec<Vec<Observation>>,
     /// The origin of the object of each, in the same order; empty if it was not asked for.
@@ -49,6 +52,10 @@ pub struct ScanReport {
     pub fine: usize,
     /// The number of these that cannot be judged.
     pub open: usize,
+    /// The number of pods that call.
+    pub pods: usize,
+    /// The number of nodes.
+    pub nodes: usize,
     /// Pods on nodes that have no address yet: their calls are not judged.
     pub without_address: Vec<NamespacedName>,
     /// The pod network as it was recognised.
@@ -71,6 +78,7 @@ impl ScanReport {
         Self {
             groups: group(&findings),
             findings,
+            in_words: Vec::new(),
             evidence: Vec::new(),
             origins: Vec::new(),
             aside: Vec::new(),
@@ -80,6 +88,8 @@ impl ScanReport {
             flows: 0,
             fine: 0,
             open: 0,
+            pods: 0,
+            nodes: 0,
             without_address: Vec::new(),
             network: None,
             unjudged: Vec::new(),
@@ -97,6 +107,7 @@ impl ScanReport {
         Self {
             findings: analysis.findings,
             groups: analysis.groups,
+            in_words: analysis.in_words,
             evidence: analysis.evidence,
             origins: analysis.origins,
             aside: analysis.suppressed,
@@ -106,6 +117,8 @@ impl ScanReport {
             flows: all,
             fine,
             open,
+            pods: cluster.pods.values().filter(|pod| pod.is_alive() && !pod.ips.is_empty()).count(),
+            nodes: cluster.nodes.len(),
             without_address: analysis.without_address,
             network: Some(cluster.network),
             unjudged: cluster.unjudged.into_iter().chain(analysis.unjudged).collect(),
@@ -116,10 +129,66 @@ impl ScanReport {
         }
     }
 
+    /// Keeps some of the findings, without groups.
+    pub fn keep(&mut self, is_kept: impl Fn(&Finding) -> bool) {
+        let kept: Vec<bool> = self.findings.iter().map(is_kept).collect();
+        retain(&mut self.findings, &kept);
+        retain(&mut self.in_words, &kept);
+        retain(&mut self.evidence, &kept);
+        retain(&mut self.origins, &kept);
+        self.groups = group(&self.findings);
+    }
+
+    /// Describes the clients of a finding.
+    pub(crate) fn who(&self, index: usize) -> String {
+        let named = self.in_words.get(index).and_then(|words| words.who.as_deref());
+        let finding = &self.findings[index];
+        match named {
+            Some(who) => who.to_owned(),
+            None if finding.clients.is_empty() => "nobody yet".to_owned(),
+            None => words::who(&finding.clients),
+        }
+    }
+
+    /// Returns the reason of a finding, with its conditions.
+    pub(crate) fn because(&self, index: usize) -> String {
+        let finding = &self.findings[index];
+        match self.in_words.get(index).and_then(|words| words.because.as_deref()) {
+            Some(why) => reasoned(in_brief(why), finding),
+            None => because(finding),
+        }
+    }
+
     /// Returns whether a finding is severe enough to fail the scan.
     pub fn fails(&self, finding: &Finding) -> bool {
         self.fails_from.is_some_and(|from| finding.severity >= from)
     }
+}
+
+fn retain<T>(all: &mut Vec<T>, kept: &[bool]) {
+    let mut kept = kept.iter();
+    all.retain(|_| kept.next().copied().unwrap_or(true));
+}
+
+/// Formats the findings, each with the command that tries its cures.
+pub fn list(report: &ScanReport, style: Style) -> String {
+    let mut text = String::new();
+    if report.findings.is_empty() {
+        text.line("nothing found: nothing to cure");
+    }
+    for (at, finding) in report.findings.iter().enumerate() {
+        let object = match &finding.subject.namespace {
+            Some(_) => finding.subject.short(),
+            None => finding.subject.name.to_string(),
+        };
+        let command =
+            Command::new("uturn cure").with(&report.input).value(finding.code).value(&object);
+        let severity = style.paint(paint(finding.severity), finding.severity.as_str());
+        let why = format!("{object} {}: {}", targets(finding), report.because(at));
+        text.push_str(&beside(&format!("{severity}: "), &why, style.width));
+        text.line(&format!("  {command}"));
+    }
+    text
 }
 
 /// Describes a finding in a sentence.
@@ -174,19 +243,44 @@ pub fn text(report: &ScanReport, listing: Listing, style: Style) -> String {
 }
 
 fn rows(report: &ScanReport, style: Style) -> String {
-    let row = |finding: &Finding| {
+    let row = |(at, finding): (usize, &Finding)| {
         let subject = format!("{} {}", finding.subject.short(), targets(finding));
+        let paint = paint(finding.severity);
         vec![
-            Cell::painted(failing(finding), paint(finding.severity)),
-            words::who(&finding.clients).into(),
+            Cell::painted(finding.severity.as_str(), paint),
+            Cell::painted(failing(finding), paint),
+            report.who(at).into(),
             subject.trim_end().to_owned().into(),
-            because(finding).into(),
+            report.because(at).into(),
             finding.code.to_string().into(),
             cures(finding).into(),
         ]
     };
-    let rows: Vec<Vec<Cell>> = report.findings.iter().map(row).collect();
-    table::render(&["FAILING", "WHO", "CANNOT REACH", "BECAUSE", "CODE", "CURE"], &rows, style)
+    let rows: Vec<Vec<Cell>> = report.findings.iter().enumerate().map(row).collect();
+    let line_limit = match style.line_limit {
+        None if !style.wide => Some(style.width.max(PAGE)),
+        limit => limit,
+    };
+    table::render(&HEADING, &rows, Style { line_limit, ..style })
+}
+
+/// The columns of a table of findings where no terminal is.
+const PAGE: usize = 160;
+
+const HEADING: [&str; 7] =
+    ["SEVERITY", "FAILING", "WHO", "CANNOT REACH", "BECAUSE", "CODE", "CURE"];
+
+/// The number of characters after which a reason is cut where a sentence or a clause ends.
+const BRIEF: usize = 160;
+
+/// Returns the beginning of a long reason, up to the end of a sentence or clause.
+fn in_brief(why: &str) -> &str {
+    if why.len() <= BRIEF {
+        return why;
+    }
+    let ends = [". ", "; ", ": "].map(|end| why.match_indices(end).map(|(at, _)| at));
+    let first = ends.into_iter().flatten().filter(|at| *at >= BRIEF / 2).min();
+    &why[..first.unwrap_or(why.len())]
 }
 
 /// Returns the first cure with the number of further ones; without cures, whether some were not
@@ -205,16 +299,12 @@ pub(crate) fn cures(finding: &Finding) -> String {
 }
 
 /// Describes how often calls fail, and how the failing ones end: `1 in 3 after 4 s`.
-fn failing(finding: &Finding) -> String {
+pub(crate) fn failing(finding: &Finding) -> String {
     let share = finding.share_failing;
-    if share.is_none() {
-        return "not yet".to_owned();
-    }
-    let often = format!("{} {}", words::share(share), words::ending(finding.outcome));
     match finding.severity {
-        // Such calls fail, but nobody has to make them.
-        Severity::Info => format!("info: {often}"),
-        Severity::Warning | Severity::Error => often,
+        Severity::Error if share.is_none() => "when called".to_owned(),
+        _ if share.is_none() => "nothing yet".to_owned(),
+        _ => format!("{} {}", words::share(share), words::ending(finding.outcome)),
     }
 }
 
@@ -234,21 +324,36 @@ pub(crate) fn targets(finding: &Finding) -> String {
     }
 }
 
-/// Returns the mechanism, else the title of the code.
+/// Returns the mechanism, else the title of the code, with the conditions of the finding.
 pub(crate) fn because(finding: &Finding) -> String {
     // A code that replaces what walks found says more than their mechanism.
     let is_less = |mechanism| {
         !finding.code.replaces().is_empty() && !finding.code.mechanisms().contains(&mechanism)
     };
     let why = match finding.mechanism {
-        Some(mechanism) if !is_less(mechanism) => mechanism.to_string(),
-        _ => finding.code.title().to_owned(),
+        Some(mechanism) if !is_less(mechanism) => mechanism.as_str(),
+        _ => finding.code.title(),
     };
-    if finding.conditions.is_empty() {
-        why
-    } else {
-        format!("{why} if {}", finding.conditions.join(" and "))
+    match condition(finding) {
+        Some(condition) => format!("{why} {condition}"),
+        None => why.to_owned(),
     }
+}
+
+/// Returns a reason in words, with the mechanism and the conditions of the finding.
+fn reasoned(why: &str, finding: &Finding) -> String {
+    let mechanism = finding.mechanism.filter(|mechanism| !why.ends_with(mechanism.as_str()));
+    match (mechanism, condition(finding)) {
+        (None, None) => why.to_owned(),
+        (None, Some(condition)) => format!("{why} ({condition})"),
+        (Some(mechanism), None) => format!("{why} ({mechanism})"),
+        (Some(mechanism), Some(condition)) => format!("{why} ({mechanism} {condition})"),
+    }
+}
+
+fn condition(finding: &Finding) -> Option<String> {
+    let conditions = &finding.conditions;
+    (!conditions.is_empty()).then(|| format!("if {}", conditions.join(" and ")))
 }
 
 fn details(finding: &Finding, evidence: &[Observation], most: usize, style: Style) -> String {

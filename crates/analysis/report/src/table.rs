@@ -1,9 +1,12 @@
 //! Tables: columns as wide as their widest cell, with two blanks between.
 //!
 //! If lines have a limit ([`Style::line_limit`]), cells that do not fit are folded: between words
-//! if that is enough, else within long names, after `/`, `-` and similar characters.
+//! if that is enough, else within long names, after `/`, `-` and similar characters. A table with
+//! folded rows has an empty line between rows.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use crate::fold::fold;
 pub use crate::fold::length;
@@ -13,6 +16,11 @@ use crate::style::{Paint, Style, in_a_line};
 const GAP: usize = 2;
 /// The least width to which names are cut, even if the table is then too wide.
 const MIN: usize = 8;
+
+/// Columns of at most this width are folded only where nothing else helps.
+const SHORT: usize = 18;
+/// Longer names are cut where whole ones would leave other columns little room.
+const LONG: usize = 44;
 
 /// One cell: its text, and its colour.
 #[derive(Clone, Debug)]
@@ -46,7 +54,17 @@ pub fn render<C: Clone + Into<Cell>>(heading: &[&str], rows: &[Vec<C>], style: S
     let rows = rows.iter().map(|row| row.iter().cloned().map(Into::into).collect());
     let rows: Vec<Vec<Cell>> = [heading].into_iter().chain(rows).collect();
     let widths = widths(&rows, style.line_limit);
-    rows.iter().map(|row| folded_row(row, &widths, style)).collect()
+    let rows: Vec<(usize, String)> =
+        rows.iter().map(|row| folded_row(row, &widths, style)).collect();
+    let is_folded = rows.iter().skip(1).any(|(height, _)| *height > 1);
+    let mut text = String::new();
+    for (at, (_, row)) in rows.iter().enumerate() {
+        if is_folded && at > 1 {
+            text.push('\n');
+        }
+        text.push_str(row);
+    }
+    text
 }
 
 /// Returns the width of each column.
@@ -60,37 +78,113 @@ fn widths(rows: &[Vec<Cell>], limit: Option<usize>) -> Vec<usize> {
     let natural: Vec<usize> = columns.clone().map(|column| most(column, &length)).collect();
     let gaps = GAP * natural.len().saturating_sub(1);
     let Some(limit) = limit.map(|limit| limit.saturating_sub(gaps)) else { return natural };
-    let words: Vec<usize> = columns.map(|column| most(column, &longest_word)).collect();
-    let cut: Vec<usize> = words.iter().map(|word| (*word).min(MIN)).collect();
-    let whole_words = fit(&natural, &words, limit);
-    if whole_words.iter().sum::<usize>() <= limit {
-        whole_words
-    } else {
-        fit(&natural, &cut, limit)
+    if natural.iter().sum::<usize>() <= limit {
+        return natural;
     }
+    let words: Vec<usize> = columns.map(|column| most(column, &longest_word)).collect();
+    let short = |(word, natural): (&usize, &usize)| match *natural {
+        short if short <= SHORT => short,
+        _ => (*word).min(LONG),
+    };
+    let whole: Vec<usize> = words.iter().zip(&natural).map(short).collect();
+    let cut: Vec<usize> = words.iter().map(|word| (*word).min(MIN)).collect();
+    let fits = |widths: &Vec<usize>| widths.iter().sum::<usize>() <= limit;
+    let least = [whole, words].into_iter().find(fits).unwrap_or(cut);
+    let widths = widened(rows, least.clone(), &natural, limit);
+    exchanged(rows, widths, &least, &natural)
 }
 
-/// Narrows the widest columns, each no further than its least width, until all fit.
-fn fit(natural: &[usize], least: &[usize], limit: usize) -> Vec<usize> {
-    let at = |level: usize| -> Vec<usize> {
-        natural.iter().zip(least).map(|(most, least)| level.clamp(*least, *most)).collect()
-    };
-    let widest = natural.iter().copied().max().unwrap_or(0);
-    let fits = |level: &usize| at(*level).iter().sum::<usize>() <= limit;
-    let mut widths = at((0..=widest).rev().find(fits).unwrap_or(0));
-    // Distribute the remaining characters, one to each column.
+/// The number of rows by which widths are chosen.
+const MEASURED: usize = 200;
+
+/// Widens columns as far as the limit allows, each time the one that makes rows tallest; of several,
+/// the one that is almost wide enough.
+fn widened(
+    rows: &[Vec<Cell>],
+    mut widths: Vec<usize>,
+    natural: &[usize],
+    limit: usize,
+) -> Vec<usize> {
+    let measured = rows.iter().take(MEASURED);
+    let lengths: Vec<Vec<usize>> =
+        measured.map(|row| row.iter().map(|cell| length(&cell.text)).collect()).collect();
     let mut left = limit.saturating_sub(widths.iter().sum());
-    for (width, most) in widths.iter_mut().zip(natural) {
-        if left > 0 && width < &mut most.clone() {
-            *width += 1;
-            left -= 1;
+    while left > 0 {
+        let mut weights = vec![0_usize; widths.len()];
+        for row in &lengths {
+            let heights =
+                row.iter().zip(&widths).map(|(length, width)| length.div_ceil(1.max(*width)));
+            let heights: Vec<usize> = heights.collect();
+            let tallest = heights.iter().copied().max().unwrap_or(0);
+            let tall = heights.iter().zip(&mut weights).filter(|(own, _)| **own == tallest);
+            tall.filter(|(own, _)| **own > 1).for_each(|(own, weight)| *weight += own);
         }
+        let can_grow = |column: &usize| widths[*column] < natural[*column];
+        let columns = (0..widths.len()).filter(can_grow);
+        let missing = |at: &usize| Reverse(natural[*at] - widths[*at]);
+        let Some(chosen) = columns.max_by_key(|at| (weights[*at], missing(at))) else { break };
+        widths[chosen] += 1;
+        left -= 1;
     }
     widths
 }
 
-/// Formats one row, with as many lines as its tallest cell.
-fn folded_row(row: &[Cell], widths: &[usize], style: Style) -> String {
+/// The number of rows by which widths are exchanged.
+const COMPARED: usize = 40;
+/// The number of characters that a column gives to another at a time.
+const STEPS: [usize; 5] = [1, 2, 4, 8, 16];
+
+/// Lets columns give width to others as long as that saves lines.
+fn exchanged(
+    rows: &[Vec<Cell>],
+    mut widths: Vec<usize>,
+    least: &[usize],
+    natural: &[usize],
+) -> Vec<usize> {
+    let rows = &rows[..rows.len().min(COMPARED)];
+    let mut known: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
+    let mut lines = |widths: &[usize]| -> usize {
+        let mut heights = vec![0; rows.len()];
+        for (column, width) in widths.iter().enumerate() {
+            let of = |row: &Vec<Cell>| {
+                row.get(column).map_or(0, |cell| fold(&cell.text, 1.max(*width)).len())
+            };
+            let column = known
+                .entry((column, *width))
+                .or_insert_with(|| rows.iter().map(of).collect::<Vec<usize>>());
+            heights.iter_mut().zip(column).for_each(|(most, own)| *most = (*most).max(*own));
+        }
+        heights.iter().sum()
+    };
+    let columns = widths.len();
+    let mut fewest = lines(&widths);
+    loop {
+        let mut best = None;
+        for (from, to) in (0..columns).flat_map(|from| (0..columns).map(move |to| (from, to))) {
+            for step in STEPS {
+                if from == to
+                    || widths[from] < least[from] + step
+                    || widths[to] + step > natural[to]
+                {
+                    continue;
+                }
+                let mut other = widths.clone();
+                other[from] -= step;
+                other[to] += step;
+                let count = lines(&other);
+                if count < fewest {
+                    fewest = count;
+                    best = Some(other);
+                }
+            }
+        }
+        let Some(better) = best else { return widths };
+        widths = better;
+    }
+}
+
+/// Formats one row, with as many lines as its tallest cell. Returns their number, too.
+fn folded_row(row: &[Cell], widths: &[usize], style: Style) -> (usize, String) {
     let cells: Vec<Vec<&str>> =
         row.iter().zip(widths).map(|(cell, width)| fold(&cell.text, *width)).collect();
     let height = cells.iter().map(Vec::len).max().unwrap_or(0);
@@ -108,7 +202,7 @@ fn folded_row(row: &[Cell], widths: &[usize], style: Style) -> String {
         }
         text.push('\n');
     }
-    text
+    (height, text)
 }
 
 #[cfg(test)]
@@ -146,11 +240,13 @@ all other clients  ingress/shop/front                                 UT206
         assert_eq!(
             table(ROWS, Some(50)),
             "\
-WHO                CANNOT REACH              CODE
-9 pods on 3 nodes  ingress/shop/front :80    UT101
-                   shop.example.com/ + 1
-                   more
-all other clients  ingress/shop/front        UT206
+WHO               CANNOT REACH               CODE
+9 pods on 3       ingress/shop/front :80     UT101
+nodes             shop.example.com/ + 1
+                  more
+
+all other         ingress/shop/front         UT206
+clients
 "
         );
     }

@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 
 use uturn_model::route::{Hop, Place, Route, Step, StepKind};
-use uturn_model::{Assumption, Flow, Verdict};
+use uturn_model::{Assumption, Flow, Text, Verdict};
 
+use crate::fold::beside;
 use crate::lines::Lines as _;
 use crate::style::{Style, in_a_line};
-use crate::{table, words};
+use crate::{supposed, table, words};
 
 /// The columns of a place: its kind, its name, and the direction.
 const PLACE: usize = 28;
@@ -16,28 +17,57 @@ const NAME: usize = 14;
 /// The largest number of columns that names may take.
 const LONGEST_NAME: usize = 48;
 
+/// What a verdict means for the one who calls.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Meaning {
+    /// The codes of its faults.
+    pub codes: Vec<String>,
+    /// The reason why calls fail.
+    pub because: Option<Text>,
+}
+
 /// Formats the verdict, then each way with what decided every step. Several verdicts are all
-/// printed before their ways.
+/// printed before their ways; the ways of those that end alike are printed once. `assumed` are the
+/// assumptions about the whole cluster.
 pub fn text(
     flow: &Flow,
     verdicts: &[Verdict],
-    codes: &dyn Fn(&Verdict) -> Vec<String>,
+    meaning: &dyn Fn(&Verdict) -> Meaning,
+    assumed: &[Assumption],
     style: Style,
 ) -> String {
     let mut text = String::new();
-    for verdict in verdicts {
-        text.push_str(&heading(verdict, codes(verdict), style));
+    let meanings: Vec<Meaning> = verdicts.iter().map(meaning).collect();
+    let ends = |at: usize| (&verdicts[at].outcomes, &verdicts[at].mechanisms, &meanings[at].codes);
+    let cases: Vec<Vec<usize>> = alike(verdicts.len(), |a, b| ends(a) == ends(b));
+    for case in &cases {
+        let all: Vec<&Verdict> = case.iter().map(|at| &verdicts[*at]).collect();
+        text.push_str(&heading(&all, &meanings[case[0]], style));
     }
     text.line(&format!("{} → {} ({})", flow.from, flow.to, flow.protocol));
-    for verdict in verdicts {
-        if verdicts.len() > 1 {
-            text.paragraph(&style.bold(&condition(verdict)));
+    for case in &cases {
+        let shown = if style.wide { case.as_slice() } else { &case[..1] };
+        for at in shown {
+            let verdict = &verdicts[*at];
+            if verdicts.len() > 1 {
+                text.paragraph(&style.bold(&conditions(&[verdict]).concat()));
+            }
+            let mut routes: Vec<&Route> = verdict.routes.iter().collect();
+            // The failing routes come first.
+            routes.sort_by_key(|route| route.outcome.is_fine());
+            for (i, route) in routes.iter().enumerate() {
+                text.push_str(&way(i + 1, routes.len(), route, style));
+            }
         }
-        let mut routes: Vec<&Route> = verdict.routes.iter().collect();
-        // The failing routes come first.
-        routes.sort_by_key(|route| route.outcome.is_fine());
-        for (i, route) in routes.iter().enumerate() {
-            text.push_str(&way(i + 1, routes.len(), route, style));
+        let others: Vec<&Verdict> = case[shown.len()..].iter().map(|at| &verdicts[*at]).collect();
+        if !others.is_empty() {
+            text.push('\n');
+            for condition in conditions(&others) {
+                text.line(&format!(
+                    "{}: ends alike; -o wide shows the way",
+                    style.bold(&condition)
+                ));
+            }
         }
     }
     let mut supposed: Vec<&Assumption> = Vec::new();
@@ -52,43 +82,68 @@ pub fn text(
             supposed.push(assumption);
         }
     }
-    for assumption in &supposed {
-        text.push_str(&format!("\nsupposed: {assumption}"));
-    }
+    let conditions: Vec<&Text> = verdicts.iter().flat_map(|verdict| &verdict.conditions).collect();
+    let decides = |assumption: &Assumption| {
+        !assumed.contains(assumption) || supposed::is_condition(assumption, &conditions)
+    };
     if !supposed.is_empty() {
         text.push('\n');
+        text.push_str(&supposed::lines(&supposed, decides, style));
     }
     text
+}
+
+/// Returns the numbers below `count` in groups of those that are alike.
+fn alike(count: usize, is_alike: impl Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for at in 0..count {
+        match groups.iter_mut().find(|group| is_alike(group[0], at)) {
+            Some(group) => group.push(at),
+            None => groups.push(vec![at]),
+        }
+    }
+    groups
 }
 
 /// The largest number of outcomes in the heading; all are in JSON.
 const MAX_ENDS: usize = 12;
 
-/// Describes the outcomes of a flow in one line.
-fn heading(verdict: &Verdict, codes: Vec<String>, style: Style) -> String {
+/// Describes the outcomes of a flow in one line, in all cases that end so, and the reason in
+/// another.
+fn heading(verdicts: &[&Verdict], meaning: &Meaning, style: Style) -> String {
+    let verdict = verdicts[0];
     let summary = words::verdict(verdict, MAX_ENDS);
     let summary = match (verdict.can_fail(), verdict.is_open()) {
         (true, _) => style.red(&summary),
         (false, true) => style.yellow(&summary),
         (false, false) => style.green(&summary),
     };
-    let mut text = if verdict.conditions.is_empty() {
-        String::new()
-    } else {
-        format!("{}: ", condition(verdict))
+    let conditions = conditions(verdicts);
+    let mut text = match &*conditions {
+        [condition] => format!("{condition}: "),
+        _ => String::new(),
     };
     text.push_str(&style.bold(&summary));
-    let mut reasons = codes;
+    let mut reasons = meaning.codes.clone();
     reasons.extend(verdict.mechanisms.iter().map(ToString::to_string));
     if !reasons.is_empty() {
         text.push_str(&format!("   {}", reasons.join(" ")));
     }
     text.push('\n');
+    for (at, condition) in conditions.iter().enumerate().filter(|_| conditions.len() > 1) {
+        let or = if at > 0 { "  or " } else { "  " };
+        text.push_str(&beside(or, condition, style.width));
+    }
+    if let Some(why) = &meaning.because {
+        text.push_str(&beside("because: ", why, style.width));
+    }
     text
 }
 
-fn condition(verdict: &Verdict) -> String {
-    format!("if {}", verdict.conditions.join(" and "))
+/// Describes the conditions of verdicts, of which one has to hold.
+fn conditions(verdicts: &[&Verdict]) -> Vec<String> {
+    let conditional = verdicts.iter().filter(|verdict| !verdict.conditions.is_empty());
+    conditional.map(|verdict| format!("if {}", verdict.conditions.join(" and "))).collect()
 }
 
 fn way(number: usize, of: usize, route: &Route, style: Style) -> String {

@@ -80,6 +80,7 @@ impl Assumptions {
         let mut assumptions = Self::default();
         for note in std::mem::take(&mut objects.notes) {
             let about = format!("{}: {}", note.origin, note.message);
+            let about = AssumptionSubject::Input(about.into());
             assumptions.assume(about, note.assumed, note.because, note.settle);
         }
         for unread in Unread::grouped(&objects.listing.unread) {
@@ -89,7 +90,8 @@ impl Assumptions {
                 "see whether kubectl can read it"
             };
             let because = format!("could not be read: {}", unread.why);
-            assumptions.assume(unread.what, unread.known, because, settle);
+            let about = AssumptionSubject::Input(unread.what.into());
+            assumptions.assume(about, unread.known, because, settle);
         }
         assumptions
     }

@@ -64,8 +64,7 @@ pub(super) fn run(args: &Check, printer: &Printer) -> Result<Status, Failure> {
         if lists.is_empty() {
             return format!("nothing to check: {missing}\n");
         }
-        let supposed = engine.supposed().iter().map(|what| format!("supposed: {what}\n"));
-        report::text(&lists, style) + &supposed.collect::<String>()
+        report::text(&lists, engine.supposed(), style)
     };
     print(printer, args.output, text, || Checks::new(&lists, engine.supposed()));
     let failed =

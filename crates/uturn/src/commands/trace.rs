@@ -2,11 +2,12 @@
 
 use uturn_cli::{Failure, Printer, Status, print};
 use uturn_diagnose::analysis::{Input, MAX_BYTES, cures_of_flow};
-use uturn_diagnose::{conditions, flow_codes};
+use uturn_diagnose::{conditions, flow_codes, reason};
 use uturn_model::shell::Command;
 use uturn_model::{Flow, Verdict};
 use uturn_path::{Engine, usual_protocol};
 use uturn_report::schema::trace::Trace as TraceOutput;
+use uturn_report::trace::Meaning;
 use uturn_report::{svg, trace, words};
 
 use super::suggest;
@@ -33,12 +34,15 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
         verdict
     };
     let verdicts: Vec<Verdict> = verdicts.into_iter().map(with_conditions).collect();
-    let of_one = |verdict: &Verdict| codes(&engine, &flow, std::slice::from_ref(verdict));
+    let meaning = |verdict: &Verdict| Meaning {
+        codes: codes(&engine, &flow, std::slice::from_ref(verdict)),
+        because: reason::of_verdict(&engine, &flow, verdict),
+    };
     let all = codes(&engine, &flow, &verdicts);
     let can_fail = verdicts.iter().any(Verdict::can_fail);
     let cures = if can_fail { cures_of_flow(&manifests, cluster, &flow)? } else { Vec::new() };
     let text = |style| {
-        let mut text = trace::text(&flow, &verdicts, &of_one, style);
+        let mut text = trace::text(&flow, &verdicts, &meaning, engine.supposed(), style);
         if !cures.is_empty() {
             text.push_str(&format!("\ncure: {}\n", words::first_of(&cures)));
             let input = args.cluster.as_typed();

@@ -206,7 +206,7 @@ fn a_headless_service_translates_no_port() {
         "UT312",
         "svc/default/web :80",
     ];
-    assert_printed(&dead.run(&["scan", "-f", "."]), "exit ", &found);
+    assert_printed(&dead.run(&["scan", "-f", ".", "-o", "wide"]), "exit ", &found);
     let why = "no process listens on port 80: Service default/web is headless";
     assert_printed(&trace(&dead, name), "exit 1\n--- stdout\nrefused   UT312", &[why]);
     assert_printed(&trace(&dead, &name.replace(":80", ":8000")), ANSWERED, &[]);
@@ -364,7 +364,7 @@ spec:
     {
         write(name, &text, bytes);
         let printed = folder.run(&["scan", "-f", name]);
-        assert_printed(&printed, WELL, &["1 of 1 flow fine"]);
+        assert_printed(&printed, WELL, &["1 of 1 call fine"]);
         write("pod.json", json, bytes);
         let printed = folder.run(&["scan", "-f", "pod.json"]);
         assert_printed(&printed, "exit 2\n", &["pod.json:1:58: metadata.name: expected a name"]);

@@ -14,7 +14,7 @@ fn service(spec: &str) -> String {
 fn scan(test: &str, spec: &str, words: &[&str]) -> String {
     let folder = Folder::new(test);
     folder.file("manifests.yaml", &(WORKLOAD.to_owned() + &service(spec)));
-    folder.run(&[&["scan", "-f", "manifests.yaml"], words].concat())
+    folder.run(&[&["scan", "-f", "manifests.yaml", "-o", "wide"], words].concat())
 }
 
 /// An injector may add a container with the port to pods that are still to be made.
@@ -98,7 +98,7 @@ status:
     {
         let folder = Folder::new(test);
         folder.file("manifests.yaml", &[nodes, &service, &one, pods].concat());
-        let printed = folder.run(&["scan", "-f", "manifests.yaml"]);
+        let printed = folder.run(&["scan", "-f", "manifests.yaml", "-o", "wide"]);
         assert_found(&printed, exit, &["UT203"]);
         assert_eq!(printed.contains(condition), is_conditional, "{printed}");
     }

@@ -48,7 +48,7 @@ fn scan(folder: &Folder, path: &str) -> String {
 fn about_files(printed: &str) -> String {
     let other = |line: &&str| {
         line.starts_with("supposed:") && !line.contains("uturn scan -f -")
-            || line.contains(" fine ")
+            || line.contains(" calls fine")
     };
     printed.lines().filter(|line| !other(line)).map(|line| format!("{line}\n")).collect()
 }

@@ -22,16 +22,16 @@ fn a_long_list_is_grouped_by_cause() {
 fn every_finding_is_listed_if_asked_for() {
     let folder = shop_with("groups-all", 24, in_turn);
     let all = folder.run(&["scan", "-q", "-f", ".", "--all"]);
-    assert!(all.starts_with("exit 1\n--- stdout\nFAILING "), "{all}");
+    assert!(all.starts_with("exit 1\n--- stdout\nSEVERITY "), "{all}");
     let wide = folder.run(&["scan", "-q", "-f", ".", "-o", "wide"]);
-    assert!(wide.starts_with("exit 1\n--- stdout\nFAILING "), "{wide}");
+    assert!(wide.starts_with("exit 1\n--- stdout\nSEVERITY "), "{wide}");
     for at in 1..=24 {
         assert!(all.contains(&format!(" ingress/shop/more-{at} ")), "{at}: {all}");
         assert!(wide.contains(&format!("UT101 ingress/shop/more-{at} ")), "{at}: {wide}");
     }
     // Groups change nothing below the list.
     let grouped = folder.run(&["scan", "-q", "-f", "."]);
-    let below = |text: &str| text.split_once(" flows fine").unwrap().1.to_owned();
+    let below = |text: &str| text.split_once(" calls fine").unwrap().1.to_owned();
     assert_eq!(below(&grouped), below(&all));
 }
 
@@ -39,7 +39,7 @@ fn every_finding_is_listed_if_asked_for() {
 fn a_short_list_is_the_same_either_way() {
     let short = run(&["scan", "-f", "examples/shop"]);
     assert_eq!(short, run(&["scan", "-f", "examples/shop", "--all"]));
-    assert!(short.starts_with("exit 1\n--- stdout\nFAILING "), "{short}");
+    assert!(short.starts_with("exit 1\n--- stdout\nSEVERITY "), "{short}");
 }
 
 #[test]

@@ -174,12 +174,12 @@ fn servers_whose_settings_are_not_known_may_take_connections_without_a_header() 
     const HEADER: &str = "service.beta.kubernetes.io/linode-loadbalancer-proxy-protocol: v2";
     let parts = [nodes_and_pods("linode://1", ""), service(HEADER, "", "ip: 172.104.1.1")];
     let folder = Folder::of("healthy-header", &parts);
-    let printed = folder.run(&["scan", "-f", "."]);
+    let printed = folder.run(&["scan", "-f", ".", "-o", "wide"]);
     let condition = "its pods expect a PROXY header";
     assert_found(&printed, 0, &["UT108", &format!("if {condition}")]);
     let supposed = "\nsupposed: whether the pods of the Service expect a PROXY header: they do (";
     assert_found(&printed, 0, &[supposed]);
-    let each = folder.run(&["scan", "-f", ".", "--exhaustive"]);
+    let each = folder.run(&["scan", "-f", ".", "--exhaustive", "-o", "wide"]);
     assert_found(&each, 0, &["UT108", &format!("if {condition}")]);
     // Who wants warnings to fail gets them.
     assert_found(&folder.run(&["scan", "-f", ".", "--fail-on", "warning"]), 1, &["UT108"]);

@@ -200,7 +200,8 @@ metadata: {name: kube-proxy, namespace: kube-system}
 data: {config.conf: \"{kind: KubeProxyConfiguration, mode: ipvs, ipvs: {strictARP: true}, clusterCIDR: 10.244.0.0/16}\"}
 ";
     let folder = Folder::new("unnamed-plugin");
-    let printed = folder.file("a.yaml", &text).run(&["scan", "-f", "a.yaml"]);
+    let scan = ["scan", "-f", "a.yaml", "-o", "wide"];
+    let printed = folder.file("a.yaml", &text).run(&scan);
     let condition = "if the pod network does not masquerade what nodes send to other nodes' pods";
     assert!(printed.starts_with("exit 0\n") && printed.contains(condition), "{printed}");
     let flannel = "---

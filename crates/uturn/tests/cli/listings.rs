@@ -129,7 +129,7 @@ spec:
 
 #[test]
 fn an_operator_may_make_the_service_that_an_ingress_leads_to() {
-    let missing = "/ leads to Service default/web-http, which does not exist";
+    let missing = "Service default/web-http does not exist (/ leads there)";
     let printed = scan("listed-ingress", "", &(INGRESS.to_owned() + &custom("default", "")));
     assert_printed(&printed, WELL, &["backends of 1 Ingress: ingress/default/web"]);
     for (test, more) in [

@@ -24,6 +24,7 @@ mod groups;
 mod healthy;
 mod healthy_routes;
 mod html;
+mod in_words;
 mod krew;
 mod listings;
 mod missing_pods;

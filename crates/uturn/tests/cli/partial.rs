@@ -179,7 +179,7 @@ fn a_bundle_says_what_its_captures_lack() {
     let rules = String::from_utf8(rules.stdout).unwrap();
     folder.file("bundle/nodes/n1/iptables.save", &rules);
     let flow = ["--from", "pod/shop/web-0", "--to", "svc/shop/front:80"];
-    let printed = folder.run(&[&["trace", "--bundle", "bundle"], &flow[..]].concat());
+    let printed = folder.run(&[&["trace", "--bundle", "bundle", "-o", "wide"], &flow[..]].concat());
     assert!(printed.starts_with("exit 0\n"), "{printed}");
     for about in ["addresses and routes of n1", "rules that pick tables of routes of n1"] {
         assert!(printed.contains(&format!("supposed: {about}: ")), "{about}: {printed}");
@@ -195,7 +195,7 @@ fn a_bundle_says_what_its_captures_lack() {
     );
     let other = other.replace("-I FORWARD 1", "-A FORWARD");
     folder.file("bundle/nodes/n1/iptables.save", &other);
-    let printed = folder.run(&[&["trace", "--bundle", "bundle"], &flow[..]].concat());
+    let printed = folder.run(&[&["trace", "--bundle", "bundle", "-o", "wide"], &flow[..]].concat());
     assert!(!printed.starts_with("exit 2") && !printed.starts_with("exit 3"), "{printed}");
     assert!(printed.contains("sets that rules name of n1"), "{printed}");
 }

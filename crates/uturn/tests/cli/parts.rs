@@ -78,7 +78,7 @@ fn an_ingress_alone_leads_to_a_service_elsewhere() {
     assert_eq!(
         scan,
         "exit 0
-nothing found; 0 of 0 flows fine (pods on one node that are treated alike count once)
+nothing found; 0 of 0 calls fine (pods on one node that are treated alike call once)
 not judged: backends of 1 Ingress; to settle it: give the Services they lead to, or \
          pass --complete if this is all"
     );
@@ -113,7 +113,7 @@ fn a_service_whose_pods_are_elsewhere_is_not_judged() {
     assert_eq!(
         scan,
         "exit 0
-nothing found; 0 of 0 flows fine (pods on one node that are treated alike count once)
+nothing found; 0 of 0 calls fine (pods on one node that are treated alike call once)
 not judged: endpoints of 1 Service; to settle it: give the EndpointSlices, or what makes the \
          pods, or pass --complete if this is all
   endpoints of 1 Service: svc/shop/web: nothing here makes pods with the labels that are selected"
@@ -123,7 +123,7 @@ not judged: endpoints of 1 Service; to settle it: give the EndpointSlices, or wh
     assert!(check.starts_with("exit 0\n") && check.contains("\n0 ok, 0 failed, "), "{check}");
     folder.file("b.yaml", CLIENT);
     let scan = ends(&folder, &["scan", "-q", "-f", "."], 2);
-    assert!(scan.contains("nothing found; 0 of 2 flows fine, 2 not judged"), "{scan}");
+    assert!(scan.contains("nothing found; 0 of 2 calls fine, 2 not judged"), "{scan}");
     assert_eq!(codes(&folder, &["--complete"]), ["UT311 error"]);
     for to in ["svc/shop/web", "http://web/", "http://web.shop.svc.cluster.local/"] {
         let trace = ["trace", "-f", ".", "--from", "deploy/shop/client", "--to", to];
@@ -310,7 +310,7 @@ spec: {containers: [{name: wget, image: busybox}], restartPolicy: Never}
 ";
     let named = BALANCED.replace("targetPort: 8080", "targetPort: http");
     folder.file("a.yaml", &[CLIENT, &named, WORKLOAD, hook].concat());
-    let scan = folder.run(&["scan", "-q", "-f", "."]);
+    let scan = folder.run(&["scan", "-q", "-f", ".", "-o", "wide"]);
     assert!(scan.contains("nothing found; ") && !scan.contains("not judged"), "{scan}");
     assert!(scan.contains("placement of 3 pods of Deployment shop/client, Deployment shop/web"));
     // It says nothing of what makes the pods.
@@ -330,7 +330,7 @@ fn an_action_of_an_annotation_is_no_backend() {
     assert!(!scan.contains("which does not exist"), "{scan}");
     folder.file("a.yaml", &[&action, BALANCED, WORKLOAD].concat());
     let scan = folder.run(&["scan", "-q", "-f", ".", "--complete"]);
-    assert!(scan.contains("\nnothing found; 4 of 6 flows fine, 2 not judged"), "{scan}");
+    assert!(scan.contains("\nnothing found; 4 of 6 calls fine, 2 not judged"), "{scan}");
     assert!(scan.contains("\nnot judged: backends of 1 Ingress; "), "{scan}");
 }
 

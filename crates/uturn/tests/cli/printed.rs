@@ -29,7 +29,7 @@ const PARTS: [&str; 30] = [
     "\u{85}",
     "\u{e0041}",
     "\r",
-    "\nnothing found; 9 of 9 flows fine\n",
+    "\nnothing found; 9 of 9 calls fine\n",
     "\tx",
     "$(touch x)",
     ";touch x",

@@ -107,7 +107,7 @@ fn run(folder: &Folder, command: &str, more: &[&str]) -> String {
 fn a_trace_shows_the_proxy_and_its_own_connection() {
     let folder = Folder::new("tcp-route-trace");
     folder.file("a.yaml", CLUSTER);
-    let trace = run(&folder, "trace", &FLOW);
+    let trace = run(&folder, "trace", &[&FLOW[..], &["-o", "wide"]].concat());
     assert!(trace.starts_with("exit 0\n--- stdout\nanswered at once"), "{trace}");
     for step in [
         "203.0.113.7:5432 ⇒ 10.244.1.7:5432",
@@ -129,7 +129,7 @@ fn a_scan_finds_a_route_that_leads_nowhere() {
     folder.file("a.yaml", &CLUSTER.replace("- name: db\n      port", "- name: empty\n      port"));
     let scan = run(&folder, "scan", &[]);
     let line = scan.lines().find(|line| line.contains("tcproute/shop/db :5432")).unwrap();
-    assert!(line.starts_with("always empty reply") && line.contains("UT311"), "{scan}");
+    assert!(line.starts_with("warning   always empty reply") && line.contains("UT311"), "{scan}");
     let trace = run(&folder, "trace", &FLOW);
     assert!(
         trace.contains("Service shop/empty has no endpoint that is ready: closes the connection"),

@@ -24,7 +24,7 @@ spec: {{type: LoadBalancer, selector: {{app: web}}, ports: [{{port: 80}}]}}
 fn loopback_is_found_before_the_load_balancer_is_there() {
     let aws = "service.beta.kubernetes.io/aws-load-balancer-type: nlb, \
                service.beta.kubernetes.io/aws-load-balancer-internal: \"true\"";
-    let printed = request("nlb", aws).run(&["scan", "-f", "."]);
+    let printed = request("nlb", aws).run(&["scan", "-f", ".", "-o", "wide"]);
     assert!(printed.starts_with("exit 1\n"), "{printed}");
     assert_has(
         &printed,
@@ -45,7 +45,7 @@ fn the_status_has_the_shape_that_its_controller_writes() {
         ("own-name", format!("{hetzner}hostname: shop.example.com"), "shop.example.com"),
         ("announced", "metallb.io/address-pool: p".to_owned(), "10.0.0.100 (private)"),
     ] {
-        let printed = request(test, &annotations).run(&["scan", "-f", "."]);
+        let printed = request(test, &annotations).run(&["scan", "-f", ".", "-o", "wide"]);
         assert!(printed.starts_with("exit 0\n"), "{printed}");
         assert_has(&printed, &[&format!("supposed: address of Service shop/web: {supposed} (")]);
     }
@@ -65,6 +65,6 @@ fn a_service_that_a_cluster_has_waits_for_its_load_balancer() {
     let text = std::fs::read_to_string(folder.0.join("all.yaml")).unwrap();
     let applied = text.replace("spec: {type: Load", "spec: {clusterIP: 10.96.0.9, type: Load");
     folder.file("all.yaml", &applied);
-    let printed = folder.run(&["scan", "-f", "."]);
+    let printed = folder.run(&["scan", "-f", ".", "-o", "wide"]);
     assert!(!printed.contains("address of Service shop/web"), "{printed}");
 }

@@ -72,7 +72,7 @@ fn ip_mode_proxy_leads_to_a_load_balancer_that_is_not_judged() {
     let scan = folder.run(&["scan", "-f", "."]);
     let lines = first_lines(&scan, 4);
     assert!(
-        lines.starts_with("exit 0\n--- stdout\nnothing found; 2 of 4 flows fine, 2 not judged")
+        lines.starts_with("exit 0\n--- stdout\nnothing found; 2 of 4 calls fine, 2 not judged")
     );
     assert!(lines.contains("\nnot judged: 1 load balancer of "), "{lines}");
 }

@@ -33,7 +33,7 @@ fn pods_with_addresses_beside_their_nodes_are_on_no_bridge() {
     for (test, net) in [("own", "10.0.0"), ("shared", "10.0.9")] {
         let printed = listing(test, |node| format!("{net}.4{node}")).run(&["scan", "-f", "."]);
         assert!(printed.starts_with("exit 0\n"), "{printed}");
-        assert!(printed.contains("nothing found; 3 of 3 flows fine"), "{printed}");
+        assert!(printed.contains("nothing found; 3 of 3 calls fine"), "{printed}");
     }
 }
 
@@ -59,7 +59,7 @@ fn pods_that_have_ended_left_their_address() {
     folder.file("all.yaml", &format!("---\n{ended}{text}"));
     let printed = folder.run(&["scan", "-f", "."]);
     assert!(printed.starts_with("exit 0\n"), "{printed}");
-    assert!(printed.contains("nothing found; 3 of 3 flows fine"), "{printed}");
+    assert!(printed.contains("nothing found; 3 of 3 calls fine"), "{printed}");
 }
 
 /// Pods have addresses of both families, and nothing is said of their nodes' ranges.

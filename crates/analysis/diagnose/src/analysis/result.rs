@@ -8,7 +8,7 @@ use uturn_scan::ScanResult;
 
 #[cfg(doc)]
 use super::Detail;
-use super::Note;
+use super::{InWords, Note};
 use crate::group::Group;
 use crate::{Cure, Finding, Observation};
 
@@ -22,6 +22,8 @@ pub struct Analysis {
     /// The evidence of each finding, in the order of the findings. Empty with [`Detail::Findings`];
     /// with [`Detail::InFull`], entries of findings that are not shown in full are empty.
     pub evidence: Vec<Vec<Observation>>,
+    /// Each finding in words, in the order of the findings.
+    pub in_words: Vec<InWords>,
     /// The origin of each finding's object, in the order of the findings.
     pub origins: Vec<Origin>,
     /// Details of the findings that are shown in full, by their indices. Empty unless

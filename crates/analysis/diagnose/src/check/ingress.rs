@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use uturn_clouds::controller;
 use uturn_model::gateway::AttachedRoute;
-use uturn_model::ingress::{Backend, BackendPort};
+use uturn_model::ingress::Backend;
 use uturn_model::lb::Scope;
 use uturn_model::shell::{Advice, Command};
 use uturn_model::{
@@ -37,7 +37,9 @@ pub(super) fn check(engine: &Engine<'_>, ingress: &Ingress) -> Checklist {
                 format!("its class is {class}: another controller does"),
             ),
         };
-        return Checklist { subject, checks: vec![check] };
+        let are_several = ingress.unjudged.contains(&Unknown::Versions);
+        let backends = if are_several { Vec::new() } else { backends(engine, ingress) };
+        return Checklist { subject, checks: [vec![check], backends].concat() };
     }
     let mut checks = vec![groups(engine)];
     checks.push(match engine.cluster().controller_for(ingress) {
@@ -154,11 +156,7 @@ fn backends(engine: &Engine<'_>, ingress: &Ingress) -> Vec<Check> {
             None => Check::failed(&*what, "there is no such Service")
                 .next(Code::BackendMissing.explain()),
             Some(service) => {
-                let has = service.ports.iter().any(|service_port| match port {
-                    BackendPort::Number(number) => service_port.port == *number,
-                    BackendPort::Name(name) => service_port.name.as_ref() == Some(name),
-                });
-                if has {
+                if service.port_named(port).is_some() {
                     let check = Check { what: what.clone(), ..cluster_ip(engine, service) };
                     match check.state {
                         State::Failed => {
@@ -167,7 +165,7 @@ fn backends(engine: &Engine<'_>, ingress: &Ingress) -> Vec<Check> {
                         _ => check,
                     }
                 } else {
-                    Check::failed(&*what, format!("it has no port {port}"))
+                    Check::failed(&*what, service.lacks_port(port))
                         .next(Code::BackendMissing.explain())
                 }
             }

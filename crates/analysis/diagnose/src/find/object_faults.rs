@@ -21,6 +21,7 @@ use uturn_path::{Engine, WalkError};
 use super::{MAX_PAIRS, hints};
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
+use crate::typos::are_names_alike;
 use crate::{Code, Observation, Severity};
 
 pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, WalkError> {
@@ -396,7 +397,11 @@ fn backends(engine: &Engine<'_>) -> Vec<Finding> {
             let what = match cluster.services.get(&full) {
                 // The Service may exist elsewhere.
                 None if cluster.may_have_service(&full) => continue,
-                None => format!("{path} leads to Service {full}, which does not exist"),
+                None => {
+                    let like = alike(cluster, &full)
+                        .map_or_else(String::new, |own| format!("; {} does", own.object()));
+                    format!("Service {full} does not exist{like} ({path} leads there)")
+                }
                 Some(service) if service.unjudged.contains(&Unknown::Versions) => continue,
                 // A name outside the cluster has the ports of its server.
                 Some(Service { kind: ServiceKind::ExternalName(_), ports, .. })
@@ -405,20 +410,24 @@ fn backends(engine: &Engine<'_>) -> Vec<Finding> {
                     continue;
                 }
                 Some(service) => {
-                    let has = service.ports.iter().any(|own| match port {
-                        BackendPort::Number(number) => own.port == *number,
-                        BackendPort::Name(name) => own.name.as_ref() == Some(name),
-                    });
-                    if has {
+                    if service.port_named(port).is_some() {
                         continue;
                     }
-                    format!("{path} leads to port {port} of Service {full}, which it does not have")
+                    format!("{} ({path} leads to {port})", service.lacks_port(port))
                 }
             };
             all.push(about(Code::BackendMissing, ingress.object(), &ingress.origin, what));
         }
     }
     all
+}
+
+/// Returns the Service of the same namespace whose name is most like one that does not exist.
+fn alike<'c>(cluster: &'c Cluster, missing: &NamespacedName) -> Option<&'c Service> {
+    let at_home = cluster.services.values().filter(|own| own.name.namespace == missing.namespace);
+    let mut like =
+        at_home.filter(|own| are_names_alike(own.name.name.as_str(), missing.name.as_str()));
+    like.next().filter(|_| like.next().is_none())
 }
 
 /// Finds whether the name of a Service resolves, with one query that stands for all Services.

@@ -9,7 +9,9 @@ mod connections;
 
 use std::time::Duration;
 
-use uturn_clouds::ingress_controller::{self, ControllerRule, Dialled, RoutingResult, RuleBackend};
+use uturn_clouds::ingress_controller::{
+    self, BackendRef, ControllerRule, Dialled, RoutingResult, RuleBackend,
+};
 use uturn_model::controller::{ControllerListener, IngressController, Takes};
 use uturn_model::lb::Target;
 use uturn_model::route::{Direction, Place, Step, StepKind};
@@ -224,7 +226,10 @@ fn to_backend(
                 return Ok(vec![ended(state, Outcome::Unknown, Some(Mechanism::NotGiven))]);
             }
             Dialled::Missing(name) => {
-                let why = format!("Service {name} does not exist, or has no such port");
+                let why = match (walk.cluster.services.get(&name), &backend.to) {
+                    (Some(service), BackendRef::Service(_, port)) => service.lacks_port(port),
+                    _ => format!("Service {name} does not exist"),
+                };
                 let code = rule.missing_backend();
                 return without_endpoint(walk, forwarded, code, state, why);
             }

@@ -72,9 +72,9 @@ impl<'a> FindingView<'a> {
             number: index + 1,
             code: finding.code,
             subject: finding.subject.short(),
-            failing: failing(finding),
-            clients: words::who(&finding.clients),
-            because: scan::because(finding),
+            failing: scan::failing(finding),
+            clients: report.who(index),
+            because: report.because(index),
             origin: report.origins.get(index).map(ToString::to_string),
             cure: Some(scan::cures(finding)).filter(|text| !text.is_empty()),
             evidence: report.evidence.get(index).map_or(&[], Vec::as_slice),
@@ -112,16 +112,6 @@ impl Names {
 
     pub(super) fn omitted(&self) -> usize {
         self.total - self.listed.len()
-    }
-}
-
-/// Describes how often calls fail, and how they end.
-pub(super) fn failing(finding: &Finding) -> String {
-    match finding.share_failing {
-        share if !share.is_none() => {
-            format!("{} {}", words::share(share), words::ending(finding.outcome))
-        }
-        _ => "not yet".to_owned(),
     }
 }
 

@@ -7,10 +7,10 @@ use uturn_diagnose::{Code, Finding, Group, GroupCure, Severity};
 use uturn_model::shell::Command;
 use uturn_model::{Flow, ObjectKind, Share};
 
-use super::finding::{FindingView, RouteView, failing, picture};
+use super::finding::{FindingView, RouteView, picture};
 use super::room::{MAX_IN_FULL, MAX_PICTURES, MAX_ROWS, share_out};
 use crate::markup::Markup;
-use crate::scan::groups::untried;
+use crate::scan::groups::{self, untried};
 use crate::scan::{self, ScanReport};
 use crate::words;
 use uturn_diagnose::analysis::InFull;
@@ -221,7 +221,7 @@ impl Summary {
 pub(super) fn because(report: &ScanReport, group: &Group) -> String {
     let cause = &group.cause;
     if group.members.len() == 1 {
-        return scan::because(&report.findings[group.worst()]);
+        return report.because(group.worst());
     }
     let why = cause
         .mechanism
@@ -241,7 +241,7 @@ pub(super) fn cure(report: &ScanReport, group: &Group) -> String {
         Some(GroupCure::ForEach(title)) => format!("{title}; likewise for the others"),
         None => match untried(report, group) {
             Some(untried) => untried,
-            None if report.findings[group.worst()].cures.is_empty() => "none known".to_owned(),
+            None if report.findings[group.worst()].cures.is_empty() => groups::cure(report, group),
             None => "none serves all of them".to_owned(),
         },
     }
@@ -273,7 +273,7 @@ impl<'a> Row<'a> {
     fn new(finding: &Finding, full: Option<FindingView<'a>>) -> Self {
         let target = format!("{} {}", finding.subject.short(), scan::targets(finding));
         Self {
-            failing: failing(finding),
+            failing: scan::failing(finding),
             clients: words::who(&finding.clients),
             target: target.trim_end().to_owned(),
             cure: Some(scan::cures(finding)).filter(|text| !text.is_empty()),

@@ -7,7 +7,6 @@ use uturn_diagnose::{Code, Group, Severity};
 use uturn_model::cluster::Unread;
 use uturn_model::{Assumption, ObjectRef, Unjudged};
 
-use super::finding::failing;
 use super::group::{self, Articles};
 use super::markdown;
 use crate::markup::Markup;
@@ -154,7 +153,7 @@ impl CauseRow {
             findings: words::grouped(group.members.len()),
             targets: words::grouped(group.targets),
             clients: words::who(&group.clients),
-            worst: failing(worst),
+            worst: scan::failing(worst),
             cure: group::cure(report, group),
         }
     }
@@ -197,7 +196,7 @@ fn tiles(report: &ScanReport) -> Vec<Tile> {
         .collect();
     let (fine, flows) = (words::grouped(report.fine), words::grouped(report.flows));
     let number = format!("{fine} of {flows}");
-    tiles.push(Tile { class: "flows", number, what: "flows fine".to_owned() });
+    tiles.push(Tile { class: "flows", number, what: "calls fine".to_owned() });
     if report.open > 0 {
         let number = words::grouped(report.open);
         tiles.push(Tile { class: "aside", number, what: "not judged".to_owned() });

@@ -1,11 +1,11 @@
 //! Formats a long list of findings, grouped by cause: for each group the number of findings, the
 //! failing clients, the worst finding, and the cure that all of them share.
 
-use uturn_diagnose::{Example, Finding, Group, GroupCure};
+use uturn_diagnose::{Example, Group, GroupCure};
 use uturn_model::ObjectRef;
 use uturn_model::shell::Command;
 
-use super::{ScanReport, failing, paint, targets};
+use super::{ScanReport, failing, in_brief, paint, targets};
 use crate::fold::{beside, fold};
 use crate::style::{self, Style};
 use crate::words;
@@ -36,7 +36,7 @@ pub(super) fn text(report: &ScanReport, style: Style) -> String {
 fn paragraph(report: &ScanReport, group: &Group, style: Style) -> String {
     let worst = &report.findings[group.worst()];
     let mut text = "\n".to_owned();
-    for line in fold(&style::in_a_line(&title(group)), style.width) {
+    for line in fold(&style::in_a_line(&title(report, group)), style.width) {
         text.push_str(&style.paint(paint(group.severity).bold(), line));
         text.push('\n');
     }
@@ -54,13 +54,41 @@ fn paragraph(report: &ScanReport, group: &Group, style: Style) -> String {
             line("clients", &words::who(&group.clients));
         }
     }
-    line(if count > 1 { "worst" } else { "finding" }, &in_a_line(worst));
+    line(if count > 1 { "worst" } else { "finding" }, &in_a_line(report, group.worst()));
+    let words = report.in_words.get(group.worst()).and_then(|words| words.because.as_deref());
+    if let Some(why) = words {
+        line("because", in_brief(why));
+    }
     line("cure", &cure(report, group));
     text
 }
 
-/// Formats the title of a group: `UT101 Ingress loopback: asymmetric-return (error)`.
-fn title(group: &Group) -> String {
+/// Formats the title of a group: `UT101 Ingress loopback: asymmetric-return (error)`. Groups that
+/// would have the same one are told apart by the kind of their objects, and by the cure.
+fn title(report: &ScanReport, group: &Group) -> String {
+    let own = short_title(group);
+    let is_other = |other: &&Group| {
+        let (cause, known) = (&group.cause, &other.cause);
+        other.members != group.members
+            && (cause.code, cause.mechanism, group.severity)
+                == (known.code, known.mechanism, other.severity)
+            && cause.conditions == known.conditions
+    };
+    let others: Vec<&Group> = report.groups.iter().filter(is_other).collect();
+    if others.is_empty() {
+        return own;
+    }
+    let kind = group.cause.object_kind;
+    if others.iter().all(|other| other.cause.object_kind != kind) {
+        return format!("{own} of {}", kinds(kind.as_str()));
+    }
+    match group.cause.cure {
+        Some(cure) => format!("{own} of {}, cured by {cure}", kinds(kind.as_str())),
+        None => format!("{own} of {}, without that cure", kinds(kind.as_str())),
+    }
+}
+
+fn short_title(group: &Group) -> String {
     let (code, title) = (group.cause.code, group.cause.code.title());
     let mechanism = group.cause.mechanism.map(|mechanism| mechanism.to_string());
     let mechanism = mechanism.filter(|word| word.replace('-', " ") != title);
@@ -77,17 +105,25 @@ fn objects(group: &Group, first: &ObjectRef) -> String {
     let kind = group.cause.object_kind.as_str();
     match group.objects {
         1 => first.short(),
-        many if kind.ends_with("ss") => format!("{many} {kind}es"),
-        many if kind.ends_with('s') => format!("{many} {kind}"),
-        many => format!("{many} {kind}s"),
+        many => format!("{many} {}", kinds(kind)),
     }
 }
 
-fn in_a_line(finding: &Finding) -> String {
+/// Returns the plural of a kind.
+fn kinds(kind: &str) -> String {
+    match kind {
+        _ if kind.ends_with("ss") => format!("{kind}es"),
+        _ if kind.ends_with('s') => kind.to_owned(),
+        _ => format!("{kind}s"),
+    }
+}
+
+fn in_a_line(report: &ScanReport, index: usize) -> String {
+    let finding = &report.findings[index];
     let subject = format!("{} {}", finding.subject.short(), targets(finding));
     let mut line = format!("{}: {}", failing(finding), subject.trim_end());
     if !finding.share_failing.is_none() {
-        line.push_str(&format!(", from {}", words::who(&finding.clients)));
+        line.push_str(&format!(", from {}", report.who(index)));
     }
     // The conditions of a walked finding are in the title.
     if matches!(finding.example, Example::Manifests) && !finding.conditions.is_empty() {
@@ -108,7 +144,7 @@ pub(crate) fn untried(report: &ScanReport, group: &Group) -> Option<String> {
 }
 
 /// Returns the cure that all findings share, else where to look for one.
-fn cure(report: &ScanReport, group: &Group) -> String {
+pub(crate) fn cure(report: &ScanReport, group: &Group) -> String {
     let worst = &report.findings[group.worst()];
     let code = group.cause.code;
     match group.cure(&report.findings) {
@@ -143,7 +179,7 @@ fn cure(report: &ScanReport, group: &Group) -> String {
 
 #[cfg(test)]
 mod tests {
-    use uturn_diagnose::{Code, CureTitle, Severity};
+    use uturn_diagnose::{Code, CureTitle, Finding, Severity};
     use uturn_model::Mechanism;
 
     use super::*;
@@ -209,7 +245,7 @@ UT104 local source dropped: local-source-drop if kube-proxy mode is ipvs (warnin
   cure      none known for all of them; uturn cure UT104 shop/other-0 tries what may help
 
 UT101 Ingress loopback (info)
-  finding   not yet: ingress/shop/hint, if nothing listens on 8081
+  finding   nothing yet: ingress/shop/hint, if nothing listens on 8081
   cure      uturn explain UT101 says what to do
 "
         );
@@ -225,7 +261,7 @@ UT101 Ingress loopback (info)
     #[test]
     fn a_short_list_is_a_table_and_so_is_every_line() {
         let all = report();
-        let is_table = |text: &str| text.starts_with("FAILING");
+        let is_table = |text: &str| text.starts_with("SEVERITY");
         assert!(!is_table(&whole(&all, Listing::Short, Style::PLAIN)));
         let every = whole(&all, Listing::Every, Style::PLAIN);
         assert!(is_table(&every) && every.contains("front-24") && every.contains("other-4"));

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use uturn_diagnose::{Example, Finding, Severity};
 use uturn_model::network::{Network, NetworkMode, Plugin};
 use uturn_model::shell::Command;
-use uturn_model::{Client, Family, Flow, NamespacedName, Skipped, Text, Unjudged};
+use uturn_model::{Assumption, Client, Family, Flow, NamespacedName, Skipped, Text, Unjudged};
 
 use uturn_diagnose::analysis::Suppression;
 
 use super::ScanReport;
 use crate::lines::Lines as _;
 use crate::style::Style;
-use crate::words;
+use crate::{supposed, words};
 
 /// Lists the findings that do not count: each ignored one with its reason, and how many are known.
 fn set_aside(report: &ScanReport) -> String {
@@ -186,11 +186,12 @@ pub(super) fn text(report: &ScanReport, style: Style) -> String {
     // A finding under a condition is not about a flow of the assumed case.
     let is_if = report.findings.iter().any(|finding| !finding.conditions.is_empty());
     text.line(&format!(
-        "; {} of {} fine{}{} (pods on one node that are treated alike count once)",
+        "; {} of {} fine{}{}{} (pods on one node that are treated alike call once)",
         report.fine,
-        words::count(report.flows, "flow"),
+        words::count(report.flows, "call"),
         if is_if { " as supposed" } else { "" },
-        if report.open > 0 { format!(", {} not judged", report.open) } else { String::new() }
+        if report.open > 0 { format!(", {} not judged", report.open) } else { String::new() },
+        callers(report)
     ));
     text.push_str(&not_judged(&report.unjudged));
     if let Some(calls) = without_address(&report.without_address) {
@@ -198,9 +199,7 @@ pub(super) fn text(report: &ScanReport, style: Style) -> String {
     }
     text.push_str(&network(report.network.as_ref(), style));
     text.push_str(&set_aside(report));
-    for assumption in &report.supposed {
-        text.line(&format!("supposed: {assumption}"));
-    }
+    text.push_str(&supposed(report, style));
     if !report.skipped.is_empty() {
         let objects = report.skipped.iter().filter(|skipped| skipped.files.is_empty());
         let kinds: Vec<String> =
@@ -230,6 +229,25 @@ pub(super) fn text(report: &ScanReport, style: Style) -> String {
         text.push('\n');
     }
     text
+}
+
+/// Describes who makes the calls.
+fn callers(report: &ScanReport) -> String {
+    match (report.pods, report.nodes) {
+        (0, _) => String::new(),
+        (pods, nodes) => {
+            format!(", from {} on {}", words::count(pods, "pod"), words::count(nodes, "node"))
+        }
+    }
+}
+
+/// Lists the assumptions on which the findings rest.
+fn supposed(report: &ScanReport, style: Style) -> String {
+    let all: Vec<&Assumption> = report.supposed.iter().collect();
+    let conditions: Vec<&Text> =
+        report.findings.iter().flat_map(|finding| &finding.conditions).collect();
+    let decides = |assumption: &Assumption| supposed::is_condition(assumption, &conditions);
+    supposed::lines(&all, decides, style)
 }
 
 /// Describes documents that are not objects: what they are, how many, and in which files.

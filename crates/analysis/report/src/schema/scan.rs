@@ -13,7 +13,7 @@ pub use group::{CureScope, Group, GroupCure};
 use super::common::{By, Outcome, Severity, Supposition};
 use crate::scan::ScanReport;
 use crate::words;
-use uturn_diagnose::analysis::{Suppressed, Suppression};
+use uturn_diagnose::analysis::{InWords, Suppressed, Suppression};
 
 /// What `uturn scan -o json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -91,7 +91,8 @@ impl<'a> From<&'a ScanReport> for Scan<'a> {
         let most_names = words::most_names(report.findings.len());
         let finding = |(at, finding)| {
             let evidence = report.evidence.get(at).map_or(&[][..], Vec::as_slice);
-            Finding::new(finding, evidence, most_names)
+            let words = report.in_words.get(at);
+            Finding::new(finding, words, evidence, most_names)
         };
         Self {
             findings: report.findings.iter().enumerate().map(finding).collect(),
@@ -146,6 +147,9 @@ pub struct Finding<'a> {
     pub share_failing: f64,
     /// Why they fail; null where nothing is lost on the way.
     pub mechanism: Option<&'static str>,
+    /// Why they fail in words, beginning with the object that has to change; null where nothing
+    /// shows it.
+    pub because: Option<&'a str>,
     /// What the finding rests on.
     pub evidence: Vec<Evidence>,
     /// What helps, the least intrusive first.
@@ -161,6 +165,7 @@ impl<'a> Finding<'a> {
     /// With the names of at most `most_names` pods, and of as many nodes.
     fn new(
         finding: &'a uturn_diagnose::Finding,
+        words: Option<&'a InWords>,
         evidence: &'a [uturn_diagnose::Observation],
         most_names: usize,
     ) -> Self {
@@ -183,6 +188,7 @@ impl<'a> Finding<'a> {
             conditions: finding.conditions.iter().map(|condition| &**condition).collect(),
             share_failing: finding.share_failing.get(),
             mechanism: finding.mechanism.map(model::Mechanism::as_str),
+            because: words.and_then(|words| words.because.as_deref()),
             evidence: evidence.iter().map(Evidence::from).collect(),
             cures: finding.cures.iter().map(|cure| &*cure.text).collect(),
             untried: finding.untried.as_ref().map(Untried::from),

@@ -7,13 +7,11 @@ use std::net::IpAddr;
 use uturn_model::lb::LoadBalancerFact;
 use uturn_model::network::NetworkMode;
 use uturn_model::wording::some_of;
-use uturn_model::{Labels, Text};
+use uturn_model::{AssumptionSubject, Labels, Text};
 
 use super::Assumptions;
 use super::serve::Served;
 use crate::decode::facts::NodeFacts;
-
-const NO_EFFECT: &str = "it has no effect";
 
 /// Lists the facts that name no object of the cluster.
 pub(super) fn list(served: &Served, assumptions: &mut Assumptions) {
@@ -39,7 +37,7 @@ fn nodes(served: &Served, assumptions: &mut Assumptions) {
         for service in unprogrammed.filter(|name| !population.services.0.contains_key(*name)) {
             let about = format!("spec.nodes.{name}.unprogrammed of Facts: {service}");
             let because = "there is no such Service";
-            assumptions.assume(about, NO_EFFECT, because, "correct the name");
+            no_effect(assumptions, about, because, "correct the name");
         }
     }
 }
@@ -80,7 +78,7 @@ fn security_groups(served: &Served, assumptions: &mut Assumptions) {
             let about = format!("spec.securityGroups.{group} of Facts");
             let because = "no node, no load balancer and no annotation names it";
             let settle = "name it under securityGroups of spec.nodes or spec.loadBalancers";
-            assumptions.assume(about, NO_EFFECT, because, settle);
+            no_effect(assumptions, about, because, settle);
         }
     }
 }
@@ -112,7 +110,7 @@ fn balancer(served: &Served, fact: &LoadBalancerFact, assumptions: &mut Assumpti
         let because = "no Service and no Ingress has this address, and none of its listeners has \
                        targets of its own";
         let settle = "correct its vip, or state targets of its listeners";
-        assumptions.assume(about, NO_EFFECT, because, settle);
+        no_effect(assumptions, about, because, settle);
         return;
     }
     if has_ingress {
@@ -124,7 +122,17 @@ fn balancer(served: &Served, fact: &LoadBalancerFact, assumptions: &mut Assumpti
             let names: Vec<_> = services.iter().map(|service| service.object()).collect();
             let because = format!("{} has no port {}", some_of(&names), listener.port);
             let about = format!("port {} of {about}", listener.port);
-            assumptions.assume(about, NO_EFFECT, because, "correct the port");
+            no_effect(assumptions, about, because, "correct the port");
         }
     }
+}
+
+fn no_effect(
+    assumptions: &mut Assumptions,
+    about: String,
+    because: impl Into<Text>,
+    settle: impl Into<Text>,
+) {
+    let about = AssumptionSubject::Input(about.into());
+    assumptions.assume(about, "it has no effect", because, settle);
 }

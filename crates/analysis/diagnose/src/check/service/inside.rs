@@ -8,9 +8,9 @@ use uturn_model::{Client, Destination, Flow, Mechanism, Pod, Service, Unknown};
 use uturn_path::Engine;
 
 use super::{from_each, lacks_endpoints};
-use crate::Code;
 use crate::check::service_name::leads_elsewhere;
 use crate::check::{Check, State, a_pod_on_each, asks, flow, walked};
+use crate::{Code, reason};
 
 /// Returns the checks of a Service inside the cluster, with or without a load balancer.
 pub(in crate::check) fn inside(engine: &Engine<'_>, service: &Service) -> Vec<Check> {
@@ -86,12 +86,16 @@ fn endpoints(engine: &Engine<'_>, service: &Service) -> Check {
         .value(&service.name.namespace)
         .words("get endpointslices -l kubernetes.io/service-name=")
         .joined(&service.name.name);
+    let why = |check: Check| match reason::of_service(engine.cluster(), service) {
+        Some(why) => check.because(why.to_string()),
+        None => check,
+    };
     match (ready, all.len()) {
         (0, 0) if lacks_endpoints(service) => {
             Check::unknown(what, why_open(engine, service)).next(see)
         }
-        (0, 0) => Check::failed(what, "none at all").next(Code::NoEndpoints.explain()),
-        (0, many) => Check::failed(what, format!("{many}, and none is ready")).next(see),
+        (0, 0) => why(Check::failed(what, "none at all")).next(Code::NoEndpoints.explain()),
+        (0, many) => why(Check::failed(what, format!("{many}, and none is ready"))).next(see),
         (some, many) => Check::ok(what, format!("{some} of {many}")).next(see),
     }
 }
