@@ -210,8 +210,8 @@ pub(crate) struct Trace {
 pub(crate) struct Cure {
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
-    /// The code of a finding, such as UT101
-    #[arg(requires = "object", add = completion::code())]
+    /// The code of a finding, such as UT101. Without an object or a flow, the findings are listed
+    #[arg(add = completion::code())]
     pub(crate) code: Option<String>,
     /// The object that the finding is about
     #[arg(value_name = "NS/NAME", add = completion::subject())]

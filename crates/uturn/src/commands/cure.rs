@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use uturn_cli::{Failure, Printer, Status, print};
-use uturn_diagnose::analysis::{Input, case_of};
+use uturn_diagnose::analysis::{Detail, Input, Options, case_of};
 use uturn_diagnose::cure::{self, Case, TrialBase};
-use uturn_diagnose::{Code, Finding, diagnose};
+use uturn_diagnose::{Code, Finding, analyze, diagnose};
 use uturn_model::{Flow, ObjectKind};
 use uturn_path::{Engine, usual_protocol, what_if};
 use uturn_report::cure as report;
 use uturn_report::cure::CureReport;
 use uturn_report::schema::cure::Cures;
-use uturn_report::words;
+use uturn_report::schema::scan::Scan;
+use uturn_report::{ScanReport, scan, words};
 use uturn_scan::{KnownWalks, Scanner};
-use uturn_snapshot::Manifests;
+use uturn_snapshot::{Loaded, Manifests};
 
 use super::suggest;
 use crate::cli::{Cure, Output};
@@ -29,6 +30,9 @@ pub(super) fn run(args: &Cure, printer: &Printer) -> Result<Status, Failure> {
     let to = args.to.as_ref().map(|to| to.within(namespace)).transpose();
     let (from, to) = (from.map_err(Failure::usage)?, to.map_err(Failure::usage)?);
     let Input { manifests, loaded } = input::read(&args.cluster, namespace, printer, usize::MAX)?;
+    if object.is_none() && from.is_none() && to.is_none() {
+        return list(args, &manifests, loaded, printer);
+    }
     let engine = Engine::new(&loaded.cluster)?;
     let known = Arc::new(KnownWalks::default());
     let base = TrialBase::new(&manifests, &engine).knowing(Some(&known));
@@ -68,6 +72,37 @@ pub(super) fn run(args: &Cure, printer: &Printer) -> Result<Status, Failure> {
     Ok(if reports.iter().all(is_cured) { Status::Clean } else { Status::Found })
 }
 
+/// Lists the findings that can be named: all of them, or those of the code.
+fn list(
+    args: &Cure,
+    manifests: &Manifests,
+    loaded: Loaded,
+    printer: &Printer,
+) -> Result<Status, Failure> {
+    let code = args.code.as_deref().map(parse).transpose()?;
+    let options = Options {
+        namespace: args.of.namespace.as_deref(),
+        is_exhaustive: false,
+        known: None,
+        detail: Detail::Evidence,
+    };
+    let analysis = analyze(manifests, &loaded.cluster, &options)?;
+    let mut report = ScanReport::of(analysis, loaded);
+    report.input = args.cluster.as_typed();
+    report.keep(|finding| code.is_none_or(|code| finding.code == code));
+    let text = |style| scan::list(&report, style);
+    print(printer, args.output, text, || Scan::from(&report));
+    Ok(if report.findings.is_empty() { Status::Clean } else { Status::Found })
+}
+
+fn parse(code: &str) -> Result<Code, Failure> {
+    code.parse().map_err(|_| {
+        Failure::usage(format!(
+            "{code:?} is not the code of a finding: uturn explain lists all codes"
+        ))
+    })
+}
+
 /// Returns the findings of this code about this object, each as a case.
 fn found<'a>(
     manifests: &'a Manifests,
@@ -75,11 +110,7 @@ fn found<'a>(
     known: &Arc<KnownWalks>,
     (code, object): (&str, &str),
 ) -> Result<Vec<Case<'a>>, Failure> {
-    let code: Code = code.parse().map_err(|_| {
-        Failure::usage(format!(
-            "{code:?} is not the code of a finding: uturn explain lists all codes"
-        ))
-    })?;
+    let code = parse(code)?;
     // `ingress/shop/front`, as the table of a scan shows it, or `shop/front`.
     let (word, full) = match object.split_once('/') {
         Some((word, full)) if full.contains('/') => (Some(word), full),

@@ -8,7 +8,7 @@ use uturn_path::Engine;
 use uturn_report::scan::Listing;
 use uturn_report::schema::explain_classes::Classes as ClassesJson;
 use uturn_report::schema::scan::Scan as ScanJson;
-use uturn_report::{ScanReport, classes, html, junit, sarif, scan};
+use uturn_report::{ScanReport, classes, html, junit, sarif, scan, words};
 use uturn_scan::Scanner;
 use uturn_snapshot::Loaded;
 
@@ -49,6 +49,7 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
     }
     if let Some(file) = &args.write_baseline {
         let count = baseline::write(file, &analysis)?;
+        let count = words::count(count, "finding");
         printer.note(&format!("{}: {count} recorded as known", file.display()));
     }
     let gone = baseline.as_ref().map_or(0, |file| file.gone(&analysis));

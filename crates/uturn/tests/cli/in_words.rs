@@ -173,3 +173,33 @@ fn assumptions_that_change_nothing_are_counted() {
         assert!(short[1].contains("Service shop/api is defined more than once"), "{short:#?}");
     }
 }
+
+#[test]
+fn a_cure_without_an_object_lists_the_findings() {
+    let folder = Folder::new("in-words-cure");
+    folder.file("a.yaml", WRITTEN_WRONG);
+    let input = ["-f", ".", "--complete"];
+    let all = folder.run(&[&["cure"][..], &input].concat());
+    assert!(all.starts_with("exit 1\n--- stdout\nerror: ingress/shop/front"), "{all}");
+    assert!(all.contains("\n  uturn cure -f . --complete UT402 ingress/shop/front\n"), "{all}");
+    let command = "  uturn cure -f . --complete UT311 svc/shop/none\n";
+    assert!(all.contains(command), "{all}");
+    let some = folder.run(&[&["cure", "UT311"][..], &input].concat());
+    assert!(some.contains(command) && !some.contains("UT402"), "{some}");
+    let none = folder.run(&[&["cure", "UT101"][..], &input].concat());
+    assert!(none.starts_with("exit 0\n--- stdout\nnothing found"), "{none}");
+    let cured = folder.run(&["cure", "-f", ".", "--complete", "UT311", "svc/shop/none"]);
+    assert!(cured.contains("svc/shop/none"), "{cured}");
+}
+
+/// A baseline is written with as many findings as a later scan knows.
+#[test]
+fn a_baseline_counts_findings() {
+    let folder = Folder::new("in-words-baseline");
+    folder.file("a.yaml", WRITTEN_WRONG);
+    let input = ["scan", "-f", "a.yaml", "--complete"];
+    let written = folder.run(&[&input[..], &["--write-baseline", "known"]].concat());
+    assert!(written.contains("known: 2 findings recorded as known"), "{written}");
+    let again = folder.run(&[&input[..], &["--baseline", "known"]].concat());
+    assert!(again.contains("known: 2 findings\n") || again.contains(": 2 findings"), "{again}");
+}

@@ -47,8 +47,8 @@ impl BaselineFile {
     }
 }
 
-/// Writes all findings that are not ignored, and returns the number of entries. The file is either
-/// complete or absent.
+/// Writes all findings that are not ignored, and returns their number. Findings that differ only in
+/// their clients share an entry. The file is either complete or absent.
 ///
 /// # Errors
 /// If the file cannot be written.
@@ -58,7 +58,7 @@ pub(super) fn write(file: &Path, analysis: &Analysis) -> Result<usize, Failure> 
         Suppression::Ignored { .. } => None,
     });
     let all: Vec<&Finding> = analysis.findings.iter().chain(known).collect();
-    let baseline = Baseline::of(all.into_iter());
+    let baseline = Baseline::of(all.iter().copied());
     let mut part = file.as_os_str().to_owned();
     part.push(".part");
     fs::write(&part, baseline.text()).and_then(|()| fs::rename(&part, file)).map_err(|why| {
@@ -66,5 +66,5 @@ pub(super) fn write(file: &Path, analysis: &Analysis) -> Result<usize, Failure> 
         let _ = fs::remove_file(&part);
         Failure::usage(format!("{}: cannot be written: {why}", file.display()))
     })?;
-    Ok(baseline.len())
+    Ok(all.len())
 }
