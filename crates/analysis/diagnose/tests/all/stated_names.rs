@@ -235,8 +235,8 @@ fn the_only_service_with_the_called_port_is_meant_by_a_similar_name() {
     for (call, words) in [
         ("my-cache:6379", "Service shop/cache has this port and is probably meant"),
         ("http://cache.shops:6379", ""),
-        ("cahce:6379", "Service shop/cache has this port and is probably meant"),
-        ("cahce:6380", ""),
+        ("ca-che:6379", "Service shop/cache has this port and is probably meant"),
+        ("ca-che:6380", ""),
         ("queue:6379", ""),
         ("http://cache", ""),
         ("kube-dns:53", ""),
