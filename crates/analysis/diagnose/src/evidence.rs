@@ -143,8 +143,8 @@ fn of_route(route: &Route) -> Vec<Observation> {
         return evidence;
     }
     let out = route.hops.iter().filter(|hop| hop.direction == Direction::Out);
-    let steps = out.flat_map(|hop| hop.steps.iter().map(move |step| (hop, step)));
-    let taken = steps.filter(|(_, step)| step.kind == StepKind::Deliver).last();
+    let mut steps = out.flat_map(|hop| hop.steps.iter().map(move |step| (hop, step)));
+    let taken = steps.rfind(|(_, step)| step.kind == StepKind::Deliver);
     evidence.extend(taken.map(|(hop, step)| Observation {
         place: Some(hop.place.clone()),
         what: step.why.clone(),

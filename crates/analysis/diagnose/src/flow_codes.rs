@@ -3,6 +3,8 @@
 //! A walk says how a call fails. What is wrong in an object (a port name that no pod has, a backend
 //! that does not exist) says why, and has a code of its own that replaces the walk's.
 
+use std::cell::OnceCell;
+
 use uturn_model::ingress::IngressRule;
 use uturn_model::{
     Cluster, Destination, Evidence, Flow, NamespacedName, ObjectKind, ObjectRef, Verdict,
@@ -20,7 +22,7 @@ const VAGUE: [Code; 4] =
 
 /// Returns the kind of object that a destination belongs to: an Ingress if one of its listeners
 /// serves the destination.
-pub fn kind_of(engine: &Engine<'_>, flow: &Flow) -> ObjectKind {
+fn kind_of(engine: &Engine<'_>, flow: &Flow) -> ObjectKind {
     match (&flow.to, engine.balancer_behind(&flow.to, flow.protocol)) {
         (Destination::Ingress { .. }, _) => ObjectKind::Ingress,
         (_, Some(rule)) => rule.owner.kind,
@@ -28,21 +30,41 @@ pub fn kind_of(engine: &Engine<'_>, flow: &Flow) -> ObjectKind {
     }
 }
 
-/// Returns the codes of the failures in verdicts that have their steps, in the order of the codes.
-pub fn of_flow(engine: &Engine<'_>, flow: &Flow, verdicts: &[Verdict]) -> Vec<Code> {
-    let kind = kind_of(engine, flow);
-    let mut codes: Vec<Code> =
-        verdicts.iter().flat_map(|verdict| Code::of_verdict(verdict, kind)).collect();
-    if codes.iter().any(|code| VAGUE.contains(code)) {
-        let faults = object_faults::that_replace(engine);
-        let concerned = concerned(engine, flow, verdicts);
-        for code in &mut codes {
-            *code = specific(*code, &faults, &concerned, engine.cluster());
-        }
+/// The codes of one flow's failures.
+pub struct FlowCodes<'e, 'a> {
+    engine: &'e Engine<'a>,
+    flow: &'e Flow,
+    kind: ObjectKind,
+    faults: OnceCell<Vec<Finding>>,
+}
+
+impl<'e, 'a> FlowCodes<'e, 'a> {
+    /// Creates the codes of a flow.
+    pub fn new(engine: &'e Engine<'a>, flow: &'e Flow) -> Self {
+        Self { engine, flow, kind: kind_of(engine, flow), faults: OnceCell::new() }
     }
-    codes.sort_unstable();
-    codes.dedup();
-    codes
+
+    /// Returns the kind of object that the flow is meant for.
+    pub fn kind(&self) -> ObjectKind {
+        self.kind
+    }
+
+    /// Returns the codes of the failures in verdicts that have their steps, in the order of the
+    /// codes.
+    pub fn of(&self, verdicts: &[Verdict]) -> Vec<Code> {
+        let mut codes: Vec<Code> =
+            verdicts.iter().flat_map(|verdict| Code::of_verdict(verdict, self.kind)).collect();
+        if codes.iter().any(|code| VAGUE.contains(code)) {
+            let faults = self.faults.get_or_init(|| object_faults::that_replace(self.engine));
+            let concerned = concerned(self.engine, self.flow, verdicts);
+            for code in &mut codes {
+                *code = specific(*code, faults, &concerned, self.engine.cluster());
+            }
+        }
+        codes.sort_unstable();
+        codes.dedup();
+        codes
+    }
 }
 
 /// Returns the code of the fault in one of the objects that explains a walk's code, or else this.

@@ -175,9 +175,10 @@ fn placed(place: &Place, end: &Observation) -> String {
     let what = &*end.what;
     let with = |name: String| {
         let verbs = ["has ", "picks ", "speaks ", "knows ", "expects ", "does not ", "answers "];
-        match verbs.iter().any(|verb| what.starts_with(verb)) {
-            true => format!("{name} {what}"),
-            false => format!("{name}: {what}"),
+        if verbs.iter().any(|verb| what.starts_with(verb)) {
+            format!("{name} {what}")
+        } else {
+            format!("{name}: {what}")
         }
     };
     match place {

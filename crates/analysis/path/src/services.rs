@@ -77,10 +77,8 @@ pub(crate) fn served_elsewhere<'c>(
 ) -> Option<&'c Service> {
     let mut services = cluster.services.values();
     services.find(|service| {
-        let policy = match service.cluster_ips.contains(&to.ip()) {
-            true => service.internal_policy,
-            false => service.external_policy,
-        };
+        let internal = service.cluster_ips.contains(&to.ip());
+        let policy = if internal { service.internal_policy } else { service.external_policy };
         policy == Policy::Local
             && port_behind(service, node, to, protocol).is_some()
             && has_ready_endpoint(cluster, service)

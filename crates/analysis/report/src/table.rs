@@ -240,13 +240,12 @@ all other clients  ingress/shop/front                                 UT206
         assert_eq!(
             table(ROWS, Some(50)),
             "\
-WHO               CANNOT REACH               CODE
-9 pods on 3       ingress/shop/front :80     UT101
-nodes             shop.example.com/ + 1
-                  more
+WHO                CANNOT REACH              CODE
+9 pods on 3 nodes  ingress/shop/front :80    UT101
+                   shop.example.com/ + 1
+                   more
 
-all other         ingress/shop/front         UT206
-clients
+all other clients  ingress/shop/front        UT206
 "
         );
     }

@@ -90,7 +90,7 @@ impl Assumptions {
                 "see whether kubectl can read it"
             };
             let because = format!("could not be read: {}", unread.why);
-            let about = AssumptionSubject::Input(unread.what.into());
+            let about = AssumptionSubject::Input(unread.what);
             assumptions.assume(about, unread.known, because, settle);
         }
         assumptions

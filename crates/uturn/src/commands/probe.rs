@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use uturn_cli::{Failure, Printer, Status, print};
 use uturn_diagnose::analysis::Input;
+use uturn_diagnose::flow_codes::FlowCodes;
 use uturn_live::DebugContainer;
 use uturn_model::{Client, Verdict};
 use uturn_path::Engine;
@@ -19,7 +20,8 @@ use uturn_report::words;
 
 use self::plan::Plan;
 use self::pod::PodCommands;
-use super::{suggest, trace};
+use super::suggest;
+use super::trace::texts;
 use crate::cli::{ClusterArgs, Probe};
 use crate::input;
 
@@ -216,11 +218,12 @@ fn report(
     commands: &PodCommands,
 ) -> Result<ProbeReport, Failure> {
     let known = plan.known(&verdicts, limits, measurement.took);
+    let codes = FlowCodes::new(engine, &plan.flow);
     let cases: Vec<ProbeCase> = verdicts
         .into_iter()
         .map(|verdict| ProbeCase {
             judgement: judge(&verdict.outcomes, verdict.is_by_chance(), &measurement.calls, &known),
-            codes: trace::codes(engine, &plan.flow, std::slice::from_ref(&verdict)),
+            codes: texts(&codes.of(std::slice::from_ref(&verdict))),
             verdict,
         })
         .collect();

@@ -2,7 +2,8 @@
 
 use uturn_cli::{Failure, Printer, Status, print};
 use uturn_diagnose::analysis::{Input, MAX_BYTES, cures_of_flow};
-use uturn_diagnose::{conditions, flow_codes, reason};
+use uturn_diagnose::flow_codes::FlowCodes;
+use uturn_diagnose::{Code, conditions, reason};
 use uturn_model::shell::Command;
 use uturn_model::{Flow, Verdict};
 use uturn_path::{Engine, usual_protocol};
@@ -27,18 +28,18 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
     let protocol = args.proto.unwrap_or_else(|| usual_protocol(cluster, &to));
     let flow = Flow { from, to, protocol };
     let verdicts = engine.cases(&flow).map_err(|why| suggest::with_suggestion(why, cluster))?;
-    let kind = flow_codes::kind_of(&engine, &flow);
+    let codes = FlowCodes::new(&engine, &flow);
     let with_conditions = |mut verdict: Verdict| {
-        let more = conditions::of_verdict(&verdict, kind);
+        let more = conditions::of_verdict(&verdict, codes.kind());
         verdict.conditions.extend(more);
         verdict
     };
     let verdicts: Vec<Verdict> = verdicts.into_iter().map(with_conditions).collect();
     let meaning = |verdict: &Verdict| Meaning {
-        codes: codes(&engine, &flow, std::slice::from_ref(verdict)),
+        codes: texts(&codes.of(std::slice::from_ref(verdict))),
         because: reason::of_verdict(&engine, &flow, verdict),
     };
-    let all = codes(&engine, &flow, &verdicts);
+    let all = texts(&codes.of(&verdicts));
     let can_fail = verdicts.iter().any(Verdict::can_fail);
     let cures = if can_fail { cures_of_flow(&manifests, cluster, &flow)? } else { Vec::new() };
     let text = |style| {
@@ -60,7 +61,7 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
     Ok(if can_fail { Status::Found } else { Status::Clean })
 }
 
-/// Returns the codes of the faults in the verdicts.
-pub(super) fn codes(engine: &Engine<'_>, flow: &Flow, verdicts: &[Verdict]) -> Vec<String> {
-    flow_codes::of_flow(engine, flow, verdicts).iter().map(ToString::to_string).collect()
+/// Returns codes as texts.
+pub(super) fn texts(codes: &[Code]) -> Vec<String> {
+    codes.iter().map(ToString::to_string).collect()
 }

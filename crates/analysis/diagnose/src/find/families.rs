@@ -14,15 +14,15 @@ use crate::finding::Finding;
 
 pub(crate) fn find(engine: &Engine<'_>) -> Vec<Finding> {
     let cluster = engine.cluster();
-    let is_dual = |node: &uturn_model::Node| has_both(node.internal_ips.iter().copied());
+    let is_dual = |node: &uturn_model::Node| has_both(&node.internal_ips);
     if cluster.nodes.is_empty() || !cluster.nodes.values().all(is_dual) {
         return Vec::new();
     }
     cluster.services.values().filter_map(|service| of_service(cluster, service)).collect()
 }
 
-fn has_both(addresses: impl Iterator<Item = IpAddr> + Clone) -> bool {
-    Family::BOTH.iter().all(|family| addresses.clone().any(|ip| Family::of(ip) == *family))
+fn has_both(addresses: &[IpAddr]) -> bool {
+    Family::BOTH.iter().all(|family| addresses.iter().any(|ip| Family::of(*ip) == *family))
 }
 
 fn of_service(cluster: &Cluster, service: &Service) -> Option<Finding> {
@@ -33,7 +33,7 @@ fn of_service(cluster: &Cluster, service: &Service) -> Option<Finding> {
     let mut pods =
         endpoints.filter_map(|endpoint| cluster.pods.get(endpoint.pod.as_ref()?)).peekable();
     pods.peek()?;
-    let are_dual = pods.all(|pod| has_both(pod.ips.iter().copied()));
+    let are_dual = pods.all(|pod| has_both(&pod.ips));
     if !are_dual || service.cluster_ips.iter().any(|ip| Family::of(*ip) != family) {
         return None;
     }

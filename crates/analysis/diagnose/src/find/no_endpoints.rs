@@ -69,9 +69,10 @@ fn local_lack(cluster: &Cluster, service: &Service, finding: &Finding) -> Vec<Ob
         Example::Scanned(met) if met.target.object.kind == ObjectKind::Service
             && met.target.is_cluster_ip()
     );
-    let (policy, field) = match is_internal {
-        true => (service.internal_policy, "internalTrafficPolicy"),
-        false => (service.external_policy, "externalTrafficPolicy"),
+    let (policy, field) = if is_internal {
+        (service.internal_policy, "internalTrafficPolicy")
+    } else {
+        (service.external_policy, "externalTrafficPolicy")
     };
     if policy != Policy::Local || !has_endpoint(cluster, service) {
         return Vec::new();

@@ -712,10 +712,7 @@ fn a_service_of_one_family_on_nodes_of_both() {
         });
         let text = ["10.1.1.2", "10.1.2.2"].into_iter().fold(text, |text, ip| {
             let v6 = format!("fd00:1::{}", &ip[5..6]);
-            text.replace(
-                &format!("podIP: {ip}"),
-                &format!("podIP: {ip}, podIPs: [{{ip: {ip}}}, {{ip: '{v6}'}}]"),
-            )
+            text.replace(&format!("{{ip: {ip}}}"), &format!("{{ip: {ip}}}, {{ip: '{v6}'}}"))
         });
         let source = Source { name: "made.yaml".into(), text };
         let cluster = Manifests::of(vec![source]).complete_if(true).cluster().unwrap();

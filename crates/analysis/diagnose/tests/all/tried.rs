@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use uturn_diagnose::cure::{self, Case, CaseState, Cure, TrialBase};
-use uturn_diagnose::{Code, Example, Finding, diagnose, flow_codes};
+use uturn_diagnose::flow_codes::FlowCodes;
+use uturn_diagnose::{Code, Example, Finding, diagnose};
 use uturn_model::{Outcome, Share};
 use uturn_path::Engine;
 use uturn_scan::Scanner;
@@ -114,7 +115,7 @@ pub(crate) fn disagreement(finding: &Finding, engine: &Engine<'_>) -> Option<Str
         Example::Flow(flow) => flow.clone(),
         Example::Probes(..) | Example::Manifests => return None,
     };
-    let codes = flow_codes::of_flow(engine, &flow, &engine.cases(&flow).unwrap());
+    let codes = FlowCodes::new(engine, &flow).of(&engine.cases(&flow).unwrap());
     let agree = finding.share_failing.is_none() || codes.contains(&finding.code);
     (!agree).then(|| {
         let traced: Vec<String> = codes.iter().map(ToString::to_string).collect();

@@ -32,9 +32,10 @@ pub(crate) fn denied_inbound(
             return None;
         }
     };
-    let from = match cloud::stands_for_balancer(leg.src.ip()) {
-        true => "the load balancer".to_owned(),
-        false => leg.src.ip().to_string(),
+    let from = if cloud::stands_for_balancer(leg.src.ip()) {
+        "the load balancer".to_owned()
+    } else {
+        leg.src.ip().to_string()
     };
     let what = format!("{} port {} from {from}", stop.what, leg.dst.port());
     Some(stop.step(what, leg))

@@ -54,7 +54,7 @@ fn hairpin(served: &Served, assumptions: &mut Assumptions) {
         let about = format!("spec.nodes.{name}.hairpin of Facts");
         let because = "the pod network has a link for each pod and no bridge with a hairpin mode";
         let settle = "state a network plugin with a bridge, or take it out";
-        assumptions.assume(about, NO_EFFECT, because, settle);
+        no_effect(assumptions, about, because, settle);
     }
 }
 

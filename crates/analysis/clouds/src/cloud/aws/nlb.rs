@@ -244,9 +244,8 @@ fn of_datagrams(
     targets: Targets,
 ) -> Option<UnansweredCheck> {
     let of_nodes = targets != Targets::Pods;
-    let is_same = |other: &ServicePort| match of_nodes {
-        true => other.node_port == port.node_port,
-        false => other.target == port.target,
+    let is_same = |other: &ServicePort| {
+        if of_nodes { other.node_port == port.node_port } else { other.target == port.target }
     };
     let mut by_tcp = service.ports.iter().filter(|other| other.protocol == Protocol::Tcp);
     if by_tcp.any(is_same) || of_nodes && port.node_port.is_none() {
