@@ -70,7 +70,9 @@ fn written(
         let is_over = matches!(pod.phase, Phase::Succeeded | Phase::Failed);
         let address = pod.address(family).filter(|_| pod.node.is_some() && !is_over);
         let own = ports_of(service, pod);
-        let (Some(address), true) = (address, !own.is_empty()) else { continue };
+        // A headless Service may have no ports, and its endpoints have none then.
+        let has_ports = !own.is_empty() || service.ports.is_empty();
+        let Some(address) = address.filter(|_| has_ports) else { continue };
         if endpoints.is_empty() {
             ports = own;
         } else if own != ports || endpoints.len() >= MAX {

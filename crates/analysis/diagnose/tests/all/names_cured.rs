@@ -75,6 +75,17 @@ endpoints: [{addresses: [10.1.1.15], nodeName: n1, targetRef: {kind: Pod, namesp
     assert_eq!(offered(&all)[0], ("pod-name", title));
     let lines = changes(&all, "pod-name");
     assert!(lines[1].contains("hostname: web-1, subdomain: web"), "{lines:?}");
+    // A headless Service needs no ports.
+    let portless = service.replace(", ports: [{port: 8080}]", "");
+    let old = "---
+apiVersion: v1
+kind: Endpoints
+metadata: {name: web, namespace: shop}
+subsets: [{addresses: [{ip: 10.1.1.15, nodeName: n1, targetRef: {kind: Pod, namespace: shop, name: web-1}}]}]
+";
+    let objects = [&*portless, &server, old, &client(2)].concat();
+    let all = cures(&[IPTABLES], &objects, CLIENT, to);
+    assert_eq!(offered(&all)[0], ("pod-name", title));
     // The pods of a workload would all get that name.
     let owned = server.replace(
         "labels: {app: web}",

@@ -53,7 +53,8 @@ fn call_node(case: &Case<'_>, service: &Service) -> Option<Proposal> {
 
 /// Returns whether the manifests state the node port of a port.
 fn is_written(case: &Case<'_>, service: &Service, at: usize) -> bool {
-    case.manifests.text_at(&service.object(), &way!["spec", "ports", at, "nodePort"]).is_some()
+    let path = way!["spec", "ports", at, "nodePort"];
+    case.manifests.text_at(&service.object(), &path).is_some()
 }
 
 /// Proposes a Service of node ports only.
