@@ -63,13 +63,19 @@ pub(super) fn is_of_case(case: &Case<'_>, fault: &Finding) -> bool {
     if let Subject::Object(code, object) = &case.subject {
         return fault.code == *code && fault.subject == *object;
     }
+    if case.found.as_ref().is_some_and(|(code, of)| fault.code == *code && fault.subject == *of) {
+        return true;
+    }
     match fault.code {
         Code::BackendMissing | Code::NoTargets => {
             (case.has(Mechanism::NoEndpoint) || case.has(Mechanism::NoCandidate))
                 && is_called(case, fault)
         }
         // Whoever takes the address or the port of a machine answers for its other calls.
-        Code::AddressTaken | Code::HostPortOff => case.has(Mechanism::WrongPort),
+        Code::AddressTaken | Code::HostPortOff => {
+            let ends = [Mechanism::WrongPort, Mechanism::AddressTaken, Mechanism::HostPortOff];
+            ends.into_iter().any(|end| case.has(end))
+        }
         Code::GatewayOpensNothing => {
             let pods = case.service().map(|service| case.cluster().selected(service));
             let is_gateway = pods
@@ -95,7 +101,9 @@ fn is_called(case: &Case<'_>, fault: &Finding) -> bool {
         }
         _ => false,
     };
-    is_service() || is_ingress() || case.owner() == Some(&fault.subject)
+    let is_owner = || case.owner() == Some(&fault.subject);
+    let is_of_rule = || case.met.rule_of.as_ref() == Some(&fault.subject);
+    is_service() || is_ingress() || is_owner() || is_of_rule()
 }
 
 /// Returns the Service that a fault is about.

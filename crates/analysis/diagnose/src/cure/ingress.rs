@@ -1,21 +1,17 @@
-//! Cures of an Ingress: its rules and backends.
+//! Cures of an Ingress: its rules.
 
-use uturn_document::edit::{At, Change, Tree};
+use uturn_document::edit::{Change, Tree};
 use uturn_model::ingress::{Backend, BackendPort, Ingress};
-use uturn_model::{Mechanism, NamespacedName, ObjectKind, ObjectRef};
+use uturn_model::{Mechanism, ObjectKind, ObjectRef};
 
 use super::{Case, Proposal, way};
 
 pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     let Some(ingress) = owner(case) else { return Vec::new() };
-    let mut all = Vec::new();
-    if case.has(Mechanism::NoRuleForPath) {
-        all.extend(rule(case, ingress));
+    if !case.has(Mechanism::NoRuleForPath) {
+        return Vec::new();
     }
-    if case.has(Mechanism::NoEndpoint) {
-        all.extend(backends(case, ingress));
-    }
-    all
+    rule(case, ingress).into_iter().collect()
 }
 
 /// Returns the Ingress for which the load balancer was made, or whose rule a controller applied.
@@ -69,77 +65,6 @@ fn rule(case: &Case<'_>, ingress: &Ingress) -> Option<Proposal> {
         .costs("every client that asks for that now gets this backend: make sure that it is meant for them")
         .trial(),
     )
-}
-
-/// Proposes existing Services and ports for backends whose Service or port does not exist.
-fn backends(case: &Case<'_>, ingress: &Ingress) -> Vec<Proposal> {
-    let cluster = case.cluster();
-    let mut all = Vec::new();
-    for (rule, paths) in ingress.rules.iter().map(|rule| &rule.paths).enumerate() {
-        for (at, path) in paths.iter().enumerate() {
-            let Backend::Service { name, port } = &path.backend else { continue };
-            let full =
-                NamespacedName { namespace: ingress.name.namespace.clone(), name: name.clone() };
-            let to = |field: &str| -> Vec<At> {
-                way!["spec", "rules", rule, "http", "paths", at, "backend", "service", field]
-            };
-            let Some(service) = cluster.services.get(&full) else {
-                let near = cluster.services.values().filter(|service| {
-                    service.name.namespace == full.namespace
-                        && is_near(service.name.name.as_str(), name.as_str())
-                });
-                all.extend(near.map(|service| {
-                    Proposal::new(
-                        "ingress-backend",
-                        12,
-                        format!("svc/{} instead of {full}, which does not exist", service.name),
-                    )
-                    .edit(
-                        ingress.object(),
-                        to("name"),
-                        Change::Set(Tree::text(service.name.name.as_str())),
-                    )
-                    .trial()
-                }));
-                continue;
-            };
-            let has = service.ports.iter().any(|service_port| match port {
-                BackendPort::Number(number) => service_port.port == *number,
-                BackendPort::Name(name) => service_port.name.as_ref() == Some(name),
-            });
-            if has {
-                continue;
-            }
-            // The form of `networking.k8s.io/v1beta1` and before.
-            let old = way!["spec", "rules", rule, "http", "paths", at, "backend", "servicePort"];
-            let is_old = case.manifests.text_at(&ingress.object(), &old).is_some();
-            all.extend(service.ports.iter().map(|service_port| {
-                let by_name = match port {
-                    BackendPort::Name(_) => service_port.name.as_deref(),
-                    BackendPort::Number(_) => None,
-                };
-                let (shown, key, tree) = match by_name {
-                    Some(name) => (name.to_owned(), "name", Tree::text(name)),
-                    None => {
-                        let number = service_port.port;
-                        (number.to_string(), "number", Tree::number(number.number()))
-                    }
-                };
-                let title = format!(
-                    "port {shown} of svc/{} instead of {port}, which it does not have",
-                    service.name
-                );
-                let made = Proposal::new("ingress-backend", 12, title).trial();
-                if is_old {
-                    made.edit(ingress.object(), old.clone(), Change::Set(tree))
-                } else {
-                    let tree = Tree::map([(key, tree)]);
-                    made.edit(ingress.object(), to("port"), Change::Set(tree))
-                }
-            }));
-        }
-    }
-    all
 }
 
 /// Returns whether one name is probably a typo of the other: one letter too many, missing or wrong,

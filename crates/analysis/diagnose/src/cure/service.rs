@@ -1,6 +1,5 @@
 //! Cures of a Service: its ports, selector, policy and type.
 
-mod port_name;
 mod selector;
 
 use uturn_document::edit::{Change, Tree};
@@ -38,7 +37,6 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     }
     if case.has(Mechanism::NoEndpoint) {
         all.extend(selector::propose(case, service));
-        all.extend(port.map(|port| port_name::propose(case, service, port)).unwrap_or_default());
         all.extend(node_port(case, service));
         all.extend(internal_policy(service));
     }

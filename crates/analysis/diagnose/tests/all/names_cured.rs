@@ -36,23 +36,23 @@ subsets:
     for (objects, first, second) in [
         (
             slice_of("name: http, ", ""),
-            "port 80 of svc/shop/web without a name, as its endpoints' port is",
-            "the port in EndpointSlices shop/web named http",
+            "port name http in EndpointSlice shop/web-1, as in svc/shop/web",
+            "port without a name in svc/shop/web, as its endpoints have it",
         ),
         (
             old_of("name: http, ", "name: web, "),
-            "port 80 of svc/shop/web named web, as its endpoints' port is",
-            "the port in Endpoints shop/web named http",
+            "port name http in Endpoints shop/web, as in svc/shop/web",
+            "port name web in svc/shop/web, as its endpoints have it",
         ),
     ] {
         let objects = [&*objects, &server, &client(2)].concat();
         let all = cures(&[IPTABLES], &objects, CLIENT, "svc/shop/web:80");
-        assert_eq!(offered(&all), [("port-name", first), ("port-name", second)]);
+        assert_eq!(offered(&all), [("endpoint-port", first), ("endpoint-port", second)]);
     }
     // Names that agree are not at fault.
     let objects = [&*slice_of("name: http, ", "name: http, "), &server, &client(2)].concat();
     let all = cures(&[IPTABLES], &objects, CLIENT, "svc/shop/web:80");
-    assert!(all.iter().all(|cure| cure.name != "port-name"), "{all:#?}");
+    assert!(all.iter().all(|cure| cure.name != "endpoint-port"), "{all:#?}");
 }
 
 /// A pod's own name is no name in DNS: `hostname` and `subdomain` make one.

@@ -49,10 +49,9 @@ const OFFERED_AT_LEAST: [(&str, usize); 20] = [
 
 /// Cures of faults that these clusters do not have: scenarios try them (`rows.rs`,
 /// `repairs.rs`, `more_cures.rs`, `no_endpoints.rs`).
-const NOT_HERE: [&str; 34] = [
+const NOT_HERE: [&str; 33] = [
     // Nobody writes endpoints, and no pod is called by its own name.
     "pod-name",
-    "port-name",
     // A Service owns each load balancer.
     "call-own-target",
     // CoreDNS is configured as usual.

@@ -258,7 +258,8 @@ fn of_two_objects_of_one_name_the_last_counts() {
         cluster.services.values().map(|service| service.ports[0].port.number()).collect();
     assert_eq!(ports, [81]);
     let note = "b.yaml:2:1: Service shop/front is defined more than once, first at a.yaml:1:1";
-    let noted = cluster.supposed.iter().find(|supposed| supposed.subject == note.into()).unwrap();
+    let noted =
+        cluster.supposed.iter().find(|supposed| supposed.subject.to_string() == note).unwrap();
     assert_eq!(&*noted.assumed, "the last one counts");
 }
 

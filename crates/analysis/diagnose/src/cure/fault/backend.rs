@@ -66,12 +66,11 @@ fn of_backend(
             return Vec::new();
         }
         let to = |own: &ServicePort| {
-            let title = format!(
-                "port {} of svc/{full} instead of {port}, which it does not have",
-                own.port
-            );
+            let shown = named_as(own, port).map_or_else(|| own.port.to_string(), str::to_owned);
+            let title =
+                format!("port {shown} of svc/{full} instead of {port}, which it does not have");
             let made = Proposal::new("ingress-backend", 12, title);
-            with_port(case, ingress, made, places, own)
+            with_port(case, ingress, made, places, (own, port))
         };
         return service.ports.iter().map(to).collect();
     }
@@ -97,7 +96,7 @@ fn of_backend(
         }
         if !has_port(own) {
             let [only] = own.ports.as_slice() else { return None };
-            made = with_port(case, ingress, made, places, only);
+            made = with_port(case, ingress, made, places, (only, port));
         }
         Some(made.costs(format!(
             "requests get to the pods of svc/{}: make sure that they are meant",
@@ -114,18 +113,29 @@ fn is_port(own: &ServicePort, wanted: &BackendPort) -> bool {
     }
 }
 
+/// Returns the name of a port, if a backend is written with a name and the port has one.
+fn named_as<'s>(own: &'s ServicePort, written: &BackendPort) -> Option<&'s str> {
+    match written {
+        BackendPort::Name(_) => own.name.as_deref(),
+        BackendPort::Number(_) => None,
+    }
+}
+
 fn with_port(
     case: &Case<'_>,
     ingress: &Ingress,
     mut made: Proposal,
     places: &[Vec<At>],
-    port: &ServicePort,
+    (own, written): (&ServicePort, &BackendPort),
 ) -> Proposal {
-    let number = Tree::number(port.port.number());
+    let (key, port) = match named_as(own, written) {
+        Some(name) => ("name", Tree::text(name)),
+        None => ("number", Tree::number(own.port.number())),
+    };
     for place in places {
         let path = field(case, ingress, place, "port");
         let is_old = path.last() == Some(&At::from("servicePort"));
-        let value = if is_old { number.clone() } else { Tree::map([("number", number.clone())]) };
+        let value = if is_old { port.clone() } else { Tree::map([(key, port.clone())]) };
         made = made.edit(ingress.object(), path, Change::Set(value));
     }
     made

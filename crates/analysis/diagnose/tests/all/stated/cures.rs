@@ -138,7 +138,8 @@ metadata: {{name: web, namespace: shop}}
 {at_node}"
     );
     let cures = cures_of(&(external + &ingress), &[IPVS], Code::AddressTaken);
-    let cure = cures.iter().find(|cure| cure.is_offered()).unwrap();
+    let offered = |cure: &&Cure| cure.is_offered() && cure.name == "no-external-ip";
+    let cure = cures.iter().find(offered).unwrap();
     assert!(
         cure.effects.iter().any(|effect| effect.starts_with("ingress/shop/web has this address"))
     );
