@@ -258,6 +258,7 @@ impl Found<'_> {
         let known = &mut self.findings[*first];
         if known.code == new.code {
             add_missing(&mut known.targets, new.targets.clone());
+            known.clients = known.clients.and(&new.clients);
         }
         known.code = new.code;
         known.severity =

@@ -11,7 +11,7 @@ mod public_address;
 mod retransmission;
 pub(crate) mod security_groups;
 
-pub(crate) use public_address::stands_for_public_address;
+pub use public_address::stands_for_public_address;
 
 use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
 use uturn_model::{Assumption, AssumptionSubject, Mechanism, Node, Share, Unknown};

@@ -92,7 +92,7 @@ pub use exchange::health::Health;
 pub use exchange::listening::{Tls, tls_of};
 pub use exchange::proxy_header::supposed_of_servers;
 pub use exchange::uncertain_behaviour::supposed_of_balancer;
-pub use journey::is_both_ways;
+pub use journey::{is_both_ways, stands_for_public_address};
 pub use node::NodeRuntime;
 pub use node::switches::is_unseen;
 pub use options::{Detail, Options};

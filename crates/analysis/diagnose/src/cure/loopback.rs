@@ -32,7 +32,7 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
         }
         all.extend(policy_local(case));
         all.extend(policy_cluster(case));
-    } else if is_loop || case.has(Mechanism::Firewall) {
+    } else if is_loop || case.has(Mechanism::Firewall) || case.has(Mechanism::ProxyFilter) {
         // Under policy Local, a node without an endpoint may receive a call and not its reply, and
         // kube-proxy's own filter may refuse it.
         all.extend(policy_cluster(case).map(Proposal::trial));

@@ -16,7 +16,7 @@ use crate::packet::PacketState;
 const ANY_PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 254));
 
 /// Returns whether an address is the placeholder for a node's public one.
-pub(crate) fn stands_for_public_address(address: IpAddr) -> bool {
+pub fn stands_for_public_address(address: IpAddr) -> bool {
     address == ANY_PUBLIC
 }
 

@@ -98,7 +98,11 @@ fn admission_of_balancer(
         return Admission::Passes;
     };
     let mut ranges: Vec<String> = Vec::new();
-    let (mut keeps_out_some, mut is_shut) = (false, false);
+    let vpc = &cluster.network.vpc_cidrs.value;
+    let vpc = vpc.iter().filter(|net| Family::of(net.addr()) == Family::of(stand_in));
+    let holds_vpc =
+        |net: IpNet| vpc.clone().next().is_some() && vpc.clone().all(|own| net.contains(own));
+    let (mut keeps_out_some, mut is_shut, mut is_for_vpc) = (false, false, false);
     let all = known.iter().flat_map(|group| &group.inbound);
     for rule in all.filter(|rule| rule.is_about(protocol, port)) {
         match rule.peer.filter(|net| net.prefix_len() > 0) {
@@ -107,12 +111,16 @@ fn admission_of_balancer(
             Some(net) if is_of(net, stand_in) && rule.accept => return Admission::Passes,
             // A rule of another group may accept every address.
             Some(net) if is_of(net, stand_in) => is_shut = true,
-            Some(net) if rule.accept => ranges.push(net.to_string()),
+            Some(net) if rule.accept => {
+                is_for_vpc |= !keeps_out_some && holds_vpc(net);
+                ranges.push(net.to_string());
+            }
             // That some addresses are kept out says nothing about the load balancer's.
             Some(_) => keeps_out_some = true,
         }
     }
-    if is_shut {
+    // Most load balancers have addresses of the VPC.
+    if is_shut && !is_for_vpc {
         let why = "has no rule that accepts";
         return Admission::Denied(Stopped::new(groups, why, number, &last.origin));
     }

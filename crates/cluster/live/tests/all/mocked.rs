@@ -86,7 +86,7 @@ async fn a_refusal_is_noted_and_nothing_is_concluded_from_it() {
         let cluster = loaded(reading).cluster;
         assert_eq!(cluster.extent, extent, "{path}");
         assert_eq!(cluster.unread.len(), 1);
-        let is_it = |supposed: &&uturn_model::Assumption| supposed.subject == what.into();
+        let is_it = |supposed: &&uturn_model::Assumption| supposed.subject.to_string() == what;
         let supposed = cluster.supposed.iter().find(is_it).unwrap().to_string();
         assert!(supposed.contains("could not be read: forbidden by the test"), "{supposed}");
     }

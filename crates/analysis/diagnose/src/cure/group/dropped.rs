@@ -7,6 +7,7 @@ use uturn_kubeproxy::pod_network;
 use uturn_model::network::Transport;
 use uturn_model::shell::Advice;
 use uturn_model::{Client, Family, IpNet, Text};
+use uturn_path::stands_for_public_address;
 
 use super::accept;
 use crate::cloud;
@@ -82,6 +83,11 @@ fn peers(case: &Case<'_>, packet: &DroppedPacket, group: &Text) -> Vec<Peer> {
         let own = |net: &&IpNet| Family::of(net.addr()) == Family::of(source);
         let ranges = cluster.network.vpc_cidrs.value.iter().filter(own);
         return ranges.take(MAX_RANGES).copied().map(Peer::range).collect();
+    }
+    // A node's public address that is not given cannot be named.
+    if stands_for_public_address(source) {
+        let shown = "anywhere (the nodes' public addresses are not given)".into();
+        return vec![Peer { shown, ranges: vec!["all".into()] }];
     }
     let is_its = |net: &&IpNet| net.contains(&source) && net.prefix_len() > 0;
     let own = cluster.security_groups.get(group);

@@ -133,7 +133,10 @@ mod tests {
             "*mangle\n:SG-TO-NODES - [0:0]\n:SG-FROM-NODES - [0:0]\n:SG-IN-1 - [0:0]\n\
              -A SG-TO-NODES -o n1 -m conntrack --ctstate NEW,UNTRACKED -j SG-IN-1\n\
              -A SG-IN-1 -s 100.64.0.1 -j RETURN\n-A SG-IN-1 -s 100.64.0.2 -j RETURN\n\
-             -A SG-IN-1 -s 10.0.0.0/8 -j RETURN\n-A SG-IN-1 -j DROP\nCOMMIT\n"
+             -A SG-IN-1 -s 10.0.0.0/8 -j RETURN\n\
+             -A SG-IN-1 -s 168.63.129.16 -j RETURN\n-A SG-IN-1 -s 168.63.129.17 -j RETURN\n\
+             -A SG-IN-1 -s 35.191.0.1 -j RETURN\n-A SG-IN-1 -s 35.191.0.2 -j RETURN\n\
+             -A SG-IN-1 -j DROP\nCOMMIT\n"
         );
         assert_eq!(cluster.dns.outside.len(), 1);
         assert!(stated(&layout, &prepared.nodes, "{\"kind\": ").is_err());
