@@ -65,6 +65,7 @@ pub fn outline_of_listeners(cluster: &Cluster) -> Cluster {
     outline.services = cluster.services.clone();
     outline.ingresses = cluster.ingresses.clone();
     outline.load_balancers.clone_from(&cluster.load_balancers);
+    outline.dns.outside.clone_from(&cluster.dns.outside);
     outline.listener_overrides = cluster.listener_overrides.clone();
     outline
 }

@@ -96,6 +96,10 @@ pub(crate) fn reduced_cluster(
     };
     let facts = inventory.cluster.load_balancers.iter().filter(is_met);
     cluster.load_balancers.extend(facts.cloned());
+    // Whether a load balancer's address is given decides from which address it sends.
+    let stated = inventory.cluster.dns.outside.iter();
+    let stated = stated.filter(|(_, ip)| *ip == asked || inventory.held.contains(ip));
+    cluster.dns.outside.extend(stated.cloned());
     // Every pod that shares an address with a pod in this cluster must be there too.
     let shared: Vec<&Pod> = cluster
         .pods

@@ -116,6 +116,10 @@ pub(crate) fn ask(cluster: &mut Cluster, dice: &mut Dice) {
             service.load_balancer = vec![LbIngress { ip, hostname: Some(host.clone()), ..own }];
             if !has_address {
                 let addresses = addresses(service, &cluster.provider, number);
+                if dice.once_in(2) {
+                    let stated = addresses.iter().map(|at| (host.clone(), at.address));
+                    cluster.dns.outside.extend(stated);
+                }
                 cluster.dns.balancers.insert(host, addresses);
             }
         }
