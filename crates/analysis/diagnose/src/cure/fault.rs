@@ -12,13 +12,15 @@ mod pending;
 mod taken;
 mod targets;
 
-use uturn_model::{Destination, Mechanism, ObjectKind, Service, ingress, mesh};
+use std::net::IpAddr;
+
+use uturn_model::{Cluster, Destination, Mechanism, ObjectKind, Service, ingress, mesh};
 
 use super::{Case, Proposal, Subject};
 use crate::{Code, Finding};
 
 /// Returns whether a family knows cures for faults with this code.
-pub(super) fn may_cure(code: Code) -> bool {
+pub(crate) fn may_cure(code: Code) -> bool {
     matches!(
         code,
         Code::AddressTaken
@@ -118,4 +120,13 @@ fn ingress_of<'c>(case: &Case<'c>, fault: &Finding) -> Option<&'c ingress::Ingre
     let name = fault.subject.namespaced_name();
     let name = name.filter(|_| fault.subject.kind == ObjectKind::Ingress)?;
     case.cluster().ingresses.get(&name)
+}
+
+/// The maximum number of addresses of a range that are tried.
+const MAX_ADDRESSES: usize = 256;
+
+/// Returns whether a Service has an address in its status.
+fn is_of_service(cluster: &Cluster, ip: IpAddr) -> bool {
+    let has = |service: &Service| service.load_balancer.iter().any(|entry| entry.ip == Some(ip));
+    cluster.services.values().any(has)
 }

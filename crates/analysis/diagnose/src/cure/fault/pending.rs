@@ -8,10 +8,10 @@ use uturn_clouds::targets;
 use uturn_document::edit::{Change, Tree};
 use uturn_model::service::Policy;
 use uturn_model::shell::Advice;
-use uturn_model::{Client, Destination, Flow, Node, Port, Service};
+use uturn_model::{Client, Cluster, Destination, Flow, Node, Port, Service};
 
 use super::super::{Case, Proposal, way};
-use super::service_of;
+use super::{MAX_ADDRESSES, is_of_service, service_of};
 use crate::Finding;
 
 pub(super) fn propose(case: &Case<'_>, fault: &Finding) -> Vec<Proposal> {
@@ -159,7 +159,7 @@ fn gets_one(
         None if product.is_on_nodes() => {
             cluster.nodes.values().filter_map(|node| node.internal_ips.first().copied()).collect()
         }
-        None => free_address(case).into_iter().collect(),
+        None => free_address(cluster).into_iter().collect(),
     };
     if addresses.is_empty() {
         return None;
@@ -171,14 +171,37 @@ fn gets_one(
 }
 
 /// Returns an address of a pool that no Service and no node has.
-pub(super) fn free_address(case: &Case<'_>) -> Option<IpAddr> {
-    let cluster = case.cluster();
-    let mut services = cluster.services.values();
-    let is_used = |ip: &IpAddr| {
-        services.any(|service| service.load_balancer.iter().any(|entry| entry.ip == Some(*ip)))
-            || cluster.nodes.values().any(|node| node.has_address(*ip))
+fn free_address(cluster: &Cluster) -> Option<IpAddr> {
+    let is_free = |ip: &IpAddr| {
+        !is_of_service(cluster, *ip) && !cluster.nodes.values().any(|node| node.has_address(*ip))
     };
     let mut ranges = cluster.announcements.pools.iter().flat_map(|pool| &pool.ranges);
-    let mut is_used = is_used;
-    ranges.find_map(|range| range.hosts().take(256).find(|ip| !is_used(ip)))
+    ranges.find_map(|range| range.hosts().take(MAX_ADDRESSES).find(is_free))
+}
+
+#[cfg(test)]
+mod tests {
+    use uturn_snapshot::{Source, read};
+
+    use super::free_address;
+
+    /// Whatever the order of the Services is, what one of them has is not free.
+    #[test]
+    fn an_address_of_a_service_is_not_free() {
+        let service = |name: &str, address: &str| {
+            format!(
+                "---\napiVersion: v1\nkind: Service\nmetadata: {{name: {name}, namespace: shop}}\n\
+                 spec: {{type: LoadBalancer, ports: [{{port: 80}}]}}\n\
+                 status: {{loadBalancer: {{ingress: [{{ip: {address}}}]}}}}\n"
+            )
+        };
+        let pool = "apiVersion: metallb.io/v1beta1\nkind: IPAddressPool\n\
+                    metadata: {name: first, namespace: metallb-system}\n\
+                    spec: {addresses: [10.0.9.8-10.0.9.15]}\n";
+        let text = [pool, &service("a", "10.0.9.10"), &service("b", "10.0.9.9")].concat();
+        let source = Source { name: "made.yaml".into(), text };
+        let cluster = read(vec![source]).unwrap().cluster;
+        let free = free_address(&cluster).map(|ip| ip.to_string());
+        assert_eq!(free.as_deref(), Some("10.0.9.11"));
+    }
 }

@@ -6,11 +6,11 @@ use uturn_clouds::cloud;
 use uturn_document::edit::{At, Change, Tree};
 use uturn_model::announcement::AddressPool;
 use uturn_model::shell::Advice;
-use uturn_model::{Cluster, IpNet, ObjectKind, ObjectRef, Service};
+use uturn_model::{IpNet, ObjectKind, ObjectRef, Service};
 
 use super::super::comparison::GivenUp;
 use super::super::{Case, Proposal, way};
-use super::service_of;
+use super::{MAX_ADDRESSES, is_of_service, service_of};
 use crate::Finding;
 
 pub(super) fn propose(case: &Case<'_>, fault: &Finding) -> Vec<Proposal> {
@@ -81,8 +81,9 @@ fn smaller_pool(case: &Case<'_>, service: &Service, addresses: &[IpAddr]) -> Opt
     let address = *addresses.iter().find(has)?;
     let nodes: Vec<IpAddr> =
         cluster.nodes.values().flat_map(|node| node.internal_ips.iter().copied()).collect();
-    let is_free = |ip: &IpAddr| !nodes.contains(ip) && !is_used(cluster, *ip);
-    let first = |nets: &[IpNet]| nets.iter().find_map(|net| net.hosts().take(MAX).find(is_free));
+    let is_free = |ip: &IpAddr| !nodes.contains(ip) && !is_of_service(cluster, *ip);
+    let first =
+        |nets: &[IpNet]| nets.iter().find_map(|net| net.hosts().take(MAX_ADDRESSES).find(is_free));
     let pool = cluster.announcements.pool_of(address);
     let (free, mut made) = match pool.and_then(|pool| Some((pool, object_of(pool)?))) {
         Some((pool, object)) => {
@@ -114,19 +115,11 @@ fn smaller_pool(case: &Case<'_>, service: &Service, addresses: &[IpAddr]) -> Opt
     Some(made)
 }
 
-/// The maximum number of addresses of a range that are tried.
-const MAX: usize = 256;
-
 /// Returns the object of a pool.
 fn object_of(pool: &AddressPool) -> Option<ObjectRef> {
     let kind = pool.object.split(' ').next()?;
     let kind = cloud::announcement_objects(kind)?.pool;
     Some(ObjectRef::namespaced(ObjectKind::CloudObject(kind), &pool.name))
-}
-
-fn is_used(cluster: &Cluster, ip: IpAddr) -> bool {
-    let has = |service: &Service| service.load_balancer.iter().any(|entry| entry.ip == Some(ip));
-    cluster.services.values().any(has)
 }
 
 /// Returns a range without some addresses, as the fewest ranges.
