@@ -45,6 +45,7 @@ use crate::Code;
 
 pub(crate) use self::case::sent_to;
 pub(crate) use self::destination::aim;
+pub(crate) use self::fault::may_cure;
 pub use case::{Case, Subject};
 pub use diff::unified;
 pub use judge::TrialBase;
@@ -301,9 +302,4 @@ fn of_calls(case: &Case<'_>) -> Vec<Proposal> {
         endpoint_port::propose,
     ];
     families.into_iter().flat_map(|family| family(case)).collect()
-}
-
-/// Returns whether cures are known for faults of this kind that no call shows.
-pub(crate) fn may_cure(code: Code) -> bool {
-    fault::may_cure(code)
 }

@@ -21,6 +21,7 @@ pub(crate) mod gateway_route;
 pub(crate) mod ingress;
 pub(crate) mod istio;
 pub(crate) mod lease;
+mod lenient;
 pub(crate) mod listener_overrides;
 pub(crate) mod meta;
 pub(crate) mod network_policy;

@@ -168,6 +168,12 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// Returns whether the case is that of this finding.
+    pub(super) fn is_of(&self, finding: &Finding) -> bool {
+        let found = self.found.as_ref();
+        found.is_some_and(|(code, object)| *code == finding.code && *object == finding.subject)
+    }
+
     /// Returns the codes of the failure.
     pub fn codes(&self) -> BTreeSet<Code> {
         // Behind a controller in the cluster, the load balancer belongs to a Service.

@@ -4,7 +4,6 @@
 use uturn_clouds::ingress_controller::{BackendRef, ControllerRules, RoutingResult, RuleBackend};
 use uturn_document::edit::{At, Change, Tree};
 use uturn_model::controller::{ControllerListener, IngressController, ProxyExpectation};
-use uturn_model::ingress::BackendPort;
 use uturn_model::service::ServicePort;
 use uturn_model::shell::Advice;
 use uturn_model::{Destination, Mechanism, ObjectKind, ObjectRef, Outcome, Service};
@@ -76,11 +75,7 @@ pub(super) fn backend<'a>(case: &Case<'a>) -> Option<(&'a Service, &'a ServicePo
         return None;
     };
     let service = cluster.services.get(name)?;
-    let is_it = |own: &&ServicePort| match port {
-        BackendPort::Number(number) => own.port == *number,
-        BackendPort::Name(name) => own.name.as_ref() == Some(name),
-    };
-    Some((service, service.ports.iter().find(is_it)?))
+    Some((service, service.port_named(port)?))
 }
 
 /// Returns the port of the controller's pods that the call reaches: the one at which a walk arrived,

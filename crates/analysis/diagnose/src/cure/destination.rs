@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use uturn_clouds::controller::{self, BalancerCall};
 use uturn_lb::rules;
-use uturn_model::ingress::{Backend, BackendPort};
+use uturn_model::ingress::Backend;
 use uturn_model::lb::{Layer, Redirect};
 use uturn_model::service::ServicePort;
 use uturn_model::{
@@ -298,9 +298,5 @@ fn port_of(
     let Backend::Service { port, .. } = backend.or(ingress.default_backend.as_ref())? else {
         return None;
     };
-    let is_named = |service_port: &&ServicePort| match port {
-        BackendPort::Number(number) => service_port.port == *number,
-        BackendPort::Name(name) => service_port.name.as_ref() == Some(name),
-    };
-    service.ports.iter().find(is_named).cloned()
+    service.port_named(port).cloned()
 }

@@ -53,20 +53,14 @@ pub(super) fn propose(case: &Case<'_>, fault: &Finding) -> Vec<Proposal> {
         Code::WrongPort => image_port::propose(case, fault),
         _ => Vec::new(),
     };
-    let is_found = case
-        .found
-        .as_ref()
-        .is_some_and(|(code, object)| *code == fault.code && *object == fault.subject);
+    let is_found = case.is_of(fault);
     made.into_iter().map(|made| if is_found { made } else { made.trial() }).collect()
 }
 
 /// Returns whether a case is about a fault, or whether the fault may be why its call fails.
 pub(super) fn is_of_case(case: &Case<'_>, fault: &Finding) -> bool {
-    if let Subject::Object(code, object) = &case.subject {
-        return fault.code == *code && fault.subject == *object;
-    }
-    if case.found.as_ref().is_some_and(|(code, of)| fault.code == *code && fault.subject == *of) {
-        return true;
+    if case.is_of(fault) || matches!(case.subject, Subject::Object(..)) {
+        return case.is_of(fault);
     }
     match fault.code {
         Code::BackendMissing | Code::NoTargets => {

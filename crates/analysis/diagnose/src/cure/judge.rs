@@ -375,7 +375,7 @@ fn attempt(
     let engine = Engine::new(&copy.cluster)
         .map_err(|why| why.first().map_or_else(String::new, ToString::to_string))?;
     let after = match &wanted {
-        Subject::Object(..) => without_new_faults(base, &engine, &wanted)?,
+        Subject::Object(code, object) => without_new_faults(base, &engine, (*code, object))?,
         Subject::Flow(_) | Subject::Probes(..) => base.state_of(&engine, &wanted)?,
     };
     confirm(case, cure, after)?;
@@ -432,15 +432,12 @@ fn attempt(
 fn without_new_faults(
     base: &TrialBase<'_>,
     engine: &Engine<'_>,
-    wanted: &Subject,
+    (code, object): (Code, &ObjectRef),
 ) -> Result<CaseState, NotCured> {
     base.count(0)?;
     let now = written(&engine.with_met_services()).map_err(|why| why.to_string())?;
     let before = base.faults()?;
-    let is_waiting = |new: &Finding| {
-        matches!(wanted, Subject::Object(_, own) if *own == new.subject)
-            && new.code == Code::Pending
-    };
+    let is_waiting = |new: &Finding| new.subject == *object && new.code == Code::Pending;
     let is_new = |new: &&Finding| {
         let is_known = |known: &Finding| known.code == new.code && known.subject == new.subject;
         // What is made after an edit is not there at once.
@@ -448,13 +445,9 @@ fn without_new_faults(
     };
     if let Some(new) = now.iter().find(is_new) {
         let said = new.other_evidence.first().map(|observed| &*observed.what).unwrap_or_default();
-        let object = &new.subject;
-        return Err(NotCured::Refused(format!("then {} of {object}: {said}", new.code)));
+        return Err(NotCured::Refused(format!("then {} of {}: {said}", new.code, new.subject)));
     }
-    let Subject::Object(code, object) = wanted else {
-        return Err(NotCured::Refused("it is not about an object".to_owned()));
-    };
-    Ok(CaseState::of_findings(*code, object, &now))
+    Ok(CaseState::of_findings(code, object, &now))
 }
 
 fn confirm(case: &Case<'_>, cure: &mut Cure, after: CaseState) -> Result<(), String> {

@@ -390,13 +390,8 @@ fn paths_of(case: &Case<'_>, host: &str) -> Vec<(String, NamespacedName, Port)> 
             let Backend::Service { name, port } = &path.backend else { continue };
             let name =
                 NamespacedName { namespace: ingress.name.namespace.clone(), name: name.clone() };
-            let ports = case.cluster().services.get(&name).map(|service| service.ports.as_slice());
-            let found = ports.into_iter().flatten().find(|service_port| match port {
-                uturn_model::ingress::BackendPort::Number(number) => service_port.port == *number,
-                uturn_model::ingress::BackendPort::Name(name) => {
-                    service_port.name.as_ref() == Some(name)
-                }
-            });
+            let service = case.cluster().services.get(&name);
+            let found = service.and_then(|service| service.port_named(port));
             all.extend(found.map(|port| (path.path.to_string(), name, port.port)));
         }
     }

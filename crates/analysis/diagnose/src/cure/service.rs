@@ -81,12 +81,7 @@ fn target_port(case: &Case<'_>, service: &Service, port: &ServicePort) -> Vec<Pr
     };
     let pods = case.cluster().selected(service);
     let mut seen: Vec<(Option<Text>, Port)> = Vec::new();
-    let is_served = |pod: &Pod, port: Port| !gateway_ports::is_own(pod, port.number());
-    let ports = pods.iter().flat_map(|pod| {
-        let all = pod.spec.ports();
-        all.filter(move |own| is_served(pod, own.port))
-    });
-    for own in ports {
+    for own in pods.iter().flat_map(|pod| pod.spec.ports()) {
         let known = (own.name.clone(), own.port);
         let is_own = pods.iter().any(|pod| gateway_ports::is_own(pod, own.port.number()));
         if own.protocol == port.protocol && !is_own && !seen.contains(&known) {

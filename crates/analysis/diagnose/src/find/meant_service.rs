@@ -86,15 +86,15 @@ fn only<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
 /// Returns whether a name may be written for another one: a slip, or the name that another release
 /// of a chart gives the same component.
 fn are_like(called: &str, name: &str) -> bool {
-    let component = |name: &'_ str| name.rsplit_once('-').map(|(_, own)| own.to_owned());
-    let is_same = component(called).filter(|own| says_something(own)) == component(name);
+    let component = called.rsplit_once('-').map(|(_, own)| own).filter(|own| says_something(own));
+    let has_component = |own| name.rsplit_once('-').is_some_and(|(_, other)| own == other);
     let is_end =
         |short: &str, long: &str| long.strip_suffix(short).is_some_and(|rest| rest.ends_with('-'));
     are_spelt_alike(called, name)
         || are_names_alike(called, name)
         || is_end(called, name)
         || is_end(name, called)
-        || is_same && component(name).is_some()
+        || component.is_some_and(has_component)
 }
 
 /// Returns whether the last part of a name tells one component of an application from others.

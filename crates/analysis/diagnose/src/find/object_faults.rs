@@ -27,35 +27,32 @@ use crate::{Code, Observation, Severity};
 pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, WalkError> {
     let mut all = Vec::new();
     all.extend(request_ignored(engine));
-    let backends = backends(engine);
-    let cluster = engine.cluster();
-    // A missing backend implies missing targets, so the latter are not reported.
-    let is_known =
-        |finding: &Finding| backends.iter().any(|other| other.subject == finding.subject);
-    if is_small(cluster) {
-        all.extend(without_targets(engine).into_iter().filter(|finding| !is_known(finding)));
+    if is_small(engine.cluster()) {
         all.extend(all_registered(engine));
     }
     all.extend(two_owners(engine));
-    let pods = PodsByNamespace::of(cluster);
-    all.extend(named_port(engine, &pods));
+    let pods = PodsByNamespace::of(engine.cluster());
+    all.extend(replacing(engine, &pods));
     all.extend(hints::find(engine, &pods));
-    all.extend(backends);
     all.extend(names(engine)?);
     Ok(all)
 }
 
 /// Finds the faults that replace a less specific finding about the same object.
 pub(crate) fn that_replace(engine: &Engine<'_>) -> Vec<Finding> {
-    let cluster = engine.cluster();
+    replacing(engine, &PodsByNamespace::of(engine.cluster()))
+}
+
+fn replacing(engine: &Engine<'_>, pods: &PodsByNamespace<'_>) -> Vec<Finding> {
     let mut all = backends(engine);
-    if is_small(cluster) {
+    if is_small(engine.cluster()) {
+        // A missing backend implies missing targets, so the latter are not reported.
         let is_known = |new: &Finding| all.iter().any(|other| other.subject == new.subject);
         let targets: Vec<Finding> =
             without_targets(engine).into_iter().filter(|new| !is_known(new)).collect();
         all.extend(targets);
     }
-    all.extend(named_port(engine, &PodsByNamespace::of(cluster)));
+    all.extend(named_port(engine, pods));
     all
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use uturn_model::ingress::{Backend, BackendPort, IngressRule};
+use uturn_model::ingress::{Backend, IngressRule};
 use uturn_model::service::ServicePort;
 use uturn_model::{Destination, Flow, Mechanism, NamespacedName, ObjectKind, Protocol, Verdict};
 use uturn_path::{Engine, WalkError};
@@ -168,11 +168,7 @@ pub(super) fn service_behind<'e>(
             };
             let name = NamespacedName { namespace: name.namespace.clone(), name: service.clone() };
             let service = cluster.services.get(&name)?;
-            let port = service.ports.iter().find(|known| match port {
-                BackendPort::Number(number) => known.port == *number,
-                BackendPort::Name(name) => known.name.as_ref() == Some(name),
-            })?;
-            Some((&service.name, port))
+            Some((&service.name, service.port_named(port)?))
         }
         (ObjectKind::Service, Destination::Address(address)) => {
             let service = cluster.services.get(&target.object.namespaced_name()?)?;

@@ -4,10 +4,11 @@
 //! The rest of these objects is never looked at, and a call that is not fully stated is left out:
 //! templates fill in names later.
 
-use uturn_document::{Node, Value};
+use uturn_document::Node;
 use uturn_model::api_server::{ApiServerCall, ApiServerCalls, CallReason, FailurePolicy, UrlCall};
 use uturn_model::{Destination, Name, NamespacedName, ObjectKind, Port, Text};
 
+use super::lenient::{items, text};
 use super::objects::Objects;
 use super::{Doc, FromNode, meta};
 
@@ -133,15 +134,4 @@ fn service(config: &Node<'_>) -> Option<(NamespacedName, Port)> {
         None => HTTPS,
     };
     Some((NamespacedName { namespace: name("namespace")?, name: name("name")? }, port))
-}
-
-fn text<'n>(node: &'n Node<'_>, key: &str) -> Option<&'n str> {
-    node.get(key).and_then(Node::as_str)
-}
-
-fn items<'n, 'd>(node: &'n Node<'d>, key: &str) -> &'n [Node<'d>] {
-    match node.get(key).map(|items| &items.value) {
-        Some(Value::Seq(items)) => items,
-        _ => &[],
-    }
 }

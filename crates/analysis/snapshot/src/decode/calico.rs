@@ -1,8 +1,9 @@
 //! Reads the settings that decide whether Calico serves Services itself.
 
-use uturn_document::{Node, Value};
+use uturn_document::Node;
 
 use super::Doc;
+use super::lenient::{items, text};
 use super::objects::Objects;
 
 /// The variable in the agent's environment that enables eBPF.
@@ -22,21 +23,14 @@ pub(crate) fn read_felix(doc: &Doc<'_>, objects: &mut Objects) {
 /// elsewhere.
 pub(crate) fn look_into(doc: &Doc<'_>, spec: Option<&Node<'_>>, objects: &mut Objects) {
     let is = |node: &Node<'_>, key: &str, value: &str| {
-        node.get(key).and_then(Node::as_str).is_some_and(|own| own.eq_ignore_ascii_case(value))
+        text(node, key).is_some_and(|own| own.eq_ignore_ascii_case(value))
     };
-    let containers = items(spec.and_then(|spec| spec.get("containers")));
-    let agent = containers.iter().find(|container| is(container, "name", "calico-node"));
-    let mut switches = items(agent.and_then(|agent| agent.get("env"))).iter();
+    let mut containers = spec.into_iter().flat_map(|spec| items(spec, "containers"));
+    let agent = containers.find(|container| is(container, "name", "calico-node"));
+    let mut switches = agent.into_iter().flat_map(|agent| items(agent, "env"));
     if let Some(switch) =
         switches.find(|switch| is(switch, "name", SWITCH) && is(switch, "value", "true"))
     {
         objects.calico_ebpf.get_or_insert(doc.origin(switch));
-    }
-}
-
-fn items<'n, 'd>(node: Option<&'n Node<'d>>) -> &'n [Node<'d>] {
-    match node.map(|node| &node.value) {
-        Some(Value::Seq(items)) => items,
-        _ => &[],
     }
 }

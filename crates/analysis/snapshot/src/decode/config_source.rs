@@ -1,8 +1,10 @@
 //! Finds the ConfigMaps that a container reads: as files of a volume, or as variables.
 
-use uturn_document::{Node, Value};
+use uturn_document::Node;
 use uturn_model::Text;
 use uturn_model::pod::ConfigSource;
+
+use super::lenient::{items, text};
 
 /// Returns the ConfigMaps that a container reads, each once. What is written wrong is left out: it
 /// is reported where files of servers are read, or by the API server.
@@ -52,15 +54,4 @@ fn of_volume(map: &Node<'_>, mount: &Node<'_>, all: &mut Vec<ConfigSource>) {
 
 fn of(map: &Node<'_>, key: Option<&str>) -> Option<ConfigSource> {
     Some(ConfigSource { config_map: text(map, "name")?.into(), key: key.map(Text::from) })
-}
-
-fn text<'n>(node: &'n Node<'_>, key: &str) -> Option<&'n str> {
-    node.get(key).and_then(Node::as_str)
-}
-
-fn items<'n, 'd>(node: &'n Node<'d>, key: &str) -> &'n [Node<'d>] {
-    match node.get(key).map(|items| &items.value) {
-        Some(Value::Seq(items)) => items,
-        _ => &[],
-    }
 }

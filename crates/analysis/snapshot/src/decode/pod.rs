@@ -11,6 +11,7 @@ use uturn_model::{
     Labels, Name, NamespacedName, ObjectRef, Pod, Port, Selector, Text, WorkloadKind,
 };
 
+use super::lenient::items;
 use super::objects::Objects;
 use super::value::{Loose, one_of};
 use super::{
@@ -210,12 +211,7 @@ pub(crate) fn spec<'d>(
 
 /// Sets the ConfigMaps that containers read.
 fn add_sources(spec: &Node<'_>, containers: &mut [Container]) {
-    let items = ["containers", "initContainers"].into_iter().filter_map(|key| spec.get(key));
-    let items = items.filter_map(|items| match &items.value {
-        Value::Seq(items) => Some(items),
-        _ => None,
-    });
-    for item in items.flatten() {
+    for item in ["containers", "initContainers"].into_iter().flat_map(|key| items(spec, key)) {
         let name = item.get("name").and_then(Node::as_str).unwrap_or_default();
         if let Some(own) = containers.iter_mut().find(|own| *own.name == *name) {
             own.reads = config_source::read(spec, item);
@@ -290,11 +286,7 @@ fn configured(container: &Node<'_>) -> Vec<Port> {
 
 /// Iterates over the variables whose values are stated here.
 fn variables<'n>(container: &'n Node<'_>) -> impl Iterator<Item = (&'n str, &'n str)> {
-    let variables = match container.get("env").map(|all| &all.value) {
-        Some(Value::Seq(items)) => items.as_slice(),
-        _ => &[],
-    };
-    variables.iter().filter_map(|variable| {
+    items(container, "env").iter().filter_map(|variable| {
         let name = variable.get("name").and_then(Node::as_str)?;
         Some((name, variable.get("value").and_then(Node::as_str)?))
     })

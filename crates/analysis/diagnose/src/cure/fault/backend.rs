@@ -9,13 +9,12 @@ use uturn_model::{Ingress, NamespacedName, Service};
 
 use super::super::ingress::is_near;
 use super::super::{Case, Proposal, way};
+use super::ingress_of;
 use crate::Finding;
 
 pub(super) fn propose(case: &Case<'_>, fault: &Finding) -> Vec<Proposal> {
-    let name = fault.subject.namespaced_name();
-    let ingress = name.and_then(|name| case.cluster().ingresses.get(&name));
     // The backends of a route stand elsewhere.
-    let Some(ingress) = ingress.filter(|ingress| ingress.route.is_none()) else {
+    let Some(ingress) = ingress_of(case, fault).filter(|ingress| ingress.route.is_none()) else {
         return Vec::new();
     };
     let backends = by_name(ingress);
@@ -62,7 +61,7 @@ fn of_backend(
         return Vec::new();
     };
     if let Some(service) = services.get(&full) {
-        if service.ports.iter().any(|own| is_port(own, port)) {
+        if service.port_named(port).is_some() {
             return Vec::new();
         }
         let to = |own: &ServicePort| {
@@ -75,7 +74,7 @@ fn of_backend(
         return service.ports.iter().map(to).collect();
     }
     let at_home = || services.values().filter(|own| own.name.namespace == full.namespace);
-    let has_port = |own: &&Service| own.ports.iter().any(|own| is_port(own, port));
+    let has_port = |own: &&Service| own.port_named(port).is_some();
     let mut found: Vec<&Service> =
         at_home().filter(|own| is_near(own.name.name.as_str(), name)).collect();
     if found.is_empty() {
@@ -104,13 +103,6 @@ fn of_backend(
         )))
     };
     found.iter().filter_map(to).collect()
-}
-
-fn is_port(own: &ServicePort, wanted: &BackendPort) -> bool {
-    match wanted {
-        BackendPort::Number(number) => own.port == *number,
-        BackendPort::Name(name) => own.name.as_ref() == Some(name),
-    }
 }
 
 /// Returns the name of a port, if a backend is written with a name and the port has one.

@@ -5,6 +5,7 @@ use uturn_model::ingress::ServedClass;
 use uturn_model::{Ingress, Name, ObjectKind, ObjectRef};
 
 use super::super::{Case, Proposal, way};
+use super::ingress_of;
 use crate::Finding;
 
 /// The annotation that named the class before there was a field.
@@ -20,8 +21,7 @@ const CHALLENGE: &str = "cm-acme-http-solver-";
 const MAX: usize = 4;
 
 pub(super) fn propose(case: &Case<'_>, fault: &Finding) -> Vec<Proposal> {
-    let name = fault.subject.namespaced_name();
-    let ingress = name.and_then(|name| case.cluster().ingresses.get(&name));
+    let ingress = ingress_of(case, fault);
     let Some((ingress, unserved)) =
         ingress.and_then(|ingress| Some((ingress, ingress.unserved.as_ref()?)))
     else {

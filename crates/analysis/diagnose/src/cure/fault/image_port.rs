@@ -2,17 +2,16 @@
 
 use uturn_document::edit::{Change, Tree};
 use uturn_model::service::TargetPort;
-use uturn_model::{ObjectKind, Port, Service};
+use uturn_model::{Port, Service};
 
 use super::super::{Case, Proposal, endpoints, way};
+use super::service_of;
 use crate::Finding;
 use crate::find::image_ports::{SilentPort, silent_port};
 
 /// Proposes the first port at which the image listens.
 pub(super) fn propose(case: &Case<'_>, fault: &Finding) -> Vec<Proposal> {
-    let name = fault.subject.namespaced_name();
-    let name = name.filter(|_| fault.subject.kind == ObjectKind::Service);
-    let service = name.and_then(|name| case.cluster().services.get(&name));
+    let service = service_of(case, fault);
     service.and_then(|service| of_service(case, service)).into_iter().collect()
 }
 
