@@ -1,5 +1,7 @@
 //! Route lookups, with the checks of a packet's addresses.
 
+use std::net::IpAddr;
+
 use uturn_model::{Assumption, Evidence, Family, StepKind};
 
 use super::compile::Hook;
@@ -134,6 +136,7 @@ impl Kernel {
             self.suppose_gap(CaptureGap::Policy, walk);
         }
         self.may_leave(walk, route)?;
+        self.has_own_source(walk)?;
         walk.unrouted = false;
         self.branch_over_routes(walk, route, equals, open, |walk| {
             let Some(way) = &walk.route else { return };
@@ -197,6 +200,52 @@ impl Kernel {
         let why = format!("a packet from {src} may not leave the node");
         let by = Evidence::sysctl(format!("net.ipv4.conf.{dev}.route_localnet"), "0");
         Err(walk.dropped(DropReason::MartianSource, why, by))
+    }
+
+    /// Ends an IPv4 ICMP error whose source is not an address of the node: the kernel finds no
+    /// route for it. A TCP reset may come from any address.
+    fn has_own_source(&self, walk: &mut Walk) -> Routed {
+        let src = walk.packet.src;
+        let is_checked = walk.packet.transport.is_error() && src.is_ipv4() && !src.is_unspecified();
+        if !is_checked
+            || self.is_own(src)
+            || self.state.gaps.contains(&CaptureGap::Addresses)
+            || walk.notes.capture_assumptions.is_own(src).is_some()
+        {
+            return Ok(());
+        }
+        let why = format!("no ICMP error is sent from {src}, which is not an address of this node");
+        Err(walk.dropped(DropReason::NoRoute, why, Evidence::kernel("the source of ICMP errors")))
+    }
+
+    /// Gives a packet that is refused before it is routed the route that its refusal takes. The
+    /// refusal comes from the address that was called if that route is local (IPv4), or if the
+    /// address is the node's own (IPv6).
+    pub(super) fn route_refusal(&self, walk: &mut Walk) {
+        let packet = walk.packet;
+        let local = match packet.family() {
+            Family::V4 => {
+                let query = Query {
+                    src: None,
+                    dst: packet.src,
+                    iif: "lo",
+                    oif: None,
+                    mark: 0,
+                    transport: None,
+                    from_here: true,
+                };
+                let answer = self.look_up_without_branching(walk, &walk.notes.facts, query);
+                matches!(answer, Answer::Route(route, _) if route.kind == RouteKind::Local)
+            }
+            Family::V6 => self.is_own(packet.dst),
+        };
+        walk.route = Some(RouteOut { dev: "lo".into(), via: None, local });
+    }
+
+    /// Whether an address is the node's own: an interface has it, or the table `local`.
+    fn is_own(&self, ip: IpAddr) -> bool {
+        let local = || self.fib.local(ip).is_some_and(|route| route.kind == RouteKind::Local);
+        self.fib.has_address(ip) || local()
     }
 
     /// Assigns the route to the walk; branches take the routes of equal rank.

@@ -70,6 +70,20 @@ impl Case {
         turns > 1 || text.contains("hash") || text.lines().any(|line| shifting(line) || range(line))
     }
 
+    /// Whether a chain of type nat drops packets, or translates sources at INPUT.
+    pub(crate) fn nat_decides_refusals(&self) -> bool {
+        let mut hook = "";
+        self.0.iter().any(|line| {
+            if line.starts_with("chain ") {
+                hook = "";
+            } else if let Some(nat) = line.strip_prefix("type nat hook ") {
+                hook = nat.split(' ').next().unwrap_or_default();
+            }
+            let words = |word: &str| line.split(' ').any(|next| next == word);
+            words("drop") && !hook.is_empty() || words("snat") && hook == "input"
+        })
+    }
+
     /// Whether rules may choose a source port.
     pub(crate) fn chooses_source_ports(&self) -> bool {
         let text = self.to_string();

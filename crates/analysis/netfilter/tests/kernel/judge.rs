@@ -43,6 +43,9 @@ pub(crate) struct Judge<'n> {
     zones: bool,
     /// Whether there are policy rules.
     rules: bool,
+    /// Whether chains of type nat decide more about the node's own errors and resets than the walk
+    /// models: they translate sources at INPUT, or drop.
+    nat_decides_refusals: bool,
     tried: Tried,
 }
 
@@ -57,6 +60,7 @@ pub(crate) fn judge(case: &Case) -> Result<Tried, Refused> {
         source_ports: !case.chooses_source_ports(),
         zones: case.to_string().contains("--zone"),
         rules: case.to_string().contains("ip rule add"),
+        nat_decides_refusals: case.nat_decides_refusals(),
         tried: Tried::default(),
     };
     for probe in case.probes() {
@@ -184,7 +188,11 @@ impl Judge<'_> {
         };
         let known: Vec<Vec<Connection>> = after.map(answered).collect();
         let arrived = matches!(back, Seen::Out { .. } | Seen::Local { .. });
-        if !arrived || known.iter().any(Vec::is_empty) {
+        // If the reply began a connection of its own, the next packet may clash with that one, and
+        // the kernel then changes its port.
+        let began =
+            |known: &Vec<Connection>| known.iter().any(|known| known.original == packet.leg());
+        if !arrived || known.iter().any(Vec::is_empty) || known.iter().any(began) {
             return Ok(());
         }
         let later = match probe.packet.transport {
@@ -257,15 +265,20 @@ impl Judge<'_> {
             }
             (EndKind::Reject(with), Seen::Error { kind: 3, code, src }) => {
                 code_of(*with) == Some(*code)
-                    && self
-                        .told(*with, end)
-                        .iter()
-                        .any(|told| arrives(told) && told.packet.src == *src)
+                    && self.told(*with, end).iter().any(|told| {
+                        arrives(told) && (told.packet.src == *src || self.nat_decides_refusals)
+                    })
             }
             // An error without a route back is not sent, nor is one about a broadcast; and rules
             // and routes can drop it.
-            (EndKind::Reject(with), Seen::Nothing | Seen::SendError(_)) => {
-                !can_be_observed(probe, end) || !self.told(*with, end).iter().all(arrives)
+            (EndKind::Reject(with), seen @ (Seen::Nothing | Seen::SendError(_))) => {
+                // A process of the node has an error from its call. Under policy rules for its source,
+                // the kernel may send no ICMP error besides.
+                let told_by_call = self.rules && probe.entry == Entry::Local;
+                self.nat_decides_refusals
+                    || told_by_call && *seen == Seen::SendError(SendError::NotPermitted)
+                    || !can_be_observed(probe, end)
+                    || !self.told(*with, end).iter().all(arrives)
             }
             (EndKind::Drop(reason), seen) => dropped(reason, seen),
             _ => false,
@@ -318,13 +331,21 @@ fn by_root() -> Assumptions {
 
 /// The end of an earlier try, with this one's ports.
 fn at(end: &End, probe: &Probe) -> End {
-    let mut leg = end.packet.leg();
     let port = probe.packet.leg().src.port();
     // Rules do not distinguish the ports of a block.
-    if leg.src.port() / 1000 == port / 1000 {
-        leg.src.set_port(port);
-    }
-    End { packet: end.packet.with_leg(leg), ..end.clone() }
+    let set = |address: &mut SocketAddr| {
+        if address.port() / 1000 == port / 1000 {
+            address.set_port(port);
+        }
+    };
+    let mut leg = end.packet.leg();
+    set(&mut leg.src);
+    let connection = end.connection.clone().map(|mut connection| {
+        set(&mut connection.original.src);
+        set(&mut connection.reply.dst);
+        connection
+    });
+    End { packet: end.packet.with_leg(leg), connection, ..end.clone() }
 }
 
 fn interface(device: &str) -> &str {
@@ -336,9 +357,9 @@ fn is_own(ip: IpAddr) -> bool {
 }
 
 fn can_be_observed(probe: &Probe, end: &End) -> bool {
-    // Nor is one sent from an address that is local only by a policy rule, or from 127.0.0.1.
-    let foreign = end.steps.iter().any(|step| step.why.contains("is an address of this node"));
-    if foreign && (!is_own(end.packet.dst) || end.packet.dst.is_loopback()) {
+    // Nor is one sent from 127.0.0.1.
+    let local = end.steps.iter().any(|step| step.why.contains("is an address of this node"));
+    if local && end.packet.dst.is_loopback() {
         return false;
     }
     // To its source after translation.

@@ -100,11 +100,10 @@ fn random_cases(what: &str, make: fn(&mut Dice) -> Case) {
             cases += 1;
             if !result.differences.is_empty() {
                 let name = format!("{what}: seed {seed}, case {number}");
-                different.push(if different.len() < MAX_SHRUNK {
-                    smaller(&name, &case)
-                } else {
-                    format!("# {name}\n{case}{}", result.differences.join("\n"))
-                });
+                let whole = format!("# {name}\n{case}{}\n", result.differences.join("\n"));
+                let is_shrunk = different.len() < MAX_SHRUNK;
+                let small = is_shrunk.then(|| smaller(&name, &case)).flatten();
+                different.push(small.unwrap_or(whole));
             }
             sum.packets += result.packets;
             sum.answers += result.answers;
@@ -135,13 +134,12 @@ fn is_not_for_here(why: &str) -> bool {
         .any(|words| why.contains(words))
 }
 
-/// The differences of a case, after shrinking it.
-fn smaller(name: &str, case: &Case) -> String {
-    // A case that differs only sometimes is not shrunk.
+/// The differences of a case after shrinking it; `None` if the small case does not differ each time.
+fn smaller(name: &str, case: &Case) -> Option<String> {
     let fails = |case: &Case| tried(case).is_ok_and(|tried| !tried.differences.is_empty());
     let small = shrink(case, fails);
-    let differences = tried(&small).map(|tried| tried.differences.join("\n")).unwrap_or_default();
-    format!("# {name}\n{small}{differences}\n")
+    let differences = tried(&small).ok()?.differences;
+    (!differences.is_empty()).then(|| format!("# {name}\n{small}{}\n", differences.join("\n")))
 }
 
 #[test]

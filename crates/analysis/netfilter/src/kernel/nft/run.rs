@@ -11,6 +11,7 @@ use super::lookup::Data;
 use super::value::{Field, Op, Test, Value, Verdict};
 use crate::end::{DropReason, EndKind, RejectWith};
 use crate::iptables::Policy;
+use crate::kernel::compile::Hook;
 use crate::kernel::xtables::listening;
 use crate::nft::{BaseHook, ChainKind, RejectKind};
 use crate::packet::{IpProtocol, Transport};
@@ -265,6 +266,9 @@ impl Kernel {
                 }
                 let with = reject_with(*kind, code, family);
                 walk.note(StepKind::Reject, self.nft_why(at, walk, "refused"), by());
+                if walk.hook == Hook::Prerouting {
+                    self.route_refusal(walk);
+                }
                 Done::End(EndKind::Reject(with.ok_or(NoValue::Unknown)?))
             }
             Op::Notrack => {
