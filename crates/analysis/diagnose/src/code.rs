@@ -100,6 +100,8 @@ codes! {
     GatewayOpensNothing = 404, "Gateway that opens no port", Error;
     /// A name has no address.
     NameNotFound = 501, "name not found", Error, for NameUnresolved;
+    /// A name leads elsewhere than to the object that has it.
+    NameElsewhere = 502, "name that leads elsewhere", Error;
     /// A rule of a node's own firewall stops packets.
     NodeFirewall = 601, "node firewall", Error, for Firewall;
     /// A node lacks the rules of a Service.

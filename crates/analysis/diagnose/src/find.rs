@@ -11,6 +11,7 @@ mod bypass;
 mod called_names;
 mod captured;
 mod cause;
+mod cluster_names;
 mod ejection;
 mod families;
 mod headless;

@@ -61,9 +61,18 @@ impl<'e, 'a> FlowCodes<'e, 'a> {
                 *code = specific(*code, faults, &concerned, self.engine.cluster());
             }
         }
+        if self.is_misled() {
+            codes.push(Code::NameElsewhere);
+        }
         codes.sort_unstable();
         codes.dedup();
         codes
+    }
+
+    /// Returns whether the name that the flow calls leads elsewhere than to the object with this
+    /// name.
+    fn is_misled(&self) -> bool {
+        self.engine.misled(self.flow).is_ok_and(|misled| misled.is_some())
     }
 }
 

@@ -98,6 +98,38 @@ pub enum Library {
     Musl,
 }
 
+/// Repositories whose images are built on Alpine whatever their tag is.
+const ALPINE: [&str; 2] = ["curlimages/curl", "nicolaka/netshoot"];
+
+impl Library {
+    /// Returns the image that shows that the programs of a pod use musl, if each of its images does.
+    pub fn musl_image(spec: &PodSpec) -> Option<&str> {
+        musl_image(spec.containers.iter().map(|container| &*container.image))
+    }
+}
+
+fn musl_image<'i>(mut images: impl Iterator<Item = &'i str>) -> Option<&'i str> {
+    let first = images.next().filter(|image| is_musl(image))?;
+    images.all(is_musl).then_some(first)
+}
+
+/// Returns whether the name of an image says that it is built on Alpine, or on musl.
+fn is_musl(image: &str) -> bool {
+    let image = image.split_once('@').map_or(image, |(before, _)| before);
+    let (path, tag) = match image.rsplit_once(':') {
+        Some((path, tag)) if !tag.contains('/') => (path, tag),
+        _ => (image, ""),
+    };
+    let tells = |part: &str| part == "musl" || part.starts_with("alpine");
+    let mut folders = path.rsplit('/');
+    let name = folders.next().unwrap_or_default();
+    let folder = folders.next().unwrap_or_default();
+    name == "alpine"
+        || folder == "alpine"
+        || ALPINE.contains(&&*format!("{folder}/{name}"))
+        || tag.split('-').any(tells)
+}
+
 /// The result of resolving a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LookupResult {
@@ -345,6 +377,29 @@ mod tests {
         // musl ignores the owner names of records, and a single REFUSED of two is enough.
         assert!(musl("other.x").0.is_address());
         assert_eq!(musl("half.x").0, LookupResult::NoName);
+    }
+
+    #[test]
+    fn images_tell_their_library() {
+        for (image, expected) in [
+            ("alpine", true),
+            ("docker.io/library/alpine:3.20", true),
+            ("registry.example:5000/base/alpine@sha256:00", true),
+            ("nginx:1.27-alpine", true),
+            ("python:3.12-alpine3.20", true),
+            ("busybox:1.36-musl", true),
+            ("curlimages/curl:8.9.1", true),
+            ("alpine/k8s:1.30.0", true),
+            ("nginx:1.27", false),
+            ("busybox", false),
+            ("registry.example:5000/alpineweb", false),
+        ] {
+            assert_eq!(is_musl(image), expected, "{image}");
+        }
+        let of = |images: &[&'static str]| musl_image(images.iter().copied());
+        assert_eq!(of(&["alpine", "nginx:alpine"]), Some("alpine"));
+        assert_eq!(of(&["alpine", "nginx"]), None);
+        assert_eq!(of(&[]), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod plugin;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-use uturn_model::{Origin, dns};
+use uturn_model::{Evidence, Origin, dns};
 
 use crate::blocks::{self, Block, Files};
 use crate::dispenser::Dispenser;
@@ -37,6 +37,41 @@ impl Corefile {
         }
         all
     }
+
+    /// Returns a name for each rule that rewrites names and whose text, or one of `hosts` or
+    /// `services`, tells such a name, once for each block that has the rule. Only names that reach
+    /// the block of the rule are returned.
+    pub fn rewritten_names(&self, hosts: &[String], services: &[String]) -> Vec<RewrittenName> {
+        let in_full = |names: &[String]| names.iter().map(|own| name::qualified(own)).collect();
+        let (hosts, services): (Vec<String>, Vec<String>) = (in_full(hosts), in_full(services));
+        let plain = |name: String| name.trim_end_matches('.').to_owned();
+        let mut all = Vec::new();
+        for server in self.servers.iter().filter(|server| !server.view) {
+            for entry in &server.plugins {
+                let Plugin::Rewrite(rewrite) = &entry.plugin else { continue };
+                for (name, becomes, line) in rewrite.examples(&hosts, &services) {
+                    if !server.serves(&name) {
+                        continue;
+                    }
+                    let by = entry.evidence(&self.called, line);
+                    let (name, becomes) = (plain(name), plain(becomes));
+                    all.push(RewrittenName { name, becomes, by });
+                }
+            }
+        }
+        all
+    }
+}
+
+/// A name that a rule of `rewrite` is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RewrittenName {
+    /// The name that is asked, without the last dot.
+    pub name: String,
+    /// The name that becomes of it, without the last dot.
+    pub becomes: String,
+    /// The rule.
+    pub by: Evidence,
 }
 
 /// A server block.
@@ -71,6 +106,14 @@ pub(crate) struct Entry {
     pub(crate) line: u32,
     /// The origin of the first line of that file.
     pub(crate) start: Origin,
+}
+
+impl Entry {
+    /// Returns a line of the plugin as evidence.
+    pub(crate) fn evidence(&self, called: &str, line: u32) -> Evidence {
+        let rule = format!("{} plugin, {called} {}:{line}", self.name, self.file);
+        Evidence::Corefile { plugin: rule.into(), origin: self.start.within(line, 0) }
+    }
 }
 
 impl Corefile {
@@ -184,6 +227,11 @@ impl Server {
             Bind::Address(ip) => Some(*ip),
             Bind::Other(_) => None,
         })
+    }
+
+    /// Returns whether a name is in one of the server's zones.
+    fn serves(&self, name: &str) -> bool {
+        self.sites.iter().any(|site| name::is_within(&site.zone, name))
     }
 
     /// Returns whether the server is bound to certain addresses.

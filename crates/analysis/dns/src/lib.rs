@@ -44,7 +44,7 @@ mod pattern;
 mod upstream;
 pub mod wire;
 
-pub use corefile::{Corefile, QueryContext};
+pub use corefile::{Corefile, QueryContext, RewrittenName};
 pub use fault::Fault;
 pub use message::{Answer, Data, Question, Rcode, Record, RecordType, Reply, Unknown};
 pub use upstream::{NoUpstream, Upstream, UpstreamServers};

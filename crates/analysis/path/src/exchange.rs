@@ -9,6 +9,7 @@ mod failover;
 pub(crate) mod health;
 pub(crate) mod listening;
 pub(crate) mod merge;
+mod node_health;
 mod own_answer;
 pub(crate) mod proxy_header;
 mod redirect;
@@ -90,6 +91,13 @@ fn serve(
     let leg = state.packet.leg();
     let protocol = state.packet.protocol();
     let place = at.place();
+    if let Some(health) = node_health::at(walk.cluster, at, leg.dst, protocol) {
+        let answered = health.answer(call.request);
+        let step = Step::new(StepKind::Deliver, answered.why, health.evidence(walk.cluster));
+        state.note(place, step.seeing(leg));
+        let (outcome, mechanism) = (answered.outcome, answered.mechanism);
+        return return_reply(walk, at, call, state.answer(), outcome, mechanism);
+    }
     let listening = listening::at(walk.engine, at, leg.dst, protocol);
     if matches!(at, Peer::Pod(_)) || !matches!(listening, Listening::Yes(_)) {
         match relay::at(walk.engine, at, leg.dst, protocol) {

@@ -102,5 +102,7 @@ pub use population::{
     Failover, FailoverRequest, Individuals, KnownDestination, Population, Results, TriesTargets,
 };
 pub use reason_set::ReasonSet;
+pub use resolve::misled::Misled;
 pub use resolve::{ResolvedTarget, any_client, usual_protocol};
 pub use services::places;
+pub use uturn_dns::RewrittenName;

@@ -13,9 +13,9 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use uturn_dns::client::{Library, LookupResult, ResolvConf, resolve};
-use uturn_dns::{Answer, Fault, Question, Rcode, RecordType, Reply};
+use uturn_dns::{Answer, Fault, Question, Rcode, RecordType, Reply, RewrittenName};
 use uturn_model::route::StepKind;
-use uturn_model::{Assumption, Cluster, Evidence, Family, Pod, Step, Version};
+use uturn_model::{Assumption, AssumptionSubject, Cluster, Evidence, Family, Pod, Step, Version};
 
 use crate::add_missing::add_missing;
 pub(crate) use servers::{PORT, usual};
@@ -35,6 +35,8 @@ pub(crate) enum DnsClient<'a> {
 pub(crate) struct Resolution {
     /// The addresses that the client uses, equally likely; none if the name does not resolve.
     pub(crate) addresses: Vec<IpAddr>,
+    /// The name for which a server had these addresses, in full; `None` if none was asked.
+    pub(crate) asked: Option<String>,
     /// The steps of the resolution.
     pub(crate) steps: Vec<Step>,
     /// The assumptions that the result rests on.
@@ -85,6 +87,12 @@ impl<'a> Names<'a> {
         self.servers.refusal()
     }
 
+    /// Returns names that CoreDNS rewrites: for each rule the name that it is for, one of `hosts`, or
+    /// the name that it makes one of `services` of.
+    pub(crate) fn rewritten(&self, hosts: &[String], services: &[String]) -> Vec<RewrittenName> {
+        self.servers.rewritten(hosts, services)
+    }
+
     /// Resolves a host.
     pub(crate) fn resolve(&self, dns_client: DnsClient<'_>, host: &str) -> Resolution {
         if let DnsClient::Pod(pod) = dns_client
@@ -117,17 +125,26 @@ impl<'a> Names<'a> {
             asked.insert(question, result);
             answer
         };
-        let heard = resolve(Library::Glibc, &conf, host, &mut ask);
-        let musl = resolve(Library::Musl, &conf, host, &mut ask);
+        let image = match dns_client {
+            DnsClient::Pod(pod) => Library::musl_image(&pod.spec),
+            DnsClient::Elsewhere => None,
+        };
+        let (own, other) = match image {
+            Some(_) => (Library::Musl, Library::Glibc),
+            None => (Library::Glibc, Library::Musl),
+        };
+        let heard = resolve(own, &conf, host, &mut ask);
+        let other = resolve(other, &conf, host, &mut ask);
         let mut found = Resolution {
             addresses: Vec::new(),
+            asked: None,
             steps: Vec::new(),
             supposed,
             through: None,
             doubt: None,
             balancer: None,
         };
-        add_missing(&mut found.supposed, libraries_differ(host, &heard, &musl));
+        add_missing(&mut found.supposed, libraries_differ(host, image, &heard, &other));
         let has_records = |result: &QuestionResult| match &result.answer {
             Answer::Reply(reply) => reply.rcode == Rcode::NoError && !reply.records.is_empty(),
             _ => false,
@@ -143,6 +160,8 @@ impl<'a> Names<'a> {
                         found.steps.clone_from(&result.steps);
                     }
                     found.through = result.by.or(found.through);
+                    let name = || question.name.trim_end_matches('.').to_owned();
+                    found.asked.get_or_insert_with(name);
                 }
                 if found.addresses.is_empty() {
                     found.steps.push(nothing(host, "the records are those of another name"));
@@ -313,30 +332,52 @@ fn nothing(host: &str, why: &str) -> Step {
     Step::new(StepKind::Resolve, format!("{host} has no address: {why}"), by)
 }
 
-/// Returns the assumption of glibc, which most images have, if musl would resolve a host
-/// differently.
-fn libraries_differ(host: &str, glibc: &LookupResult, musl: &LookupResult) -> Vec<Assumption> {
-    let same = match (glibc, musl) {
+/// The beginning of the subject of an assumption about a library.
+const WHICH_LIBRARY: &str = "which library resolves";
+
+/// Returns whether an assumption is about the library that resolves a name.
+pub(crate) fn is_about_library(assumption: &Assumption) -> bool {
+    matches!(&assumption.subject, AssumptionSubject::Named(text) if text.starts_with(WHICH_LIBRARY))
+}
+
+/// Returns the assumption about the library that resolves a host, if another would resolve it
+/// differently: musl where an image is built on it, else glibc, which most images have.
+fn libraries_differ(
+    host: &str,
+    image: Option<&str>,
+    own: &LookupResult,
+    other: &LookupResult,
+) -> Vec<Assumption> {
+    let same = match (own, other) {
         (LookupResult::Addresses(own), LookupResult::Addresses(other)) => {
             own.iter().all(|ip| other.contains(ip)) && other.iter().all(|ip| own.contains(ip))
         }
-        _ => glibc.is_address() == musl.is_address(),
+        _ => own.is_address() == other.is_address(),
     };
-    if same || matches!(glibc, LookupResult::Unknown(_)) || matches!(musl, LookupResult::Unknown(_))
+    if same || matches!(own, LookupResult::Unknown(_)) || matches!(other, LookupResult::Unknown(_))
     {
         return Vec::new();
     }
-    let other = match musl {
+    let found = match other {
         LookupResult::Addresses(ips) if !ips.is_empty() => {
             let ips: Vec<String> = ips.iter().map(ToString::to_string).collect();
-            format!("musl (Alpine's images) would find {}", ips.join(", "))
+            ips.join(", ")
         }
-        _ => "musl (Alpine's images) would find nothing".to_owned(),
+        _ => "nothing".to_owned(),
+    };
+    let (assumed, because) = match image {
+        Some(image) => (
+            "musl",
+            format!(
+                "image {image} is built on it; glibc, or a program's own resolver, would find {found}"
+            ),
+        ),
+        None => ("glibc", format!("musl (Alpine's images) would find {found}")),
     };
     vec![Assumption {
-        subject: format!("which library resolves {host}").into(),
-        assumed: "glibc".into(),
-        because: other.into(),
+        subject: format!("{WHICH_LIBRARY} {host}").into(),
+        assumed: assumed.into(),
+        because: because.into(),
         settle: "look whether the image has /lib/ld-musl-*".into(),
     }]
 }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use uturn_clouds::cloud::PageCheck;
+use uturn_dns::RewrittenName;
 use uturn_model::lb::{Listener, Rule};
 use uturn_model::service::ServicePort;
 use uturn_model::{Destination, FailurePoint, Flow, Port, Protocol, Service, Verdict};
@@ -12,6 +13,7 @@ use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::exchange::health::{self, Health};
 use crate::exchange::{uncertain_behaviour, undeclared};
+use crate::resolve::misled::{self, Misled};
 use crate::resolve::{self, ResolvedTarget};
 use crate::{unjudged, verdict, what_if};
 
@@ -60,6 +62,20 @@ impl<'a> Engine<'a> {
     /// Returns an error if there is no such client or destination, or if it has no address.
     pub fn resolve(&self, flow: &Flow) -> Result<ResolvedTarget, WalkError> {
         resolve::of_flow(self, flow)
+    }
+
+    /// Returns what the name that a flow calls leads to, if that is not the object with this name.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such client.
+    pub fn misled(&self, flow: &Flow) -> Result<Option<Misled>, WalkError> {
+        misled::of_flow(self, flow)
+    }
+
+    /// Returns names that CoreDNS's Corefile rewrites, as far as it is given: for each rule the name
+    /// that it is for, one of these hosts, or a name that it makes the name of a Service of.
+    pub fn rewritten_names(&self, hosts: &[String], services: &[String]) -> Vec<RewrittenName> {
+        self.names().rewritten(hosts, services)
     }
 
     /// Resolves a destination for a client outside the cluster.

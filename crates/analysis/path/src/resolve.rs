@@ -1,5 +1,6 @@
 //! Resolves a flow's client and destination to peers and addresses.
 
+pub(crate) mod misled;
 mod protocol;
 mod zones;
 
@@ -13,7 +14,7 @@ use uturn_netfilter::{Entry, Packet};
 
 use crate::engine::Engine;
 use crate::error::WalkError;
-use crate::names::{DnsClient, Resolution};
+use crate::names::{self, DnsClient, Resolution};
 use crate::packet::{Peer, Request};
 use protocol::ports_named;
 pub use protocol::usual_protocol;
@@ -49,6 +50,20 @@ impl ResolvedTarget {
                 && found.balancer.is_none()
                 && found.supposed.is_empty()
         })
+    }
+
+    /// Returns why the target is a name without an address, with the condition under which that is
+    /// certain: the library that the client resolves it with.
+    pub fn lost_name(&self) -> Option<(&str, Option<String>)> {
+        let found = self.resolved.as_ref()?;
+        let others = found.supposed.iter().filter(|own| !names::is_about_library(own)).count();
+        let is_lost = found.addresses.is_empty()
+            && found.doubt.is_none()
+            && found.balancer.is_none()
+            && others == 0;
+        let why = &found.steps.last().filter(|_| is_lost)?.why;
+        let library = found.supposed.first();
+        Some((why, library.map(|own| format!("{} is {}", own.subject, own.assumed))))
     }
 
     /// Returns the request, beyond the packet.
@@ -296,13 +311,18 @@ pub(crate) fn aim_at_host(
         let addresses = vec![SocketAddr::new(ip, port.number())];
         return ResolvedTarget { addresses, request, resolved: None };
     }
+    let resolution = by_name_servers(engine, client, host);
+    let sockets = resolution.addresses.iter().map(|ip| SocketAddr::new(*ip, port.number()));
+    ResolvedTarget { addresses: sockets.collect(), request, resolved: Some(resolution) }
+}
+
+/// Resolves a name as a client does.
+fn by_name_servers(engine: &Engine<'_>, client: Peer<'_>, host: &str) -> Resolution {
     let dns_client = match client {
         Peer::Pod(pod) | Peer::Host(_, Some(pod)) => DnsClient::Pod(pod),
         _ => DnsClient::Elsewhere,
     };
-    let resolution = engine.names().resolve(dns_client, host);
-    let sockets = resolution.addresses.iter().map(|ip| SocketAddr::new(*ip, port.number()));
-    ResolvedTarget { addresses: sockets.collect(), request, resolved: Some(resolution) }
+    engine.names().resolve(dns_client, host)
 }
 
 /// Returns the address of a client outside the cluster that states none: a documentation address,

@@ -226,7 +226,7 @@ fn unjudged_endpoints(service: &Service) -> Option<UnjudgedReason> {
 
 /// Returns the Service that a name means in a pod of a namespace: `web`, `web.shop`,
 /// `web.shop.svc`, `web-0.web.shop.svc`, with or without the cluster's domain.
-fn service_named(host: &str, domain: &str, own: &Name) -> Option<NamespacedName> {
+pub(crate) fn service_named(host: &str, domain: &str, own: &Name) -> Option<NamespacedName> {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     let inner = host.strip_suffix(&domain.to_ascii_lowercase());
     let inner = inner.and_then(|rest| rest.strip_suffix('.'));

@@ -10,6 +10,7 @@ use uturn_model::{
 };
 use uturn_path::Engine;
 
+use super::cluster_names::elsewhere;
 use super::meant_service::MeantService;
 use super::object_faults::about;
 use super::service_reference::ServiceReference;
@@ -71,10 +72,15 @@ fn of_pods(
             let (port, protocol) = named.port();
             let to = Destination::Host(host.clone(), port);
             let flow = Flow { from: Client::Pod(pod.name.clone()), to, protocol };
+            let says = states(pod, container, called);
             if !engine.resolve(&flow).is_ok_and(|target| target.is_name_lost()) {
+                all.extend(elsewhere(engine, &flow, host).map(|finding| Finding {
+                    subject: object.clone(),
+                    clients: Clients::other(Clients::ITS_PODS),
+                    ..finding
+                }));
                 continue;
             }
-            let says = states(pod, container, called);
             let what = match &named {
                 Named::Service(named, ..) => format!(
                     "{says} {host}:{port}, {}: {}",

@@ -9,16 +9,14 @@ use uturn_clouds::targets;
 use uturn_model::ingress::{Backend, BackendPort};
 use uturn_model::lb::{HealthQuestion, Listener, Scope, TargetKind};
 use uturn_model::node::EXCLUDE_FROM_LOAD_BALANCERS;
-use uturn_model::pod::DnsPolicy;
 use uturn_model::service::{Policy, ServiceKind, ServicePort, TargetPort};
 use uturn_model::{
-    Client, Cluster, Destination, Evidence, Family, Flow, Mechanism, Name, NamespacedName, Node,
-    ObjectKind, ObjectRef, Origin, Outcome, Pod, Protocol, ProxyMode, Service, Share, Text,
-    Unknown, WorkloadKind,
+    Cluster, Evidence, Family, Name, NamespacedName, Node, ObjectRef, Origin, Outcome, Pod,
+    Protocol, ProxyMode, Service, Share, Text, Unknown, WorkloadKind,
 };
 use uturn_path::{Engine, WalkError};
 
-use super::{MAX_PAIRS, hints};
+use super::{MAX_PAIRS, cluster_names, hints};
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
 use crate::typos::are_names_alike;
@@ -34,7 +32,7 @@ pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, WalkError> {
     let pods = PodsByNamespace::of(engine.cluster());
     all.extend(replacing(engine, &pods));
     all.extend(hints::find(engine, &pods));
-    all.extend(names(engine)?);
+    all.extend(cluster_names::find(engine)?);
     Ok(all)
 }
 
@@ -425,63 +423,4 @@ fn alike<'c>(cluster: &'c Cluster, missing: &NamespacedName) -> Option<&'c Servi
     let mut like =
         at_home.filter(|own| are_names_alike(own.name.name.as_str(), missing.name.as_str()));
     like.next().filter(|_| like.next().is_none())
-}
-
-/// Finds whether the name of a Service resolves, with one query that stands for all Services.
-fn names(engine: &Engine<'_>) -> Result<Option<Finding>, WalkError> {
-    let cluster = engine.cluster();
-    let Some(corefile) = &cluster.dns.corefile else { return Ok(None) };
-    let subject = ObjectRef::namespaced(ObjectKind::ConfigMap, &cluster.dns.config_map());
-    if let Some((release, origin, why)) = engine.refused_corefile() {
-        let what = format!("CoreDNS {release} does not start with its Corefile: {why}");
-        let mut finding = about(Code::NameNotFound, subject, origin, what);
-        finding.clients = Clients::other(Clients::NAMES);
-        finding.outcome = Outcome::NameNotFound;
-        // A running CoreDNS continues with the Corefile with which it started.
-        finding.conditions.push("CoreDNS starts with this Corefile".into());
-        return Ok(Some(finding));
-    }
-    let asks = |pod: &&Pod| {
-        let asks = pod.is_alive() && pod.spec.dns_policy == DnsPolicy::ClusterFirst;
-        asks && !pod.spec.host_network && !pod.ips.is_empty()
-    };
-    let pod = cluster.pods.values().find(asks);
-    let service = cluster.services.values().find(|service| {
-        !service.cluster_ips.is_empty()
-            && service.ports.first().is_some_and(|port| port.protocol == Protocol::Tcp)
-    });
-    let (Some(pod), Some(service)) = (pod, service) else { return Ok(None) };
-    let host =
-        format!("{}.{}.svc.{}", service.name.name, service.name.namespace, cluster.dns.domain());
-    let flow = Flow {
-        from: Client::Pod(pod.name.clone()),
-        to: Destination::Host(host.as_str().into(), service.ports[0].port),
-        protocol: Protocol::Tcp,
-    };
-    let size = cluster.nodes.len() * cluster.services.len();
-    if size > 20_000 {
-        return Ok(None);
-    }
-    let verdict = match engine.verdict(&flow) {
-        // The pod has another family than the Service.
-        Err(WalkError::NoAddress(..)) => return Ok(None),
-        verdict => verdict?,
-    };
-    let is_lost = verdict.mechanisms.contains(&Mechanism::NameUnresolved);
-    // Assumed values never produce findings.
-    let mut supposed = verdict.supposed.iter();
-    let is_open =
-        !verdict.conditions.is_empty() || supposed.any(|own| !engine.supposed().contains(own));
-    if !is_lost || is_open {
-        return Ok(None);
-    }
-    let what = format!("{host} has no address, as every name of a Service");
-    let mut finding = about(Code::NameNotFound, subject, &corefile.origin, what);
-    finding.clients = Clients::other(Clients::NAMES);
-    finding.share_failing = Share::ALL;
-    finding.outcome = Outcome::NameNotFound;
-    finding.mechanism = Some(Mechanism::NameUnresolved);
-    finding.example = Example::Flow(flow);
-    finding.targets = vec![host];
-    Ok(Some(finding))
 }

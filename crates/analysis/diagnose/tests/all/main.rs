@@ -9,6 +9,7 @@ mod balancers;
 mod captured;
 mod causes;
 mod clouds_unknown_cured;
+mod cluster_names;
 mod common;
 mod controllers_cured;
 mod corefile_cured;

@@ -8,7 +8,7 @@ use uturn_scan::Scanner;
 use uturn_snapshot::{Manifests, Source};
 
 /// A Service with a pod, the cluster's DNS, and a place for more.
-const CLUSTER: &str = "
+pub(crate) const CLUSTER: &str = "
 apiVersion: v1
 kind: Node
 metadata: {name: n1}

@@ -188,9 +188,7 @@ impl<'a> Exchange<'a> {
                 origin: Origin::Derived(DerivedFrom::Dns),
             };
         };
-        let line = line.unwrap_or(entry.line);
-        let rule = format!("{} plugin, {} {}:{line}", entry.name, self.corefile.called, entry.file);
-        Evidence::Corefile { plugin: rule.into(), origin: entry.start.within(line, 0) }
+        entry.evidence(&self.corefile.called, line.unwrap_or(entry.line))
     }
 
     /// Returns the answer that depends on something unknown, and records it as a step.

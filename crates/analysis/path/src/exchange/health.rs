@@ -15,7 +15,7 @@ use uturn_model::{
 };
 use uturn_netfilter::{DropReason, End, EndKind, Entry, IpProtocol, Packet, Transport};
 
-use super::exchange;
+use super::{exchange, node_health};
 use crate::add_missing::add_missing;
 use crate::engine::find_listener;
 use crate::engine::walk::{ProbeResult, Walk};
@@ -127,11 +127,23 @@ pub(super) fn of_targets(
                 (_, HealthQuestion::LocalEndpointWithHeader) => vec![Mechanism::ProxyHeader],
                 _ => vec![Mechanism::NoEndpoint],
             };
-            let answered = if is_good { Share::ALL } else { Share::NONE };
-            return Ok(Health { alive: is_good, answered, mechanisms, ..healthy(target) });
+            // A check that this answer would pass has to get there first.
+            let asked = asked_node(walk.cluster, check, rule, target).filter(|_| is_good);
+            let Some(asked) = asked else {
+                let answered = if is_good { Share::ALL } else { Share::NONE };
+                return Ok(Health { alive: is_good, answered, mechanisms, ..healthy(target) });
+            };
+            let asked = (asked, Protocol::Tcp);
+            let pace = Pace::within(check.timeout);
+            let ProbeResult { answered, mechanisms, failures } =
+                probe(walk, balancer, prober, asked, (check, &pace))?;
+            let failures = failures.unwrap_or_default();
+            let alive = is_mostly(answered);
+            return Ok(Health { alive, answered, mechanisms, failures, ..healthy(target) });
         }
         let pace = Pace::within(check.timeout);
-        let found = probe(walk, balancer, listener, prober, target.address, (check, &pace))?;
+        let asked = (target.address, listener.protocol.transport());
+        let found = probe(walk, balancer, prober, asked, (check, &pace))?;
         let ProbeResult { answered, mechanisms, failures } = found;
         let failures = failures.unwrap_or_default();
         // Consecutive good or bad probes decide. Where chance has a part, the likelier result
@@ -199,6 +211,22 @@ fn group_stops(
     Some(FailurePoint::new(Mechanism::SecurityGroup, place, step.by))
 }
 
+/// Returns the address of a node at which its kube-proxy is asked for endpoints. Returns `None` if
+/// the port is not known, or if probes are sent to the load balancer's own address, which
+/// [`stops_probes`] judges.
+fn asked_node(
+    cluster: &Cluster,
+    check: &HealthCheck,
+    rule: &Rule,
+    target: &Target,
+) -> Option<SocketAddr> {
+    let is_asked = check.question == HealthQuestion::LocalEndpoint && !check.keeps_address;
+    let node = cluster.nodes.get(target.kind.node()?)?;
+    let service = cluster.services.get(&rule.service).filter(|_| is_asked && !node.is_windows)?;
+    let port = node_health::port_of(service)?;
+    Some(SocketAddr::new(target.address.ip(), port.number()))
+}
+
 /// Returns the rules of a node that stop probes for local endpoints, if these are sent to the load
 /// balancer's own address. Returns `None` if a probe gets through, or if anything other than a rule
 /// stops it: then the cause cannot be stated.
@@ -242,12 +270,10 @@ fn stops_probes(
 fn probe(
     walk: &Walk<'_, '_>,
     balancer: &LoadBalancer,
-    listener: &Listener,
     prober: IpAddr,
-    target: SocketAddr,
+    (target, protocol): (SocketAddr, Protocol),
     (check, pace): (&HealthCheck, &Pace),
 ) -> Result<ProbeResult, WalkError> {
-    let protocol = listener.protocol.transport();
     let key = (prober, target, protocol, check.question, check.timeout);
     let is_brief = walk.options.is_brief();
     let is_enough = |known: &ProbeResult| is_brief || known.failures.is_some();
@@ -306,7 +332,11 @@ fn probe(
 
 /// Returns the request of a health check, beyond the connection.
 fn asked_for(question: HealthQuestion, target: SocketAddr) -> Request {
-    let HealthQuestion::Page { path, tls } = question else { return Request::default() };
+    let (path, tls) = match question {
+        HealthQuestion::Page { path, tls } => (path, tls),
+        HealthQuestion::LocalEndpoint => (node_health::PATH, false),
+        _ => return Request::default(),
+    };
     let host = target.ip().to_string();
     Request { http: Some((host, path.to_owned())), tls: Some(tls), ..Request::default() }
 }

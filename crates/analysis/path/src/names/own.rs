@@ -41,6 +41,7 @@ pub(super) fn hosts_file(pod: &Pod, domain: &str, host: &str) -> Option<Resoluti
     let steps = vec![Step::new(StepKind::Resolve, why, by)];
     Some(Resolution {
         addresses,
+        asked: None,
         steps,
         supposed: Vec::new(),
         through: None,

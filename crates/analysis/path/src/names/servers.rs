@@ -4,7 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
 
 use uturn_dns::{
-    Answer, Corefile, Fault, QueryContext, Question, Unknown, Upstream, UpstreamServers,
+    Answer, Corefile, Fault, QueryContext, Question, RewrittenName, Unknown, Upstream,
+    UpstreamServers,
 };
 use uturn_model::route::StepKind;
 use uturn_model::{
@@ -96,6 +97,14 @@ impl<'a> Servers<'a> {
     pub(super) fn refusal(&self) -> Option<(Version, &Fault)> {
         let release = self.cluster.dns.corefile.as_ref()?.release?;
         Some((release, self.coredns.as_ref().err()?.first()?))
+    }
+
+    /// Returns names that the Corefile of CoreDNS rewrites, if it is given and can be read.
+    pub(super) fn rewritten(&self, hosts: &[String], services: &[String]) -> Vec<RewrittenName> {
+        match &self.coredns {
+            Ok(corefile) if !self.usual => corefile.rewritten_names(hosts, services),
+            _ => Vec::new(),
+        }
     }
 
     /// Returns whether a Corefile cannot be read.

@@ -84,6 +84,27 @@ impl Rewrite {
         Ok(Self { rules, without_records: WithoutRecords::of(setup.release) })
     }
 
+    /// Returns a name for each rule that rewrites names, with the name that becomes of it and the
+    /// rule's line: the name that the rule is for, else one of `hosts`, else the name that the rule
+    /// makes one of `services` of. Names are in full.
+    pub(crate) fn examples<'r>(
+        &'r self,
+        hosts: &'r [String],
+        services: &'r [String],
+    ) -> impl Iterator<Item = (String, String, u32)> + 'r {
+        self.rules.iter().filter_map(|rule| {
+            let What::Name { test, to, .. } = &rule.what else { return None };
+            let from = match test {
+                Test::Exact(text) => Some(text.clone()),
+                _ => hosts.iter().find(|host| test.matches(host)).cloned(),
+            };
+            let from =
+                from.or_else(|| services.iter().find_map(|name| test.source_of(name, to)))?;
+            let becomes = test.rewrite(&from, to)?;
+            Some((from, becomes, rule.line))
+        })
+    }
+
     pub(crate) fn serve(&self, exchange: &mut Exchange<'_>, mut question: Question) -> Answer {
         let mut changes: Vec<Change> = Vec::new();
         for rule in &self.rules {
@@ -159,6 +180,21 @@ impl Test {
             Self::Substring(text) => name.contains(text.as_str()),
             Self::Regex(pattern) => pattern.matches(name),
         }
+    }
+
+    /// Returns a name that the rule rewrites to this one, if the text of the rule tells it.
+    fn source_of(&self, name: &str, to: &str) -> Option<String> {
+        let from = match self {
+            Self::Exact(_) | Self::Regex(_) => return None,
+            Self::Prefix(text) => format!("{text}{}", name.strip_prefix(to)?),
+            Self::Suffix(text) => format!("{}{text}", name.strip_suffix(to)?),
+            Self::Substring(text) => {
+                let (before, after) = name.split_once(to)?;
+                format!("{before}{text}{after}")
+            }
+        };
+        let is_source = !to.is_empty() && self.rewrite(&from, to).as_deref() == Some(name);
+        is_source.then_some(from)
     }
 
     /// Returns the new name of a query, if the rule matches.
