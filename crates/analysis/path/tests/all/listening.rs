@@ -112,3 +112,26 @@ fn an_endpoint_at_a_node_port_is_no_process() {
 fn a_port_for_health_checks_is_not_refused() {
     assert_eq!(outcomes("outside", "10.0.0.11:32111", ""), "1 not known");
 }
+
+/// kube-proxy answers at the health-check node port of a load balancer's Service on every node: 200
+/// where the node has a ready endpoint, 503 elsewhere.
+#[test]
+fn kube_proxy_answers_the_health_checks_of_a_service() {
+    let own = "---
+apiVersion: v1
+kind: Service
+metadata: {name: front, namespace: default}
+spec:
+  type: LoadBalancer
+  clusterIP: 172.16.0.4
+  externalTrafficPolicy: Local
+  healthCheckNodePort: 32112
+  selector: {app: web}
+  ports: [{port: 80, targetPort: 8080, nodePort: 30082}]
+";
+    assert_eq!(outcomes("outside", "10.0.0.11:32112", own), "1 answered at once");
+    assert_eq!(outcomes("node/n2", "10.0.0.12:32112", own), "1 answered at once");
+    assert_eq!(outcomes("outside", "http://10.0.0.11:32112/healthz", own), "1 answered at once");
+    assert_eq!(outcomes("outside", "http://10.0.0.12:32112/healthz", own), "1 503 at once");
+    assert_eq!(outcomes("outside", "https://10.0.0.11:32112/healthz", own), "1 TLS error");
+}
