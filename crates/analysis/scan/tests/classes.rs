@@ -2,7 +2,7 @@
 //! target one by one through the rules of the whole cluster, and `scan` has to say the same
 //! of the class that the pod is in.
 //!
-//! `UTURN_CASES` says how many clusters (16 if it does not: each run has others).
+//! `UTURN_CASES` says how many clusters (12 if it does not: each run has others).
 
 #[path = "classes/addresses.rs"]
 mod addresses;
@@ -38,7 +38,7 @@ use uturn_testing::variables;
 use dice::Dice;
 
 fn cases() -> u32 {
-    variables::number(variables::CASES).unwrap_or(16)
+    variables::number(variables::CASES).unwrap_or(12)
 }
 
 /// How a verdict ends, sorted.

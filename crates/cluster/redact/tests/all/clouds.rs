@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::common::{assert_same, redacted};
+use super::common::{assert_same_without_edits, redacted};
 use super::seeds;
 use serde_json::{Value, json};
 use uturn_clouds::cloud::{ALL, Annotation, CloudEntry, ValueKind};
@@ -179,7 +179,7 @@ fn load_balancers_of_every_cloud() {
         for seed in seeds::of(at as u64, 1) {
             let text = cluster(&mut Dice::new(seed), entry);
             let what = format!("{} seed {seed}\n{text}", entry.cloud.word());
-            let redacted = assert_same(&manifests(&text), seed as u8, &what);
+            let redacted = assert_same_without_edits(&manifests(&text), seed as u8, &what);
             let all: String = redacted.files.values().map(String::as_str).collect();
             let gone = [
                 "198.51.100.77",

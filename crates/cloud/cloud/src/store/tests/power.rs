@@ -8,7 +8,7 @@ use super::{Accounts, after, batch, formatted, open};
 use crate::cloud::Storage as _;
 
 /// The number of commits.
-const COMMITS: u64 = 8;
+const COMMITS: u64 = 5;
 /// The number of orders in which unsynced operations are tried.
 const ORDERS: usize = 6;
 
