@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use uturn_diagnose::analysis::{Analysis, FlowCounts, InWords, Suppressed};
 use uturn_diagnose::group::group;
 use uturn_diagnose::{Finding, Group, Observation, Severity};
-use uturn_model::cluster::Unread;
+use uturn_model::cluster::{NetworkPolicy, Unread};
 use uturn_model::network::Network;
 use uturn_model::shell::Command;
-use uturn_model::{Assumption, NamespacedName, Origin, Skipped, Text, Unjudged};
+use uturn_model::{Assumption, Cluster, NamespacedName, Origin, Pod, Skipped, Text, Unjudged};
 use uturn_snapshot::Loaded;
 
 use crate::fold::beside;
@@ -56,6 +56,8 @@ pub struct ScanReport {
     pub pods: usize,
     /// The number of nodes.
     pub nodes: usize,
+    /// The number of pods that NetworkPolicies select, which are not judged.
+    pub policed: usize,
     /// Pods on nodes that have no address yet: their calls are not judged.
     pub without_address: Vec<NamespacedName>,
     /// The pod network as it was recognised.
@@ -90,6 +92,7 @@ impl ScanReport {
             open: 0,
             pods: 0,
             nodes: 0,
+            policed: 0,
             without_address: Vec::new(),
             network: None,
             unjudged: Vec::new(),
@@ -119,6 +122,7 @@ impl ScanReport {
             open,
             pods: cluster.pods.values().filter(|pod| pod.is_alive() && !pod.ips.is_empty()).count(),
             nodes: cluster.nodes.len(),
+            policed: policed(&cluster),
             without_address: analysis.without_address,
             network: Some(cluster.network),
             unjudged: cluster.unjudged.into_iter().chain(analysis.unjudged).collect(),
@@ -306,6 +310,19 @@ pub(crate) fn failing(finding: &Finding) -> String {
         _ if share.is_none() => "nothing yet".to_owned(),
         _ => format!("{} {}", words::share(share), words::ending(finding.outcome)),
     }
+}
+
+/// Returns the number of pods that NetworkPolicies select.
+fn policed(cluster: &Cluster) -> usize {
+    let is_selected = |pod: &&Pod| {
+        let mut policies = cluster.network_policies.values();
+        let is_its = |policy: &NetworkPolicy| {
+            policy.name.namespace == pod.name.namespace && policy.pods.matches(&pod.spec.labels)
+        };
+        // Policies do not apply to pods in their node's network.
+        pod.is_alive() && !pod.spec.host_network && policies.any(is_its)
+    };
+    cluster.pods.values().filter(is_selected).count()
 }
 
 fn paint(severity: Severity) -> Paint {

@@ -185,13 +185,15 @@ pub(super) fn text(report: &ScanReport, style: Style) -> String {
     };
     // A finding under a condition is not about a flow of the assumed case.
     let is_if = report.findings.iter().any(|finding| !finding.conditions.is_empty());
+    let is_supposed = is_if || report.policed > 0;
     text.line(&format!(
-        "; {} of {} fine{}{}{} (pods on one node that are treated alike call once)",
+        "; {} of {} fine{}{}{} (pods on one node that are treated alike call once){}",
         report.fine,
         words::count(report.flows, "call"),
-        if is_if { " as supposed" } else { "" },
+        if is_supposed { " as supposed" } else { "" },
         if report.open > 0 { format!(", {} not judged", report.open) } else { String::new() },
-        callers(report)
+        callers(report),
+        policies(report.policed)
     ));
     text.push_str(&not_judged(&report.unjudged));
     if let Some(calls) = without_address(&report.without_address) {
@@ -229,6 +231,15 @@ pub(super) fn text(report: &ScanReport, style: Style) -> String {
         text.push('\n');
     }
     text
+}
+
+/// Describes the pods whose NetworkPolicies may stop calls.
+fn policies(pods: usize) -> String {
+    match pods {
+        0 => String::new(),
+        1 => "; 1 pod has NetworkPolicies that are not judged".to_owned(),
+        many => format!("; {many} pods have NetworkPolicies that are not judged"),
+    }
 }
 
 /// Describes who makes the calls.
