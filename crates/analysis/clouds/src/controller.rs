@@ -19,6 +19,7 @@ use uturn_model::{
 
 use crate::addresses::NodeAddresses;
 pub use crate::addresses::{BalancerCall, addresses};
+pub use crate::cloud::made_ingress::Unhealthy;
 use crate::cloud::{
     self, CloudModel, IngressProduct, Maker, Owner, WantedListener, made, made_ingress, send_from,
 };
@@ -138,6 +139,12 @@ pub fn is_served_by_cloud(cluster: &Cluster, ingress: &Ingress) -> bool {
 /// is described.
 pub fn product_of(ingress: &Ingress) -> Option<&'static dyn IngressProduct> {
     cloud::ingress_product(ingress.product.as_deref()?)
+}
+
+/// Returns the backends of an Ingress that its controller reports as unhealthy, although they have
+/// endpoints.
+pub fn reported_unhealthy(cluster: &Cluster, ingress: &Ingress) -> Option<Unhealthy> {
+    made_ingress::reported_unhealthy(product_of(ingress)?, cluster, ingress)
 }
 
 /// Returns whether it is known which controller serves an Ingress, the cloud's or one in the

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::lb::{Target, TargetKind};
-use uturn_model::service::ServicePort;
-use uturn_model::{Cluster, Endpoint, EndpointPort, Family, Labels, Name, Node, Service};
+use uturn_model::service::{ServicePort, TargetPort};
+use uturn_model::{Cluster, Endpoint, EndpointPort, Family, Labels, Name, Node, Port, Service};
 
 /// Returns whether a ready endpoint of a Service is on a node.
 pub fn has_ready_pod(cluster: &Cluster, service: &Service, node: &Name) -> bool {
@@ -27,6 +27,20 @@ pub fn ready_endpoints<'c>(
     let endpoints = cluster.slices(&service.name).iter().flat_map(|slice| &slice.endpoints);
     let here = endpoints.filter(|endpoint| endpoint.ready && endpoint.node.as_ref() == Some(node));
     here.map(|endpoint| endpoint.address)
+}
+
+/// Returns the ports of pods to which a Service's port leads. A name leads to what slices and pods
+/// give it; if none does, the list is empty.
+pub fn pod_ports(cluster: &Cluster, service: &Service, port: &ServicePort) -> BTreeSet<Port> {
+    let name = match &port.target {
+        TargetPort::Number(number) => return BTreeSet::from([*number]),
+        TargetPort::Name(name) => name,
+    };
+    let in_slices = cluster.slices(&service.name).iter().flat_map(|slice| &slice.ports);
+    let in_slices = in_slices.filter(|own| own.protocol == port.protocol && own.name == port.name);
+    let pods = cluster.selected(service).into_iter();
+    let in_pods = pods.filter_map(|pod| pod.spec.named_port(name, port.protocol));
+    in_slices.map(|own| own.port).chain(in_pods).collect()
 }
 
 /// Returns the NodePort of a Service's port on each of these nodes that has an address of the

@@ -73,7 +73,7 @@ codes! {
     /// A load balancer ejects a healthy target because calls of one client fail.
     HealthyTargetEjected = 206, "healthy target ejected", Warning;
     /// Health checks ask for what no healthy target answers.
-    CheckCannotPass = 207, "health check that cannot pass", Warning;
+    CheckCannotPass = 207, "health check that cannot pass", Warning, replaces NoCandidate;
     /// A load balancer has an address in a zone without a target.
     ZoneWithoutTarget = 208, "zone without a target", Warning;
     /// The load balancer of a Service has no address yet.

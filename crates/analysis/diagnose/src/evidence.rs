@@ -153,11 +153,17 @@ fn of_route(route: &Route) -> Vec<Observation> {
     evidence
 }
 
-/// Returns the observation that a target does not answer health checks, and where they fail if that
-/// is known.
+/// Returns the observation that a target does not answer health checks: where they are sent, and
+/// where they fail if that is known.
 fn unanswered(health: &Health, point: Option<&FailurePoint>) -> Observation {
     let why: Vec<&str> = health.mechanisms.iter().map(|mechanism| mechanism.as_str()).collect();
-    let what = format!("no answer from {}: {}", health.target, why.join(", ")).into();
+    let why = why.join(", ");
+    let of_groups = |step: &&Step| matches!(step.by, Evidence::SecurityGroups { .. });
+    let what = match health.stop.as_ref().filter(of_groups) {
+        Some(step) => format!("no answer from {}: {} ({why})", health.asked, step.why),
+        None => format!("no answer from {}: {why}", health.asked),
+    };
+    let what = what.into();
     match point {
         Some(point) => Observation { place: Some(point.place.clone()), what, by: point.by.clone() },
         None => {

@@ -34,7 +34,7 @@ mod pending;
 mod proxy_names;
 mod scanned;
 pub(crate) mod service_reference;
-mod stated_checks;
+pub(crate) mod stated_checks;
 mod system_callers;
 mod taken;
 mod unserved;
@@ -105,7 +105,11 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
         found.add(new, None);
     }
     for new in stated(engine) {
-        found.add(new, None);
+        if stated_checks::fails_calls(&new) {
+            found.add_written(new);
+        } else {
+            found.add(new, None);
+        }
     }
     // Calls that the scan found to fail for these reasons are of the same findings.
     for new in host_ports::find(engine).into_iter().chain(taken::find(engine)) {

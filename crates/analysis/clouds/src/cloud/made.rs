@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use uturn_model::lb::{BehaviourAssumption, Delivery, Listener, Rule, Target};
+use uturn_model::lb::{BehaviourAssumption, Delivery, HealthQuestion, Listener, Rule, Target};
 use uturn_model::service::ServicePort;
 use uturn_model::{Cluster, Family, IpNet, Name, Node, Service};
 
@@ -36,6 +36,12 @@ pub(crate) fn listeners(
         let mut plan = product.port_in(cluster, service, port, family)?;
         if plan.protocol.ends_tls() && plan.profile.target_tls.is_none() {
             plan.profile.target_tls = plain_unless_told(service);
+        }
+        let unanswered = product.unanswered_check(cluster, service, port);
+        if let Some(check) = &mut plan.profile.health_check
+            && let Some(why) = unanswered.filter(|found| found.condition.is_none())
+        {
+            check.question = HealthQuestion::Unanswered(why.mechanism);
         }
         plan.profile.allowed_sources = allowed_sources(product, cluster, service);
         let mut holder = service.holder.as_ref().filter(|_| product.is_announced());

@@ -2,12 +2,13 @@
 
 use uturn_model::gateway::RouteBackend;
 use uturn_model::ingress::{Backend, BackendPort};
-use uturn_model::lb::{Listener, Rule, Target};
-use uturn_model::{Cluster, Family, Ingress, NamespacedName};
+use uturn_model::lb::{HealthQuestion, Listener, Rule, Target};
+use uturn_model::{Cluster, Family, Ingress, Mechanism, NamespacedName};
 
 use super::ingress_product::IngressProduct;
 use super::made::{is_target, targets_of};
 use super::{RuleAction, WantedListener, WantedRule, of_route};
+use crate::targets::has_endpoint;
 
 /// Returns the listeners of an Ingress, with their targets of a family.
 pub(crate) fn listeners(
@@ -16,12 +17,18 @@ pub(crate) fn listeners(
     ingress: &Ingress,
     family: Family,
 ) -> Vec<Listener> {
+    let reported = reported_unhealthy(product, cluster, ingress);
+    let are_all = reported.is_some_and(|reported| reported.are_all);
     let listener = |wanted: WantedListener<'_>| {
         let rule = |rule: WantedRule<'_>| made(product, cluster, ingress, rule, family);
+        let mut profile = product.profile(ingress, family);
+        if let Some(check) = profile.health_check.as_mut().filter(|_| are_all) {
+            check.question = HealthQuestion::Unanswered(Mechanism::ProbeBlackhole);
+        }
         Listener {
             port: wanted.port,
             protocol: wanted.protocol,
-            profile: product.profile(ingress, family),
+            profile,
             rules: wanted.rules.into_iter().filter_map(rule).collect(),
         }
     };
@@ -30,6 +37,34 @@ pub(crate) fn listeners(
         None => product.wanted(ingress),
     };
     wanted.into_iter().map(listener).collect()
+}
+
+/// The backends that a controller's own report calls unhealthy.
+pub struct Unhealthy {
+    /// The backends, by the controller's names.
+    pub backends: Vec<String>,
+    /// Whether they are all backends of the Ingress.
+    pub are_all: bool,
+}
+
+/// Returns the backends of an Ingress that its controller reports as unhealthy, although all Services
+/// that the Ingress names have endpoints.
+pub(crate) fn reported_unhealthy(
+    product: &dyn IngressProduct,
+    cluster: &Cluster,
+    ingress: &Ingress,
+) -> Option<Unhealthy> {
+    let (backends, are_all) = product.reported_unhealthy(ingress);
+    let paths = ingress.rules.iter().flat_map(|rule| &rule.paths).map(|path| &path.backend);
+    let mut services = paths.chain(&ingress.default_backend).filter_map(|backend| match backend {
+        Backend::Service { name, .. } => {
+            let namespace = ingress.name.namespace.clone();
+            cluster.services.get(&NamespacedName { namespace, name: name.clone() })
+        }
+        _ => None,
+    });
+    let mut have_endpoints = || services.all(|service| has_endpoint(cluster, service));
+    (!backends.is_empty() && have_endpoints()).then_some(Unhealthy { backends, are_all })
 }
 
 /// Makes a rule with its targets. Returns `None` if its backend is not a Service.

@@ -11,10 +11,11 @@ use uturn_model::lb::{
 };
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{
-    Cluster, Family, IpNet, Ipv4Net, Ipv6Net, Name, NamespacedName, Node, Pod, Protocol, Service,
+    Cluster, Family, IpNet, Ipv4Net, Ipv6Net, Mechanism, Name, NamespacedName, Node, Pod, Protocol,
+    Service,
 };
 
-use super::Need;
+use super::{Need, Remedy};
 
 /// The holder of each Lease, by the name of the Lease.
 pub type Leases = BTreeMap<NamespacedName, Name>;
@@ -114,6 +115,13 @@ pub trait Product: Sync {
     fn security_groups<'s>(&self, service: &'s Service) -> Option<&'s str> {
         let _ = service;
         None
+    }
+
+    /// Returns whether the controller adds a rule for the load balancer of a Service to the security
+    /// groups of the nodes.
+    fn opens_groups_of_nodes(&self, service: &Service) -> bool {
+        let _ = service;
+        false
     }
 
     /// Returns whether a Service asks for addresses of both families.
@@ -349,8 +357,12 @@ pub struct PageCheck {
 pub struct UnansweredCheck {
     /// What they ask, and why no target answers it.
     pub because: String,
+    /// The reason in one word.
+    pub mechanism: Mechanism,
     /// The condition under which no target answers. `None` if given objects show all of it.
     pub condition: Option<String>,
+    /// What makes targets answer, the best first.
+    pub remedies: Vec<Remedy>,
 }
 
 /// The targets of a load balancer.

@@ -14,26 +14,26 @@ use uturn_model::{Destination, IpNet, Mechanism, ObjectRef, Service};
 use super::{Case, Proposal, way};
 
 pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
-    let Some(annotated) = AnnotatedService::of(case) else { return Vec::new() };
+    let Some(own) = AnnotatedService::of(case) else { return Vec::new() };
     let mut all = Vec::new();
     if case.walked().is_none() {
         if case.has(Mechanism::ProxyHeader) {
-            all.extend(annotated.proposals(Want::AnswerableChecks, "answerable-checks", 20));
+            all.extend(own.proposals(Want::AnswerableChecks, "answerable-checks", 20));
         }
         if case.has(Mechanism::LocalSourceDrop) {
-            all.extend(annotated.proposals(Want::ForeignAddress, "foreign-address", 20));
+            all.extend(own.proposals(Want::ForeignAddress, "foreign-address", 20));
         }
         if case.has(Mechanism::NoRuleForPath) {
-            all.extend(annotated.other_page());
+            all.extend(own.other_page());
         }
         return all;
     }
     // A load balancer without a healthy target has no candidate.
     if case.has(Mechanism::LocalSourceDrop) || case.has(Mechanism::NoCandidate) {
-        all.extend(annotated.proposals(Want::ForeignAddress, "foreign-address", 20));
+        all.extend(own.proposals(Want::ForeignAddress, "foreign-address", 20));
     }
     if case.has(Mechanism::NoCandidate) {
-        all.extend(annotated.other_page());
+        all.extend(own.other_page());
     }
     let loops = [
         Mechanism::AsymmetricReturn,
@@ -41,11 +41,11 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
         Mechanism::ReversePathFilter,
         Mechanism::LocalSourceDrop,
     ];
-    let keeps_source = annotated.listener.profile.source == Source::Kept;
+    let keeps_source = own.listener.profile.source == Source::Kept;
     if loops.into_iter().any(|mechanism| case.has(mechanism)) && keeps_source {
-        all.extend(annotated.replace_source());
-        all.extend(annotated.source_in_header());
-        all.extend(annotated.pod_targets());
+        all.extend(own.replace_source());
+        all.extend(own.source_in_header());
+        all.extend(own.pod_targets());
     }
     let bypasses = [Mechanism::TlsBypassed, Mechanism::ProxyHeader, Mechanism::NoEndpoint];
     let is_bypassed = bypasses.into_iter().any(|mechanism| case.has(mechanism));
@@ -53,16 +53,16 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     let is_to_balancer =
         !matches!(case.walked().map(|flow| &flow.to), Some(Destination::Service(..)));
     if is_bypassed && is_to_balancer && case.is_from_inside() {
-        all.extend(annotated.calls_from_inside());
+        all.extend(own.calls_from_inside());
     }
     // Without health checks, the load balancer sends to nodes without an endpoint too.
-    if case.has(Mechanism::NoEndpoint) && annotated.listener.profile.health_check.is_none() {
-        all.extend(annotated.proposals(Want::HealthChecks, "health-checks", 20));
+    if case.has(Mechanism::NoEndpoint) && own.listener.profile.health_check.is_none() {
+        all.extend(own.proposals(Want::HealthChecks, "health-checks", 20));
     }
     if case.has(Mechanism::VipUnknown) {
-        all.extend(annotated.proposals(Want::NodePorts, "node-ports", 35));
+        all.extend(own.proposals(Want::NodePorts, "node-ports", 35));
     }
-    let has_pods_as_targets = annotated
+    let has_pods_as_targets = own
         .listener
         .rules
         .iter()
@@ -70,9 +70,36 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
         .any(|target| matches!(target.kind, TargetKind::Pod { .. }));
     // Nothing leads from the load balancer to pods; their nodes can be reached.
     if has_pods_as_targets && (case.has(Mechanism::NoRoute) || case.has(Mechanism::CrossNode)) {
-        all.extend(annotated.proposals(Want::NodePorts, "node-ports", 15));
+        all.extend(own.proposals(Want::NodePorts, "node-ports", 15));
     }
     all
+}
+
+/// Returns a remedy of a Service as a proposal, without the change of the status that follows.
+pub(super) fn annotated(
+    service: &Service,
+    remedy: &Remedy,
+    name: &'static str,
+    rank: u8,
+) -> Proposal {
+    let written: Vec<String> =
+        remedy.annotations.iter().map(|(key, value)| format!("{key}: {value:?}")).collect();
+    let title = format!("annotate svc/{} with {}", service.name, written.join(" and "));
+    let mut made = Proposal::new(name, rank, title);
+    for need in &remedy.needs {
+        made = match need.holds {
+            Some(holds) => made.when(need.what, holds, need.because.clone()),
+            None => made.ask(need.what, need.because.clone()),
+        };
+    }
+    for cost in &remedy.costs {
+        made = made.costs(*cost);
+    }
+    for (key, value) in &remedy.annotations {
+        let set = Change::Set(Tree::text(value.as_str()));
+        made = made.edit(service.object(), way!["metadata", "annotations", key.as_str()], set);
+    }
+    made
 }
 
 /// The Service of the load balancer on the way, and the load balancer's product.
@@ -106,28 +133,7 @@ impl<'c, 'a> AnnotatedService<'c, 'a> {
     }
 
     fn proposal(&self, remedy: &Remedy, name: &'static str, rank: u8) -> Proposal {
-        let written: Vec<String> =
-            remedy.annotations.iter().map(|(key, value)| format!("{key}: {value:?}")).collect();
-        let title = format!("annotate svc/{} with {}", self.service.name, written.join(" and "));
-        let mut made = Proposal::new(name, rank, title);
-        for need in &remedy.needs {
-            made = match need.holds {
-                Some(holds) => made.when(need.what, holds, need.because.clone()),
-                None => made.ask(need.what, need.because.clone()),
-            };
-        }
-        for cost in &remedy.costs {
-            made = made.costs(*cost);
-        }
-        for (key, value) in &remedy.annotations {
-            let set = Change::Set(Tree::text(value.as_str()));
-            made = made.edit(
-                self.service.object(),
-                way!["metadata", "annotations", key.as_str()],
-                set,
-            );
-        }
-        self.with_status(made, remedy.status)
+        self.with_status(annotated(self.service, remedy, name, rank), remedy.status)
     }
 
     /// Adds the status that the controller then writes, and that controllers of Ingresses copy.

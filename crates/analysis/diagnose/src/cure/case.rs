@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::lb::{Listener, LoadBalancer};
-use uturn_model::route::{Direction, Leg, StepKind};
+use uturn_model::route::{Direction, Leg, Step, StepKind};
 use uturn_model::{
     Client, Cluster, Destination, Evidence, Flow, Known, Mechanism, Name, NamespacedName,
     ObjectKind, ObjectRef, Place, Port, Protocol, Service, Text, Verdict,
 };
-use uturn_path::{Engine, WalkError, add_missing};
+use uturn_path::{Engine, Health, WalkError, add_missing};
 use uturn_snapshot::Manifests;
 
 use super::CaseState;
@@ -60,6 +60,8 @@ pub(super) struct DroppedPacket {
     pub(super) groups: Vec<Text>,
     /// The packet's addresses.
     pub(super) leg: Leg,
+    /// The packet's protocol.
+    pub(super) protocol: Protocol,
 }
 
 /// The ingress controller that received calls, as walks show it.
@@ -88,11 +90,17 @@ impl<'a> Case<'a> {
         mechanisms.dedup();
         let before = case_state(&flow, &verdicts);
         let aim = aim(engine, &flow, sent_to(&verdicts));
+        let protocol = flow.protocol;
         let subject = Subject::Flow(flow);
         let is_reply_unseen = verdicts.iter().any(Code::is_reply_unseen);
         let stopped_at = stopped_at(&verdicts);
         let met = MetController::of(engine.cluster(), &verdicts);
-        let dropped = dropped(&verdicts);
+        let mut dropped = dropped(&verdicts, protocol);
+        // A load balancer without a healthy target may be at fault for its health checks.
+        if let Some(vip) = aim.vip.filter(|_| mechanisms.contains(&Mechanism::NoCandidate)) {
+            let health = engine.with_met_services().health(vip, protocol)?.unwrap_or_default();
+            add_missing(&mut dropped, dropped_probes(&health, protocol));
+        }
         Ok(Self {
             manifests,
             engine,
@@ -140,7 +148,7 @@ impl<'a> Case<'a> {
             stopped_at: BTreeSet::new(),
             is_reply_unseen: false,
             met: MetController::default(),
-            dropped: Vec::new(),
+            dropped: dropped_probes(&health, protocol),
         })
     }
 
@@ -400,17 +408,28 @@ fn stopped_at(verdicts: &[Verdict]) -> BTreeSet<Name> {
 }
 
 /// Returns the packets that security groups drop.
-fn dropped(verdicts: &[Verdict]) -> Vec<DroppedPacket> {
+fn dropped(verdicts: &[Verdict], protocol: Protocol) -> Vec<DroppedPacket> {
     let routes = verdicts.iter().flat_map(|verdict| &verdict.routes);
     let steps = routes.flat_map(|route| &route.hops).flat_map(|hop| &hop.steps);
     let mut all: Vec<DroppedPacket> = Vec::new();
-    for step in steps.filter(|step| step.kind == StepKind::Drop) {
-        let Evidence::SecurityGroups { names, .. } = &step.by else { continue };
-        let Some(leg) = step.after else { continue };
-        let packet = DroppedPacket { groups: names.to_vec(), leg };
-        if !all.contains(&packet) {
-            all.push(packet);
-        }
+    add_missing(&mut all, steps.filter_map(|step| dropped_at(step, protocol)));
+    all
+}
+
+/// Returns the packet that security groups drop at a step.
+fn dropped_at(step: &Step, protocol: Protocol) -> Option<DroppedPacket> {
+    let Evidence::SecurityGroups { names, .. } = &step.by else { return None };
+    let leg = step.after.filter(|_| step.kind == StepKind::Drop)?;
+    Some(DroppedPacket { groups: names.to_vec(), leg, protocol })
+}
+
+/// Returns the health checks that security groups drop. Nodes' kube-proxies are asked by TCP.
+fn dropped_probes(health: &[Health], protocol: Protocol) -> Vec<DroppedPacket> {
+    let mut all = Vec::new();
+    for target in health.iter().filter(|target| !target.alive) {
+        let is_of_proxy = target.asked != target.target;
+        let protocol = if is_of_proxy { Protocol::Tcp } else { protocol };
+        add_missing(&mut all, target.stop.as_ref().and_then(|step| dropped_at(step, protocol)));
     }
     all
 }

@@ -4,6 +4,7 @@
 mod announcing;
 mod api_call;
 mod backend;
+mod check;
 mod class;
 mod gateway;
 mod host_port;
@@ -26,6 +27,7 @@ pub(crate) fn may_cure(code: Code) -> bool {
         Code::AddressTaken
             | Code::ApiServerCallFails
             | Code::BackendMissing
+            | Code::CheckCannotPass
             | Code::GatewayOpensNothing
             | Code::HostPortOff
             | Code::IngressIgnored
@@ -42,6 +44,7 @@ pub(super) fn propose(case: &Case<'_>, fault: &Finding) -> Vec<Proposal> {
         Code::AddressTaken => taken::propose(case, fault),
         Code::ApiServerCallFails => api_call::propose(case, fault),
         Code::BackendMissing => backend::propose(case, fault),
+        Code::CheckCannotPass => check::propose(case, fault),
         Code::GatewayOpensNothing => gateway::propose(case, fault),
         Code::HostPortOff => host_port::propose(case, fault),
         Code::IngressIgnored => class::propose(case, fault),

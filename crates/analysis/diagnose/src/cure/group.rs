@@ -14,11 +14,11 @@ use super::{Case, Proposal, way};
 use crate::cloud;
 
 pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
+    let mut all = dropped::propose(case);
     if !case.has(Mechanism::SecurityGroup) {
-        return Vec::new();
+        return all;
     }
     let cluster = case.cluster();
-    let mut all = dropped::propose(case);
     if let Some((balancer, listener)) = case.listener() {
         let transport = listener.protocol.transport().lower();
         let port = listener.port.to_string();

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use uturn_clouds::cloud::PageCheck;
-use uturn_model::lb::{Layer, Listener, LoadBalancer, Rule, Scope};
+use uturn_model::lb::{HealthQuestion, Layer, Listener, LoadBalancer, Rule, Scope};
 use uturn_model::service::Policy;
 use uturn_model::{
     Client, Destination, Evidence, Flow, Mechanism, ObjectKind, ObjectRef, Outcome, Port, Protocol,
@@ -183,7 +183,9 @@ fn probes(
     balancer: &LoadBalancer,
     listener: &Listener,
 ) -> Result<Option<Caused>, WalkError> {
-    if listener.profile.health_check.is_none() {
+    // What objects show without a walk is found with them.
+    let question = listener.profile.health_check.as_ref().map(|check| check.question);
+    if matches!(question, None | Some(HealthQuestion::Unanswered(_))) {
         return Ok(None);
     }
     let at = (address(balancer, listener.port), listener.protocol.transport());

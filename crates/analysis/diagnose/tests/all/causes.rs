@@ -163,7 +163,11 @@ status: {loadBalancer: {ingress: [{ip: 203.0.113.1}]}}
     let [(finding, evidence)] = found.as_slice() else { panic!("{found:#?}") };
     assert_eq!(finding.subject.to_string(), "SecurityGroup closed");
     let [observation] = evidence.as_slice() else { panic!("{evidence:#?}") };
-    assert_eq!(&*observation.what, "no answer from 10.0.0.11:30080: security-group");
+    assert_eq!(
+        &*observation.what,
+        "no answer from 10.0.0.11:30080: security group closed has no rule that accepts TCP port 8080 \
+         from 10.0.0.11 (security-group)"
+    );
     assert_ends_at_its_security_groups(finding, evidence);
 }
 

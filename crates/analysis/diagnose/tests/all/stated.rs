@@ -5,6 +5,7 @@
 
 mod cures;
 
+use uturn_diagnose::check::{State, Topic, check};
 use uturn_diagnose::{Code, Finding, Severity, diagnose};
 use uturn_model::{Cluster, Flow, Mechanism, Protocol};
 use uturn_path::Engine;
@@ -611,16 +612,21 @@ fn the_filter_of_kube_proxy_is_no_firewall() {
     }
 }
 
-/// A Service behind a Network Load Balancer, with these annotations, `ports` and fields of `spec`.
+/// The findings about health checks of a Service behind a Network Load Balancer, with these annotations,
+/// `ports` and fields of `spec`.
 fn nlb(notes: &str, spec: &str, ports: &str) -> Vec<(Severity, String, Vec<String>, String)> {
+    with_code(&findings(&nlb_service(notes, spec, ports), NLB_FACTS), Code::CheckCannotPass)
+}
+
+const NLB_FACTS: &[&str] =
+    &[IPTABLES, "provider: aws", "dns: {outside: {front.elb.us-east-1.amazonaws.com: 10.0.9.9}}"];
+
+fn nlb_service(notes: &str, spec: &str, ports: &str) -> String {
     let prefix = "service.beta.kubernetes.io/aws-load-balancer";
     let notes = format!("{prefix}-type: external, {notes}").replace("NLB", prefix);
     let name = "{hostname: front.elb.us-east-1.amazonaws.com}";
-    let service = balanced_service("172.16.0.10", &notes, spec, name)
-        .replace("[{port: 80, nodePort: 30080}]", ports);
-    let dns = "dns: {outside: {front.elb.us-east-1.amazonaws.com: 10.0.9.9}}";
-    let found = findings(&service, &[IPTABLES, "provider: aws", dns]);
-    with_code(&found, Code::CheckCannotPass)
+    balanced_service("172.16.0.10", &notes, spec, name)
+        .replace("[{port: 80, nodePort: 30080}]", ports)
 }
 
 #[test]
@@ -655,6 +661,15 @@ fn a_check_by_http_after_a_header_at_a_port_beside() {
     let found = nlb(&format!("{http}, NLB-healthcheck-port: '10254'"), "", ports);
     let [(_, _, conditions, _)] = found.as_slice() else { panic!("{found:#?}") };
     assert_eq!(conditions, &["what listens at port 10254 reads no PROXY header"]);
+    // A name stands for the port that containers give it, or for one that is not given.
+    let named = |name: &str| format!("[{{port: 80, targetPort: {name}, nodePort: 30080}}]");
+    let of_name = |name: &str, asked: u16| {
+        let notes = format!("{http}, NLB-healthcheck-port: '{asked}'");
+        let service = nlb_service(&notes, "", &named(name));
+        let deployed = with_named_pods(&service);
+        with_code(&deployed, Code::CheckCannotPass).len()
+    };
+    assert_eq!((of_name("http", 10254), of_name("http", 8080), of_name("web", 10254)), (1, 0, 0));
     for notes in [
         format!("{http}, NLB-healthcheck-port: traffic-port"),
         format!("{header}, NLB-healthcheck-protocol: tcp, NLB-healthcheck-port: '10254'"),
@@ -662,6 +677,45 @@ fn a_check_by_http_after_a_header_at_a_port_beside() {
     ] {
         assert_eq!(nlb(&notes, "", ports), [], "{notes}");
     }
+}
+
+/// The findings of a cluster whose only pod has the port 8080 by the name `http`.
+fn with_named_pods(service: &str) -> Vec<Finding> {
+    let pod = RunningPod {
+        name: "web-1",
+        app: "web",
+        node: 1,
+        address: "10.1.1.2",
+        ports: "{containerPort: 8080, name: http}",
+        ..RunningPod::default()
+    };
+    let text = [node(1), pod.to_string(), service.to_owned(), facts(NLB_FACTS)].concat();
+    let source = Source { name: "made.yaml".into(), text };
+    let cluster = Manifests::of(vec![source]).complete_if(true).cluster().unwrap();
+    let engine = Engine::new(&cluster).unwrap();
+    let scanner = Scanner::new(&engine);
+    diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap()
+}
+
+/// Scan, the checklist and the walk of health checks say the same.
+#[test]
+fn checks_that_cannot_pass_are_said_not_to_pass_everywhere() {
+    let udp = "[{port: 53, targetPort: 8080, nodePort: 30053, protocol: UDP}]";
+    let asked = |notes: &str| {
+        let cluster = cluster(&nlb_service(notes, "", udp), NLB_FACTS);
+        let engine = Engine::new(&cluster).unwrap();
+        let at = "10.0.9.9:53".parse().unwrap();
+        let health = engine.health(at, Protocol::Udp).unwrap().unwrap();
+        let lists = check(&engine, Topic::Service, |name| name.name.as_str() == "web");
+        let mut checks = lists.into_iter().flat_map(|list| list.checks);
+        let state = checks.find(|check| check.what.starts_with("health checks")).unwrap().state;
+        (health.iter().filter(|target| target.alive).count(), state)
+    };
+    assert_eq!(asked("NLB-nlb-target-type: instance"), (0, State::Failed));
+    // Whether pods listen by TCP is not known.
+    assert_eq!(asked("NLB-nlb-target-type: ip"), (2, State::Unknown));
+    let elsewhere = "NLB-nlb-target-type: instance, NLB-healthcheck-port: '10256'";
+    assert_eq!(asked(elsewhere), (2, State::Ok));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ipnet::{Ipv4Net, Ipv6Net};
 
-use crate::Family;
+use crate::{Family, Mechanism};
 
 /// A health check.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -48,6 +48,8 @@ pub enum HealthQuestion {
         /// Whether the request is made over TLS.
         tls: bool,
     },
+    /// What no target answers as it has to, as objects show, and the reason.
+    Unanswered(Mechanism),
 }
 
 /// The source address of health checks.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use uturn_model::lb::HealthQuestion;
+use uturn_model::route::Step;
 use uturn_model::{
     Assumption, AssumptionSubject, Cluster, Evidence, FailurePoint, Hop, Mechanism, Name, Node,
     Protocol, Share,
@@ -180,6 +181,8 @@ pub(crate) struct ProbeResult {
     pub(crate) mechanisms: Vec<Mechanism>,
     /// Where the target's probes fail. `None` if that was not recorded.
     pub(crate) failures: Option<Vec<FailurePoint>>,
+    /// The step at which a probe ends, if it was recorded.
+    pub(crate) stop: Option<Step>,
 }
 
 /// The results of probes so far. Clones share them.

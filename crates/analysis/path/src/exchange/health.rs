@@ -9,6 +9,7 @@ use uturn_model::lb::{
     HealthCheck, HealthQuestion, Listener, ProbeSource, Rule, Target, TargetKind,
 };
 use uturn_model::proxy::Translates;
+use uturn_model::route::Step;
 use uturn_model::{
     Cluster, FailurePoint, Family, LoadBalancer, Mechanism, Name, Node, Outcome, Place, Protocol,
     Share,
@@ -43,6 +44,10 @@ pub struct Health {
     pub mechanisms: Vec<Mechanism>,
     /// Where the target's probes fail.
     pub failures: Vec<FailurePoint>,
+    /// Where probes are sent, which may be another port than the target's.
+    pub asked: SocketAddr,
+    /// The step at which a probe that gets no answer ends, if it is recorded.
+    pub stop: Option<Step>,
 }
 
 pub(crate) fn at_listener(
@@ -89,6 +94,8 @@ pub(super) fn of_targets(
         answered: Share::ALL,
         mechanisms: Vec::new(),
         failures: Vec::new(),
+        asked: target.address,
+        stop: None,
     };
     let is_open = unjudged::behind(walk.cluster, rule).is_some();
     let Some(check) = listener.profile.health_check.as_ref().filter(|_| !is_open) else {
@@ -110,16 +117,25 @@ pub(super) fn of_targets(
         if is_unknown(target) {
             return Ok(healthy(target));
         }
+        if let HealthQuestion::Unanswered(why) = check.question {
+            let dead = Health { alive: false, answered: Share::NONE, ..healthy(target) };
+            return Ok(Health { mechanisms: vec![why], ..dead });
+        }
         let prober = prober(target);
+        let asked = asked_at(walk.cluster, check, rule, target, vip).unwrap_or(target.address);
         if let Some(failures) = stops_probes(walk, check, rule, target, (prober, vip))? {
             let mechanisms = vec![Mechanism::Firewall];
             let dead = Health { alive: false, answered: Share::NONE, ..healthy(target) };
-            return Ok(Health { mechanisms, failures, ..dead });
+            return Ok(Health { mechanisms, failures, asked, ..dead });
         }
-        if let Some(point) = group_stops(walk, balancer, check.question, rule, target, prober) {
+        let begins_with_header = check.question == HealthQuestion::LocalEndpointWithHeader;
+        let stopped = group_stops(walk, balancer, target, prober, asked);
+        if let Some((place, step)) = stopped.filter(|_| !begins_with_header) {
             let mechanisms = vec![Mechanism::SecurityGroup];
             let dead = Health { alive: false, answered: Share::NONE, ..healthy(target) };
-            return Ok(Health { mechanisms, failures: vec![point], ..dead });
+            let point = FailurePoint::new(Mechanism::SecurityGroup, place, step.by.clone());
+            let (failures, stop) = (vec![point], Some(step));
+            return Ok(Health { mechanisms, failures, asked, stop, ..dead });
         }
         if let Some(is_good) = answers_for_node(walk.cluster, check.question, rule, target) {
             let mechanisms = match (is_good, check.question) {
@@ -127,29 +143,26 @@ pub(super) fn of_targets(
                 (_, HealthQuestion::LocalEndpointWithHeader) => vec![Mechanism::ProxyHeader],
                 _ => vec![Mechanism::NoEndpoint],
             };
-            // A check that this answer would pass has to get there first.
-            let asked = asked_node(walk.cluster, check, rule, target).filter(|_| is_good);
-            let Some(asked) = asked else {
+            // A check that this answer would pass has to get there first. Probes of the load balancer's
+            // own address are judged by `stops_probes`.
+            if !(is_good && check.question == HealthQuestion::LocalEndpoint)
+                || check.keeps_address
+                || asked == target.address
+            {
                 let answered = if is_good { Share::ALL } else { Share::NONE };
-                return Ok(Health { alive: is_good, answered, mechanisms, ..healthy(target) });
-            };
-            let asked = (asked, Protocol::Tcp);
-            let pace = Pace::within(check.timeout);
-            let ProbeResult { answered, mechanisms, failures } =
-                probe(walk, balancer, prober, asked, (check, &pace))?;
-            let failures = failures.unwrap_or_default();
-            let alive = is_mostly(answered);
-            return Ok(Health { alive, answered, mechanisms, failures, ..healthy(target) });
+                return Ok(Health { alive: is_good, answered, mechanisms, asked, ..healthy(target) });
+            }
         }
+        let transport =
+            if asked == target.address { listener.protocol.transport() } else { Protocol::Tcp };
         let pace = Pace::within(check.timeout);
-        let asked = (target.address, listener.protocol.transport());
-        let found = probe(walk, balancer, prober, asked, (check, &pace))?;
-        let ProbeResult { answered, mechanisms, failures } = found;
+        let found = probe(walk, balancer, prober, (asked, transport), (check, &pace))?;
+        let ProbeResult { answered, mechanisms, failures, stop } = found;
         let failures = failures.unwrap_or_default();
         // Consecutive good or bad probes decide. Where chance has a part, the likelier result
         // wins.
         let alive = is_mostly(answered);
-        Ok(Health { alive, answered, mechanisms, failures, ..healthy(target) })
+        Ok(Health { alive, answered, mechanisms, failures, asked, stop, ..healthy(target) })
     };
     rule.targets.iter().map(judge).collect()
 }
@@ -164,7 +177,9 @@ fn answers_for_node(
 ) -> Option<bool> {
     let node = target.kind.node()?;
     match question {
-        HealthQuestion::Target | HealthQuestion::Page { .. } => None,
+        HealthQuestion::Target | HealthQuestion::Page { .. } | HealthQuestion::Unanswered(_) => {
+            None
+        }
         HealthQuestion::LocalEndpoint => {
             let service = cluster.services.get(&rule.service)?;
             let known = cluster.nodes.get(node).map_or(node, Node::name_for_proxy);
@@ -178,53 +193,50 @@ fn answers_for_node(
 /// The port at which kube-proxy answers for itself.
 const SERVICE_PROXY: u16 = 10_256;
 
-/// Returns the security groups that stop probes of a node's kube-proxy. Probes of targets themselves
-/// are sent as packets.
-fn group_stops(
-    walk: &Walk<'_, '_>,
-    balancer: &LoadBalancer,
-    question: HealthQuestion,
-    rule: &Rule,
-    target: &Target,
-    prober: IpAddr,
-) -> Option<FailurePoint> {
-    let node = walk.cluster.nodes.get(target.kind.node()?)?;
-    let number = match question {
-        HealthQuestion::ServiceProxy => SERVICE_PROXY,
-        HealthQuestion::LocalEndpoint => {
-            walk.cluster.services.get(&rule.service)?.health_check_node_port?.number()
-        }
-        _ => return None,
-    };
-    let to = SocketAddr::new(node.address(Family::of(prober))?, number);
-    let packet = Packet::new(Protocol::Tcp, SocketAddr::new(prober, PROBE_PORT), to);
-    let mut probe = PacketState::new(packet);
-    let own = &balancer.security_groups;
-    let (place, step) = match security_groups::denied_by_own(walk.cluster, own, &probe) {
-        Some(step) => (Peer::Balancer(balancer).place(), step),
-        None => {
-            let groups = node.security_groups.as_deref()?;
-            let step = security_groups::denied_inbound(walk.cluster, groups, &mut probe)?;
-            (Place::Fabric, step)
-        }
-    };
-    Some(FailurePoint::new(Mechanism::SecurityGroup, place, step.by))
-}
-
-/// Returns the address of a node at which its kube-proxy is asked for endpoints. Returns `None` if
-/// the port is not known, or if probes are sent to the load balancer's own address, which
-/// [`stops_probes`] judges.
-fn asked_node(
+/// Returns where probes of a node's kube-proxy are sent. Returns `None` if the target itself is asked.
+fn asked_at(
     cluster: &Cluster,
     check: &HealthCheck,
     rule: &Rule,
     target: &Target,
+    vip: IpAddr,
 ) -> Option<SocketAddr> {
-    let is_asked = check.question == HealthQuestion::LocalEndpoint && !check.keeps_address;
+    let number = match check.question {
+        HealthQuestion::ServiceProxy => SERVICE_PROXY,
+        HealthQuestion::LocalEndpoint | HealthQuestion::LocalEndpointWithHeader => {
+            cluster.services.get(&rule.service)?.health_check_node_port?.number()
+        }
+        _ => return None,
+    };
     let node = cluster.nodes.get(target.kind.node()?)?;
-    let service = cluster.services.get(&rule.service).filter(|_| is_asked && !node.is_windows)?;
-    let port = node_health::port_of(service)?;
-    Some(SocketAddr::new(target.address.ip(), port.number()))
+    let family = Family::of(target.address.ip());
+    let ip = if check.keeps_address { vip } else { node.address(family)? };
+    Some(SocketAddr::new(ip, number))
+}
+
+/// Returns the drop by security groups of probes of a node's kube-proxy. Probes of targets themselves
+/// are sent as packets.
+fn group_stops(
+    walk: &Walk<'_, '_>,
+    balancer: &LoadBalancer,
+    target: &Target,
+    prober: IpAddr,
+    asked: SocketAddr,
+) -> Option<(Place, Step)> {
+    if asked == target.address {
+        return None;
+    }
+    let node = walk.cluster.nodes.get(target.kind.node()?)?;
+    let to = SocketAddr::new(node.address(Family::of(prober))?, asked.port());
+    let packet = Packet::new(Protocol::Tcp, SocketAddr::new(prober, PROBE_PORT), to);
+    let mut probe = PacketState::new(packet).sent_by(balancer);
+    let own = &balancer.security_groups;
+    if let Some(step) = security_groups::denied_by_own(walk.cluster, own, &probe) {
+        return Some((Peer::Balancer(balancer).place(), step));
+    }
+    let groups = node.security_groups.as_deref()?;
+    let step = security_groups::denied_inbound(walk.cluster, groups, &mut probe)?;
+    Some((Place::Fabric, step))
 }
 
 /// Returns the rules of a node that stop probes for local endpoints, if these are sent to the load
@@ -313,7 +325,11 @@ fn probe(
     };
     let mut mechanisms: Vec<Mechanism> = Vec::new();
     let mut failures: Vec<FailurePoint> = Vec::new();
+    let mut stop = None;
     if !is_mostly(answered) {
+        let lost = exchanges.iter().filter(|exchange| !is_answered(exchange));
+        let mut steps = lost.flat_map(|exchange| &exchange.hops).flat_map(|hop| &hop.steps);
+        stop = steps.find(|step| step.kind.stops_packet()).cloned();
         for exchange in exchanges {
             mechanisms.extend(exchange.mechanisms);
             add_missing(&mut failures, exchange.failures);
@@ -322,7 +338,7 @@ fn probe(
         mechanisms.dedup();
     }
     let failures = (!is_brief).then_some(failures);
-    let found = ProbeResult { answered, mechanisms, failures };
+    let found = ProbeResult { answered, mechanisms, failures, stop };
     // A probe that was cut short to limit the work says nothing about other calls.
     if !walk.work.is_used_up(&walk.engine.work) {
         walk.probes.insert(key, found.clone());

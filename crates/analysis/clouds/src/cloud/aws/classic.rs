@@ -37,6 +37,10 @@ impl Product for Classic {
         true
     }
 
+    fn opens_groups_of_nodes(&self, service: &Service) -> bool {
+        get(service, SECURITY_GROUPS).is_none()
+    }
+
     fn security_groups<'s>(&self, service: &'s Service) -> Option<&'s str> {
         get(service, SECURITY_GROUPS)
     }

@@ -6,7 +6,7 @@ use uturn_model::lb::{
     BehaviourAssumption, HealthQuestion, ListenerProtocol, ProxyVersion, Source,
 };
 use uturn_model::service::{Policy, ServicePort, TargetPort};
-use uturn_model::{Cluster, Family, Node, Protocol, Service, Version};
+use uturn_model::{Cluster, Family, Mechanism, Node, Protocol, Service, Version};
 
 use super::annotations::{
     ADDRESS_TYPE, ADDRESSES, ATTRIBUTES, BACKEND_PROTOCOL, CHECK_PORT, CHECK_PROTOCOL,
@@ -16,11 +16,13 @@ use super::annotations::{
 };
 use super::are_pods_default;
 use super::classic::is_internal;
+use super::remedies;
 use crate::cloud::StatusEntry;
 use crate::cloud::product::{
     PortPlan, Product, SourceRanges, Targets, UnansweredCheck, ZoneAnswers, check, passing,
     plain_protocol, replaced,
 };
+use crate::targets;
 
 pub(super) const NAME: &str = "AWS NLB";
 
@@ -79,6 +81,10 @@ impl Product for Nlb {
         true
     }
 
+    fn opens_groups_of_nodes(&self, service: &Service) -> bool {
+        get(service, SECURITY_GROUPS).is_none()
+    }
+
     fn security_groups<'s>(&self, service: &'s Service) -> Option<&'s str> {
         get(service, SECURITY_GROUPS)
     }
@@ -133,18 +139,23 @@ impl Product for Nlb {
         let plan = self.port_in(cluster, service, port, Family::V4)?;
         let check = Check::of(service, plan.targets)?;
         match check.port {
-            None if port.protocol == Protocol::Udp => of_datagrams(service, port, plan.targets),
+            None if port.protocol == Protocol::Udp => {
+                of_datagrams(cluster, service, port, plan.targets)
+            }
             Some(number) if plan.profile.proxy_header.is_some() && check.is_http => {
-                let is_target = service.ports.iter().any(|own| match &own.target {
-                    TargetPort::Number(target) => target.number() == number,
-                    TargetPort::Name(_) => true,
+                // A name that nothing explains may stand for this port.
+                let is_target = service.ports.iter().any(|own| {
+                    let ports = targets::pod_ports(cluster, service, own);
+                    ports.is_empty() || ports.iter().any(|port| port.number() == number)
                 });
                 (!is_target).then(|| UnansweredCheck {
                     because: format!(
                         "health checks ask by HTTP at port {number}, after the PROXY header that the target \
                          group sends first"
                     ),
+                    mechanism: Mechanism::ProxyHeader,
                     condition: Some(format!("what listens at port {number} reads no PROXY header")),
+                    remedies: vec![remedies::target_by_tcp()],
                 })
             }
             _ => None,
@@ -239,13 +250,19 @@ impl Check {
 /// Returns why a check by TCP of a port that takes datagrams gets no answer: no other port of the
 /// Service leads to the same port of the targets by TCP.
 fn of_datagrams(
+    cluster: &Cluster,
     service: &Service,
     port: &ServicePort,
     targets: Targets,
 ) -> Option<UnansweredCheck> {
     let of_nodes = targets != Targets::Pods;
+    let of_pods = |port: &ServicePort| targets::pod_ports(cluster, service, port);
     let is_same = |other: &ServicePort| {
-        if of_nodes { other.node_port == port.node_port } else { other.target == port.target }
+        if of_nodes {
+            other.node_port == port.node_port
+        } else {
+            other.target == port.target || !of_pods(other).is_disjoint(&of_pods(port))
+        }
     };
     let mut by_tcp = service.ports.iter().filter(|other| other.protocol == Protocol::Tcp);
     if by_tcp.any(is_same) || of_nodes && port.node_port.is_none() {
@@ -260,8 +277,44 @@ fn of_datagrams(
         because: format!(
             "health checks ask by TCP at port {number} of the targets, where the Service takes UDP only"
         ),
+        mechanism: Mechanism::WrongPort,
         condition: (!of_nodes).then(|| format!("its pods do not listen by TCP at {number}")),
+        remedies: remedies::checks_by_tcp(&by_tcp_elsewhere(cluster, service, of_nodes), of_nodes),
     })
+}
+
+/// The maximum number of other ports that are named.
+const MAX_OTHERS: usize = 3;
+
+/// Returns the ports at which targets take TCP, with the reason: those of the Service, and those that
+/// containers declare, where the kubelet probes them first.
+fn by_tcp_elsewhere(cluster: &Cluster, service: &Service, of_nodes: bool) -> Vec<(u16, String)> {
+    let mut all: Vec<(u16, String)> = Vec::new();
+    for port in service.ports.iter().filter(|port| port.protocol == Protocol::Tcp) {
+        let because = format!("port {} of the Service leads there", port.port);
+        if of_nodes {
+            all.extend(port.node_port.map(|number| (number.number(), because)));
+        } else {
+            let ports = targets::pod_ports(cluster, service, port);
+            all.extend(ports.into_iter().map(|number| (number.number(), because.clone())));
+        }
+    }
+    let pods = cluster.selected(service);
+    if let Some(pod) = pods.first().filter(|_| !of_nodes) {
+        let declared = pod.spec.ports().filter(|port| port.protocol == Protocol::Tcp);
+        let mut declared: Vec<_> = declared.map(|port| port.port).collect();
+        declared.sort_by_key(|port| !pod.spec.is_probed(*port));
+        let because = "their containers declare the port";
+        all.extend(declared.into_iter().map(|port| (port.number(), because.to_owned())));
+    }
+    let mut seen = Vec::new();
+    all.retain(|(number, _)| {
+        let is_new = !seen.contains(number);
+        seen.push(*number);
+        is_new
+    });
+    all.truncate(MAX_OTHERS);
+    all
 }
 
 /// Returns the question that health checks ask. Under policy Local, both controllers check nodes

@@ -6,12 +6,14 @@ use std::net::{IpAddr, SocketAddr};
 use uturn_model::lb::{Rule, Scope};
 use uturn_model::service::Policy;
 use uturn_model::shell::Advice;
-use uturn_model::{Client, Destination, Family, Mechanism, Node, Protocol, Service};
+use uturn_model::{Client, Destination, Family, Mechanism, Node, Protocol, Service, Text};
 use uturn_path::Engine;
 
 use super::{from_each, lacks_endpoints};
 use crate::check::nodes::{group_lets_in, node_ports as node_port_range};
 use crate::check::{Check, State, flow, walked};
+use crate::find::stated_checks;
+use crate::finding::Finding;
 use crate::{Code, call, cloud};
 
 /// Checks the security groups of the nodes.
@@ -202,6 +204,10 @@ pub(in crate::check) fn health_of(
     if health.is_empty() {
         return Some(Check::failed(what, "there is no target").next(Code::NoTargets.explain()));
     }
+    let stated = stated_checks::at(engine, at, protocol);
+    if let Some(stated) = stated.iter().min_by_key(|stated| stated.conditions.len()) {
+        return Some(stated_check(what, stated));
+    }
     let alive = health.iter().filter(|target| target.alive).count();
     let found = format!("{alive} of {} targets", health.len());
     let is_local = has_local_targets(engine, at, protocol);
@@ -216,9 +222,19 @@ pub(in crate::check) fn health_of(
     let mut check = Check::failed(what, found);
     for dead in health.iter().filter(|target| !target.alive).take(3) {
         let why: Vec<&str> = dead.mechanisms.iter().map(|mechanism| mechanism.as_str()).collect();
-        check.evidence.push(format!("{}: {}", dead.target, why.join(", ")));
+        check.evidence.push(format!("{}: {}", dead.asked, why.join(", ")));
     }
     Some(check.next(Code::ProbeBlackhole.explain()))
+}
+
+/// Returns the answer that objects give without a walk.
+fn stated_check(what: String, found: &Finding) -> Check {
+    let state = if found.conditions.is_empty() { State::Failed } else { State::Unknown };
+    let mut check = Check::new(what, state);
+    check.evidence.extend(found.other_evidence.iter().map(|own| own.what.to_string()));
+    let condition = |own: &Text| format!("no target passes if {own}");
+    check.evidence.extend(found.conditions.iter().map(condition));
+    check.next(found.code.explain())
 }
 
 /// Returns whether a Service with policy Local is behind a listener: nodes without a pod of the

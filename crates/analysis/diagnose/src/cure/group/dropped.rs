@@ -28,14 +28,13 @@ const RANK: u8 = 16;
 const UDP: u8 = 17;
 
 pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
-    let Some(flow) = case.walked() else { return Vec::new() };
     let mut all = Vec::new();
     for packet in case.dropped.iter().take(MAX_PACKETS) {
         let known = &case.cluster().security_groups;
         let Some(group) = packet.groups.iter().find(|name| known.contains_key(*name)) else {
             continue;
         };
-        let (port, protocol) = (packet.leg.dst.port(), flow.protocol.lower());
+        let (port, protocol) = (packet.leg.dst.port(), packet.protocol.lower());
         let called = Traffic { protocol, port, what: "" };
         for (at, peer) in peers(case, packet, group).iter().enumerate() {
             let rank = if at == 0 { RANK } else { RANK + 1 };

@@ -382,3 +382,47 @@ subsets: [{addresses: [{ip: 10.1.1.2}], ports: [{port: 5432}]}]
     assert_eq!(offered(&cures), titles);
     assert!(changes(&cures, "endpoint-port").concat().contains("name: sql"));
 }
+
+#[test]
+fn health_checks_are_told_to_ask_what_is_answered() {
+    let udp = "[{port: 53, targetPort: 8080, nodePort: 30053, protocol: UDP}]";
+    let cures_for = |target: &str, ports: &str| {
+        let notes = format!("NLB-nlb-target-type: {target}");
+        cures_of(&nlb_service(&notes, "", ports), NLB_FACTS, Code::CheckCannotPass)
+    };
+    let key =
+        "annotate svc/shop/web with service.beta.kubernetes.io/aws-load-balancer-healthcheck-port";
+    let cures = cures_for("instance", udp);
+    let titles = offered(&cures);
+    assert_eq!(titles.len(), 1, "{titles:?}");
+    assert!(titles[0].starts_with(&format!("{key}: \"10256\" and ")), "{titles:?}");
+    let both = udp.replace('[', "[{port: 80, targetPort: 8080, nodePort: 30080, name: web}, ");
+    let cures = cures_for("instance", &both.replace("UDP", "UDP, name: dns"));
+    assert_eq!(offered(&cures)[0], format!("{key}: \"30080\""));
+    let cures = cures_for("ip", udp);
+    assert_eq!(offered(&cures), [format!("{key}: \"8080\"")]);
+
+    let header = "NLB-nlb-target-type: ip, NLB-proxy-protocol: '*', NLB-healthcheck-protocol: http, \
+                  NLB-healthcheck-port: '10254'";
+    let ports = "[{port: 80, targetPort: 8080, nodePort: 30080}]";
+    let cures = cures_of(&nlb_service(header, "", ports), NLB_FACTS, Code::CheckCannotPass);
+    let changed = changes(&cures, "answerable-checks").concat();
+    assert!(changed.contains("healthcheck-port: traffic-port"), "{changed}");
+    assert!(changed.contains("healthcheck-protocol: tcp"), "{changed}");
+}
+
+/// The rule is for the address and port of the health checks; calls fail for the same reason.
+#[test]
+fn health_checks_that_a_group_drops_are_let_in() {
+    let notes = "service.beta.kubernetes.io/azure-load-balancer-internal: 'true'";
+    let service = balanced_service("172.16.0.10", notes, "", "{ip: 10.0.9.9}")
+        .replace("nodePort: 30080", "nodePort: 30080, targetPort: 8080");
+    let groups = "securityGroups: {sg: {inbound: [{action: accept, protocol: all, ports: all, peer: \
+                  10.0.0.0/16}, {action: drop, protocol: all, ports: all, peer: all}]}}";
+    let nodes = "nodes: {'*': {securityGroups: [sg]}}";
+    let fields = [IPTABLES, "provider: azure", nodes, groups];
+    for code in [Code::ProbeBlackhole, Code::NoCandidate] {
+        let cures = cures_of(&service, &fields, code);
+        assert_eq!(offered(&cures)[0], "let TCP 30080 from 168.63.129.16/32 in, in sg", "{code}");
+    }
+}

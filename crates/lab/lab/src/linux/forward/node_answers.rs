@@ -49,7 +49,8 @@ fn asks_nodes(question: HealthQuestion, listener: &Listener) -> bool {
     let mut targets = listener.rules.iter().flat_map(|rule| &rule.targets);
     // The lab's pods have every page.
     let is_of_target = matches!(question, HealthQuestion::Target | HealthQuestion::Page { .. });
-    !is_of_target && targets.all(|target| target.kind.node().is_some())
+    let is_settled = matches!(question, HealthQuestion::Unanswered(_));
+    is_settled || !is_of_target && targets.all(|target| target.kind.node().is_some())
 }
 
 /// Returns whether the groups of a target's node let in health checks of its kube-proxy.
@@ -82,6 +83,7 @@ fn is_alive(cluster: &Cluster, question: HealthQuestion, rule: &Rule, target: &T
         (HealthQuestion::LocalEndpoint, Some((service, node))) => {
             has_ready_pod(cluster, service, node)
         }
+        (HealthQuestion::Unanswered(_), _) => false,
         _ => true,
     }
 }
