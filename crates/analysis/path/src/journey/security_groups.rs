@@ -2,11 +2,14 @@
 
 use std::net::IpAddr;
 
-use uturn_clouds::cloud;
+use uturn_clouds::cloud::{self, Maker};
 use uturn_kubeproxy::pod_network;
 use uturn_model::network::{SecurityGroup, SecurityRule};
 use uturn_model::route::{Direction, Leg, Step, StepKind};
-use uturn_model::{Assumption, Cluster, Evidence, Family, IpNet, Node, Origin, Protocol, Text};
+use uturn_model::service::ServiceKind;
+use uturn_model::{
+    Assumption, Cluster, Evidence, Family, Ingress, IpNet, Node, Origin, Protocol, Text,
+};
 use uturn_netfilter::IpProtocol;
 
 use crate::add_missing::add_missing;
@@ -24,7 +27,8 @@ pub(crate) fn denied_inbound(
         return None;
     }
     let asked = asked(state)?;
-    let stop = match admission(cluster, groups, asked, leg.src.ip()) {
+    let vip = state.legs.last().filter(|(_, sent)| sent.src == leg.src).map(|(vip, _)| *vip);
+    let stop = match admission(cluster, groups, asked, (leg.src.ip(), vip)) {
         Admission::Passes => return None,
         Admission::Denied(stop) => stop,
         Admission::Depends(assumption) => {
@@ -56,15 +60,17 @@ enum Admission {
     Depends(Assumption),
 }
 
+/// Returns whether groups let in a packet from a source; `vip` is the address at which clients call the
+/// load balancer that sent it, if one did.
 fn admission(
     cluster: &Cluster,
     groups: &[Text],
     asked: (IpProtocol, u16),
-    source: IpAddr,
+    (source, vip): (IpAddr, Option<IpAddr>),
 ) -> Admission {
     // Which rule lets in the load balancer, if any, is not given with its address.
     if cloud::stands_for_balancer(source) {
-        return admission_of_balancer(cluster, groups, asked, source);
+        return admission_of_balancer(cluster, groups, asked, (source, vip));
     }
     let Some(probers) = cloud::probers_at(source) else {
         return match judge(cluster, groups, asked, |group| &group.inbound, source) {
@@ -80,16 +86,20 @@ fn admission(
         Some(rule) => Admission::Denied(Stopped::new(groups, "drops", number, &rule.origin)),
         None if probers.are_let_in => Admission::Passes,
         // The cloud's controller may add a rule.
-        None => admission_of_balancer(cluster, groups, asked, cloud::stand_in(Family::of(source))),
+        None => {
+            let stand_in = cloud::stand_in(Family::of(source));
+            admission_of_balancer(cluster, groups, asked, (stand_in, None))
+        }
     }
 }
 
-/// Returns whether groups let in a load balancer whose own address is not given.
+/// Returns whether groups let in a load balancer whose own address is not given. One that is called at a
+/// private address has its own in the same network.
 fn admission_of_balancer(
     cluster: &Cluster,
     groups: &[Text],
     (number, port): (IpProtocol, u16),
-    stand_in: IpAddr,
+    (stand_in, vip): (IpAddr, Option<IpAddr>),
 ) -> Admission {
     let protocol = spoken(number);
     let known: Vec<_> =
@@ -102,6 +112,8 @@ fn admission_of_balancer(
     let vpc = vpc.iter().filter(|net| Family::of(net.addr()) == Family::of(stand_in));
     let holds_vpc =
         |net: IpNet| vpc.clone().next().is_some() && vpc.clone().all(|own| net.contains(own));
+    let private = vip.filter(|vip| is_private(*vip));
+    let is_around = |net: IpNet| private.is_some_and(|vip| net.contains(&vip) || holds_vpc(net));
     let (mut keeps_out_some, mut is_shut, mut is_for_vpc) = (false, false, false);
     let all = known.iter().flat_map(|group| &group.inbound);
     for rule in all.filter(|rule| rule.is_about(protocol, port)) {
@@ -111,6 +123,9 @@ fn admission_of_balancer(
             Some(net) if is_of(net, stand_in) && rule.accept => return Admission::Passes,
             // A rule of another group may accept every address.
             Some(net) if is_of(net, stand_in) => is_shut = true,
+            Some(net) if rule.accept && !keeps_out_some && is_around(net) => {
+                return Admission::Passes;
+            }
             Some(net) if rule.accept => {
                 is_for_vpc |= !keeps_out_some && holds_vpc(net);
                 ranges.push(net.to_string());
@@ -140,6 +155,14 @@ fn admission_of_balancer(
     })
 }
 
+/// Returns whether the internet routes no packets to an address.
+fn is_private(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(ip) => ip.is_private(),
+        IpAddr::V6(ip) => ip.is_unique_local(),
+    }
+}
+
 /// Returns whether a rule is about the address that stands for load balancers' own.
 fn is_of(net: IpNet, stand_in: IpAddr) -> bool {
     net.addr() == stand_in && net.prefix_len() == net.max_prefix_len()
@@ -157,7 +180,23 @@ pub(crate) fn are_open_to_balancers(cluster: &Cluster) -> bool {
         })
     };
     // The sources of the modelled cloud's load balancers are known.
-    cloud::model(cluster).is_none() && groups.any(|group| !is_settled(group))
+    cloud::model(cluster).is_none()
+        && groups.any(|group| !is_settled(group))
+        && !are_opened_for_all(cluster)
+}
+
+/// Returns whether controllers add the rules for all load balancers to the nodes' groups.
+fn are_opened_for_all(cluster: &Cluster) -> bool {
+    let is_of_cloud = |ingress: &Ingress| ingress.product.is_some();
+    if !cluster.load_balancers.is_empty() || cluster.ingresses.values().any(is_of_cloud) {
+        return false;
+    }
+    let all = cluster.services.values();
+    let mut balanced = all.filter(|service| service.kind == ServiceKind::LoadBalancer);
+    balanced.all(|service| match cloud::maker_of(service, &cluster.provider) {
+        Maker::Product(product, _) => product.opens_groups_of_nodes(service),
+        _ => false,
+    })
 }
 
 /// Makes the groups let in no load balancer by rules that are not given.

@@ -130,6 +130,24 @@ fn what_groups_do_with_an_address_that_is_not_given_is_two_cases() {
     assert_eq!(state("drop"), [(vec![Mechanism::SecurityGroup], vec![])]);
 }
 
+/// A load balancer that is called at a private address sends from the same network: a rule for the range
+/// of that address, or for all of the network, lets it in.
+#[test]
+fn a_private_load_balancer_is_let_in_with_its_network() {
+    let of = |range: &str| {
+        let rules = format!("{{action: accept, protocol: tcp, ports: 30080, peer: {range}}}");
+        let mut cluster = behind_a_proxy(&format!("{{inbound: [{rules}]}}"), OPEN);
+        cluster.load_balancers[0].vip = "10.0.20.15".parse().unwrap();
+        let to = Flow { to: "10.0.20.15:80".parse().unwrap(), ..to_the_proxy() };
+        let cases = Engine::new(&cluster).unwrap().cases(&to).unwrap();
+        cases.into_iter().map(|own| own.mechanisms).collect::<Vec<_>>()
+    };
+    for around in ["10.0.20.0/24", "10.0.0.0/8"] {
+        assert_eq!(of(around), [[]; 1], "{around}");
+    }
+    assert_eq!(of("10.0.9.0/24").len(), 2);
+}
+
 #[test]
 fn a_load_balancer_s_group_judges_what_it_sends() {
     let of = |outbound: &str| {
