@@ -10,6 +10,7 @@ mod on_arrival;
 mod public_address;
 mod retransmission;
 pub(crate) mod security_groups;
+mod tunnel;
 
 pub use public_address::stands_for_public_address;
 

@@ -12,7 +12,9 @@ use uturn_netfilter::Entry;
 use super::at_node;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
-use crate::journey::{addresses, frontend, interface, on_arrival, public_address, security_groups};
+use crate::journey::{
+    addresses, frontend, interface, on_arrival, public_address, security_groups, tunnel,
+};
 use crate::packet::{Arrival, PacketState, Peer, Stop, lost};
 use crate::{services, unjudged};
 
@@ -254,6 +256,10 @@ pub(super) fn leave_for_pods<'w>(
         if let Some(step) = security_groups::blocked_tunnel(walk.cluster, from, node, leg) {
             state.note(Place::Fabric, step);
             return Ok(vec![lost(state, Mechanism::SecurityGroup)]);
+        }
+        if let Some((place, step)) = tunnel::stopped(walk, from, node, &mut state)? {
+            state.note(place, step);
+            return Ok(vec![lost(state, Mechanism::Firewall)]);
         }
         state.note_unless_brief(|| Place::Fabric, || step().seeing(leg));
         let runtime = walk.engine.runtime(&node.name)?;

@@ -33,3 +33,4 @@ mod small;
 mod stated_balancers;
 mod tcp_routes;
 mod traefik;
+mod tunnels;
