@@ -40,7 +40,7 @@ use candidate::Candidate;
 pub(in crate::derive) use candidate::Open;
 use gateway::Pods;
 use products::Ask;
-use server::{NotServed, server};
+use server::{NotServed, may_ignore, server};
 use settings::Settings;
 
 /// The labels that differ between pods of one workload.
@@ -127,7 +127,9 @@ pub(super) fn derive(
                 None => NotServed::beside_the_cloud(&all, &ask, objects),
             };
             match found {
-                Ok(candidate) => Server::Known(place(candidate)),
+                Ok(candidate) => {
+                    Server::Known(place(candidate), may_ignore(candidate, &ask, objects))
+                }
                 Err(NotServed { why, possible, unserved, ignoring }) => {
                     // They answer for the hosts of what they ignore.
                     let ignoring = ignoring.into_iter().map(&mut place).collect();
@@ -141,7 +143,12 @@ pub(super) fn derive(
             }
         });
         match found {
-            Server::Known(place) => drop(served.insert(ingress.name.clone(), *place)),
+            Server::Known(place, doubt) => {
+                served.insert(ingress.name.clone(), *place);
+                if let Some(doubt) = doubt {
+                    unserved.insert(ingress.name.clone(), doubt.clone());
+                }
+            }
             Server::Open { may, why, unserved: none, ignoring } => {
                 possible.insert(ingress.name.clone(), may.clone());
                 if let Some(none) = none {
@@ -236,8 +243,8 @@ fn shows_no_cloud(objects: &Objects) -> bool {
 
 /// The controller that serves the Ingresses of a class.
 enum Server {
-    /// The controller at this index.
-    Known(usize),
+    /// The controller at this index, and why it may ignore the Ingresses.
+    Known(usize, Option<Unserved>),
     /// The controller is not known.
     Open {
         /// The workloads whose pods may serve the Ingresses.

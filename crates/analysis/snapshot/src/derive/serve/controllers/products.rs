@@ -61,6 +61,9 @@ pub(super) struct Product {
     /// Returns what has to hold of the controller for it to ignore an Ingress that `serves` excludes,
     /// as a predicate. Returns `None` if it ignores such an Ingress in any case.
     pub(super) doubt: fn(&Arguments<'_>, &Ask<'_>) -> Option<&'static str>,
+    /// Returns what the controller does if it ignores an Ingress that it is taken to serve, as a
+    /// predicate. Returns `None` if it serves such an Ingress in any case.
+    pub(super) may_ignore: fn(&Arguments<'_>, &Ask<'_>) -> Option<&'static str>,
     /// The argument that names the controller's ConfigMap.
     pub(super) config_map: Option<&'static str>,
     /// The argument that names the Service whose address is published for Ingresses.
@@ -226,6 +229,7 @@ const ALL: &[Product] = &[
             let is_open = ask.has_no_class() && nginx_release(arguments).is_none();
             is_open.then_some("is of release 1.0 or later")
         },
+        may_ignore: |_, _| None,
         config_map: Some("configmap"),
         publishes: Some("publish-service"),
         behaviour: |_, _| ControllerBehaviour {
@@ -256,6 +260,7 @@ const ALL: &[Product] = &[
             let is_open = ask.has_no_class() && release.is_none_or(|release| release < (2, 0));
             is_open.then_some("is of release 2.0 or later")
         },
+        may_ignore: |_, _| None,
         config_map: Some("nginx-configmaps"),
         publishes: Some("external-service"),
         behaviour: |_, _| ControllerBehaviour {
@@ -282,6 +287,7 @@ const ALL: &[Product] = &[
                 && ask.is_in(arguments.get("providers.kubernetesingress.namespaces"))
         },
         doubt: |_, _| None,
+        may_ignore: |_, _| None,
         config_map: None,
         publishes: Some("providers.kubernetesingress.ingressendpoint.publishedservice"),
         behaviour: |arguments, _| ControllerBehaviour {
@@ -327,6 +333,10 @@ const ALL: &[Product] = &[
             takes_any || arguments.get("ingress.class").is_none_or(fits)
         },
         doubt: |_, _| None,
+        may_ignore: |arguments, ask| {
+            let own = arguments.get("ingress.class").filter(|own| !own.is_empty())?;
+            (ask.class.is_some() && !ask.is_called(own)).then_some("goes by the names of classes")
+        },
         config_map: Some("configmap"),
         publishes: Some("publish-service"),
         behaviour: |_, _| haproxy(),
@@ -355,6 +365,7 @@ const ALL: &[Product] = &[
             let is_open = ask.has_no_class() && haproxy_release(arguments).is_none();
             is_open.then_some("is of release 0.12 or later")
         },
+        may_ignore: |_, _| None,
         config_map: Some("configmap"),
         publishes: Some("publish-service"),
         behaviour: |arguments, _| ControllerBehaviour {
@@ -386,6 +397,7 @@ const ALL: &[Product] = &[
             own.is_none_or(|own| own.split(',').any(|own| ask.is_called(own)))
         },
         doubt: |_, _| None,
+        may_ignore: |_, _| None,
         config_map: None,
         publishes: None,
         behaviour: |_, _| envoy(Some(Duration::from_secs(2)), Some(1)),
@@ -404,6 +416,7 @@ const ALL: &[Product] = &[
         steered_by: None,
         serves: |_, _| true,
         doubt: |_, _| None,
+        may_ignore: |_, _| None,
         config_map: None,
         publishes: None,
         behaviour: |_, _| envoy(Some(Duration::from_secs(10)), Some(3)),
@@ -426,6 +439,7 @@ const ALL: &[Product] = &[
                 && ask.is_in(arguments.get("watch-namespace"))
         },
         doubt: |_, ask| ask.has_no_class().then_some("does not process Ingresses without a class"),
+        may_ignore: |_, _| None,
         config_map: None,
         publishes: Some("publish-service"),
         behaviour: |_, _| nginx(Duration::from_secs(60), 6),

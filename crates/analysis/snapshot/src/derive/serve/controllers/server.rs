@@ -116,6 +116,21 @@ impl<'c, 'o> NotServed<'c, 'o> {
     }
 }
 
+/// Returns why the candidate that is taken to serve an Ingress may ignore it.
+pub(super) fn may_ignore(
+    candidate: &Candidate<'_>,
+    ask: &Ask<'_>,
+    objects: &Objects,
+) -> Option<Unserved> {
+    let doubt = (candidate.product.may_ignore)(&Arguments::of(candidate, objects), ask)?;
+    let (class, workload) = (ask.class_name().unwrap_or_default(), &candidate.workload);
+    Some(Unserved {
+        because: format!("class {class} fits {workload} only by its spec.controller").into(),
+        condition: Some(format!("{workload} {doubt}").into()),
+        served: Vec::new(),
+    })
+}
+
 /// Returns the classes of which a candidate serves Ingresses of the namespace.
 fn classes_served(candidate: &Candidate<'_>, ask: &Ask<'_>, objects: &Objects) -> Vec<ServedClass> {
     let arguments = Arguments::of(candidate, objects);
