@@ -147,6 +147,11 @@ pub fn reported_unhealthy(cluster: &Cluster, ingress: &Ingress) -> Option<Unheal
     made_ingress::reported_unhealthy(product_of(ingress)?, cluster, ingress)
 }
 
+/// Returns the Services that an Ingress names, each once.
+pub fn backends<'c>(cluster: &'c Cluster, ingress: &Ingress) -> Vec<&'c Service> {
+    made_ingress::backends(cluster, ingress)
+}
+
 /// Returns whether it is known which controller serves an Ingress, the cloud's or one in the
 /// cluster, and that the Ingress's address leads to it.
 pub fn is_served(cluster: &Cluster, ingress: &Ingress) -> bool {

@@ -9,7 +9,7 @@ use uturn_model::lb::{HealthQuestion, Profile};
 use uturn_model::{Cluster, Family, Ingress, Service, Text};
 
 use super::product::{Targets, check, passing, replaced};
-use super::{ALL, NoAddress, WantedListener};
+use super::{ALL, NoAddress, OtherCheck, WantedListener};
 
 /// A kind of layer 7 load balancer that a cloud's controller makes for Ingresses.
 pub trait IngressProduct: Sync {
@@ -62,6 +62,12 @@ pub trait IngressProduct: Sync {
     fn reported_unhealthy(&self, ingress: &Ingress) -> (Vec<String>, bool) {
         let _ = ingress;
         (Vec::new(), false)
+    }
+
+    /// Returns what makes health checks of the backends of an Ingress ask for another page.
+    fn other_check(&self, ingress: &Ingress, path: &str) -> Option<OtherCheck> {
+        let _ = (ingress, path);
+        None
     }
 
     /// Returns whether a private load balancer sends from the address at which clients call it.

@@ -1,9 +1,11 @@
 //! The listeners, rules and targets that the controller of an [`IngressProduct`] makes.
 
+use std::collections::BTreeSet;
+
 use uturn_model::gateway::RouteBackend;
 use uturn_model::ingress::{Backend, BackendPort};
 use uturn_model::lb::{HealthQuestion, Listener, Rule, Target};
-use uturn_model::{Cluster, Family, Ingress, Mechanism, NamespacedName};
+use uturn_model::{Cluster, Family, Ingress, Mechanism, NamespacedName, Service};
 
 use super::ingress_product::IngressProduct;
 use super::made::{is_target, targets_of};
@@ -55,16 +57,23 @@ pub(crate) fn reported_unhealthy(
     ingress: &Ingress,
 ) -> Option<Unhealthy> {
     let (backends, are_all) = product.reported_unhealthy(ingress);
+    let have_endpoints =
+        || self::backends(cluster, ingress).iter().all(|service| has_endpoint(cluster, service));
+    (!backends.is_empty() && have_endpoints()).then_some(Unhealthy { backends, are_all })
+}
+
+/// Returns the Services that an Ingress names, each once.
+pub(crate) fn backends<'c>(cluster: &'c Cluster, ingress: &Ingress) -> Vec<&'c Service> {
     let paths = ingress.rules.iter().flat_map(|rule| &rule.paths).map(|path| &path.backend);
-    let mut services = paths.chain(&ingress.default_backend).filter_map(|backend| match backend {
+    let names = paths.chain(&ingress.default_backend).filter_map(|backend| match backend {
         Backend::Service { name, .. } => {
             let namespace = ingress.name.namespace.clone();
-            cluster.services.get(&NamespacedName { namespace, name: name.clone() })
+            Some(NamespacedName { namespace, name: name.clone() })
         }
         _ => None,
     });
-    let mut have_endpoints = || services.all(|service| has_endpoint(cluster, service));
-    (!backends.is_empty() && have_endpoints()).then_some(Unhealthy { backends, are_all })
+    let names: BTreeSet<NamespacedName> = names.collect();
+    names.iter().filter_map(|name| cluster.services.get(name)).collect()
 }
 
 /// Makes a rule with its targets. Returns `None` if its backend is not a Service.

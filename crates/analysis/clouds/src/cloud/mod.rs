@@ -71,9 +71,9 @@ pub use markers::{
     cloud_of_program,
 };
 pub use product::{
-    Announcing, Leases, NewObject, NewValue, NoAddress, PageCheck, PortPlan, Probers, Product,
-    SourceRanges, StatusEntry, Targets, UnansweredCheck, UnservedPort, ZoneAnswers, stand_in,
-    stands_for_balancer,
+    Announcing, Leases, NewObject, NewValue, NoAddress, OtherCheck, PageCheck, PortPlan, Probers,
+    Product, SourceRanges, StatusEntry, Targets, UnansweredCheck, UnservedPort, ZoneAnswers,
+    stand_in, stands_for_balancer,
 };
 pub(crate) use product::{own_address, replaced, send_from, unnamed};
 pub(crate) use programs::runs;

@@ -291,6 +291,21 @@ pub enum NewValue {
     On,
     /// A list of texts.
     Texts(Vec<String>),
+    /// A text.
+    Text(String),
+    /// Fields.
+    Fields(Vec<(&'static str, NewValue)>),
+}
+
+/// What has to be written so that health checks of an Ingress's backends ask for another page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherCheck {
+    /// The object with the page.
+    pub object: NewObject,
+    /// The annotation of each Service that names the object.
+    pub annotation: (&'static str, String),
+    /// The annotation of the Ingress in which the controller then reports its backends.
+    pub report: (&'static str, String),
 }
 
 /// The treatment of packets for ports of a load balancer's address that the load balancer does not

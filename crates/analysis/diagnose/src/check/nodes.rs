@@ -140,7 +140,12 @@ fn groups_let(
             Some(rule) if rule.accept => {}
             Some(rule) => return Some(Err(format!("port {port} is dropped by {}", rule.origin))),
             None => {
-                return Some(Err(format!("no rule of {} accepts port {port}", names.join(", "))));
+                let from = match peer == any_client(Family::V4) {
+                    true => "any address".to_owned(),
+                    false => peer.to_string(),
+                };
+                let names = names.join(", ");
+                return Some(Err(format!("no rule of {names} accepts port {port} from {from}")));
             }
         }
     }

@@ -62,6 +62,8 @@ pub(super) struct DroppedPacket {
     pub(super) leg: Leg,
     /// The packet's protocol.
     pub(super) protocol: Protocol,
+    /// Whether it is a health check.
+    pub(super) is_probe: bool,
 }
 
 /// The ingress controller that received calls, as walks show it.
@@ -420,7 +422,7 @@ fn dropped(verdicts: &[Verdict], protocol: Protocol) -> Vec<DroppedPacket> {
 fn dropped_at(step: &Step, protocol: Protocol) -> Option<DroppedPacket> {
     let Evidence::SecurityGroups { names, .. } = &step.by else { return None };
     let leg = step.after.filter(|_| step.kind == StepKind::Drop)?;
-    Some(DroppedPacket { groups: names.to_vec(), leg, protocol })
+    Some(DroppedPacket { groups: names.to_vec(), leg, protocol, is_probe: false })
 }
 
 /// Returns the health checks that security groups drop. Nodes' kube-proxies are asked by TCP.
@@ -429,7 +431,10 @@ fn dropped_probes(health: &[Health], protocol: Protocol) -> Vec<DroppedPacket> {
     for target in health.iter().filter(|target| !target.alive) {
         let is_of_proxy = target.asked != target.target;
         let protocol = if is_of_proxy { Protocol::Tcp } else { protocol };
-        add_missing(&mut all, target.stop.as_ref().and_then(|step| dropped_at(step, protocol)));
+        let dropped = target.stop.as_ref().and_then(|step| dropped_at(step, protocol));
+        // Echo requests have no port that a rule could name.
+        let dropped = dropped.filter(|packet| packet.leg.dst.port() != 0);
+        add_missing(&mut all, dropped.map(|packet| DroppedPacket { is_probe: true, ..packet }));
     }
     all
 }

@@ -256,6 +256,28 @@ spec:
     )
 }
 
+/// Releases differ in whether a class counts by its name or by its controller.
+#[test]
+fn a_class_that_fits_by_its_controller_only() {
+    let of = |class: &str| {
+        let text = ingress("--ingress.class=public", &format!("ingressClassName: {class}"))
+            .replace(
+                "registry.k8s.io/ingress-nginx/controller:v1.12.0",
+                "haproxytech/kubernetes-ingress:3.2.13",
+            )
+            .replace("args: [/nginx-ingress-controller, ", "args: [")
+            .replace("metadata: {name: public}", &format!("metadata: {{name: {class}}}"))
+            .replace("k8s.io/ingress-nginx", "haproxy.org/ingress-controller/public");
+        with_code(&findings(&text, &[IPTABLES]), Code::IngressIgnored)
+    };
+    let found = of("haproxy-public");
+    let [(severity, subject, conditions, said)] = found.as_slice() else { panic!("{found:#?}") };
+    assert_eq!((*severity, &**subject), (Severity::Warning, "Ingress shop/web"));
+    assert_eq!(conditions, &["Pod ingress-nginx/nginx-1 goes by the names of classes"]);
+    assert!(said.contains("class haproxy-public fits"), "{said}");
+    assert_eq!(of("public"), []);
+}
+
 #[test]
 fn an_ingress_of_nobody() {
     for (fields, begins) in
@@ -718,11 +740,10 @@ fn checks_that_cannot_pass_are_said_not_to_pass_everywhere() {
     assert_eq!(asked(elsewhere), (2, State::Ok));
 }
 
-#[test]
-fn a_backend_that_the_controller_reports_as_unhealthy() {
-    let with = |states: &str| {
-        let objects = format!(
-            "---
+/// A Service behind an Ingress of Google's controller, which reports these states of its backends.
+fn reported(states: &str) -> String {
+    format!(
+        "---
 apiVersion: v1
 kind: Service
 metadata: {{name: web, namespace: shop}}
@@ -737,8 +758,13 @@ metadata:
 spec: {{defaultBackend: {{service: {{name: web, port: {{number: 80}}}}}}}}
 status: {{loadBalancer: {{ingress: [{{ip: 203.0.113.9}}]}}}}
 "
-        );
-        let found = findings(&objects, &[IPTABLES, "provider: gcp"]);
+    )
+}
+
+#[test]
+fn a_backend_that_the_controller_reports_as_unhealthy() {
+    let with = |states: &str| {
+        let found = findings(&reported(states), &[IPTABLES, "provider: gcp"]);
         with_code(&found, Code::CheckCannotPass)
     };
     let found = with(r#"{"k8s-be-30080--a":"UNHEALTHY"}"#);

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use uturn_model::ingress::{IngressPath, PathKind};
-use uturn_model::lb::{ListenerProtocol, Profile, Statuses};
+use uturn_model::lb::{BehaviourAssumption, ListenerProtocol, Profile, Statuses};
 use uturn_model::{Cluster, Family, Ingress, Service, Text};
 
 use crate::cloud::ingress_product::{IngressProduct, asking, with_stars};
 use crate::cloud::product::Targets;
-use crate::cloud::{Annotation, HTTP, HTTPS, ValueKind, WantedListener, rules};
+use crate::cloud::{
+    Annotation, HTTP, HTTPS, NewObject, NewValue, OtherCheck, ValueKind, WantedListener, rules,
+};
 
 pub(super) const EXTERNAL: &str = "Google Cloud application load balancer";
 pub(super) const INTERNAL: &str = "Google Cloud internal application load balancer";
@@ -63,6 +65,12 @@ impl IngressProduct for Application {
         if ingress.annotations.get(FRONTEND).is_some() {
             profile.assumption =
                 Some("it serves by HTTP what it serves by HTTPS: its FrontendConfig, which may redirect, is not read".into());
+        } else if ingress.route.is_some() {
+            profile.assumption = Some(BehaviourAssumption {
+                assumed: "servers answer its health checks with 200".into(),
+                because: "those of a Gateway ask for /, unless a HealthCheckPolicy of the Service names another page, which is not read".into(),
+                settle: "look at the health of the backend services, and at HealthCheckPolicies".into(),
+            });
         }
         profile
     }
@@ -91,6 +99,29 @@ impl IngressProduct for Application {
         (unhealthy, are_all)
     }
 
+    fn other_check(&self, ingress: &Ingress, path: &str) -> Option<OtherCheck> {
+        let name = format!("{}-check", ingress.name.name);
+        let text = ingress.annotations.get(STATES).unwrap_or_default();
+        let states: BTreeMap<String, String> = serde_json::from_str(text).ok()?;
+        let healthy: BTreeMap<String, &str> =
+            states.into_keys().map(|backend| (backend, HEALTHY)).collect();
+        let check = vec![
+            ("type", NewValue::Text("HTTP".to_owned())),
+            ("requestPath", NewValue::Text(path.to_owned())),
+        ];
+        Some(OtherCheck {
+            annotation: (CONFIG, format!(r#"{{"default": "{name}"}}"#)),
+            report: (STATES, serde_json::to_string(&healthy).ok()?),
+            object: NewObject {
+                version: "cloud.google.com/v1",
+                kind: "BackendConfig",
+                namespace: Some(ingress.name.namespace.clone()),
+                name,
+                spec: vec![("healthCheck", NewValue::Fields(check))],
+            },
+        })
+    }
+
     fn is_private(&self, _: &Ingress) -> bool {
         self.is_internal()
     }
@@ -105,12 +136,15 @@ fn has_group_for_ingress(text: &str) -> bool {
 /// The annotation in which the controller reports the health of each backend.
 const STATES: &str = "ingress.kubernetes.io/backends";
 const UNHEALTHY: &str = "UNHEALTHY";
+const HEALTHY: &str = "HEALTHY";
+/// The annotation with the name of the object that states health checks of a Service.
+const CONFIG: &str = "cloud.google.com/backend-config";
 
 /// The annotations that are read, with the kinds of their values.
 pub(super) const READ: &[Annotation] = &[
     Annotation::new(
         STATES,
-        ValueKind::Document { fields: &[], words: &["HEALTHY", UNHEALTHY, "Unknown"] },
+        ValueKind::Document { fields: &[], words: &[HEALTHY, UNHEALTHY, "Unknown"] },
     ),
     Annotation::new(NEG, ValueKind::Document { fields: &["ingress", "exposed_ports"], words: &[] }),
     Annotation::new(ALLOW_HTTP, ValueKind::Switch),

@@ -55,7 +55,8 @@ fn announced(how: Announcing) -> Proposal {
     }
 }
 
-fn new_object(new: NewObject) -> (String, ObjectRef, Tree) {
+/// Returns a new object with the file in which it is created.
+pub(super) fn new_object(new: NewObject) -> (String, ObjectRef, Tree) {
     let object = ObjectRef {
         kind: ObjectKind::CloudObject(new.kind),
         namespace: new.namespace.clone(),
@@ -65,21 +66,26 @@ fn new_object(new: NewObject) -> (String, ObjectRef, Tree) {
     if let Some(namespace) = &new.namespace {
         meta.push(("namespace".to_owned(), Tree::text(namespace.as_str())));
     }
-    let spec = new.spec.into_iter().map(|(key, value)| {
-        let value = match value {
-            NewValue::On => Tree::bare("true"),
-            NewValue::Texts(texts) => Tree::List(texts.into_iter().map(Tree::Text).collect()),
-        };
-        (key.to_owned(), value)
-    });
     let tree = Tree::map([
         ("apiVersion", Tree::text(new.version)),
         ("kind", Tree::text(new.kind)),
         ("metadata", Tree::Map(meta)),
-        ("spec", Tree::Map(spec.collect())),
+        ("spec", tree_of(NewValue::Fields(new.spec))),
     ]);
     let file = format!("{}.yaml", new.kind.to_ascii_lowercase());
     (file, object, tree)
+}
+
+fn tree_of(value: NewValue) -> Tree {
+    match value {
+        NewValue::On => Tree::bare("true"),
+        NewValue::Text(text) => Tree::Text(text),
+        NewValue::Texts(texts) => Tree::List(texts.into_iter().map(Tree::Text).collect()),
+        NewValue::Fields(fields) => {
+            let fields = fields.into_iter().map(|(key, value)| (key.to_owned(), tree_of(value)));
+            Tree::Map(fields.collect())
+        }
+    }
 }
 
 /// Proposes that no label excludes nodes from load balancers.

@@ -1,19 +1,58 @@
 //! Cures of health checks that cannot pass, as objects show it: what makes them ask for something that
 //! targets answer.
 
-use uturn_model::Service;
+use uturn_clouds::controller;
+use uturn_document::edit::{Change, Tree};
+use uturn_model::{Ingress, Service};
 
 use super::super::annotation::annotated;
-use super::super::{Case, Proposal};
-use super::service_of;
+use super::super::{Case, Proposal, way};
+use super::{announcing, ingress_of, service_of};
 use crate::Finding;
 use crate::find::stated_checks;
 
 pub(super) fn propose(case: &Case<'_>, fault: &Finding) -> Vec<Proposal> {
     match service_of(case, fault) {
         Some(service) => of_service(case, service),
-        None => Vec::new(),
+        None => ingress_of(case, fault)
+            .and_then(|ingress| of_ingress(case, ingress))
+            .into_iter()
+            .collect(),
     }
+}
+
+/// A path that many servers have.
+const PATH: &str = "/healthz";
+
+/// Proposes that health checks of all backends of an Ingress ask for another page.
+fn of_ingress(case: &Case<'_>, ingress: &Ingress) -> Option<Proposal> {
+    let check = controller::product_of(ingress)?.other_check(ingress, PATH)?;
+    let (key, value) = check.annotation;
+    let services = controller::backends(case.cluster(), ingress);
+    // What another object states is not written over.
+    if services.is_empty() || services.iter().any(|own| own.annotations.get(key).is_some()) {
+        return None;
+    }
+    let (kind, name) = (check.object.kind, &check.object.name);
+    let names: Vec<String> = services.iter().map(|own| own.object().short()).collect();
+    let title = format!(
+        "health checks of {} ask for {PATH}: {kind} {name}, named in {key}",
+        names.join(", ")
+    );
+    let mut made = Proposal::new("answerable-checks", 20, title).ask(
+        format!("the servers answer {PATH} with 200"),
+        "the path is made up: name one that answers 200, without a redirect or a login (the same path in \
+         the readiness probe does where no such object is)",
+    );
+    for service in services {
+        let set = Change::Set(Tree::text(value.as_str()));
+        made = made.edit(service.object(), way!["metadata", "annotations", key], set);
+    }
+    let (key, value) = check.report;
+    let set = Change::Set(Tree::text(value));
+    made = made.follow(ingress.object(), way!["metadata", "annotations", key], set);
+    made.objects.push(announcing::new_object(check.object));
+    Some(made)
 }
 
 /// Returns the remedies of the first port whose health checks cannot pass.

@@ -24,6 +24,9 @@ const MAX_NODES: usize = 8;
 /// The rank of a rule for the range that fits best.
 const RANK: u8 = 16;
 
+/// The rank of a rule for health checks. Another source of these is better where the cloud has one.
+const RANK_OF_PROBES: u8 = 22;
+
 /// The number of UDP in the header of IP.
 const UDP: u8 = 17;
 
@@ -37,7 +40,8 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
         let (port, protocol) = (packet.leg.dst.port(), packet.protocol.lower());
         let called = Traffic { protocol, port, what: "" };
         for (at, peer) in peers(case, packet, group).iter().enumerate() {
-            let rank = if at == 0 { RANK } else { RANK + 1 };
+            let best = if packet.is_probe { RANK_OF_PROBES } else { RANK };
+            let rank = if at == 0 { best } else { best + 1 };
             all.extend(called.proposals(case, group, (peer, rank), packet.leg.dst.ip()));
         }
         for wrapping in wrappings(case, packet) {

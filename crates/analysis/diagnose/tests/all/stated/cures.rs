@@ -426,3 +426,26 @@ fn health_checks_that_a_group_drops_are_let_in() {
         assert_eq!(offered(&cures)[0], "let TCP 30080 from 168.63.129.16/32 in, in sg", "{code}");
     }
 }
+
+/// Calls fail too, with what the load balancer itself answers; both have the cure.
+#[test]
+fn a_backend_reported_as_unhealthy_is_asked_for_another_page() {
+    let objects = reported(r#"{"k8s-be-30080--a":"UNHEALTHY"}"#);
+    let fields = [IPTABLES, "provider: gcp"];
+    let cures = cures_of(&objects, &fields, Code::CheckCannotPass);
+    let title = "health checks of svc/shop/web ask for /healthz: BackendConfig web-check, named in \
+                 cloud.google.com/backend-config";
+    assert_eq!(offered(&cures), [title]);
+    let found = findings(&objects, &fields);
+    assert_eq!(with_code(&found, Code::NoCandidate), []);
+    let cluster = cluster(&objects, &fields);
+    let flow = Flow {
+        from: "outside".parse().unwrap(),
+        to: "http://203.0.113.9/".parse().unwrap(),
+        protocol: Protocol::Tcp,
+    };
+    let verdict = Engine::new(&cluster).unwrap().verdict(&flow).unwrap();
+    assert_eq!(verdict.mechanisms, [Mechanism::NoCandidate]);
+    let healthy = super::cluster(&reported(r#"{"k8s-be-30080--a":"HEALTHY"}"#), &fields);
+    assert_eq!(Engine::new(&healthy).unwrap().verdict(&flow).unwrap().mechanisms, []);
+}
