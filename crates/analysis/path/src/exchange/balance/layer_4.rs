@@ -46,7 +46,8 @@ pub(super) fn forward(
     let rule = listener.rules.first();
     let Some(rule) = rule.filter(|rule| !rule.targets.is_empty()) else {
         let reason = NotPicked::unregistered(walk.cluster, rule.map(|rule| &rule.service));
-        let exchanges = no_target::end(walk.cluster, state.clone(), balancer, turned_away, reason);
+        let exchanges =
+            no_target::end(walk.cluster, state.clone(), balancer, turned_away, (reason, &[]));
         return home(exchanges);
     };
     // A connection that is passed through still speaks the client's protocol.
@@ -63,7 +64,7 @@ pub(super) fn forward(
         if let NotPicked::NoneAlive = reason {
             state.supposed.extend(uncertain_behaviour::page_is_missing(walk.cluster, listener));
         }
-        return home(no_target::end(walk.cluster, state, balancer, turned_away, reason));
+        return home(no_target::end(walk.cluster, state, balancer, turned_away, (reason, &health)));
     }
     let by = by_listener(walk.cluster, listener, rule);
     let mut exchanges = Vec::new();

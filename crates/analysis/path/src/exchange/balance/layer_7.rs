@@ -73,7 +73,8 @@ pub(super) fn serve(
         } else {
             NotPicked::of(&listener.profile, &health)
         };
-        let turned_away = no_target::end(walk.cluster, state.clone(), balancer, outcome, reason);
+        let turned_away =
+            no_target::end(walk.cluster, state.clone(), balancer, outcome, (reason, &health));
         return return_own_answer(walk, balancer, call, &state, turned_away, outcome);
     }
     let by = by_listener(walk.cluster, listener, rule);

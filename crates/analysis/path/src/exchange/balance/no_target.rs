@@ -2,7 +2,7 @@
 
 use uturn_model::lb::Profile;
 use uturn_model::route::{Step, StepKind};
-use uturn_model::{Cluster, LoadBalancer, Mechanism, NamespacedName, Outcome};
+use uturn_model::{Cluster, Evidence, LoadBalancer, Mechanism, NamespacedName, Outcome};
 
 use crate::exchange::health::Health;
 use crate::packet::{Exchange, PacketState, Peer, ended};
@@ -51,7 +51,7 @@ pub(super) fn end(
     mut state: PacketState,
     balancer: &LoadBalancer,
     outcome: Outcome,
-    reason: NotPicked,
+    (reason, health): (NotPicked, &[Health]),
 ) -> Vec<Exchange> {
     let (why, mechanism) = match reason {
         NotPicked::NoTarget => {
@@ -71,6 +71,13 @@ pub(super) fn end(
             "has no target that it may pick: it avoids the client's own address",
             Mechanism::NoCandidate,
         ),
+    };
+    let is_of_groups = |step: &&Step| matches!(step.by, Evidence::SecurityGroups { .. });
+    let mut stops = health.iter().filter_map(|target| target.stop.as_ref());
+    let stop = stops.find(is_of_groups).filter(|_| matches!(reason, NotPicked::NoneAlive));
+    let why = match stop {
+        Some(stop) => format!("{why}: {}", stop.why),
+        None => why.to_owned(),
     };
     let peer = Peer::Balancer(balancer);
     state.note(peer.place(), Step::new(StepKind::Drop, why, peer.evidence(cluster)));
