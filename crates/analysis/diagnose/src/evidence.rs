@@ -160,7 +160,7 @@ fn unanswered(health: &Health, point: Option<&FailurePoint>) -> Observation {
     let why = why.join(", ");
     let of_groups = |step: &&Step| matches!(step.by, Evidence::SecurityGroups { .. });
     let what = match health.stop.as_ref().filter(of_groups) {
-        Some(step) => format!("no answer from {}: {} ({why})", health.asked, step.why),
+        Some(step) => format!("no answer from {}: {}", health.asked, step.why),
         None => format!("no answer from {}: {why}", health.asked),
     };
     let what = what.into();

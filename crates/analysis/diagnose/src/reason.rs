@@ -149,6 +149,9 @@ fn of_return(evidence: &[Observation]) -> Option<String> {
 
 /// Describes the rule of a node that stops a packet.
 fn of_firewall(node: &str, end: &Observation) -> String {
+    if end.what.contains(", which wraps ") {
+        return format!("node {node} {}{}", end.what, rule_of(end));
+    }
     let Evidence::Iptables { chain, .. } = &end.by else {
         return format!("node {node} drops it{}", rule_of(end));
     };

@@ -140,10 +140,8 @@ fn groups_let(
             Some(rule) if rule.accept => {}
             Some(rule) => return Some(Err(format!("port {port} is dropped by {}", rule.origin))),
             None => {
-                let from = match peer == any_client(Family::V4) {
-                    true => "any address".to_owned(),
-                    false => peer.to_string(),
-                };
+                let is_any = peer == any_client(Family::V4);
+                let from = if is_any { "any address".to_owned() } else { peer.to_string() };
                 let names = names.join(", ");
                 return Some(Err(format!("no rule of {names} accepts port {port} from {from}")));
             }

@@ -1,9 +1,10 @@
 //! Cures of nodes: their firewall, routes, sysctls, bandwidth and kube-proxy.
 
 use uturn_document::edit::{At, Change, Tree};
+use uturn_kubeproxy::pod_network;
 use uturn_model::node::RpFilter;
 use uturn_model::shell::{Advice, Command};
-use uturn_model::{Mechanism, Node};
+use uturn_model::{Family, IpNet, Mechanism, Node};
 use uturn_netfilter::iptables::rule_words;
 
 use super::facts::facts;
@@ -137,6 +138,7 @@ fn firewall(case: &Case<'_>) -> Vec<Proposal> {
         if case.stopped_at.contains(&node.name) && !stated_so_far.contains(&way) {
             stated_so_far.push(way.clone());
             all.extend(only_this_port(case, &firewall.text, &way, whose));
+            all.extend(wrapped(case, &firewall.text, &way, whose));
         }
         let mut table = FILTER;
         for (at, line) in firewall.text.lines().enumerate() {
@@ -217,6 +219,44 @@ fn only_this_port(case: &Case<'_>, text: &str, way: &[At], whose: &str) -> Vec<P
         }
     }
     all
+}
+
+/// Proposes rules that let in the UDP in which other nodes wrap what pods send, before all rules for what
+/// a node receives.
+fn wrapped(case: &Case<'_>, text: &str, way: &[At], whose: &str) -> Vec<Proposal> {
+    let network = &case.cluster().network;
+    let mut of_udp = pod_network::wrappings(network.plugin.value).iter();
+    let wrapping = of_udp.find(|wrapping| wrapping.protocol == UDP);
+    let is_tunnelled = network.is_encapsulated(Family::V4);
+    let (Some(wrapping), Some(at), true) = (wrapping, first_of_input(text), is_tunnelled) else {
+        return Vec::new();
+    };
+    let ranges = network.vpc_cidrs.value.iter().filter(|net| net.addr().is_ipv4());
+    let rule_for = |range: &IpNet| {
+        let port = wrapping.port;
+        let rule = format!("-A INPUT -s {range} -p udp -m udp --dport {port} -j ACCEPT");
+        let title = format!(
+            "on {whose}, let UDP {port}, in which nodes wrap what pods send, from {range} pass in chain INPUT"
+        );
+        Proposal::new("node-firewall", 16, title)
+            .edit(facts(), way.to_vec(), Change::Line(at, rule.clone()))
+            .types(Advice::on(whose, &first_of(FILTER, &rule)))
+            .costs("it lasts until the firewall is loaded again: write it where its rules are kept")
+            .trial()
+    };
+    ranges.take(MAX_RANGES).map(rule_for).collect()
+}
+
+/// The number of UDP in the header of IP.
+const UDP: u8 = 17;
+
+/// Returns the line of the first rule of the filter table for what a node receives, or of the table's
+/// end.
+fn first_of_input(text: &str) -> Option<usize> {
+    let mut lines = text.lines().map(str::trim).enumerate();
+    lines.find(|(_, line)| *line == "*filter")?;
+    let mut lines = lines.filter(|(_, line)| line.starts_with("-A INPUT ") || *line == "COMMIT");
+    lines.next().map(|(at, _)| at)
 }
 
 /// The maximum number of ranges of clients that are tried.

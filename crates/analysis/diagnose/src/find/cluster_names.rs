@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use uturn_model::pod::{DnsPolicy, PodSpec};
 use uturn_model::{
-    Client, Cluster, Destination, Flow, Mechanism, ObjectKind, ObjectRef, Outcome, Pod, Port,
+    Client, Cluster, Destination, Flow, Mechanism, Name, ObjectKind, ObjectRef, Outcome, Pod, Port,
     Protocol, Service, Share, Text,
 };
 use uturn_path::{Engine, Misled, RewrittenName, WalkError};
@@ -20,6 +20,9 @@ const MAX_SIZE: usize = 20_000;
 
 /// The maximum number of kinds of pods for which names are looked up.
 const MAX_RESOLVERS: usize = 8;
+
+/// The maximum number of nodes whose pods are asked before no pod is said to resolve a name.
+const MAX_NODES: usize = 8;
 
 /// The maximum number of hosts of Ingresses that are looked up for each kind of pods.
 const MAX_HOSTS: usize = 8;
@@ -110,6 +113,19 @@ fn full_name(cluster: &Cluster, service: &Service) -> String {
     format!("{}.{}.svc.{}", service.name.name, service.name.namespace, cluster.dns.domain())
 }
 
+/// Returns a pod that asks the cluster's DNS on each of the first nodes.
+fn one_of_each_node(cluster: &Cluster) -> Vec<&Pod> {
+    let mut nodes: Vec<Option<&Name>> = Vec::new();
+    let pods = cluster.pods.values().filter(|pod| {
+        let asks = pod.is_alive() && !pod.ips.is_empty() && asks_cluster(&pod.spec);
+        asks && !nodes.contains(&pod.node.as_ref()) && {
+            nodes.push(pod.node.as_ref());
+            true
+        }
+    });
+    pods.take(MAX_NODES).collect()
+}
+
 /// Finds that pods resolve no name of a Service.
 fn unresolved(
     engine: &Engine<'_>,
@@ -132,6 +148,13 @@ fn unresolved(
         !verdict.conditions.is_empty() || supposed.any(|own| !engine.supposed().contains(own));
     if !is_lost || is_open {
         return Ok(None);
+    }
+    // Where only the pods of some nodes get no answer, their calls to the name server tell it.
+    for other in one_of_each_node(cluster).into_iter().filter(|other| other.name != pod.name) {
+        let other = engine.verdict(&self::flow(other, &host, service.ports[0].port));
+        if other.is_ok_and(|other| !other.mechanisms.contains(&Mechanism::NameUnresolved)) {
+            return Ok(None);
+        }
     }
     let what = format!("{host} has no address, as every name of a Service");
     let mut finding = about(Code::NameNotFound, config_map(engine), &corefile.origin, what);

@@ -166,7 +166,7 @@ status: {loadBalancer: {ingress: [{ip: 203.0.113.1}]}}
     assert_eq!(
         &*observation.what,
         "no answer from 10.0.0.11:30080: security group closed has no rule that accepts TCP port 8080 \
-         from 10.0.0.11 (security-group)"
+         from 10.0.0.11"
     );
     assert_ends_at_its_security_groups(finding, evidence);
 }

@@ -113,6 +113,10 @@ pub(super) fn of_targets(
         matches!(target.kind, TargetKind::NodePort(_))
             && proxy.is_some_and(|proxy| proxy.translates() != Translates::AtConnect)
     };
+    let is_windows = |target: &Target| {
+        let node = target.kind.node().and_then(|node| walk.cluster.nodes.get(node));
+        node.is_some_and(|node| node.is_windows)
+    };
     let judge = |target: &Target| {
         if is_unknown(target) {
             return Ok(healthy(target));
@@ -148,6 +152,7 @@ pub(super) fn of_targets(
             if !(is_good && check.question == HealthQuestion::LocalEndpoint)
                 || check.keeps_address
                 || asked == target.address
+                || is_windows(target)
             {
                 let answered = if is_good { Share::ALL } else { Share::NONE };
                 return Ok(Health { alive: is_good, answered, mechanisms, asked, ..healthy(target) });

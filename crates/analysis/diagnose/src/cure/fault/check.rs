@@ -21,6 +21,9 @@ pub(super) fn propose(case: &Case<'_>, fault: &Finding) -> Vec<Proposal> {
     }
 }
 
+/// The rank of a page for health checks. It serves all clients, unlike what one of them may call instead.
+const RANK: u8 = 5;
+
 /// A path that many servers have.
 const PATH: &str = "/healthz";
 
@@ -39,7 +42,7 @@ fn of_ingress(case: &Case<'_>, ingress: &Ingress) -> Option<Proposal> {
         "health checks of {} ask for {PATH}: {kind} {name}, named in {key}",
         names.join(", ")
     );
-    let mut made = Proposal::new("answerable-checks", 20, title).ask(
+    let mut made = Proposal::new("answerable-checks", RANK, title).ask(
         format!("the servers answer {PATH} with 200"),
         "the path is made up: name one that answers 200, without a redirect or a login (the same path in \
          the readiness probe does where no such object is)",

@@ -449,3 +449,20 @@ fn a_backend_reported_as_unhealthy_is_asked_for_another_page() {
     let healthy = super::cluster(&reported(r#"{"k8s-be-30080--a":"HEALTHY"}"#), &fields);
     assert_eq!(Engine::new(&healthy).unwrap().verdict(&flow).unwrap().mechanisms, []);
 }
+
+#[test]
+fn a_node_lets_in_what_wraps_packets() {
+    let rules = "nodes: {n2: {iptables: \"*filter\\n-A INPUT -p udp -j REJECT\\nCOMMIT\\n\"}}";
+    let service = "---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec: {clusterIP: 172.16.0.10, selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
+";
+    let facts = facts(&[IPTABLES, rules])
+        .replace("global-router", "global-router, plugin: flannel, transport: tunnel");
+    let text = [nodes_and_pods(), service.to_owned(), facts].concat();
+    let cures = cures_in(text, Code::NodeFirewall);
+    let title = "on n2, let UDP 8472, in which nodes wrap what pods send, from 10.0.0.0/16 pass in chain INPUT";
+    assert_eq!(offered(&cures)[0], title);
+}
