@@ -58,6 +58,7 @@ built_in![
     "node-sg",
     "one-of-many",
     "outbound-security-group",
+    "overlay-firewall",
     "overlay-l7",
     "overlay-local",
     "overlay-local-one-node",
