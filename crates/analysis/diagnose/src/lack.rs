@@ -176,20 +176,26 @@ fn of_selector(
         1 => format!("does not match the only pod of namespace {home}"),
         many => format!("matches none of the {many} pods of namespace {home}"),
     };
-    let mut what = format!("its selector {} {none}", wanted.join(","));
+    let none = format!("its selector {} {none}", wanted.join(","));
     let near = near_misses(cluster, service);
+    let mut fitting: Vec<String> = Vec::new();
     for miss in near.iter().take(NAMED) {
         let differences: Vec<String> = miss.differences.iter().map(ToString::to_string).collect();
-        what.push_str(&format!(
-            "; {} would fit but for {}",
-            miss.maker.object(),
-            differences.join(" and ")
-        ));
+        let mut own =
+            format!("{} would fit but for {}", miss.maker.object(), differences.join(" and "));
         if !miss.is_slip {
-            what.push_str(", unless something sets that label while it runs");
+            own.push_str(", unless something sets that label while it runs");
+        }
+        fitting.push(own);
+        if !miss.is_slip {
             break;
         }
     }
+    // What is probably meant comes first.
+    let is_slip = near.first().is_some_and(|miss| miss.is_slip);
+    let at = if is_slip { fitting.len() } else { 0 };
+    fitting.insert(at, none);
+    let mut what = fitting.join("; ");
     if near.is_empty() {
         let fits = |workload: &&Workload| {
             workload.name.namespace != service.name.namespace

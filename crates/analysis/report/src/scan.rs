@@ -275,16 +275,19 @@ const HEADING: [&str; 7] =
     ["SEVERITY", "FAILING", "WHO", "CANNOT REACH", "BECAUSE", "CODE", "CURE"];
 
 /// The number of characters after which a reason is cut where a sentence or a clause ends.
-const BRIEF: usize = 160;
+const BRIEF: usize = 200;
 
-/// Returns the beginning of a long reason, up to the end of a sentence or clause.
+/// Returns the beginning of a long reason, up to the last end of a sentence or clause that is not far.
+/// A reason begins with its cause and with what is probably meant.
 fn in_brief(why: &str) -> &str {
     if why.len() <= BRIEF {
         return why;
     }
     let ends = [". ", "; ", ": "].map(|end| why.match_indices(end).map(|(at, _)| at));
-    let first = ends.into_iter().flatten().filter(|at| *at >= BRIEF / 2).min();
-    &why[..first.unwrap_or(why.len())]
+    let ends: Vec<usize> = ends.into_iter().flatten().filter(|at| *at >= BRIEF / 2).collect();
+    let near = ends.iter().filter(|at| **at <= BRIEF).max();
+    let end = near.or_else(|| ends.iter().min());
+    &why[..end.copied().unwrap_or(why.len())]
 }
 
 /// Returns the first cure with the number of further ones; without cures, whether some were not
@@ -408,4 +411,22 @@ fn details(finding: &Finding, evidence: &[Observation], most: usize, style: Styl
     }
     text.push('\n');
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BRIEF, in_brief};
+
+    #[test]
+    fn a_long_reason_is_cut_at_the_last_clause_that_is_near() {
+        let cause = "no Service is called dex, and Service shop/test-dex is probably meant";
+        assert_eq!(in_brief(cause), cause);
+        let clause = "x".repeat(BRIEF / 2);
+        let long = format!("{clause}; {cause}; {clause}");
+        assert_eq!(in_brief(&long), format!("{clause}; {cause}"));
+        // A clause is not cut.
+        let whole = "x".repeat(BRIEF + 1);
+        assert_eq!(in_brief(&format!("{whole}. {cause}")), whole);
+        assert_eq!(in_brief(&whole), whole);
+    }
 }

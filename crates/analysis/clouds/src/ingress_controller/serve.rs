@@ -8,6 +8,7 @@ use uturn_model::lb::Redirect;
 use uturn_model::{Cluster, Ingress, IngressController, Text};
 
 use super::annotations::PATTERN;
+use super::rule::has_rule;
 use super::{ControllerRule, ingress, routes};
 use crate::cloud::HTTPS;
 use uturn_lb::pattern::is_pattern;
@@ -92,6 +93,50 @@ impl ControllerRules {
         rules::position(&all, name.unwrap_or_default(), "/").map(|place| all[place])
     }
 
+    /// Iterates over the rules that may be for a host, the closest first.
+    fn for_host(&self, host: &str) -> impl Iterator<Item = &ControllerRule> {
+        let name = host.rsplit_once(':').map_or(host, |(name, _)| name).to_ascii_lowercase();
+        let named = self.by_host.get(&name).into_iter();
+        let wild = name.find('.').and_then(|dot| self.by_host.get(&name[dot..]));
+        let places = named.chain(wild).flatten().chain(&self.by_expression);
+        places.chain(&self.for_all_hosts).map(|place| &self.all[*place])
+    }
+
+    /// Describes why a rule for a request, with or without TLS, is not applied at a port of the
+    /// controller's pods: the rule is for other ports. Returns `None` if there is no such rule.
+    pub fn kept_out(
+        &self,
+        listener: &ControllerListener,
+        tls: bool,
+        host: &str,
+        path: &str,
+    ) -> Option<String> {
+        let entry = listener.entry_point.as_ref()?;
+        let is_other = |rule: &&ControllerRule| {
+            let is_kept = rule.ports.is_none() && !rule.is_of_connections;
+            is_kept && rule.host.is_some() && !rule.applies_at(listener, tls)
+        };
+        let all: Vec<&ControllerRule> = self.for_host(host).filter(is_other).collect();
+        let rule = rules::position_in_host(&all, host, path).map(|place| all[place])?;
+        let owner = &rule.owner;
+        Some(match &rule.entry_points {
+            Some(names) if !has_rule(entry, Some(names)) => {
+                format!(
+                    "{owner} is for entry point {} only, and this is {}",
+                    names.join(" and "),
+                    entry.name
+                )
+            }
+            None if !has_rule(entry, None) => {
+                format!("{owner} is for default entry points, and {} is none", entry.name)
+            }
+            _ if tls => {
+                format!("{owner} is for requests without TLS at entry point {}", entry.name)
+            }
+            _ => format!("{owner} is for requests with TLS at entry point {}", entry.name),
+        })
+    }
+
     /// Routes a request, with or without TLS, at a port of the controller's pods.
     pub fn serve(
         &self,
@@ -117,12 +162,8 @@ impl ControllerRules {
                 }
             }
         }
-        let name = host.rsplit_once(':').map_or(host, |(name, _)| name).to_ascii_lowercase();
-        let wild = name.find('.').map(|dot| &name[dot..]).unwrap_or_default();
-        let named = [name.as_str(), wild].into_iter().filter_map(|name| self.by_host.get(name));
-        let places = named.flatten().chain(&self.by_expression).chain(&self.for_all_hosts);
-        let all: Vec<&ControllerRule> = places
-            .map(|place| &self.all[*place])
+        let all: Vec<&ControllerRule> = self
+            .for_host(host)
             .filter(|rule| !rule.is_of_connections && rule.applies_at(listener, tls))
             .collect();
         // A path that equals the text of a regular expression selects the rule with that expression.

@@ -92,7 +92,7 @@ fn of_pods(
                     reason(engine, spec, named)
                 ),
                 Named::Meant(meant) => {
-                    format!("{says} {host}:{port}, which is no Service: {meant}")
+                    format!("no Service is called {host}: {meant}; {says} {host}:{port}")
                 }
             };
             let mut finding = about(Code::NameNotFound, object.clone(), origin, what);

@@ -39,9 +39,9 @@ fn of_service(cluster: &Cluster, service: &Service) -> Option<Finding> {
     }
     let other = family.other();
     let what = format!(
-        "it has an address of {family} only, as ipFamilyPolicy SingleStack makes it, which is the \
-         default; nodes and its pods have {other} too, and calls of {other} from outside are refused. \
-         PreferDualStack gives it both"
+        "ipFamilyPolicy SingleStack, the default, gives it an address of {family} only, and \
+         PreferDualStack both: nodes and its pods have {other} too, and calls of {other} from outside \
+         are refused"
     );
     let mut finding = about(Code::OneFamily, service.object(), &service.origin, what);
     finding.targets = vec![format!("by {other}")];

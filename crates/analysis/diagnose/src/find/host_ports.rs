@@ -31,7 +31,7 @@ pub(crate) fn find(engine: &Engine<'_>) -> Vec<Finding> {
     let finding = |(subject, (ports, origin)): (ObjectRef, (Vec<u16>, &Origin))| {
         let named: Vec<String> = ports.iter().map(ToString::to_string).collect();
         let what = format!(
-            "its pods ask for port {} of their nodes (hostPort), and nothing forwards it: {why}",
+            "{why}, so nothing forwards what its pods ask for: port {} of their nodes (hostPort)",
             named.join(" and ")
         );
         let mut finding = about(Code::HostPortOff, subject, origin, what);

@@ -45,12 +45,12 @@ fn misplaced(cluster: &Cluster, route: &MeshRoute) -> Option<Finding> {
     let meant = gateway_ports::misplaced(cluster, route)?;
     let named: Vec<String> = route.gateways.iter().map(ToString::to_string).collect();
     let what = format!(
-        "VirtualService {} ({}) is for Gateway {}, which does not exist: {} is probably meant, and \
-         has to be named with its namespace",
+        "VirtualService {} is for Gateway {}, which does not exist: {} is probably meant, and has to \
+         be named with its namespace ({})",
         route.name,
-        route.origin,
         named.join(", "),
-        meant.name
+        meant.name,
+        route.origin
     );
     let mut finding = about(Code::GatewayOpensNothing, meant.object(), &meant.origin, what);
     finding.targets = route.hosts.iter().map(ToString::to_string).collect();

@@ -113,8 +113,11 @@ pub(super) fn serve(
     let rule = match rules.serve(here.controller, here.listener, tls, &host, &path) {
         RoutingResult::Forwarded(rule) => rule,
         RoutingResult::NoRule => {
-            let why =
+            let mut why =
                 format!("no rule that {} serves is for {host}{path}", here.controller.product);
+            if let Some(kept) = rules.kept_out(here.listener, tls, &host, &path) {
+                why.push_str(&format!(": {kept}"));
+            }
             state.note(place, Step::new(StepKind::Reject, why, by).seeing(leg));
             let outcome = Outcome::Status { code: 404, after: Duration::ZERO };
             let why = Some(Mechanism::NoRuleForPath);

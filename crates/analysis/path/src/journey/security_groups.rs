@@ -13,6 +13,7 @@ use uturn_model::{
 use uturn_netfilter::IpProtocol;
 
 use crate::add_missing::add_missing;
+use crate::journey::public_address::stands_for_public_address;
 use crate::packet::PacketState;
 
 /// Returns the drop of an inbound packet by security groups, if they deny it. Adds an assumption to
@@ -38,6 +39,8 @@ pub(crate) fn denied_inbound(
     };
     let from = if cloud::stands_for_balancer(leg.src.ip()) {
         "the load balancer".to_owned()
+    } else if stands_for_public_address(leg.src.ip()) {
+        "the node's public address, which is not given".to_owned()
     } else {
         leg.src.ip().to_string()
     };
