@@ -2,8 +2,6 @@
 
 mod dropped;
 
-use std::collections::BTreeSet;
-
 use uturn_document::edit::{Change, Tree};
 use uturn_model::lb::TargetKind;
 use uturn_model::shell::Advice;
@@ -79,9 +77,15 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
             }
         }
     }
-    let mut seen: BTreeSet<String> = BTreeSet::new();
-    all.retain(|made| seen.insert(made.title.clone()));
-    all
+    // What is proposed for a packet that was dropped says more than the same rule for every case.
+    let mut seen: Vec<Proposal> = Vec::new();
+    for made in all {
+        let is_same = |known: &Proposal| known.title == made.title || known.edits == made.edits;
+        if !seen.iter().any(is_same) {
+            seen.push(made);
+        }
+    }
+    seen
 }
 
 /// Proposes to let only the called port of the pods pass between the nodes: in, and also out where

@@ -1,7 +1,8 @@
-//! Cures in kube-proxy's configuration: the name that it takes for its node's, and whether nodes
-//! answer ARP requests for addresses that it binds.
+//! Cures in kube-proxy's configuration: the name that it takes for its node's, whether nodes answer
+//! ARP requests for addresses that it binds, and its release.
 
 mod files;
+mod release;
 
 use uturn_document::edit::{At, Change, Tree};
 use uturn_model::service::Policy;
@@ -25,6 +26,7 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
         all.extend(own_name(case));
     }
     all.extend(strict_arp(case, service));
+    all.extend(release::propose(case));
     all
 }
 

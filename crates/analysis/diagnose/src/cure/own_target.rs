@@ -3,13 +3,19 @@
 
 use uturn_model::lb::Target;
 use uturn_model::shell::Advice;
-use uturn_model::{Destination, Flow, Node, ObjectKind};
+use uturn_model::{Destination, Flow, Mechanism, Node, ObjectKind};
 
 use super::{Case, Proposal};
 
 /// Proposes that a node's programs call their own node in place of the load balancer.
 pub(super) fn propose(case: &Case<'_>) -> Option<Proposal> {
     let flow = case.walked()?;
+    // Another failure is not one of this client's place.
+    let loops =
+        [Mechanism::LocalSourceDrop, Mechanism::ReversePathFilter, Mechanism::AsymmetricReturn];
+    if !loops.into_iter().any(|mechanism| case.has(mechanism)) {
+        return None;
+    }
     let (_, listener) = case.listener()?;
     case.owner_kind().filter(|kind| *kind == ObjectKind::LoadBalancer)?;
     let node = case.cluster().nodes.get(case.client_node()?)?;

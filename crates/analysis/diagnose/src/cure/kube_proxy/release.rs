@@ -1,0 +1,60 @@
+//! A cure of external IPs that kube-proxy's own filter rejects: a release that lets them in.
+
+use uturn_document::edit::{At, Change, Tree};
+use uturn_model::shell::Command;
+use uturn_model::{Mechanism, Node, Version, image};
+
+use super::{daemon_set, files};
+use crate::cure::facts::facts;
+use crate::cure::template::Template;
+use crate::cure::{Case, Proposal, way};
+
+/// The first releases that let in packets to external IPs under policy Local.
+const MENDED: [Version; 2] = [Version::new(1, 28, 6), Version::new(1, 29, 1)];
+
+/// The maximum number of nodes whose state is edited.
+const MAX: usize = 50;
+
+pub(super) fn propose(case: &Case<'_>) -> Option<Proposal> {
+    if !case.has(Mechanism::ProxyFilter) {
+        return None;
+    }
+    let cluster = case.cluster();
+    let old = cluster.proxy.version.value;
+    let new = MENDED.into_iter().find(|mended| *mended > old)?;
+    let title = format!("kube-proxy {new} instead of {old}");
+    let mut made = Proposal::new("kube-proxy-image", 60, title)
+        .ask(
+            format!("the API server is {new} or newer"),
+            "kube-proxy may not be newer than it: kubectl version tells its release",
+        )
+        .costs("kube-proxy restarts on every node, one after the other; open connections stay")
+        .costs("all that changed between the two releases changes too")
+        .trial();
+    let edited = daemon_set(case).and_then(|daemon| {
+        let own = daemon.template.containers.iter().find(|own| &*own.name == files::NAME)?;
+        let template = Template::of_object(daemon.object())?;
+        case.manifests.has(&template.object).then_some(())?;
+        let named = At::Where("name".to_owned(), files::NAME.to_owned());
+        let path = way!["spec", "containers", named, "image"];
+        let value = Tree::text(format!("{}:{new}", image::repository(&own.image)));
+        template.edit(case, made.clone(), &path, &Change::Set(value))
+    });
+    made = edited.unwrap_or_else(|| {
+        made.types(
+            Command::new("kubectl -n kube-system set image ds/kube-proxy")
+                .words("kube-proxy=REPOSITORY/kube-proxy:")
+                .joined(new),
+        )
+    });
+    let to = || Change::Set(Tree::text(new.to_string()));
+    let stated = way!["kubeProxy", "version"];
+    if case.manifests.text_at(&facts(), &stated).is_some() {
+        made = made.follow(facts(), stated, to());
+    }
+    let nodes = cluster.nodes.values().map(Node::object);
+    for node in nodes.filter(|node| case.manifests.has(node)).take(MAX) {
+        made = made.follow(node, way!["status", "nodeInfo", "kubeProxyVersion"], to());
+    }
+    Some(made)
+}
