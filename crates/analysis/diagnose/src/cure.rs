@@ -6,8 +6,10 @@
 //! cluster anew and walks the case, and all other flows before and after the edits. A cure that
 //! does not help, or makes another flow worse, is refused with the reason.
 
+mod alias;
 mod annotation;
 mod balancer;
+mod called_name;
 mod case;
 mod comparison;
 mod controller;
@@ -16,6 +18,7 @@ mod destination;
 mod diff;
 mod endpoint_port;
 mod endpoints;
+mod entry_point;
 mod facts;
 mod fault;
 mod group;
@@ -76,6 +79,8 @@ pub struct Cure {
     pub before: CaseState,
     /// The state after the edit; `None` if the edit was not tried.
     pub after: Option<CaseState>,
+    /// The clients of the finding that the cure does not help.
+    pub unhelped: Vec<String>,
     /// The reason why the cure is not offered; `None` if it is offered.
     pub refused: Option<String>,
     /// Whether the cure is not offered because it was not tried: the trials before it took too much
@@ -192,6 +197,9 @@ pub(crate) struct Proposal {
     gives_up: Option<NamespacedName>,
     /// The addresses at which nothing may be called any more. The cure names this among its effects.
     gives_up_addresses: Vec<IpAddr>,
+    /// The Service of type ExternalName to which calls get, after the edit, that failed before. It
+    /// is not known what answers outside.
+    leads_out: Option<NamespacedName>,
     /// Whether the cure is a guess, which is not reported if it does not help.
     is_trial: bool,
 }
@@ -246,7 +254,8 @@ macro_rules! way {
 pub(crate) use way;
 
 /// Returns the cures that all families know for a case: those that work first, then by rank. A cure
-/// after which servers only receive the requests names what remains, and comes after the others.
+/// after which servers only receive the requests names what remains, and comes after the others. So
+/// does one that does not help all kinds of clients that the finding is about.
 pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
     let mut proposals = match case.subject {
         Subject::Flow(_) | Subject::Probes(..) => of_calls(case),
@@ -268,9 +277,13 @@ pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
         after.is_some_and(|after| after.only_arrives(&cure.before))
     };
     cures.sort_by_key(|cure| {
-        (!cure.is_offered(), only_arrives(cure), cure.rank, cure.title.clone())
+        let is_partial = !cure.unhelped.is_empty();
+        (!cure.is_offered(), is_partial, only_arrives(cure), cure.rank, cure.title.clone())
     });
     for cure in &mut cures {
+        if !cure.unhelped.is_empty() {
+            cure.title = format!("{}; not for {}", cure.title, cure.unhelped.join(" and "));
+        }
         if only_arrives(cure)
             && let Some(after) = &cure.after
         {
@@ -282,7 +295,7 @@ pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
 
 /// Returns what the families know for a flow or health checks.
 fn of_calls(case: &Case<'_>) -> Vec<Proposal> {
-    let families: [fn(&Case<'_>) -> Vec<Proposal>; 17] = [
+    let families: [fn(&Case<'_>) -> Vec<Proposal>; 20] = [
         name::propose,
         corefile::propose,
         loopback::propose,
@@ -300,6 +313,9 @@ fn of_calls(case: &Case<'_>) -> Vec<Proposal> {
         |case| pod_name::propose(case).into_iter().collect(),
         node_name::propose,
         endpoint_port::propose,
+        |case| called_name::propose(case).into_iter().collect(),
+        |case| alias::propose(case).into_iter().collect(),
+        entry_point::propose,
     ];
     families.into_iter().flat_map(|family| family(case)).collect()
 }

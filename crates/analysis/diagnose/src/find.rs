@@ -5,7 +5,7 @@
 //! affects. A Service without endpoints because its workload is scaled to zero is a warning.
 
 mod announcing;
-mod api_server;
+pub(crate) mod api_server;
 mod auth_urls;
 mod bypass;
 mod called_names;
@@ -20,7 +20,7 @@ mod host_ports;
 mod https_hosts;
 pub(crate) mod image_ports;
 mod loopback;
-mod meant_service;
+pub(crate) mod meant_service;
 mod mesh_gateways;
 mod no_endpoints;
 mod node_clients;
@@ -29,7 +29,7 @@ pub(crate) mod node_names;
 mod node_ports;
 mod not_scanned;
 pub(crate) mod object_faults;
-mod outside_clients;
+pub(crate) mod outside_clients;
 mod pending;
 mod proxy_names;
 mod scanned;

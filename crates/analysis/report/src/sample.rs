@@ -96,6 +96,7 @@ pub(crate) fn cure(text: &str) -> Cure {
         tried: None,
         before: state.clone(),
         after: Some(state),
+        unhelped: Vec::new(),
         refused: None,
         is_untried: false,
     }

@@ -103,6 +103,7 @@ fn a_page_lists_untried_cures_apart() {
     let untried = Cure {
         title: POLICY.to_owned(),
         after: None,
+        unhelped: Vec::new(),
         refused: Some(format!("not tried: {why}")),
         is_untried: true,
         ..sample::cure("x")

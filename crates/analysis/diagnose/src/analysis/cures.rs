@@ -1,18 +1,24 @@
 //! Cures for the findings of an analysis.
 
 use uturn_model::pod::DnsPolicy;
-use uturn_model::{Client, Cluster, Flow, NamespacedName, ObjectKind};
+use uturn_model::{Client, Cluster, Destination, Family, Flow, Name, NamespacedName, ObjectKind};
 use uturn_path::{Engine, WalkError};
 use uturn_snapshot::Manifests;
 
 use super::MAX_BYTES;
+use crate::clients::Clients;
 use crate::cure::{Case, Cure, TrialBase, cures, may_cure};
+use crate::find::api_server::servers;
+use crate::find::outside_clients::OutsideClients;
 use crate::{CureTitle, Example, Finding, Severity, Untried, WhyUntried};
 
 /// The maximum number of findings on which cures are tried.
 const MAX_FINDINGS: usize = 40;
 /// The maximum number of clients that are tried as the example of a finding.
 const MAX_CLIENTS: usize = 20;
+
+/// The maximum number of nodes from which the call of a finding is tried besides its example.
+const MAX_NODES: usize = 3;
 
 /// Tries cures on the findings with these indices and gives them the titles of the cures that work.
 /// Other findings keep the cures that a walk confirmed, and state why no others were tried.
@@ -124,12 +130,64 @@ pub fn case_of<'a>(
         return Ok(Some(Case::object(manifests, engine, finding)));
     }
     let flow = failing_flow(engine, finding);
-    let of = |flow| {
+    let of = |flow: Flow| {
+        let others = other_flows(engine, finding, &flow);
         let mut case = Case::flow(manifests, engine, flow)?;
         case.found = Some((finding.code, finding.subject.clone()));
-        Ok(case)
+        Ok(case.with_others(others))
     };
     flow.map(of).transpose()
+}
+
+/// Returns the call of a flow by clients of the other kinds that a finding is about, each with its
+/// name: one outside, one in the nodes' network, processes of nodes, pods of other nodes, and the
+/// other API servers. Some of these may not fail.
+fn other_flows(engine: &Engine<'_>, finding: &Finding, flow: &Flow) -> Vec<(String, Flow)> {
+    let cluster = engine.cluster();
+    let others = finding.clients.others();
+    let mut all: Vec<(String, Client)> = Vec::new();
+    let mut add = |client: Client| all.push((client.to_string(), client));
+    let is_outside = matches!(flow.from, Client::Outside(_));
+    let is_inside = matches!(flow.to, Destination::Service(..) | Destination::Pod(..));
+    if others.contains(&Clients::API_SERVER) {
+        servers(cluster).into_iter().for_each(&mut add);
+    }
+    if others.contains(&Clients::NODES) || others.contains(&Clients::OTHER_NODES) {
+        cluster.nodes.keys().take(MAX_NODES).cloned().map(Client::Node).for_each(&mut add);
+    }
+    let home = match &flow.from {
+        Client::Pod(name) => cluster.pods.get(name).and_then(|pod| pod.node.as_ref()),
+        _ => None,
+    };
+    let mut seen: Vec<&Name> = home.into_iter().collect();
+    for pod in finding.clients.iter() {
+        let Some(node) = cluster.pods.get(pod).and_then(|pod| pod.node.as_ref()) else { continue };
+        if !seen.contains(&node) && seen.len() < MAX_NODES {
+            seen.push(node);
+            add(Client::Pod(pod.clone()));
+        }
+    }
+    if !is_outside && !is_inside {
+        if others.contains(&Clients::OUTSIDE) {
+            all.insert(0, (Clients::OUTSIDE.to_owned(), Client::Outside(None)));
+        }
+        let near = || OutsideClients::of(engine).near(family_of(flow));
+        if others.contains(&Clients::SAME_NETWORK)
+            && let Some(near) = near()
+        {
+            all.insert(0, (Clients::SAME_NETWORK.to_owned(), near));
+        }
+    }
+    all.retain(|(_, client)| *client != flow.from);
+    all.into_iter().map(|(name, from)| (name, Flow { from, ..flow.clone() })).collect()
+}
+
+/// Returns the family of the address that a flow calls.
+fn family_of(flow: &Flow) -> Family {
+    match &flow.to {
+        Destination::Address(address) => Family::of(address.ip()),
+        _ => Family::V4,
+    }
 }
 
 /// Returns a flow that shows a finding: if possible from a pod of the object's own namespace that

@@ -17,6 +17,9 @@ use super::CaseState;
 use super::destination::{Aim, aim};
 use crate::{Code, Finding};
 
+/// The maximum number of other clients whose calls are walked for each cure.
+const MAX_OTHERS: usize = 4;
+
 /// The flow or health checks that fail, or the object at fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
@@ -42,6 +45,8 @@ pub struct Case<'a> {
     pub mechanisms: Vec<Mechanism>,
     /// The finding that the failure shows, if the case is that of a finding: its code and object.
     pub found: Option<(Code, ObjectRef)>,
+    /// The same call by clients of other kinds that the finding is about. It fails, too.
+    also: Vec<OtherClient>,
     pub(crate) aim: Aim,
     /// The nodes at which calls fail.
     pub(super) stopped_at: BTreeSet<Name>,
@@ -51,6 +56,16 @@ pub struct Case<'a> {
     pub(super) met: MetController,
     /// The packets that security groups dropped.
     pub(super) dropped: Vec<DroppedPacket>,
+}
+
+/// The call of a case by a client of another kind.
+pub(super) struct OtherClient {
+    /// The client, as it is printed.
+    pub(super) name: String,
+    /// The call.
+    pub(super) flow: Flow,
+    /// The state before any edit.
+    pub(super) before: CaseState,
 }
 
 /// A packet that security groups dropped, as a walk shows it.
@@ -110,6 +125,7 @@ impl<'a> Case<'a> {
             before,
             mechanisms,
             found: None,
+            also: Vec::new(),
             aim,
             stopped_at,
             is_reply_unseen,
@@ -146,6 +162,7 @@ impl<'a> Case<'a> {
             before,
             mechanisms,
             found: None,
+            also: Vec::new(),
             aim,
             stopped_at: BTreeSet::new(),
             is_reply_unseen: false,
@@ -170,12 +187,30 @@ impl<'a> Case<'a> {
             mechanisms: Vec::new(),
             found: Some((code, object.clone())),
             subject: Subject::Object(code, object),
+            also: Vec::new(),
             aim,
             stopped_at: BTreeSet::new(),
             is_reply_unseen: false,
             met: MetController::default(),
             dropped: Vec::new(),
         }
+    }
+
+    /// Adds the same call by other clients, each with its name, as far as it fails.
+    #[must_use]
+    pub(crate) fn with_others(mut self, all: impl IntoIterator<Item = (String, Flow)>) -> Self {
+        let engine = self.engine.with_met_services();
+        let failing = all.into_iter().filter_map(|(name, flow)| {
+            let before = case_state(&flow, &engine.cases(&flow).ok()?);
+            (!before.is_fine()).then_some(OtherClient { name, flow, before })
+        });
+        self.also = failing.take(MAX_OTHERS).collect();
+        self
+    }
+
+    /// Returns the same call by clients of other kinds.
+    pub(super) fn also(&self) -> &[OtherClient] {
+        &self.also
     }
 
     /// Returns whether the case is that of this finding.

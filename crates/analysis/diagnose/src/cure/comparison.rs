@@ -115,6 +115,12 @@ impl CaseState {
         }
     }
 
+    /// Returns whether all outcomes are fine or not known.
+    pub(super) fn is_fine_or_open(&self) -> bool {
+        let Self::Flow { outcomes, .. } = self else { return false };
+        outcomes.iter().all(|(outcome, _)| outcome.is_fine() || outcome.is_unknown())
+    }
+
     /// Describes the state in a line: `hangs (security-group)`, `0 of 3 targets answer`.
     pub fn summary(&self) -> String {
         match self {
@@ -276,6 +282,12 @@ impl GivenUp {
             owners: ingresses.chain([own]).collect(),
             ..Self::default()
         }
+    }
+
+    /// Returns the calls of Ingresses that lead to an alias: they failed before, and lead outside now.
+    pub(crate) fn leading_out(cluster: &Cluster, alias: &NamespacedName) -> Self {
+        let of = Self::of(cluster, alias);
+        Self { at_addresses: of.owners, ..Self::default() }
     }
 
     /// Returns the calls at addresses.

@@ -3,10 +3,15 @@
 
 use uturn_clouds::ingress_controller::{BackendRef, ControllerRules, RoutingResult, RuleBackend};
 use uturn_document::edit::{At, Change, Tree};
-use uturn_model::controller::{ControllerListener, IngressController, ProxyExpectation};
+use uturn_model::controller::{
+    ControllerBehaviour, ControllerListener, IngressController, ProxyExpectation,
+};
+use uturn_model::ingress::BackendPort;
 use uturn_model::service::ServicePort;
 use uturn_model::shell::Advice;
-use uturn_model::{Destination, Mechanism, ObjectKind, ObjectRef, Outcome, Service};
+use uturn_model::{
+    Destination, Mechanism, NamespacedName, ObjectKind, ObjectRef, Outcome, Service,
+};
 
 use super::facts::facts;
 use super::{Case, CaseState, Proposal, name, way};
@@ -44,9 +49,25 @@ pub(super) fn behind<'a>(case: &Case<'a>) -> Option<&'a IngressController> {
     of_service().or_else(met)
 }
 
+/// The Service and the port to which a controller's rule leads, as the rule names them.
+pub(super) struct Routed<'c> {
+    pub(super) controller: &'c IngressController,
+    pub(super) behaviour: ControllerBehaviour,
+    pub(super) service: NamespacedName,
+    pub(super) port: BackendPort,
+}
+
 /// Returns the Service to which a controller passes the call of a case, and its port. Returns
 /// `None` if the call passes no controller, or if no rule matches the call.
 pub(super) fn backend<'a>(case: &Case<'a>) -> Option<(&'a Service, &'a ServicePort)> {
+    let routed = routed(case)?;
+    let service = case.cluster().services.get(&routed.service)?;
+    Some((service, service.port_named(&routed.port)?))
+}
+
+/// Returns what the rule for the call of a case names. Returns `None` if the call passes no
+/// controller, if no rule matches it, or if the rule names several Services.
+pub(super) fn routed<'a>(case: &Case<'a>) -> Option<Routed<'a>> {
     let (cluster, controller) = (case.cluster(), behind(case)?);
     let rules = ControllerRules::new(cluster, controller);
     let path = case.aim.path.as_deref().unwrap_or("/");
@@ -74,8 +95,12 @@ pub(super) fn backend<'a>(case: &Case<'a>) -> Option<(&'a Service, &'a ServicePo
     let [RuleBackend { to: BackendRef::Service(name, port), .. }] = rule.backends.as_slice() else {
         return None;
     };
-    let service = cluster.services.get(name)?;
-    Some((service, service.port_named(port)?))
+    Some(Routed {
+        controller,
+        behaviour: rule.behaviour.clone(),
+        service: name.clone(),
+        port: port.clone(),
+    })
 }
 
 /// Returns the port of the controller's pods that the call reaches: the one at which a walk arrived,
@@ -84,8 +109,10 @@ pub(super) fn called_listener<'c>(
     case: &Case<'_>,
     controller: &'c IngressController,
 ) -> Option<&'c ControllerListener> {
-    if let Some((_, port)) = &case.met.at {
-        return controller.listener(port.number());
+    // The client may be a pod of the controller, too.
+    let met = case.met.at.as_ref().and_then(|(_, port)| controller.listener(port.number()));
+    if met.is_some() {
+        return met;
     }
     let called = (case.aim.service.as_ref(), case.aim.called);
     let mut listeners = controller.listeners.iter();

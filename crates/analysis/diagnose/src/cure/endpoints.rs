@@ -7,8 +7,8 @@ use std::net::IpAddr;
 
 use uturn_document::edit::{Change, Tree};
 use uturn_model::pod::Phase;
-use uturn_model::service::TargetPort;
-use uturn_model::{EndpointSlice, Family, ObjectKind, ObjectRef, Pod, Service};
+use uturn_model::service::{ServicePort, TargetPort};
+use uturn_model::{EndpointSlice, Family, ObjectKind, ObjectRef, Pod, Port, Service};
 
 use super::{Case, Proposal, way};
 
@@ -81,6 +81,16 @@ fn written(
         endpoints.extend(form(service, pod, address));
     }
     (ports, endpoints)
+}
+
+/// Returns the port of pods to which a port of their Service leads.
+pub(super) fn target_of(port: &ServicePort, pods: &[&Pod]) -> Option<Port> {
+    match &port.target {
+        TargetPort::Number(number) => Some(*number),
+        TargetPort::Name(name) => {
+            pods.iter().find_map(|pod| pod.spec.named_port(name, port.protocol))
+        }
+    }
 }
 
 fn ports_of(service: &Service, pod: &Pod) -> Vec<Tree> {

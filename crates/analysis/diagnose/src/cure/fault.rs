@@ -10,6 +10,7 @@ mod gateway;
 mod host_port;
 mod image_port;
 mod pending;
+mod route;
 mod taken;
 mod targets;
 
@@ -47,6 +48,7 @@ pub(super) fn propose(case: &Case<'_>, fault: &Finding) -> Vec<Proposal> {
         Code::CheckCannotPass => check::propose(case, fault),
         Code::GatewayOpensNothing => gateway::propose(case, fault),
         Code::HostPortOff => host_port::propose(case, fault),
+        Code::IngressIgnored if fault.subject.kind.is_route() => route::propose(case, fault),
         Code::IngressIgnored => class::propose(case, fault),
         Code::NoTargets => announcing::propose(case, fault)
             .into_iter()

@@ -6,13 +6,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use uturn_document::edit::{Change, Tree};
-use uturn_model::{Cluster, ObjectRef};
+use uturn_model::{Cluster, Flow, ObjectRef};
 use uturn_path::{Engine, KernelCounts, WalkError};
 use uturn_scan::KnownWalks;
 use uturn_snapshot::Manifests;
 use uturn_snapshot::manifests::Edit;
 
-use super::case::case_state;
+use super::case::{OtherClient, case_state};
 use super::comparison::{AllFlows, GivenUp};
 use super::diff::unified;
 use super::facts::facts;
@@ -324,6 +324,7 @@ pub(super) fn judge(base: &TrialBase<'_>, case: &Case<'_>, proposal: &Proposal) 
         tried: None,
         before: case.before.clone(),
         after: None,
+        unhelped: Vec::new(),
         refused: None,
         is_untried: false,
     };
@@ -366,7 +367,9 @@ fn attempt(
         !(proposal.edits.is_empty() && proposal.objects.is_empty() && proposal.follows.is_empty());
     if !changes {
         let after = base.state_of(base.engine, &wanted)?;
-        return Ok(confirm(case, cure, after)?);
+        confirm(case, proposal, cure, after)?;
+        cure.unhelped = unhelped(base, case, proposal, base.engine);
+        return Ok(());
     }
     let copy = base.copy(proposal)?;
     cure.diffs.clone_from(&copy.diffs);
@@ -378,7 +381,7 @@ fn attempt(
         Subject::Object(code, object) => without_new_faults(base, &engine, (*code, object))?,
         Subject::Flow(_) | Subject::Probes(..) => base.state_of(&engine, &wanted)?,
     };
-    confirm(case, cure, after)?;
+    confirm(case, proposal, cure, after)?;
     if let (Subject::Object(..), Some(flow)) = (&wanted, &proposal.then) {
         let then = base.state_of(&engine, &Subject::Flow(flow.clone()))?;
         if !then.is_fine() {
@@ -398,6 +401,7 @@ fn attempt(
     let after = after.as_deref().map_err(ToString::to_string)?;
     let cluster = base.engine.cluster();
     let given_up = match (&proposal.gives_up, proposal.gives_up_addresses.as_slice()) {
+        _ if let Some(alias) = &proposal.leads_out => Some(GivenUp::leading_out(cluster, alias)),
         (Some(name), _) => Some(GivenUp::of(cluster, name)),
         (None, []) => None,
         (None, addresses) => Some(GivenUp::at(cluster, addresses)),
@@ -423,8 +427,39 @@ fn attempt(
     };
     match worse {
         Some(worse) => Err(NotCured::Refused(worse)),
-        None => Ok(()),
+        None => {
+            cure.unhelped = unhelped(base, case, proposal, &engine);
+            Ok(())
+        }
     }
+}
+
+/// Returns the clients of other kinds whose calls are not better in the edited cluster, as far as
+/// there is work left to see it.
+fn unhelped(
+    base: &TrialBase<'_>,
+    case: &Case<'_>,
+    proposal: &Proposal,
+    engine: &Engine<'_>,
+) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for OtherClient { name, flow, before } in case.also() {
+        // Who calls something else then does so from everywhere.
+        let to = proposal.then.as_ref().map_or(&flow.to, |then| &then.to).clone();
+        let subject = Subject::Flow(Flow { to, ..flow.clone() });
+        let is_helped = match base.state_of(engine, &subject) {
+            Ok(after) => {
+                let is_open = proposal.leads_out.is_some() && after.is_fine_or_open();
+                is_open || after.is_better_than(before)
+            }
+            Err(NotCured::Refused(_)) => false,
+            Err(NotCured::Untried(_)) => break,
+        };
+        if !is_helped && !all.contains(name) {
+            all.push(name.clone());
+        }
+    }
+    all
 }
 
 /// Returns the faults that an object still has in the edited cluster. Returns an error if another
@@ -450,8 +485,14 @@ fn without_new_faults(
     Ok(CaseState::of_findings(code, object, &now))
 }
 
-fn confirm(case: &Case<'_>, cure: &mut Cure, after: CaseState) -> Result<(), String> {
+fn confirm(
+    case: &Case<'_>,
+    proposal: &Proposal,
+    cure: &mut Cure,
+    after: CaseState,
+) -> Result<(), String> {
     let is_better = match (&after, &case.subject) {
+        _ if proposal.leads_out.is_some() && after.is_fine_or_open() => true,
         // The call stands for the object.
         (CaseState::Flow { .. }, Subject::Object(..)) => after.is_fine(),
         _ => after.is_better_than(&case.before),

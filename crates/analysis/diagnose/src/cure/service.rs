@@ -1,12 +1,13 @@
 //! Cures of a Service: its ports, selector, policy and type.
 
+mod readiness;
 mod selector;
 
 use uturn_document::edit::{Change, Tree};
 use uturn_model::service::{Policy, ServiceKind, ServicePort, TargetPort};
 use uturn_model::{
     Destination, Flow, IpNet, Mechanism, NamespacedName, Pod, Port, Service, Text, WorkloadKind,
-    gateway_ports,
+    gateway_ports, mesh,
 };
 
 use super::name::with_port;
@@ -37,6 +38,7 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     }
     if case.has(Mechanism::NoEndpoint) {
         all.extend(selector::propose(case, service));
+        all.extend(readiness::propose(case, service));
         all.extend(node_port(case, service));
         all.extend(internal_policy(service));
     }
@@ -80,6 +82,15 @@ fn target_port(case: &Case<'_>, service: &Service, port: &ServicePort) -> Vec<Pr
         return Vec::new();
     };
     let pods = case.cluster().selected(service);
+    // What a gateway's proxy opens is said by its Gateways, not by its containers.
+    if pods.iter().any(|pod| mesh::is_gateway(&pod.spec)) {
+        return Vec::new();
+    }
+    let takes_tls = |number: Port| {
+        let mut of = pods.iter().filter_map(|pod| case.cluster().controller_of(pod));
+        of.find_map(|own| own.listener(number.number())).map(|listener| listener.tls)
+    };
+    let old = endpoints::target_of(port, &pods);
     let mut seen: Vec<(Option<Text>, Port)> = Vec::new();
     for own in pods.iter().flat_map(|pod| pod.spec.ports()) {
         let known = (own.name.clone(), own.port);
@@ -92,6 +103,9 @@ fn target_port(case: &Case<'_>, service: &Service, port: &ServicePort) -> Vec<Pr
         TargetPort::Number(old) => old != number,
         TargetPort::Name(old) => name.as_ref() != Some(old),
     });
+    // Clients that speak TLS would get a port that does not.
+    let was_tls = old.map_or(port.port.number() == 443, |old| takes_tls(old) == Some(true));
+    let others = others.filter(|(_, number)| !(was_tls && takes_tls(*number) == Some(false)));
     let made = others.map(|(name, number)| {
         let (value, tree, target) = match &name {
             Some(name) => {

@@ -1,6 +1,6 @@
 //! Edits of pods: in the template of their workload, or in a pod that no workload makes.
 
-use uturn_document::edit::{At, Change};
+use uturn_document::edit::{At, Change, Tree};
 use uturn_model::{Client, ObjectKind, ObjectRef, Pod, WorkloadKind};
 
 use super::{Case, Proposal, way};
@@ -53,6 +53,14 @@ impl Template {
         ];
         let has_template = kinds.into_iter().any(|kind| ObjectKind::from(kind) == object.kind);
         (is_pod || has_template).then_some(Self { object, is_pod })
+    }
+
+    /// Returns the spec of the pods in the object as it is written.
+    pub(super) fn spec<'t>(&self, written: &'t Tree) -> Option<&'t Tree> {
+        if self.is_pod {
+            return written.get("spec");
+        }
+        written.get("spec")?.get("template")?.get("spec")
     }
 
     /// Changes a place of the pods: `path` is that in a pod. The pods of a workload are made anew

@@ -8,7 +8,7 @@ use uturn_model::Text;
 use uturn_model::api_server::{ApiServerCall, ApiServerCalls, CallReason, FailurePolicy};
 use uturn_model::service::ServiceKind;
 use uturn_model::wording::{count, some_of};
-use uturn_model::{Cluster, Mechanism, Outcome, Protocol, Service, Share};
+use uturn_model::{Client, Cluster, Mechanism, Outcome, Protocol, Service, Share};
 use uturn_path::Engine;
 
 use super::object_faults::about;
@@ -20,6 +20,16 @@ pub(crate) fn find(engine: &Engine<'_>) -> Vec<Finding> {
     let mut all = stated(engine);
     all.extend(walked::find(engine));
     all
+}
+
+/// Returns the API servers of a cluster, as clients.
+pub(crate) fn servers(cluster: &Cluster) -> Vec<Client> {
+    match walked::callers(cluster) {
+        walked::Callers::Nodes(nodes) => nodes.into_iter().map(Client::Node).collect(),
+        walked::Callers::Outside(addresses) => {
+            addresses.into_iter().map(|ip| Client::Outside(Some(ip))).collect()
+        }
+    }
 }
 
 /// Returns the calls that lead nowhere, whichever way they take.
@@ -91,11 +101,11 @@ fn pods(cluster: &Cluster, service: &Service) -> String {
 
 fn finding(calls: &ApiServerCalls, call: &ApiServerCall, fault: &Fault) -> Finding {
     let what = format!(
-        "{} calls svc/{}:{}. {}",
-        caller(&call.called, &call.reason),
+        "{}, and the API server calls svc/{}:{}. {}",
+        fault.what,
         call.service,
         call.port,
-        fault.what
+        effect(&call.called, &call.reason)
     );
     let mut finding = about(Code::ApiServerCallFails, calls.object(), &calls.origin, what);
     finding.severity = severity(&call.reason);
@@ -121,23 +131,26 @@ fn severity(reason: &CallReason) -> Severity {
 
 /// Describes what is called, and what a failure means: the beginning of a sentence about the call.
 fn caller(called: &Text, reason: &CallReason) -> String {
+    format!("{}. The API server", effect(called, reason))
+}
+
+/// Describes what is called, and what a failure means.
+fn effect(called: &Text, reason: &CallReason) -> String {
     match reason {
         CallReason::Admission { policy: FailurePolicy::Fail, resources } => format!(
             "webhook {called} has failurePolicy Fail: while it cannot be called, no object that its \
-             rules match ({}) can be created or changed. The API server",
+             rules match ({}) can be created or changed",
             some_of(resources)
         ),
         CallReason::Admission { policy: FailurePolicy::Ignore, resources } => format!(
             "webhook {called} has failurePolicy Ignore: while it cannot be called, objects that its \
-             rules match ({}) pass unseen. The API server",
+             rules match ({}) pass unseen",
             some_of(resources)
         ),
-        CallReason::Api => {
-            format!("API {called} is not available while it cannot be called. The API server")
-        }
+        CallReason::Api => format!("API {called} is not available while it cannot be called"),
         CallReason::Conversion => format!(
             "objects of {called} cannot be read in other versions while the conversion webhook \
-             cannot be called. The API server"
+             cannot be called"
         ),
     }
 }

@@ -9,10 +9,10 @@ use super::service_reference::inner;
 use crate::typos::{are_names_alike, are_spelt_alike};
 
 /// The only Service with the called port whose name is like the called one.
-pub(super) struct MeantService<'c> {
-    service: &'c Service,
+pub(crate) struct MeantService<'c> {
+    pub(crate) service: &'c Service,
     /// The port, which was called.
-    pub(super) port: Port,
+    pub(crate) port: Port,
     /// Whether the Service has the called name, in another namespace.
     is_elsewhere: bool,
 }
@@ -21,7 +21,7 @@ impl<'c> MeantService<'c> {
     /// Returns the Service that is meant by a host: one of the namespace that the host means, with a
     /// similar name, or one of another namespace with the same name. Each has the called port, and
     /// there is only one such Service.
-    pub(super) fn of(cluster: &'c Cluster, pod: &Pod, host: &str, port: Port) -> Option<Self> {
+    pub(crate) fn of(cluster: &'c Cluster, pod: &Pod, host: &str, port: Port) -> Option<Self> {
         let (inner, is_qualified) = inner(cluster, host)?;
         let own = pod.name.namespace.as_str();
         let (name, namespace) = match inner.split_once('.') {
@@ -55,6 +55,18 @@ impl<'c> MeantService<'c> {
             Some(service) => Some(Self { service, port, is_elsewhere: false }),
             None => elsewhere().map(|service| Self { service, port, is_elsewhere: true }),
         }
+    }
+
+    /// Returns the name with which the Service is called in place of a host.
+    pub(crate) fn host(&self, cluster: &Cluster, host: &str) -> Option<String> {
+        let (inner, _) = inner(cluster, host)?;
+        let end = host.strip_prefix(inner)?;
+        let NamespacedName { namespace, name } = &self.service.name;
+        Some(match inner.split_once('.') {
+            Some(_) => format!("{name}.{namespace}{end}"),
+            None if self.is_elsewhere => format!("{name}.{namespace}{end}"),
+            None => format!("{name}{end}"),
+        })
     }
 }
 

@@ -15,7 +15,7 @@ const MAX_LOOKED_AT: usize = 4096;
 const MAX_CLIENTS: usize = 8;
 
 /// The clients outside of a cluster.
-pub(super) struct OutsideClients<'a> {
+pub(crate) struct OutsideClients<'a> {
     cluster: &'a Cluster,
     /// The addresses that are in use.
     used: HashSet<IpAddr>,
@@ -24,7 +24,7 @@ pub(super) struct OutsideClients<'a> {
 }
 
 impl<'a> OutsideClients<'a> {
-    pub(super) fn of(engine: &Engine<'a>) -> Self {
+    pub(crate) fn of(engine: &Engine<'a>) -> Self {
         let cluster = engine.cluster();
         let nodes = || cluster.nodes.values();
         let of_nodes = nodes().flat_map(|node| {
@@ -84,7 +84,7 @@ impl<'a> OutsideClients<'a> {
     }
 
     /// Returns a machine of the network around the nodes that is not a node.
-    pub(super) fn near(&self, family: Family) -> Option<Client> {
+    pub(crate) fn near(&self, family: Family) -> Option<Client> {
         let (near, network) = self.network(family)?;
         self.free(network, near).map(|address| Client::Outside(Some(address)))
     }

@@ -7,9 +7,9 @@ use uturn_model::{Cluster, Name, NamespacedName, Port, Protocol, Service};
 pub(crate) struct ServiceReference<'c> {
     pub(crate) service: &'c Service,
     /// Whether the name is that of a pod.
-    pub(super) is_of_pod: bool,
+    pub(crate) is_of_pod: bool,
     /// Whether the host ends with `svc` or a domain below which Services are.
-    pub(super) is_qualified: bool,
+    pub(crate) is_qualified: bool,
 }
 
 /// Returns a host without the end that all names of Services have, and whether it has this end.

@@ -8,7 +8,7 @@ use uturn_scan::Scanner;
 use uturn_snapshot::{Manifests, Source};
 
 /// A webhook's pod with its Service. A test replaces parts of it.
-const GUARD: &str = "
+pub(super) const GUARD: &str = "
 apiVersion: v1
 kind: Node
 metadata: {name: n1}
@@ -39,7 +39,7 @@ spec:
 ---
 ";
 
-const WEBHOOK: &str = "
+pub(super) const WEBHOOK: &str = "
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
 metadata: {name: guard}

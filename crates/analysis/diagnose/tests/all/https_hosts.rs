@@ -8,7 +8,7 @@ use uturn_scan::Scanner;
 use uturn_snapshot::{Manifests, Source};
 
 /// A controller behind a load balancer, a server, and an Ingress. A test replaces parts of it.
-const CLUSTER: &str = "
+pub(super) const CLUSTER: &str = "
 apiVersion: v1
 kind: Node
 metadata: {name: n1}
@@ -80,7 +80,7 @@ const NGINX: [(&str, &str); 4] = [
     ("NOTES", ""),
 ];
 
-const TRAEFIK: [(&str, &str); 4] = [
+pub(super) const TRAEFIK: [(&str, &str); 4] = [
     (
         "CONTAINER",
         "{name: c, image: 'traefik:v3.1.0', args: [--entryPoints.web.address=:8000/tcp, \

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod cures;
+mod cures_of_evidence;
 
 use uturn_diagnose::check::{State, Topic, check};
 use uturn_diagnose::{Code, Finding, Severity, diagnose};

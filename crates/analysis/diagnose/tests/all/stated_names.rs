@@ -66,7 +66,7 @@ spec:
 ";
 
 /// A Deployment that calls `CALL`, with a `POLICY`.
-const WORKER: &str = "
+pub(super) const WORKER: &str = "
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: worker, namespace: shop}

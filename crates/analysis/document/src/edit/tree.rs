@@ -37,6 +37,28 @@ impl Tree {
         Self::Map(entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
     }
 
+    /// Returns the value of a key of a mapping.
+    pub fn get(&self, key: &str) -> Option<&Self> {
+        let Self::Map(entries) = self else { return None };
+        entries.iter().find(|(own, _)| own == key).map(|(_, value)| value)
+    }
+
+    /// Returns the items of a list, none for another value.
+    pub fn items(&self) -> &[Self] {
+        match self {
+            Self::List(items) => items,
+            _ => &[],
+        }
+    }
+
+    /// Returns a text, or a number or truth value as it is written.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) | Self::Bare(text) => Some(text),
+            Self::List(_) | Self::Map(_) => None,
+        }
+    }
+
     /// Returns the value on one line. With `strict`, the line is JSON.
     pub(super) fn flow(&self, strict: bool) -> String {
         yaml::flow(self, strict)

@@ -1,9 +1,11 @@
-//! Cures of Ingresses that nothing serves: a class that a controller in the cluster serves.
+//! Cures of Ingresses that nothing serves: a class that a controller in the cluster serves, or a
+//! controller that serves those without one.
 
 use uturn_document::edit::{Change, Tree};
 use uturn_model::ingress::ServedClass;
 use uturn_model::{Ingress, Name, ObjectKind, ObjectRef};
 
+use super::super::template::Template;
 use super::super::{Case, Proposal, way};
 use super::ingress_of;
 use crate::Finding;
@@ -16,6 +18,12 @@ const DEFAULT: &str = "ingressclass.kubernetes.io/is-default-class";
 
 /// The beginning of the names of the Ingresses that cert-manager makes for challenges.
 const CHALLENGE: &str = "cm-acme-http-solver-";
+
+/// The argument with which a controller serves Ingresses without a class.
+const WITHOUT_CLASS: &str = "--watch-ingress-without-class=true";
+
+/// The controllers that have this argument.
+const WATCHING: [&str; 2] = ["ingress-nginx", "HAProxy Ingress"];
 
 /// The maximum number of classes that are proposed.
 const MAX: usize = 4;
@@ -31,8 +39,35 @@ pub(super) fn propose(case: &Case<'_>, fault: &Finding) -> Vec<Proposal> {
     let mut all: Vec<Proposal> = served.map(|class| class_of(case, ingress, class)).collect();
     if ingress.class.is_none() {
         all.extend(unserved.served.iter().take(MAX).filter_map(|class| default_class(case, class)));
+        let mut controllers: Vec<&ObjectRef> =
+            unserved.served.iter().map(|class| &class.controller).collect();
+        controllers.dedup();
+        all.extend(controllers.into_iter().take(MAX).filter_map(|own| without_class(case, own)));
     }
     all
+}
+
+/// Proposes that a controller serves Ingresses without a class.
+fn without_class(case: &Case<'_>, workload: &ObjectRef) -> Option<Proposal> {
+    let mut known = case.cluster().controllers.iter();
+    let controller = known.find(|own| own.workload == *workload)?;
+    if !WATCHING.contains(&&*controller.product) {
+        return None;
+    }
+    let template = Template::of_object(workload.clone())?;
+    let written = case.manifests.object(&template.object)?;
+    let containers = template.spec(&written)?.get("containers")?.items();
+    let is_its = |container: &Tree| {
+        let words = container.get("args").map_or(&[][..], Tree::items);
+        words.iter().filter_map(Tree::as_str).any(|word| word.contains("ingress"))
+    };
+    let at = containers.iter().position(is_its)?;
+    let title = format!("{WITHOUT_CLASS} for {}", template.object);
+    let made = Proposal::new("without-class", 22, title)
+        .costs(template.cost())
+        .costs("it serves every Ingress without a class, also those that were meant for another");
+    let path = way!["spec", "containers", at, "args"];
+    template.edit(case, made, &path, &Change::Append(Tree::text(WITHOUT_CLASS)))
 }
 
 /// Proposes that the Ingress names a class that is served.

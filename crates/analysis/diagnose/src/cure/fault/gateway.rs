@@ -1,9 +1,10 @@
-//! Cures of Gateways of a mesh that open no port to which a Service leads.
+//! Cures of Gateways of a mesh that open no port to which a Service leads, and of routes that name
+//! them without their namespace.
 
 use std::collections::BTreeSet;
 
 use uturn_document::edit::{Change, Tree};
-use uturn_model::{MeshGateway, Pod, gateway_ports, mesh};
+use uturn_model::{MeshGateway, MeshRoute, ObjectKind, ObjectRef, Pod, gateway_ports, mesh};
 
 use super::super::{Case, Proposal, way};
 use crate::Finding;
@@ -11,7 +12,10 @@ use crate::Finding;
 /// The maximum number of gateways whose labels are proposed.
 const MAX: usize = 3;
 
-/// The maximum number of servers that are read.
+/// The maximum number of routes that are edited together.
+const MAX_ROUTES: usize = 20;
+
+/// The maximum number of servers, or of Gateways of a route, that are read.
 const MAX_SERVERS: usize = 100;
 
 pub(super) fn propose(case: &Case<'_>, fault: &Finding) -> Vec<Proposal> {
@@ -23,10 +27,42 @@ pub(super) fn propose(case: &Case<'_>, fault: &Finding) -> Vec<Proposal> {
     let pods = cluster.pods.values();
     let pods: Vec<&Pod> =
         pods.filter(|pod| pod.is_alive() && mesh::is_gateway(&pod.spec)).collect();
+    let mut all: Vec<Proposal> = named_in_full(case, gateway).into_iter().collect();
     match pods.iter().find(|pod| gateway.selects(&pod.spec)) {
-        Some(pod) => port(case, gateway, pod).into_iter().collect(),
-        None => selectors(gateway, &pods),
+        Some(pod) => all.extend(port(case, gateway, pod)),
+        None => all.extend(selectors(gateway, &pods)),
     }
+    all
+}
+
+/// Proposes that routes which mean the Gateway name it with its namespace.
+fn named_in_full(case: &Case<'_>, gateway: &MeshGateway) -> Option<Proposal> {
+    let cluster = case.cluster();
+    let is_meant = |route: &&MeshRoute| {
+        gateway_ports::misplaced(cluster, route).is_some_and(|meant| meant.name == gateway.name)
+    };
+    let routes: Vec<&MeshRoute> = cluster.mesh_routes.iter().filter(is_meant).collect();
+    let first = routes.first().filter(|_| routes.len() <= MAX_ROUTES)?;
+    let more = match routes.len() - 1 {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let title = format!("gateways: {} in VirtualService {}{more}", gateway.name, first.name);
+    let mut made = Proposal::new("gateway-name", 10, title).costs(
+        "the gateway's proxies serve its hosts from then on: their names have to lead to them",
+    );
+    for route in routes {
+        let object = ObjectRef::namespaced(ObjectKind::CloudObject("VirtualService"), &route.name);
+        let place = |at: usize| way!["spec", "gateways", at];
+        let at = (0..MAX_SERVERS).find(|at| {
+            let written = case.manifests.text_at(&object, &place(*at));
+            let name = |text: &String| text.rsplit('/').next() == Some(gateway.name.name.as_str());
+            written.as_ref().is_some_and(name)
+        })?;
+        let value = Change::Set(Tree::text(gateway.name.to_string()));
+        made = made.edit(object, place(at), value);
+    }
+    Some(made)
 }
 
 /// Proposes the labels of gateways that run here.

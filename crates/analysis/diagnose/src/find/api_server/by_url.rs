@@ -7,7 +7,7 @@ use uturn_path::Engine;
 use super::super::object_faults::about;
 use super::super::service_reference::ServiceReference;
 use super::walked::{Callers, callers, server_pods};
-use super::{caller, severity};
+use super::{effect, severity};
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
 use crate::{Code, Severity};
@@ -23,10 +23,10 @@ pub(super) fn find(engine: &Engine<'_>) -> Vec<Finding> {
             let Some(from) = server(engine, call) else { continue };
             let UrlCall { called, reason, host, port } = call;
             let what = format!(
-                "{} calls https://{host}:{port}, by the name of {}, and asks the name servers of its \
-                 machine, which know no Services (clientConfig.service names a Service)",
-                caller(called, reason),
-                named.service.object()
+                "the API server asks the name servers of its machine for {host}, and they know no \
+                 Services: clientConfig.service would name {} in place of https://{host}:{port}. {}",
+                named.service.object(),
+                effect(called, reason)
             );
             let mut finding = about(Code::ApiServerCallFails, calls.object(), &calls.origin, what);
             finding.severity = severity(reason);
