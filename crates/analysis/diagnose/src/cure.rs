@@ -21,6 +21,7 @@ mod endpoints;
 mod entry_point;
 mod facts;
 mod fault;
+mod grant;
 mod group;
 mod ingress;
 mod judge;
@@ -295,7 +296,7 @@ pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
 
 /// Returns what the families know for a flow or health checks.
 fn of_calls(case: &Case<'_>) -> Vec<Proposal> {
-    let families: [fn(&Case<'_>) -> Vec<Proposal>; 20] = [
+    let families: [fn(&Case<'_>) -> Vec<Proposal>; 21] = [
         name::propose,
         corefile::propose,
         loopback::propose,
@@ -316,6 +317,7 @@ fn of_calls(case: &Case<'_>) -> Vec<Proposal> {
         |case| called_name::propose(case).into_iter().collect(),
         |case| alias::propose(case).into_iter().collect(),
         entry_point::propose,
+        |case| grant::propose(case).into_iter().collect(),
     ];
     families.into_iter().flat_map(|family| family(case)).collect()
 }

@@ -181,8 +181,11 @@ fn of_selector(
     let mut fitting: Vec<String> = Vec::new();
     for miss in near.iter().take(NAMED) {
         let differences: Vec<String> = miss.differences.iter().map(ToString::to_string).collect();
-        let mut own =
-            format!("{} would fit but for {}", miss.maker.object(), differences.join(" and "));
+        let mut own = format!(
+            "{} would fit its selector but for {}",
+            miss.maker.object(),
+            differences.join(" and ")
+        );
         if !miss.is_slip {
             own.push_str(", unless something sets that label while it runs");
         }

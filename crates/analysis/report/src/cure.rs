@@ -75,14 +75,15 @@ fn case(report: &CureReport, style: Style) -> String {
             }
         };
         text.push_str(&format!("\nno cure is known for this: {more}\n"));
-        let next = codes.iter().find_map(|code| of_objects(*code));
+        let next = codes.iter().find_map(|code| of_objects(*code, &report.now));
         text.push_str(&wrapped("next: ", next.unwrap_or_else(|| next_step(&report.now)), style));
     }
     text
 }
 
 /// Returns what to look at where no cure is known for a fault that objects show.
-fn of_objects(code: Code) -> Option<&'static str> {
+fn of_objects(code: Code, now: &CaseState) -> Option<&'static str> {
+    let is_route = matches!(now, CaseState::Object { object, .. } if object.kind.is_route());
     Some(match code {
         Code::NoTargets => {
             "kubectl describe of the Service or Ingress lists what the program that makes or announces \
@@ -99,6 +100,10 @@ fn of_objects(code: Code) -> Option<&'static str> {
         Code::BackendMissing => {
             "kubectl get services -o wide in the namespace of the Ingress: a Service of another \
              namespace cannot be a backend"
+        }
+        Code::IngressIgnored if is_route => {
+            "kubectl describe of the route and of its Gateway: status.parents and status.listeners say \
+             which listener does not take it, and why"
         }
         Code::IngressIgnored => {
             "kubectl get ingressclass, and the arguments of the controller: which class and which \

@@ -1,7 +1,9 @@
 //! Cures of calls to backends of a controller in the cluster: the calls bypass the load balancer,
 //! with the controller or without it.
 
-use uturn_clouds::ingress_controller::{BackendRef, ControllerRules, RoutingResult, RuleBackend};
+use uturn_clouds::ingress_controller::{
+    BackendRef, ControllerRule, ControllerRules, RoutingResult, RuleBackend,
+};
 use uturn_document::edit::{At, Change, Tree};
 use uturn_model::controller::{
     ControllerBehaviour, ControllerListener, IngressController, ProxyExpectation,
@@ -68,6 +70,27 @@ pub(super) fn backend<'a>(case: &Case<'a>) -> Option<(&'a Service, &'a ServicePo
 /// Returns what the rule for the call of a case names. Returns `None` if the call passes no
 /// controller, if no rule matches it, or if the rule names several Services.
 pub(super) fn routed<'a>(case: &Case<'a>) -> Option<Routed<'a>> {
+    with_rule(case, |controller, rule| {
+        // Calls that are distributed over several Services have no single name to call instead.
+        let [RuleBackend { to: BackendRef::Service(name, port), .. }] = rule.backends.as_slice()
+        else {
+            return None;
+        };
+        Some(Routed {
+            controller,
+            behaviour: rule.behaviour.clone(),
+            service: name.clone(),
+            port: port.clone(),
+        })
+    })
+}
+
+/// Reads the controller's rule for the call of a case. Returns `None` if the call passes no controller,
+/// or if no rule matches it.
+pub(super) fn with_rule<'a, T>(
+    case: &Case<'a>,
+    read: impl FnOnce(&'a IngressController, &ControllerRule) -> Option<T>,
+) -> Option<T> {
     let (cluster, controller) = (case.cluster(), behind(case)?);
     let rules = ControllerRules::new(cluster, controller);
     let path = case.aim.path.as_deref().unwrap_or("/");
@@ -84,23 +107,15 @@ pub(super) fn routed<'a>(case: &Case<'a>) -> Option<Routed<'a>> {
     };
     let of_address = || case.aim.vip.map(|vip| vip.ip().to_string()).or_else(of_flow);
     let host = case.aim.host.as_ref().map(ToString::to_string).or_else(of_address)?;
-    let rule = match rules.serve(controller, listener, listener.tls, &host, path) {
-        RoutingResult::Forwarded(rule) | RoutingResult::Redirected(Some(rule), _) => rule,
+    match rules.serve(controller, listener, listener.tls, &host, path) {
+        RoutingResult::Forwarded(rule) | RoutingResult::Redirected(Some(rule), _) => {
+            read(controller, rule)
+        }
         RoutingResult::NoRule
         | RoutingResult::Refused(..)
         | RoutingResult::Redirected(None, _)
-        | RoutingResult::Unknown(..) => return None,
-    };
-    // Calls that are distributed over several Services have no single name to call instead.
-    let [RuleBackend { to: BackendRef::Service(name, port), .. }] = rule.backends.as_slice() else {
-        return None;
-    };
-    Some(Routed {
-        controller,
-        behaviour: rule.behaviour.clone(),
-        service: name.clone(),
-        port: port.clone(),
-    })
+        | RoutingResult::Unknown(..) => None,
+    }
 }
 
 /// Returns the port of the controller's pods that the call reaches: the one at which a walk arrived,

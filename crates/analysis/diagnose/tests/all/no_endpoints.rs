@@ -155,7 +155,7 @@ fn a_label_under_another_key_is_named_and_mended() {
     assert_eq!(finding.severity, Severity::Error);
     assert_eq!(
         first,
-        "Deployment shop/web-api would fit but for component: controller (it has \
+        "Deployment shop/web-api would fit its selector but for component: controller (it has \
          example.com/component: controller); its selector app=web,component=controller matches none \
          of the 2 pods of namespace shop"
     );
@@ -221,7 +221,9 @@ status: {phase: Running, podIP: 10.1.1.30, conditions: [{type: Ready, status: \"
     let (finding, first) = shop.found();
     assert_eq!(finding.severity, Severity::Error);
     assert!(
-        first.starts_with("Pod shop/store would fit but for name: store (it has no label name)"),
+        first.starts_with(
+            "Pod shop/store would fit its selector but for name: store (it has no label name)"
+        ),
         "{first}"
     );
     assert_eq!(

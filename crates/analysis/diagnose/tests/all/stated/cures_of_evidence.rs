@@ -74,6 +74,22 @@ fn a_listener_takes_a_route() {
     }
 }
 
+#[test]
+fn a_route_may_lead_to_another_namespace() {
+    let all = "port: 8000, allowedRoutes: {namespaces: {from: All}}";
+    let routes = gateway("", all, "")
+        .replace("{name: shop, namespace: web}", "{name: shop, namespace: edge}")
+        .replace("backendRefs: [{name: shop,", "backendRefs: [{name: shop, namespace: web,");
+    let status = routes.find("status:\n  parents:").unwrap();
+    let end = status + routes[status..].find("---").unwrap();
+    let routes = routes[..status].to_owned() + &routes[end..];
+    let cures = cures_in(traefik("", &routes), Code::NoEndpoints);
+    let title = "ReferenceGrant web/shop-from-edge: HTTPRoutes of namespace edge may lead to \
+                 svc/web/shop";
+    assert_eq!(offered(&cures)[0], title);
+    assert!(changes(&cures, "reference-grant").concat().contains("kind: ReferenceGrant"));
+}
+
 /// A listener has the port of the controller's pods, and not that of its Service.
 #[test]
 fn a_listener_has_the_port_of_the_pods() {
