@@ -1,7 +1,9 @@
 //! Cures for the findings of an analysis.
 
 use uturn_model::pod::DnsPolicy;
-use uturn_model::{Client, Cluster, Destination, Family, Flow, Name, NamespacedName, ObjectKind};
+use uturn_model::{
+    Client, Cluster, Destination, Family, Flow, Name, NamespacedName, ObjectKind, Pod,
+};
 use uturn_path::{Engine, WalkError};
 use uturn_snapshot::Manifests;
 
@@ -160,11 +162,13 @@ fn other_flows(engine: &Engine<'_>, finding: &Finding, flow: &Flow) -> Vec<(Stri
         _ => None,
     };
     let mut seen: Vec<&Name> = home.into_iter().collect();
-    for pod in finding.clients.iter() {
-        let Some(node) = cluster.pods.get(pod).and_then(|pod| pod.node.as_ref()) else { continue };
+    // Programs of nodes, and the cluster's name servers, do not resolve names as applications do.
+    let is_usual = |pod: &&Pod| uses_cluster_dns(pod) && !pod.spec.host_network;
+    for pod in finding.clients.iter().filter_map(|name| cluster.pods.get(name)).filter(is_usual) {
+        let Some(node) = &pod.node else { continue };
         if !seen.contains(&node) && seen.len() < MAX_NODES {
             seen.push(node);
-            add(Client::Pod(pod.clone()));
+            add(Client::Pod(pod.name.clone()));
         }
     }
     if !is_outside && !is_inside {
@@ -180,6 +184,12 @@ fn other_flows(engine: &Engine<'_>, finding: &Finding, flow: &Flow) -> Vec<(Stri
     }
     all.retain(|(_, client)| *client != flow.from);
     all.into_iter().map(|(name, from)| (name, Flow { from, ..flow.clone() })).collect()
+}
+
+/// Returns whether a pod asks the cluster's name servers.
+fn uses_cluster_dns(pod: &Pod) -> bool {
+    let policies = [DnsPolicy::ClusterFirst, DnsPolicy::ClusterFirstWithHostNet];
+    policies.contains(&pod.spec.dns_policy)
 }
 
 /// Returns the family of the address that a flow calls.
@@ -198,14 +208,7 @@ pub fn failing_flow(engine: &Engine<'_>, finding: &Finding) -> Option<Flow> {
         return Some(flow);
     }
     let pods = &engine.cluster().pods;
-    let uses_cluster_dns = |name: &&NamespacedName| {
-        pods.get(*name).is_some_and(|pod| {
-            matches!(
-                pod.spec.dns_policy,
-                DnsPolicy::ClusterFirst | DnsPolicy::ClusterFirstWithHostNet
-            )
-        })
-    };
+    let asks_cluster = |name: &&NamespacedName| pods.get(*name).is_some_and(uses_cluster_dns);
     let is_at_home =
         |name: &NamespacedName| Some(&name.namespace) == finding.subject.namespace.as_ref();
     let from = |pod: &NamespacedName| Flow { from: Client::Pod(pod.clone()), ..flow.clone() };
@@ -213,8 +216,7 @@ pub fn failing_flow(engine: &Engine<'_>, finding: &Finding) -> Option<Flow> {
     let walked = engine.with_met_services();
     let fails =
         |pod: &&NamespacedName| walked.verdict(&from(pod)).is_ok_and(|verdict| !verdict.is_fine());
-    let mut clients: Vec<&NamespacedName> =
-        finding.clients.iter().filter(uses_cluster_dns).collect();
+    let mut clients: Vec<&NamespacedName> = finding.clients.iter().filter(asks_cluster).collect();
     clients.sort_by_key(|name| (!is_at_home(name), *name));
     let failing = clients.into_iter().take(MAX_CLIENTS).find(fails);
     Some(failing.map_or_else(|| flow.clone(), from))
