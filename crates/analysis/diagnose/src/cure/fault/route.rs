@@ -17,6 +17,9 @@ const MAX: usize = 3;
 /// The reason that a status has for a port at which the controller does not listen.
 const PORT_UNAVAILABLE: &str = "PortUnavailable";
 
+/// The reason that a status has for a route whose namespace no listener takes.
+const NOT_ALLOWED: &str = "NotAllowedByListeners";
+
 /// The label of each namespace with its name.
 const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
@@ -88,6 +91,18 @@ impl Written<'_> {
             && text(reference, "kind").is_none_or(|kind| kind == "Gateway")
     }
 
+    /// Returns whether the status of the route has a reason for this Gateway.
+    fn is_refused_for(&self, reason: &str) -> bool {
+        let statuses = below(&self.object, &["status", "parents"]).map_or(&[][..], Tree::items);
+        let mut own = statuses.iter().filter(|status| {
+            status.get("parentRef").is_some_and(|reference| self.is_to_gateway(reference))
+        });
+        own.any(|status| {
+            let conditions = status.get("conditions").map_or(&[][..], Tree::items);
+            conditions.iter().any(|own| text(own, "reason") == Some(reason))
+        })
+    }
+
     /// Returns the places of the listeners that a reference means.
     fn meant(&self, parent: &Parent<'_>) -> impl Iterator<Item = usize> {
         let is_meant = |listener: &Tree| {
@@ -150,6 +165,8 @@ impl Written<'_> {
             .filter(|at| match from(*at) {
                 "Same" => !at_home,
                 "All" => false,
+                // Which namespaces have the labels is not read.
+                "Selector" => self.is_refused_for(NOT_ALLOWED),
                 _ => true,
             })
             .collect();
@@ -236,7 +253,11 @@ impl Written<'_> {
     /// Proposes that a listener is for every host.
     fn hosts(&self, meant: &[usize]) -> Option<Proposal> {
         let [at] = meant else { return None };
-        let own = text(&self.listeners()[*at], "hostname")?;
+        let own = text(&self.listeners()[*at], "hostname").filter(|own| !own.is_empty())?;
+        let mut asked = below(&self.object, &["spec", "hostnames"])?.items().iter();
+        if asked.any(|host| host.as_str().is_some_and(|host| overlap(host, own))) {
+            return None;
+        }
         let (name, gateway) = (self.name(*at), &self.route.gateway);
         let title = format!("listener {name} of {gateway} for every host instead of {own}");
         Some(
@@ -340,6 +361,16 @@ fn inner_port<'c>(case: &Case<'c>, outer: Port) -> Option<(&'c Pod, Port)> {
         let number = by_service(pod).or_else(|| by_node(pod))?;
         (number != outer).then_some((pod, number))
     })
+}
+
+/// Returns whether two hosts, each of which may begin with a star, have a name in common.
+fn overlap(one: &str, other: &str) -> bool {
+    let (one, other) = (one.to_ascii_lowercase(), other.to_ascii_lowercase());
+    let is_below = |host: &str, wild: &str| {
+        let bare = host.strip_prefix('*').unwrap_or(host);
+        wild.strip_prefix('*').is_some_and(|end| bare.ends_with(end))
+    };
+    one == other || is_below(&one, &other) || is_below(&other, &one)
 }
 
 fn below<'t>(tree: &'t Tree, keys: &[&str]) -> Option<&'t Tree> {

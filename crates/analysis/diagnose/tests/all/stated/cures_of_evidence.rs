@@ -65,6 +65,8 @@ fn a_listener_takes_a_route() {
         ("", &*format!("hostname: '*.example.org', {all}"), vec![host]),
         ("", grpc, vec![kind]),
         (", sectionName: fornt", all, vec![section]),
+        // The status has another reason, which no edit is known for.
+        ("", &*format!("hostname: '*.example.com', {all}"), vec![]),
     ] {
         let more = format!("port: 8000, {more}").replace(", }", "}");
         let more = more.trim_end_matches(", ");
