@@ -14,7 +14,6 @@ mod case;
 mod comparison;
 mod controller;
 mod corefile;
-mod destination;
 mod diff;
 mod endpoint_port;
 mod endpoints;
@@ -47,8 +46,6 @@ use uturn_snapshot::manifests::Edit;
 
 use crate::Code;
 
-pub(crate) use self::case::sent_to;
-pub(crate) use self::destination::aim;
 pub(crate) use self::fault::may_cure;
 pub use case::{Case, Subject};
 pub use diff::unified;

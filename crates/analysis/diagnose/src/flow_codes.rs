@@ -12,7 +12,7 @@ use uturn_model::{
 use uturn_path::Engine;
 
 use crate::Code;
-use crate::cure::{aim, sent_to};
+use crate::called::{aim, sent_to};
 use crate::find::object_faults;
 use crate::finding::Finding;
 

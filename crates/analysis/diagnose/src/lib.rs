@@ -14,6 +14,7 @@
 
 pub mod analysis;
 mod call;
+mod called;
 mod callers;
 pub mod cases;
 pub mod check;

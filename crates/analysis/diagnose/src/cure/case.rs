@@ -7,14 +7,14 @@ use std::net::{IpAddr, SocketAddr};
 use uturn_model::lb::{Listener, LoadBalancer};
 use uturn_model::route::{Direction, Leg, Step, StepKind};
 use uturn_model::{
-    Client, Cluster, Destination, Evidence, Flow, Known, Mechanism, Name, NamespacedName,
-    ObjectKind, ObjectRef, Place, Port, Protocol, Service, Text, Verdict,
+    Client, Cluster, Destination, Evidence, Flow, Known, Mechanism, Name, ObjectKind, ObjectRef,
+    Place, Port, Protocol, Service, Text, Verdict,
 };
 use uturn_path::{Engine, Health, WalkError, add_missing};
 use uturn_snapshot::Manifests;
 
 use super::CaseState;
-use super::destination::{Aim, aim};
+use crate::called::{Aim, MetController, aim, sent_to};
 use crate::{Code, Finding};
 
 /// The maximum number of other clients whose calls are walked for each cure.
@@ -79,15 +79,6 @@ pub(super) struct DroppedPacket {
     pub(super) protocol: Protocol,
     /// Whether it is a health check.
     pub(super) is_probe: bool,
-}
-
-/// The ingress controller that received calls, as walks show it.
-#[derive(Clone, Debug, Default)]
-pub(super) struct MetController {
-    /// The pod of the controller, and the port at which it received the calls.
-    pub(super) at: Option<(NamespacedName, Port)>,
-    /// The object whose rule the controller applied: an Ingress or a route.
-    pub(super) rule_of: Option<ObjectRef>,
 }
 
 impl<'a> Case<'a> {
@@ -370,32 +361,6 @@ impl<'a> Case<'a> {
     }
 }
 
-impl MetController {
-    /// Finds the controller in the failing routes of a flow.
-    fn of(cluster: &Cluster, verdicts: &[Verdict]) -> Self {
-        let routes = verdicts.iter().flat_map(|verdict| &verdict.routes);
-        let hops = routes.filter(|route| !route.outcome.is_fine()).flat_map(|route| &route.hops);
-        let mut met = Self::default();
-        for hop in hops.filter(|hop| hop.direction == Direction::Out) {
-            let Place::Pod(name) = &hop.place else { continue };
-            let pod = cluster.pods.get(name);
-            if pod.and_then(|pod| cluster.controller_of(pod)).is_none() {
-                continue;
-            }
-            for step in &hop.steps {
-                let to = step.after.and_then(|leg| Port::new(leg.dst.port()));
-                met.at = met.at.take().or_else(|| Some((name.clone(), to?)));
-                if let Evidence::Object { object, .. } = &step.by
-                    && (object.kind == ObjectKind::Ingress || object.kind.is_route())
-                {
-                    met.rule_of.get_or_insert_with(|| ObjectRef::clone(object));
-                }
-            }
-        }
-        met
-    }
-}
-
 impl CaseState {
     /// Returns the state of an object with these findings, of which only those of the code and the
     /// object count.
@@ -472,11 +437,4 @@ fn dropped_probes(health: &[Health], protocol: Protocol) -> Vec<DroppedPacket> {
         add_missing(&mut all, dropped.map(|packet| DroppedPacket { is_probe: true, ..packet }));
     }
     all
-}
-
-/// Returns the first destination of the client's packets: the address to which the name resolves.
-pub(crate) fn sent_to(verdicts: &[Verdict]) -> Option<SocketAddr> {
-    let routes = verdicts.iter().flat_map(|verdict| &verdict.routes);
-    let mut steps = routes.flat_map(|route| &route.hops).flat_map(|hop| &hop.steps);
-    steps.find(|step| step.kind == StepKind::Send)?.after.map(|leg| leg.dst)
 }
