@@ -145,6 +145,8 @@ pub enum CaseState {
         /// The conditions under which the flow has these outcomes, if they are not known to hold.
         /// With several verdicts, these are the conditions of the worst.
         conditions: Vec<Text>,
+        /// The share whose outcome is not known although a server has received the call.
+        arrived: Share,
     },
     /// The results of health checks.
     Probes {

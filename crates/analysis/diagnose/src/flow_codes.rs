@@ -1,20 +1,19 @@
-//! The codes of a flow's failures, as a scan reports them.
+//! The codes of a flow's failures, as a scan reports them, and their reason.
 //!
 //! A walk says how a call fails. What is wrong in an object (a port name that no pod has, a backend
 //! that does not exist) says why, and has a code of its own that replaces the walk's.
 
 use std::cell::OnceCell;
+use std::slice;
 
-use uturn_model::ingress::IngressRule;
-use uturn_model::{
-    Cluster, Destination, Evidence, Flow, NamespacedName, ObjectKind, ObjectRef, Verdict,
-};
+use uturn_model::{Destination, Flow, Ingress, ObjectKind, ObjectRef, Text, Verdict};
 use uturn_path::Engine;
 
-use crate::Code;
-use crate::called::{aim, sent_to};
+use crate::called::Called;
+use crate::evidence::worst;
 use crate::find::object_faults;
 use crate::finding::Finding;
+use crate::{Code, reason};
 
 /// The codes that an object at fault may replace, so that other flows need not look for one.
 const VAGUE: [Code; 4] =
@@ -55,10 +54,9 @@ impl<'e, 'a> FlowCodes<'e, 'a> {
         let mut codes: Vec<Code> =
             verdicts.iter().flat_map(|verdict| Code::of_verdict(verdict, self.kind)).collect();
         if codes.iter().any(|code| VAGUE.contains(code)) {
-            let faults = self.faults.get_or_init(|| object_faults::that_replace(self.engine));
-            let concerned = concerned(self.engine, self.flow, verdicts);
+            let called = Called::of(self.engine, self.flow, verdicts);
             for code in &mut codes {
-                *code = specific(*code, faults, &concerned, self.engine.cluster());
+                *code = self.specific(*code, &called.objects);
             }
         }
         if self.is_misled() {
@@ -74,66 +72,53 @@ impl<'e, 'a> FlowCodes<'e, 'a> {
     fn is_misled(&self) -> bool {
         self.engine.misled(self.flow).is_ok_and(|misled| misled.is_some())
     }
-}
 
-/// Returns the code of the fault in one of the objects that explains a walk's code, or else this.
-fn specific(code: Code, faults: &[Finding], concerned: &[ObjectRef], cluster: &Cluster) -> Code {
-    let explains = |fault: &&Finding| {
-        fault.replaces_walked()
-            && fault.code.replaces().contains(&code)
-            && concerned.contains(&fault.subject)
-    };
-    if let Some(fault) = faults.iter().find(explains) {
-        return fault.code;
+    /// Returns the reason why the flow can fail, from a verdict that has its steps: what is wrong in
+    /// an object, or else what the walk shows.
+    pub fn because(&self, verdict: &Verdict) -> Option<Text> {
+        let mechanism = worst(verdict)?.mechanisms.first().copied()?;
+        let code = Code::of(mechanism, self.kind);
+        let of_object = || {
+            let called = Called::of(self.engine, self.flow, slice::from_ref(verdict));
+            let service = called.service.as_ref();
+            let service = service.map(|name| ObjectRef::namespaced(ObjectKind::Service, name));
+            let objects: Vec<ObjectRef> = called.objects.into_iter().chain(service).collect();
+            if let Some(fault) = self.fault(code, &objects) {
+                return Some(reason::of_object(fault.other_evidence.first()?));
+            }
+            let ingress = self.ignored(code, &objects)?;
+            let why = &ingress.unserved.as_ref()?.because;
+            Some(format!("no controller serves {}: {why}", ingress.object()).into())
+        };
+        let found = if VAGUE.contains(&code) { of_object() } else { None };
+        found.or_else(|| reason::of_verdict(self.engine, self.flow, verdict))
     }
-    let is_ignored = |object: &ObjectRef| {
-        let ingress = object.namespaced_name().and_then(|name| cluster.ingresses.get(&name));
-        object.kind == ObjectKind::Ingress
-            && ingress.is_some_and(|ingress| {
-                ingress.unserved.as_ref().is_some_and(|unserved| unserved.condition.is_none())
-            })
-    };
-    match code {
-        Code::NoRuleForPath if concerned.iter().any(is_ignored) => Code::IngressIgnored,
-        _ => code,
-    }
-}
 
-/// Returns the object that a scan's finding about a flow would name, or what may be it: the owner of
-/// the listener or the Service that is called; else the Ingresses of the called host; else what the
-/// steps show.
-fn concerned(engine: &Engine<'_>, flow: &Flow, verdicts: &[Verdict]) -> Vec<ObjectRef> {
-    let cluster = engine.cluster();
-    let service = |name: NamespacedName| Some(cluster.services.get(&name)?.object());
-    let owner = match &flow.to {
-        Destination::Ingress { name, .. } => Some(cluster.ingresses.get(name).map_or_else(
-            || ObjectRef::namespaced(ObjectKind::Ingress, name),
-            |ingress| ingress.object(),
-        )),
-        _ => {
-            let aim = aim(engine, flow, sent_to(verdicts));
-            aim.owner.or_else(|| service(aim.service?))
+    /// Returns the code of the fault in one of the objects that explains a walk's code, or else
+    /// this.
+    fn specific(&self, code: Code, objects: &[ObjectRef]) -> Code {
+        match (self.fault(code, objects), self.ignored(code, objects)) {
+            (Some(fault), _) => fault.code,
+            (None, Some(_)) => Code::IngressIgnored,
+            (None, None) => code,
         }
-    };
-    if let Some(owner) = owner {
-        return vec![owner];
     }
-    let host = match &flow.to {
-        Destination::Url { host, .. } | Destination::Host(host, _) => Some(host),
-        _ => None,
-    };
-    let lists_host = |own: &IngressRule| own.host.as_ref() == host;
-    let ingresses = cluster.ingresses.values().filter(|_| host.is_some());
-    let ingresses = ingresses.filter(|ingress| ingress.rules.iter().any(lists_host));
-    let of_host: Vec<ObjectRef> = ingresses.map(|ingress| ingress.object()).collect();
-    if !of_host.is_empty() {
-        return of_host;
+
+    /// Returns the fault in one of the objects that explains a walk's code.
+    fn fault(&self, code: Code, objects: &[ObjectRef]) -> Option<&Finding> {
+        let faults = self.faults.get_or_init(|| object_faults::that_replace(self.engine));
+        faults.iter().find(|fault| {
+            fault.replaces_walked()
+                && fault.code.replaces().contains(&code)
+                && objects.contains(&fault.subject)
+        })
     }
-    let routes = verdicts.iter().flat_map(|verdict| &verdict.routes);
-    let steps = routes.flat_map(|route| &route.hops).flat_map(|hop| &hop.steps);
-    let shown = steps.filter_map(|step| match &step.by {
-        Evidence::Object { object, .. } => Some((**object).clone()),
-        _ => None,
-    });
-    shown.collect()
+
+    /// Returns the one of the objects that nothing serves, if that explains a walk's code.
+    fn ignored(&self, code: Code, objects: &[ObjectRef]) -> Option<&'e Ingress> {
+        let ingresses = &self.engine.cluster().ingresses;
+        let named = objects.iter().filter(|object| object.kind == ObjectKind::Ingress);
+        let mut own = named.filter_map(|object| ingresses.get(&object.namespaced_name()?));
+        own.find(|ingress| ingress.is_unserved()).filter(|_| code == Code::NoRuleForPath)
+    }
 }

@@ -1,14 +1,13 @@
 //! Why calls fail, in a clause that begins with the object that has to change: one text for scans,
 //! checklists and traces.
 
-use uturn_model::ingress::{Backend, IngressPath};
-use uturn_model::{
-    Cluster, Destination, Evidence, Flow, Mechanism, NamespacedName, ObjectRef, Place, Service,
-    Text, Verdict,
-};
+use std::slice;
+
+use uturn_model::{Cluster, Evidence, Flow, Mechanism, ObjectRef, Place, Service, Text, Verdict};
 use uturn_path::Engine;
 
 use crate::Observation;
+use crate::called::Called;
 use crate::clients::{Clients, Example};
 use crate::evidence::{observed, worst};
 use crate::finding::Finding;
@@ -48,40 +47,21 @@ pub fn of_verdict(engine: &Engine<'_>, flow: &Flow, verdict: &Verdict) -> Option
     let route = worst(verdict)?;
     let mechanism = route.mechanisms.first().copied()?;
     let lack = || {
-        let service = engine.cluster().services.get(&service_of(engine, flow)?)?;
+        let called = Called::of(engine, flow, slice::from_ref(verdict));
+        let service = engine.cluster().services.get(&called.service?)?;
         Lack::of(engine.cluster(), service)?.because
     };
     if mechanism == Mechanism::NoEndpoint
         && let Some(why) = lack()
     {
-        return Some(said(&why, None).into());
+        return Some(of_object(&why));
     }
     of_walk(mechanism, &observed(route)).map(Text::from)
 }
 
-/// Returns the Service to which a flow leads.
-fn service_of(engine: &Engine<'_>, flow: &Flow) -> Option<NamespacedName> {
-    match &flow.to {
-        Destination::Service(name, _) => Some(name.clone()),
-        Destination::Address(address) => {
-            let own = |cluster: &Cluster| {
-                let mut all = cluster.services.values();
-                all.find(|own| own.cluster_ips.contains(&address.ip())).map(|own| own.name.clone())
-            };
-            let behind = || Some(engine.balancer_behind(&flow.to, flow.protocol)?.service.clone());
-            behind().or_else(|| own(engine.cluster()))
-        }
-        Destination::Ingress { name, host, path, .. } => {
-            let ingress = engine.cluster().ingresses.get(name)?;
-            let rules = ingress.rules.iter().filter(|rule| rule.host == *host);
-            let is_it = |own: &&IngressPath| path.as_ref().is_none_or(|path| own.path == *path);
-            let path = rules.flat_map(|rule| &rule.paths).find(is_it);
-            let backend = path.map(|own| &own.backend).or(ingress.default_backend.as_ref())?;
-            let Backend::Service { name: service, .. } = backend else { return None };
-            Some(NamespacedName { namespace: name.namespace.clone(), name: service.clone() })
-        }
-        to => Some(engine.balancer_behind(to, flow.protocol)?.service.clone()),
-    }
+/// Describes what an object states, which is named.
+pub(crate) fn of_object(written: &Observation) -> Text {
+    said(written, None).into()
 }
 
 /// Describes what an object states. The object is named unless it is the subject.
@@ -95,13 +75,15 @@ fn said(written: &Observation, subject: Option<&ObjectRef>) -> String {
     }
 }
 
-/// Returns whether a text names an object.
+/// Returns whether a text names an object, and not another one that is called alike.
 fn names(text: &str, object: &ObjectRef) -> bool {
-    text.contains(&object.to_string())
-        || match &object.namespace {
-            Some(namespace) => text.contains(&format!("{namespace}/{}", object.name)),
-            None => text.contains(&*object.name),
-        }
+    let goes_on = |rest: &str| rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '-');
+    let has =
+        |name: &str| text.match_indices(name).any(|(at, _)| !goes_on(&text[at + name.len()..]));
+    match object.namespace {
+        Some(_) => has(&object.to_string()) || has(&object.short()),
+        None => has(&object.name),
+    }
 }
 
 /// Describes the step at which a walk ends.

@@ -82,6 +82,7 @@ pub(crate) fn cure(text: &str) -> Cure {
         outcomes: vec![(Outcome::Hangs, Share::ALL)],
         mechanisms: vec![Mechanism::AsymmetricReturn],
         conditions: vec![text.into()],
+        arrived: Share::NONE,
     };
     let condition = |answer| Condition { what: text.to_owned(), answer, because: text.to_owned() };
     Cure {

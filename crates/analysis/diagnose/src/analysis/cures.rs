@@ -2,7 +2,7 @@
 
 use uturn_model::pod::DnsPolicy;
 use uturn_model::{
-    Client, Cluster, Destination, Family, Flow, Name, NamespacedName, ObjectKind, Pod,
+    Client, Cluster, Destination, Family, Flow, Name, NamespacedName, ObjectKind, Pod, Verdict,
 };
 use uturn_path::{Engine, WalkError};
 use uturn_snapshot::Manifests;
@@ -212,10 +212,14 @@ pub fn failing_flow(engine: &Engine<'_>, finding: &Finding) -> Option<Flow> {
     let is_at_home =
         |name: &NamespacedName| Some(&name.namespace) == finding.subject.namespace.as_ref();
     let from = |pod: &NamespacedName| Flow { from: Client::Pod(pod.clone()), ..flow.clone() };
-    // A finding of several targets has clients that do not fail at this one.
+    // A finding of several targets has clients that do not fail at this one, or in another way.
     let walked = engine.with_met_services();
+    let fails_so = |verdict: &Verdict| match &finding.mechanism {
+        Some(mechanism) => verdict.mechanisms.contains(mechanism),
+        None => !verdict.is_fine(),
+    };
     let fails =
-        |pod: &&NamespacedName| walked.verdict(&from(pod)).is_ok_and(|verdict| !verdict.is_fine());
+        |pod: &&NamespacedName| walked.verdict(&from(pod)).is_ok_and(|verdict| fails_so(&verdict));
     let mut clients: Vec<&NamespacedName> = finding.clients.iter().filter(asks_cluster).collect();
     clients.sort_by_key(|name| (!is_at_home(name), *name));
     let failing = clients.into_iter().take(MAX_CLIENTS).find(fails);

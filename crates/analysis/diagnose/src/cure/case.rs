@@ -5,16 +5,17 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::lb::{Listener, LoadBalancer};
-use uturn_model::route::{Direction, Leg, Step, StepKind};
+use uturn_model::route::{Direction, Leg, Route, Step, StepKind};
 use uturn_model::{
     Client, Cluster, Destination, Evidence, Flow, Known, Mechanism, Name, ObjectKind, ObjectRef,
-    Place, Port, Protocol, Service, Text, Verdict,
+    Place, Port, Protocol, Service, Share, Text, Verdict,
 };
 use uturn_path::{Engine, Health, WalkError, add_missing};
 use uturn_snapshot::Manifests;
 
 use super::CaseState;
-use crate::called::{Aim, MetController, aim, sent_to};
+use crate::called::{Aim, Called, MetController, aim, sent_to};
+use crate::flow_codes::FlowCodes;
 use crate::{Code, Finding};
 
 /// The maximum number of other clients whose calls are walked for each cure.
@@ -48,6 +49,10 @@ pub struct Case<'a> {
     /// The same call by clients of other kinds that the finding is about. It fails, too.
     also: Vec<OtherClient>,
     pub(crate) aim: Aim,
+    /// What the flow calls.
+    pub(super) called: Called,
+    /// The verdicts on the flow, with their steps.
+    verdicts: Vec<Verdict>,
     /// The nodes at which calls fail.
     pub(super) stopped_at: BTreeSet<Name>,
     /// Whether replies bypass the load balancer because a bridge hides them from rules.
@@ -96,10 +101,9 @@ impl<'a> Case<'a> {
             verdicts.iter().flat_map(|verdict| verdict.mechanisms.clone()).collect();
         mechanisms.sort_unstable();
         mechanisms.dedup();
-        let before = case_state(&flow, &verdicts);
+        let before = case_state(engine.cluster(), &flow, &verdicts);
         let aim = aim(engine, &flow, sent_to(&verdicts));
         let protocol = flow.protocol;
-        let subject = Subject::Flow(flow);
         let is_reply_unseen = verdicts.iter().any(Code::is_reply_unseen);
         let stopped_at = stopped_at(&verdicts);
         let met = MetController::of(engine.cluster(), &verdicts);
@@ -109,15 +113,18 @@ impl<'a> Case<'a> {
             let health = engine.with_met_services().health(vip, protocol)?.unwrap_or_default();
             add_missing(&mut dropped, dropped_probes(&health, protocol));
         }
+        let called = Called::new(engine.cluster(), (&flow, &verdicts), &aim, &met);
         Ok(Self {
             manifests,
             engine,
-            subject,
+            subject: Subject::Flow(flow),
             before,
             mechanisms,
             found: None,
             also: Vec::new(),
             aim,
+            called,
+            verdicts,
             stopped_at,
             is_reply_unseen,
             met,
@@ -155,6 +162,8 @@ impl<'a> Case<'a> {
             found: None,
             also: Vec::new(),
             aim,
+            called: Called::default(),
+            verdicts: Vec::new(),
             stopped_at: BTreeSet::new(),
             is_reply_unseen: false,
             met: MetController::default(),
@@ -180,6 +189,8 @@ impl<'a> Case<'a> {
             subject: Subject::Object(code, object),
             also: Vec::new(),
             aim,
+            called: Called::default(),
+            verdicts: Vec::new(),
             stopped_at: BTreeSet::new(),
             is_reply_unseen: false,
             met: MetController::default(),
@@ -210,21 +221,17 @@ impl<'a> Case<'a> {
         found.is_some_and(|(code, object)| *code == finding.code && *object == finding.subject)
     }
 
-    /// Returns the codes of the failure.
+    /// Returns the codes of the failure. Those of a flow are the codes that a trace has for it.
     pub fn codes(&self) -> BTreeSet<Code> {
-        // Behind a controller in the cluster, the load balancer belongs to a Service.
-        let called = match self.walked().map(|flow| &flow.to) {
-            Some(Destination::Ingress { .. }) => Some(ObjectKind::Ingress),
-            _ => self.owner_kind(),
-        };
-        let kind = called.unwrap_or(ObjectKind::Service);
-        let of = |mechanism: &Mechanism| Code::of_reply(*mechanism, kind, self.is_reply_unseen);
-        let mut codes = match self.before {
+        let mut codes = match &self.subject {
+            Subject::Flow(flow) => {
+                FlowCodes::new(self.engine, flow).of(&self.verdicts).into_iter().collect()
+            }
             // Failing health checks are one finding, whatever stops them.
-            CaseState::Probes { .. } if !self.before.is_fine() => {
+            Subject::Probes(..) if !self.before.is_fine() => {
                 BTreeSet::from([Code::of_checks(&self.mechanisms)])
             }
-            _ => self.mechanisms.iter().map(of).collect(),
+            Subject::Probes(..) | Subject::Object(..) => BTreeSet::new(),
         };
         // What objects show is more specific than what stops a call.
         let found = self.found.as_ref().map(|(code, _)| *code);
@@ -384,14 +391,32 @@ impl CaseState {
 }
 
 /// Returns the state of a flow: its worst verdict.
-pub(crate) fn case_state(flow: &Flow, verdicts: &[Verdict]) -> CaseState {
+pub(crate) fn case_state(cluster: &Cluster, flow: &Flow, verdicts: &[Verdict]) -> CaseState {
     let worst = verdicts.iter().max_by(|a, b| a.share_failing().exact_cmp(&b.share_failing()));
     CaseState::Flow {
         flow: flow.clone(),
         outcomes: worst.map(|verdict| verdict.outcomes.clone()).unwrap_or_default(),
         mechanisms: worst.map(|verdict| verdict.mechanisms.clone()).unwrap_or_default(),
         conditions: worst.map(|verdict| verdict.conditions.clone()).unwrap_or_default(),
+        arrived: worst.map(|verdict| arrived(cluster, verdict)).unwrap_or_default(),
     }
+}
+
+/// Returns the share of calls that a controller in the cluster receives and that are not known to
+/// end there in one way or another.
+fn arrived(cluster: &Cluster, verdict: &Verdict) -> Share {
+    let is_received = |route: &&Route| {
+        let last = route.hops.last().filter(|_| route.outcome.is_unknown());
+        last.is_some_and(|hop| match &hop.place {
+            Place::Pod(name) => {
+                let pod = cluster.pods.get(name);
+                pod.is_some_and(|pod| cluster.controller_of(pod).is_some())
+                    && hop.steps.last().is_some_and(|step| step.kind == StepKind::Unknown)
+            }
+            _ => false,
+        })
+    };
+    verdict.routes.iter().filter(is_received).map(|route| route.share).sum()
 }
 
 /// Returns the basis of a fact, in words.

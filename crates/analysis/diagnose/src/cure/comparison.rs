@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use uturn_model::ingress::Backend;
 use uturn_model::{
-    Client, Cluster, Destination, Flow, Ingress, Name, NamespacedName, ObjectKind, ObjectRef,
-    Outcome, Protocol, Share, Verdict,
+    Client, Cluster, Destination, Flow, Ingress, Mechanism, Name, NamespacedName, ObjectKind,
+    ObjectRef, Outcome, Protocol, Share, Verdict,
 };
 use uturn_path::{Engine, WalkError, what_if};
 use uturn_scan::{KnownWalks, ScanResult, ScanTarget, Scanner};
@@ -91,19 +91,49 @@ impl CaseState {
     /// Returns whether the state is better than it was before only in that servers receive requests
     /// that they do not serve.
     pub(super) fn only_arrives(&self, before: &Self) -> bool {
-        let (Self::Flow { outcomes, .. }, Self::Flow { outcomes: old, .. }) = (self, before) else {
-            return false;
-        };
-        let (now, old) = (Harm::of(outcomes), Harm::of(old));
+        let Some((now, old)) = self.harms(before) else { return false };
         let arrived = Harm { stopped: old.stopped, ..now };
-        now.is_better_than(&old) && !arrived.is_better_than(&old)
+        self.meets_rule(before) || now.is_better_than(&old) && !arrived.is_better_than(&old)
+    }
+
+    /// Returns how bad the flow is in this state and in the one before. Where it was known before
+    /// that no server receives calls, those that a server receives are not stopped, even if it is not
+    /// known what it answers.
+    fn harms(&self, before: &Self) -> Option<(Harm, Harm)> {
+        let (Self::Flow { outcomes, arrived, .. }, Self::Flow { outcomes: old, .. }) =
+            (self, before)
+        else {
+            return None;
+        };
+        let mut now = Harm::of(outcomes);
+        if !old.iter().any(|(outcome, _)| outcome.is_unknown()) {
+            let stopped = now.stopped.get() - arrived.get();
+            now.stopped = Share::new(stopped.max(0.0));
+        }
+        Some((now, Harm::of(old)))
+    }
+
+    /// Returns whether no rule was there for the call before, and now a controller receives it and
+    /// is not known to lack one.
+    fn meets_rule(&self, before: &Self) -> bool {
+        let lacks = |state: &Self| match state {
+            Self::Flow { mechanisms, .. } => mechanisms.contains(&Mechanism::NoRuleForPath),
+            Self::Probes { .. } | Self::Object { .. } => false,
+        };
+        let is_known = |state: &Self| match state {
+            Self::Flow { outcomes, .. } => !outcomes.iter().any(|(end, _)| end.is_unknown()),
+            Self::Probes { .. } | Self::Object { .. } => false,
+        };
+        let has_arrived = matches!(self, Self::Flow { arrived, .. } if arrived.is_all());
+        has_arrived && !lacks(self) && lacks(before) && is_known(before)
     }
 
     /// Returns whether the state is better than it was before.
     pub fn is_better_than(&self, before: &Self) -> bool {
         match (self, before) {
-            (Self::Flow { outcomes, .. }, Self::Flow { outcomes: old, .. }) => {
-                Harm::of(outcomes).is_better_than(&Harm::of(old))
+            (Self::Flow { .. }, Self::Flow { .. }) => {
+                self.meets_rule(before)
+                    || self.harms(before).is_some_and(|(now, old)| now.is_better_than(&old))
             }
             (Self::Probes { alive, of, .. }, Self::Probes { alive: old, of: all, .. }) => {
                 *of > 0 && *alive * *all > *old * *of
@@ -383,9 +413,9 @@ fn worse_off(who: &str, to: &Destination, before: &Harm, now: &Harm) -> String {
 mod tests {
     use std::time::Duration;
 
-    use uturn_model::{Outcome, Share};
+    use uturn_model::{Client, Flow, Mechanism, Outcome, Protocol, Share};
 
-    use super::Harm;
+    use super::{CaseState, Harm};
 
     fn harm(outcome: Outcome) -> Harm {
         Harm::of(&[(outcome, Share::ALL)])
@@ -408,5 +438,33 @@ mod tests {
             assert!(status(404).is_better_than(&status(code)), "{code}");
         }
         assert!(!refused.is_better_than(&hangs));
+    }
+
+    #[test]
+    fn a_call_that_arrives_is_better_than_one_that_does_not() {
+        let state = |outcome, arrived, mechanism| CaseState::Flow {
+            flow: Flow {
+                from: Client::Outside(None),
+                to: "http://shop.example.com/".parse().unwrap(),
+                protocol: Protocol::Tcp,
+            },
+            outcomes: vec![(outcome, Share::ALL)],
+            mechanisms: vec![mechanism],
+            conditions: Vec::new(),
+            arrived,
+        };
+        let not_known = |arrived| state(Outcome::Unknown, arrived, Mechanism::NotModelled);
+        let refused = state(Outcome::Refused, Share::NONE, Mechanism::NoEndpoint);
+        let arrives = not_known(Share::ALL);
+        assert!(arrives.is_better_than(&refused));
+        assert!(arrives.only_arrives(&refused));
+        assert!(!not_known(Share::NONE).is_better_than(&refused));
+        // What was not known may have arrived before.
+        assert!(!arrives.is_better_than(&not_known(Share::NONE)));
+        let status = Outcome::Status { code: 404, after: Duration::ZERO };
+        let without_rule = state(status, Share::NONE, Mechanism::NoRuleForPath);
+        assert!(arrives.is_better_than(&without_rule) && arrives.only_arrives(&without_rule));
+        let of_server = state(status, Share::NONE, Mechanism::WrongPort);
+        assert!(!arrives.is_better_than(&of_server));
     }
 }

@@ -69,8 +69,13 @@ pub(super) fn is_of_case(case: &Case<'_>, fault: &Finding) -> bool {
     }
     match fault.code {
         Code::BackendMissing | Code::NoTargets => {
-            (case.has(Mechanism::NoEndpoint) || case.has(Mechanism::NoCandidate))
-                && is_called(case, fault)
+            let ends = [Mechanism::NoEndpoint, Mechanism::NoCandidate, Mechanism::NoRuleForPath];
+            ends.into_iter().any(|end| case.has(end)) && is_called(case, fault)
+        }
+        Code::IngressIgnored => case.has(Mechanism::NoRuleForPath) && is_called(case, fault),
+        Code::Pending => {
+            let is_external = case.aim.is_external || !case.is_from_inside();
+            is_external && is_called(case, fault) || asks_for_called(case, fault)
         }
         // Whoever takes the address or the port of a machine answers for its other calls.
         Code::AddressTaken | Code::HostPortOff => {
@@ -93,18 +98,23 @@ fn is_called(case: &Case<'_>, fault: &Finding) -> bool {
     let name = fault.subject.namespaced_name();
     let is_service = || {
         fault.subject.kind == ObjectKind::Service
-            && case.aim.service.is_some()
-            && case.aim.service == name
-    };
-    let is_ingress = || match case.walked().map(|flow| &flow.to) {
-        Some(Destination::Ingress { name: called, .. }) => {
-            fault.subject.kind == ObjectKind::Ingress && name.as_ref() == Some(called)
-        }
-        _ => false,
+            && name.is_some()
+            && (case.aim.service == name || case.called.service == name)
     };
     let is_owner = || case.owner() == Some(&fault.subject);
-    let is_of_rule = || case.met.rule_of.as_ref() == Some(&fault.subject);
-    is_service() || is_ingress() || is_owner() || is_of_rule()
+    is_service() || is_owner() || case.called.objects.contains(&fault.subject)
+}
+
+/// Returns whether a call leads to the address that the Service of a fault asks for.
+fn asks_for_called(case: &Case<'_>, fault: &Finding) -> bool {
+    let asked = service_of(case, fault).and_then(|service| service.asked_address);
+    match case.walked().map(|flow| &flow.to) {
+        Some(Destination::Address(at)) => asked == Some(at.ip()),
+        Some(Destination::Url { host, .. } | Destination::Host(host, _)) => {
+            asked.is_some() && host.parse().ok() == asked
+        }
+        _ => false,
+    }
 }
 
 /// Returns the Service that a fault is about.

@@ -15,8 +15,8 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     if !case.has(Mechanism::NameUnresolved) {
         return Vec::new();
     }
-    let Some(Flow { from: Client::Node(_), to: Destination::Host(host, port), .. }) = case.walked()
-    else {
+    let Some(Flow { from: Client::Node(_), to, .. }) = case.walked() else { return Vec::new() };
+    let (Destination::Host(host, port) | Destination::Url { host, port, .. }) = to else {
         return Vec::new();
     };
     let cluster = case.cluster();

@@ -11,7 +11,7 @@ use crate::dice;
 use std::collections::{BTreeMap, HashSet};
 
 use crate::dice::Dice;
-use crate::tried::disagreement;
+use crate::tried::disagreements;
 use uturn_diagnose::cure::{self, Case, CaseState, TrialBase};
 use uturn_diagnose::diagnose;
 use uturn_model::{Client, Cluster, Destination, Flow, NamespacedName, Protocol, Verdict};
@@ -125,8 +125,8 @@ fn every_cure_that_is_offered_helps_and_harms_no_other_call() {
         let scanner = Scanner::new(&engine);
         let met = scanner.scan(&scanner.targets()).unwrap();
         let found = diagnose(&scanner, &met).unwrap();
-        let disagreements = found.iter().filter_map(|finding| disagreement(finding, &engine));
-        faults.extend(disagreements.map(|line| format!("seed {seed}, {line}")));
+        let differ = |finding| disagreements(finding, &manifests, &engine);
+        faults.extend(found.iter().flat_map(differ).map(|line| format!("seed {seed}, {line}")));
         let base = TrialBase::new(&manifests, &engine);
         let before = everything(&cluster, &engine);
         for finding in found.iter().take(FINDINGS) {

@@ -5,6 +5,7 @@
 
 mod cures;
 mod cures_of_evidence;
+mod doors;
 
 use uturn_diagnose::check::{State, Topic, check};
 use uturn_diagnose::{Code, Finding, Severity, diagnose};

@@ -6,12 +6,12 @@ use std::sync::LazyLock;
 
 use uturn_diagnose::cure::{self, Case, CaseState, Cure, TrialBase};
 use uturn_diagnose::flow_codes::FlowCodes;
-use uturn_diagnose::{Code, Example, Finding, diagnose};
+use uturn_diagnose::{Code, Example, Finding, analysis, diagnose};
 use uturn_model::{Outcome, Share};
 use uturn_path::Engine;
 use uturn_scan::Scanner;
-use uturn_snapshot::Source;
 use uturn_snapshot::scenario::{self, Scenario};
+use uturn_snapshot::{Manifests, Source};
 
 use super::common::{case_of, case_state, scenarios};
 
@@ -29,7 +29,7 @@ pub(crate) struct TriedCase {
     /// A line for each finding, if the scenario has no larger case.
     pub(crate) findings: Option<String>,
     pub(crate) failing: Vec<Failing>,
-    /// A line for each finding whose example, traced as one flow, has other codes.
+    /// A line for each finding whose example, traced or cured as one flow, has other codes.
     pub(crate) disagreements: Vec<String>,
 }
 
@@ -102,26 +102,49 @@ fn tried_case(
         nodes: case.nodes,
         codes: found.iter().map(|finding| finding.code).collect(),
         failing: failing.collect(),
-        disagreements: found.iter().filter_map(|finding| disagreement(finding, &engine)).collect(),
+        disagreements: found
+            .iter()
+            .flat_map(|finding| disagreements(finding, &manifests, &engine))
+            .collect(),
         findings: is_largest.then(|| found.iter().map(|finding| line(finding, &scanner)).collect()),
     }
 }
 
-/// Traces the example of a finding, and describes the difference if the finding's code is none of
-/// the trace's.
-pub(crate) fn disagreement(finding: &Finding, engine: &Engine<'_>) -> Option<String> {
+/// Traces and cures the example of a finding, and describes the difference if the finding's code is
+/// none of the trace's, or if the cures have other codes than the trace.
+pub(crate) fn disagreements<'a>(
+    finding: &Finding,
+    manifests: &'a Manifests,
+    engine: &'a Engine<'a>,
+) -> Vec<String> {
     let flow = match &finding.example {
         Example::Scanned(met) => met.flow(),
         Example::Flow(flow) => flow.clone(),
-        Example::Probes(..) | Example::Manifests => return None,
+        Example::Probes(..) | Example::Manifests => return Vec::new(),
     };
-    let codes = FlowCodes::new(engine, &flow).of(&engine.cases(&flow).unwrap());
-    let agree = finding.share_failing.is_none() || codes.contains(&finding.code);
-    (!agree).then(|| {
-        let traced: Vec<String> = codes.iter().map(ToString::to_string).collect();
-        let (code, from, to) = (finding.code, &flow.from, &flow.to);
-        format!("{code} about {}, but {from} → {to}: {}", finding.subject, traced.join(", "))
-    })
+    let traced = FlowCodes::new(engine, &flow).of(&engine.cases(&flow).unwrap());
+    let cured: Vec<Code> =
+        Case::flow(manifests, engine, flow.clone()).unwrap().codes().into_iter().collect();
+    let by_code = analysis::case_of(manifests, engine, finding).unwrap().unwrap().codes();
+    let words = |codes: &[Code]| {
+        let codes: Vec<String> = codes.iter().map(ToString::to_string).collect();
+        codes.join(", ")
+    };
+    let (code, from, to) = (finding.code, &flow.from, &flow.to);
+    let mut all = Vec::new();
+    if !finding.share_failing.is_none() && !traced.contains(&code) {
+        let traced = words(&traced);
+        all.push(format!("{code} about {}, but {from} → {to}: {traced}", finding.subject));
+    }
+    if cured != traced {
+        let (cured, traced) = (words(&cured), words(&traced));
+        all.push(format!("{from} → {to}: traced {traced}, but cured {cured}"));
+    }
+    if !finding.share_failing.is_none() && !by_code.contains(&code) {
+        let by_code: Vec<Code> = by_code.into_iter().collect();
+        all.push(format!("cures of {code} about {} are of {}", finding.subject, words(&by_code)));
+    }
+    all
 }
 
 fn tried_cure(cure: &Cure, case: &Case<'_>) -> TriedCure {

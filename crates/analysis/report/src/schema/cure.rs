@@ -186,7 +186,7 @@ pub enum Standing<'a> {
 impl<'a> From<&'a cure::CaseState> for Standing<'a> {
     fn from(standing: &'a cure::CaseState) -> Self {
         match standing {
-            cure::CaseState::Flow { flow, outcomes, mechanisms, conditions } => Self::Flow {
+            cure::CaseState::Flow { flow, outcomes, mechanisms, conditions, .. } => Self::Flow {
                 flow: Flow::from(flow),
                 conditions: conditions.iter().map(|condition| &**condition).collect(),
                 outcomes: OutcomeShare::all(outcomes),
