@@ -12,7 +12,7 @@ use crate::clients::Clients;
 use crate::cure::{Case, Cure, TrialBase, cures, may_cure};
 use crate::find::api_server::servers;
 use crate::find::outside_clients::OutsideClients;
-use crate::{CureTitle, Example, Finding, Severity, Untried, WhyUntried};
+use crate::{Code, CureTitle, Example, Finding, Severity, Untried, WhyUntried};
 
 /// The maximum number of findings on which cures are tried.
 const MAX_FINDINGS: usize = 40;
@@ -65,7 +65,8 @@ pub(super) fn try_all(
 
 /// Returns whether cures may be known for a finding that no call shows.
 fn is_curable(finding: &Finding) -> bool {
-    finding.severity > Severity::Info && may_cure(finding.code)
+    let is_fault = finding.severity > Severity::Info || finding.code == Code::OneFamily;
+    is_fault && may_cure(finding.code)
 }
 
 /// Returns the cures that were tried on a finding. Returns `None` if it is not about a flow, or if

@@ -6,6 +6,7 @@ mod api_call;
 mod backend;
 mod check;
 mod class;
+mod family;
 mod gateway;
 mod host_port;
 mod image_port;
@@ -18,7 +19,7 @@ use std::net::IpAddr;
 
 use uturn_model::{Cluster, Destination, Mechanism, ObjectKind, Service, ingress, mesh};
 
-use super::{Case, Proposal, Subject};
+use super::{Case, Proposal, Subject, kube_proxy};
 use crate::{Code, Finding};
 
 /// Returns whether a family knows cures for faults with this code.
@@ -33,7 +34,9 @@ pub(crate) fn may_cure(code: Code) -> bool {
             | Code::HostPortOff
             | Code::IngressIgnored
             | Code::NoTargets
+            | Code::OneFamily
             | Code::Pending
+            | Code::ProxyNamedOther
             | Code::WrongPort
     )
 }
@@ -54,7 +57,9 @@ pub(super) fn propose(case: &Case<'_>, fault: &Finding) -> Vec<Proposal> {
             .into_iter()
             .chain(targets::propose(case, fault))
             .collect(),
+        Code::OneFamily => family::propose(case, fault),
         Code::Pending => pending::propose(case, fault),
+        Code::ProxyNamedOther => kube_proxy::own_name(case),
         Code::WrongPort => image_port::propose(case, fault),
         _ => Vec::new(),
     };

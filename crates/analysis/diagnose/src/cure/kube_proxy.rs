@@ -31,7 +31,7 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
 }
 
 /// Proposes that each kube-proxy takes its node's own name for its node's.
-fn own_name(case: &Case<'_>) -> Vec<Proposal> {
+pub(super) fn own_name(case: &Case<'_>) -> Vec<Proposal> {
     let is_wrong = |node: &&Node| node.proxy_name.is_some() || node.host_name.is_some();
     let wrong: Vec<&Node> = case.cluster().nodes.values().filter(is_wrong).collect();
     let Some(first) = wrong.first() else { return Vec::new() };

@@ -1,7 +1,8 @@
 //! A fault has one code and the same cures whatever it is asked by: the finding, the Service, the
 //! Ingress, or the URL that people call.
 
-use uturn_diagnose::cure::{self, Case, TrialBase};
+use uturn_diagnose::analysis::{Options, case_of};
+use uturn_diagnose::cure::{self, Case, Cure, TrialBase};
 use uturn_diagnose::flow_codes::FlowCodes;
 
 use super::*;
@@ -118,4 +119,119 @@ fn the_backend_behind_a_controller_has_its_own_reason() {
     assert!(asked.because.contains("its selector app=wep"), "{asked:?}");
     assert!(asked.because.contains("Service shop/web"), "{asked:?}");
     assert!(asked.cures.iter().any(|cure| cure.contains("app=web")), "{asked:?}");
+}
+
+/// The titles of the cures that are offered for the only finding with a code, and the changed lines
+/// of the first.
+fn cured(text: String, code: Code) -> (Vec<String>, Vec<String>) {
+    let manifests = Manifests::of(vec![Source { name: "made.yaml".into(), text }]);
+    let manifests = manifests.complete_if(true);
+    let cluster = manifests.cluster().unwrap();
+    let analysis = uturn_diagnose::analyze(&manifests, &cluster, &Options::default()).unwrap();
+    let mut own = analysis.findings.iter().filter(|own| own.code == code);
+    let finding = own.next().unwrap_or_else(|| panic!("{:#?}", analysis.findings));
+    assert!(own.next().is_none(), "{:#?}", analysis.findings);
+    let engine = Engine::new(&cluster).unwrap();
+    let case = case_of(&manifests, &engine, finding).unwrap().unwrap();
+    let cures = cure::cures(&TrialBase::new(&manifests, &engine), &case);
+    let offered: Vec<&Cure> = cures.iter().filter(|cure| cure.is_offered()).collect();
+    let titles: Vec<String> = offered.iter().map(|cure| cure.title.clone()).collect();
+    let shown: Vec<&str> = finding.cures.iter().map(|cure| &*cure.text).collect();
+    assert_eq!(shown, titles, "a scan names the same");
+    let lines = offered.first().into_iter().flat_map(|cure| &cure.diffs);
+    let lines = lines.flat_map(|diff| diff.lines().skip(2));
+    let lines = lines.filter(|line| line.starts_with(['+', '-']));
+    (titles, lines.map(|line| line.replace("  ", "")).collect())
+}
+
+#[test]
+fn a_service_gets_addresses_of_both_families() {
+    let both = |of: &str, v4: &str, v6: &str| format!("{{{of}: {v4}}}, {{{of}: '{v6}'}}");
+    let objects = |spec: &str| {
+        let node = "---
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+spec: {podCIDRs: [10.1.1.0/24, 'fd00:1::/64']}
+status: {addresses: [{type: InternalIP, address: 10.0.0.11}, {type: InternalIP, address: 'fd00::11'}]}
+";
+        let pod = format!(
+            "---
+apiVersion: v1
+kind: Pod
+metadata: {{name: web-1, namespace: shop, labels: {{app: web}}}}
+spec: {{nodeName: n1, containers: [{{name: c, image: c, ports: [{{containerPort: 8080}}]}}]}}
+status:
+  phase: Running
+  podIP: 10.1.1.2
+  podIPs: [{}]
+  conditions: [{{type: Ready, status: 'True'}}]
+",
+            both("ip", "10.1.1.2", "fd00:1::2")
+        );
+        let service = format!(
+            "---
+apiVersion: v1
+kind: Service
+metadata: {{name: web, namespace: shop}}
+spec:
+  type: NodePort
+  {spec}
+  selector: {{app: web}}
+  ports: [{{port: 80, targetPort: 8080, nodePort: 30080}}]
+"
+        );
+        [node.to_owned(), pod, service, facts(&[IPTABLES])].concat()
+    };
+    let (titles, lines) = cured(objects("clusterIP: 172.16.0.10"), Code::OneFamily);
+    assert_eq!(titles, ["ipFamilyPolicy: PreferDualStack for svc/shop/web"]);
+    assert_eq!(lines, ["+ipFamilyPolicy: PreferDualStack"]);
+    let single = "clusterIP: 172.16.0.10\n  ipFamilyPolicy: SingleStack";
+    let (_, lines) = cured(objects(single), Code::OneFamily);
+    assert_eq!(lines, ["-ipFamilyPolicy: SingleStack", "+ipFamilyPolicy: PreferDualStack"]);
+}
+
+#[test]
+fn a_kube_proxy_gets_the_name_of_its_node_by_the_finding_too() {
+    let objects = "---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec:
+  type: NodePort
+  clusterIP: 172.16.0.10
+  externalTrafficPolicy: Local
+  selector: {app: web}
+  ports: [{port: 80, targetPort: 8080, nodePort: 30080}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: kube-proxy, namespace: kube-system}
+data:
+  config.conf: |
+    kind: KubeProxyConfiguration
+    hostnameOverride: n2
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: kube-proxy, namespace: kube-system}
+spec:
+  selector: {matchLabels: {k8s-app: kube-proxy}}
+  template:
+    metadata: {labels: {k8s-app: kube-proxy}}
+    spec:
+      hostNetwork: true
+      containers:
+      - name: kube-proxy
+        image: kube-proxy:v1.34.4
+        command: [kube-proxy, --config=/var/lib/kube-proxy/config.conf]
+";
+    let text = [nodes_and_pods(), objects.to_owned(), facts(&[IPTABLES])].concat();
+    let (titles, lines) = cured(text, Code::ProxyNamedOther);
+    let begins =
+        ["--hostname-override=$(NODE_NAME) in DaemonSet", "no hostnameOverride in ConfigMap"];
+    for (title, begin) in titles.iter().zip(begins) {
+        assert!(title.starts_with(begin), "{titles:?}");
+    }
+    assert!(lines.concat().contains("--hostname-override=$(NODE_NAME)"), "{lines:?}");
 }
