@@ -37,7 +37,7 @@ use crate::cure::TrialBase;
 use crate::group::{group, shown_in_full};
 use crate::{Cure, Example, Finding, Observation, diagnose};
 
-pub use cures::{case_of, cures_of_flow, failing_flow, titles};
+pub use cures::{case_of, cures_of_finding, cures_of_flow, failing_flow, titles};
 pub use error::AnalysisError;
 pub use ignore::{IgnoreError, IgnoreRules};
 pub use in_words::InWords;

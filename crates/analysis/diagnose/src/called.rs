@@ -4,7 +4,7 @@ mod destination;
 
 use std::net::SocketAddr;
 
-use uturn_model::ingress::{Backend, IngressPath, IngressRule};
+use uturn_model::ingress::{Backend, BackendPort, IngressPath, IngressRule};
 use uturn_model::route::{Direction, StepKind};
 use uturn_model::{
     Cluster, Destination, Evidence, Flow, Ingress, NamespacedName, ObjectKind, ObjectRef, Place,
@@ -24,6 +24,8 @@ pub(crate) struct Called {
     /// The Service whose endpoints answer: the one behind the rule of a controller that received
     /// the call, or else the one that is called.
     pub(crate) service: Option<NamespacedName>,
+    /// The port of this Service.
+    pub(crate) port: Option<Port>,
 }
 
 impl Called {
@@ -42,8 +44,17 @@ impl Called {
         met: &MetController,
     ) -> Self {
         let objects = objects(cluster, (flow, verdicts), aim, met);
-        let service = service_behind(cluster, flow, met).or_else(|| aim.service.clone());
-        Self { objects, service }
+        match service_behind(cluster, flow, met) {
+            Some((name, port)) => {
+                let service = cluster.services.get(&name);
+                let port = service.and_then(|own| Some(own.port_named(port)?.port));
+                Self { objects, service: Some(name), port }
+            }
+            None => {
+                let port = aim.port.as_ref().map(|port| port.port);
+                Self { objects, service: aim.service.clone(), port }
+            }
+        }
     }
 }
 
@@ -75,7 +86,7 @@ fn objects(
 
 /// Returns the Ingresses that have rules for the called host, or else those that have one for all
 /// names beside it.
-fn of_host(cluster: &Cluster, flow: &Flow) -> Vec<ObjectRef> {
+pub(crate) fn of_host(cluster: &Cluster, flow: &Flow) -> Vec<ObjectRef> {
     let host = match &flow.to {
         Destination::Url { host, .. } | Destination::Host(host, _) => host,
         _ => return Vec::new(),
@@ -104,8 +115,12 @@ fn shown(verdicts: &[Verdict]) -> Vec<ObjectRef> {
     objects.collect()
 }
 
-/// Returns the Service to which the rule leads that a controller applied to a call.
-fn service_behind(cluster: &Cluster, flow: &Flow, met: &MetController) -> Option<NamespacedName> {
+/// Returns the Service and port to which the rule leads that a controller applied to a call.
+fn service_behind<'c>(
+    cluster: &'c Cluster,
+    flow: &Flow,
+    met: &MetController,
+) -> Option<(NamespacedName, &'c BackendPort)> {
     let (host, path) = match &flow.to {
         Destination::Url { host, path, .. } => (Some(host), Some(path)),
         Destination::Ingress { host, path, .. } => (host.as_ref(), path.as_ref()),
@@ -115,9 +130,9 @@ fn service_behind(cluster: &Cluster, flow: &Flow, met: &MetController) -> Option
     let rule_of = met.rule_of.as_ref()?;
     let own = cluster.ingresses.values().filter(|ingress| ingress.object() == *rule_of);
     own.into_iter().find_map(|ingress| {
-        let Backend::Service { name, .. } = backend(ingress, host, path)? else { return None };
+        let Backend::Service { name, port } = backend(ingress, host, path)? else { return None };
         let namespace = ingress.name.namespace.clone();
-        Some(NamespacedName { namespace, name: name.clone() })
+        Some((NamespacedName { namespace, name: name.clone() }, port))
     })
 }
 

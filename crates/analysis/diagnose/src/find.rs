@@ -155,6 +155,14 @@ fn stated(engine: &Engine<'_>) -> impl Iterator<Item = Finding> {
     all.into_iter().flatten()
 }
 
+/// Returns the faults that objects state and that make calls fail which a walk supposes to be
+/// answered, or does not know: under a condition, or because nothing serves a host.
+pub(crate) fn unwalked(engine: &Engine<'_>) -> impl Iterator<Item = Finding> {
+    let all = [announcing::find(engine), headless::find(engine), image_ports::find(engine)];
+    let all = all.into_iter().flatten().filter(|finding| !finding.conditions.is_empty());
+    all.chain(unserved::find(engine)).filter(|finding| !finding.share_failing.is_none())
+}
+
 /// Returns the faults that objects show without a scan: those of an edited cluster tell whether the
 /// edit cures them.
 ///

@@ -23,6 +23,7 @@ mod cloud;
 pub mod code;
 pub mod conditions;
 pub mod cure;
+pub mod doubts;
 pub mod evidence;
 mod find;
 pub mod finding;

@@ -23,11 +23,16 @@ pub struct CureReport {
 
 /// Formats each case: its present state, the cures that work, and why others do not.
 pub fn text(reports: &[CureReport], style: Style) -> String {
-    let all: Vec<String> = reports.iter().map(|report| case(report, style)).collect();
-    all.join("\n")
+    let is_object = |report: &CureReport| matches!(report.now, CaseState::Object { .. });
+    let all = reports.iter().enumerate().map(|(at, report)| {
+        // A flow is followed by the objects that may be at fault.
+        let goes_on = !is_object(report) && reports.get(at + 1).is_some_and(is_object);
+        case(report, goes_on, style)
+    });
+    all.collect::<Vec<String>>().join("\n")
 }
 
-fn case(report: &CureReport, style: Style) -> String {
+fn case(report: &CureReport, goes_on: bool, style: Style) -> String {
     let mut text = in_a_line(&style.bold(&subject(&report.now))).into_owned() + "\n";
     let now = case_state(&report.now);
     if let CaseState::Object { .. } = report.now {
@@ -62,7 +67,7 @@ fn case(report: &CureReport, style: Style) -> String {
             ));
         }
     }
-    if report.cures.is_empty() && !report.now.is_fine() {
+    if report.cures.is_empty() && !report.now.is_fine() && !goes_on {
         let codes: Vec<Code> = report.codes.iter().filter_map(|code| code.parse().ok()).collect();
         let more = match report.now {
             CaseState::Object { .. } => {

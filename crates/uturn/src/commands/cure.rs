@@ -5,9 +5,9 @@ use std::sync::Arc;
 use uturn_cli::{Failure, Printer, Status, print};
 use uturn_diagnose::analysis::{Detail, Input, Options, case_of};
 use uturn_diagnose::cure::{self, Case, TrialBase};
-use uturn_diagnose::{Code, Finding, analyze, diagnose};
+use uturn_diagnose::{Code, Finding, analyze, diagnose, doubts};
 use uturn_model::{Flow, ObjectKind};
-use uturn_path::{Engine, usual_protocol, what_if};
+use uturn_path::{Engine, WalkError, usual_protocol, what_if};
 use uturn_report::cure as report;
 use uturn_report::cure::CureReport;
 use uturn_report::schema::cure::Cures;
@@ -41,8 +41,8 @@ pub(super) fn run(args: &Cure, printer: &Printer) -> Result<Status, Failure> {
         (_, _, Some(from), Some(to)) => {
             let protocol = args.proto.unwrap_or_else(|| usual_protocol(&loaded.cluster, &to));
             let flow = Flow { from, to, protocol };
-            let case = Case::flow(&manifests, &engine, flow);
-            vec![case.map_err(|why| suggest::with_suggestion(why, &loaded.cluster))?]
+            of_flow(&manifests, &engine, &flow)
+                .map_err(|why| suggest::with_suggestion(why, &loaded.cluster))?
         }
         _ => return Err(Failure::usage("give CODE and NAMESPACE/NAME, or --from and --to")),
     };
@@ -66,10 +66,31 @@ pub(super) fn run(args: &Cure, printer: &Printer) -> Result<Status, Failure> {
             );
         }
     }
-    let is_cured = |report: &CureReport| {
-        report.now.is_fine() || report.cures.iter().any(cure::Cure::is_offered)
+    let offers = |report: &CureReport| report.cures.iter().any(cure::Cure::is_offered);
+    let is_cured = |report: &CureReport| report.now.is_fine() || offers(report);
+    let are_cured = if object.is_some() {
+        reports.iter().all(is_cured)
+    } else {
+        // The first case is the flow itself, and the others are what may be at fault.
+        reports[0].now.is_fine() || reports.iter().any(offers)
     };
-    Ok(if reports.iter().all(is_cured) { Status::Clean } else { Status::Found })
+    Ok(if are_cured { Status::Clean } else { Status::Found })
+}
+
+/// Returns the case of a flow, and those of what a scan warns of about what it calls, where walks of
+/// the flow do not show it.
+fn of_flow<'a>(
+    manifests: &'a Manifests,
+    engine: &'a Engine<'a>,
+    flow: &Flow,
+) -> Result<Vec<Case<'a>>, WalkError> {
+    let case = Case::flow(manifests, engine, flow.clone())?;
+    let doubts = doubts::of_flow(engine, flow, &engine.with_met_services().cases(flow)?);
+    let mut all = vec![case];
+    for finding in doubts {
+        all.extend(case_of(manifests, engine, &finding)?);
+    }
+    Ok(all)
 }
 
 /// Lists the findings that can be named: all of them, or those of the code.

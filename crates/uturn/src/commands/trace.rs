@@ -1,14 +1,14 @@
 //! `uturn trace`: one flow, hop by hop.
 
 use uturn_cli::{Failure, Printer, Status, print};
-use uturn_diagnose::analysis::{Input, MAX_BYTES, cures_of_flow};
+use uturn_diagnose::analysis::{Input, MAX_BYTES, cures_of_finding, cures_of_flow};
 use uturn_diagnose::flow_codes::FlowCodes;
-use uturn_diagnose::{Code, conditions, reason};
+use uturn_diagnose::{Code, conditions, doubts};
 use uturn_model::shell::Command;
 use uturn_model::{Flow, Verdict};
-use uturn_path::{Engine, usual_protocol};
+use uturn_path::{Engine, WalkError, usual_protocol};
 use uturn_report::schema::trace::Trace as TraceOutput;
-use uturn_report::trace::Meaning;
+use uturn_report::trace::{Doubt, Meaning};
 use uturn_report::{svg, trace, words};
 
 use super::suggest;
@@ -37,23 +37,39 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
     let verdicts: Vec<Verdict> = verdicts.into_iter().map(with_conditions).collect();
     let meaning = |verdict: &Verdict| Meaning {
         codes: texts(&codes.of(std::slice::from_ref(verdict))),
-        because: reason::of_verdict(&engine, &flow, verdict),
+        because: codes.because(verdict),
     };
     let all = texts(&codes.of(&verdicts));
     let can_fail = verdicts.iter().any(Verdict::can_fail);
     let cures = if can_fail { cures_of_flow(&manifests, cluster, &flow)? } else { Vec::new() };
+    let doubts = doubts::of_flow(&engine, &flow, &verdicts).into_iter().map(|finding| {
+        let cures = cures_of_finding(&manifests, &engine, &finding)?;
+        Ok(Doubt { finding, cures })
+    });
+    let doubts = doubts.collect::<Result<Vec<Doubt>, WalkError>>()?;
     let text = |style| {
-        let mut text = trace::text(&flow, &verdicts, &meaning, engine.supposed(), style);
+        let mut text = trace::text(&flow, &verdicts, &meaning, &doubts, engine.supposed(), style);
         if !cures.is_empty() {
             text.push_str(&format!("\ncure: {}\n", words::first_of(&cures)));
             let input = args.cluster.as_typed();
             let command = Command::new("uturn cure").with(&input).with(&flow.arguments());
             text.push_str(&format!("{command} says how\n"));
         }
+        for doubt in doubts.iter().filter(|doubt| !doubt.cures.is_empty()) {
+            let finding = &doubt.finding;
+            let cures = words::first_of(&doubt.cures);
+            let if_so = if finding.conditions.is_empty() { "" } else { ", if it is so" };
+            text.push_str(&format!("\ncure of {}{if_so}: {cures}\n", finding.code));
+            let command = Command::new("uturn cure").with(&args.cluster.as_typed());
+            let command = command.value(finding.code).value(finding.subject.short());
+            text.push_str(&format!("{command} says how\n"));
+        }
         text
     };
-    let value =
-        || TraceOutput::new(&flow, &verdicts, &all, cures.iter().map(|cure| &*cure.text).collect());
+    let value = || {
+        let cures = cures.iter().map(|cure| &*cure.text).collect();
+        TraceOutput::new(&flow, &verdicts, &all, cures, &doubts)
+    };
     match args.output.plain() {
         Some(output) => print(printer, output, text, value),
         None => printer.result(&svg::trace(&flow, &verdicts, &all)),

@@ -107,6 +107,23 @@ pub fn cures_of_flow(
     Ok(titles(&cures(&TrialBase::new(manifests, &engine), &case)))
 }
 
+/// Returns the cures that work for a finding, as those of a flow.
+///
+/// # Errors
+/// Returns an error if the flow of the finding cannot be walked.
+pub fn cures_of_finding<'a>(
+    manifests: &'a Manifests,
+    engine: &'a Engine<'a>,
+    finding: &Finding,
+) -> Result<Vec<CureTitle>, WalkError> {
+    if !is_editable(manifests) {
+        return Ok(Vec::new());
+    }
+    let case = case_of(manifests, engine, finding)?;
+    let of = |case: Case<'_>| titles(&cures(&TrialBase::new(manifests, engine), &case));
+    Ok(case.map(of).unwrap_or_default())
+}
+
 /// Returns the titles of the cures that work.
 pub fn titles(cures: &[Cure]) -> Vec<CureTitle> {
     cures.iter().filter(|cure| cure.is_offered()).map(title).collect()

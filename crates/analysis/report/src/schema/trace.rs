@@ -4,7 +4,9 @@ use serde::Serialize;
 use uturn_model as model;
 use uturn_model::route;
 
-use super::common::{Flow, Hop, OutcomeShare, Supposition};
+use super::common::{Flow, Hop, Outcome, OutcomeShare, Supposition};
+use super::scan::Subject;
+use crate::trace;
 
 /// What `uturn trace -o json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -21,15 +23,21 @@ pub struct Trace<'a> {
     pub findings: &'a [String],
     /// What helps, the least intrusive first.
     pub cures: Vec<&'a str>,
+    /// What a scan warns of about what is called, where the verdicts do not show that the calls fail;
+    /// left out where there is nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<Doubt<'a>>,
 }
 
 impl<'a> Trace<'a> {
-    /// Of a flow with its verdicts, the codes of what goes wrong, and what helps.
+    /// Of a flow with its verdicts, the codes of what goes wrong, what helps, and what a scan warns
+    /// of under a condition.
     pub fn new(
         flow: &model::Flow,
         verdicts: &'a [model::Verdict],
         findings: &'a [String],
         cures: Vec<&'a str>,
+        doubts: &'a [trace::Doubt],
     ) -> Self {
         let routes = verdicts.iter().flat_map(|verdict| {
             verdict.routes.iter().map(|route| Route::of(route, &verdict.conditions))
@@ -40,6 +48,45 @@ impl<'a> Trace<'a> {
             routes: routes.collect(),
             findings,
             cures,
+            doubts: doubts.iter().map(Doubt::from).collect(),
+        }
+    }
+}
+
+/// What makes calls fail that a walk supposes to be answered, or does not know.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Doubt<'a> {
+    /// The code of the scan's finding.
+    pub code: String,
+    /// What the code means, in a few words.
+    pub title: &'static str,
+    /// The object of the finding.
+    pub subject: Subject<'a>,
+    /// What has to hold for the calls to fail, where that is not known; empty where it always holds.
+    #[serde(rename = "if")]
+    pub conditions: Vec<&'a str>,
+    /// How the calls then end.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    /// What the object shows.
+    pub because: Option<&'a str>,
+    /// What helps, the least intrusive first.
+    pub cures: Vec<&'a str>,
+}
+
+impl<'a> From<&'a trace::Doubt> for Doubt<'a> {
+    fn from(doubt: &'a trace::Doubt) -> Self {
+        let finding = &doubt.finding;
+        let because = finding.other_evidence.first();
+        Self {
+            code: finding.code.to_string(),
+            title: finding.code.title(),
+            subject: Subject::from(&finding.subject),
+            conditions: finding.conditions.iter().map(|condition| &**condition).collect(),
+            outcome: finding.outcome.into(),
+            because: because.map(|observed| &*observed.what),
+            cures: doubt.cures.iter().map(|cure| &*cure.text).collect(),
         }
     }
 }

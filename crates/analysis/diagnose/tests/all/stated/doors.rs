@@ -1,8 +1,9 @@
 //! A fault has one code and the same cures whatever it is asked by: the finding, the Service, the
 //! Ingress, or the URL that people call.
 
-use uturn_diagnose::analysis::{Options, case_of};
+use uturn_diagnose::analysis::{Options, case_of, cures_of_finding};
 use uturn_diagnose::cure::{self, Case, Cure, TrialBase};
+use uturn_diagnose::doubts;
 use uturn_diagnose::flow_codes::FlowCodes;
 
 use super::*;
@@ -119,6 +120,82 @@ fn the_backend_behind_a_controller_has_its_own_reason() {
     assert!(asked.because.contains("its selector app=wep"), "{asked:?}");
     assert!(asked.because.contains("Service shop/web"), "{asked:?}");
     assert!(asked.cures.iter().any(|cure| cure.contains("app=web")), "{asked:?}");
+}
+
+/// What a scan warns of about what a flow calls: the code, the condition and the first cure.
+fn doubts(objects: &str, from: &str, to: &str) -> Vec<(Code, String, String)> {
+    doubts_on(&[IPTABLES, NAMES], objects, from, to)
+}
+
+fn doubts_on(fields: &[&str], objects: &str, from: &str, to: &str) -> Vec<(Code, String, String)> {
+    let text = [nodes_and_pods(), objects.to_owned(), facts(fields)].concat();
+    let manifests = Manifests::of(vec![Source { name: "made.yaml".into(), text }]);
+    let cluster = manifests.cluster().unwrap();
+    let engine = Engine::new(&cluster).unwrap();
+    let flow = flow(from, to);
+    let verdicts = engine.cases(&flow).unwrap();
+    let found = doubts::of_flow(&engine, &flow, &verdicts);
+    let each = found.iter().map(|finding| {
+        let cures = cures_of_finding(&manifests, &engine, finding).unwrap();
+        let first = cures.first().map(|cure| cure.text.clone()).unwrap_or_default();
+        (finding.code, finding.conditions.join(" and "), first)
+    });
+    each.collect()
+}
+
+#[test]
+fn a_trace_says_under_which_condition_nobody_announces_the_address() {
+    let given = balanced_service("172.16.0.10", "", "", "{ip: 10.0.9.9}")
+        .replace("port: 80,", "port: 80, targetPort: 8080,");
+    let objects = pool(false) + &given;
+    let found = doubts(&objects, "outside", "10.0.9.9:80");
+    let [(Code::NoTargets, condition, cure)] = found.as_slice() else { panic!("{found:?}") };
+    assert!(!condition.is_empty());
+    assert_eq!(cure, "an L2Advertisement for pool first");
+    // Nodes serve their own pods whatever is announced.
+    assert_eq!(doubts(&objects, "pod/shop/web-1", "10.0.9.9:80"), []);
+    assert_eq!(doubts(&(pool(true) + &given), "outside", "10.0.9.9:80"), []);
+}
+
+#[test]
+fn a_trace_says_that_the_image_listens_elsewhere() {
+    let objects = "---
+apiVersion: v1
+kind: Pod
+metadata: {name: plain, namespace: plain, labels: {app: plain}}
+spec: {nodeName: n1, containers: [{name: c, image: nginx}]}
+status: {phase: Running, podIP: 10.1.1.9, conditions: [{type: Ready, status: 'True'}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: plain, namespace: plain}
+spec:
+  type: NodePort
+  clusterIP: 172.16.0.20
+  selector: {app: plain}
+  ports: [{name: a, port: 8099, nodePort: 30070}, {name: b, port: 80, nodePort: 30071}]
+";
+    let condition = "nothing listens on 8099".to_owned();
+    let cure = "targetPort 80 instead of 8099 for svc/plain/plain port 8099".to_owned();
+    for to in ["svc/plain/plain:8099", "http://10.0.0.11:30070/"] {
+        let found = doubts(objects, "node/n2", to);
+        assert_eq!(found, [(Code::WrongPort, condition.clone(), cure.clone())], "{to}");
+    }
+    assert_eq!(doubts(objects, "node/n2", "svc/plain/plain:80"), []);
+}
+
+#[test]
+fn a_trace_says_why_a_host_has_no_address() {
+    let served = "alb.ingress.kubernetes.io/target-type: instance";
+    let objects =
+        alb(served, "ClusterIP").replace("host: shop.example.com", "host: '*.example.net'");
+    let fields = [IPTABLES, "provider: aws"];
+    for host in ["http://www.example.net/", "https://www.example.net/"] {
+        let found = doubts_on(&fields, &objects, "outside", host);
+        let [(Code::NoTargets, condition, _)] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!(condition, "");
+    }
+    assert_eq!(doubts_on(&fields, &objects, "outside", "http://www.example.org/"), []);
 }
 
 /// The titles of the cures that are offered for the only finding with a code, and the changed lines
