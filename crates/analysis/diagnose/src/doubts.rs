@@ -1,14 +1,14 @@
 //! What a scan warns of about what a flow calls, and what walks of the flow do not show: they suppose
 //! that a condition does not hold, do not know what a host leads to, or find no address for it.
 
-use uturn_model::{Client, Flow, Mechanism, ObjectKind, ObjectRef, Verdict};
+use uturn_model::{Client, Destination, Flow, Mechanism, ObjectKind, ObjectRef, Verdict};
 use uturn_path::Engine;
 
-use crate::Severity;
 use crate::called::{Called, of_host, sent_to};
 use crate::clients::Clients;
 use crate::find::unwalked;
 use crate::finding::Finding;
+use crate::{Code, Severity};
 
 /// Returns the findings about what a flow calls that its verdicts, which have their steps, do not
 /// show. There are none if a verdict shows that the flow can fail, other than by its name.
@@ -25,7 +25,12 @@ pub fn of_flow(engine: &Engine<'_>, flow: &Flow, verdicts: &[Verdict]) -> Vec<Fi
         return Vec::new();
     }
     let called = Called::of(engine, flow, verdicts);
-    let sent = sent_to(verdicts).map(|at| at.to_string());
+    let sent = sent_to(verdicts);
+    let at = match &flow.to {
+        Destination::Address(at) => Some(at.ip()),
+        _ => sent.map(|sent| sent.ip()),
+    };
+    let sent = sent.map(|sent| sent.to_string());
     let service = called.service.as_ref();
     let service = service.map(|name| ObjectRef::namespaced(ObjectKind::Service, name));
     let port = called.port.map(|port| format!(":{port}"));
@@ -36,6 +41,12 @@ pub fn of_flow(engine: &Engine<'_>, flow: &Flow, verdicts: &[Verdict]) -> Vec<Fi
     let are_at_fault = !is_known && hosts.iter().all(is_at_fault);
     all.retain(|finding| {
         let subject = &finding.subject;
+        // A Service that waits for its address is called at its other ones.
+        if finding.code == Code::Pending && subject.kind == ObjectKind::Service {
+            let name = subject.namespaced_name();
+            let own = name.and_then(|name| engine.cluster().services.get(&name));
+            return at.is_some() && own.and_then(|own| own.asked_address) == at;
+        }
         let is_called = called.objects.contains(subject)
             || service.as_ref() == Some(subject)
             || are_at_fault && hosts.contains(subject);

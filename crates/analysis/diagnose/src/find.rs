@@ -156,11 +156,13 @@ fn stated(engine: &Engine<'_>) -> impl Iterator<Item = Finding> {
 }
 
 /// Returns the faults that objects state and that make calls fail which a walk supposes to be
-/// answered, or does not know: under a condition, or because nothing serves a host.
+/// answered, or does not know: under a condition, or because nothing serves a host or an address.
 pub(crate) fn unwalked(engine: &Engine<'_>) -> impl Iterator<Item = Finding> {
     let all = [announcing::find(engine), headless::find(engine), image_ports::find(engine)];
     let all = all.into_iter().flatten().filter(|finding| !finding.conditions.is_empty());
-    all.chain(unserved::find(engine)).filter(|finding| !finding.share_failing.is_none())
+    all.chain(unserved::find(engine))
+        .chain(pending::find(engine))
+        .filter(|finding| !finding.share_failing.is_none())
 }
 
 /// Returns the faults that objects show without a scan: those of an edited cluster tell whether the

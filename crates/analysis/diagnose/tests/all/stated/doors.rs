@@ -128,7 +128,10 @@ fn doubts(objects: &str, from: &str, to: &str) -> Vec<(Code, String, String)> {
 }
 
 fn doubts_on(fields: &[&str], objects: &str, from: &str, to: &str) -> Vec<(Code, String, String)> {
-    let text = [nodes_and_pods(), objects.to_owned(), facts(fields)].concat();
+    doubts_in([nodes_and_pods(), objects.to_owned(), facts(fields)].concat(), from, to)
+}
+
+fn doubts_in(text: String, from: &str, to: &str) -> Vec<(Code, String, String)> {
     let manifests = Manifests::of(vec![Source { name: "made.yaml".into(), text }]);
     let cluster = manifests.cluster().unwrap();
     let engine = Engine::new(&cluster).unwrap();
@@ -196,6 +199,22 @@ fn a_trace_says_why_a_host_has_no_address() {
         assert_eq!(condition, "");
     }
     assert_eq!(doubts_on(&fields, &objects, "outside", "http://www.example.org/"), []);
+}
+
+#[test]
+fn a_trace_says_that_an_address_is_asked_for_and_not_given() {
+    let asking = balanced_service("172.16.0.10", "", "loadBalancerIP: 10.0.9.7", "")
+        .replace("port: 80,", "port: 80, targetPort: 8080,");
+    // Whether another machine has the address is known where the ranges of the network are stated.
+    let text = [nodes_and_pods(), asking.clone(), facts(&[IPTABLES])].concat();
+    let text = text.replace("vpcCIDRs: [10.0.0.0/16], ", "");
+    for to in ["10.0.9.7:80", "http://10.0.9.7/"] {
+        let found = doubts_in(text.clone(), "outside", to);
+        let [(Code::Pending, _, cure)] = found.as_slice() else { panic!("{to}: {found:?}") };
+        assert!(cure.starts_with("call node port 30080"), "{cure}");
+    }
+    assert_eq!(doubts(&asking, "outside", "10.0.0.11:30080"), []);
+    assert_eq!(doubts(&asking, "pod/shop/web-1", "svc/shop/web:80"), []);
 }
 
 /// The titles of the cures that are offered for the only finding with a code, and the changed lines
