@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::lb::{Listener, LoadBalancer};
-use uturn_model::route::{Direction, Leg, Route, Step, StepKind};
+use uturn_model::route::{Leg, Route, Step, StepKind};
 use uturn_model::{
     Client, Cluster, Destination, Evidence, Flow, Known, Mechanism, Name, ObjectKind, ObjectRef,
     Place, Port, Protocol, Service, Share, Text, Verdict,
@@ -203,7 +203,7 @@ impl<'a> Case<'a> {
     pub(crate) fn with_others(mut self, all: impl IntoIterator<Item = (String, Flow)>) -> Self {
         let engine = self.engine.with_met_services();
         let failing = all.into_iter().filter_map(|(name, flow)| {
-            let before = case_state(&flow, &engine.cases(&flow).ok()?);
+            let before = case_state(engine.cluster(), &flow, &engine.cases(&flow).ok()?);
             (!before.is_fine()).then_some(OtherClient { name, flow, before })
         });
         self.also = failing.take(MAX_OTHERS).collect();
