@@ -15,13 +15,19 @@ use crate::find::meant_service::MeantService;
 /// Proposes the name of the Service that is probably meant.
 pub(super) fn propose(case: &Case<'_>) -> Option<Proposal> {
     let flow = case.walked().filter(|_| case.has(Mechanism::NameUnresolved))?;
-    let Client::Pod(from) = &flow.from else { return None };
     let (host, port) = match &flow.to {
         Destination::Host(host, port) | Destination::Url { host, port, .. } => (host, *port),
         _ => return None,
     };
     let cluster = case.cluster();
-    let pod = cluster.pods.get(from)?;
+    let pod = match &flow.from {
+        Client::Pod(name) => cluster.pods.get(name)?,
+        Client::Workload(kind, name) => {
+            let owner = cluster.workloads.get(&(*kind, name.clone()))?.object();
+            cluster.pods.values().find(|pod| pod.owner.as_ref() == Some(&owner))?
+        }
+        Client::Node(_) | Client::Outside(_) => return None,
+    };
     let meant = MeantService::of(cluster, pod, host, port)?;
     let new = meant.host(cluster, host)?;
     let mut made = Proposal::new("called-name", 10, String::new()).trial();

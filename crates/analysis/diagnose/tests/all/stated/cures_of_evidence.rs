@@ -1,6 +1,8 @@
 //! Cures that the evidence of a finding names: the setting that keeps something out, the Service that
 //! is meant, the port that another object has.
 
+use uturn_diagnose::cure::{self, Case, TrialBase};
+
 use super::cures::{changes, cures_in, offered, tried};
 use super::*;
 use crate::api_server::{GUARD, WEBHOOK};
@@ -155,8 +157,21 @@ endpoints: [{addresses: [ADDRESS]}]
 fn a_caller_gets_the_name_of_the_service_that_is_meant() {
     let worker = |call: &str| WORKER.replace("POLICY", "").replace("CALL", call);
     let text = NAMES.to_owned() + &worker("tcp://my-cache:6379/0");
-    let cures = cures_in(text, Code::NameNotFound);
+    let cures = cures_in(text.clone(), Code::NameNotFound);
     assert_eq!(offered(&cures)[0], "cache instead of my-cache in Deployment shop/worker");
+    // The same call of the workload itself is cured by the same edit.
+    let manifests = Manifests::of(vec![Source { name: "made.yaml".into(), text }]);
+    let manifests = manifests.complete_if(true);
+    let cluster = manifests.cluster().unwrap();
+    let engine = Engine::new(&cluster).unwrap();
+    let flow = Flow {
+        from: "deploy/shop/worker".parse().unwrap(),
+        to: "my-cache:6379".parse().unwrap(),
+        protocol: Protocol::Tcp,
+    };
+    let case = Case::flow(&manifests, &engine, flow).unwrap();
+    let by_flow = cure::cures(&TrialBase::new(&manifests, &engine), &case);
+    assert_eq!(offered(&by_flow)[0], "cache instead of my-cache in Deployment shop/worker");
     assert!(changes(&cures, "called-name").concat().contains("tcp://cache:6379/0"));
 
     // A ConfigMap states the name, in a text of lines.
