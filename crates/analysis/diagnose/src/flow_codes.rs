@@ -11,7 +11,7 @@ use uturn_path::Engine;
 
 use crate::called::Called;
 use crate::evidence::worst;
-use crate::find::object_faults;
+use crate::find::{object_faults, stated_checks};
 use crate::finding::Finding;
 use crate::{Code, reason};
 
@@ -106,7 +106,7 @@ impl<'e, 'a> FlowCodes<'e, 'a> {
 
     /// Returns the fault in one of the objects that explains a walk's code.
     fn fault(&self, code: Code, objects: &[ObjectRef]) -> Option<&Finding> {
-        let faults = self.faults.get_or_init(|| object_faults::that_replace(self.engine));
+        let faults = self.faults.get_or_init(|| that_replace(self.engine));
         faults.iter().find(|fault| {
             fault.replaces_walked()
                 && fault.code.replaces().contains(&code)
@@ -121,4 +121,11 @@ impl<'e, 'a> FlowCodes<'e, 'a> {
         let mut own = named.filter_map(|object| ingresses.get(&object.namespaced_name()?));
         own.find(|ingress| ingress.is_unserved()).filter(|_| code == Code::NoRuleForPath)
     }
+}
+
+/// Finds the faults of objects that replace what walks find.
+fn that_replace(engine: &Engine<'_>) -> Vec<Finding> {
+    let mut all = object_faults::that_replace(engine);
+    all.extend(stated_checks::find(engine).into_iter().filter(stated_checks::fails_calls));
+    all
 }

@@ -16,7 +16,7 @@ use uturn_model::{
 };
 use uturn_path::{Engine, WalkError};
 
-use super::{MAX_PAIRS, cluster_names, hints, stated_checks};
+use super::{MAX_PAIRS, cluster_names, hints};
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
 use crate::typos::are_names_alike;
@@ -38,9 +38,7 @@ pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, WalkError> {
 
 /// Finds the faults that replace a less specific finding about the same object.
 pub(crate) fn that_replace(engine: &Engine<'_>) -> Vec<Finding> {
-    let mut all = replacing(engine, &PodsByNamespace::of(engine.cluster()));
-    all.extend(stated_checks::find(engine).into_iter().filter(stated_checks::fails_calls));
-    all
+    replacing(engine, &PodsByNamespace::of(engine.cluster()))
 }
 
 fn replacing(engine: &Engine<'_>, pods: &PodsByNamespace<'_>) -> Vec<Finding> {

@@ -11,6 +11,7 @@
 
 mod alb;
 mod annotations;
+mod check_remedies;
 mod classic;
 mod markers;
 mod nlb;

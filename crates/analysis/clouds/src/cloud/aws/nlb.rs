@@ -15,8 +15,8 @@ use super::annotations::{
     has_target_labels, switch,
 };
 use super::are_pods_default;
+use super::check_remedies;
 use super::classic::is_internal;
-use super::remedies;
 use crate::cloud::StatusEntry;
 use crate::cloud::product::{
     PortPlan, Product, SourceRanges, Targets, UnansweredCheck, ZoneAnswers, check, passing,
@@ -155,7 +155,7 @@ impl Product for Nlb {
                     ),
                     mechanism: Mechanism::ProxyHeader,
                     condition: Some(format!("what listens at port {number} reads no PROXY header")),
-                    remedies: vec![remedies::target_by_tcp()],
+                    remedies: vec![check_remedies::target_by_tcp()],
                 })
             }
             _ => None,
@@ -279,7 +279,10 @@ fn of_datagrams(
         ),
         mechanism: Mechanism::WrongPort,
         condition: (!of_nodes).then(|| format!("its pods do not listen by TCP at {number}")),
-        remedies: remedies::checks_by_tcp(&by_tcp_elsewhere(cluster, service, of_nodes), of_nodes),
+        remedies: check_remedies::checks_by_tcp(
+            &by_tcp_elsewhere(cluster, service, of_nodes),
+            of_nodes,
+        ),
     })
 }
 
