@@ -125,7 +125,7 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
     for new in captured::find(engine) {
         found.add(new, None);
     }
-    for new in object_faults::find(engine)? {
+    for new in object_faults::find(engine).into_iter().chain(cluster_names::find(engine)?) {
         found.add_written(new);
     }
     let mut findings = found.into_findings();
@@ -174,7 +174,8 @@ pub(crate) fn written(engine: &Engine<'_>) -> Result<Vec<Finding>, WalkError> {
     let mut all: Vec<Finding> = stated(engine).chain(api_server::stated(engine)).collect();
     all.extend(host_ports::find(engine));
     all.extend(taken::find(engine));
-    all.extend(object_faults::find(engine)?);
+    all.extend(object_faults::find(engine));
+    all.extend(cluster_names::find(engine)?);
     Ok(all)
 }
 

@@ -14,15 +14,15 @@ use uturn_model::{
     Cluster, Evidence, Family, Name, NamespacedName, Node, ObjectRef, Origin, Outcome, Pod,
     Protocol, ProxyMode, Service, Share, Text, Unknown, WorkloadKind,
 };
-use uturn_path::{Engine, WalkError};
+use uturn_path::Engine;
 
-use super::{MAX_PAIRS, cluster_names, hints};
+use super::{MAX_PAIRS, hints};
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
 use crate::typos::are_names_alike;
 use crate::{Code, Observation, Severity};
 
-pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, WalkError> {
+pub(crate) fn find(engine: &Engine<'_>) -> Vec<Finding> {
     let mut all = Vec::new();
     all.extend(request_ignored(engine));
     if is_small(engine.cluster()) {
@@ -32,8 +32,7 @@ pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, WalkError> {
     let pods = PodsByNamespace::of(engine.cluster());
     all.extend(replacing(engine, &pods));
     all.extend(hints::find(engine, &pods));
-    all.extend(cluster_names::find(engine)?);
-    Ok(all)
+    all
 }
 
 /// Finds the faults that replace a less specific finding about the same object.

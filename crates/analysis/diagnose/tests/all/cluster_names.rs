@@ -88,10 +88,9 @@ fn a_rewrite_by_a_part_without_its_answer_depends_on_the_library() {
     assert_eq!(finding.severity, Severity::Warning);
     assert!(why.contains("another name"), "{why}");
     assert!(finding.conditions.iter().any(|own| own.contains("glibc")), "{:?}", finding.conditions);
-    let answered = format!(
-        "rewrite stop {{\n    name regex (.*)\\.example\\.com {{1}}.shop.svc.cluster.local\n    answer auto\n  }}"
-    );
-    let all = found(&corefile(&answered), &INGRESS.replace("HOST", "cache.example.com"));
+    let answered = "rewrite stop {\n    name regex (.*)\\.example\\.com {1}.shop.svc.cluster.local\n    \
+                    answer auto\n  }";
+    let all = found(&corefile(answered), &INGRESS.replace("HOST", "cache.example.com"));
     assert!(all.is_empty(), "{all:?}");
 }
 

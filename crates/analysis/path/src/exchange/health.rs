@@ -155,7 +155,13 @@ pub(super) fn of_targets(
                 || is_windows(target)
             {
                 let answered = if is_good { Share::ALL } else { Share::NONE };
-                return Ok(Health { alive: is_good, answered, mechanisms, asked, ..healthy(target) });
+                return Ok(Health {
+                    alive: is_good,
+                    answered,
+                    mechanisms,
+                    asked,
+                    ..healthy(target)
+                });
             }
         }
         let transport =
