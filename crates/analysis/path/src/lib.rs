@@ -101,6 +101,7 @@ pub use packet::{Exchange, Redirected, Request, Waiting};
 pub use population::{
     Failover, FailoverRequest, Individuals, KnownDestination, Population, Results, TriesTargets,
 };
+pub use names::has_musl_image;
 pub use reason_set::ReasonSet;
 pub use resolve::misled::Misled;
 pub use resolve::{ResolvedTarget, any_client, usual_protocol};

@@ -14,6 +14,7 @@ use std::net::IpAddr;
 
 use uturn_dns::client::{Library, LookupResult, ResolvConf, resolve};
 use uturn_dns::{Answer, Fault, Question, Rcode, RecordType, Reply, RewrittenName};
+use uturn_model::pod::PodSpec;
 use uturn_model::route::StepKind;
 use uturn_model::{Assumption, AssumptionSubject, Cluster, Evidence, Family, Pod, Step, Version};
 
@@ -59,6 +60,11 @@ pub(crate) enum UnresolvedReason {
     Outside(String),
     /// CoreDNS uses a feature that is not modelled.
     Unmodelled(String),
+}
+
+/// Returns whether images show that the programs of a pod resolve names with musl.
+pub fn has_musl_image(spec: &PodSpec) -> bool {
+    Library::musl_image(spec).is_some()
 }
 
 /// All name servers of a cluster.

@@ -67,7 +67,9 @@ fn case(report: &CureReport, goes_on: bool, style: Style) -> String {
             ));
         }
     }
-    if report.cures.is_empty() && !report.now.is_fine() && !goes_on {
+    // A call that is answered elsewhere has a code and is fine.
+    let is_in_order = report.now.is_fine() && report.codes.is_empty();
+    if report.cures.is_empty() && !is_in_order && !goes_on {
         let codes: Vec<Code> = report.codes.iter().filter_map(|code| code.parse().ok()).collect();
         let more = match report.now {
             CaseState::Object { .. } => {
@@ -117,6 +119,10 @@ fn of_objects(code: Code, now: &CaseState) -> Option<&'static str> {
         Code::GatewayOpensNothing => {
             "kubectl get pods -A --show-labels: the labels of the gateway's pods, and the ports of their \
              Service"
+        }
+        Code::NameElsewhere => {
+            "nslookup of the name in the pod, with and without a dot behind it: if the answers differ, the \
+             dot in the caller, or ndots: \"1\" in the dnsConfig of its pod, leads to the object"
         }
         Code::HostPortOff => {
             "on a node of these pods, iptables -t nat -nL or nft list ruleset: whether a rule has the \

@@ -204,7 +204,7 @@ impl<'a> Case<'a> {
         let engine = self.engine.with_met_services();
         let failing = all.into_iter().filter_map(|(name, flow)| {
             let before = case_state(engine.cluster(), &flow, &engine.cases(&flow).ok()?);
-            (!before.is_fine()).then_some(OtherClient { name, flow, before })
+            before.fails().then_some(OtherClient { name, flow, before })
         });
         self.also = failing.take(MAX_OTHERS).collect();
         self

@@ -145,6 +145,14 @@ impl CaseState {
         }
     }
 
+    /// Returns whether calls can fail, as far as it is known, or a target or an object does.
+    pub(super) fn fails(&self) -> bool {
+        match self {
+            Self::Flow { .. } => !self.is_fine_or_open(),
+            Self::Probes { .. } | Self::Object { .. } => !self.is_fine(),
+        }
+    }
+
     /// Returns whether all outcomes are fine or not known.
     pub(super) fn is_fine_or_open(&self) -> bool {
         let Self::Flow { outcomes, .. } = self else { return false };

@@ -14,7 +14,7 @@ use crate::cloud;
 pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     let mut all = dropped::propose(case);
     if !case.has(Mechanism::SecurityGroup) {
-        return all;
+        return each_once(all);
     }
     let cluster = case.cluster();
     if let Some((balancer, listener)) = case.listener() {
@@ -77,7 +77,12 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
             }
         }
     }
-    // What is proposed for a packet that was dropped says more than the same rule for every case.
+    each_once(all)
+}
+
+/// Returns the proposals with equal edits once: the first, since what is proposed for a packet that
+/// was dropped says more than the same rule for every case.
+fn each_once(all: Vec<Proposal>) -> Vec<Proposal> {
     let mut seen: Vec<Proposal> = Vec::new();
     for made in all {
         let is_same = |known: &Proposal| known.title == made.title || known.edits == made.edits;

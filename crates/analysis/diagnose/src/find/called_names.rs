@@ -174,7 +174,7 @@ fn states(pod: &Pod, container: &Container, called: &CalledName) -> String {
 }
 
 /// Returns whether pods ask the cluster's name servers.
-fn asks_cluster(spec: &PodSpec) -> bool {
+pub(super) fn asks_cluster(spec: &PodSpec) -> bool {
     match spec.dns_policy {
         DnsPolicy::ClusterFirst => !spec.host_network,
         DnsPolicy::ClusterFirstWithHostNet => true,

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use uturn_model::pod::{DnsPolicy, PodSpec};
 use uturn_model::{
     Client, Cluster, Destination, Flow, Mechanism, Name, ObjectKind, ObjectRef, Outcome, Pod, Port,
     Protocol, Service, Share, Text,
 };
-use uturn_path::{Engine, Misled, RewrittenName, WalkError};
+use uturn_path::{Engine, Misled, RewrittenName, WalkError, has_musl_image};
 
+use super::called_names::asks_cluster;
 use super::object_faults::about;
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
@@ -46,7 +46,7 @@ pub(super) fn find(engine: &Engine<'_>) -> Result<Vec<Finding>, WalkError> {
     {
         return Ok(vec![finding]);
     }
-    let mut all = rewritten(engine, pod);
+    let mut all = rewritten(engine, &pods);
     for pod in pods {
         all.extend(misled(engine, pod, service));
     }
@@ -76,24 +76,17 @@ fn refused(engine: &Engine<'_>) -> Option<Finding> {
 
 /// Returns a pod for each way in which pods that ask the cluster's DNS make questions of a name.
 fn one_of_each_resolver(cluster: &Cluster) -> Vec<&Pod> {
-    let mut known: Vec<(&[Text], Option<u8>)> = Vec::new();
+    let mut known: Vec<(&[Text], Option<u8>, bool)> = Vec::new();
     let mut pods = Vec::new();
     for pod in cluster.pods.values().filter(|pod| pod.is_alive() && !pod.ips.is_empty()) {
-        let resolver = (&*pod.spec.dns_searches, pod.spec.dns_ndots);
+        let spec = &pod.spec;
+        let resolver = (&*spec.dns_searches, spec.dns_ndots, has_musl_image(spec));
         if asks_cluster(&pod.spec) && !known.contains(&resolver) && known.len() < MAX_RESOLVERS {
             known.push(resolver);
             pods.push(pod);
         }
     }
     pods
-}
-
-fn asks_cluster(spec: &PodSpec) -> bool {
-    match spec.dns_policy {
-        DnsPolicy::ClusterFirst => !spec.host_network,
-        DnsPolicy::ClusterFirstWithHostNet => true,
-        DnsPolicy::Default | DnsPolicy::None => false,
-    }
 }
 
 fn flow(pod: &Pod, host: &str, port: Port) -> Flow {
@@ -173,7 +166,7 @@ fn lost(mut finding: Finding, flow: Flow) -> Finding {
 }
 
 /// Finds names that the Corefile rewrites, and that have no address all the same.
-fn rewritten(engine: &Engine<'_>, pod: &Pod) -> Vec<Finding> {
+fn rewritten(engine: &Engine<'_>, pods: &[&Pod]) -> Vec<Finding> {
     let cluster = engine.cluster();
     let Some(corefile) = &cluster.dns.corefile else { return Vec::new() };
     let hosts = hosts(cluster);
@@ -185,13 +178,20 @@ fn rewritten(engine: &Engine<'_>, pod: &Pod) -> Vec<Finding> {
     let rules = engine.rewritten_names(&hosts, &services);
     let mut all: Vec<Finding> = Vec::new();
     for RewrittenName { name, becomes, by } in rules.into_iter().take(MAX_RULES) {
-        let flow = flow(pod, &name, https());
-        let Ok(target) = engine.resolve(&flow) else { continue };
-        let Some((why, condition)) = target.lost_name() else { continue };
         if may_exist(cluster, &becomes) {
             continue;
         }
-        let why = why.strip_prefix(&format!("{name} has no address: ")).unwrap_or(why);
+        let lost_by = |pod: &&Pod| {
+            let flow = flow(pod, &name, https());
+            let target = engine.resolve(&flow).ok()?;
+            let (why, condition) = target.lost_name()?;
+            Some((flow, why.to_owned(), condition))
+        };
+        // What fails with every library says more than what fails with one.
+        let mut all_lost: Vec<_> = pods.iter().filter_map(lost_by).collect();
+        all_lost.sort_by_key(|(_, _, condition)| condition.is_some());
+        let Some((flow, why, condition)) = all_lost.into_iter().next() else { continue };
+        let why = why.strip_prefix(&format!("{name} has no address: ")).unwrap_or(&why);
         let what = format!("{name} has no address in pods, though it becomes {becomes}: {why}");
         let mut finding = about(Code::NameNotFound, config_map(engine), &corefile.origin, what);
         finding.other_evidence.push(Observation { place: None, what: "this rule".into(), by });

@@ -23,7 +23,7 @@ pub(super) fn propose(case: &Case<'_>) -> Option<Proposal> {
     let old = cluster.proxy.version.value;
     let new = MENDED.into_iter().find(|mended| *mended > old)?;
     let title = format!("kube-proxy {new} instead of {old}");
-    let mut made = Proposal::new("kube-proxy-image", 60, title)
+    let mut made = Proposal::new("kube-proxy-image", 85, title)
         .ask(
             format!("the API server is {new} or newer"),
             "kube-proxy may not be newer than it: kubectl version tells its release",
