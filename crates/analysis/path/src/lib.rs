@@ -93,6 +93,7 @@ pub use exchange::listening::{Tls, tls_of};
 pub use exchange::proxy_header::supposed_of_servers;
 pub use exchange::uncertain_behaviour::supposed_of_balancer;
 pub use journey::{is_both_ways, stands_for_public_address};
+pub use names::has_musl_image;
 pub use node::NodeRuntime;
 pub use node::switches::is_unseen;
 pub use options::{Detail, Options};
@@ -101,7 +102,6 @@ pub use packet::{Exchange, Redirected, Request, Waiting};
 pub use population::{
     Failover, FailoverRequest, Individuals, KnownDestination, Population, Results, TriesTargets,
 };
-pub use names::has_musl_image;
 pub use reason_set::ReasonSet;
 pub use resolve::misled::Misled;
 pub use resolve::{ResolvedTarget, any_client, usual_protocol};
