@@ -13,6 +13,7 @@ use uturn_path::Engine;
 use super::cluster_names::elsewhere;
 use super::meant_service::MeantService;
 use super::object_faults::about;
+use super::resolvers::asks_cluster;
 use super::service_reference::ServiceReference;
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
@@ -170,15 +171,6 @@ fn states(pod: &Pod, container: &Container, called: &CalledName) -> String {
             pod.name.namespace, container.name
         ),
         None => format!("container {} names", container.name),
-    }
-}
-
-/// Returns whether pods ask the cluster's name servers.
-pub(super) fn asks_cluster(spec: &PodSpec) -> bool {
-    match spec.dns_policy {
-        DnsPolicy::ClusterFirst => !spec.host_network,
-        DnsPolicy::ClusterFirstWithHostNet => true,
-        DnsPolicy::Default | DnsPolicy::None => false,
     }
 }
 

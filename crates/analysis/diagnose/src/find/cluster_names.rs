@@ -9,8 +9,8 @@ use uturn_model::{
 };
 use uturn_path::{Engine, Misled, RewrittenName, WalkError, has_musl_image};
 
-use super::called_names::asks_cluster;
 use super::object_faults::about;
+use super::resolvers::asks_cluster;
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
 use crate::{Code, Observation, Severity};
