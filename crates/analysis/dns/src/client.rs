@@ -3,8 +3,8 @@
 
 use std::net::IpAddr;
 
-use uturn_model::Text;
 use uturn_model::pod::{DnsPolicy, PodSpec};
+use uturn_model::{Text, image};
 
 use crate::message::{Answer, Data, Question, Rcode, Record, RecordType, Reply, Unknown};
 use crate::name;
@@ -115,19 +115,14 @@ fn musl_image<'i>(mut images: impl Iterator<Item = &'i str>) -> Option<&'i str> 
 
 /// Returns whether the name of an image says that it is built on Alpine, or on musl.
 fn is_musl(image: &str) -> bool {
-    let image = image.split_once('@').map_or(image, |(before, _)| before);
-    let (path, tag) = match image.rsplit_once(':') {
-        Some((path, tag)) if !tag.contains('/') => (path, tag),
-        _ => (image, ""),
-    };
     let tells = |part: &str| part == "musl" || part.starts_with("alpine");
-    let mut folders = path.rsplit('/');
+    let mut folders = image::repository(image).rsplit('/');
     let name = folders.next().unwrap_or_default();
     let folder = folders.next().unwrap_or_default();
     name == "alpine"
         || folder == "alpine"
         || ALPINE.contains(&&*format!("{folder}/{name}"))
-        || tag.split('-').any(tells)
+        || image::tag(image).is_some_and(|tag| tag.split('-').any(tells))
 }
 
 /// The result of resolving a name.
