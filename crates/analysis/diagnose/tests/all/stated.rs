@@ -15,6 +15,15 @@ use uturn_scan::Scanner;
 use uturn_snapshot::{Manifests, Source};
 use uturn_testing::manifests::{RunningPod, balanced_service, facts, node};
 
+/// A pod of an image that listens on port 80, and declares no port.
+const POD_OF_NGINX: &str = "---
+apiVersion: v1
+kind: Pod
+metadata: {name: plain, namespace: plain, labels: {app: plain}}
+spec: {nodeName: n1, containers: [{name: c, image: nginx}]}
+status: {phase: Running, podIP: 10.1.1.9, conditions: [{type: Ready, status: 'True'}]}
+";
+
 /// Two nodes, and a pod with the label `app: web` on each.
 fn nodes_and_pods() -> String {
     let pod = |name: &str, node: u32, address: &str| {

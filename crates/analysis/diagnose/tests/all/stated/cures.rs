@@ -216,19 +216,13 @@ fn a_gateway_gets_the_label_and_the_port_of_its_proxy() {
 
 #[test]
 fn a_target_port_becomes_that_of_the_image() {
-    let objects = "---
-apiVersion: v1
-kind: Pod
-metadata: {name: plain, namespace: plain, labels: {app: plain}}
-spec: {nodeName: n1, containers: [{name: c, image: nginx}]}
-status: {phase: Running, podIP: 10.1.1.9, conditions: [{type: Ready, status: 'True'}]}
----
+    let service = "---
 apiVersion: v1
 kind: Service
 metadata: {name: plain, namespace: plain}
 spec: {clusterIP: 172.16.0.20, selector: {app: plain}, ports: [{port: 8099}]}
 ";
-    let cures = cures_of(objects, &[IPTABLES], Code::WrongPort);
+    let cures = cures_of(&[POD_OF_NGINX, service].concat(), &[IPTABLES], Code::WrongPort);
     assert_eq!(offered(&cures), ["targetPort 80 instead of 8099 for svc/plain/plain port 8099"]);
     assert!(changes(&cures, "target-port").concat().contains("targetPort: 80"));
 }

@@ -162,13 +162,7 @@ fn a_trace_says_under_which_condition_nobody_announces_the_address() {
 
 #[test]
 fn a_trace_says_that_the_image_listens_elsewhere() {
-    let objects = "---
-apiVersion: v1
-kind: Pod
-metadata: {name: plain, namespace: plain, labels: {app: plain}}
-spec: {nodeName: n1, containers: [{name: c, image: nginx}]}
-status: {phase: Running, podIP: 10.1.1.9, conditions: [{type: Ready, status: 'True'}]}
----
+    let service = "---
 apiVersion: v1
 kind: Service
 metadata: {name: plain, namespace: plain}
@@ -178,6 +172,7 @@ spec:
   selector: {app: plain}
   ports: [{name: a, port: 8099, nodePort: 30070}, {name: b, port: 80, nodePort: 30071}]
 ";
+    let objects = &*[POD_OF_NGINX, service].concat();
     let condition = "nothing listens on 8099".to_owned();
     let cure = "targetPort 80 instead of 8099 for svc/plain/plain port 8099".to_owned();
     for to in ["svc/plain/plain:8099", "http://10.0.0.11:30070/"] {
