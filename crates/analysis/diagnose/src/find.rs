@@ -32,7 +32,6 @@ pub(crate) mod object_faults;
 pub(crate) mod outside_clients;
 mod pending;
 mod proxy_names;
-mod resolvers;
 mod scanned;
 pub(crate) mod service_reference;
 pub(crate) mod stated_checks;

@@ -97,6 +97,11 @@ impl Dns {
     pub fn domain(&self) -> &str {
         self.domain.as_deref().unwrap_or("cluster.local").trim_end_matches('.')
     }
+
+    /// Returns the full name of a Service, without a trailing dot.
+    pub fn name_of(&self, service: &NamespacedName) -> String {
+        format!("{}.{}.svc.{}", service.name, service.namespace, self.domain())
+    }
 }
 
 /// A Corefile in its ConfigMap.

@@ -103,6 +103,15 @@ pub struct PodSpec {
 }
 
 impl PodSpec {
+    /// Returns whether pods ask the cluster's name servers.
+    pub fn asks_cluster_dns(&self) -> bool {
+        match self.dns_policy {
+            DnsPolicy::ClusterFirst => !self.host_network,
+            DnsPolicy::ClusterFirstWithHostNet => true,
+            DnsPolicy::Default | DnsPolicy::None => false,
+        }
+    }
+
     /// Returns the port that a Service's named `targetPort` refers to in this pod.
     pub fn named_port(&self, name: &str, protocol: Protocol) -> Option<Port> {
         self.ports()

@@ -6,7 +6,6 @@ use std::net::SocketAddr;
 
 use uturn_model::ingress::Backend;
 use uturn_model::lb::Rule;
-use uturn_model::pod::DnsPolicy;
 use uturn_model::route::{Place, Step, StepKind};
 use uturn_model::{
     Cluster, Destination, Evidence, Ingress, Mechanism, Name, NamespacedName, ObjectKind,
@@ -181,13 +180,8 @@ pub(crate) fn lost_name(
 ) -> Option<UnjudgedReason> {
     let (Destination::Url { host, .. } | Destination::Host(host, _)) = to else { return None };
     let (Peer::Pod(pod) | Peer::Host(_, Some(pod))) = client else { return None };
-    let asks_cluster = match pod.spec.dns_policy {
-        DnsPolicy::ClusterFirst => !pod.spec.host_network,
-        DnsPolicy::ClusterFirstWithHostNet => true,
-        DnsPolicy::Default | DnsPolicy::None => false,
-    };
     let name = service_named(host, cluster.dns.domain(), &pod.name.namespace);
-    let name = name.filter(|_| asks_cluster)?;
+    let name = name.filter(|_| pod.spec.asks_cluster_dns())?;
     let has_namespace = || {
         let services = cluster.services.keys().map(|object| &object.namespace);
         let pods = cluster.pods.keys().map(|object| &object.namespace);

@@ -158,8 +158,7 @@ fn resolves(engine: &Engine<'_>) -> Check {
     if cluster.dns.corefile.is_none() {
         return Check::unknown(what, "CoreDNS's configuration is not given");
     }
-    let host =
-        format!("{}.{}.svc.{}", service.name.name, service.name.namespace, cluster.dns.domain());
+    let host = cluster.dns.name_of(&service.name);
     let port = service.ports.iter().find(|port| port.protocol == Protocol::Tcp);
     let pods = a_pod_on_each(engine).into_iter().filter(|pod| asks(pod));
     let flows = pods.filter_map(|pod| {

@@ -258,8 +258,7 @@ fn rewrite(case: &Case<'_>) -> Option<Proposal> {
 
 /// Returns a Service's own host name.
 pub(super) fn name_of(case: &Case<'_>, service: &Service) -> String {
-    let NamespacedName { namespace, name } = &service.name;
-    format!("{name}.{namespace}.svc.{}", case.cluster().dns.domain())
+    case.cluster().dns.name_of(&service.name)
 }
 
 /// Adds the conditions and effects that all rewrites of a host share.
@@ -440,8 +439,7 @@ fn own_ingress(case: &Case<'_>) -> Option<Proposal> {
     let dns = format!("{name}.{namespace}.svc.{}", case.cluster().dns.domain());
     let mut conf = format!("server {{\n  listen {called};\n  server_name {host};\n");
     for (path, service, port) in paths_of(case, &host) {
-        let full =
-            format!("{}.{}.svc.{}", service.name, service.namespace, case.cluster().dns.domain());
+        let full = case.cluster().dns.name_of(&service);
         let path = nginx_word(&path);
         conf.push_str(&format!("  location {path} {{\n    proxy_pass http://{full}:{port};\n    proxy_set_header Host $host;\n  }}\n"));
     }

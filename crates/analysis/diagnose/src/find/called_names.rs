@@ -13,7 +13,6 @@ use uturn_path::Engine;
 use super::cluster_names::elsewhere;
 use super::meant_service::MeantService;
 use super::object_faults::about;
-use super::resolvers::asks_cluster;
 use super::service_reference::ServiceReference;
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
@@ -153,7 +152,7 @@ impl<'c> Named<'c> {
             // A part of a file may be unused. A full name is hardly written for nothing.
             Self::Service(named, ..) => {
                 called.stated_in.is_some() && !named.is_qualified
-                    || asks_cluster(spec) && lacks_ready(engine, named)
+                    || spec.asks_cluster_dns() && lacks_ready(engine, named)
             }
             Self::Meant(_) => true,
         }

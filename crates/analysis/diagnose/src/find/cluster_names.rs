@@ -10,7 +10,6 @@ use uturn_model::{
 use uturn_path::{Engine, Misled, RewrittenName, WalkError, has_musl_image};
 
 use super::object_faults::about;
-use super::resolvers::asks_cluster;
 use crate::clients::{Clients, Example};
 use crate::finding::Finding;
 use crate::{Code, Observation, Severity};
@@ -81,7 +80,7 @@ fn one_of_each_resolver(cluster: &Cluster) -> Vec<&Pod> {
     for pod in cluster.pods.values().filter(|pod| pod.is_alive() && !pod.ips.is_empty()) {
         let spec = &pod.spec;
         let resolver = (&*spec.dns_searches, spec.dns_ndots, has_musl_image(spec));
-        if asks_cluster(&pod.spec) && !known.contains(&resolver) && known.len() < MAX_RESOLVERS {
+        if spec.asks_cluster_dns() && !known.contains(&resolver) && known.len() < MAX_RESOLVERS {
             known.push(resolver);
             pods.push(pod);
         }
@@ -102,15 +101,11 @@ fn https() -> Port {
     Port::new(443).expect("not zero")
 }
 
-fn full_name(cluster: &Cluster, service: &Service) -> String {
-    format!("{}.{}.svc.{}", service.name.name, service.name.namespace, cluster.dns.domain())
-}
-
 /// Returns a pod that asks the cluster's DNS on each of the first nodes.
 fn one_of_each_node(cluster: &Cluster) -> Vec<&Pod> {
     let mut nodes: Vec<Option<&Name>> = Vec::new();
     let pods = cluster.pods.values().filter(|pod| {
-        let asks = pod.is_alive() && !pod.ips.is_empty() && asks_cluster(&pod.spec);
+        let asks = pod.is_alive() && !pod.ips.is_empty() && pod.spec.asks_cluster_dns();
         asks && !nodes.contains(&pod.node.as_ref()) && {
             nodes.push(pod.node.as_ref());
             true
@@ -127,7 +122,7 @@ fn unresolved(
 ) -> Result<Option<Finding>, WalkError> {
     let cluster = engine.cluster();
     let Some(corefile) = &cluster.dns.corefile else { return Ok(None) };
-    let host = full_name(cluster, service);
+    let host = cluster.dns.name_of(&service.name);
     let flow = flow(pod, &host, service.ports[0].port);
     let verdict = match engine.verdict(&flow) {
         // The pod has another family than the Service.
@@ -174,7 +169,8 @@ fn rewritten(engine: &Engine<'_>, pods: &[&Pod]) -> Vec<Finding> {
     let services = cluster.services.values().filter(|service| {
         !service.cluster_ips.is_empty() && namespaces.insert(&service.name.namespace)
     });
-    let services: Vec<String> = services.map(|service| full_name(cluster, service)).collect();
+    let services: Vec<String> =
+        services.map(|service| cluster.dns.name_of(&service.name)).collect();
     let rules = engine.rewritten_names(&hosts, &services);
     let mut all: Vec<Finding> = Vec::new();
     for RewrittenName { name, becomes, by } in rules.into_iter().take(MAX_RULES) {
@@ -233,8 +229,11 @@ fn misled(engine: &Engine<'_>, pod: &Pod, service: Option<&Service>) -> Vec<Find
     let of_service = service.map(|service| {
         let port = service.ports[0].port;
         let (own, space) = (&service.name.name, &service.name.namespace);
-        let names =
-            [full_name(cluster, service), format!("{own}.{space}.svc"), format!("{own}.{space}")];
+        let names = [
+            cluster.dns.name_of(&service.name),
+            format!("{own}.{space}.svc"),
+            format!("{own}.{space}"),
+        ];
         names.map(|name| (name, port))
     });
     let rules = cluster.ingresses.values().flat_map(|ingress| &ingress.rules);

@@ -55,8 +55,7 @@ fn example(
         pod.is_alive() && !pod.spec.host_network && !pod.ips.is_empty() && pod.node.is_some()
     };
     let client = cluster.pods.values().find(asks)?;
-    let name = &service.name;
-    let host = format!("{}.{}.svc.{}", name.name, name.namespace, cluster.dns.domain());
+    let host = cluster.dns.name_of(&service.name);
     Some(Flow {
         from: Client::Pod(client.name.clone()),
         to: Destination::Host(host.as_str().into(), port),

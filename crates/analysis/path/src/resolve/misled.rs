@@ -82,8 +82,7 @@ fn misled(cluster: &Cluster, named: Named<'_>, host: &str, resolved: Resolution)
 /// Returns the name that should be answered.
 fn in_full(cluster: &Cluster, named: &Named<'_>, host: &str) -> String {
     let Some(service) = named.service else { return host.to_owned() };
-    let own =
-        format!("{}.{}.svc.{}", service.name.name, service.name.namespace, cluster.dns.domain());
+    let own = cluster.dns.name_of(&service.name);
     if own.starts_with(host) { own } else { host.to_owned() }
 }
 

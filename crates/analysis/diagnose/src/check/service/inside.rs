@@ -145,8 +145,7 @@ fn name(engine: &Engine<'_>, service: &Service) -> Check {
         return Check::unknown(what, "CoreDNS's ConfigMap is not given")
             .next("uturn check dns, with the ConfigMap of CoreDNS among the manifests");
     }
-    let host =
-        format!("{}.{}.svc.{}", service.name.name, service.name.namespace, cluster.dns.domain());
+    let host = cluster.dns.name_of(&service.name);
     let Some(port) = service.ports.first() else { return Check::unknown(what, "it has no port") };
     let to = Destination::Host(host.into(), port.port);
     let pods = a_pod_on_each(engine).into_iter().filter(|pod| asks(pod));
