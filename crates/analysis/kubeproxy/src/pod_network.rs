@@ -144,6 +144,13 @@ pub struct Wrapping {
     pub port: u16,
 }
 
+impl Wrapping {
+    /// Returns whether packets are wrapped in UDP.
+    pub fn is_udp(self) -> bool {
+        self.protocol == UDP
+    }
+}
+
 const UDP: u8 = 17;
 
 const VXLAN: Wrapping = Wrapping { protocol: UDP, port: 4789 };

@@ -226,7 +226,7 @@ fn only_this_port(case: &Case<'_>, text: &str, way: &[At], whose: &str) -> Vec<P
 fn wrapped(case: &Case<'_>, text: &str, way: &[At], whose: &str) -> Vec<Proposal> {
     let network = &case.cluster().network;
     let mut of_udp = pod_network::wrappings(network.plugin.value).iter();
-    let wrapping = of_udp.find(|wrapping| wrapping.protocol == UDP);
+    let wrapping = of_udp.find(|wrapping| wrapping.is_udp());
     let is_tunnelled = network.is_encapsulated(Family::V4);
     let (Some(wrapping), Some(at), true) = (wrapping, first_of_input(text), is_tunnelled) else {
         return Vec::new();
@@ -246,9 +246,6 @@ fn wrapped(case: &Case<'_>, text: &str, way: &[At], whose: &str) -> Vec<Proposal
     };
     ranges.take(MAX_RANGES).map(rule_for).collect()
 }
-
-/// The number of UDP in the header of IP.
-const UDP: u8 = 17;
 
 /// Returns the line of the first rule of the filter table for what a node receives, or of the table's
 /// end.

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use uturn_kubeproxy::pod_network;
 use uturn_model::route::{Leg, Step, StepKind};
 use uturn_model::{Family, Node, Place, Protocol};
-use uturn_netfilter::{DropReason, End, EndKind, Entry, IpProtocol, Packet};
+use uturn_netfilter::{DropReason, End, EndKind, Entry, Packet};
 
 use crate::add_missing::add_missing;
 use crate::engine::walk::Walk;
@@ -41,7 +41,7 @@ pub(super) fn stopped(
     let mut first = None;
     for way in pod_network::wrappings(walk.cluster.network.plugin.value) {
         // Only UDP is walked.
-        if IpProtocol(way.protocol) != IpProtocol::from(Protocol::Udp) {
+        if !way.is_udp() {
             return Ok(None);
         }
         let wrapped = wrapped((src, dst), way.port);

@@ -27,9 +27,6 @@ const RANK: u8 = 16;
 /// The rank of a rule for health checks. Another source of these is better where the cloud has one.
 const RANK_OF_PROBES: u8 = 22;
 
-/// The number of UDP in the header of IP.
-const UDP: u8 = 17;
-
 pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     let mut all = Vec::new();
     for packet in case.dropped.iter().take(MAX_PACKETS) {
@@ -149,7 +146,7 @@ fn wrappings(case: &Case<'_>, packet: &DroppedPacket) -> Vec<Traffic> {
         && cluster.pods.values().any(|pod| pod.address(Family::of(to)) == Some(to))
         && !cluster.nodes.values().any(|node| node.has_address(to));
     let ways = pod_network::wrappings(cluster.network.plugin.value).iter();
-    let ways = ways.filter(|way| is_wrapped && way.protocol == UDP);
+    let ways = ways.filter(|way| is_wrapped && way.is_udp());
     ways.map(|way| Traffic {
         protocol: "udp",
         port: way.port,
