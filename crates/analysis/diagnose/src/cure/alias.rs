@@ -1,7 +1,7 @@
 //! Cures of rules that lead to a Service of type ExternalName which the controller does not take: a
 //! setting of the controller, or the port that it looks for.
 
-use uturn_document::edit::{At, Change, Tree};
+use uturn_document::edit::{Change, Tree};
 use uturn_model::controller::{Aliases, IngressController};
 use uturn_model::ingress::BackendPort;
 use uturn_model::service::ServiceKind;
@@ -41,21 +41,13 @@ fn allowed(case: &Case<'_>, controller: &IngressController) -> Option<Proposal> 
     let mut pods = case.cluster().pods.values();
     let pod: &Pod = pods.find(|pod| pod.is_alive() && controller.has_pod(pod))?;
     let template = Template::of_pod(case, pod)?;
-    let written = case.manifests.object(&template.object)?;
-    let containers = template.spec(&written)?.get("containers")?.items();
-    let reads_arguments = |container: &Tree| {
-        let all = container.get("args").map_or(&[][..], Tree::items);
-        all.iter().filter_map(Tree::as_str).any(|argument| {
-            argument.to_ascii_lowercase().starts_with("--providers.kubernetesingress")
-        })
-    };
-    let at = containers.iter().position(reads_arguments)?;
     let title = format!("{ALLOWED} for {}", template.object);
     let made = Proposal::new("external-name", 12, title)
         .costs(template.cost())
         .costs("whoever may write a Service may let it lead to any host that its pods reach");
-    let path: Vec<At> = way!["spec", "containers", at, "args"];
-    template.edit(case, made, &path, &Change::Append(Tree::text(ALLOWED)))
+    template.with_argument(case, made, ALLOWED, |argument| {
+        argument.to_ascii_lowercase().starts_with("--providers.kubernetesingress")
+    })
 }
 
 /// Proposes that the Service has the port that the rule names.

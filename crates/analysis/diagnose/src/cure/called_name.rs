@@ -128,13 +128,13 @@ fn in_template(
 ) -> Option<Proposal> {
     let written = case.manifests.object(&template.object)?;
     let Some(spec) = template.spec(&written) else { return Some(made) };
-    let containers = spec.get("containers").map_or(&[][..], Tree::items);
+    let containers = spec.items_below(&["containers"]);
     for (at, container) in containers.iter().enumerate() {
         let words = ["command", "args"].into_iter().flat_map(|field| {
-            let all = container.get(field).map_or(&[][..], Tree::items);
+            let all = container.items_below(&[field]);
             all.iter().enumerate().map(move |(word, text)| (way![field, word], text.as_str()))
         });
-        let variables = container.get("env").map_or(&[][..], Tree::items);
+        let variables = container.items_below(&["env"]);
         let variables = variables.iter().enumerate().map(|(variable, own)| {
             (way!["env", variable, "value"], own.get("value").and_then(Tree::as_str))
         });

@@ -63,6 +63,25 @@ impl Template {
         written.get("spec")?.get("template")?.get("spec")
     }
 
+    /// Adds an argument to the container that has one like it already. Returns `None` if no container
+    /// has, or if there are too many pods.
+    pub(super) fn with_argument(
+        &self,
+        case: &Case<'_>,
+        made: Proposal,
+        argument: &str,
+        is_like: impl Fn(&str) -> bool,
+    ) -> Option<Proposal> {
+        let written = case.manifests.object(&self.object)?;
+        let mut containers = self.spec(&written)?.items_below(&["containers"]).iter();
+        let at = containers.position(|container| {
+            let words = container.items_below(&["args"]).iter();
+            words.filter_map(Tree::as_str).any(&is_like)
+        })?;
+        let path = way!["spec", "containers", at, "args"];
+        self.edit(case, made, &path, &Change::Append(Tree::text(argument)))
+    }
+
     /// Changes a place of the pods: `path` is that in a pod. The pods of a workload are made anew
     /// with the change. Returns `None` if there are too many.
     pub(super) fn edit(

@@ -43,6 +43,16 @@ impl Tree {
         entries.iter().find(|(own, _)| own == key).map(|(_, value)| value)
     }
 
+    /// Returns the value at the end of these keys.
+    pub fn below(&self, keys: &[&str]) -> Option<&Self> {
+        keys.iter().try_fold(self, |tree, key| tree.get(key))
+    }
+
+    /// Returns the items of the list at the end of these keys, none if there is no list.
+    pub fn items_below(&self, keys: &[&str]) -> &[Self] {
+        self.below(keys).map_or(&[], Self::items)
+    }
+
     /// Returns the items of a list, none for another value.
     pub fn items(&self) -> &[Self] {
         match self {

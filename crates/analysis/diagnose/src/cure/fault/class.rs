@@ -55,19 +55,11 @@ fn without_class(case: &Case<'_>, workload: &ObjectRef) -> Option<Proposal> {
         return None;
     }
     let template = Template::of_object(workload.clone())?;
-    let written = case.manifests.object(&template.object)?;
-    let containers = template.spec(&written)?.get("containers")?.items();
-    let is_its = |container: &Tree| {
-        let words = container.get("args").map_or(&[][..], Tree::items);
-        words.iter().filter_map(Tree::as_str).any(|word| word.contains("ingress"))
-    };
-    let at = containers.iter().position(is_its)?;
     let title = format!("{WITHOUT_CLASS} for {}", template.object);
     let made = Proposal::new("without-class", 22, title)
         .costs(template.cost())
         .costs("it serves every Ingress without a class, also those that were meant for another");
-    let path = way!["spec", "containers", at, "args"];
-    template.edit(case, made, &path, &Change::Append(Tree::text(WITHOUT_CLASS)))
+    template.with_argument(case, made, WITHOUT_CLASS, |argument| argument.contains("ingress"))
 }
 
 /// Proposes that the Ingress names a class that is served.

@@ -68,12 +68,12 @@ fn of_gateway(case: &Case<'_>, route: &AttachedRoute) -> Vec<Proposal> {
 
 impl Written<'_> {
     fn listeners(&self) -> &[Tree] {
-        below(&self.gateway, &["spec", "listeners"]).map_or(&[], Tree::items)
+        self.gateway.items_below(&["spec", "listeners"])
     }
 
     /// Returns the route's references to the Gateway.
     fn parents(&self) -> Vec<Parent<'_>> {
-        let all = below(&self.object, &["spec", "parentRefs"]).map_or(&[][..], Tree::items);
+        let all = self.object.items_below(&["spec", "parentRefs"]);
         let own = all.iter().enumerate().filter(|(_, reference)| self.is_to_gateway(reference));
         own.map(|(at, reference)| Parent {
             at,
@@ -93,12 +93,12 @@ impl Written<'_> {
 
     /// Returns whether the status of the route has a reason for this Gateway.
     fn is_refused_for(&self, reason: &str) -> bool {
-        let statuses = below(&self.object, &["status", "parents"]).map_or(&[][..], Tree::items);
+        let statuses = self.object.items_below(&["status", "parents"]);
         let mut own = statuses.iter().filter(|status| {
             status.get("parentRef").is_some_and(|reference| self.is_to_gateway(reference))
         });
         own.any(|status| {
-            let conditions = status.get("conditions").map_or(&[][..], Tree::items);
+            let conditions = status.items_below(&["conditions"]);
             conditions.iter().any(|own| text(own, "reason") == Some(reason))
         })
     }
@@ -157,7 +157,7 @@ impl Written<'_> {
     fn namespaces(&self, case: &Case<'_>, meant: &[usize]) -> Vec<Proposal> {
         let at_home = self.route.gateway.namespace.as_ref() == Some(self.namespace);
         let allowed =
-            |at: usize| below(&self.listeners()[at], &["allowedRoutes", "namespaces", "from"]);
+            |at: usize| self.listeners()[at].below(&["allowedRoutes", "namespaces", "from"]);
         let from = |at: usize| allowed(at).and_then(Tree::as_str).unwrap_or("Same");
         let closed: Vec<usize> = meant
             .iter()
@@ -216,14 +216,14 @@ impl Written<'_> {
 
     /// Proposes the labels for which a listener asks.
     fn labels(&self, case: &Case<'_>, at: usize) -> Option<Proposal> {
-        let namespaces = below(&self.listeners()[at], &["allowedRoutes", "namespaces"])?;
-        let Tree::Map(labels) = below(namespaces, &["selector", "matchLabels"])? else {
+        let namespaces = self.listeners()[at].below(&["allowedRoutes", "namespaces"])?;
+        let Tree::Map(labels) = namespaces.below(&["selector", "matchLabels"])? else {
             return None;
         };
         let object =
             ObjectRef::global(ObjectKind::CloudObject("Namespace"), self.namespace.as_str());
         let own = case.manifests.object(&object)?;
-        let own = below(&own, &["metadata", "labels"]);
+        let own = own.below(&["metadata", "labels"]);
         let has = |key: &str, value: &str| own.and_then(|own| text(own, key)) == Some(value);
         let labels = labels.iter().filter_map(|(key, value)| Some((&**key, value.as_str()?)));
         let missing: Vec<(&str, &str)> = labels.filter(|(key, value)| !has(key, value)).collect();
@@ -254,7 +254,7 @@ impl Written<'_> {
     fn hosts(&self, meant: &[usize]) -> Option<Proposal> {
         let [at] = meant else { return None };
         let own = text(&self.listeners()[*at], "hostname").filter(|own| !own.is_empty())?;
-        let mut asked = below(&self.object, &["spec", "hostnames"])?.items().iter();
+        let mut asked = self.object.below(&["spec", "hostnames"])?.items().iter();
         if asked.any(|host| host.as_str().is_some_and(|host| overlap(host, own))) {
             return None;
         }
@@ -270,7 +270,7 @@ impl Written<'_> {
     /// Proposes that a listener takes routes of this kind.
     fn kinds(&self, at: usize) -> Option<Proposal> {
         let kind = self.route.object.kind.as_str();
-        let kinds = below(&self.listeners()[at], &["allowedRoutes", "kinds"])?.items();
+        let kinds = self.listeners()[at].below(&["allowedRoutes", "kinds"])?.items();
         if kinds.is_empty() || kinds.iter().any(|own| text(own, "kind") == Some(kind)) {
             return None;
         }
@@ -286,9 +286,9 @@ impl Written<'_> {
     fn port(&self, case: &Case<'_>, at: usize) -> Option<Proposal> {
         let listener = &self.listeners()[at];
         let name = self.name(at);
-        let of_status = below(&self.gateway, &["status", "listeners"]).map_or(&[][..], Tree::items);
+        let of_status = self.gateway.items_below(&["status", "listeners"]);
         let own = of_status.iter().find(|own| text(own, "name") == Some(name))?;
-        let mut conditions = own.get("conditions").map_or(&[][..], Tree::items).iter();
+        let mut conditions = own.items_below(&["conditions"]).iter();
         let is_refused = |own: &Tree| {
             text(own, "status") == Some("False") && text(own, "reason") == Some(PORT_UNAVAILABLE)
         };
@@ -319,15 +319,14 @@ impl Written<'_> {
     /// the edit.
     fn judged_anew(&self, mut made: Proposal) -> Proposal {
         let route = &self.route.object;
-        let statuses = below(&self.object, &["status", "parents"]).map_or(&[][..], Tree::items);
+        let statuses = self.object.items_below(&["status", "parents"]);
         for (at, status) in statuses.iter().enumerate().rev() {
             if status.get("parentRef").is_some_and(|reference| self.is_to_gateway(reference)) {
                 let place = way!["status", "parents", at];
                 made = made.follow(route.clone(), place, Change::Remove);
             }
         }
-        if made.name == "listener-port" && below(&self.gateway, &["status", "listeners"]).is_some()
-        {
+        if made.name == "listener-port" && self.gateway.below(&["status", "listeners"]).is_some() {
             let place = way!["status", "listeners"];
             made = made.follow(self.route.gateway.clone(), place, Change::Remove);
         }
@@ -371,10 +370,6 @@ fn overlap(one: &str, other: &str) -> bool {
         wild.strip_prefix('*').is_some_and(|end| bare.ends_with(end))
     };
     one == other || is_below(&one, &other) || is_below(&other, &one)
-}
-
-fn below<'t>(tree: &'t Tree, keys: &[&str]) -> Option<&'t Tree> {
-    keys.iter().try_fold(tree, |tree, key| tree.get(key))
 }
 
 fn text<'t>(tree: &'t Tree, key: &str) -> Option<&'t str> {

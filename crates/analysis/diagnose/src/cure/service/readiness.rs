@@ -24,8 +24,8 @@ pub(super) fn propose(case: &Case<'_>, service: &Service) -> Vec<Proposal> {
     let Some(pod) = pods.iter().find(waits) else { return Vec::new() };
     let Some(template) = Template::of_pod(case, pod) else { return Vec::new() };
     let Some(written) = case.manifests.object(&template.object) else { return Vec::new() };
-    let containers = template.spec(&written).and_then(|spec| spec.get("containers"));
-    let containers = containers.map_or(&[][..], Tree::items).iter().enumerate();
+    let Some(spec) = template.spec(&written) else { return Vec::new() };
+    let containers = spec.items_below(&["containers"]).iter().enumerate();
     let made = containers.flat_map(|(at, container)| {
         let of = Waiting { case, service, template: &template, pods: &pods, at, container };
         of.path().into_iter().chain(of.port())
@@ -89,7 +89,7 @@ impl<'t> Waiting<'_, '_, 't> {
     /// Proposes the only port that the container has.
     fn port(&self) -> Option<Proposal> {
         let asked = Question::of(self.container, "readinessProbe")?;
-        let ports = self.container.get("ports").map_or(&[][..], Tree::items);
+        let ports = self.container.items_below(&["ports"]);
         let [only] = ports else { return None };
         let fields = [only.get("containerPort"), only.get("name")];
         let is_its = |own: &&Tree| own.as_str() == asked.port.as_str();
