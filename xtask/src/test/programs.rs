@@ -26,13 +26,17 @@ use crate::shell::{self, Failure};
 /// The number of programs that run at once, unless a variable states another.
 const USUAL: usize = 3;
 
+/// The programs that take longest, which are started first: what is started last would run alone.
+const FIRST: [&str; 3] = ["uturn-redact all", "uturn-diagnose all", "uturn-cloud-cli cli"];
+
 /// The longest time without output: a program that prints nothing for longer hangs. The end of each
 /// test is printed, and no test takes minutes.
 const SILENCE: Duration = Duration::from_secs(20 * 60);
 
 /// Runs all programs of the queue through the runner, with these additional environment variables.
 pub(super) fn run(queue: &str, runner: &Path, given: &[(&str, OsString)]) -> Result<(), Failure> {
-    let programs = queue::read(queue);
+    let mut programs = queue::read(queue);
+    programs.sort_by_key(|program| !FIRST.contains(&program.name().as_str()));
     let output = shell::target().join("test-output");
     fs::create_dir_all(&output)
         .map_err(|why| Failure(format!("{} cannot be made: {why}", output.display())))?;

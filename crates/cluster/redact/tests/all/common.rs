@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use uturn_diagnose::analysis::{Detail, Options};
 use uturn_diagnose::analyze;
 use uturn_diagnose::check::{Topic, check};
-use uturn_model::Route;
+use uturn_model::{Cluster, Route};
 use uturn_path::Engine;
 use uturn_redact::{Key, Redacted, redact};
 use uturn_report::ScanReport;
@@ -91,7 +91,7 @@ pub(crate) fn answers(manifests: &Manifests) -> Value {
 
 /// The same without the cures that are edits: those are tried on the manifests, which takes most of the
 /// time.
-pub(crate) fn answers_without_edits(manifests: &Manifests) -> Value {
+fn answers_without_edits(manifests: &Manifests) -> Value {
     answers_trying(manifests, &Manifests::of(Vec::new()))
 }
 
@@ -104,9 +104,13 @@ fn answers_trying(manifests: &Manifests, edited: &Manifests) -> Value {
     let analysis = analyze(edited, &loaded.cluster, &options).unwrap();
     let report = ScanReport { origins: Vec::new(), ..ScanReport::of(analysis, loaded.clone()) };
     let scan = serde_json::to_value(Scan::from(&report)).unwrap();
-    let engine = Engine::new(&loaded.cluster).unwrap();
-    let lists = check(&engine, Topic::Nodes, |_| true);
-    let lists: BTreeMap<String, Vec<String>> = lists
+    json!({"scan": scan, "nodes": checks_of_nodes(&loaded.cluster)})
+}
+
+/// The lines of `check nodes`, by node.
+pub(crate) fn checks_of_nodes(cluster: &Cluster) -> BTreeMap<String, Vec<String>> {
+    let engine = Engine::new(cluster).unwrap();
+    check(&engine, Topic::Nodes, |_| true)
         .into_iter()
         .map(|list| {
             let lines = list
@@ -115,8 +119,7 @@ fn answers_trying(manifests: &Manifests, edited: &Manifests) -> Value {
                 .map(|line| format!("{} {:?} {:?}", line.what, line.state, line.next));
             (list.subject.to_string(), lines.collect())
         })
-        .collect();
-    json!({"scan": scan, "nodes": lists})
+        .collect()
 }
 
 /// Files, lines and columns in texts say where something is written, which differs.
