@@ -61,7 +61,7 @@ fn case(report: &CureReport, goes_on: bool, style: Style) -> String {
         }
         for cure in cures {
             text.push_str(&wrapped(
-                &format!("  {:<22}", cure.name),
+                &format!("  {:<20}  ", cure.name),
                 &format!("{}. {}", cure.title, reason(cure)),
                 style,
             ));

@@ -19,6 +19,7 @@ use crate::{table, words};
 
 mod changes;
 pub(crate) mod groups;
+mod paragraphs;
 pub(crate) mod summary;
 
 pub use changes::{Difference, FindingLines};
@@ -181,18 +182,22 @@ pub fn list(report: &ScanReport, style: Style) -> String {
         text.line("nothing found: nothing to cure");
     }
     for (at, finding) in report.findings.iter().enumerate() {
-        let object = match &finding.subject.namespace {
-            Some(_) => finding.subject.short(),
-            None => finding.subject.name.to_string(),
-        };
-        let command =
-            Command::new("uturn cure").with(&report.input).value(finding.code).value(&object);
         let severity = style.paint(paint(finding.severity), finding.severity.as_str());
-        let why = format!("{object} {}: {}", targets(finding), report.because(at));
+        let what = format!("{} {}", finding.subject.short(), targets(finding));
+        let why = format!("{}: {}", what.trim_end(), report.because(at));
         text.push_str(&beside(&format!("{severity}: "), &why, style.width));
-        text.line(&format!("  {command}"));
+        text.line(&format!("  {}", cure_command(report, finding)));
     }
     text
+}
+
+/// Returns the command that tries the cures of a finding.
+fn cure_command(report: &ScanReport, finding: &Finding) -> Command {
+    let object = match &finding.subject.namespace {
+        Some(_) => finding.subject.short(),
+        None => finding.subject.name.to_string(),
+    };
+    Command::new("uturn cure").with(&report.input).value(finding.code).value(&object)
 }
 
 /// Describes a finding in a sentence.
@@ -232,7 +237,9 @@ pub fn text(report: &ScanReport, listing: Listing, style: Style) -> String {
         text.push_str(&groups::text(report, style));
         text.push('\n');
     } else if !report.findings.is_empty() {
-        text.push_str(&rows(report, style));
+        let is_narrow = style.line_limit.is_some_and(|limit| limit < TABLE);
+        let list = if is_narrow { paragraphs::text } else { rows };
+        text.push_str(&list(report, style));
         text.push('\n');
     }
     if style.wide {
@@ -248,14 +255,13 @@ pub fn text(report: &ScanReport, listing: Listing, style: Style) -> String {
 
 fn rows(report: &ScanReport, style: Style) -> String {
     let row = |(at, finding): (usize, &Finding)| {
-        let subject = format!("{} {}", finding.subject.short(), targets(finding));
         let paint = paint(finding.severity);
         vec![
             Cell::painted(finding.severity.as_str(), paint),
             Cell::painted(failing(finding), paint),
             report.who(at).into(),
-            subject.trim_end().to_owned().into(),
-            report.because(at).into(),
+            reached(finding).into(),
+            reason(report, at).into(),
             finding.code.to_string().into(),
             cures(finding).into(),
         ]
@@ -268,8 +274,37 @@ fn rows(report: &ScanReport, style: Style) -> String {
     table::render(&HEADING, &rows, Style { line_limit, ..style })
 }
 
+/// Returns what is called. Ports and hosts that belong to the object of the finding follow it.
+fn reached(finding: &Finding) -> String {
+    let targets = targets(finding);
+    if is_elsewhere(finding) {
+        targets
+    } else {
+        format!("{} {targets}", finding.subject.short()).trim_end().to_owned()
+    }
+}
+
+/// Returns the reason of a finding, after the object that it is about unless that is what is called.
+fn reason(report: &ScanReport, index: usize) -> String {
+    let finding = &report.findings[index];
+    let because = report.because(index);
+    if is_elsewhere(finding) && !because.contains(&*finding.subject.name) {
+        format!("{}: {because}", finding.subject.short())
+    } else {
+        because
+    }
+}
+
+/// Returns whether something else is called than the object of the finding.
+fn is_elsewhere(finding: &Finding) -> bool {
+    finding.targets.first().is_some_and(|target| !target.starts_with(':'))
+}
+
 /// The columns of a table of findings where no terminal is.
 const PAGE: usize = 160;
+
+/// The columns of a terminal from which a table of findings can be read.
+const TABLE: usize = 130;
 
 const HEADING: [&str; 7] =
     ["SEVERITY", "FAILING", "WHO", "CANNOT REACH", "BECAUSE", "CODE", "CURE"];
@@ -283,7 +318,7 @@ fn in_brief(why: &str) -> &str {
     if why.len() <= BRIEF {
         return why;
     }
-    let ends = [". ", "; ", ": "].map(|end| why.match_indices(end).map(|(at, _)| at));
+    let ends = [". ", "; "].map(|end| why.match_indices(end).map(|(at, _)| at));
     let ends: Vec<usize> = ends.into_iter().flatten().filter(|at| *at >= BRIEF / 2).collect();
     let near = ends.iter().filter(|at| **at <= BRIEF).max();
     let end = near.or_else(|| ends.iter().min());

@@ -333,9 +333,12 @@ fn what_scan_says_to_type_shows_what_it_found() {
     for file in files.iter().step_by(2) {
         let file = file.to_str().unwrap();
         let printed = run(&["scan", "-f", file]);
-        let Some((_, after)) = printed.split_once("; uturn trace ") else { continue };
-        let (words, _) = after.split_once(" shows the way").unwrap();
-        let words: Vec<&str> = ["trace", "-f", file].into_iter().chain(words.split(' ')).collect();
+        let typed = |what: &str| {
+            let line = printed.lines().find_map(|line| line.strip_prefix(what)).unwrap_or_default();
+            line.trim_start().strip_prefix("uturn ")
+        };
+        let Some(words) = typed("  packet by packet") else { continue };
+        let words: Vec<&str> = words.split(' ').collect();
         let trace = run(&words);
         assert!(trace.starts_with("exit 1\n"), "{}: {trace}", words.join(" "));
         followed += 1;

@@ -205,8 +205,8 @@ fn a_plugin_goes_by_its_name() {
     assert!(help.contains("  kubectl uturn scan -f deploy/\n"), "{help}");
     assert!(help.contains("A bundle that `kubectl uturn collect` wrote"), "{help}");
     let scan = plugin("kubectl-uturn", &["scan", "-f", "examples/shop"]);
-    assert!(scan.contains("\nkubectl uturn explain UT101 tells"), "{scan}");
-    assert!(scan.contains("; kubectl uturn trace -f examples/shop --from pod/shop/"), "{scan}");
+    assert!(scan.contains("  kubectl uturn explain UT101\n"), "{scan}");
+    assert!(scan.contains("  kubectl uturn trace -f examples/shop --from pod/shop/"), "{scan}");
     let json = plugin("kubectl-uturn", &["scan", "-f", "examples/shop", "-o", "json"]);
     assert!(!json.contains("kubectl uturn"), "{json}");
     let typo = plugin("kubectl-uturn", &["cure", "-f", "examples/shop", "UT777", "shop/front"]);

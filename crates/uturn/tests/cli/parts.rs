@@ -78,7 +78,7 @@ fn an_ingress_alone_leads_to_a_service_elsewhere() {
     assert_eq!(
         scan,
         "exit 0
-nothing found; 0 of 0 calls fine (pods on one node that are treated alike call once)
+nothing found; 0 of 0 calls fine
 not judged: backends of 1 Ingress; to settle it: give the Services they lead to, or \
          pass --complete if this is all"
     );
@@ -113,7 +113,7 @@ fn a_service_whose_pods_are_elsewhere_is_not_judged() {
     assert_eq!(
         scan,
         "exit 0
-nothing found; 0 of 0 calls fine (pods on one node that are treated alike call once)
+nothing found; 0 of 0 calls fine
 not judged: endpoints of 1 Service; to settle it: give the EndpointSlices, or what makes the \
          pods, or pass --complete if this is all
   endpoints of 1 Service: svc/shop/web: nothing here makes pods with the labels that are selected"

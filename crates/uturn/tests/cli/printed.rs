@@ -199,9 +199,9 @@ fn suggested_commands_are_read_as_they_are_meant() {
         fs::rename(folder.0.join("cluster"), folder.0.join(&named)).unwrap();
         let scan = uturn(&["scan", "-f", &named]).current_dir(&folder.0).output().unwrap();
         let text = String::from_utf8(scan.stdout).unwrap();
-        let line = text.lines().find(|line| line.contains("; uturn trace ")).unwrap_or_default();
-        let Some((_, line)) = line.split_once("; ") else { panic!("seed {seed}: {text}") };
-        let line = line.strip_suffix(" shows the way, packet by packet").unwrap();
+        let mut lines = text.lines();
+        let line = lines.find_map(|line| line.strip_prefix("  packet by packet  "));
+        let Some(line) = line else { panic!("seed {seed}: {text}") };
         if line.starts_with('#') {
             assert!(path.ends_with('\n'), "{path:?}: {line}");
             continue;

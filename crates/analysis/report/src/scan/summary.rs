@@ -9,7 +9,7 @@ use uturn_model::{Assumption, Client, Family, Flow, NamespacedName, Skipped, Tex
 
 use uturn_diagnose::analysis::Suppression;
 
-use super::ScanReport;
+use super::{ScanReport, cure_command};
 use crate::lines::Lines as _;
 use crate::style::Style;
 use crate::{supposed, words};
@@ -187,12 +187,14 @@ pub(super) fn text(report: &ScanReport, style: Style) -> String {
     let is_if = report.findings.iter().any(|finding| !finding.conditions.is_empty());
     let is_supposed = is_if || report.policed > 0;
     text.line(&format!(
-        "; {} of {} fine{}{}{} (pods on one node that are treated alike call once){}",
+        "; {} of {} fine{}{}{}{}{}{}",
         report.fine,
         words::count(report.flows, "call"),
         if is_supposed { " as supposed" } else { "" },
         if report.open > 0 { format!(", {} not judged", report.open) } else { String::new() },
         callers(report),
+        if style.wide { " (pods on one node that are treated alike call once)" } else { "" },
+        beside_the_calls(report),
         policies(report.policed)
     ));
     text.push_str(&not_judged(&report.unjudged));
@@ -213,24 +215,53 @@ pub(super) fn text(report: &ScanReport, style: Style) -> String {
             text.line(&format!("left out: {}", left_out(skipped)));
         }
     }
-    if let Some(first) = report.findings.first() {
-        text.push_str(&format!("\nuturn explain {} tells what it means", first.code));
-        let at_home =
-            |pod: &&NamespacedName| Some(&pod.namespace) == first.subject.namespace.as_ref();
-        let client = first.clients.iter().filter(at_home).min().or(first.clients.iter().min());
-        // There is no call to follow for health checks.
-        let flow = first.example.flow().filter(|_| !matches!(first.example, Example::Probes(..)));
-        if let Some(flow) = flow {
-            let from = client.map_or_else(|| flow.from.clone(), |pod| Client::Pod(pod.clone()));
-            let flow = Flow { from, ..flow };
-            text.push_str(&format!(
-                "; {} shows the way, packet by packet",
-                Command::new("uturn trace").with(&report.input).with(&flow.arguments())
-            ));
-        }
-        text.push('\n');
+    text.push_str(&next(report));
+    text
+}
+
+/// Lists the commands that lead on from the first finding.
+fn next(report: &ScanReport) -> String {
+    let Some(first) = report.findings.first() else { return String::new() };
+    let mut commands = vec![("what to change", cure_command(report, first))];
+    // There is no call to follow for health checks.
+    let flow = first.example.flow().filter(|_| !matches!(first.example, Example::Probes(..)));
+    if let Some(flow) = flow {
+        let from = client(first).map_or_else(|| flow.from.clone(), Client::Pod);
+        let flow = Flow { from, ..flow };
+        let trace = Command::new("uturn trace").with(&report.input).with(&flow.arguments());
+        commands.push(("packet by packet", trace));
+    }
+    commands.push(("what it means", first.code.explain()));
+    let mut text = match report.findings.len() {
+        1 => "\nnext:\n".to_owned(),
+        _ => "\nnext, for the first finding:\n".to_owned(),
+    };
+    for (what, command) in commands {
+        text.line(&format!("  {what:<18}{command}"));
+    }
+    if report.findings.len() > 1 {
+        let all = Command::new("uturn cure").with(&report.input);
+        text.line(&format!("  {:<18}{all}", "all findings"));
     }
     text
+}
+
+/// Returns a pod whose call shows a finding: an application's before one of the system, and one in the
+/// object's namespace before others.
+fn client(finding: &Finding) -> Option<NamespacedName> {
+    let is_away = |pod: &NamespacedName| Some(&pod.namespace) != finding.subject.namespace.as_ref();
+    let is_of_system = |pod: &NamespacedName| pod.namespace.as_str().starts_with("kube-");
+    finding.clients.iter().min_by_key(|pod| (is_of_system(pod), is_away(pod), *pod)).cloned()
+}
+
+/// States that no walked call fails, though there are findings.
+fn beside_the_calls(report: &ScanReport) -> &'static str {
+    let are_all_fine = report.flows > 0 && report.fine == report.flows;
+    match report.findings.len() {
+        1 if are_all_fine => "; the finding is about none of them",
+        2.. if are_all_fine => "; the findings are about none of them",
+        _ => "",
+    }
 }
 
 /// Describes the pods whose NetworkPolicies may stop calls.
