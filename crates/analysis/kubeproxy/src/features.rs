@@ -186,6 +186,9 @@ pub(crate) struct Ipvs {
     /// Whether NodePorts are recognised by the packet's address too; before, any packet to a port
     /// of that number was masqueraded.
     pub(crate) node_ports_are_local: bool,
+    /// Whether NodePorts under policy Local use only the node's own endpoints; otherwise they use all,
+    /// and the source is kept.
+    pub(crate) node_ports_heed_policy: bool,
     /// Whether packets of Services are accepted at the end of the chain.
     pub(crate) accepts_served: bool,
 }
@@ -306,6 +309,8 @@ impl Features {
                 accepts_forwarded: since(11),
                 accepts_all_replies: since(18),
                 node_ports_are_local: since(12),
+                // v1.11.4 took over what v1.12 mended.
+                node_ports_heed_policy: !since(11) || since(12) || version.patch >= 4,
                 accepts_served: since(11),
             },
         }

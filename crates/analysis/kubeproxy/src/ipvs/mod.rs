@@ -44,7 +44,8 @@ pub(crate) fn write(
     writer.leave_out_bound();
     writer.bound_node_ips();
     for port in &plan.ports {
-        let choice = writer.choice(port, port.external_local);
+        let local = port.external_local && features.node_ports_heed_policy;
+        let choice = writer.choice(port, local);
         if writer.node_port(port, choice)
             && let Some(number) = port.health_check
         {

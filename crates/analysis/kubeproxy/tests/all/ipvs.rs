@@ -75,6 +75,25 @@ fn policy_local_falls_back_to_other_nodes() {
 }
 
 #[test]
+fn early_releases_send_from_a_local_node_port_to_every_endpoint() {
+    let both = vec![endpoint("10.1.1.10", "n1"), endpoint("10.1.2.10", "n2")];
+    let local = external_local(node_port("s", "172.16.1.1", 30000));
+    let mut cluster = cluster_with(local, both);
+    let mut counted = |minor, patch| {
+        cluster.proxy.version = known(Version::new(1, minor, patch));
+        let all = servers(&program(&cluster, "n1"));
+        let own = all.iter().filter(|(at, _)| at.ends_with(":30000"));
+        own.map(|(_, endpoints)| endpoints.len()).collect::<BTreeSet<usize>>()
+    };
+    for (minor, patch) in [(10, 9), (11, 4), (12, 0), (23, 0)] {
+        assert_eq!(counted(minor, patch), BTreeSet::from([1]), "1.{minor}.{patch}");
+    }
+    for patch in [0, 3] {
+        assert_eq!(counted(11, patch), BTreeSet::from([2]), "1.11.{patch}");
+    }
+}
+
+#[test]
 fn hairpins_are_known_whatever_the_endpoint_is_up_to() {
     let mut endpoints = everywhere();
     endpoints[1].ready = false;

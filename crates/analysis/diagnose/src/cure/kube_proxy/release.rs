@@ -1,8 +1,9 @@
-//! A cure of external IPs that kube-proxy's own filter rejects: a release that lets them in.
+//! Cures by a release of kube-proxy: one that lets in external IPs which its own filter rejects, and one
+//! that limits node ports under policy Local to the node's endpoints.
 
 use uturn_document::edit::{At, Change, Tree};
 use uturn_model::shell::Command;
-use uturn_model::{Mechanism, Node, Version, image};
+use uturn_model::{Mechanism, Node, ProxyMode, Version, image};
 
 use super::{daemon_set, files};
 use crate::cure::facts::facts;
@@ -12,16 +13,28 @@ use crate::cure::{Case, Proposal, way};
 /// The first releases that let in packets to external IPs under policy Local.
 const MENDED: [Version; 2] = [Version::new(1, 28, 6), Version::new(1, 29, 1)];
 
+/// The releases in whose IPVS mode a node port under policy Local has the endpoints of all nodes, whose
+/// answers do not come back by the node, and the first release after them.
+const ALL_ENDPOINTS: [Version; 2] = [Version::new(1, 11, 0), Version::new(1, 11, 4)];
+
+/// Returns the first release that mends what stops a call.
+fn mended(case: &Case<'_>, old: Version) -> Option<Version> {
+    if case.has(Mechanism::ProxyFilter) {
+        return MENDED.into_iter().find(|mended| *mended > old);
+    }
+    let [first, after] = ALL_ENDPOINTS;
+    let is_ipvs = case.cluster().proxy.mode.value == ProxyMode::Ipvs;
+    let is_it = is_ipvs && case.has(Mechanism::AsymmetricReturn) && (first..after).contains(&old);
+    is_it.then_some(after)
+}
+
 /// The maximum number of nodes whose state is edited.
 const MAX: usize = 50;
 
 pub(super) fn propose(case: &Case<'_>) -> Option<Proposal> {
-    if !case.has(Mechanism::ProxyFilter) {
-        return None;
-    }
     let cluster = case.cluster();
     let old = cluster.proxy.version.value;
-    let new = MENDED.into_iter().find(|mended| *mended > old)?;
+    let new = mended(case, old)?;
     let title = format!("kube-proxy {new} instead of {old}");
     let mut made = Proposal::new("kube-proxy-image", 85, title)
         .ask(
