@@ -22,8 +22,28 @@ const IGNORES_EXCLUSION: &str = "ignore-exclude-lb";
 /// The first release that excludes nodes with the label.
 const READS_EXCLUSION: Version = Version::new(0, 14, 2);
 
+/// The first release in which any node with a speaker may answer for an address under policy
+/// Cluster; before it, only nodes with an endpoint do.
+const CHOOSES_AMONG_SPEAKERS: Version = Version::new(0, 11, 0);
+
 /// The images of the program that announces addresses.
 const SPEAKERS: &[&str] = &["speaker", "metallb-speaker"];
+
+/// Returns the release of the speakers, if it is given.
+fn release(cluster: &Cluster) -> Option<Version> {
+    argument(cluster, ENTRY.cloud, VERSION)?.parse().ok()
+}
+
+/// Returns that no endpoint of a Service names a node, if it has endpoints that are ready.
+fn lacks_nodes(cluster: &Cluster, service: &Service) -> Option<String> {
+    let slices = cluster.slices(&service.name).iter();
+    let mut ready = slices.flat_map(|slice| &slice.endpoints).filter(|own| own.ready).peekable();
+    let first = ready.peek()?.address;
+    let is_without = ready.all(|endpoint| endpoint.node.is_none());
+    is_without.then(|| {
+        format!("no endpoint of {} names a node ({first} has no nodeName)", service.object())
+    })
+}
 
 /// The load balancer: a speaker announces the address from its node.
 struct Speakers;
@@ -42,9 +62,7 @@ impl Product for Speakers {
     }
 
     fn reads_exclusion(&self, cluster: &Cluster) -> bool {
-        let version = argument(cluster, ENTRY.cloud, VERSION);
-        let version: Option<Version> = version.and_then(|text| text.parse().ok());
-        if version.is_some_and(|version| version < READS_EXCLUSION) {
+        if release(cluster).is_some_and(|version| version < READS_EXCLUSION) {
             return false;
         }
         let value = argument(cluster, ENTRY.cloud, IGNORES_EXCLUSION);
@@ -58,10 +76,22 @@ impl Product for Speakers {
     fn nothing_announces(
         &self,
         cluster: &Cluster,
-        _: &Service,
+        service: &Service,
         address: IpAddr,
     ) -> Option<NoAddress> {
-        pools::nothing_announces(cluster, address)
+        let version = release(cluster);
+        let is_old = version.is_some_and(|version| version < CHOOSES_AMONG_SPEAKERS);
+        let by_nodes = version.filter(|_| is_old).and_then(|version| {
+            let because = lacks_nodes(cluster, service)?;
+            Some(NoAddress {
+                because: format!(
+                    "before {CHOOSES_AMONG_SPEAKERS}, MetalLB has only a node with an endpoint answer for an \
+                     address (layer2); this is {version}, and {because}"
+                ),
+                condition: Some("MetalLB announces the address by layer2"),
+            })
+        });
+        by_nodes.or_else(|| pools::nothing_announces(cluster, address))
     }
 
     fn announcing(&self, cluster: &Cluster, address: IpAddr) -> Vec<Announcing> {

@@ -2,10 +2,10 @@
 //! label excludes.
 
 use uturn_clouds::cloud::{self, Announcing, Maker, NewObject, NewValue};
-use uturn_document::edit::{Change, Tree};
+use uturn_document::edit::{At, Change, Tree};
 use uturn_model::node::EXCLUDE_FROM_LOAD_BALANCERS;
 use uturn_model::shell::{Advice, Command};
-use uturn_model::{Node, ObjectKind, ObjectRef};
+use uturn_model::{Node, ObjectKind, ObjectRef, Service};
 
 use super::super::{Case, Proposal, way};
 use super::service_of;
@@ -13,6 +13,9 @@ use crate::Finding;
 
 /// The maximum number of nodes whose label is taken off.
 const MAX_NODES: usize = 20;
+
+/// The maximum number of endpoints that get a node.
+const MAX_ENDPOINTS: usize = 20;
 
 pub(super) fn propose(case: &Case<'_>, fault: &Finding) -> Vec<Proposal> {
     let Some(service) = service_of(case, fault) else { return Vec::new() };
@@ -27,10 +30,49 @@ pub(super) fn propose(case: &Case<'_>, fault: &Finding) -> Vec<Proposal> {
         Some(address) => product.announcing(cluster, address).into_iter().map(announced).collect(),
         None => Vec::new(),
     };
+    if silent.is_some() {
+        all.extend(named_nodes(case, service));
+    }
     if product.reads_exclusion(cluster) {
         all.extend(included_nodes(case));
     }
     all
+}
+
+/// Proposes that the endpoints that somebody wrote for a Service name a node.
+fn named_nodes(case: &Case<'_>, service: &Service) -> Option<Proposal> {
+    let cluster = case.cluster();
+    let slices = cluster.slices(&service.name).iter();
+    let mut endpoints = slices.flat_map(|slice| &slice.endpoints);
+    if service.selector.is_some() || endpoints.any(|endpoint| endpoint.node.is_some()) {
+        return None;
+    }
+    let mut nodes = cluster.nodes.values().filter(|node| node.ready && !node.supposed);
+    let first = nodes.clone().next()?;
+    let node = &nodes.find(|node| node.taints.is_empty()).unwrap_or(first).name;
+    let old = ObjectRef::namespaced(ObjectKind::Endpoints, &service.name);
+    let written =
+        |object: &ObjectRef, path: Vec<At>| case.manifests.text_at(object, &path).is_some();
+    let title = |object: &ObjectRef| format!("nodeName: {node} for the endpoints in {object}");
+    let set = || Change::Set(Tree::text(node.as_str()));
+    let mut made = if case.manifests.has(&old) {
+        let address = |at: usize, field: &str| way!["subsets", 0, "addresses", at, field];
+        let count = (0..MAX_ENDPOINTS).take_while(|at| written(&old, address(*at, "ip"))).count();
+        let edit = |made: Proposal, at| made.edit(old.clone(), address(at, "nodeName"), set());
+        (0..count).fold(Proposal::new("named-nodes", 15, title(&old)), edit)
+    } else {
+        let slice = cluster.slices(&service.name).iter().find(|slice| !slice.derived)?;
+        let object = ObjectRef::namespaced(ObjectKind::EndpointSlice, &slice.name);
+        let endpoint = |at: usize| way!["endpoints", at, "nodeName"];
+        let edit = |made: Proposal, at| made.edit(object.clone(), endpoint(at), set());
+        let count = slice.endpoints.len().min(MAX_ENDPOINTS);
+        (0..count).fold(Proposal::new("named-nodes", 15, title(&object)), edit)
+    };
+    if made.edits.is_empty() {
+        return None;
+    }
+    made = made.costs("that node answers for the address; without it nobody does");
+    Some(made)
 }
 
 fn announced(how: Announcing) -> Proposal {
