@@ -73,7 +73,18 @@ pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
                     }
                 }
             }
-            Maker::Other(..) | Maker::Unknown => {}
+            Maker::Other(..) | Maker::Unknown => {
+                for at in of_nodes.beside(cluster, owner) {
+                    let facts = &cluster.load_balancers;
+                    let Some(fact) = stated::of_service(facts, service, at.address) else {
+                        continue;
+                    };
+                    let balancer = entry(cluster, &mut made, &at, owner, false);
+                    for listener in stated::listeners_of_service(cluster, service, fact) {
+                        add(balancer, listener);
+                    }
+                }
+            }
         }
     }
     let model = cloud::model(cluster);

@@ -28,8 +28,13 @@ pub fn on(cluster: &Cluster, node: &Node) -> Vec<IpAddr> {
     held.extend(stated.map(|fact| fact.vip));
     held.sort_unstable();
     held.dedup();
-    // A node without an address of a family holds none of that family.
-    held.retain(|ip| !node.has_address(*ip) && node.address(Family::of(*ip)).is_some());
+    // A node without an address of a family holds none of that family, unless Facts state it; they may
+    // also state that it holds its public address itself.
+    held.retain(|ip| {
+        let is_stated = node.local_addresses.contains(ip);
+        let is_possible = !node.has_address(*ip) && node.address(Family::of(*ip)).is_some();
+        is_possible || is_stated && !node.internal_ips.contains(ip)
+    });
     if !held.is_empty() {
         let of_nodes = NodeAddresses::of(cluster);
         held.retain(|ip| node.local_addresses.contains(ip) || !of_nodes.has(*ip));

@@ -4,16 +4,17 @@
 //! Facts state the behaviour of such a load balancer by the name of a product that a cloud's folder
 //! describes, by values, or by both: then the values override the product.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::lb::{
-    Delivery, HealthQuestion, Listener, ListenerFact, ListenerProtocol, LoadBalancerFact, Profile,
-    Rule, Source, StatedTargets, Target, TargetKind,
+    BehaviourAssumption, Delivery, HealthQuestion, Listener, ListenerFact, ListenerProtocol,
+    LoadBalancerFact, Profile, Rule, Source, StatedTargets, Target, TargetKind,
 };
 use uturn_model::service::{ServiceKind, ServicePort, TargetPort};
 use uturn_model::{Cluster, Family, NamespacedName, Node, Port, Service};
 
 use crate::cloud::{self, CloudModel, Product};
+use crate::targets;
 
 /// The weight that all targets have.
 const WEIGHT: u32 = 1;
@@ -88,6 +89,68 @@ pub(crate) fn listeners(cluster: &Cluster, fact: &LoadBalancerFact) -> Vec<Liste
         }
     };
     fact.own_listeners().map(listener).collect()
+}
+
+/// Returns what Facts state about the load balancer of a Service at an address, if they state what it
+/// does with the source at each port. The controller that made it need not be known then.
+pub fn of_service<'f>(
+    facts: &'f [LoadBalancerFact],
+    service: &Service,
+    address: IpAddr,
+) -> Option<&'f LoadBalancerFact> {
+    facts.iter().find(|fact| {
+        fact.vip == address
+            && fact.own_listeners().next().is_none()
+            && service.ports.iter().all(|port| stated_at(fact, port).is_some())
+    })
+}
+
+/// Returns what Facts state about the listener for a port of a Service.
+fn stated_at<'f>(fact: &'f LoadBalancerFact, port: &ServicePort) -> Option<&'f ListenerFact> {
+    fact.listeners.iter().find(|own| {
+        own.port == port.port
+            && protocol(own).transport() == port.protocol
+            && (own.snat.is_some() || kind(fact).is_some())
+    })
+}
+
+/// Returns the listeners of a Service whose load balancer Facts state, with the node ports of all
+/// nodes as their targets.
+pub(crate) fn listeners_of_service(
+    cluster: &Cluster,
+    service: &Service,
+    fact: &LoadBalancerFact,
+) -> Vec<Listener> {
+    let family = Family::of(fact.vip);
+    let listener = |port: &ServicePort| {
+        let stated = stated_at(fact, port)?;
+        let mut profile = profile(fact, stated);
+        if let Some(check) = &mut profile.health_check {
+            check.question = cloud::question_by_policy(service);
+        }
+        if profile.assumption.is_none() {
+            let assumed = "its targets are the node ports of all nodes";
+            let because = "those of most clouds are, and Facts state no more";
+            profile.assumption = Some(BehaviourAssumption::new(assumed, because));
+        }
+        let called = match profile.delivery {
+            Delivery::ToTarget => port.node_port,
+            Delivery::KeepsAddress => Some(port.node_port.unwrap_or(port.port)),
+        };
+        let called = ServicePort { node_port: called, ..port.clone() };
+        let nodes = cluster.nodes.values().filter(|node| cloud::made::is_target(node)).collect();
+        let rule = Rule {
+            host: None,
+            path: None,
+            service: service.name.clone(),
+            owner: service.object(),
+            targets: targets::node_ports(nodes, &called, family, WEIGHT),
+            redirect: None,
+        };
+        let protocol = protocol(stated);
+        Some(Listener { port: port.port, protocol, profile, rules: vec![rule] })
+    };
+    service.ports.iter().filter_map(listener).collect()
 }
 
 /// Returns whether Facts state that a load balancer which no Service owns sends to a port of a

@@ -16,6 +16,8 @@ pub struct Clients {
 
 impl Clients {
     /// Clients outside the cluster.
+    pub const INTERNET: &'static str = "clients on the internet";
+    /// Clients outside the cluster.
     pub const OUTSIDE: &'static str = "outside";
     /// Machines of the network around the nodes that are not nodes.
     pub const SAME_NETWORK: &'static str = "outside in the same network";

@@ -32,6 +32,7 @@ mod node_name;
 mod own_target;
 mod plain_port;
 mod pod_name;
+mod relay;
 mod service;
 mod status;
 mod template;
@@ -295,7 +296,7 @@ pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
 
 /// Returns what the families know for a flow or health checks.
 fn of_calls(case: &Case<'_>) -> Vec<Proposal> {
-    let families: [fn(&Case<'_>) -> Vec<Proposal>; 21] = [
+    let families: [fn(&Case<'_>) -> Vec<Proposal>; 22] = [
         name::propose,
         corefile::propose,
         loopback::propose,
@@ -309,6 +310,7 @@ fn of_calls(case: &Case<'_>) -> Vec<Proposal> {
         ingress::propose,
         node::propose,
         kube_proxy::propose,
+        relay::propose,
         |case| own_target::propose(case).into_iter().collect(),
         |case| pod_name::propose(case).into_iter().collect(),
         node_name::propose,

@@ -29,9 +29,11 @@ pub(crate) mod node_names;
 mod node_ports;
 mod not_scanned;
 pub(crate) mod object_faults;
+pub(crate) mod open_ends;
 pub(crate) mod outside_clients;
 mod pending;
 mod proxy_names;
+mod relays;
 mod scanned;
 pub(crate) mod service_reference;
 pub(crate) mod stated_checks;
@@ -147,8 +149,10 @@ fn stated(engine: &Engine<'_>) -> impl Iterator<Item = Finding> {
         families::find(engine),
         image_ports::find(engine),
         mesh_gateways::find(engine),
+        open_ends::find(engine),
         pending::find(engine),
         proxy_names::find(engine),
+        relays::find(engine),
         stated_checks::find(engine),
         unserved::find(engine),
     ];
@@ -158,7 +162,13 @@ fn stated(engine: &Engine<'_>) -> impl Iterator<Item = Finding> {
 /// Returns the faults that objects state and that make calls fail which a walk supposes to be
 /// answered, or does not know: under a condition, or because nothing serves a host or an address.
 pub(crate) fn unwalked(engine: &Engine<'_>) -> impl Iterator<Item = Finding> {
-    let all = [announcing::find(engine), headless::find(engine), image_ports::find(engine)];
+    let all = [
+        announcing::find(engine),
+        headless::find(engine),
+        image_ports::find(engine),
+        open_ends::find(engine),
+        stated_checks::asked(engine),
+    ];
     let all = all.into_iter().flatten().filter(|finding| !finding.conditions.is_empty());
     all.chain(unserved::find(engine))
         .chain(pending::find(engine))

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use std::num::NonZeroU16;
 use std::str::FromStr;
 
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+
 /// An address family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
@@ -28,6 +30,14 @@ impl Family {
         match self {
             Self::V4 => Self::V6,
             Self::V6 => Self::V4,
+        }
+    }
+
+    /// Returns the range of all its addresses.
+    pub fn everything(self) -> IpNet {
+        match self {
+            Self::V4 => IpNet::V4(Ipv4Net::default()),
+            Self::V6 => IpNet::V6(Ipv6Net::default()),
         }
     }
 

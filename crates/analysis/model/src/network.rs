@@ -147,6 +147,12 @@ impl Plugin {
         }
     }
 
+    /// Returns whether the plugin can connect pods by a bridge, although it usually gives each a link
+    /// of its own or has a bridge that the routes do not show.
+    pub fn may_bridge(self) -> bool {
+        matches!(self, Self::AzureCni | Self::Weave)
+    }
+
     /// Returns how packets usually reach other nodes' pods.
     pub fn usual_transport(self) -> Transport {
         match self {

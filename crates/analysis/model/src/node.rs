@@ -52,6 +52,9 @@ pub struct Node {
     pub bridge_rules: Option<bool>,
     /// Whether the VPC has routes to the node's pod ranges, if stated in Facts.
     pub routed: Option<bool>,
+    /// The ranges that it reaches by its network card beside its own network, if stated in Facts.
+    /// `None` for a default route.
+    pub routes: Option<Vec<IpNet>>,
     /// Further addresses that it holds itself, if stated in Facts: the node delivers packets for
     /// them locally. Another node may hold the same ones.
     pub local_addresses: Vec<IpAddr>,
@@ -109,6 +112,7 @@ impl Node {
             forwards: None,
             bridge_rules: None,
             routed: None,
+            routes: None,
             local_addresses: Vec::new(),
             proxy_name: None,
             proxy_name_by: None,

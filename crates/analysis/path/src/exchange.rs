@@ -98,7 +98,7 @@ fn serve(
         let (outcome, mechanism) = (answered.outcome, answered.mechanism);
         return return_reply(walk, at, call, state.answer(), outcome, mechanism);
     }
-    let listening = listening::at(walk.engine, at, leg.dst, protocol);
+    let mut listening = listening::at(walk.engine, at, leg.dst, protocol);
     if matches!(at, Peer::Pod(_)) || !matches!(listening, Listening::Yes(_)) {
         match relay::at(walk.engine, at, leg.dst, protocol) {
             Some(Relay::By(pod, service, port)) => {
@@ -152,6 +152,14 @@ fn serve(
     }
     let called = call.called();
     let mut misled = None;
+    if !matches!(listening, Listening::Yes(_))
+        && let Some(found) = undeclared::translated(walk.cluster, at, &state, protocol)
+    {
+        if listening == Listening::Unknown {
+            add_missing(&mut state.supposed, vec![found.supposed]);
+        }
+        (listening, misled) = (Listening::No, Some(found.misled));
+    }
     let (kind, why, outcome, mechanism) = match listening {
         Listening::Unknown => {
             let why = format!("whether a process listens on port {} is not given", leg.dst.port());
@@ -163,7 +171,7 @@ fn serve(
         }
         Listening::No => {
             let why = undeclared::why_none_listens(walk.engine, at, leg.dst, protocol);
-            misled = undeclared::misled(walk.cluster, at, leg.dst, protocol);
+            misled = misled.or_else(|| undeclared::misled(walk.engine, at, leg.dst, protocol));
             let mechanism = match at {
                 _ if services::lacks_rules(walk.cluster, at, leg.dst, protocol) => {
                     Mechanism::RuleMissing

@@ -1,13 +1,13 @@
 //! Follows a packet from place to place, until a process or a load balancer gets it, or it is lost.
 
-mod addresses;
+pub(crate) mod addresses;
 mod bridge;
 mod drop_cause;
 mod fabric;
 pub(crate) mod frontend;
 mod interface;
 mod on_arrival;
-mod public_address;
+pub(crate) mod public_address;
 mod retransmission;
 pub(crate) mod security_groups;
 mod tunnel;

@@ -8,6 +8,7 @@ use uturn_model::wording::some_of;
 use uturn_model::{Cluster, Evidence, Family, Name, Node, Service};
 use uturn_netfilter::IpProtocol;
 
+use crate::engine::Engine;
 use crate::packet::Peer;
 
 /// Returns whether a Service has this address.
@@ -140,11 +141,12 @@ pub(crate) fn called_on_loopback(
 /// Says whose address it is and which Service took it, if a node has the address of another machine
 /// for a Service that lacks this port.
 pub(crate) fn taken_by(
-    cluster: &Cluster,
+    engine: &Engine<'_>,
     node: &Node,
     to: SocketAddr,
+    protocol: IpProtocol,
 ) -> Option<(String, Evidence)> {
-    let (service, whose) = taken_address(cluster, node, to)?;
+    let (service, whose) = taken_address(engine, node, to, protocol)?;
     let object = service.object();
     let why = format!(
         "{} is the address of {whose}, and node {} has it because {object} has it too",
@@ -156,11 +158,12 @@ pub(crate) fn taken_by(
 
 /// Returns the Service for which a node has the address of another machine, and that machine.
 fn taken_address<'c>(
-    cluster: &'c Cluster,
+    engine: &Engine<'c>,
     node: &Node,
     to: SocketAddr,
+    protocol: IpProtocol,
 ) -> Option<(&'c Service, String)> {
-    let ip = to.ip();
+    let (cluster, ip) = (engine.cluster(), to.ip());
     if node.has_address(ip) {
         return None;
     }
@@ -173,10 +176,13 @@ fn taken_address<'c>(
         return Some((service, format!("node {}", other.name)));
     }
     let mut facts = cluster.load_balancers.iter().filter(|fact| fact.vip == ip);
-    let fact = facts.find(|fact| {
-        fact.own_listeners().any(|(listener, _)| listener.port.number() == to.port())
-    })?;
-    Some((service, format!("load balancer {}", fact.called())))
+    let fact = facts
+        .find(|fact| fact.own_listeners().any(|(listener, _)| listener.port.number() == to.port()));
+    if let Some(fact) = fact {
+        return Some((service, format!("load balancer {}", fact.called())));
+    }
+    let owner = &engine.listener(to, protocol)?.rules.first()?.owner;
+    (*owner != service.object()).then(|| (service, format!("the load balancer of {owner}")))
 }
 
 /// Returns the port of a Service to which an address leads on a node.

@@ -4,9 +4,12 @@
 //! the cloud's own build, and whether it knows the pods' ranges, without which it keeps pods
 //! from a Service of policy Local), and where pods will run that do not exist yet. Each reading
 //! of them is a separate cluster that the same engine walks. A third is what unmodelled rules do
-//! (`rules`), a fourth what a name leads to (`names`). Readings with equal verdicts are merged
+//! (`rules`), a fourth what a name leads to (`names`), a fifth where the network brings packets for an
+//! address that no interface is known to have (`brought`). Readings with equal verdicts are merged
 //! into one case, and a case names only what makes a difference.
 
+mod api_server;
+mod brought;
 mod kube_proxy;
 mod names;
 mod placement;
@@ -32,7 +35,11 @@ use crate::verdict;
 /// # Errors
 /// Returns an error if the flow cannot be walked in one of the cases.
 pub(crate) fn cases(engine: &Engine<'_>, flow: &Flow) -> Result<Vec<Verdict>, WalkError> {
+    if let Some(direct) = api_server::dialled(engine, flow) {
+        return cases(engine, &direct);
+    }
     let verdicts = rules::by_rules(engine, flow)?;
+    let verdicts = brought::by_place(engine, flow, verdicts)?;
     match names::unresolved_name(engine, flow)? {
         Some(doubt) => names::by_name(engine, flow, &doubt, verdicts),
         None => Ok(verdicts),

@@ -80,7 +80,7 @@ fn without_a_trace_of_a_cloud_the_load_balancer_is_not_judged() {
     assert_has(
         &printed,
         &[
-            "\nnot judged: 1 load balancer of an unknown cloud; to settle it: state spec.provider in Facts\n",
+            "\nnot judged: 1 load balancer of an unknown cloud; to settle it: state spec.provider in Facts, or for another cloud each port's snat in spec.loadBalancers\n",
         ],
     );
     assert_lacks(&printed, &["supposed: cloud", "tke", "address of Service"]);

@@ -19,6 +19,8 @@ pub struct CloudEntry {
     pub writes: StatusShape,
     /// The cloud's terms in checklists and cures.
     pub words: Words,
+    /// Whether the cloud translates public addresses of nodes: no interface of a node has one.
+    pub translates_public_addresses: bool,
     /// The builds of kube-proxy that the cloud ships itself.
     pub kube_proxy: Option<&'static KubeProxyBuilds>,
     /// The prefix of the label of nodes on which the cloud starts kube-proxy with the range of all
@@ -80,6 +82,7 @@ impl CloudEntry {
             serves_services_only: false,
             writes: StatusShape::Any,
             words: Words::NEUTRAL,
+            translates_public_addresses: false,
             kube_proxy: None,
             label_with_cluster_cidr: None,
             networks: &[],

@@ -9,7 +9,7 @@ use uturn_model::lb::{HealthQuestion, Profile};
 use uturn_model::{Cluster, Family, Ingress, Service, Text};
 
 use super::product::{Targets, check, passing, replaced};
-use super::{ALL, NoAddress, OtherCheck, WantedListener};
+use super::{ALL, AskedPage, ByDefault, NewObject, NoAddress, OpenEnd, OtherCheck, WantedListener};
 
 /// A kind of layer 7 load balancer that a cloud's controller makes for Ingresses.
 pub trait IngressProduct: Sync {
@@ -67,6 +67,37 @@ pub trait IngressProduct: Sync {
     /// Returns what makes health checks of the backends of an Ingress ask for another page.
     fn other_check(&self, ingress: &Ingress, path: &str) -> Option<OtherCheck> {
         let _ = (ingress, path);
+        None
+    }
+
+    /// Returns the page that health checks of a Service behind an Ingress ask for, whatever the probes of
+    /// its pods ask for, if no object that is known says another.
+    fn page_asked(
+        &self,
+        cluster: &Cluster,
+        ingress: &Ingress,
+        service: &Service,
+    ) -> Option<AskedPage> {
+        let _ = (cluster, ingress, service);
+        None
+    }
+
+    /// Returns the object with which health checks of a Service ask for a page.
+    fn asks_for(&self, service: &Service, path: &str) -> Option<NewObject> {
+        let _ = (service, path);
+        None
+    }
+
+    /// Returns the end of the way to the targets that the object leaves to others.
+    fn open_end(&self, cluster: &Cluster, ingress: &Ingress) -> Option<OpenEnd> {
+        let _ = (cluster, ingress);
+        None
+    }
+
+    /// Returns why a load balancer is reachable from the private network only, if that is so because
+    /// nothing asks for the other.
+    fn private_by_default(&self, ingress: &Ingress) -> Option<ByDefault> {
+        let _ = ingress;
         None
     }
 

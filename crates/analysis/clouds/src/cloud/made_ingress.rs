@@ -65,12 +65,13 @@ pub(crate) fn reported_unhealthy(
 /// Returns the Services that an Ingress names, each once.
 pub(crate) fn backends<'c>(cluster: &'c Cluster, ingress: &Ingress) -> Vec<&'c Service> {
     let paths = ingress.rules.iter().flat_map(|rule| &rule.paths).map(|path| &path.backend);
-    let names = paths.chain(&ingress.default_backend).filter_map(|backend| match backend {
+    let names = paths.chain(&ingress.default_backend).flat_map(|backend| match backend {
         Backend::Service { name, .. } => {
             let namespace = ingress.name.namespace.clone();
-            Some(NamespacedName { namespace, name: name.clone() })
+            vec![NamespacedName { namespace, name: name.clone() }]
         }
-        _ => None,
+        Backend::Services(all) => all.iter().map(|one| one.service.clone()).collect(),
+        _ => Vec::new(),
     });
     let names: BTreeSet<NamespacedName> = names.collect();
     names.iter().filter_map(|name| cluster.services.get(name)).collect()

@@ -31,6 +31,7 @@ pub(crate) mod made_ingress;
 mod maker;
 mod markers;
 pub mod metallb;
+mod open_end;
 pub mod openelb;
 pub mod openstack;
 pub mod oracle;
@@ -51,7 +52,8 @@ use std::net::IpAddr;
 use uturn_model::lb::ProbeRanges;
 use uturn_model::network::{CloudNetwork, NetworkMode, Plugin};
 use uturn_model::{
-    AddressBinding, Cloud, Cluster, Ingress, IngressClass, Name, ProxySettings, Variant, Version,
+    AddressBinding, Cloud, Cluster, Ingress, IngressClass, Name, Node, ProxySettings, Variant,
+    Version,
 };
 
 pub use annotation::{Annotation, ValueKind, annotation};
@@ -70,12 +72,13 @@ pub use markers::{
     by_own_node_key, by_placeholder_endpoint, by_provider_id, by_service_key, by_service_workload,
     cloud_of_program,
 };
+pub use open_end::{AskedPage, ByDefault, ClosedBy, OpenEnd, Opening};
 pub use product::{
     Announcing, Leases, NewObject, NewValue, NoAddress, OtherCheck, PageCheck, PortPlan, Probers,
-    Product, SourceRanges, StatusEntry, Targets, UnansweredCheck, UnservedPort, ZoneAnswers,
-    stand_in, stands_for_balancer,
+    Product, SourceRanges, StatusEntry, Targets, UnansweredCheck, Undelivered, UnservedPort,
+    ZoneAnswers, stand_in, stands_for_balancer,
 };
-pub(crate) use product::{own_address, replaced, send_from, unnamed};
+pub(crate) use product::{own_address, question_by_policy, replaced, send_from, unnamed};
 pub(crate) use programs::runs;
 pub use programs::{is_id_without_cloud, may_assign_addresses, names_of_programs};
 pub use remedy::{Need, NewStatus, Remedies, Remedy, Want};
@@ -134,6 +137,14 @@ pub const USUAL_PROBE_RANGES: ProbeRanges = tke::PROBE_RANGES;
 /// Returns the entry of a cloud. Returns `None` if no folder and no row describes the cloud.
 pub fn entry(cloud: Cloud) -> Option<&'static CloudEntry> {
     ALL.into_iter().find(|entry| entry.cloud == cloud)
+}
+
+/// Returns whether a node's public address is translated to its own by the cloud whose machine it is.
+/// `false` if that is not known.
+pub fn translates_public_address(cluster: &Cluster, node: &Node) -> bool {
+    let own = node.provider_id.as_deref().and_then(by_provider_id).map(|(_, cloud)| cloud);
+    let cloud = own.or_else(|| cluster.provider.value.cloud());
+    cloud.and_then(entry).is_some_and(|entry| entry.translates_public_addresses)
 }
 
 /// Returns the value of an argument of a cloud's program that its entry lists. Returns `None` if

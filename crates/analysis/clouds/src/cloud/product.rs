@@ -12,10 +12,10 @@ use uturn_model::lb::{
 use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{
     Cluster, Family, IpNet, Ipv4Net, Ipv6Net, Mechanism, Name, NamespacedName, Node, Pod, Protocol,
-    Service,
+    Service, Text,
 };
 
-use super::{Need, Remedy};
+use super::{ByDefault, Need, OpenEnd, Remedy};
 
 /// The holder of each Lease, by the name of the Lease.
 pub type Leases = BTreeMap<NamespacedName, Name>;
@@ -103,6 +103,17 @@ pub trait Product: Sync {
         None
     }
 
+    /// Returns why a pod of the load balancer drops what it should forward to a port of its Service.
+    fn drops_forwarded(
+        &self,
+        pod: &Pod,
+        service: &Service,
+        port: &ServicePort,
+    ) -> Option<Undelivered> {
+        let _ = (pod, service, port);
+        None
+    }
+
     /// Returns the address of a host name in a Service's status, if the name or the Service
     /// contains it.
     fn address_of_name(&self, service: &Service, host: &str) -> Option<IpAddr> {
@@ -141,6 +152,19 @@ pub trait Product: Sync {
     fn zone_answers(&self, service: &Service) -> ZoneAnswers {
         let _ = service;
         ZoneAnswers::Any
+    }
+
+    /// Returns the end of the way to the targets that the object leaves to others.
+    fn open_end(&self, cluster: &Cluster, service: &Service) -> Option<OpenEnd> {
+        let _ = (cluster, service);
+        None
+    }
+
+    /// Returns why a load balancer is reachable from the private network only, if that is so because
+    /// nothing asks for the other.
+    fn private_by_default(&self, service: &Service) -> Option<ByDefault> {
+        let _ = service;
+        None
     }
 
     /// Returns whether a private load balancer sends from the address at which clients call it.
@@ -249,6 +273,17 @@ pub struct NoAddress {
     pub because: String,
     /// The condition under which it holds. `None` if given objects show all of it.
     pub condition: Option<&'static str>,
+}
+
+/// What a pod of a load balancer drops in place of forwarding it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undelivered {
+    /// The reason.
+    pub because: String,
+    /// The container whose program drops it.
+    pub container: Text,
+    /// The image of that program with the first release that forwards it.
+    pub image: String,
 }
 
 /// What has to be written so that nodes announce an address: the settings in ConfigMaps and new

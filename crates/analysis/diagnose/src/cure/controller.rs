@@ -192,13 +192,17 @@ fn without_stated(case: &Case<'_>, made: Proposal) -> Option<Proposal> {
     let (balancer, listener) = case.listener()?;
     let many = case.manifests.items_at(&facts(), &[At::from("loadBalancers")])?;
     let host = case.aim.host.as_deref();
+    // A balancer that is stated by its name has an address that stands for it.
+    let named = case.cluster().load_balancers.iter().find(|fact| fact.vip == balancer.vip);
+    let named = named.and_then(|fact| fact.hostname.as_deref());
+    let is_its = |name: &str| Some(name) == host || named == Some(name);
     let at = (0..many).find(|at| {
         let text = |key: &str| {
             let place = [At::from("loadBalancers"), At::Item(*at), At::from(key)];
             case.manifests.text_at(&facts(), &place)
         };
         text("vip").is_some_and(|vip| vip == balancer.vip.to_string())
-            || text("hostname").is_some_and(|name| Some(&*name) == host)
+            || text("hostname").is_some_and(|name| is_its(&name))
     })?;
     let port = At::Where("port".to_owned(), listener.port.to_string());
     let place = way!["loadBalancers", at, "listeners", port, "proxyHeader"];

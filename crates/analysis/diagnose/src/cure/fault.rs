@@ -10,6 +10,7 @@ mod family;
 mod gateway;
 mod host_port;
 mod image_port;
+mod open_end;
 mod pending;
 mod route;
 mod taken;
@@ -19,7 +20,7 @@ use std::net::IpAddr;
 
 use uturn_model::{Cluster, Destination, Mechanism, ObjectKind, Service, ingress, mesh};
 
-use super::{Case, Proposal, Subject, kube_proxy};
+use super::{Case, Proposal, Subject, kube_proxy, relay};
 use crate::{Code, Finding};
 
 /// Returns whether a family knows cures for faults with this code.
@@ -34,9 +35,12 @@ pub(crate) fn may_cure(code: Code) -> bool {
             | Code::HostPortOff
             | Code::IngressIgnored
             | Code::NoTargets
+            | Code::NodeFirewall
+            | Code::NoRoute
             | Code::OneFamily
             | Code::Pending
             | Code::ProxyNamedOther
+            | Code::SecurityGroup
             | Code::WrongPort
     )
 }
@@ -57,6 +61,9 @@ pub(super) fn propose(case: &Case<'_>, fault: &Finding) -> Vec<Proposal> {
             .into_iter()
             .chain(targets::propose(case, fault))
             .collect(),
+        Code::NodeFirewall => service_of(case, fault)
+            .map_or_else(Vec::new, |service| relay::of_service(case, service)),
+        Code::NoRoute | Code::SecurityGroup => open_end::propose(case, fault),
         Code::OneFamily => family::propose(case, fault),
         Code::Pending => pending::propose(case, fault),
         Code::ProxyNamedOther => kube_proxy::own_name(case),
@@ -94,6 +101,8 @@ pub(super) fn is_of_case(case: &Case<'_>, fault: &Finding) -> bool {
             case.has(Mechanism::WrongPort) && is_gateway
         }
         Code::WrongPort => case.has(Mechanism::WrongPort) && is_called(case, fault),
+        Code::NoRoute => case.has(Mechanism::NoRoute) && is_called(case, fault),
+        Code::NodeFirewall => case.has(Mechanism::Firewall) && is_called(case, fault),
         _ => false,
     }
 }

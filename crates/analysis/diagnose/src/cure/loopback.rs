@@ -40,7 +40,8 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     if case.has(Mechanism::VipUnknown) && !is_loop {
         all.extend(ip_mode(case));
     }
-    if case.has(Mechanism::TlsBypassed) || case.has(Mechanism::WrongPort) {
+    let bound = [Mechanism::TlsBypassed, Mechanism::WrongPort, Mechanism::AddressTaken];
+    if bound.into_iter().any(|mechanism| case.has(mechanism)) {
         all.extend(undo_bypass(case));
     }
     if case.has(Mechanism::NoEndpoint) && !is_loop {

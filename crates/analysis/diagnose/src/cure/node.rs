@@ -40,6 +40,17 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
             cost: "the node passes on packets that are not for itself, which is what a node does",
         }));
     }
+    if has(Mechanism::NoRoute) {
+        all.extend(default_route(case));
+    }
+    if has(Mechanism::HairpinOff) {
+        all.extend(settle(case, "hairpin", "true", |node| node.hairpin == Some(false), &Words {
+            name: "hairpin",
+            title: "hairpin mode of the pods' links on for",
+            command: "on node {}: for l in /sys/class/net/*/brport/hairpin_mode; do echo 1 > $l; done; for new pods in the network plugin's configuration (hairpinMode, or a release of the plugin that sets it)",
+            cost: "links of pods that are made later need it too: the plugin has to set it",
+        }));
+    }
     if case.is_reply_unseen {
         all.extend(settle(case, "bridgeRules", "true", |node| node.bridge_rules == Some(false), &Words {
             name: "bridge-rules",
@@ -114,6 +125,31 @@ fn settle(
             done.push(way);
         }
         made = made.types(Advice::naming(words.command, &node.name));
+    }
+    (!wrong.is_empty()).then_some(made)
+}
+
+/// Proposes a default route on each node that is stated to have none.
+fn default_route(case: &Case<'_>) -> Option<Proposal> {
+    let all = |net: &IpNet| net.prefix_len() == 0;
+    let lacks = |node: &&Node| node.routes.as_ref().is_some_and(|own| !own.iter().any(all));
+    let wrong: Vec<&Node> = case.cluster().nodes.values().filter(lacks).collect();
+    let names: Vec<&str> = wrong.iter().map(|node| node.name.as_str()).collect();
+    let mut made =
+        Proposal::new("default-route", 24, format!("a default route on {}", some(&names)))
+            .costs("what the node sends beyond its network leaves by the gateway")
+            .trial();
+    for node in &wrong {
+        let own = way!["nodes", node.name.as_str(), "routes"];
+        let is_own = case.manifests.items_at(&facts(), &own).is_some();
+        let path = if is_own { own } else { way!["nodes", "*", "routes"] };
+        let family = node.internal_ips.first().map_or(Family::V4, |ip| Family::of(*ip));
+        let change = Change::Set(Tree::List(vec![Tree::text(family.everything().to_string())]));
+        made = made.edit(facts(), path, change);
+        made = made.types(Advice::naming(
+            "on node {}: ip route add default via GATEWAY, and the same in its network's configuration",
+            &node.name,
+        ));
     }
     (!wrong.is_empty()).then_some(made)
 }

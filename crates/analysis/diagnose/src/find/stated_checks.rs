@@ -2,6 +2,7 @@
 //! and what a controller reports.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use uturn_clouds::cloud::{self, Maker, UnansweredCheck};
 use uturn_clouds::controller::{self, Unhealthy};
@@ -21,7 +22,50 @@ pub(crate) fn find(engine: &Engine<'_>) -> Vec<Finding> {
     let balanced = services.filter(|service| service.kind == ServiceKind::LoadBalancer);
     let of_services = balanced.flat_map(|service| of_service(cluster, service));
     let of_ingresses = cluster.ingresses.values().filter_map(|own| of_ingress(cluster, own));
-    of_services.chain(of_ingresses).collect()
+    of_services.chain(of_ingresses).chain(asked(engine)).collect()
+}
+
+/// Finds health checks of an Ingress's backends that ask for a page which the pods' probes do not ask for:
+/// their servers may lack it.
+pub(crate) fn asked(engine: &Engine<'_>) -> Vec<Finding> {
+    let cluster = engine.cluster();
+    let found = cluster.ingresses.values().filter_map(|ingress| {
+        if ingress.load_balancer.is_empty() || !controller::is_served_by_cloud(cluster, ingress) {
+            return None;
+        }
+        let product = controller::product_of(ingress)?;
+        let services = controller::backends(cluster, ingress);
+        let (service, page, probed) = services.into_iter().find_map(|service| {
+            let page = product.page_asked(cluster, ingress, service)?;
+            let probed = probed_page(cluster, service)?;
+            (probed != page.path).then_some((service, page, probed))
+        })?;
+        let what = format!("{}; its pods are asked for {probed} by the kubelet", page.because);
+        let mut finding = about(Code::CheckCannotPass, ingress.object(), &ingress.origin, what);
+        let condition = format!(
+            "{} does not answer {} with 200, and no {} is there",
+            service.object(),
+            page.path,
+            page.kind
+        );
+        finding.conditions.push(condition.into());
+        finding.targets = vec![format!("health checks of {}", service.object().short())];
+        finding.clients = Clients::other(Clients::OF_HOSTS);
+        finding.share_failing = Share::ALL;
+        finding.outcome = Outcome::Status { code: page.status, after: Duration::ZERO };
+        Some(finding)
+    });
+    found.collect()
+}
+
+/// Returns the path for which the readiness probes of a Service's pods ask, if they ask for one.
+pub(crate) fn probed_page(cluster: &Cluster, service: &Service) -> Option<String> {
+    let pods = cluster.selected(service);
+    let mut probes = pods.iter().flat_map(|pod| &pod.spec.containers);
+    probes.find_map(|container| {
+        let asked = container.readiness.as_deref()?.strip_prefix("GET ")?;
+        Some(asked.split(' ').next()?.to_owned())
+    })
 }
 
 /// Returns whether calls fail because of these health checks: the controller reports that no backend

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use uturn_clouds::cloud::{self, Maker};
+use uturn_clouds::local_addresses;
 use uturn_model::lb::LoadBalancerFact;
 use uturn_model::service::{IpMode, ServiceKind};
-use uturn_model::{Cluster, Node, Outcome, ProxyMode, Service, Share};
+use uturn_model::{Cluster, Family, Node, ObjectKind, Outcome, ProxyMode, Service, Share};
 use uturn_path::Engine;
 
 use super::object_faults::about;
@@ -36,10 +37,11 @@ impl Field {
 
 pub(crate) fn find(engine: &Engine<'_>) -> Vec<Finding> {
     let cluster = engine.cluster();
-    cluster.services.values().flat_map(|service| of_service(cluster, service)).collect()
+    cluster.services.values().flat_map(|service| of_service(engine, service)).collect()
 }
 
-fn of_service(cluster: &Cluster, service: &Service) -> Vec<Finding> {
+fn of_service(engine: &Engine<'_>, service: &Service) -> Vec<Finding> {
+    let cluster = engine.cluster();
     let external = service.external_ips.iter().map(|ip| (*ip, Field::External));
     let is_vip = |mode| mode == IpMode::Vip;
     let status = service.load_balancer.iter().filter(|entry| is_vip(entry.mode));
@@ -48,7 +50,9 @@ fn of_service(cluster: &Cluster, service: &Service) -> Vec<Finding> {
     let all = external.chain(status).filter(|(address, _)| seen.insert(*address));
     all.filter_map(|(address, field)| {
         of_node(cluster, service, address, field)
+            .or_else(|| of_public_address(cluster, service, address, field))
             .or_else(|| of_balancer(cluster, service, address, field))
+            .or_else(|| of_listener(engine, service, address, field))
     })
     .collect()
 }
@@ -126,6 +130,74 @@ fn of_balancer(
         other.port
     );
     Some(made(service, address, what, Clients::OTHER_NODES))
+}
+
+/// Finds that an external IP is a public address of a node, which the network translates to the
+/// node's own: kube-proxy's rules are for the public one, and no packet from outside has it.
+fn of_public_address(
+    cluster: &Cluster,
+    service: &Service,
+    address: IpAddr,
+    field: Field,
+) -> Option<Finding> {
+    let has = |node: &&Node| {
+        node.external_ips.contains(&address) && !node.local_addresses.contains(&address)
+    };
+    let node = cluster.nodes.values().find(|node| field == Field::External && has(node))?;
+    let own = node.address(Family::of(address)).filter(|own| *own != address)?;
+    if service.has_address(own) {
+        return None;
+    }
+    let what = format!(
+        "{} has {address}, the ExternalIP of Node {}, whose own address is {own}: what is translated on \
+         the way arrives as {own}, for which kube-proxy has no rule",
+        field.as_str(),
+        node.name
+    );
+    let mut finding = made(service, address, what, Clients::OUTSIDE);
+    let is_usual = cloud::translates_public_address(cluster, node);
+    finding.severity = if is_usual { Severity::Warning } else { Severity::Info };
+    finding.conditions.push(
+        format!(
+            "the network translates {address} to {own}, and no program of the node listens there"
+        )
+        .into(),
+    );
+    Some(finding)
+}
+
+/// Finds that nodes have the address of a load balancer for a Service, and that the load balancer
+/// listens there for another object, at a port that the Service lacks.
+fn of_listener(
+    engine: &Engine<'_>,
+    service: &Service,
+    address: IpAddr,
+    field: Field,
+) -> Option<Finding> {
+    let cluster = engine.cluster();
+    let balancers = engine.balancers();
+    let at = balancers.binary_search_by_key(&address, |balancer| balancer.vip).ok()?;
+    let has_port = |number: u16| service.ports.iter().any(|port| port.port.number() == number);
+    let mut listeners = balancers.get(at)?.listeners.iter();
+    let (port, owner) = listeners.find_map(|listener| {
+        let owner = &listener.rules.first()?.owner;
+        let is_other = owner.kind == ObjectKind::Ingress && !has_port(listener.port.number());
+        is_other.then_some((listener.port, owner))
+    })?;
+    let holds = |node: &&Node| local_addresses::on(cluster, node).contains(&address);
+    let how = if are_bound(cluster) {
+        "In IPVS mode kube-proxy binds it on every node"
+    } else if cluster.nodes.values().any(|node| holds(&node)) {
+        "Nodes have it on an interface for the Service's sake"
+    } else {
+        return None;
+    };
+    let what = format!(
+        "{} has {address}, the address of the load balancer of {owner}. {how}, so what nodes and their \
+         pods send to its port {port} stays on their own node",
+        field.as_str()
+    );
+    Some(made(service, address, what, Clients::NODES))
 }
 
 fn made(service: &Service, address: IpAddr, what: String, who: &'static str) -> Finding {

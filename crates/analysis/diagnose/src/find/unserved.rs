@@ -101,7 +101,7 @@ fn not_made(
 }
 
 /// Completes a finding that no call of an Ingress is answered.
-fn with_hosts(mut finding: Finding, ingress: &Ingress) -> Finding {
+pub(super) fn with_hosts(mut finding: Finding, ingress: &Ingress) -> Finding {
     let hosts = ingress.rules.iter().map(|rule| rule.host.as_deref().unwrap_or("*"));
     for host in hosts {
         let target = host.to_owned();

@@ -61,10 +61,6 @@ const WITHOUT: &[(&str, &str)] = &[
     ("routed-veth-local: outside → 10.0.0.11:30080", LOCAL),
     ("vip-kept-direct: node/n1 → http://10.0.0.101/", NO_RULE),
     ("vip-kept-direct: pod/shop/client-1 → http://10.0.0.101/", NO_RULE),
-    (
-        "hairpin-off: pod/shop/web-1 → svc/shop/web",
-        "the pods' network has to switch hairpin mode on, on the node or in its own configuration",
-    ),
     ("vip-on-lo: node/n1 → 10.0.0.240:6443", HELD),
     ("vip-on-lo: pod/shop/client-1 → 10.0.0.240:6443", HELD),
 ];

@@ -99,7 +99,7 @@ pub(super) fn at(
         {
             Listening::No
         }
-        Peer::Host(node, None) if may_be_a_program(engine.cluster, node, to) => Listening::Unknown,
+        Peer::Host(node, None) if may_be_a_program(engine, node, to) => Listening::Unknown,
         Peer::Host(..) => Listening::No,
         Peer::Balancer(_) | Peer::Outside => A_PROCESS,
     }
@@ -187,19 +187,21 @@ pub(super) fn is_held_unknown(
 
 /// Returns whether a program of the node may listen at this port: the kubelet, sshd, or a proxy
 /// that a rule of the node leads to. Programs may listen on the loopback address only.
-fn may_be_a_program(cluster: &Cluster, node: &Node, to: SocketAddr) -> bool {
-    let ip = to.ip();
+fn may_be_a_program(engine: &Engine<'_>, node: &Node, to: SocketAddr) -> bool {
+    let (cluster, ip) = (engine.cluster(), to.ip());
     let is_own = node.has_address(ip) || ip.is_loopback() || node.tunnel_ips.contains(&ip);
     if is_given_out(cluster, to.port()) {
         return is_own && is_for_health_checks(cluster, to.port());
     }
-    // At a load balancer's address that a node holds, no program has a Service's port.
+    // At a load balancer's address that a node holds, no program has a Service's port, nor one at
+    // which the load balancer listens for an Ingress.
     let is_held = || local_addresses::on(cluster, node).contains(&ip);
     // This may be the address of the node's bridge, or of another interface.
     let is_of_no_service = || !cluster.services.values().any(|service| service.has_address(ip));
     is_own
         || if is_held() {
             !services::has_port(cluster, to, IpProtocol::TCP)
+                && engine.listener(to, IpProtocol::TCP).is_none()
         } else {
             is_of_no_service()
         }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use uturn_clouds::cloud;
 use uturn_model::controller::{ProxyExpectation, Takes};
+use uturn_model::pod::Container;
 use uturn_model::route::Leg;
 use uturn_model::{Assumption, AssumptionSubject, Cluster, IpNet, NamespacedName, Outcome, Text};
 
@@ -23,6 +24,9 @@ pub(crate) fn without_service(supposed: &mut Assumption) {
         *service = None;
     }
 }
+
+/// The beginning of the names of the API server's image and container.
+const API_SERVER: &str = "kube-apiserver";
 
 /// Controllers that look for a header without reading the data: the kernel resets a connection that
 /// is closed while data is unread.
@@ -49,6 +53,10 @@ pub(super) fn misread(
 ) -> Option<Misread> {
     let pod = at.pod();
     let stated = expected_at(engine.cluster, at, leg);
+    let stated = stated.or_else(|| {
+        let is_known = request.has_proxy_header && is_api_server(engine.cluster, at, leg);
+        is_known.then_some(&ProxyExpectation::NotExpected)
+    });
     // Data that is forwarded unchanged is read by the server behind.
     let passes = pod.and_then(|pod| {
         let listener = engine.cluster.controller_of(pod)?.listener(leg.dst.port())?;
@@ -107,6 +115,26 @@ pub(super) fn supposed_plain(
 
 fn expected_at<'e>(cluster: &'e Cluster, at: Peer<'e>, leg: Leg) -> Option<&'e ProxyExpectation> {
     cluster.proxy_expectation(at.pod()?, leg.dst.port())
+}
+
+/// Returns whether a program is an API server, which reads no PROXY header.
+fn is_api_server(cluster: &Cluster, at: Peer<'_>, leg: Leg) -> bool {
+    if let Some(pod) = at.pod() {
+        // One image may have all programs of Kubernetes.
+        let is_it = |own: &Container| {
+            own.program().starts_with(API_SERVER) || own.name.starts_with(API_SERVER)
+        };
+        return pod.spec.containers.iter().any(is_it);
+    }
+    let is_it = |name: &NamespacedName| {
+        name.namespace.as_str() == "default" && name.name.as_str() == "kubernetes"
+    };
+    let slices = cluster.endpoints.iter().filter(|(name, _)| is_it(name)).flat_map(|(_, own)| own);
+    let mut all = slices.flat_map(|slice| {
+        let ports = slice.ports.iter().map(|port| port.port.number());
+        ports.flat_map(|port| slice.endpoints.iter().map(move |own| (own.address, port)))
+    });
+    matches!(at, Peer::Host(..)) && all.any(|at| at == (leg.dst.ip(), leg.dst.port()))
 }
 
 /// Returns whether a server looks for a header.

@@ -88,6 +88,11 @@ pub(super) fn through(
         let why = Some(Mechanism::WrongPort);
         return return_reply(walk, relay, call, refusal, Outcome::Refused, why);
     }
+    if let Some(why) = dropped(walk.engine, pod, service, port) {
+        let by = Evidence::object(pod.object(), pod.origin.clone());
+        state.note(place, Step::new(StepKind::Drop, why, by).seeing(leg));
+        return Ok(vec![ended(state, Outcome::Hangs, Some(Mechanism::Firewall))]);
+    }
     let Some(onward) = onward(walk.cluster, pod, service, port, leg) else {
         let why = format!("where {} passes {leg} on to is not given", pod.name);
         return Ok(vec![UnjudgedReason::not_given(why, by).exchange(place, state)]);
@@ -116,6 +121,18 @@ pub(super) fn through(
         }));
     }
     Ok(merge::alike(walk, exchanges))
+}
+
+/// Returns why a pod drops what it should forward.
+fn dropped(
+    engine: &Engine<'_>,
+    pod: &Pod,
+    service: &Service,
+    port: &ServicePort,
+) -> Option<String> {
+    let mut all = engine.on_nodes().iter();
+    let balancer = all.find(|balancer| balancer.service.name == service.name)?;
+    balancer.product.drops_forwarded(pod, service, port).map(|found| found.because)
 }
 
 /// Returns the addresses with which a pod forwards a packet.

@@ -14,7 +14,7 @@ use uturn_netfilter::IpProtocol;
 
 use crate::engine::Engine;
 use crate::exchange::listening;
-use crate::packet::Peer;
+use crate::packet::{PacketState, Peer};
 use crate::services;
 
 /// The information of a pod's object about one of its ports.
@@ -109,18 +109,18 @@ pub(super) struct Misled {
 /// Returns the object that leads a call to a node where no process listens: a Service that took the
 /// address of another machine, or a pod whose host port nothing forwards.
 pub(super) fn misled(
-    cluster: &Cluster,
+    engine: &Engine<'_>,
     at: Peer<'_>,
     to: SocketAddr,
     protocol: IpProtocol,
 ) -> Option<Misled> {
     let Peer::Host(node, None) = at else { return None };
     let number = to.port();
-    if let Some((why, by)) = services::taken_by(cluster, node, to) {
+    if let Some((why, by)) = services::taken_by(engine, node, to, protocol) {
         let why = format!("no process listens on port {number}: {why}");
         return Some(Misled { why, mechanism: Mechanism::AddressTaken, by });
     }
-    let pod = listening::with_host_port_off(cluster, node, to, protocol)?;
+    let pod = listening::with_host_port_off(engine.cluster(), node, to, protocol)?;
     let object = pod.owner.clone().unwrap_or_else(|| pod.object());
     Some(Misled {
         why: format!(
@@ -130,6 +130,55 @@ pub(super) fn misled(
         ),
         mechanism: Mechanism::HostPortOff,
         by: Evidence::object(object, pod.origin.clone()),
+    })
+}
+
+/// A call of a Service's external IP that the network translated to the address of a node: no rule
+/// of kube-proxy has that address.
+pub(super) struct Translated {
+    pub(super) misled: Misled,
+    pub(super) supposed: Assumption,
+}
+
+/// Returns what ends a call at a node's own address, if the network translated an external IP to it.
+/// Nothing tells of a program of the node at the Service's port, so none is supposed to listen.
+pub(super) fn translated(
+    cluster: &Cluster,
+    at: Peer<'_>,
+    state: &PacketState,
+    protocol: IpProtocol,
+) -> Option<Translated> {
+    let Peer::Host(node, None) = at else { return None };
+    let to = state.packet.leg().dst;
+    let sent = state.fabric.iter().find(|translation| translation.reply.src == to)?;
+    let called = sent.original.dst;
+    let service = cluster.services.values().find(|service| {
+        service.external_ips.contains(&called.ip())
+            && !service.has_address(to.ip())
+            && service.ports.iter().any(|port| {
+                port.port.number() == called.port() && IpProtocol::from(port.protocol) == protocol
+            })
+    })?;
+    let why = format!(
+        "no process listens on port {}: {} is an external IP of {}, and kube-proxy has a rule for it, \
+         not for {}, to which the network translates it",
+        to.port(),
+        called.ip(),
+        service.object(),
+        to.ip()
+    );
+    let by = Evidence::object(service.object(), service.origin.clone());
+    Some(Translated {
+        misled: Misled { why, mechanism: Mechanism::AddressTaken, by },
+        supposed: Assumption {
+            subject: format!("port {} of node {}", to.port(), node.name).into(),
+            assumed: "no process listens there".into(),
+            because: "no object tells of one".into(),
+            settle:
+                "ss -ltn on the node shows it; if containers listen on what they declare only, \
+                     state declaredPortsOnly in Facts"
+                    .into(),
+        },
     })
 }
 

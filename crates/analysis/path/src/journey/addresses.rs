@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::error::WalkError;
 
 /// Returns the node to which packets for this address are delivered.
-pub(super) fn node_towards<'e>(engine: &'e Engine<'_>, address: IpAddr) -> Option<&'e Node> {
+pub(crate) fn node_towards<'e>(engine: &'e Engine<'_>, address: IpAddr) -> Option<&'e Node> {
     if let Some(node) = engine.node_at(address) {
         return Some(node);
     }
@@ -115,7 +115,7 @@ pub(super) fn nothing_at(cluster: &Cluster, address: IpAddr) -> (String, Evidenc
 
 /// Returns the Service that has this external IP. The network's administrator routes packets for
 /// such an address to a node.
-pub(super) fn has_external_ip(cluster: &Cluster, address: IpAddr) -> Option<&Service> {
+pub(crate) fn has_external_ip(cluster: &Cluster, address: IpAddr) -> Option<&Service> {
     let mut services = cluster.services.values();
     services.find(|service| service.external_ips.contains(&address))
 }

@@ -99,7 +99,11 @@ pub(super) fn is_lost(
     }
     let runtime = engine.runtime(&visit.node.name)?;
     let pod = leaves.dst.ip();
-    Ok(runtime.is_bridge(link, pod) && runtime.bridge_shows_rules(Family::of(pod)))
+    // The mode of a bridge's links that is stated tells that there is a bridge.
+    let network = &engine.cluster.network;
+    let is_told = network.mode.value == NetworkMode::Routed && network.plugin.value.may_bridge();
+    let is_bridge = is_told || runtime.is_bridge(link, pod);
+    Ok(is_bridge && runtime.bridge_shows_rules(Family::of(pod)))
 }
 
 /// Returns the loss of a frame that would have to leave by the link that it came by.

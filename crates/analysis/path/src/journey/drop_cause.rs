@@ -42,7 +42,7 @@ pub(super) fn why_stopped(
     } else if services::has_address(walk.cluster, to.ip())
         && !services::has_port(walk.cluster, to, protocol)
     {
-        match services::taken_by(walk.cluster, node, to) {
+        match services::taken_by(walk.engine, node, to, protocol) {
             Some(_) => Mechanism::AddressTaken,
             None => Mechanism::WrongPort,
         }
@@ -76,7 +76,7 @@ pub(super) fn explain(
             Some((what, None))
         }
         Mechanism::AddressTaken => {
-            services::taken_by(cluster, node, to).map(|(why, by)| (why, Some(by)))
+            services::taken_by(walk.engine, node, to, protocol).map(|(why, by)| (why, Some(by)))
         }
         Mechanism::ProxyFilter => {
             let service = services::with_local_external_ip(cluster, to, protocol)?;

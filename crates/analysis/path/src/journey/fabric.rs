@@ -16,6 +16,7 @@ use crate::journey::{
     addresses, frontend, interface, on_arrival, public_address, security_groups, tunnel,
 };
 use crate::packet::{Arrival, PacketState, Peer, Stop, lost};
+use crate::resolve::any_client;
 use crate::{services, unjudged};
 
 /// Follows a packet that is in the VPC, and came out of a node if one is given.
@@ -81,6 +82,13 @@ pub(super) fn enter<'w>(
             let by = Evidence::fabric(FabricPart::Routes);
             state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
             return Ok(vec![lost(state, mechanism)]);
+        }
+        if out_of.is_none() && balancer.scope == Scope::Private && is_of_internet(walk, &state) {
+            let why =
+                format!("{dst} is a private address: no client on the internet has a route to it");
+            let by = Evidence::fabric(FabricPart::Routes);
+            state.note(Place::Fabric, Step::new(StepKind::Drop, why, by).seeing(leg));
+            return Ok(vec![lost(state, Mechanism::NoRoute)]);
         }
         if balancer.scope == Scope::Public {
             if let Some(step) = out_of.and_then(|node| stays_inside(node, leg)) {
@@ -283,6 +291,19 @@ pub(super) fn leave_for_pods<'w>(
     } else {
         vec![Arrival { state, stop: Stop::Unknown(mechanism) }]
     })
+}
+
+/// Returns whether a packet comes from a client at a stated address of the internet, and goes to an
+/// address that the internet does not route. The address that stands for any client says nothing.
+fn is_of_internet(walk: &Walk<'_, '_>, state: &PacketState) -> bool {
+    let leg = state.packet.leg();
+    let (src, dst) = (leg.src.ip(), leg.dst.ip());
+    state.direction == Direction::Out
+        && state.outside == Some(src)
+        && src != any_client(Family::of(src))
+        && !public_address::is_private(src)
+        && public_address::is_private(dst)
+        && !addresses::is_inside(walk.cluster, src)
 }
 
 /// Returns the end of a packet to an endpoint that belongs to a pod which is not given.

@@ -49,7 +49,7 @@ fn public_source(engine: &Engine<'_>, src: IpAddr) -> Option<(IpAddr, Evidence)>
 
 /// Returns the node whose status lists this address as external, with the node's own address that
 /// packets for it get.
-pub(super) fn behind_public_address<'e>(
+pub(crate) fn behind_public_address<'e>(
     engine: &'e Engine<'_>,
     address: IpAddr,
 ) -> Option<(&'e Node, IpAddr)> {
@@ -58,6 +58,11 @@ pub(super) fn behind_public_address<'e>(
         node.internal_ips.contains(&address) || node.local_addresses.contains(&address);
     let own = node.address(Family::of(address)).filter(|own| *own != address)?;
     (!is_its_own && node.external_ips.contains(&address)).then_some((node, own))
+}
+
+/// Returns the subject of the assumption about a public address.
+pub(crate) fn what_leads(address: IpAddr) -> String {
+    format!("what {address} leads to")
 }
 
 /// Gives a packet for a node's public address the node's own. A packet from within leaves the
@@ -77,7 +82,7 @@ pub(super) fn enter_by_public_address(
     let by = Evidence::object(node.object(), node.origin.clone());
     translate(state, inside, &what, by);
     let supposed = Assumption {
-        subject: format!("what {} leads to", leg.dst.ip()).into(),
+        subject: what_leads(leg.dst.ip()).into(),
         assumed: format!("{own} of node {}", node.name).into(),
         because: "the node's status has it as ExternalIP, and most clouds translate it".into(),
         settle: format!("ip addr on node {} shows whether the node itself has it", node.name)
@@ -117,7 +122,7 @@ fn translate(state: &mut PacketState, to: Leg, what: &str, by: Evidence) {
 }
 
 /// Returns whether no outside network routes an address.
-fn is_private(address: IpAddr) -> bool {
+pub(super) fn is_private(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(ip) => ip.is_private() || ip.is_link_local() || ip.is_loopback(),
         IpAddr::V6(ip) => ip.is_unique_local() || ip.is_unicast_link_local() || ip.is_loopback(),

@@ -45,7 +45,8 @@ pub(super) fn interfaces(cluster: &Cluster, node: &Node, state: &mut NodeState) 
     let mut uplink = Vec::new();
     let mut loopback = vec![(IpAddr::V4(Ipv4Addr::LOCALHOST), 8)];
     state.routes.push(route("127.0.0.0/8", "lo", LOCAL, RouteKind::Local, origin));
-    if node.address(Family::V6).is_some() {
+    let has = |family| node.local_addresses.iter().any(|ip| Family::of(*ip) == family);
+    if node.address(Family::V6).is_some() || has(Family::V6) {
         loopback.push((IpAddr::V6(std::net::Ipv6Addr::LOCALHOST), 128));
         state.routes.push(route("::1/128", "lo", LOCAL, RouteKind::Local, origin));
     }
@@ -55,13 +56,13 @@ pub(super) fn interfaces(cluster: &Cluster, node: &Node, state: &mut NodeState) 
     }
     for family in Family::BOTH {
         if let Some(ip) = node.address(family) {
-            let all = match family {
-                Family::V4 => "0.0.0.0/0",
-                Family::V6 => "::/0",
-            };
-            let mut default = route(all, UPLINK, MAIN, RouteKind::Unicast, origin);
-            default.src = Some(ip);
-            state.routes.push(default);
+            for net in outward(cluster, node, family) {
+                let mut outward = route_to(net, UPLINK, MAIN, RouteKind::Unicast, origin);
+                outward.src = Some(ip);
+                state.routes.push(outward);
+            }
+        } else if family == Family::V6 && has(family) {
+            state.routes.push(route("::/0", UPLINK, MAIN, RouteKind::Unicast, origin));
         }
     }
     for ip in local_addresses::on(cluster, node) {
@@ -115,6 +116,23 @@ pub(super) fn interfaces(cluster: &Cluster, node: &Node, state: &mut NodeState) 
         .into_iter()
         .map(|(name, addresses)| Interface { name: name.into(), addresses, up: true })
         .collect();
+}
+
+/// Returns the ranges of a family that a node reaches by its card: everything, or what Facts state
+/// beside its own network, and where the pod network writes routes on nodes, the pods'.
+fn outward(cluster: &Cluster, node: &Node, family: Family) -> Vec<IpNet> {
+    let Some(stated) = &node.routes else {
+        return vec![family.everything()];
+    };
+    let network = &cluster.network;
+    let by_plugin = network.mode.value == NetworkMode::Routed && !network.is_encapsulated(family);
+    let pods = network.pod_cidrs.value.iter().filter(|_| by_plugin);
+    let all = stated.iter().chain(&network.vpc_cidrs.value).chain(pods);
+    let mut nets: Vec<IpNet> =
+        all.copied().filter(|net| Family::of(net.addr()) == family).collect();
+    nets.sort_unstable();
+    nets.dedup();
+    nets
 }
 
 /// Returns the addresses of a node's own pods.

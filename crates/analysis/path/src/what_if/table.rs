@@ -108,7 +108,7 @@ pub(super) fn either(
 }
 
 /// Returns whether two verdicts have equal results, whatever their ways.
-fn is_same(verdict: &Verdict, other: &Verdict) -> bool {
+pub(super) fn is_same(verdict: &Verdict, other: &Verdict) -> bool {
     let close = |(a, b): (&(Outcome, Share), &(Outcome, Share))| a.0 == b.0 && a.1.is_about(b.1);
     verdict.mechanisms == other.mechanisms
         && verdict.outcomes.len() == other.outcomes.len()

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use uturn_model::node::RpFilter;
-use uturn_model::{Cluster, Family, Name, Node, Text};
+use uturn_model::{Cluster, Family, IpNet, Name, Node, Text};
 
 use crate::distinguish::discriminators::Discriminators;
 
@@ -23,6 +23,7 @@ pub(super) struct NodeKey {
     forwards: Option<bool>,
     bridge_rules: Option<bool>,
     routed: Option<bool>,
+    routes: Option<Vec<IpNet>>,
     local_addresses: Vec<IpAddr>,
     /// Whether no endpoint is local for the node's kube-proxy, which takes a name for the node's
     /// that no node has.
@@ -72,6 +73,7 @@ impl NodeKey {
             forwards,
             bridge_rules,
             routed,
+            routes,
             local_addresses,
             proxy_name,
             hairpin,
@@ -111,6 +113,7 @@ impl NodeKey {
             forwards: *forwards,
             bridge_rules: *bridge_rules,
             routed: *routed,
+            routes: routes.clone(),
             local_addresses: local_addresses.clone(),
             is_nobodys: proxy_name.is_some(),
             hairpin: *hairpin,

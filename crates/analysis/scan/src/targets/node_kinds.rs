@@ -1,7 +1,7 @@
 //! Nodes that are alike as destinations and as clients, Services aside.
 
 use uturn_model::node::RpFilter;
-use uturn_model::{Cluster, Node, Text};
+use uturn_model::{Cluster, IpNet, Node, Text};
 
 use crate::numbers::Numbers;
 
@@ -14,6 +14,7 @@ struct NodeSettings<'a> {
     rp_filter: Option<RpFilter>,
     forwards: Option<bool>,
     routed: Option<bool>,
+    routes: Option<&'a [IpNet]>,
     bridge_rules: Option<bool>,
     has_other_name: bool,
 }
@@ -33,6 +34,7 @@ pub fn node_kinds(cluster: &Cluster) -> Vec<Vec<&Node>> {
             rp_filter: node.rp_filter,
             forwards: node.forwards,
             routed: node.routed,
+            routes: node.routes.as_deref(),
             bridge_rules: node.bridge_rules,
             has_other_name: node.proxy_name.is_some(),
         }) as usize;

@@ -25,6 +25,7 @@
 //!       forwarding: true                   # net.ipv4.ip_forward
 //!       bridgeRules: true                  # net.bridge.bridge-nf-call-iptables
 //!       podRoutes: true                    # the VPC has routes to its pod ranges
+//!       routes: [10.0.0.0/8]               # in place of a default route
 //!       localAddresses: [10.0.0.50]        # that it holds beside its own
 //!       kubeProxyName: ip-10-0-0-1         # what kube-proxy takes for its name
 //!       hairpin: false                     # the bridge's links send nothing back
@@ -120,6 +121,7 @@ pub(crate) struct NodeFacts {
     pub(crate) forwards: Fact<bool>,
     pub(crate) bridge_rules: Fact<bool>,
     pub(crate) routed: Fact<bool>,
+    pub(crate) routes: Fact<Vec<IpNet>>,
     pub(crate) local_addresses: Fact<Vec<IpAddr>>,
     pub(crate) proxy_name: Fact<Name>,
     pub(crate) hairpin: Fact<bool>,
@@ -252,6 +254,7 @@ fn node<'d>(doc: &Doc<'d>, node: &'d Node<'d>, known: &mut NodeFacts) {
         "forwarding" => known.forwards,
         "bridgeRules" => known.bridge_rules,
         "podRoutes" => known.routed,
+        "routes" => known.routes,
         "localAddresses" => known.local_addresses,
         "kubeProxyName" => known.proxy_name,
         "hairpin" => known.hairpin,

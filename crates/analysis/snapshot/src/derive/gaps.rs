@@ -19,7 +19,7 @@ pub(super) fn find(served: &Served, ground: &Ground) -> Gaps {
     service_proxies::find_placeholders(population, &served.endpoints, gaps);
     service_proxies::find_left_to_others(population, gaps);
     missing::find(population, &served.endpoints, ground, gaps);
-    balancers::find(population, &ground.provider, &served.open, gaps);
+    balancers::find(population, &ground.provider, &served.open, &served.dns, gaps);
     service_proxies::find_unmodelled(population, &served.proxy.served_by, gaps);
     find_windows(population, gaps);
     all

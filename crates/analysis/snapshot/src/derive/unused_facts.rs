@@ -44,7 +44,9 @@ fn nodes(served: &Served, assumptions: &mut Assumptions) {
 
 /// Lists the hairpin mode that is stated off where no bridge has it.
 fn hairpin(served: &Served, assumptions: &mut Assumptions) {
-    if served.network.mode.value == NetworkMode::GlobalRouter {
+    let network = &served.network;
+    let is_told = network.mode.value == NetworkMode::Routed && network.plugin.value.may_bridge();
+    if network.mode.value == NetworkMode::GlobalRouter || is_told {
         return;
     }
     let facts = &served.population.facts;

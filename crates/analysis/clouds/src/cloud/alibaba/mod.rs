@@ -24,6 +24,7 @@ use crate::cloud::product::{check, pods_have_network_addresses, to_pods};
 
 /// The description of Alibaba Cloud.
 pub static ENTRY: CloudEntry = CloudEntry {
+    translates_public_addresses: true,
     annotations: &[annotations::READ, annotations::READ_BELOW[0], annotations::READ_BELOW[1]],
     words: Words::with_firewall("security group"),
     products: &[&clb::Clb, &nlb::Nlb],

@@ -6,18 +6,21 @@ use uturn_model::lb::{ListenerProtocol, Profile, Redirect};
 use uturn_model::service::ServiceKind;
 use uturn_model::{Cluster, Family, Ingress, Port, Service, Text};
 
-use super::{CONTROLLERS, are_pods_default};
+use super::{CONTROLLERS, are_pods_default, internal_by_default, open_groups};
 use crate::cloud::ingress_product::{IngressProduct, asking, with_stars};
 use crate::cloud::product::Targets;
 use crate::cloud::{
-    Annotation, ClassParameters, HTTP, HTTPS, NoAddress, RuleAction, ValueKind, WantedListener,
-    WantedRule, rules, runs,
+    Annotation, ByDefault, ClassParameters, HTTP, HTTPS, NoAddress, OpenEnd, RuleAction, ValueKind,
+    WantedListener, WantedRule, rules, runs,
 };
 
 pub(super) const NAME: &str = "AWS ALB";
 
 /// The prefix of the annotations.
 pub(super) const PREFIX: &str = "alb.ingress.kubernetes.io/";
+
+/// The annotation that asks the controller to open the groups of the targets.
+const MANAGES: &str = "manage-backend-security-group-rules";
 
 /// The settings of a class, which override the annotations of its Ingresses. The API version of the
 /// vendor's managed service has other names for some of them.
@@ -99,6 +102,17 @@ impl IngressProduct for Alb {
 
     fn security_groups<'i>(&self, ingress: &'i Ingress) -> Option<&'i str> {
         get(ingress, "security-groups")
+    }
+
+    fn open_end(&self, cluster: &Cluster, ingress: &Ingress) -> Option<OpenEnd> {
+        let groups = get(ingress, "security-groups")?;
+        let key = format!("{PREFIX}{MANAGES}");
+        open_groups(cluster, groups, (&key, get(ingress, MANAGES)), Some((504, 10)))
+    }
+
+    fn private_by_default(&self, ingress: &Ingress) -> Option<ByDefault> {
+        let key = format!("{PREFIX}scheme");
+        get(ingress, "scheme").is_none().then(|| internal_by_default("ALB", &key))
     }
 
     fn profile(&self, _: &Ingress, family: Family) -> Profile {
@@ -325,6 +339,7 @@ pub(super) const READ: &[Annotation] = &[
     ),
     of("jwt-validation", ValueKind::Names),
     of("listen-ports", ValueKind::Document { fields: &["HTTP", "HTTPS"], words: &[] }),
+    of(MANAGES, ValueKind::Switch),
     of("mutual-authentication", ValueKind::Names),
     of("scheme", ValueKind::Words(&["internal", "internet-facing"])),
     of("security-group-prefix-lists", ValueKind::Names),

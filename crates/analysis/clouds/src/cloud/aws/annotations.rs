@@ -47,6 +47,9 @@ pub(super) const PRIVATE_ADDRESSES: &str = "private-ipv4-addresses";
 /// makes.
 pub(super) const SECURITY_GROUPS: &str = "security-groups";
 
+/// The annotation that asks the controller to open the groups of the targets for them.
+pub(super) const MANAGES_GROUPS: &str = "manage-backend-security-group-rules";
+
 /// The annotation for the families of the load balancer's addresses: `ipv4`, `dualstack`.
 pub(super) const ADDRESS_TYPE: &str = "ip-address-type";
 
@@ -116,6 +119,7 @@ pub(super) const READ: &[Annotation] = &[
     of(ADDRESSES, ValueKind::Names),
     of(PRIVATE_ADDRESSES, ValueKind::Names),
     of(SECURITY_GROUPS, ValueKind::Names),
+    of(MANAGES_GROUPS, ValueKind::Switch),
     of(ADDRESS_TYPE, ValueKind::Words(&["ipv4", "dualstack"])),
     of(NODE_LABELS, ValueKind::Names),
 ];

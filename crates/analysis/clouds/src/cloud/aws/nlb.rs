@@ -10,18 +10,18 @@ use uturn_model::{Cluster, Family, Mechanism, Node, Protocol, Service, Version};
 
 use super::annotations::{
     ADDRESS_TYPE, ADDRESSES, ATTRIBUTES, BACKEND_PROTOCOL, CHECK_PORT, CHECK_PROTOCOL,
-    CLIENT_ROUTING, CROSS_ZONE, PRIVATE_ADDRESSES, PROXY_PROTOCOL, SCHEME, SECURITY_GROUPS,
-    SUBNETS, TARGET_GROUP_ATTRIBUTES, TARGET_TYPE, TYPE, attribute, ends_tls, get,
-    has_target_labels, switch,
+    CLIENT_ROUTING, CROSS_ZONE, MANAGES_GROUPS, PRIVATE_ADDRESSES, PROXY_PROTOCOL, SCHEME,
+    SECURITY_GROUPS, SUBNETS, TARGET_GROUP_ATTRIBUTES, TARGET_TYPE, TYPE, attribute, ends_tls, get,
+    has_target_labels, key, switch,
 };
-use super::are_pods_default;
 use super::check_remedies;
 use super::classic::is_internal;
-use crate::cloud::StatusEntry;
+use super::{are_pods_default, internal_by_default, open_groups};
 use crate::cloud::product::{
     PortPlan, Product, SourceRanges, Targets, UnansweredCheck, ZoneAnswers, check, passing,
     plain_protocol, replaced,
 };
+use crate::cloud::{ByDefault, OpenEnd, StatusEntry};
 use crate::targets;
 
 pub(super) const NAME: &str = "AWS NLB";
@@ -82,7 +82,23 @@ impl Product for Nlb {
     }
 
     fn opens_groups_of_nodes(&self, service: &Service) -> bool {
-        get(service, SECURITY_GROUPS).is_none()
+        get(service, SECURITY_GROUPS).is_none() || get(service, MANAGES_GROUPS) == Some("true")
+    }
+
+    /// The in-tree controller does not read the annotation with groups.
+    fn open_end(&self, cluster: &Cluster, service: &Service) -> Option<OpenEnd> {
+        if Controller::of(service) == Controller::InTree {
+            return None;
+        }
+        let groups = get(service, SECURITY_GROUPS)?;
+        open_groups(cluster, groups, (&key(MANAGES_GROUPS), get(service, MANAGES_GROUPS)), None)
+    }
+
+    fn private_by_default(&self, service: &Service) -> Option<ByDefault> {
+        let is_stated = get(service, SCHEME).is_some()
+            || get(service, super::annotations::INTERNAL).is_some()
+            || Controller::of(service) == Controller::InTree;
+        (!is_stated).then(|| internal_by_default("NLB", &key(SCHEME)))
     }
 
     fn security_groups<'s>(&self, service: &'s Service) -> Option<&'s str> {

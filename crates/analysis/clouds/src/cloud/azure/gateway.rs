@@ -2,12 +2,14 @@
 
 use uturn_model::ingress::{IngressPath, PathKind};
 use uturn_model::lb::{ListenerProtocol, Profile, Redirect, Statuses};
+use uturn_model::network::Plugin;
 use uturn_model::{Cluster, Family, Ingress, Port, Service, Text};
 
 use crate::cloud::ingress_product::{IngressProduct, asking, with_stars};
 use crate::cloud::product::Targets;
 use crate::cloud::{
-    Annotation, HTTP, HTTPS, RuleAction, ValueKind, WantedListener, WantedRule, rules,
+    Annotation, ClosedBy, HTTP, HTTPS, OpenEnd, Opening, RuleAction, ValueKind, WantedListener,
+    WantedRule, rules,
 };
 
 pub(super) const NAME: &str = "Azure Application Gateway";
@@ -67,6 +69,24 @@ impl IngressProduct for ApplicationGateway {
 
     fn targets(&self, _: &Cluster, _: &Ingress, _: &Service) -> Targets {
         Targets::Pods
+    }
+
+    /// The addresses of kubenet's pods are routed by the table of the nodes' subnet, which the gateway's
+    /// subnet does not have by itself.
+    fn open_end(&self, cluster: &Cluster, _: &Ingress) -> Option<OpenEnd> {
+        let is_stated = cluster.nodes.values().any(|node| node.routed.is_some());
+        (cluster.network.plugin.value == Plugin::Kubenet && !is_stated).then(|| OpenEnd {
+            by: ClosedBy::Route,
+            because: "its targets are pods of kubenet, whose addresses only the route table of the nodes' \
+                      subnet knows, and the gateway is in a subnet of its own"
+                .to_owned(),
+            condition: "that route table is not associated with the gateway's subnet",
+            answer: Some((502, 0)),
+            opening: Opening::PodRoutes(
+                "the nodes' route table associated with the gateway's subnet",
+                "az network vnet subnet update --ids GATEWAY-SUBNET --route-table NODES-ROUTE-TABLE",
+            ),
+        })
     }
 
     fn is_private(&self, ingress: &Ingress) -> bool {

@@ -14,6 +14,7 @@ use super::{CloudEntry, Markers, Words};
 
 /// The description of Azure.
 pub static ENTRY: CloudEntry = CloudEntry {
+    translates_public_addresses: true,
     annotations: &[standard::READ, gateway::READ],
     products: &[&standard::Standard],
     ingress_products: &[&gateway::ApplicationGateway, &gateway::ForContainers],

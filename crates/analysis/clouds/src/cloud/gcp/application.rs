@@ -9,7 +9,8 @@ use uturn_model::{Cluster, Family, Ingress, Service, Text};
 use crate::cloud::ingress_product::{IngressProduct, asking, with_stars};
 use crate::cloud::product::Targets;
 use crate::cloud::{
-    Annotation, HTTP, HTTPS, NewObject, NewValue, OtherCheck, ValueKind, WantedListener, rules,
+    Annotation, AskedPage, HTTP, HTTPS, NewObject, NewValue, OtherCheck, ValueKind, WantedListener,
+    rules,
 };
 
 pub(super) const EXTERNAL: &str = "Google Cloud application load balancer";
@@ -122,10 +123,55 @@ impl IngressProduct for Application {
         })
     }
 
+    /// Routes of Gateways have no other way to name a page than a policy of the Service. Which Service a
+    /// policy is for is not read.
+    fn page_asked(
+        &self,
+        cluster: &Cluster,
+        ingress: &Ingress,
+        service: &Service,
+    ) -> Option<AskedPage> {
+        let has_policies = cluster.skipped.iter().any(|own| own.kind.ends_with(POLICY));
+        (ingress.route.is_some() && !has_policies).then(|| AskedPage {
+            path: "/",
+            because: format!(
+                "health checks of a Gateway ask {} for /, whatever its probes ask, unless a {POLICY} names \
+                 another page",
+                service.object()
+            ),
+            kind: POLICY,
+            status: 503,
+        })
+    }
+
+    fn asks_for(&self, service: &Service, path: &str) -> Option<NewObject> {
+        let text = |text: &str| NewValue::Text(text.to_owned());
+        let page = NewValue::Fields(vec![("requestPath", text(path))]);
+        let config = NewValue::Fields(vec![("type", text("HTTP")), ("httpHealthCheck", page)]);
+        let target = vec![
+            ("group", text("")),
+            ("kind", text("Service")),
+            ("name", text(service.name.name.as_str())),
+        ];
+        Some(NewObject {
+            version: "networking.gke.io/v1",
+            kind: POLICY,
+            namespace: Some(service.name.namespace.clone()),
+            name: service.name.name.to_string(),
+            spec: vec![
+                ("default", NewValue::Fields(vec![("config", config)])),
+                ("targetRef", NewValue::Fields(target)),
+            ],
+        })
+    }
+
     fn is_private(&self, _: &Ingress) -> bool {
         self.is_internal()
     }
 }
+
+/// The objects with which Services behind a Gateway name the page of their health checks.
+const POLICY: &str = "HealthCheckPolicy";
 
 /// Returns whether the annotation asks for a group of pods for Ingresses: `{"ingress": true}`.
 fn has_group_for_ingress(text: &str) -> bool {

@@ -12,6 +12,7 @@ use super::{CloudEntry, Markers, Words};
 
 /// The description of Google Cloud.
 pub static ENTRY: CloudEntry = CloudEntry {
+    translates_public_addresses: true,
     annotations: &[application::READ, passthrough::READ],
     products: &[&passthrough::Passthrough],
     ingress_products: &[

@@ -14,6 +14,7 @@ use super::{CloudEntry, Markers, Words};
 
 /// The description of Huawei Cloud.
 pub static ENTRY: CloudEntry = CloudEntry {
+    translates_public_addresses: true,
     annotations: &[annotations::READ],
     words: Words::with_firewall("security group"),
     products: &[&elb::SHARED, &elb::DEDICATED],

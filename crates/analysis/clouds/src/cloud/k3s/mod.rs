@@ -2,12 +2,22 @@
 //! the Service's ports of the node and forwards them to the Service. The addresses of those nodes
 //! are the status.
 
-use uturn_model::service::ServicePort;
-use uturn_model::{Cluster, Family, NamespacedName, Node, Pod, Service};
+use uturn_model::pod::Container;
+use uturn_model::service::{Policy, ServicePort};
+use uturn_model::{Cluster, Family, NamespacedName, Node, Pod, Service, Version, image};
 
-use super::{CloudEntry, Markers, NoAddress, PortPlan, Product, StatusShape};
+use super::{CloudEntry, Markers, NoAddress, PortPlan, Product, StatusShape, Undelivered};
 
 const NAME: &str = "K3s ServiceLB";
+
+/// The program that forwards in the load balancer's pods.
+const PROGRAM: &str = "klipper-lb";
+
+/// The first release with rules for source ranges. They accept the port that was called.
+const ACCEPTS_OTHER: Version = Version::new(0, 4, 0);
+
+/// The first release whose rules accept the port to which it sends.
+const ACCEPTS_SENT: Version = Version::new(0, 4, 4);
 
 /// The description of k3s.
 pub static ENTRY: CloudEntry = CloudEntry {
@@ -42,6 +52,37 @@ impl Product for OnNodes {
     fn service_of(&self, pod: &Pod) -> Option<NamespacedName> {
         let label = |key: &str| pod.spec.labels.get(&format!("{LABELS}{key}"));
         NamespacedName::new(label("svcnamespace")?, label("svcname")?).ok()
+    }
+
+    /// The first releases with rules of a firewall accept the Service's port after the destination
+    /// has become a node port, and drop what they have translated.
+    fn drops_forwarded(
+        &self,
+        pod: &Pod,
+        service: &Service,
+        port: &ServicePort,
+    ) -> Option<Undelivered> {
+        let node_port = port.node_port.filter(|own| *own != port.port)?;
+        if service.external_policy != Policy::Local {
+            return None;
+        }
+        let old = |container: &&Container| {
+            let release = image::tag(&container.image).and_then(|tag| tag.parse::<Version>().ok());
+            container.program() == PROGRAM
+                && container.ports.iter().any(|own| own.port == port.port)
+                && release.is_some_and(|release| (ACCEPTS_OTHER..ACCEPTS_SENT).contains(&release))
+        };
+        let container = pod.spec.containers.iter().find(old)?;
+        let release = image::tag(&container.image).unwrap_or_default();
+        Some(Undelivered {
+            because: format!(
+                "{PROGRAM} {release} accepts what is for port {} in its own FORWARD chain and drops what \
+                 it translates to node port {node_port}, to which policy Local makes it send",
+                port.port
+            ),
+            container: container.name.clone(),
+            image: format!("{}:{ACCEPTS_SENT}", image::repository(&container.image)),
+        })
     }
 
     /// No machine of the load balancer's own listens.

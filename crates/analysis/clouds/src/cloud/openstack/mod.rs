@@ -22,6 +22,7 @@ use octavia::{AMPHORA, AMPHORA_NAME, OVN, OVN_NAME};
 
 /// The description of OpenStack.
 pub static ENTRY: CloudEntry = CloudEntry {
+    translates_public_addresses: true,
     annotations: &[annotations::READ],
     words: Words::with_firewall("security group"),
     products: &[&AMPHORA, &OVN],

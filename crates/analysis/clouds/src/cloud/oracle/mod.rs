@@ -19,6 +19,7 @@ use crate::cloud::product::check;
 
 /// The description of Oracle Cloud.
 pub static ENTRY: CloudEntry = CloudEntry {
+    translates_public_addresses: true,
     annotations: &[READ, lb::READ, nlb::READ],
     words: Words::with_firewall("security list"),
     products: &[&lb::Lb, &nlb::Nlb],

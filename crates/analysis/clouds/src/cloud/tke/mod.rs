@@ -47,6 +47,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     serves_services_only: false,
     writes: StatusShape::Any,
     words: words::WORDS,
+    translates_public_addresses: true,
     kube_proxy: Some(&kube_proxy::BUILDS),
     label_with_cluster_cidr: None,
     networks: &words::NETWORKS,

@@ -7,18 +7,40 @@ use uturn_model::{Ingress, Service};
 
 use super::super::annotation::annotated;
 use super::super::{Case, Proposal, way};
-use super::{announcing, ingress_of, service_of};
+use super::{announcing, service_of};
 use crate::Finding;
 use crate::find::stated_checks;
 
 pub(super) fn propose(case: &Case<'_>, fault: &Finding) -> Vec<Proposal> {
     match service_of(case, fault) {
         Some(service) => of_service(case, service),
-        None => ingress_of(case, fault)
-            .and_then(|ingress| of_ingress(case, ingress))
-            .into_iter()
-            .collect(),
+        None => {
+            let ingress = case.cluster().ingress_of(&fault.subject);
+            let made = ingress.and_then(|own| asking(case, own).or_else(|| of_ingress(case, own)));
+            made.into_iter().collect()
+        }
     }
+}
+
+/// Proposes that health checks of the backends of an Ingress ask for the pages of the pods' probes.
+fn asking(case: &Case<'_>, ingress: &Ingress) -> Option<Proposal> {
+    let (cluster, product) = (case.cluster(), controller::product_of(ingress)?);
+    let services = controller::backends(cluster, ingress).into_iter();
+    let other = services.filter_map(|service| {
+        let page = product.page_asked(cluster, ingress, service)?;
+        let probed =
+            stated_checks::probed_page(cluster, service).filter(|own| *own != page.path)?;
+        Some((product.asks_for(service, &probed)?, service.object().short(), probed))
+    });
+    let other: Vec<_> = other.collect();
+    let (first, ..) = other.first()?;
+    let named: Vec<String> =
+        other.iter().map(|(_, service, path)| format!("{service} for {path}")).collect();
+    let title = format!("{} {}: health checks ask {}", first.kind, first.name, named.join(", "));
+    let mut made = Proposal::new("answerable-checks", RANK, title)
+        .ask("the page answers 200 to everybody", "it is that of the readiness probe");
+    made.objects.extend(other.into_iter().map(|(object, ..)| announcing::new_object(object)));
+    Some(made)
 }
 
 /// The rank of a page for health checks. It serves all clients, unlike what one of them may call instead.

@@ -6,7 +6,7 @@ use uturn_clouds::cloud;
 use uturn_document::edit::{At, Change, Tree};
 use uturn_model::announcement::AddressPool;
 use uturn_model::shell::Advice;
-use uturn_model::{IpNet, ObjectKind, ObjectRef, Service};
+use uturn_model::{Family, IpNet, ObjectKind, ObjectRef, Service};
 
 use super::super::comparison::GivenUp;
 use super::super::{Case, Proposal, way};
@@ -17,10 +17,85 @@ pub(super) fn propose(case: &Case<'_>, fault: &Finding) -> Vec<Proposal> {
     let Some(service) = service_of(case, fault) else { return Vec::new() };
     let addresses: Vec<IpAddr> =
         fault.targets.iter().filter_map(|target| target.parse().ok()).collect();
+    if let Some(made) = own_addresses(case, service, &addresses) {
+        return vec![made];
+    }
+    if let Some(made) = another_address(case, service, &addresses) {
+        return vec![made];
+    }
     let mut all = Vec::new();
     all.extend(no_external_ip(case, service, &addresses));
     all.extend(smaller_pool(case, service, &addresses));
     all
+}
+
+/// Proposes nodes' own addresses in place of the public ones that the network translates to them.
+fn own_addresses(case: &Case<'_>, service: &Service, addresses: &[IpAddr]) -> Option<Proposal> {
+    let object = service.object();
+    let place = |at: usize| -> Vec<At> { way!["spec", "externalIPs", at] };
+    let own = |ip: IpAddr| {
+        let mut nodes = case.cluster().nodes.values();
+        let node = nodes.find(|node| node.external_ips.contains(&ip))?;
+        node.address(Family::of(ip)).filter(|own| *own != ip && !node.internal_ips.contains(&ip))
+    };
+    if !addresses.iter().any(|ip| own(*ip).is_some()) {
+        return None;
+    }
+    let written = (0..).map_while(|at| case.manifests.text_at(&object, &place(at)));
+    let public = written.enumerate().filter_map(|(at, text)| {
+        let ip: IpAddr = text.parse().ok()?;
+        Some((at, ip, own(ip)?))
+    });
+    let public: Vec<(usize, IpAddr, IpAddr)> = public.collect();
+    let named: Vec<String> =
+        public.iter().map(|(_, ip, own)| format!("{own} in place of {ip}")).collect();
+    let title = format!("{} in externalIPs of svc/{}", named.join(", "), service.name);
+    let mut made = Proposal::new("own-addresses", 8, title)
+        .costs("a node that is replaced has another address: externalIPs has to follow");
+    for (at, _, own) in public {
+        made = made.edit(object.clone(), place(at), Change::Set(Tree::text(own.to_string())));
+    }
+    Some(made)
+}
+
+/// Proposes another address for a Service at whose address a load balancer listens for an Ingress.
+fn another_address(case: &Case<'_>, service: &Service, addresses: &[IpAddr]) -> Option<Proposal> {
+    let cluster = case.cluster();
+    let of_ingress = |ip: &&IpAddr| {
+        let mut all = cluster.ingresses.values().flat_map(|ingress| &ingress.load_balancer);
+        all.any(|entry| entry.ip == Some(**ip))
+    };
+    let has = |ip: IpAddr| service.load_balancer.iter().any(|entry| entry.ip == Some(ip));
+    let address = *addresses.iter().find(|ip| has(**ip) && of_ingress(ip))?;
+    let around = IpNet::new(address, if address.is_ipv4() { 24 } else { 120 }).ok()?.trunc();
+    let is_free = |ip: &IpAddr| {
+        *ip > address
+            && !is_of_service(cluster, *ip)
+            && !of_ingress(&ip)
+            && !cluster.nodes.values().any(|node| node.has_address(*ip))
+            && !cluster.pods.values().any(|pod| pod.ips.contains(ip))
+    };
+    let free = around.hosts().take(MAX_ADDRESSES).find(is_free)?;
+    let title = format!("an address of its own for svc/{}", service.name);
+    let mut made = Proposal::new("own-address", 12, title)
+        .ask(format!("{free} is free"), "it is made up: reserve one in the same network")
+        .costs("the Service gets another address: names in front of it have to lead there");
+    let path = way!["spec", "loadBalancerIP"];
+    if case.manifests.text_at(&service.object(), &path).is_some() {
+        made = made.edit(service.object(), path, Change::Set(Tree::text(free.to_string())));
+    } else {
+        let typed = "ask the controller for an address that no other load balancer has, by loadBalancerIP or \
+                     by its annotation for one";
+        made = made.types(Advice::sentence(typed));
+    }
+    let entries = Tree::List(vec![Tree::map([("ip", Tree::text(free.to_string()))])]);
+    made = made.follow(
+        service.object(),
+        way!["status", "loadBalancer", "ingress"],
+        Change::Set(entries),
+    );
+    made.gives_up_addresses = vec![address];
+    Some(made)
 }
 
 /// Proposes that `spec.externalIPs` lacks the addresses.

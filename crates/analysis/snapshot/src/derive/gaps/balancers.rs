@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use uturn_clouds::cloud::{self, Owner};
-use uturn_clouds::controller;
+use uturn_clouds::{controller, stated};
 use uturn_model::cluster::Provider;
+use uturn_model::dns::Dns;
 use uturn_model::ingress::Backend;
 use uturn_model::service::{LbIngress, ServiceKind};
 use uturn_model::unjudged::UNKNOWN_CLOUD;
@@ -22,6 +23,7 @@ pub(super) fn find(
     objects: &Objects,
     provider: &Known<Provider>,
     in_cluster: &BTreeMap<NamespacedName, OpenController>,
+    dns: &Dns,
     gaps: &mut Gaps,
 ) {
     find_unread_listeners(objects, provider, gaps);
@@ -30,7 +32,9 @@ pub(super) fn find(
         // Without a provider and without a status, there is no load balancer.
         let is_there = provider.value != Provider::None || !service.load_balancer.is_empty();
         if service.kind == ServiceKind::LoadBalancer && is_there {
-            open.add(service.object(), clouds::of_service(service, provider));
+            if !is_stated(service, objects, dns) {
+                open.add(service.object(), clouds::of_service(service, provider));
+            }
             find_foreign_status(service, objects, provider, gaps);
         }
     }
@@ -78,7 +82,9 @@ pub(super) fn find(
         let (because, settle) = match trace {
             None => (
                 "nothing tells which cloud it is of".to_owned(),
-                "state spec.provider in Facts".to_owned(),
+                "state spec.provider in Facts, or for another cloud each port's snat in \
+                 spec.loadBalancers"
+                    .to_owned(),
             ),
             Some(trace) => match &unknown {
                 Unknown::LoadBalancers(_) => (
@@ -97,6 +103,21 @@ pub(super) fn find(
             gaps.add(object, unknown.clone(), because.as_str().into(), settle.as_str().into());
         }
     }
+}
+
+/// Returns whether Facts state what the load balancer of a Service does at each of its addresses.
+fn is_stated(service: &Service, objects: &Objects, dns: &Dns) -> bool {
+    let facts = &objects.facts.load_balancers;
+    let has = |address: IpAddr| stated::of_service(facts, service, address).is_some();
+    let is_known = |entry: &LbIngress| match (entry.ip, &entry.hostname) {
+        (Some(address), _) => has(address),
+        (None, Some(host)) => {
+            let all = dns.of_balancer(host);
+            !all.is_empty() && all.iter().all(|at| has(at.address))
+        }
+        (None, None) => false,
+    };
+    !service.load_balancer.is_empty() && service.load_balancer.iter().all(is_known)
 }
 
 /// Lists a Service whose status has an address that its load balancer cannot have: if load

@@ -119,6 +119,7 @@ fn add_facts(objects: &mut Objects) {
         node.forwards = value(&own.forwards, &every.forwards);
         node.bridge_rules = value(&own.bridge_rules, &every.bridge_rules);
         node.routed = value(&own.routed, &every.routed);
+        node.routes = value(&own.routes, &every.routes);
         node.local_addresses =
             value(&own.local_addresses, &every.local_addresses).unwrap_or_default();
         (node.hairpin, node.hairpin_origin) =
