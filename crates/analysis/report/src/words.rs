@@ -98,12 +98,18 @@ pub fn grouped(number: usize) -> String {
 }
 
 /// Formats the first of several with the number of further ones: `call svc/shop/front:80, or 3
-/// more`.
+/// more`. What remains after the first stands behind them.
 pub fn first_of(all: &[impl std::fmt::Display]) -> String {
     match all {
         [] => String::new(),
         [only] => only.to_string(),
-        [first, rest @ ..] => format!("{first}, or {} more", rest.len()),
+        [first, rest @ ..] => {
+            let (first, more) = (first.to_string(), rest.len());
+            match first.split_once("; what remains: ") {
+                Some((first, left)) => format!("{first}, or {more} more; what remains: {left}"),
+                None => format!("{first}, or {more} more"),
+            }
+        }
     }
 }
 

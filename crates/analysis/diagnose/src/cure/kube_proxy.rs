@@ -41,15 +41,16 @@ pub(super) fn own_name(case: &Case<'_>) -> Vec<Proposal> {
         (None, None) => return Vec::new(),
     };
     let named = |made: Proposal| {
-        made.costs("kube-proxy restarts on every node, one after the other; open connections stay")
+        made.when("kube-proxy has another name than its node", true, why.clone())
+            .costs("kube-proxy restarts on every node, one after the other; open connections stay")
             .trial()
     };
     let mut all = Vec::new();
     if let Some(daemon) = daemon_set(case) {
-        all.extend(by_argument(case, daemon, &why).map(named));
+        all.extend(by_argument(case, daemon).map(named));
     }
-    all.extend(by_configuration(case, &why).into_iter().map(named));
-    all.extend(of_pods(case, &wrong, &why).map(named));
+    all.extend(by_configuration(case).into_iter().map(named));
+    all.extend(of_pods(case, &wrong).map(named));
     all.extend(as_stated(case, &wrong));
     all
 }
@@ -66,13 +67,13 @@ fn daemon_set<'a>(case: &Case<'a>) -> Option<&'a Workload> {
 }
 
 /// Proposes the argument with which the DaemonSet's kube-proxy gets the name of its node.
-fn by_argument(case: &Case<'_>, daemon: &Workload, why: &str) -> Option<Proposal> {
+fn by_argument(case: &Case<'_>, daemon: &Workload) -> Option<Proposal> {
     let template = Template::of_object(daemon.object())?;
     if !case.manifests.has(&template.object) {
         return None;
     }
     let container = Container::of(case, &template.object, &["spec", "template"])?;
-    let title = format!("--hostname-override=$(NODE_NAME) in {}: {why}", template.object);
+    let title = format!("--hostname-override=$(NODE_NAME) in {}", template.object);
     let mut made = Proposal::new("kube-proxy-name", 14, title);
     let (list, at) = container.argument(files::NAME_ARGUMENT);
     let argument = Tree::text(format!("{}=$(NODE_NAME)", files::NAME_ARGUMENT));
@@ -91,14 +92,14 @@ fn by_argument(case: &Case<'_>, daemon: &Workload, why: &str) -> Option<Proposal
 }
 
 /// Proposes a configuration that names no node, or one that is completed on each node.
-fn by_configuration(case: &Case<'_>, why: &str) -> Vec<Proposal> {
+fn by_configuration(case: &Case<'_>) -> Vec<Proposal> {
     let Some(config) = Config::of(case) else { return Vec::new() };
     let written = config.value("hostnameOverride");
     let mut all = Vec::new();
     if let Some((at, value)) = &written
         && !value.is_empty()
     {
-        let title = format!("no hostnameOverride in {}: {why}", config.object);
+        let title = format!("no hostnameOverride in {}", config.object);
         let line = "hostnameOverride: \"\"".to_owned();
         let made = Proposal::new("kube-proxy-name", 15, title)
             .ask("each host has the name of its node", "hostname on each node tells its own")
@@ -112,7 +113,7 @@ fn by_configuration(case: &Case<'_>, why: &str) -> Vec<Proposal> {
         None => Change::Line(config.text.lines().count(), line),
     };
     let title = format!(
-        "hostnameOverride of {}, completed on each node with the node's name: {why}",
+        "hostnameOverride of {}, completed on each node with the node's name",
         config.object
     );
     all.push(
@@ -128,7 +129,7 @@ fn by_configuration(case: &Case<'_>, why: &str) -> Vec<Proposal> {
 }
 
 /// Proposes the right argument for pods of kube-proxy that no DaemonSet makes.
-fn of_pods(case: &Case<'_>, wrong: &[&Node], why: &str) -> Option<Proposal> {
+fn of_pods(case: &Case<'_>, wrong: &[&Node]) -> Option<Proposal> {
     let mut made = Proposal::new("kube-proxy-name", 14, "");
     let mut names: Vec<&str> = Vec::new();
     for node in wrong {
@@ -158,7 +159,7 @@ fn of_pods(case: &Case<'_>, wrong: &[&Node], why: &str) -> Option<Proposal> {
         made = made.edit(pod.object(), path, change);
         names.push(node.name.as_str());
     }
-    let title = format!("--hostname-override with the name of the node on {}: {why}", some(&names));
+    let title = format!("--hostname-override with the name of the node on {}", some(&names));
     let advice = "a static pod is edited in its node's own files, such as \
                   /etc/kubernetes/manifests, or in what makes the nodes";
     let made = Proposal { title, ..made };

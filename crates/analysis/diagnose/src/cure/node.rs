@@ -1,5 +1,7 @@
 //! Cures of nodes: their firewall, routes, sysctls, bandwidth and kube-proxy.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use uturn_document::edit::{At, Change, Tree};
 use uturn_kubeproxy::pod_network;
 use uturn_model::node::RpFilter;
@@ -267,7 +269,12 @@ fn wrapped(case: &Case<'_>, text: &str, way: &[At], whose: &str) -> Vec<Proposal
     let (Some(wrapping), Some(at), true) = (wrapping, first_of_input(text), is_tunnelled) else {
         return Vec::new();
     };
-    let ranges = network.vpc_cidrs.value.iter().filter(|net| net.addr().is_ipv4());
+    let stated = network.vpc_cidrs.value.iter().filter(|net| net.addr().is_ipv4());
+    let ranges: Vec<IpNet> = match around_nodes(case) {
+        // Nodes take such packets from whoever sends them.
+        Some(range) if network.vpc_cidrs.is_supposed() => vec![range],
+        _ => stated.take(MAX_RANGES).copied().collect(),
+    };
     let rule_for = |range: &IpNet| {
         let port = wrapping.port;
         let rule = format!("-A INPUT -s {range} -p udp -m udp --dport {port} -j ACCEPT");
@@ -280,7 +287,25 @@ fn wrapped(case: &Case<'_>, text: &str, way: &[At], whose: &str) -> Vec<Proposal
             .costs("it lasts until the firewall is loaded again: write it where its rules are kept")
             .trial()
     };
-    ranges.take(MAX_RANGES).map(rule_for).collect()
+    ranges.iter().map(rule_for).collect()
+}
+
+/// The length of the prefix of the largest range that is taken for that of the nodes.
+const MIN_LENGTH: u32 = 8;
+
+/// Returns the smallest range that has the internal IPv4 addresses of all nodes.
+fn around_nodes(case: &Case<'_>) -> Option<IpNet> {
+    let nodes = case.cluster().nodes.values();
+    let own = nodes.flat_map(|node| &node.internal_ips).filter_map(|ip| match ip {
+        IpAddr::V4(ip) => Some(ip.to_bits()),
+        IpAddr::V6(_) => None,
+    });
+    let own: Vec<u32> = own.collect();
+    let (first, last) = (own.iter().min()?, own.iter().max()?);
+    let length = (first ^ last).leading_zeros();
+    let host_bits = u32::MAX.checked_shr(length).unwrap_or_default();
+    let network = Ipv4Addr::from_bits(first & !host_bits);
+    format!("{network}/{length}").parse().ok().filter(|_| length >= MIN_LENGTH)
 }
 
 /// Returns the line of the first rule of the filter table for what a node receives, or of the table's

@@ -132,7 +132,7 @@ fn lost(
     if let Some(own) = finding.other_evidence.first_mut() {
         let more = "the node's name servers know no Services: an address, a node port or a name that \
                     nodes resolve is needed";
-        own.what = format!("{}. {more}", own.what).into();
+        own.what = format!("{}: {more}", own.what).into();
     }
     finding.targets = vec![format!("{host}:{port}")];
     finding.clients = Clients::other(Clients::NODE_PROGRAMS);

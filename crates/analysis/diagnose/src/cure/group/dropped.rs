@@ -108,7 +108,11 @@ fn peers(case: &Case<'_>, packet: &DroppedPacket, group: &Text) -> Vec<Peer> {
         all.extend(addresses_like(case, source));
     }
     let is_outside = matches!(from, Some(Client::Outside(Some(_))));
-    let own = (is_outside && !ranges.is_empty()).then(|| Peer::range(IpNet::from(source)));
+    // A load balancer keeps its address.
+    let is_balancer = cluster.dns.balancer_at(source).is_some()
+        || case.engine.balancers().iter().any(|own| own.vip == source);
+    let is_own = (is_outside || is_balancer) && !ranges.is_empty();
+    let own = is_own.then(|| Peer::range(IpNet::from(source)));
     all.extend(ranges.into_iter().copied().map(Peer::range));
     all.extend(own);
     let mut seen: Vec<String> = Vec::new();
@@ -199,20 +203,22 @@ impl Traffic {
             );
             add(made, "outbound", &to).types(Advice::sentence(&sentence))
         };
-        let cost = "every client in that range reaches that port of what is in the group";
-        let new = |rank: u8, title: String| {
+        let in_cost = "every client in that range reaches that port of what is in the group";
+        let out_cost = "what is in the group reaches that port of everything in that range";
+        let new = |rank: u8, title: String, cost: &str| {
             Proposal::new("security-group", rank, title).costs(cost).trial()
         };
-        let mut all = vec![into(new(rank, format!("let {traffic} from {from} in, in {group}")))];
+        let mut all =
+            vec![into(new(rank, format!("let {traffic} from {from} in, in {group}"), in_cost))];
         let own = case.cluster().security_groups.get(group);
         if own.is_some_and(|own| !own.outbound.is_empty()) {
-            all.push(out(new(rank, format!("let {traffic} to {to} out, in {group}"))));
+            all.push(out(new(rank, format!("let {traffic} to {to} out, in {group}"), out_cost)));
             let title = if *from == to {
                 format!("let {traffic} in from {from} and out to it, in {group}")
             } else {
                 format!("let {traffic} in from {from} and out to {to}, in {group}")
             };
-            all.push(out(into(new(rank + 1, title))));
+            all.push(out(into(new(rank + 1, title, in_cost))));
         }
         all
     }

@@ -423,7 +423,7 @@ pub(in crate::derive) fn host_ports_off(
     if plugin.value != Plugin::Cilium || proxy.replaced_by().is_some() {
         return None;
     }
-    let (config, origin) = objects.cilium_config.as_ref()?;
+    let (config, _) = objects.cilium_config.as_ref()?;
     let value = config.get(SWITCH).filter(|value| matches!(*value, "false" | "disabled"))?;
     let chained = config.get("cni-chaining-mode").unwrap_or_default();
     let own = ["read-cni-conf", "custom-cni-conf"];
@@ -432,7 +432,7 @@ pub(in crate::derive) fn host_ports_off(
         .any(|key| config.get(key).is_some_and(|value| !matches!(value, "" | "false")));
     (matches!(chained, "" | "none") && !has_own).then(|| {
         format!(
-            "cilium-config at {origin} has {SWITCH}: {value}, without which Cilium forwards no host \
+            "ConfigMap cilium-config has {SWITCH}: {value}, without which Cilium forwards no host \
              ports, and no cni-chaining-mode that adds portmap"
         )
         .into()
