@@ -71,7 +71,12 @@ fn class_of(case: &Case<'_>, ingress: &Ingress, class: &ServedClass) -> Proposal
     let has_field = case.manifests.text_at(&object, &field).is_some();
     let short = object.short();
     let mut made = if is_object(case, class) || !is_annotated {
-        let title = format!("ingressClassName {} for {short}", class.name);
+        let with = if class_object(case, ingress, class).is_some() {
+            ", and an IngressClass of this name".to_owned()
+        } else {
+            String::new()
+        };
+        let title = format!("ingressClassName {} for {short}{with}", class.name);
         let made = Proposal::new("ingress-class", 10, title).edit(
             object.clone(),
             field,
@@ -88,6 +93,7 @@ fn class_of(case: &Case<'_>, ingress: &Ingress, class: &ServedClass) -> Proposal
         );
         if has_field { made.edit(object, field, Change::Remove) } else { made }
     };
+    made.objects.extend(class_object(case, ingress, class));
     made = made.costs(format!(
         "{} answers for its hosts from then on: their names have to lead to it",
         class.controller
@@ -116,6 +122,29 @@ fn default_class(case: &Case<'_>, class: &ServedClass) -> Option<Proposal> {
             )
             .costs("every Ingress without a class gets it")
     })
+}
+
+/// Returns the IngressClass of a class that is none yet, if the Ingress has one of the same controller.
+fn class_object(
+    case: &Case<'_>,
+    ingress: &Ingress,
+    class: &ServedClass,
+) -> Option<(String, ObjectRef, Tree)> {
+    let cluster = case.cluster();
+    let name = Name::new(ingress.class.as_deref()?).ok()?;
+    let own = cluster.ingress_classes.get(&name)?;
+    let is_same = ingress.controller.as_ref() == Some(&class.controller);
+    if !is_same || is_object(case, class) {
+        return None;
+    }
+    let tree = Tree::map([
+        ("apiVersion", Tree::text("networking.k8s.io/v1")),
+        ("kind", Tree::text("IngressClass")),
+        ("metadata", Tree::map([("name", Tree::text(&*class.name))])),
+        ("spec", Tree::map([("controller", Tree::text(&*own.controller))])),
+    ]);
+    let object = ObjectRef::global(ObjectKind::IngressClass, class.name.clone());
+    Some(("ingressclass.yaml".to_owned(), object, tree))
 }
 
 fn is_object(case: &Case<'_>, class: &ServedClass) -> bool {

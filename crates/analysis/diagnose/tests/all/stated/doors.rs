@@ -282,6 +282,24 @@ spec:
     assert_eq!(lines, ["-ipFamilyPolicy: SingleStack", "+ipFamilyPolicy: PreferDualStack"]);
 }
 
+/// Where the class counts by its name, it gets the name that the controller serves.
+#[test]
+fn an_ingress_that_may_be_ignored_gets_the_class_by_name() {
+    let text = ingress("--ingress.class=public", "ingressClassName: haproxy-public")
+        .replace(
+            "registry.k8s.io/ingress-nginx/controller:v1.12.0",
+            "haproxytech/kubernetes-ingress:3.2.13",
+        )
+        .replace("args: [/nginx-ingress-controller, ", "args: [")
+        .replace("metadata: {name: public}", "metadata: {name: haproxy-public}")
+        .replace("k8s.io/ingress-nginx", "haproxy.org/ingress-controller/public");
+    let text = [nodes_and_pods(), text, facts(&[IPTABLES])].concat();
+    let (titles, lines) = cured(text, Code::IngressIgnored);
+    let title = "ingressClassName public for ingress/shop/web, and an IngressClass of this name";
+    assert_eq!(titles, [title]);
+    assert!(lines.contains(&"+kind: IngressClass".to_owned()), "{lines:?}");
+}
+
 #[test]
 fn a_kube_proxy_gets_the_name_of_its_node_by_the_finding_too() {
     let objects = "---

@@ -124,10 +124,19 @@ pub(super) fn may_ignore(
 ) -> Option<Unserved> {
     let doubt = (candidate.product.may_ignore)(&Arguments::of(candidate, objects), ask)?;
     let (class, workload) = (ask.class_name().unwrap_or_default(), &candidate.workload);
+    let arguments = Arguments::of(candidate, objects);
+    let named = arguments.class_by_name().filter(|name| {
+        let class = objects.ingress_classes.0.values().find(|own| own.name.as_str() == *name);
+        let own = Ask { class, name: Some(name), ..*ask };
+        (candidate.product.serves)(&arguments, &own)
+            && (candidate.product.may_ignore)(&arguments, &own).is_none()
+    });
+    let named =
+        named.map(|name| ServedClass { name: name.into(), controller: candidate.workload.clone() });
     Some(Unserved {
         because: format!("class {class} fits {workload} only by its spec.controller").into(),
         condition: Some(format!("{workload} {doubt}").into()),
-        served: Vec::new(),
+        served: named.into_iter().collect(),
     })
 }
 
