@@ -35,7 +35,7 @@ use uturn_snapshot::Manifests;
 use crate::cases::together;
 use crate::cure::TrialBase;
 use crate::group::{group, shown_in_full};
-use crate::{Cure, Example, Finding, Observation, diagnose};
+use crate::{Cure, Example, Finding, Observation, diagnose, doubts};
 
 pub use cures::{case_of, cures_of_finding, cures_of_flow, failing_flow, titles};
 pub use error::AnalysisError;
@@ -269,7 +269,13 @@ fn flows_in_full(
             _ => match failing_flow(engine, finding) {
                 Some(flow) => {
                     let verdict = engine.verdict_showing(&flow, finding.failure.as_ref())?;
-                    (Some(flow), vec![verdict])
+                    // A walk alone does not show what rests on a condition.
+                    let verdicts = if verdict.can_fail() {
+                        vec![verdict]
+                    } else {
+                        doubts::cases(engine, &flow)?.verdicts()
+                    };
+                    (Some(flow), verdicts)
                 }
                 None => (None, Vec::new()),
             },

@@ -22,10 +22,12 @@ mod facts;
 mod fault;
 mod grant;
 mod group;
+mod host_network;
 mod ingress;
 mod judge;
 mod kube_proxy;
 mod loopback;
+mod misled;
 mod name;
 mod node;
 mod node_name;
@@ -48,7 +50,7 @@ use uturn_snapshot::manifests::Edit;
 use crate::Code;
 
 pub(crate) use self::fault::may_cure;
-pub use case::{Case, Subject};
+pub use case::{Case, Subject, case_state};
 pub use diff::unified;
 pub use judge::TrialBase;
 
@@ -148,6 +150,8 @@ pub enum CaseState {
         conditions: Vec<Text>,
         /// The share whose outcome is not known although a server has received the call.
         arrived: Share,
+        /// Whether the called name leads elsewhere than to the object with this name.
+        is_misled: bool,
     },
     /// The results of health checks.
     Probes {
@@ -296,7 +300,7 @@ pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
 
 /// Returns what the families know for a flow or health checks.
 fn of_calls(case: &Case<'_>) -> Vec<Proposal> {
-    let families: [fn(&Case<'_>) -> Vec<Proposal>; 22] = [
+    let families: [fn(&Case<'_>) -> Vec<Proposal>; 24] = [
         name::propose,
         corefile::propose,
         loopback::propose,
@@ -319,6 +323,8 @@ fn of_calls(case: &Case<'_>) -> Vec<Proposal> {
         |case| alias::propose(case).into_iter().collect(),
         entry_point::propose,
         |case| grant::propose(case).into_iter().collect(),
+        misled::propose,
+        |case| host_network::of_hidden_pod(case).into_iter().collect(),
     ];
     families.into_iter().flat_map(|family| family(case)).collect()
 }

@@ -11,7 +11,7 @@ mod bypass;
 mod called_names;
 mod captured;
 mod cause;
-mod cluster_names;
+pub(crate) mod cluster_names;
 mod ejection;
 mod families;
 mod headless;
@@ -21,7 +21,7 @@ mod https_hosts;
 pub(crate) mod image_ports;
 mod loopback;
 pub(crate) mod meant_service;
-mod mesh_gateways;
+pub(crate) mod mesh_gateways;
 mod no_endpoints;
 mod node_clients;
 mod node_condition;
@@ -172,6 +172,8 @@ pub(crate) fn unwalked(engine: &Engine<'_>) -> impl Iterator<Item = Finding> {
     let all = all.into_iter().flatten().filter(|finding| !finding.conditions.is_empty());
     all.chain(unserved::find(engine))
         .chain(pending::find(engine))
+        .chain(taken::on_segment(engine))
+        .chain(auth_urls::of_hosts(engine))
         .filter(|finding| !finding.share_failing.is_none())
 }
 

@@ -6,14 +6,16 @@
 use std::cell::OnceCell;
 use std::slice;
 
+use uturn_lb::rules;
 use uturn_model::{Destination, Flow, Ingress, ObjectKind, ObjectRef, Text, Verdict};
 use uturn_path::Engine;
 
 use crate::called::Called;
+use crate::doubts::FlowCase;
 use crate::evidence::worst;
-use crate::find::{object_faults, stated_checks};
+use crate::find::{cluster_names, mesh_gateways, object_faults, stated_checks};
 use crate::finding::Finding;
-use crate::{Code, reason};
+use crate::{Code, Severity, reason};
 
 /// The codes that an object at fault may replace, so that other flows need not look for one.
 const VAGUE: [Code; 4] =
@@ -73,6 +75,20 @@ impl<'e, 'a> FlowCodes<'e, 'a> {
         self.engine.misled(self.flow).is_ok_and(|misled| misled.is_some())
     }
 
+    /// Returns whether the called name leads elsewhere than to the object with this name, and nobody
+    /// can have meant that.
+    pub fn is_at_fault(&self) -> bool {
+        self.misleading().is_some_and(|finding| finding.severity == Severity::Error)
+    }
+
+    /// Returns the finding that the called name leads elsewhere than to the object with this name.
+    fn misleading(&self) -> Option<Finding> {
+        let (Destination::Url { host, .. } | Destination::Host(host, _)) = &self.flow.to else {
+            return None;
+        };
+        cluster_names::elsewhere(self.engine, self.flow, host)
+    }
+
     /// Returns the reason why the flow can fail, from a verdict that has its steps: what is wrong in
     /// an object, or else what the walk shows.
     pub fn because(&self, verdict: &Verdict) -> Option<Text> {
@@ -94,6 +110,22 @@ impl<'e, 'a> FlowCodes<'e, 'a> {
         found.or_else(|| reason::of_verdict(self.engine, self.flow, verdict))
     }
 
+    /// Returns the codes of one case, and the reason why calls fail in it.
+    pub fn of_case(&self, case: &FlowCase) -> (Vec<Code>, Option<Text>) {
+        match &case.doubt {
+            Some(doubt) => {
+                let why = doubt.other_evidence.first().map(reason::of_object);
+                (vec![doubt.code], why)
+            }
+            None => {
+                let misleading =
+                    || self.misleading()?.other_evidence.first().map(reason::of_object);
+                let why = self.because(&case.verdict).or_else(misleading);
+                (self.of(slice::from_ref(&case.verdict)), why)
+            }
+        }
+    }
+
     /// Returns the code of the fault in one of the objects that explains a walk's code, or else
     /// this.
     fn specific(&self, code: Code, objects: &[ObjectRef]) -> Code {
@@ -107,10 +139,19 @@ impl<'e, 'a> FlowCodes<'e, 'a> {
     /// Returns the fault in one of the objects that explains a walk's code.
     fn fault(&self, code: Code, objects: &[ObjectRef]) -> Option<&Finding> {
         let faults = self.faults.get_or_init(|| that_replace(self.engine));
+        let host = match &self.flow.to {
+            Destination::Url { host, .. } | Destination::Host(host, _) => Some(host),
+            _ => None,
+        };
         faults.iter().find(|fault| {
-            fault.replaces_walked()
-                && fault.code.replaces().contains(&code)
-                && objects.contains(&fault.subject)
+            // The gateway that receives calls of the host is not the object at fault.
+            let is_of_host = || host.is_some_and(|host| names_host(fault, host));
+            let is_of_gateway = fault.code == Code::GatewayOpensNothing;
+            let is_it = match is_of_gateway {
+                true => code == Code::NoRuleForPath && is_of_host(),
+                false => fault.code.replaces().contains(&code) && objects.contains(&fault.subject),
+            };
+            fault.replaces_walked() && is_it
         })
     }
 
@@ -127,5 +168,11 @@ impl<'e, 'a> FlowCodes<'e, 'a> {
 fn that_replace(engine: &Engine<'_>) -> Vec<Finding> {
     let mut all = object_faults::that_replace(engine);
     all.extend(stated_checks::find(engine).into_iter().filter(stated_checks::fails_calls));
+    all.extend(mesh_gateways::find(engine));
     all
+}
+
+/// Returns whether a host is among the targets of a finding.
+pub(crate) fn names_host(finding: &Finding, host: &str) -> bool {
+    finding.targets.iter().any(|target| rules::is_for_host(target, host))
 }

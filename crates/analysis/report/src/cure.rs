@@ -23,16 +23,10 @@ pub struct CureReport {
 
 /// Formats each case: its present state, the cures that work, and why others do not.
 pub fn text(reports: &[CureReport], style: Style) -> String {
-    let is_object = |report: &CureReport| matches!(report.now, CaseState::Object { .. });
-    let all = reports.iter().enumerate().map(|(at, report)| {
-        // A flow is followed by the objects that may be at fault.
-        let goes_on = !is_object(report) && reports.get(at + 1).is_some_and(is_object);
-        case(report, goes_on, style)
-    });
-    all.collect::<Vec<String>>().join("\n")
+    reports.iter().map(|report| case(report, style)).collect::<Vec<String>>().join("\n")
 }
 
-fn case(report: &CureReport, goes_on: bool, style: Style) -> String {
+fn case(report: &CureReport, style: Style) -> String {
     let mut text = in_a_line(&style.bold(&subject(&report.now))).into_owned() + "\n";
     let now = case_state(&report.now);
     if let CaseState::Object { .. } = report.now {
@@ -69,7 +63,7 @@ fn case(report: &CureReport, goes_on: bool, style: Style) -> String {
     }
     // A call that is answered elsewhere has a code and is fine.
     let is_in_order = report.now.is_fine() && report.codes.is_empty();
-    if report.cures.is_empty() && !is_in_order && !goes_on {
+    if report.cures.is_empty() && !is_in_order {
         let codes: Vec<Code> = report.codes.iter().filter_map(|code| code.parse().ok()).collect();
         let more = match report.now {
             CaseState::Object { .. } => {
@@ -281,7 +275,7 @@ fn subject(now: &CaseState) -> String {
 /// Describes a case's state: `1 in 3 answered after 4 s, 2 in 3 answered at once`.
 pub fn case_state(state: &CaseState) -> String {
     match state {
-        CaseState::Flow { outcomes, mechanisms, conditions, .. } => {
+        CaseState::Flow { outcomes, mechanisms, conditions, is_misled, .. } => {
             let parts = outcomes.iter().map(|(outcome, part)| match words::share(*part).as_str() {
                 "always" => outcome.to_string(),
                 part => format!("{part} {outcome}"),
@@ -290,7 +284,8 @@ pub fn case_state(state: &CaseState) -> String {
                 [] => String::new(),
                 some => format!("if {}: ", some.join(" and ")),
             };
-            let summary = format!("{case}{}", parts.collect::<Vec<_>>().join(", "));
+            let elsewhere = if *is_misled { ", where the name leads" } else { "" };
+            let summary = format!("{case}{}{elsewhere}", parts.collect::<Vec<_>>().join(", "));
             match mechanisms.as_slice() {
                 [] => summary,
                 some => {

@@ -83,6 +83,7 @@ pub(crate) fn cure(text: &str) -> Cure {
         mechanisms: vec![Mechanism::AsymmetricReturn],
         conditions: vec![text.into()],
         arrived: Share::NONE,
+        is_misled: false,
     };
     let condition = |answer| Condition { what: text.to_owned(), answer, because: text.to_owned() };
     Cure {

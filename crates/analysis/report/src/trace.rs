@@ -36,42 +36,23 @@ pub struct Doubt {
     pub cures: Vec<CureTitle>,
 }
 
-/// Describes what a scan warns of, after the outcome: how calls end otherwise, under which condition.
-fn but(doubts: &[Doubt], style: Style) -> String {
-    let line = |doubt: &Doubt| {
-        let finding = &doubt.finding;
-        let why = finding.other_evidence.first();
-        let why = why.map_or_else(String::new, |observed| format!(": {}", observed.what));
-        let condition = match &*finding.conditions {
-            [] => String::new(),
-            some => format!(" if {}", some.join(" and ")),
-        };
-        let what = format!("{}{condition} ({}){why}", finding.outcome, finding.code);
-        beside("but: ", &style.yellow(&what), style.width)
-    };
-    doubts.iter().map(line).collect()
-}
-
 /// Formats the verdict, then each way with what decided every step. Several verdicts are all
-/// printed before their ways; the ways of those that end alike are printed once. `doubts` are what a
-/// scan warns of, `assumed` the assumptions about the whole cluster.
+/// printed before their ways; the ways of those that end alike are printed once. `meanings` are those
+/// of the verdicts, `assumed` the assumptions about the whole cluster.
 pub fn text(
     flow: &Flow,
     verdicts: &[Verdict],
-    meaning: &dyn Fn(&Verdict) -> Meaning,
-    doubts: &[Doubt],
+    meanings: &[Meaning],
     assumed: &[Assumption],
     style: Style,
 ) -> String {
     let mut text = String::new();
-    let meanings: Vec<Meaning> = verdicts.iter().map(meaning).collect();
     let ends = |at: usize| (&verdicts[at].outcomes, &verdicts[at].mechanisms, &meanings[at].codes);
     let cases: Vec<Vec<usize>> = alike(verdicts.len(), |a, b| ends(a) == ends(b));
     for case in &cases {
         let all: Vec<&Verdict> = case.iter().map(|at| &verdicts[*at]).collect();
         text.push_str(&heading(&all, &meanings[case[0]], style));
     }
-    text.push_str(&but(doubts, style));
     text.line(&format!("{} → {} ({})", flow.from, flow.to, flow.protocol));
     for case in &cases {
         let shown = if style.wide { case.as_slice() } else { &case[..1] };

@@ -1,10 +1,13 @@
 //! `uturn cure`: exact edits, tried on a copy of the cluster.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use uturn_cli::{Failure, Printer, Status, print};
 use uturn_diagnose::analysis::{Detail, Input, Options, case_of};
+use uturn_diagnose::cases::together;
 use uturn_diagnose::cure::{self, Case, TrialBase};
+use uturn_diagnose::flow_codes::FlowCodes;
 use uturn_diagnose::{Code, Finding, analyze, diagnose, doubts};
 use uturn_model::{Flow, ObjectKind};
 use uturn_path::{Engine, WalkError, usual_protocol, what_if};
@@ -17,6 +20,7 @@ use uturn_scan::{KnownWalks, Scanner};
 use uturn_snapshot::{Loaded, Manifests};
 
 use super::suggest;
+use super::trace::texts;
 use crate::cli::{Cure, Output};
 use crate::input;
 
@@ -36,17 +40,26 @@ pub(super) fn run(args: &Cure, printer: &Printer) -> Result<Status, Failure> {
     let engine = Engine::new(&loaded.cluster)?;
     let known = Arc::new(KnownWalks::default());
     let base = TrialBase::new(&manifests, &engine).knowing(Some(&known));
-    let cases = match (&args.code, &object, from, to) {
-        (Some(code), Some(object), _, _) => found(&manifests, &engine, &known, (code, object))?,
+    let mut reports: Vec<CureReport> = match (&args.code, &object, from, to) {
+        (Some(code), Some(object), _, _) => {
+            let cases = found(&manifests, &engine, &known, (code, object))?;
+            let mut all: Vec<CureReport> = Vec::new();
+            for report in cases.iter().map(|case| report_of(&base, case)) {
+                // Several findings of an object may have one example.
+                if !all.iter().any(|known| is_same(known, &report)) {
+                    all.push(report);
+                }
+            }
+            all
+        }
         (_, _, Some(from), Some(to)) => {
             let protocol = args.proto.unwrap_or_else(|| usual_protocol(&loaded.cluster, &to));
             let flow = Flow { from, to, protocol };
-            of_flow(&manifests, &engine, &flow)
-                .map_err(|why| suggest::with_suggestion(why, &loaded.cluster))?
+            let report = of_flow(&base, &flow);
+            vec![report.map_err(|why| suggest::with_suggestion(why, &loaded.cluster))?]
         }
         _ => return Err(Failure::usage("give CODE and NAMESPACE/NAME, or --from and --to")),
     };
-    let mut reports: Vec<CureReport> = cases.iter().map(|case| report_of(&base, case)).collect();
     if let Some(name) = &args.cure {
         for report in &mut reports {
             report.cures.retain(|cure| cure.name == name);
@@ -68,29 +81,42 @@ pub(super) fn run(args: &Cure, printer: &Printer) -> Result<Status, Failure> {
     }
     let offers = |report: &CureReport| report.cures.iter().any(cure::Cure::is_offered);
     let is_cured = |report: &CureReport| report.now.is_fine() || offers(report);
-    let are_cured = if object.is_some() {
-        reports.iter().all(is_cured)
-    } else {
-        // The first case is the flow itself, and the others are what may be at fault.
-        reports[0].now.is_fine() || reports.iter().any(offers)
-    };
+    let are_cured = reports.iter().all(is_cured);
     Ok(if are_cured { Status::Clean } else { Status::Found })
 }
 
-/// Returns the case of a flow, and those of what a scan warns of about what it calls, where walks of
-/// the flow do not show it.
-fn of_flow<'a>(
-    manifests: &'a Manifests,
-    engine: &'a Engine<'a>,
-    flow: &Flow,
-) -> Result<Vec<Case<'a>>, WalkError> {
-    let case = Case::flow(manifests, engine, flow.clone())?;
-    let doubts = doubts::of_flow(engine, flow, &engine.with_met_services().cases(flow)?);
-    let mut all = vec![case];
-    for finding in doubts {
-        all.extend(case_of(manifests, engine, &finding)?);
+/// Returns the cures of a flow, and of what a scan warns of about what it calls, where walks of the
+/// flow do not show it.
+fn of_flow(base: &TrialBase<'_>, flow: &Flow) -> Result<CureReport, WalkError> {
+    let (manifests, engine) = (base.manifests(), base.engine());
+    let judged = doubts::cases(&engine.with_met_services(), flow)?;
+    let mut cures: Vec<cure::Cure> = Vec::new();
+    match Case::flow(manifests, engine, flow.clone()) {
+        Ok(case) if !case.before.is_fine() => cures = cure::cures(base, &case),
+        // What has no address cannot be walked.
+        Err(why) if judged.doubts.is_empty() => return Err(why),
+        Ok(_) | Err(_) => {}
     }
-    Ok(all)
+    for finding in &judged.doubts {
+        let case = case_of(manifests, engine, finding)?;
+        for new in case.iter().flat_map(|case| cure::cures(base, case)) {
+            let is_same = |known: &cure::Cure| {
+                known.name == new.name && known.diffs == new.diffs && known.commands == new.commands
+            };
+            match cures.iter_mut().find(|known| is_same(known)) {
+                Some(known) if known.is_offered() || !new.is_offered() => {}
+                Some(known) => *known = new,
+                None => cures.push(new),
+            }
+        }
+    }
+    cures.sort_by_key(|cure| !cure.is_offered());
+    let codes = judged.codes(&FlowCodes::new(engine, flow));
+    Ok(CureReport {
+        codes: texts(&codes),
+        now: cure::case_state(engine, flow, &judged.verdicts()),
+        cures,
+    })
 }
 
 /// Lists the findings that can be named: all of them, or those of the code.
@@ -148,13 +174,14 @@ fn found<'a>(
             && subject.namespace.as_ref().map(|name| name.as_str()) == namespace;
         finding.code == code && (is_named || subject.short() == *object)
     };
-    let mut findings = findings_of(engine, known)?;
-    if !findings.iter().any(|finding| is_it(&finding)) {
-        // The finding may hold only if an unknown fact is other than assumed.
-        for other in what_if::each_other(engine.cluster()) {
-            findings.extend(findings_of(&Engine::new(&other)?, known)?);
-        }
+    // The finding may hold only if an unknown fact is other than assumed.
+    let mut readings = vec![findings_of(engine, known)?];
+    for other in what_if::each_other(engine.cluster()) {
+        readings.push(findings_of(&Engine::new(&other)?, known)?);
     }
+    let findings = together(engine.cluster(), readings).into_iter();
+    let mut findings: Vec<Finding> = findings.map(|(_, finding)| finding).collect();
+    findings.sort_by_key(|finding| Reverse(finding.severity));
     let mut found = findings.iter().filter(is_it).peekable();
     if found.peek().is_none() {
         let others = findings.iter().filter(|finding| finding.code == code);
@@ -183,6 +210,14 @@ fn found<'a>(
 fn findings_of(engine: &Engine<'_>, known: &Arc<KnownWalks>) -> Result<Vec<Finding>, Failure> {
     let scanner = Scanner::new(engine).knowing(Some(known));
     Ok(diagnose(&scanner, &scanner.scan(&scanner.targets())?)?)
+}
+
+/// Returns whether two reports are of one case, and have the same cures.
+fn is_same(report: &CureReport, other: &CureReport) -> bool {
+    let titles = |report: &CureReport| -> Vec<String> {
+        report.cures.iter().map(|cure| cure.title.clone()).collect()
+    };
+    report.now == other.now && titles(report) == titles(other)
 }
 
 fn report_of(base: &TrialBase<'_>, case: &Case<'_>) -> CureReport {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use uturn_cli::{Failure, Printer, Status, print};
 use uturn_diagnose::analysis::Input;
+use uturn_diagnose::doubts::{self, FlowCase};
 use uturn_diagnose::flow_codes::FlowCodes;
 use uturn_live::DebugContainer;
 use uturn_model::{Client, Verdict};
@@ -38,8 +39,9 @@ pub(super) fn run(args: &Probe, printer: &Printer) -> Result<Status, Failure> {
     let cluster = &loaded.cluster;
     let engine = Engine::new(cluster)?;
     let plan = Plan::new(&engine, args)?;
-    let verdicts =
-        engine.cases(&plan.flow).map_err(|why| suggest::with_suggestion(why, cluster))?;
+    let judged = doubts::cases(&engine, &plan.flow);
+    let judged = judged.map_err(|why| suggest::with_suggestion(why, cluster))?;
+    let verdicts = judged.verdicts();
     let limits = plan.limits(&verdicts, args);
     confirm(args, &plan, &verdicts, &limits, printer)?;
 
@@ -58,7 +60,7 @@ pub(super) fn run(args: &Probe, printer: &Printer) -> Result<Status, Failure> {
         let why = measurement.stopped.as_ref().map(ToString::to_string).unwrap_or_default();
         return Err(Failure::unavailable(format!("no call was made: {why}")));
     }
-    let report = report(&engine, plan, verdicts, tool, &limits, measurement, &commands)?;
+    let report = report(&engine, plan, judged.all, tool, &limits, measurement, &commands)?;
     print(
         printer,
         args.output,
@@ -211,20 +213,26 @@ fn tool(
 fn report(
     engine: &Engine<'_>,
     plan: Plan,
-    verdicts: Vec<Verdict>,
+    judged: Vec<FlowCase>,
     tool: Tool,
     limits: &Limits,
     measurement: Measurement,
     commands: &PodCommands,
 ) -> Result<ProbeReport, Failure> {
+    let verdicts: Vec<Verdict> = judged.iter().map(|case| case.verdict.clone()).collect();
     let known = plan.known(&verdicts, limits, measurement.took);
     let codes = FlowCodes::new(engine, &plan.flow);
-    let cases: Vec<ProbeCase> = verdicts
+    let cases: Vec<ProbeCase> = judged
         .into_iter()
-        .map(|verdict| ProbeCase {
-            judgement: judge(&verdict.outcomes, verdict.is_by_chance(), &measurement.calls, &known),
-            codes: texts(&codes.of(std::slice::from_ref(&verdict))),
-            verdict,
+        .map(|case| ProbeCase {
+            judgement: judge(
+                &case.verdict.outcomes,
+                case.verdict.is_by_chance(),
+                &measurement.calls,
+                &known,
+            ),
+            codes: texts(&codes.of_case(&case).0),
+            verdict: case.verdict,
         })
         .collect();
     let settled = settle::settle(engine, &plan, &cases, &measurement.calls, &known)?;

@@ -11,6 +11,7 @@ use super::MAX_BYTES;
 use crate::clients::Clients;
 use crate::cure::{Case, Cure, TrialBase, cures, may_cure};
 use crate::find::api_server::servers;
+use crate::find::cluster_names::one_of_each_resolver;
 use crate::find::outside_clients::OutsideClients;
 use crate::{Code, CureTitle, Example, Finding, Severity, Untried, WhyUntried};
 
@@ -199,6 +200,12 @@ fn other_flows(engine: &Engine<'_>, finding: &Finding, flow: &Flow) -> Vec<(Stri
         {
             all.insert(0, (Clients::SAME_NETWORK.to_owned(), near));
         }
+    }
+    // Names are looked up by each library in its own way.
+    if others.contains(&Clients::NAMES) {
+        let resolvers = one_of_each_resolver(cluster).into_iter();
+        let resolvers = resolvers.map(|pod| Client::Pod(pod.name.clone()));
+        all.extend(resolvers.map(|client| (client.to_string(), client)));
     }
     all.retain(|(_, client)| *client != flow.from);
     all.into_iter().map(|(name, from)| (name, Flow { from, ..flow.clone() })).collect()

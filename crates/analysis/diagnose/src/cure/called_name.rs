@@ -20,22 +20,47 @@ pub(super) fn propose(case: &Case<'_>) -> Option<Proposal> {
         _ => return None,
     };
     let cluster = case.cluster();
-    let pod = match &flow.from {
-        Client::Pod(name) => cluster.pods.get(name)?,
-        Client::Workload(kind, name) => {
-            let owner = cluster.workloads.get(&(*kind, name.clone()))?.object();
-            cluster.pods.values().find(|pod| pod.owner.as_ref() == Some(&owner))?
-        }
-        Client::Node(_) | Client::Outside(_) => return None,
-    };
+    let pod = calling_pod(case)?;
     let meant = MeantService::of(cluster, pod, host, port)?;
     let new = meant.host(cluster, host)?;
+    let made = renamed(case, pod, host, &new)?;
+    Some(calling(made, flow, new))
+}
+
+/// Returns the pod that makes the call of a case, or one of its workload.
+pub(super) fn calling_pod<'c>(case: &Case<'c>) -> Option<&'c Pod> {
+    let cluster = case.cluster();
+    match &case.walked()?.from {
+        Client::Pod(name) => cluster.pods.get(name),
+        Client::Workload(kind, name) => {
+            let owner = cluster.workloads.get(&(*kind, name.clone()))?.object();
+            cluster.pods.values().find(|pod| pod.owner.as_ref() == Some(&owner))
+        }
+        Client::Node(_) | Client::Outside(_) => None,
+    }
+}
+
+/// Makes a cure tried with the call of another name.
+pub(super) fn calling(mut made: Proposal, flow: &Flow, new: String) -> Proposal {
+    let to = match &flow.to {
+        Destination::Url { tls, path, port, .. } => {
+            Destination::Url { tls: *tls, host: new.into(), port: *port, path: path.clone() }
+        }
+        Destination::Host(_, port) => Destination::Host(new.into(), *port),
+        other => other.clone(),
+    };
+    made.then = Some(Flow { to, ..flow.clone() });
+    made
+}
+
+/// Proposes another name wherever the objects of a pod state this one. Returns `None` if none does.
+pub(super) fn renamed(case: &Case<'_>, pod: &Pod, host: &str, new: &str) -> Option<Proposal> {
     let mut made = Proposal::new("called-name", 10, String::new()).trial();
     let mut places: Vec<String> = Vec::new();
     for map in config_maps(case, pod, host) {
         let object = ObjectRef::namespaced(ObjectKind::ConfigMap, &map);
         let before = made.edits.len();
-        made = in_config_map(case, made, &object, host, &new);
+        made = in_config_map(case, made, &object, host, new);
         if made.edits.len() > before {
             made = made.costs(format!(
                 "whatever else reads {object} gets the new name too; pods that have read it have to \
@@ -46,7 +71,7 @@ pub(super) fn propose(case: &Case<'_>) -> Option<Proposal> {
     }
     if let Some(template) = Template::of_pod(case, pod) {
         let before = made.edits.len();
-        made = in_template(case, made, &template, host, &new)?;
+        made = in_template(case, made, &template, host, new)?;
         if made.edits.len() > before {
             made = made.costs(template.cost());
             places.push(template.object.to_string());
@@ -56,13 +81,6 @@ pub(super) fn propose(case: &Case<'_>) -> Option<Proposal> {
         return None;
     }
     made.title = format!("{new} instead of {host} in {}", places.join(" and "));
-    let to = match &flow.to {
-        Destination::Url { tls, path, .. } => {
-            Destination::Url { tls: *tls, host: new.into(), port, path: path.clone() }
-        }
-        _ => Destination::Host(new.into(), port),
-    };
-    made.then = Some(Flow { to, ..flow.clone() });
     Some(made)
 }
 

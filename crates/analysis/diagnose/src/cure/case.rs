@@ -101,13 +101,23 @@ impl<'a> Case<'a> {
             verdicts.iter().flat_map(|verdict| verdict.mechanisms.clone()).collect();
         mechanisms.sort_unstable();
         mechanisms.dedup();
-        let before = case_state(engine.cluster(), &flow, &verdicts);
+        let before = case_state(engine, &flow, &verdicts);
         let aim = aim(engine, &flow, sent_to(&verdicts));
         let protocol = flow.protocol;
         let is_reply_unseen = verdicts.iter().any(Code::is_reply_unseen);
-        let stopped_at = stopped_at(&verdicts);
+        let mut stopped_at = stopped_at(&verdicts);
         let met = MetController::of(engine.cluster(), &verdicts);
         let mut dropped = dropped(&verdicts, protocol);
+        // What stops the question for the name is what has to change.
+        if let Some(question) = question(&flow, &verdicts)
+            && let Ok(asked) = engine.with_met_services().cases(&question)
+        {
+            let on_the_way = |mechanism: &Mechanism| ON_THE_WAY.contains(mechanism);
+            let stops = asked.iter().flat_map(|verdict| &verdict.mechanisms).copied();
+            add_missing(&mut mechanisms, stops.filter(on_the_way));
+            stopped_at.extend(self::stopped_at(&asked));
+            dropped = self::dropped(&asked, question.protocol);
+        }
         // A load balancer without a healthy target may be at fault for its health checks.
         if let Some(vip) = aim.vip.filter(|_| mechanisms.contains(&Mechanism::NoCandidate)) {
             let health = engine.with_met_services().health(vip, protocol)?.unwrap_or_default();
@@ -203,7 +213,7 @@ impl<'a> Case<'a> {
     pub(crate) fn with_others(mut self, all: impl IntoIterator<Item = (String, Flow)>) -> Self {
         let engine = self.engine.with_met_services();
         let failing = all.into_iter().filter_map(|(name, flow)| {
-            let before = case_state(engine.cluster(), &flow, &engine.cases(&flow).ok()?);
+            let before = case_state(&engine, &flow, &engine.cases(&flow).ok()?);
             before.fails().then_some(OtherClient { name, flow, before })
         });
         self.also = failing.take(MAX_OTHERS).collect();
@@ -390,8 +400,30 @@ impl CaseState {
     }
 }
 
+/// The mechanisms that stop the question for a name on its way.
+const ON_THE_WAY: [Mechanism; 5] = [
+    Mechanism::Firewall,
+    Mechanism::SecurityGroup,
+    Mechanism::NoRoute,
+    Mechanism::CrossNode,
+    Mechanism::ReversePathFilter,
+];
+
+/// Returns the question for the called name, if it gets no answer.
+fn question(flow: &Flow, verdicts: &[Verdict]) -> Option<Flow> {
+    let is_lost = |route: &&Route| {
+        route.mechanisms == [Mechanism::NameUnresolved] && !route.failures.is_empty()
+    };
+    let route = verdicts.iter().flat_map(|verdict| &verdict.routes).find(is_lost)?;
+    let mut steps = route.hops.iter().flat_map(|hop| &hop.steps);
+    let server = steps.find(|step| step.kind == StepKind::Send)?.after?.dst;
+    let to = Destination::Address(server);
+    Some(Flow { from: flow.from.clone(), to, protocol: Protocol::Udp })
+}
+
 /// Returns the state of a flow: its worst verdict.
-pub(crate) fn case_state(cluster: &Cluster, flow: &Flow, verdicts: &[Verdict]) -> CaseState {
+pub fn case_state(engine: &Engine<'_>, flow: &Flow, verdicts: &[Verdict]) -> CaseState {
+    let cluster = engine.cluster();
     let worst = verdicts.iter().max_by(|a, b| a.share_failing().exact_cmp(&b.share_failing()));
     CaseState::Flow {
         flow: flow.clone(),
@@ -399,6 +431,7 @@ pub(crate) fn case_state(cluster: &Cluster, flow: &Flow, verdicts: &[Verdict]) -
         mechanisms: worst.map(|verdict| verdict.mechanisms.clone()).unwrap_or_default(),
         conditions: worst.map(|verdict| verdict.conditions.clone()).unwrap_or_default(),
         arrived: worst.map(|verdict| arrived(cluster, verdict)).unwrap_or_default(),
+        is_misled: engine.misled(flow).is_ok_and(|misled| misled.is_some()),
     }
 }
 

@@ -113,6 +113,11 @@ impl CaseState {
         Some((now, Harm::of(old)))
     }
 
+    /// Returns whether the name led elsewhere before, and now leads to its object, which answers.
+    fn is_led_right(&self, before: &Self) -> bool {
+        self.is_fine() && matches!(before, Self::Flow { is_misled: true, .. })
+    }
+
     /// Returns whether no rule was there for the call before, and now a controller receives it and
     /// is not known to lack one.
     fn meets_rule(&self, before: &Self) -> bool {
@@ -133,6 +138,7 @@ impl CaseState {
         match (self, before) {
             (Self::Flow { .. }, Self::Flow { .. }) => {
                 self.meets_rule(before)
+                    || self.is_led_right(before)
                     || self.harms(before).is_some_and(|(now, old)| now.is_better_than(&old))
             }
             (Self::Probes { alive, of, .. }, Self::Probes { alive: old, of: all, .. }) => {
@@ -174,7 +180,9 @@ impl CaseState {
     /// Returns whether all outcomes are fine, all targets answer, or the object has no fault.
     pub fn is_fine(&self) -> bool {
         match self {
-            Self::Flow { outcomes, .. } => outcomes.iter().all(|(outcome, _)| outcome.is_fine()),
+            Self::Flow { outcomes, is_misled, .. } => {
+                !is_misled && outcomes.iter().all(|(outcome, _)| outcome.is_fine())
+            }
             Self::Probes { alive, of, .. } => alive == of && *of > 0,
             Self::Object { faults, .. } => faults.is_empty(),
         }
@@ -460,6 +468,7 @@ mod tests {
             mechanisms: vec![mechanism],
             conditions: Vec::new(),
             arrived,
+            is_misled: false,
         };
         let not_known = |arrived| state(Outcome::Unknown, arrived, Mechanism::NotModelled);
         let refused = state(Outcome::Refused, Share::NONE, Mechanism::NoEndpoint);

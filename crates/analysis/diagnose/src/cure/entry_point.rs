@@ -29,10 +29,14 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
             && hosts.any(|own| own.is_some_and(|own| own.eq_ignore_ascii_case(host)))
     };
     let ingresses = case.cluster().ingresses.values().filter(is_for);
-    ingresses.flat_map(|ingress| of_ingress(ingress, &entry.name, case.is_tls())).collect()
+    // A scan asks by https, too, what nobody may want to have there.
+    let is_asked = case.is_tls() && case.found.is_none();
+    ingresses
+        .flat_map(|ingress| of_ingress(ingress, &entry.name, case.is_tls(), is_asked))
+        .collect()
 }
 
-fn of_ingress(ingress: &Ingress, entry: &str, is_tls: bool) -> Vec<Proposal> {
+fn of_ingress(ingress: &Ingress, entry: &str, is_tls: bool, is_asked: bool) -> Vec<Proposal> {
     let (object, short) = (ingress.object(), ingress.object().short());
     let mut annotations = ingress.annotations.iter();
     let stated = annotations.find(|(key, _)| key.eq_ignore_ascii_case(ENTRY_POINTS));
@@ -56,7 +60,9 @@ fn of_ingress(ingress: &Ingress, entry: &str, is_tls: bool) -> Vec<Proposal> {
                 .trial(),
         );
     }
-    if is_tls && !ingress.annotations.is(TLS, "true") {
+    let names = |value: &&str| value.split(',').any(|own| own.trim() == entry);
+    let is_named = stated.map(|(_, value)| value).filter(names).is_some();
+    if is_tls && (is_asked || is_named) && !ingress.annotations.is(TLS, "true") {
         let title = format!("{TLS}: \"true\" for {short}");
         let path = way!["metadata", "annotations", TLS];
         all.push(

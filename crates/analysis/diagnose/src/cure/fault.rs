@@ -21,6 +21,7 @@ use std::net::IpAddr;
 use uturn_model::{Cluster, Destination, Mechanism, ObjectKind, Service, ingress, mesh};
 
 use super::{Case, Proposal, Subject, kube_proxy, relay};
+use crate::flow_codes::names_host;
 use crate::{Code, Finding};
 
 /// Returns whether a family knows cures for faults with this code.
@@ -84,6 +85,7 @@ pub(super) fn is_of_case(case: &Case<'_>, fault: &Finding) -> bool {
             let ends = [Mechanism::NoEndpoint, Mechanism::NoCandidate, Mechanism::NoRuleForPath];
             ends.into_iter().any(|end| case.has(end)) && is_called(case, fault)
         }
+        Code::CheckCannotPass => case.has(Mechanism::NoCandidate) && is_called(case, fault),
         Code::IngressIgnored => case.has(Mechanism::NoRuleForPath) && is_called(case, fault),
         Code::Pending => {
             let is_external = case.aim.is_external || !case.is_from_inside();
@@ -98,12 +100,22 @@ pub(super) fn is_of_case(case: &Case<'_>, fault: &Finding) -> bool {
             let pods = case.service().map(|service| case.cluster().selected(service));
             let is_gateway = pods
                 .is_some_and(|pods| pods.first().is_some_and(|pod| mesh::is_gateway(&pod.spec)));
+            let is_for_host = || called_host(case).is_some_and(|host| names_host(fault, host));
             case.has(Mechanism::WrongPort) && is_gateway
+                || case.has(Mechanism::NoRuleForPath) && is_for_host()
         }
         Code::WrongPort => case.has(Mechanism::WrongPort) && is_called(case, fault),
         Code::NoRoute => case.has(Mechanism::NoRoute) && is_called(case, fault),
         Code::NodeFirewall => case.has(Mechanism::Firewall) && is_called(case, fault),
         _ => false,
+    }
+}
+
+/// Returns the host that a call asks for.
+fn called_host<'c>(case: &'c Case<'_>) -> Option<&'c str> {
+    match &case.walked()?.to {
+        Destination::Url { host, .. } | Destination::Host(host, _) => Some(host),
+        _ => None,
     }
 }
 

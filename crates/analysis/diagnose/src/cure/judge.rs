@@ -510,7 +510,7 @@ fn state_of(engine: &Engine<'_>, subject: &Subject) -> Result<CaseState, String>
     match subject {
         Subject::Flow(flow) => {
             let verdicts = engine.cases(flow).map_err(|why| why.to_string())?;
-            Ok(case_state(engine.cluster(), flow, &verdicts))
+            Ok(case_state(engine, flow, &verdicts))
         }
         Subject::Probes(listener, protocol) => {
             let health = engine.health(*listener, *protocol).map_err(|why| why.to_string())?;

@@ -16,6 +16,8 @@ use crate::clients::Clients;
 use crate::finding::Finding;
 use crate::{Code, Severity};
 
+pub(crate) use self::walked::{server_pods, without_route};
+
 pub(crate) fn find(engine: &Engine<'_>) -> Vec<Finding> {
     let mut all = stated(engine);
     all.extend(walked::find(engine));

@@ -2,6 +2,7 @@
 //! name.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use uturn_model::{Client, Destination, Flow, Mechanism, ObjectRef, Outcome, Pod, Share};
 use uturn_path::Engine;
@@ -15,6 +16,16 @@ use crate::finding::Finding;
 
 /// The annotation of ingress-nginx with the URL that is asked.
 const AUTH_URL: &str = "nginx.ingress.kubernetes.io/auth-url";
+
+/// Returns the same of calls of the Ingresses' hosts: the controller answers 500 where it cannot ask.
+pub(super) fn of_hosts(engine: &Engine<'_>) -> impl Iterator<Item = Finding> {
+    find(engine).into_iter().map(|mut finding| {
+        finding.outcome = Outcome::Status { code: 500, after: Duration::ZERO };
+        finding.clients = Clients::other(Clients::OF_HOSTS);
+        finding.mechanism = None;
+        finding
+    })
+}
 
 pub(crate) fn find(engine: &Engine<'_>) -> Vec<Finding> {
     let cluster = engine.cluster();

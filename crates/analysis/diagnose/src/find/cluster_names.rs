@@ -74,7 +74,7 @@ fn refused(engine: &Engine<'_>) -> Option<Finding> {
 }
 
 /// Returns a pod for each way in which pods that ask the cluster's DNS make questions of a name.
-fn one_of_each_resolver(cluster: &Cluster) -> Vec<&Pod> {
+pub(crate) fn one_of_each_resolver(cluster: &Cluster) -> Vec<&Pod> {
     let mut known: Vec<(&[Text], Option<u8>, bool)> = Vec::new();
     let mut pods = Vec::new();
     for pod in cluster.pods.values().filter(|pod| pod.is_alive() && !pod.ips.is_empty()) {
@@ -244,12 +244,18 @@ fn misled(engine: &Engine<'_>, pod: &Pod, service: Option<&Service>) -> Vec<Find
 }
 
 /// Returns a finding about a name that leads a flow elsewhere than to the object with this name.
-pub(super) fn elsewhere(engine: &Engine<'_>, flow: &Flow, host: &str) -> Option<Finding> {
+pub(crate) fn elsewhere(engine: &Engine<'_>, flow: &Flow, host: &str) -> Option<Finding> {
     let misled = engine.misled(flow).ok()??;
     let Misled { object, addresses, below, what, by, supposed } = misled;
     let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
     let addresses = addresses.join(", ");
-    let below_too = below.as_ref().map_or_else(String::new, |name| format!(", as {name}"));
+    let below_too = below.as_ref().map_or_else(String::new, |name| {
+        let domain = name.strip_prefix(&*format!("{}.", host.trim_end_matches('.')));
+        let domain = domain.map_or_else(String::new, |domain| {
+            format!(" (search domain {} comes first)", domain.trim_end_matches('.'))
+        });
+        format!(", as {name}{domain}")
+    });
     let said = format!("{host} leads to {addresses}{below_too}, not to {object}");
     let origin = engine.origin_of(&object);
     let mut finding = about(Code::NameElsewhere, object, &origin, said);

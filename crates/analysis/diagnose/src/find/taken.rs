@@ -40,6 +40,18 @@ pub(crate) fn find(engine: &Engine<'_>) -> Vec<Finding> {
     cluster.services.values().flat_map(|service| of_service(engine, service)).collect()
 }
 
+/// Returns those of machines that call from the nodes' segment, each under the condition that a node
+/// answers for another one. Walks show the others.
+pub(super) fn on_segment(engine: &Engine<'_>) -> impl Iterator<Item = Finding> {
+    let all = find(engine).into_iter();
+    let all = all.filter(|own| own.clients.others().contains(&Clients::SAME_NETWORK));
+    all.map(|mut finding| {
+        let addresses = finding.targets.join(" or ");
+        finding.conditions.push(format!("another node announces {addresses}").into());
+        finding
+    })
+}
+
 fn of_service(engine: &Engine<'_>, service: &Service) -> Vec<Finding> {
     let cluster = engine.cluster();
     let external = service.external_ips.iter().map(|ip| (*ip, Field::External));

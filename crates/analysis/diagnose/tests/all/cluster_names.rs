@@ -2,13 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+use uturn_diagnose::cure::{self, Case, TrialBase};
 use uturn_diagnose::flow_codes::FlowCodes;
 use uturn_diagnose::{Code, Example, Finding, Severity, diagnose};
+use uturn_model::{Flow, Protocol};
 use uturn_path::Engine;
 use uturn_scan::Scanner;
 use uturn_snapshot::{Manifests, Source};
 
-use crate::stated_names::CLUSTER;
+use crate::stated_names::{CLUSTER, WORKER};
 
 const INGRESS: &str = "
 ---
@@ -124,4 +126,36 @@ spec:
     assert_eq!(finding.severity, Severity::Error);
     assert!(why.contains("cache.shop.svc.cluster.local.corp.example"), "{why}");
     assert!(found(&corefile("errors"), &facts("other.example")).is_empty());
+}
+
+/// A search domain has every name: the caller asks for the name as it is written.
+#[test]
+fn a_name_that_leads_elsewhere_has_cures_at_its_caller() {
+    let facts = "
+---
+apiVersion: uturn.dev/v1alpha1
+kind: Facts
+spec:
+  dns: {searches: [corp.example], outside: {'*.corp.example': 203.0.113.7}}
+";
+    let host = "cache.shop.svc.cluster.local";
+    let worker = WORKER.replace("POLICY", "nodeName: n1").replace("CALL", &format!("{host}:6379"));
+    let text = [CLUSTER, facts, "---", &worker].concat();
+    let manifests = Manifests::of(vec![Source { name: "cluster.yaml".into(), text }]);
+    let manifests = manifests.complete_if(true);
+    let cluster = manifests.cluster().unwrap();
+    let engine = Engine::new(&cluster).unwrap();
+    let flow = Flow {
+        from: "deploy/shop/worker".parse().unwrap(),
+        to: format!("{host}:6379").parse().unwrap(),
+        protocol: Protocol::Tcp,
+    };
+    let case = Case::flow(&manifests, &engine, flow).unwrap();
+    assert!(!case.before.is_fine());
+    let cures = cure::cures(&TrialBase::new(&manifests, &engine), &case);
+    let offered = cures.iter().filter(|cure| cure.is_offered());
+    let offered: Vec<&str> = offered.map(|cure| &*cure.title).collect();
+    let in_text = format!("{host}. instead of {host} in Deployment shop/worker");
+    let by_hand = format!("call {host}., with the dot at its end");
+    assert_eq!(offered, [&in_text, "dnsConfig with ndots: 1 for Deployment shop/worker", &by_hand]);
 }

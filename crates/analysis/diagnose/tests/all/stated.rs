@@ -6,6 +6,7 @@
 mod cures;
 mod cures_of_evidence;
 mod doors;
+mod judged;
 mod ways;
 
 use uturn_diagnose::check::{State, Topic, check};

@@ -66,7 +66,7 @@ spec:
 ";
 
 /// A Deployment that calls `CALL`, with a `POLICY`.
-pub(super) const WORKER: &str = "
+pub(crate) const WORKER: &str = "
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: worker, namespace: shop}

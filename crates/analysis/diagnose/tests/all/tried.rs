@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use uturn_diagnose::cure::{self, Case, CaseState, Cure, TrialBase};
 use uturn_diagnose::flow_codes::FlowCodes;
-use uturn_diagnose::{Code, Example, Finding, analysis, diagnose};
-use uturn_model::{Outcome, Share};
+use uturn_diagnose::{Code, Example, Finding, Severity, analysis, diagnose, doubts};
+use uturn_model::{Client, Destination, Flow, Outcome, Protocol, Share, Verdict};
 use uturn_path::Engine;
 use uturn_scan::Scanner;
 use uturn_snapshot::scenario::{self, Scenario};
@@ -120,7 +120,8 @@ pub(crate) fn disagreements<'a>(
     let flow = match &finding.example {
         Example::Scanned(met) => met.flow(),
         Example::Flow(flow) => flow.clone(),
-        Example::Probes(..) | Example::Manifests => return Vec::new(),
+        Example::Manifests => return contradiction(finding, engine).into_iter().collect(),
+        Example::Probes(..) => return Vec::new(),
     };
     let traced = FlowCodes::new(engine, &flow).of(&engine.cases(&flow).unwrap());
     let cured: Vec<Code> =
@@ -145,6 +146,28 @@ pub(crate) fn disagreements<'a>(
         all.push(format!("cures of {code} about {} are of {}", finding.subject, words(&by_code)));
     }
     all
+}
+
+/// Describes a call that a trace says to be answered, although a finding says without a condition
+/// that nothing serves the called Ingress.
+fn contradiction(finding: &Finding, engine: &Engine<'_>) -> Option<String> {
+    let codes = [Code::NoTargets, Code::Pending, Code::IngressIgnored, Code::BackendMissing];
+    let is_certain = finding.conditions.is_empty() && finding.severity == Severity::Error;
+    if !is_certain || finding.share_failing.is_none() || !codes.contains(&finding.code) {
+        return None;
+    }
+    let name = finding.subject.namespaced_name()?;
+    engine.cluster().ingresses.get(&name).filter(|own| own.object() == finding.subject)?;
+    let flow = Flow {
+        from: Client::Outside(None),
+        to: Destination::Ingress { name, host: None, path: None, port: None },
+        protocol: Protocol::Tcp,
+    };
+    let cases = doubts::cases(engine, &flow).ok()?;
+    let is_fine = cases.verdicts().iter().all(Verdict::is_fine);
+    is_fine.then(|| {
+        format!("{} about {}, but a call of it is answered", finding.code, finding.subject)
+    })
 }
 
 fn tried_cure(cure: &Cure, case: &Case<'_>) -> TriedCure {

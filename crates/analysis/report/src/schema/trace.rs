@@ -23,8 +23,8 @@ pub struct Trace<'a> {
     pub findings: &'a [String],
     /// What helps, the least intrusive first.
     pub cures: Vec<&'a str>,
-    /// What a scan warns of about what is called, where the verdicts do not show that the calls fail;
-    /// left out where there is nothing.
+    /// What a scan warns of about what is called, where walks do not show that the calls fail. Each is
+    /// a case of its own among the verdicts. Left out where there is nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<Doubt<'a>>,
 }

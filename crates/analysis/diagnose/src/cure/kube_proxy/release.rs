@@ -3,12 +3,13 @@
 
 use uturn_document::edit::{At, Change, Tree};
 use uturn_model::shell::Command;
-use uturn_model::{Mechanism, Node, ProxyMode, Version, image};
+use uturn_model::{Mechanism, Node, ObjectRef, ProxyMode, Version, image};
 
 use super::{daemon_set, files};
 use crate::cure::facts::facts;
 use crate::cure::template::Template;
 use crate::cure::{Case, Proposal, way};
+use crate::find::api_server::server_pods;
 
 /// The first releases that let in packets to external IPs under policy Local.
 const MENDED: [Version; 2] = [Version::new(1, 28, 6), Version::new(1, 29, 1)];
@@ -28,6 +29,17 @@ fn mended(case: &Case<'_>, old: Version) -> Option<Version> {
     is_it.then_some(after)
 }
 
+/// Returns an API server whose image tells its release.
+fn api_server(case: &Case<'_>) -> Option<(ObjectRef, Version)> {
+    let mut pods = server_pods(case.cluster());
+    pods.find_map(|pod| {
+        let mut own = pod.spec.containers.iter();
+        let own =
+            own.find(|own| own.program() == "kube-apiserver" || &*own.name == "kube-apiserver")?;
+        Some((pod.object(), image::tag(&own.image)?.parse().ok()?))
+    })
+}
+
 /// The maximum number of nodes whose state is edited.
 const MAX: usize = 50;
 
@@ -36,11 +48,15 @@ pub(super) fn propose(case: &Case<'_>) -> Option<Proposal> {
     let old = cluster.proxy.version.value;
     let new = mended(case, old)?;
     let title = format!("kube-proxy {new} instead of {old}");
+    let older = api_server(case).filter(|(_, release)| *release < new);
+    let why = match &older {
+        Some((pod, release)) => format!(
+            "kube-proxy may not be newer than it, and {pod} is {release}: it has to be upgraded first"
+        ),
+        None => "kube-proxy may not be newer than it: kubectl version tells its release".to_owned(),
+    };
     let mut made = Proposal::new("kube-proxy-image", 85, title)
-        .ask(
-            format!("the API server is {new} or newer"),
-            "kube-proxy may not be newer than it: kubectl version tells its release",
-        )
+        .ask(format!("the API server is {new} or newer"), why)
         .costs("kube-proxy restarts on every node, one after the other; open connections stay")
         .costs("all that changed between the two releases changes too")
         .trial();

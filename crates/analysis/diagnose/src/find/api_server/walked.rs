@@ -8,7 +8,7 @@ use uturn_model::network::Transport;
 use uturn_model::{
     ApiServerCall, ApiServerCalls, Client, Cluster, Destination, EndpointPort, Family, Flow,
     Mechanism, Name, NamespacedName, ObjectKind, Outcome, Pod, Port, Protocol, Service, Share,
-    Text,
+    Text, Verdict,
 };
 use uturn_path::Engine;
 
@@ -88,7 +88,7 @@ pub(super) enum Callers {
 }
 
 /// Iterates over the pods that are API servers.
-pub(super) fn server_pods(cluster: &Cluster) -> impl Iterator<Item = &Pod> {
+pub(crate) fn server_pods(cluster: &Cluster) -> impl Iterator<Item = &Pod> {
     let is_api_server = |pod: &&Pod| {
         pod.spec.host_network
             && pod.is_alive()
@@ -177,25 +177,34 @@ fn failure(engine: &Engine<'_>, flow: Flow, port: Port) -> Option<Failure> {
             flow,
         });
     }
-    // A machine that is no node has no way into a pod network of tunnels between nodes.
     let Destination::Address(to) = flow.to else { return None };
-    let transport = engine.cluster().network.transport_of(Family::of(to.ip()));
-    let is_hidden = matches!(flow.from, Client::Outside(_))
-        && verdict.mechanisms == [Mechanism::NotModelled]
-        && transport.value == Transport::Tunnel
-        && !transport.is_supposed()
-        && !engine.cluster().nodes.values().any(|node| node.has_address(to.ip()));
-    is_hidden.then(|| Failure {
+    let condition = without_route(engine, &flow.from, to.ip(), &verdict)?;
+    Some(Failure {
         port,
         mechanism: Mechanism::NoRoute,
         outcome: Outcome::Hangs,
         share: Share::ALL,
-        conditions: vec![
-            format!("the network around the nodes has no route to {}", to.ip()).into(),
-        ],
+        conditions: vec![condition],
         severity: Severity::Error,
         flow,
     })
+}
+
+/// Returns the condition under which a call hangs that goes from a machine that is no node into a
+/// network of tunnels between nodes, if the verdict leaves it open.
+pub(crate) fn without_route(
+    engine: &Engine<'_>,
+    from: &Client,
+    to: IpAddr,
+    verdict: &Verdict,
+) -> Option<Text> {
+    let transport = engine.cluster().network.transport_of(Family::of(to));
+    let is_hidden = matches!(from, Client::Outside(_))
+        && verdict.mechanisms == [Mechanism::NotModelled]
+        && transport.value == Transport::Tunnel
+        && !transport.is_supposed()
+        && !engine.cluster().nodes.values().any(|node| node.has_address(to));
+    is_hidden.then(|| format!("the network around the nodes has no route to {to}").into())
 }
 
 fn finding(calls: &ApiServerCalls, call: &ApiServerCall, failure: Failure) -> Finding {
