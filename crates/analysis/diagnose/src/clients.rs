@@ -39,6 +39,8 @@ impl Clients {
     pub const CONTROLLER: &'static str = "the pods of its controller";
     /// The pods of a workload.
     pub const ITS_PODS: &'static str = "its pods";
+    /// Pods whose command lines, variables or files name what they call.
+    pub const SET_TO_CALL: &'static str = "pods that are set to call it";
     /// Programs of a node: the kubelet and the container engine.
     pub const NODE_PROGRAMS: &'static str = "the kubelet and the container engine";
     /// Pods that use the cluster's DNS.

@@ -142,6 +142,8 @@ codes! {
     NoBandwidth = 703, "no bandwidth to the internet", Error, for NoBandwidth;
     /// Nodes cannot reach each other's pods.
     CrossNode = 704, "nodes cannot reach each other's pods", Error, for CrossNode;
+    /// NetworkPolicies forbid a call.
+    NetworkPolicy = 705, "call that a NetworkPolicy forbids", Error, for NetworkPolicy;
     /// The API server cannot call a webhook or an API that a Service has to serve.
     ApiServerCallFails = 801, "call of the API server fails", Error;
     /// Flows that were not walked because the cluster is too large.

@@ -34,6 +34,7 @@ mod node_name;
 mod own_target;
 mod plain_port;
 mod pod_name;
+mod policy;
 mod relay;
 mod service;
 mod status;
@@ -300,7 +301,7 @@ pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
 
 /// Returns what the families know for a flow or health checks.
 fn of_calls(case: &Case<'_>) -> Vec<Proposal> {
-    let families: [fn(&Case<'_>) -> Vec<Proposal>; 24] = [
+    let families: [fn(&Case<'_>) -> Vec<Proposal>; 25] = [
         name::propose,
         corefile::propose,
         loopback::propose,
@@ -309,6 +310,7 @@ fn of_calls(case: &Case<'_>) -> Vec<Proposal> {
         status::propose,
         controller::propose,
         group::propose,
+        policy::propose,
         service::propose,
         plain_port::propose,
         ingress::propose,

@@ -32,6 +32,7 @@ pub(crate) mod object_faults;
 pub(crate) mod open_ends;
 pub(crate) mod outside_clients;
 mod pending;
+pub(crate) mod policies;
 mod proxy_names;
 mod relays;
 mod scanned;
@@ -117,7 +118,7 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
     for new in host_ports::find(engine).into_iter().chain(taken::find(engine)) {
         found.add_written(new);
     }
-    for new in headless::find(engine) {
+    for new in headless::find(engine).into_iter().chain(policies::find(engine)) {
         found.add(new, None);
     }
     let by_name = called_names::find(engine).into_iter().chain(auth_urls::find(engine));

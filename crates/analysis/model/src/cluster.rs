@@ -2,16 +2,18 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::cloud::Cloud;
 use crate::dns::Dns;
 use crate::lb::{ListenerOverrides, LoadBalancerFact};
 use crate::network::{Network, SecurityGroup};
+use crate::network_policy::NetworkPolicies;
 use crate::{
     Announcements, ApiServerCalls, Assumption, Capture, EndpointSlice, Extent, Ingress,
     IngressClass, IngressController, Known, Labels, MeshGateway, MeshRoute, Name, NamespacedName,
-    Node, ObjectKind, ObjectRef, Origin, Pod, ProxyExpectation, ProxySettings, Selector, Service,
-    Text, Unjudged, VolumeServer, Workload, WorkloadKind,
+    Node, ObjectKind, ObjectRef, Pod, ProxyExpectation, ProxySettings, Service, Text, Unjudged,
+    VolumeServer, Workload, WorkloadKind,
 };
 
 /// Everything that is known about a cluster.
@@ -58,8 +60,8 @@ pub struct Cluster {
     pub mesh_gateways: Vec<MeshGateway>,
     /// The routes of a service mesh.
     pub mesh_routes: Vec<MeshRoute>,
-    /// Network policies, which are not evaluated.
-    pub network_policies: BTreeMap<NamespacedName, NetworkPolicy>,
+    /// The NetworkPolicies.
+    pub network_policies: Arc<NetworkPolicies>,
     /// The objects because of which the API server calls Services.
     pub api_server_calls: Vec<ApiServerCalls>,
     /// The servers of PersistentVolumes.
@@ -107,7 +109,7 @@ impl Cluster {
             announcements: Announcements::default(),
             mesh_gateways: Vec::new(),
             mesh_routes: Vec::new(),
-            network_policies: BTreeMap::new(),
+            network_policies: Arc::new(NetworkPolicies::none()),
             api_server_calls: Vec::new(),
             volume_servers: Vec::new(),
             captures: BTreeMap::new(),
@@ -237,17 +239,6 @@ impl std::fmt::Display for Provider {
             Self::None => "none",
         })
     }
-}
-
-/// A NetworkPolicy: the pods that it selects. Its rules are not read yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NetworkPolicy {
-    /// Its name.
-    pub name: NamespacedName,
-    /// The pods that it selects.
-    pub pods: Selector,
-    /// Where it was written.
-    pub origin: Origin,
 }
 
 /// The time at which objects were read.

@@ -89,6 +89,11 @@ impl Selector {
         Self { labels, expressions: Vec::new() }
     }
 
+    /// Returns whether the selector requires nothing.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.expressions.is_empty()
+    }
+
     /// Returns whether an object with these labels is selected.
     pub fn matches(&self, labels: &Labels) -> bool {
         labels.contains_all(&self.labels)
@@ -119,7 +124,8 @@ pub enum Operator {
 }
 
 impl Requirement {
-    fn holds(&self, labels: &Labels) -> bool {
+    /// Returns whether labels meet the requirement.
+    pub fn holds(&self, labels: &Labels) -> bool {
         let value = labels.get(&self.key);
         let among =
             |values: &[Text]| value.is_some_and(|v| values.iter().any(|known| &**known == v));

@@ -45,6 +45,7 @@ pub mod mechanism;
 pub mod mesh;
 pub mod name;
 pub mod network;
+pub mod network_policy;
 pub mod node;
 pub mod origin;
 pub mod outcome;

@@ -20,6 +20,8 @@ pub enum Mechanism {
     ProbeBlackhole,
     /// A security group drops the packet.
     SecurityGroup,
+    /// NetworkPolicies do not allow the connection.
+    NetworkPolicy,
     /// The Service has no endpoint.
     NoEndpoint,
     /// Nothing listens on the port.
@@ -64,7 +66,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All of them.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::AsymmetricReturn,
         Self::LocalSourceDrop,
         Self::ReversePathFilter,
@@ -72,6 +74,7 @@ impl Mechanism {
         Self::NoTarget,
         Self::ProbeBlackhole,
         Self::SecurityGroup,
+        Self::NetworkPolicy,
         Self::NoEndpoint,
         Self::WrongPort,
         Self::AddressTaken,
@@ -103,6 +106,7 @@ impl Mechanism {
             Self::NoTarget => "no-target",
             Self::ProbeBlackhole => "probe-blackhole",
             Self::SecurityGroup => "security-group",
+            Self::NetworkPolicy => "network-policy",
             Self::NoEndpoint => "no-endpoint",
             Self::WrongPort => "wrong-port",
             Self::AddressTaken => "address-taken",

@@ -11,6 +11,7 @@ pub(crate) mod listening;
 pub(crate) mod merge;
 mod node_health;
 mod own_answer;
+mod policies;
 pub(crate) mod proxy_header;
 mod redirect;
 mod relay;
@@ -46,7 +47,7 @@ fn exchange(
     let call = &Call::begun_by(from, request, &state);
     let mut exchanges = Vec::new();
     for arrival in journey::send(walk, from, state)? {
-        let Arrival { mut state, stop } = arrival;
+        let Arrival { mut state, stop } = policies::applied(walk, from, call.asked, arrival);
         match stop {
             Stop::Lost(why) => {
                 exchanges.extend(resent::without_answer(walk, call, state, why)?);

@@ -1,6 +1,7 @@
 //! A cluster's settings without its objects.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use uturn_model::dns::Dns;
 use uturn_model::{Cluster, Node};
@@ -38,7 +39,7 @@ pub fn outline(cluster: &Cluster) -> Cluster {
         announcements: cluster.announcements.clone(),
         mesh_gateways: cluster.mesh_gateways.clone(),
         mesh_routes: cluster.mesh_routes.clone(),
-        network_policies: BTreeMap::new(),
+        network_policies: Arc::clone(&cluster.network_policies),
         api_server_calls: Vec::new(),
         volume_servers: Vec::new(),
         captures: BTreeMap::new(),

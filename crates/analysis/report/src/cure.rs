@@ -166,6 +166,10 @@ fn next_step(now: &CaseState) -> &'static str {
             "tcpdump -ni any of the called port on both nodes during a call: what lies behind the last \
              place that sees the packet stops it"
         }
+        Some(Mechanism::NetworkPolicy) => {
+            "kubectl describe networkpolicy, in the namespaces of both pods; the plugin's own tool shows \
+             what it drops (calicoctl, cilium monitor --type drop)"
+        }
         Some(Mechanism::NameUnresolved) => {
             "in the client, cat /etc/resolv.conf, and ask each name server there for the name by \
              itself (dig @ADDRESS NAME)"

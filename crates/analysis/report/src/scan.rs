@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use uturn_diagnose::analysis::{Analysis, FlowCounts, InWords, Suppressed};
 use uturn_diagnose::group::group;
 use uturn_diagnose::{Finding, Group, Observation, Severity};
-use uturn_model::cluster::{NetworkPolicy, Unread};
+use uturn_model::cluster::Unread;
 use uturn_model::network::Network;
+use uturn_model::network_policy::Way;
 use uturn_model::shell::Command;
 use uturn_model::{Assumption, Cluster, NamespacedName, Origin, Pod, Skipped, Text, Unjudged};
 use uturn_snapshot::Loaded;
@@ -53,6 +54,8 @@ pub struct ScanReport {
     pub fine: usize,
     /// The number of these that cannot be judged.
     pub open: usize,
+    /// The number of these that NetworkPolicies stop.
+    pub denied: usize,
     /// The number of pods that call.
     pub pods: usize,
     /// The number of nodes.
@@ -91,6 +94,7 @@ impl ScanReport {
             flows: 0,
             fine: 0,
             open: 0,
+            denied: 0,
             pods: 0,
             nodes: 0,
             policed: 0,
@@ -106,7 +110,7 @@ impl ScanReport {
 
     /// Makes the report of an analysis of loaded input. No finding of a baseline is gone.
     pub fn of(analysis: Analysis, loaded: Loaded) -> Self {
-        let FlowCounts { all, fine, open } = analysis.flows;
+        let FlowCounts { all, fine, open, denied } = analysis.flows;
         let cluster = loaded.cluster;
         Self {
             findings: analysis.findings,
@@ -121,6 +125,7 @@ impl ScanReport {
             flows: all,
             fine,
             open,
+            denied,
             pods: cluster.pods.values().filter(|pod| pod.is_alive() && !pod.ips.is_empty()).count(),
             nodes: cluster.nodes.len(),
             policed: policed(&cluster),
@@ -350,15 +355,17 @@ pub(crate) fn failing(finding: &Finding) -> String {
     }
 }
 
-/// Returns the number of pods that NetworkPolicies select.
+/// Returns the number of pods that NetworkPolicies select and whose calls they may stop, as far as
+/// that is not judged.
 fn policed(cluster: &Cluster) -> usize {
+    let policies = &cluster.network_policies;
     let is_selected = |pod: &&Pod| {
-        let mut policies = cluster.network_policies.values();
-        let is_its = |policy: &NetworkPolicy| {
-            policy.name.namespace == pod.name.namespace && policy.pods.matches(&pod.spec.labels)
-        };
+        let mut ways = [Way::Ingress, Way::Egress].into_iter();
         // Policies do not apply to pods in their node's network.
-        pod.is_alive() && !pod.spec.host_network && policies.any(is_its)
+        pod.is_alive()
+            && !pod.spec.host_network
+            && (policies.are_in_doubt() || !policies.are_judged_for(pod))
+            && ways.any(|way| policies.of_pod(pod, way).next().is_some())
     };
     cluster.pods.values().filter(is_selected).count()
 }

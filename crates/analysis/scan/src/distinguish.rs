@@ -3,5 +3,6 @@
 pub(crate) mod captured;
 pub(crate) mod captured_nodes;
 pub(crate) mod discriminators;
+pub(crate) mod policies;
 pub(crate) mod range_index;
 pub(crate) mod redundant_capture;

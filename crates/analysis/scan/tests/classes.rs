@@ -16,6 +16,8 @@ mod clouds;
 mod dice;
 #[path = "classes/oddities.rs"]
 mod oddities;
+#[path = "classes/policies.rs"]
+mod policies;
 #[path = "classes/products.rs"]
 mod products;
 #[path = "classes/stated.rs"]
@@ -357,6 +359,14 @@ proptest! {
     #[test]
     fn classes_say_what_brute_force_says(seed in any::<u64>()) {
         let text = dice::cluster(&mut Dice::new(seed));
+        check(&written(&text), &text)?;
+    }
+
+    #[test]
+    fn classes_with_policies_say_what_brute_force_says(seed in any::<u64>()) {
+        let dice = &mut Dice::new(seed);
+        let text = dice::cluster(dice);
+        let text = policies::policed(dice, &text);
         check(&written(&text), &text)?;
     }
 

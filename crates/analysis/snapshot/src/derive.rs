@@ -28,6 +28,7 @@ use crate::decode::objects::Objects;
 pub(crate) fn cluster(mut objects: Objects) -> Result<Cluster, Fault> {
     let mut assumptions = Assumptions::of_input(&mut objects);
     let ground = ground::derive(&objects, &mut assumptions);
+    let network_policies = ground::policies::all(&objects, &ground, &mut assumptions).into();
     let (population, ranges) = populate::complete(objects, &ground, &mut assumptions)?;
     let served = serve::derive(population, ranges, &ground, &mut assumptions)?;
     unused_facts::list(&served, &mut assumptions);
@@ -57,7 +58,7 @@ pub(crate) fn cluster(mut objects: Objects) -> Result<Cluster, Fault> {
         announcements: served.announcements,
         mesh_gateways: objects.mesh_gateways.0.into_values().collect(),
         mesh_routes: objects.mesh_routes.0.into_values().collect(),
-        network_policies: objects.network_policies.0,
+        network_policies,
         api_server_calls: objects.api_server_calls.0.into_values().collect(),
         volume_servers: objects.volume_servers.0.into_values().collect(),
         captures: BTreeMap::new(),

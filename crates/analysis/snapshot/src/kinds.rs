@@ -49,6 +49,7 @@ const KNOWN: &[Known] = &[
     core("Endpoints", decode::endpoints::read_endpoints),
     core("ConfigMap", decode::config_map::read),
     core("PersistentVolume", decode::volume::read),
+    core("Namespace", decode::network_policy::read_namespace),
     Known {
         kind: "EndpointSlice",
         groups: &["discovery.k8s.io"],

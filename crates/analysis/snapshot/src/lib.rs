@@ -45,6 +45,7 @@ mod wanted;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 pub use uturn_document::{Fault, Source};
 use uturn_model::{Capture, Cluster, Name, Text};
@@ -162,6 +163,8 @@ fn read_with(
     };
     if !captures.is_empty() {
         seen.insert("node capture".into(), captures.len());
+        let policies = Arc::make_mut(&mut cluster.network_policies);
+        policies.captured = captures.keys().cloned().collect();
         cluster.captures = captures;
         captured_addresses::add(&mut cluster);
     }

@@ -5,7 +5,7 @@ use uturn_document::edit::Tree;
 use uturn_snapshot::LAST_APPLIED;
 
 /// Kinds that people write, and whose texts cures edit.
-const WRITTEN: [&str; 3] = ["Service", "Ingress", "ConfigMap"];
+const WRITTEN: [&str; 4] = ["Service", "Ingress", "ConfigMap", "NetworkPolicy"];
 /// Kinds that people write too, but that contain values of environment variables.
 const WORKLOADS: [&str; 4] = ["Deployment", "StatefulSet", "DaemonSet", "CronJob"];
 /// Kinds that cures do not edit.
@@ -23,7 +23,7 @@ const COMPACT: [&str; 28] = [
     "TCPRoute",
     "TLSRoute",
     "ReferenceGrant",
-    "NetworkPolicy",
+    "Namespace",
     "ValidatingWebhookConfiguration",
     "MutatingWebhookConfiguration",
     "APIService",
@@ -196,6 +196,7 @@ mod tests {
             "Service",
             "ConfigMap",
             "Ingress",
+            "NetworkPolicy",
             "TkeServiceConfig",
             "IPAddressPool",
             "L2Advertisement",
@@ -206,6 +207,7 @@ mod tests {
             "Service",
             "ConfigMap",
             "Ingress",
+            "NetworkPolicy",
             "Deployment",
             "StatefulSet",
             "DaemonSet",

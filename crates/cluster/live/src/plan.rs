@@ -6,7 +6,7 @@ use serde::Deserialize;
 use uturn_snapshot::ReadKind;
 
 /// Kinds without namespaces.
-const GLOBAL: [&str; 9] = [
+const GLOBAL: [&str; 10] = [
     "Node",
     "IngressClass",
     "IngressClassParams",
@@ -16,6 +16,7 @@ const GLOBAL: [&str; 9] = [
     "MutatingWebhookConfiguration",
     "APIService",
     "PersistentVolume",
+    "Namespace",
 ];
 
 /// Kinds whose names are plurals already.
@@ -144,6 +145,7 @@ mod tests {
                 "/api/v1/namespaces/shop/services",
                 "/api/v1/namespaces/shop/endpoints",
                 "/api/v1/persistentvolumes",
+                "/api/v1/namespaces",
                 "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices",
                 "/apis/networking.k8s.io/v1/namespaces/shop/ingresses",
                 "/apis/networking.k8s.io/v1/ingressclasses",

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use uturn_model::{Assumption, Flow, NamespacedName, Origin, Text, Unjudged, Verdict};
+use uturn_model::{Assumption, Flow, Mechanism, NamespacedName, Origin, Text, Unjudged, Verdict};
 use uturn_scan::ScanResult;
 
 #[cfg(doc)]
@@ -99,6 +99,8 @@ pub struct FlowCounts {
     pub fine: usize,
     /// Flows that cannot be judged.
     pub open: usize,
+    /// Flows of which NetworkPolicies keep all or some from being answered.
+    pub denied: usize,
 }
 
 impl FlowCounts {
@@ -110,6 +112,11 @@ impl FlowCounts {
             all: count(&|_| true),
             fine: count(&|result| result.verdicts.iter().all(Verdict::is_fine)),
             open: count(&|result| result.verdicts.iter().any(Verdict::is_open)),
+            denied: count(&|result| {
+                let mechanisms = |verdict: &Verdict| verdict.mechanisms.first().copied();
+                let mut denied = result.verdicts.iter().filter_map(mechanisms);
+                denied.any(|first| first == Mechanism::NetworkPolicy)
+            }),
         }
     }
 }

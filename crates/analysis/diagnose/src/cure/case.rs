@@ -15,6 +15,7 @@ use uturn_snapshot::Manifests;
 
 use super::CaseState;
 use crate::called::{Aim, Called, MetController, aim, sent_to};
+use crate::find::policies::policy_of;
 use crate::flow_codes::FlowCodes;
 use crate::{Code, Finding};
 
@@ -218,6 +219,17 @@ impl<'a> Case<'a> {
         });
         self.also = failing.take(MAX_OTHERS).collect();
         self
+    }
+
+    /// Returns the packets that NetworkPolicies stopped, each once.
+    pub(super) fn denied(&self) -> Vec<Leg> {
+        let routes = self.verdicts.iter().flat_map(|verdict| &verdict.routes);
+        let steps = routes.flat_map(|route| &route.hops).flat_map(|hop| &hop.steps);
+        let stopped =
+            steps.filter(|step| step.kind.stops_packet() && policy_of(&step.by).is_some());
+        let mut all = Vec::new();
+        add_missing(&mut all, stopped.filter_map(|step| step.after));
+        all
     }
 
     /// Returns the same call by clients of other kinds.

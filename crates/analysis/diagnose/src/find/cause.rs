@@ -107,6 +107,7 @@ pub(super) fn is_shared(mechanism: Mechanism) -> bool {
     matches!(
         mechanism,
         Mechanism::SecurityGroup
+            | Mechanism::NetworkPolicy
             | Mechanism::Firewall
             | Mechanism::NoRoute
             | Mechanism::CrossNode
@@ -146,7 +147,7 @@ fn object_at_fault(point: &FailurePoint) -> Option<ObjectRef> {
             Some(ObjectRef::global(ObjectKind::SecurityGroup, names.join(", ")))
         }
         (Evidence::Object { object, .. }, _)
-            if object.kind == ObjectKind::Node
+            if matches!(object.kind, ObjectKind::Node | ObjectKind::NetworkPolicy)
                 || matches!(point.mechanism, Mechanism::AddressTaken | Mechanism::HostPortOff) =>
         {
             Some((**object).clone())

@@ -10,6 +10,7 @@ use uturn_scan::{AddressKind, ScanResult, ScanTarget, Scanner};
 
 use super::node_condition::node_condition;
 use super::node_ports::severity_at;
+use super::policies;
 use crate::clients::{Clients, Example};
 use crate::conditions::{conditions, most_severe};
 use crate::evidence::worst;
@@ -25,6 +26,11 @@ pub(super) fn judge(
     // Mechanisms are ordered: the cause nearest to the client comes first.
     let Some(mechanism) = worst.mechanisms.first().copied() else { return Ok(None) };
     let target = &met.target;
+    if mechanism == Mechanism::NetworkPolicy
+        && !policies::is_stated(target.object.kind, worst.outcome)
+    {
+        return Ok(None);
+    }
     if is_beyond_redirect(known.engine, target, mechanism) {
         return Ok(None);
     }

@@ -1,9 +1,10 @@
 //! Findings about single flows that a scan of pods does not cover.
 
-use uturn_model::{Flow, ObjectRef};
+use uturn_model::{Flow, Mechanism, ObjectRef};
 use uturn_path::{Engine, WalkError};
 
 use super::cause::{Fault, faults_at};
+use super::policies;
 use crate::Code;
 use crate::clients::{Clients, Example};
 use crate::conditions::{conditions, most_severe};
@@ -30,6 +31,9 @@ pub(super) fn failure(
     };
     let Some(way) = worst(&verdict) else { return Ok(None) };
     let Some(mechanism) = way.mechanisms.first().copied() else { return Ok(None) };
+    if mechanism == Mechanism::NetworkPolicy && !policies::is_stated(subject.kind, way.outcome) {
+        return Ok(None);
+    }
     let code = Code::of(mechanism, subject.kind);
     let conditions = conditions(code, mechanism, &verdict);
     let faults = faults_at(&way.failures, mechanism);

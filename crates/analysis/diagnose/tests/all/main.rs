@@ -26,6 +26,7 @@ mod more_cures;
 mod names_cured;
 mod no_endpoints;
 mod outside;
+mod policies;
 mod prepared;
 mod random;
 mod refusals;

@@ -26,14 +26,13 @@ pub(super) fn of(cluster: &Cluster) -> Vec<Assumption> {
             settle: settle.into(),
         });
     };
-    let policies = cluster.network_policies.len();
-    if policies > 0 {
-        let passes = if cluster.captures.is_empty() {
-            "everything passes"
-        } else {
-            "everything passes that the rules of captured nodes let through"
-        };
-        unjudged(format!("{policies} NetworkPolicy"), passes, "look whether they allow the flow");
+    let policies = &cluster.network_policies;
+    if !policies.is_empty() && !policies.captured.is_empty() {
+        unjudged(
+            format!("{} NetworkPolicy", policies.iter().count()),
+            "everything passes that the rules of captured nodes let through",
+            "look whether they allow the flow",
+        );
     }
     let mut groups: Vec<&Text> = Vec::new();
     let nodes = cluster.nodes.values().filter_map(|node| node.security_groups.as_ref());

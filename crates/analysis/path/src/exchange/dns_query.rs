@@ -43,9 +43,14 @@ pub(crate) fn lost(
     }
     let mut failures = Vec::new();
     for point in exchanges.iter().flat_map(|exchange| exchange.failures.iter().cloned()) {
-        let mechanism = Mechanism::NameUnresolved;
+        let mechanism = match point.mechanism {
+            known @ Mechanism::NetworkPolicy => known,
+            _ => Mechanism::NameUnresolved,
+        };
         add_missing(&mut failures, [FailurePoint { mechanism, ..point }]);
     }
+    let is_denied =
+        exchanges.iter().all(|exchange| exchange.mechanisms == [Mechanism::NetworkPolicy]);
     // Equally likely ways are in the order of addresses in rules.
     let is_worse = |a: &Exchange, b: &Exchange| {
         let is_shown = |exchange: &Exchange| walk.is_shown(&exchange.hops);
@@ -73,7 +78,11 @@ pub(crate) fn lost(
     hops.push(Hop { place: Place::Dns, direction: Direction::Out, steps });
     let mut supposed = resolution.supposed.clone();
     add_missing(&mut supposed, worst.supposed);
-    Ok(Some(Exchange { failures, ..nameless(hops, supposed) }))
+    let mut end = Exchange { failures, ..nameless(hops, supposed) };
+    if is_denied {
+        end.mechanisms = vec![Mechanism::NetworkPolicy];
+    }
+    Ok(Some(end))
 }
 
 /// Returns the end of a flow whose name does not resolve.

@@ -1,8 +1,11 @@
-//! The possible configurations of kube-proxy: its mode, whose build it is, and whether it knows the
-//! pod ranges.
+//! The possible configurations of kube-proxy (its mode, whose build it is, and whether it knows the
+//! pod ranges), and what else of the cluster as a whole is open.
+
+use std::sync::Arc;
 
 use uturn_clouds::cloud;
 use uturn_model::network::covering_each;
+use uturn_model::network_policy::Enforcement;
 use uturn_model::proxy::{CLUSTER_CIDR, LocalDetector, Variant};
 use uturn_model::service::Policy;
 use uturn_model::{
@@ -15,6 +18,9 @@ use crate::outline::outline_with;
 
 /// The subject of the assumption about kube-proxy's mode.
 const MODE: &str = "kube-proxy mode";
+
+/// The subject of the assumption about NetworkPolicies.
+const POLICIES: &str = "whether the network enforces NetworkPolicies";
 
 /// The first version whose nftables mode is considered ready for use.
 const NFTABLES: Version = Version::new(1, 31, 0);
@@ -31,6 +37,8 @@ pub(super) struct Running {
     by_host: Option<bool>,
     /// Whether the nodes' security groups let in no load balancer by rules that are not given.
     is_shut: bool,
+    /// Whether the network enforces NetworkPolicies, where that is not known.
+    is_policed: bool,
 }
 
 /// The largest number of pods for which the cluster is copied for each possible configuration.
@@ -88,7 +96,7 @@ impl Configurations {
         let Self(all) = self;
         let some: Vec<Running> = places.iter().filter_map(|at| all.get(*at).copied()).collect();
         // What fails as is assumed is not told of only because groups may stop it before.
-        let of_proxy = |list: &[Running]| list.iter().filter(|running| !running.is_shut).count();
+        let of_proxy = |list: &[Running]| list.iter().filter(|own| own.is_of_proxy()).count();
         let is_in_each = of_proxy(&some) == of_proxy(all) && of_proxy(all) > 0;
         if is_in_each { Vec::new() } else { vec![describe_running(&some, all)] }
     }
@@ -100,6 +108,9 @@ fn runnings(cluster: &Cluster) -> Vec<Running> {
     let mut all = of_proxy(cluster);
     if security_groups::are_open_to_balancers(cluster) {
         all.push(Running { is_shut: true, ..all[0] });
+    }
+    if cluster.network_policies.are_in_doubt() {
+        all.push(Running { is_policed: true, ..all[0] });
     }
     all
 }
@@ -184,6 +195,12 @@ pub(super) fn as_running(cluster: &Cluster, running: Running) -> Cluster {
         security_groups::shut_to_balancers(&mut cluster);
         return cluster;
     }
+    if running.is_policed {
+        let policies = Arc::make_mut(&mut cluster.network_policies);
+        policies.enforcement = Known::supposed(Enforcement::Drops, "one case of several");
+        cluster.supposed.retain(|known| known.subject != POLICIES.into());
+        return cluster;
+    }
     let because = "one case of several";
     let mut add = |about: &str, taken: &str| {
         for assumption in
@@ -222,6 +239,19 @@ pub(super) fn as_running(cluster: &Cluster, running: Running) -> Cluster {
 /// `kube-proxy mode is iptables or nftables, without a cluster CIDR`, `kube-proxy has no cluster
 /// CIDR`.
 pub(super) fn describe_running(some: &[Running], all: &[Running]) -> Text {
+    let is_policed = some.iter().any(|running| running.is_policed);
+    let (some, all): (Vec<Running>, Vec<Running>) = (
+        some.iter().copied().filter(|own| !own.is_policed).collect(),
+        all.iter().copied().filter(|own| !own.is_policed).collect(),
+    );
+    match (is_policed, some.len()) {
+        (true, 0) => return "the network enforces NetworkPolicies".into(),
+        (false, of_rest) if of_rest == all.len() => {
+            return "the network does not enforce NetworkPolicies".into();
+        }
+        _ => {}
+    }
+    let (some, all) = (&some[..], &all[..]);
     let (shut, rest): (Vec<Running>, Vec<Running>) =
         some.iter().copied().partition(|running| running.is_shut);
     let of_proxy: Vec<Running> = all.iter().copied().filter(|own| !own.is_shut).collect();
@@ -268,7 +298,19 @@ pub(super) fn describe_running(some: &[Running], all: &[Running]) -> Text {
 impl Running {
     /// Makes a configuration of a mode, with nothing else in doubt.
     fn of(mode: ProxyMode) -> Self {
-        Self { mode, build: None, tells_pods: None, by_host: None, is_shut: false }
+        Self {
+            mode,
+            build: None,
+            tells_pods: None,
+            by_host: None,
+            is_shut: false,
+            is_policed: false,
+        }
+    }
+
+    /// Returns whether the configuration differs from others by kube-proxy.
+    fn is_of_proxy(&self) -> bool {
+        !self.is_shut && !self.is_policed
     }
 
     /// Describes what distinguishes the configuration from others of its mode.

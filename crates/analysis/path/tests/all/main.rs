@@ -25,6 +25,7 @@ mod listening;
 mod names;
 mod nodes;
 mod older_dumps;
+mod policies;
 mod releases;
 mod resets;
 mod scenarios;

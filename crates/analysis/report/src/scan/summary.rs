@@ -187,11 +187,16 @@ pub(super) fn text(report: &ScanReport, style: Style) -> String {
     let is_if = report.findings.iter().any(|finding| !finding.conditions.is_empty());
     let is_supposed = is_if || report.policed > 0;
     text.line(&format!(
-        "; {} of {} fine{}{}{}{}{}{}",
+        "; {} of {} fine{}{}{}{}{}{}{}",
         report.fine,
         words::count(report.flows, "call"),
         if is_supposed { " as supposed" } else { "" },
         if report.open > 0 { format!(", {} not judged", report.open) } else { String::new() },
+        if report.denied > 0 {
+            format!(", {} kept apart by NetworkPolicies", report.denied)
+        } else {
+            String::new()
+        },
         callers(report),
         if style.wide { " (pods on one node that are treated alike call once)" } else { "" },
         beside_the_calls(report),
@@ -268,8 +273,8 @@ fn beside_the_calls(report: &ScanReport) -> &'static str {
 fn policies(pods: usize) -> String {
     match pods {
         0 => String::new(),
-        1 => "; 1 pod has NetworkPolicies that are not judged".to_owned(),
-        many => format!("; {many} pods have NetworkPolicies that are not judged"),
+        1 => "; 1 pod has NetworkPolicies that may stop calls".to_owned(),
+        many => format!("; {many} pods have NetworkPolicies that may stop calls"),
     }
 }
 

@@ -33,6 +33,8 @@ pub struct Scan<'a> {
     pub fine: usize,
     /// How many of them cannot be judged.
     pub open: usize,
+    /// How many of them NetworkPolicies stop.
+    pub denied: usize,
     /// The pods on nodes that have no address yet, so that their calls are not judged.
     pub without_address: Vec<String>,
     /// The pod network; null where no cluster was read.
@@ -102,6 +104,7 @@ impl<'a> From<&'a ScanReport> for Scan<'a> {
             flows: report.flows,
             fine: report.fine,
             open: report.open,
+            denied: report.denied,
             without_address: report
                 .without_address
                 .iter()

@@ -11,6 +11,7 @@ use uturn_netfilter::hash::FastMap;
 use uturn_path::NodeRuntime;
 
 use crate::distinguish::captured::Captured;
+use crate::distinguish::policies::{self, Policed};
 use crate::distinguish::range_index::RangeIndex;
 use crate::numbers::Numbers;
 
@@ -25,6 +26,7 @@ pub(crate) struct Discriminators {
     /// Whether some node picks endpoints otherwise than in turns or at random.
     pub(crate) are_uneven: bool,
     captured: Captured,
+    policed: Policed,
     numbers: Numbers<Vec<u32>>,
     /// A buffer for the ranges that contain an address.
     within: Vec<u32>,
@@ -57,6 +59,9 @@ impl Discriminators {
                 ports.extend(rule.ports);
             }
         }
+        let (ranges, of_policies) = policies::words(&cluster.network_policies);
+        nets.extend(ranges);
+        ports.extend(of_policies);
         let mut node_labels: Vec<Labels> = Vec::new();
         for service in cluster.services.values() {
             nets.extend(&service.source_ranges);
@@ -82,6 +87,7 @@ impl Discriminators {
             are_blind: words.are_blind,
             are_uneven: words.is_uneven,
             captured,
+            policed: Policed::new(cluster),
             numbers: Numbers::default(),
             within: Vec::new(),
         }
@@ -92,6 +98,7 @@ impl Discriminators {
         self.within.clear();
         self.nets.add_places(ip, &mut self.within);
         self.captured.add_marks(ip, &mut self.within);
+        self.policed.add_mark(ip, &mut self.within);
         self.numbers.of_list(&self.within)
     }
 

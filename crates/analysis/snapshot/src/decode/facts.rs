@@ -71,6 +71,7 @@ use uturn_document::{Node, Value};
 use uturn_model::cluster::Provider;
 use uturn_model::lb::LoadBalancerFact;
 use uturn_model::network::{NetworkMode, Plugin, SecurityGroup, Transport};
+use uturn_model::network_policy::Enforcement;
 use uturn_model::node::RpFilter;
 use uturn_model::{Name, NamespacedName, Origin, ProxyMode, ServiceProxy, Text, Variant, Version};
 
@@ -86,6 +87,7 @@ pub(crate) struct Facts {
     pub(crate) network_mode: Fact<NetworkMode>,
     pub(crate) transport: Fact<Transport>,
     pub(crate) masquerade: Fact<bool>,
+    pub(crate) policies: Fact<Enforcement>,
     pub(crate) pod_cidrs: Fact<Vec<IpNet>>,
     pub(crate) service_cidrs: Fact<Vec<IpNet>>,
     pub(crate) vpc_cidrs: Fact<Vec<IpNet>>,
@@ -171,6 +173,7 @@ pub(crate) fn read_spec<'d>(doc: &Doc<'d>, spec: &'d Node<'d>, facts: &mut Facts
             "mode" => facts.network_mode,
             "transport" => facts.transport,
             "masquerade" => facts.masquerade,
+            "policies" => facts.policies,
             "podCIDRs" => facts.pod_cidrs,
             "serviceCIDRs" => facts.service_cidrs,
             "vpcCIDRs" => facts.vpc_cidrs,

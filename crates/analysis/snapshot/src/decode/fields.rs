@@ -64,6 +64,9 @@ pub(crate) const INGRESS_PATHS: &[&str] = &["paths"];
 /// The fields of an Ingress's path.
 pub(crate) const INGRESS_PATH: &[&str] = &["backend", "path", "pathType"];
 
+/// The fields of a NetworkPolicy's `spec`.
+pub(crate) const NETWORK_POLICY: &[&str] = &["egress", "ingress", "podSelector", "policyTypes"];
+
 /// The fields of the `spec` of Kubernetes' own workloads.
 pub(crate) const WORKLOAD: &[&str] = &[
     "activeDeadlineSeconds",
@@ -189,7 +192,8 @@ mod tests {
     #[test]
     fn lists_are_in_order_and_without_doubles() {
         let objects = [METADATA, SERVICE, SERVICE_PORT, INGRESS, INGRESS_RULE, INGRESS_PATH];
-        let all = objects.into_iter().chain([WORKLOAD, POD, CONTAINER, CONTAINER_PORT]);
+        let others = [NETWORK_POLICY, WORKLOAD, POD, CONTAINER, CONTAINER_PORT];
+        let all = objects.into_iter().chain(others);
         for list in all {
             assert!(list.windows(2).all(|pair| pair[0] < pair[1]), "{list:?}");
         }

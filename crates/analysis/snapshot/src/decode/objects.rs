@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use uturn_document::Note;
 use uturn_model::announcement::{AddressPool, Announcement};
-use uturn_model::cluster::NetworkPolicy;
 use uturn_model::dns::{Corefile, CorefileFile};
 use uturn_model::endpoints::Endpoint;
 use uturn_model::lb::ListenerOverrides;
+use uturn_model::network_policy::NetworkPolicy;
 use uturn_model::pod::{CalledName, PodSpec};
 use uturn_model::{
     ApiServerCalls, EndpointSlice, Ingress, IngressClass, IpNet, Labels, MeshGateway, MeshRoute,
@@ -77,6 +77,7 @@ pub(crate) struct Objects {
     pub(crate) nginx_proxies: Table<NamespacedName, NginxProxy>,
     pub(crate) listener_overrides: Table<NamespacedName, ListenerOverrides>,
     pub(crate) network_policies: Table<NamespacedName, NetworkPolicy>,
+    pub(crate) namespaces: Table<Name, Namespace>,
     /// The objects because of which the API server calls Services.
     pub(crate) api_server_calls: Table<(ObjectKind, Name), ApiServerCalls>,
     pub(crate) volume_servers: Table<Name, VolumeServer>,
@@ -296,6 +297,7 @@ objects!(
     NginxProxy: "NginxProxy",
     ListenerOverrides: "an object with listeners",
     NetworkPolicy: "NetworkPolicy",
+    Namespace: "Namespace",
     MeshGateway: "Gateway",
     MeshRoute: "VirtualService",
     ApiServerCalls: "an object with calls of the API server",
@@ -310,6 +312,14 @@ objects!(
 pub(crate) struct OldEndpoints {
     pub(crate) name: NamespacedName,
     pub(crate) slices: Vec<EndpointSlice>,
+    pub(crate) origin: Origin,
+}
+
+/// A Namespace, of which only the labels are needed.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Namespace {
+    pub(crate) name: Name,
+    pub(crate) labels: Labels,
     pub(crate) origin: Origin,
 }
 

@@ -5,6 +5,7 @@ pub(super) mod clouds;
 pub(super) mod extent;
 pub(super) mod kube_proxy;
 pub(super) mod plugin;
+pub(super) mod policies;
 mod provider;
 pub(super) mod proxy;
 pub(super) mod seen_addresses;

@@ -5,6 +5,7 @@ use uturn_document::{Node, Value, integer};
 use uturn_model::cluster::Provider;
 use uturn_model::lb::{Delivery, ListenerProtocol, Scheduler, Scope, StatedProbeSource};
 use uturn_model::network::{NetworkMode, Plugin, Transport};
+use uturn_model::network_policy::Enforcement;
 use uturn_model::node::RpFilter;
 use uturn_model::{ProxyMode, ServiceProxy, Variant, Version};
 
@@ -32,6 +33,11 @@ words!(
     Transport: "underlay or tunnel" [
         "underlay" => Self::Underlay,
         "tunnel" => Self::Tunnel,
+    ],
+    Enforcement: "drop, reject or ignore" [
+        "drop" => Self::Drops,
+        "reject" => Self::Rejects,
+        "ignore" => Self::Ignores,
     ],
     ProxyMode: "iptables, ipvs or nftables" [
         "iptables" => Self::Iptables,

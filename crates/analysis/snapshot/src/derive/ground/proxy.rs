@@ -110,7 +110,7 @@ const K3S_RANGE: &str = "10.42.0.0/16";
 
 /// Returns the arguments of k3s on its first server, or else on any node. The annotation has them
 /// as a JSON list of words.
-fn k3s_arguments(objects: &Objects) -> Option<(Vec<String>, &Origin)> {
+pub(super) fn k3s_arguments(objects: &Objects) -> Option<(Vec<String>, &Origin)> {
     let all = || {
         objects.nodes.0.values().filter_map(|node| {
             let words = serde_json::from_str::<Vec<String>>(node.annotations.get(K3S_ARGUMENTS)?);
