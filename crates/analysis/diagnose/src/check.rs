@@ -14,12 +14,14 @@ mod service_name;
 use uturn_model::pod::DnsPolicy;
 use uturn_model::shell::{Advice, Command};
 use uturn_model::{
-    Client, Destination, Flow, Mechanism, Name, NamespacedName, Pod, Protocol, Text, Verdict,
+    Client, Destination, Flow, Mechanism, Name, NamespacedName, ObjectRef, Pod, Protocol, Text,
+    Verdict,
 };
 use uturn_path::{Engine, WalkError, supposed_of_servers};
 
+use crate::find::unwalked;
 use crate::outcomes::outcomes_and_reasons;
-use crate::reason;
+use crate::{Finding, Severity, reason};
 
 /// The questions about one subject, with answers.
 #[derive(Clone, Debug)]
@@ -87,18 +89,55 @@ pub fn check(
     wanted: impl Fn(&NamespacedName) -> bool,
 ) -> Vec<Checklist> {
     let cluster = engine.cluster();
+    let unwalked = || -> Vec<Finding> {
+        unwalked(engine).filter(|finding| finding.severity > Severity::Info).collect()
+    };
     match topic {
         Topic::Service => {
+            let found = unwalked();
             let all = cluster.services.iter().filter(|(name, _)| wanted(name));
-            all.map(|(_, service)| service::check(engine, service)).collect()
+            all.map(|(_, service)| {
+                service::check(engine, service).with_faults(&found, &service.object())
+            })
+            .collect()
         }
         Topic::Ingress => {
+            let found = unwalked();
             let all = cluster.ingresses.iter().filter(|(name, _)| wanted(name));
-            all.map(|(_, ingress)| ingress::check(engine, ingress)).collect()
+            all.map(|(_, ingress)| {
+                ingress::check(engine, ingress).with_faults(&found, &ingress.object())
+            })
+            .collect()
         }
         Topic::Dns => vec![dns::check(engine)],
         Topic::Nodes => cluster.nodes.values().map(|node| nodes::check(engine, node)).collect(),
         Topic::CrossNode => vec![cross_node::check(engine)],
+    }
+}
+
+impl Checklist {
+    /// Adds what objects show and the walks above do not: they suppose that a condition does not hold,
+    /// or do not know how calls end.
+    fn with_faults(mut self, found: &[Finding], object: &ObjectRef) -> Self {
+        let own: Vec<&Finding> = found.iter().filter(|own| own.subject == *object).collect();
+        let Some(first) = own.first() else { return self };
+        let is_certain = own.iter().any(|finding| {
+            finding.conditions.is_empty() && finding.severity == Severity::Error
+        });
+        let state = if is_certain { State::Failed } else { State::Unknown };
+        let mut check = Check::new("nothing that objects show makes its calls fail", state);
+        for finding in &own {
+            let condition = match &*finding.conditions {
+                [] => String::new(),
+                some => format!(" if {}", some.join(" and ")),
+            };
+            let why = finding.other_evidence.first().map(|seen| &*seen.what).unwrap_or_default();
+            check
+                .evidence
+                .push(format!("{}{condition} ({}): {why}", finding.outcome, finding.code));
+        }
+        self.checks.push(check.next(first.code.explain()));
+        self
     }
 }
 

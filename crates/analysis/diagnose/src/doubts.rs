@@ -18,7 +18,6 @@ use crate::find::api_server::without_route;
 use crate::find::object_faults::about;
 use crate::find::unwalked;
 use crate::finding::Finding;
-use crate::flow_codes::FlowCodes;
 use crate::{Code, Severity};
 
 /// The verdicts on a flow, one for each case of what is not known.
@@ -49,15 +48,6 @@ impl FlowCases {
     pub fn walked(&self) -> Vec<Verdict> {
         let walked = self.all.iter().filter(|case| case.doubt.is_none());
         walked.map(|case| case.verdict.clone()).collect()
-    }
-
-    /// Returns the codes of the failures, in their order.
-    pub fn codes(&self, codes: &FlowCodes<'_, '_>) -> Vec<Code> {
-        let decided = self.all.iter().filter_map(|case| Some(case.doubt.as_ref()?.code));
-        let mut all: Vec<Code> = codes.of(&self.walked()).into_iter().chain(decided).collect();
-        all.sort_unstable();
-        all.dedup();
-        all
     }
 }
 

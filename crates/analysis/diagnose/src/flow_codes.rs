@@ -11,7 +11,7 @@ use uturn_model::{Destination, Flow, Ingress, ObjectKind, ObjectRef, Text, Verdi
 use uturn_path::Engine;
 
 use crate::called::Called;
-use crate::doubts::FlowCase;
+use crate::doubts::{FlowCase, FlowCases};
 use crate::evidence::worst;
 use crate::find::{cluster_names, mesh_gateways, object_faults, stated_checks};
 use crate::finding::Finding;
@@ -110,6 +110,15 @@ impl<'e, 'a> FlowCodes<'e, 'a> {
         found.or_else(|| reason::of_verdict(self.engine, self.flow, verdict))
     }
 
+    /// Returns the codes of the failures in all cases, in their order.
+    pub fn of_cases(&self, cases: &FlowCases) -> Vec<Code> {
+        let decided = cases.all.iter().filter_map(|case| Some(case.doubt.as_ref()?.code));
+        let mut all: Vec<Code> = self.of(&cases.walked()).into_iter().chain(decided).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
     /// Returns the codes of one case, and the reason why calls fail in it.
     pub fn of_case(&self, case: &FlowCase) -> (Vec<Code>, Option<Text>) {
         match &case.doubt {
@@ -147,9 +156,10 @@ impl<'e, 'a> FlowCodes<'e, 'a> {
             // The gateway that receives calls of the host is not the object at fault.
             let is_of_host = || host.is_some_and(|host| names_host(fault, host));
             let is_of_gateway = fault.code == Code::GatewayOpensNothing;
-            let is_it = match is_of_gateway {
-                true => code == Code::NoRuleForPath && is_of_host(),
-                false => fault.code.replaces().contains(&code) && objects.contains(&fault.subject),
+            let is_it = if is_of_gateway {
+                code == Code::NoRuleForPath && is_of_host()
+            } else {
+                fault.code.replaces().contains(&code) && objects.contains(&fault.subject)
             };
             fault.replaces_walked() && is_it
         })

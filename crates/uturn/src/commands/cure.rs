@@ -111,7 +111,7 @@ fn of_flow(base: &TrialBase<'_>, flow: &Flow) -> Result<CureReport, WalkError> {
         }
     }
     cures.sort_by_key(|cure| !cure.is_offered());
-    let codes = judged.codes(&FlowCodes::new(engine, flow));
+    let codes = FlowCodes::new(engine, flow).of_cases(&judged);
     Ok(CureReport {
         codes: texts(&codes),
         now: cure::case_state(engine, flow, &judged.verdicts()),

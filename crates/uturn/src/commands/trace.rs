@@ -45,7 +45,7 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
         Meaning { codes: texts(&codes), because }
     };
     let meanings: Vec<Meaning> = judged.all.iter().map(meaning).collect();
-    let all = texts(&judged.codes(&codes));
+    let all = texts(&codes.of_cases(&judged));
     // A name that leads elsewhere is at fault, whoever answers there.
     let is_misled = codes.is_at_fault();
     let can_fail = is_misled || verdicts.iter().any(Verdict::can_fail);

@@ -47,7 +47,7 @@ fn a_condition_makes_a_case_of_its_own() {
     // Nodes serve their own pods whatever is announced.
     let fine = case("", Outcome::AT_ONCE, &[]);
     let cases = judged(&[IPTABLES], &silent, "pod/shop/web-1", "10.0.9.9:80");
-    assert_eq!(cases, [fine.clone()]);
+    assert_eq!(cases, std::slice::from_ref(&fine));
     let announced = pool(true) + &given;
     assert_eq!(judged(&[IPTABLES], &announced, "outside", "10.0.9.9:80"), [fine]);
 }
@@ -158,6 +158,29 @@ fn an_ingress_that_may_be_ignored_is_a_case() {
     assert!(matches!(ignored.1, Outcome::Status { code: 404, .. }));
     assert_eq!(served.0, format!("it is not so that {workload}"));
     assert_eq!(served.1, Outcome::AT_ONCE);
+}
+
+/// A checklist has the condition, too.
+#[test]
+fn a_checklist_says_what_objects_show() {
+    let given = balanced_service("172.16.0.10", "", "", "{ip: 10.0.9.9}")
+        .replace("port: 80,", "port: 80, targetPort: 8080,");
+    let last = |objects: &str, is_whole: bool| {
+        let text = [nodes_and_pods(), objects.to_owned(), facts(&[IPTABLES])].concat();
+        let manifests = Manifests::of(vec![Source { name: "made.yaml".into(), text }]);
+        let cluster = manifests.complete_if(is_whole).cluster().unwrap();
+        let engine = Engine::new(&cluster).unwrap();
+        let mut lists = check(&engine, Topic::Service, |_| true);
+        let last = lists.remove(0).checks.pop().unwrap();
+        (last.what, last.state, last.evidence.concat())
+    };
+    let (what, state, why) = last(&(pool(false) + &given), false);
+    assert_eq!((&*what, state), ("nothing that objects show makes its calls fail", State::Unknown));
+    assert!(why.starts_with("hangs if neither of them exists (UT203): 10.0.9.9"), "{why}");
+    assert_ne!(last(&(pool(true) + &given), false).0, what);
+    let waiting = balanced_service("172.16.0.10", "", "", "");
+    assert_eq!(last(&waiting, true).1, State::Failed);
+    assert_eq!(last(&waiting, false).1, State::Unknown);
 }
 
 /// The codes of a flow, and the titles of its cures that are offered.
