@@ -121,9 +121,9 @@ impl Checklist {
     fn with_faults(mut self, found: &[Finding], object: &ObjectRef) -> Self {
         let own: Vec<&Finding> = found.iter().filter(|own| own.subject == *object).collect();
         let Some(first) = own.first() else { return self };
-        let is_certain = own.iter().any(|finding| {
-            finding.conditions.is_empty() && finding.severity == Severity::Error
-        });
+        let is_certain = own
+            .iter()
+            .any(|finding| finding.conditions.is_empty() && finding.severity == Severity::Error);
         let state = if is_certain { State::Failed } else { State::Unknown };
         let mut check = Check::new("nothing that objects show makes its calls fail", state);
         for finding in &own {
