@@ -14,7 +14,8 @@ pub(crate) fn policed(dice: &mut Dice, text: &str) -> String {
             is_pod = kind == "Pod";
         }
         let kind = dice.one_of(&["a", "a", "b"]);
-        match line.strip_suffix('}').filter(|_| is_pod && line.starts_with("metadata: {name: ")) {
+        let is_bare = is_pod && line.starts_with("metadata: {name: ") && !line.contains("labels: ");
+        match line.strip_suffix('}').filter(|_| is_bare) {
             Some(meta) => {
                 let _ = writeln!(all, "{meta}, labels: {{kind: {kind}}}}}");
             }
