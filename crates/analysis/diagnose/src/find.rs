@@ -31,7 +31,9 @@ mod not_scanned;
 pub(crate) mod object_faults;
 pub(crate) mod open_ends;
 pub(crate) mod outside_clients;
+mod own_names;
 mod pending;
+pub(crate) mod plain_backends;
 pub(crate) mod policies;
 mod proxy_names;
 mod relays;
@@ -40,6 +42,7 @@ pub(crate) mod service_reference;
 pub(crate) mod stated_checks;
 mod system_callers;
 mod taken;
+pub(crate) mod unlike_endpoints;
 mod unserved;
 mod walked;
 mod zones;
@@ -125,6 +128,11 @@ pub fn diagnose(scanner: &Scanner<'_, '_>, met: &[ScanResult]) -> Result<Vec<Fin
     for new in by_name.chain(node_names::find(engine)).chain(api_server::find(engine)) {
         found.add(new, None);
     }
+    // A name that something calls is told already.
+    let told: Vec<ObjectRef> = found.findings.iter().map(|own| own.subject.clone()).collect();
+    for new in own_names::find(engine).into_iter().filter(|new| !told.contains(&new.subject)) {
+        found.add(new, None);
+    }
     for new in captured::find(engine) {
         found.add(new, None);
     }
@@ -152,9 +160,11 @@ fn stated(engine: &Engine<'_>) -> impl Iterator<Item = Finding> {
         mesh_gateways::find(engine),
         open_ends::find(engine),
         pending::find(engine),
+        plain_backends::find(engine),
         proxy_names::find(engine),
         relays::find(engine),
         stated_checks::find(engine),
+        unlike_endpoints::find(engine),
         unserved::find(engine),
     ];
     all.into_iter().flatten()
@@ -168,7 +178,9 @@ pub(crate) fn unwalked(engine: &Engine<'_>) -> impl Iterator<Item = Finding> {
         headless::find(engine),
         image_ports::find(engine),
         open_ends::find(engine),
+        plain_backends::find(engine),
         stated_checks::asked(engine),
+        unlike_endpoints::find(engine),
     ];
     let all = all.into_iter().flatten().filter(|finding| !finding.conditions.is_empty());
     all.chain(unserved::find(engine))

@@ -23,6 +23,9 @@ pub struct IngressController {
     pub settings: Option<NamespacedName>,
     /// The ports on which its pods accept requests.
     pub listeners: Vec<ControllerListener>,
+    /// Those of its ports that it does not open: Contour has Envoy listen for TLS only once something
+    /// asks for TLS.
+    pub shut: Vec<Port>,
     /// Its treatment of requests.
     pub behaviour: ControllerBehaviour,
     /// The kind of objects that may contain rules too: given but not read, or not given.
@@ -35,6 +38,19 @@ impl IngressController {
     /// Returns whether a pod belongs to the controller.
     pub fn has_pod(&self, pod: &Pod) -> bool {
         pod.name.namespace == self.namespace && self.pods.matches(&pod.spec.labels)
+    }
+
+    /// Returns whether it does not open a port of its pods.
+    pub fn is_shut(&self, port: u16) -> bool {
+        self.shut.iter().any(|own| own.number() == port)
+    }
+
+    /// Returns whether it does not open the port of its pods to which a Service's port leads.
+    pub fn is_shut_behind(&self, service: &NamespacedName, port: Port) -> bool {
+        let is_it = |listener: &&ControllerListener| {
+            listener.services.iter().any(|(name, own)| name == service && *own == port)
+        };
+        self.listeners.iter().find(is_it).is_some_and(|own| self.is_shut(own.port.number()))
     }
 
     /// Returns the listener of its pods on a port.

@@ -99,7 +99,11 @@ fn serve(
         let (outcome, mechanism) = (answered.outcome, answered.mechanism);
         return return_reply(walk, at, call, state.answer(), outcome, mechanism);
     }
-    let mut listening = listening::at(walk.engine, at, leg.dst, protocol);
+    let shut = controller::shut(walk.cluster, at, leg.dst.port());
+    let mut listening = match &shut {
+        Some(_) => Listening::No,
+        None => listening::at(walk.engine, at, leg.dst, protocol),
+    };
     if matches!(at, Peer::Pod(_)) || !matches!(listening, Listening::Yes(_)) {
         match relay::at(walk.engine, at, leg.dst, protocol) {
             Some(Relay::By(pod, service, port)) => {
@@ -193,6 +197,10 @@ fn serve(
                 Some(misled) if misled.mechanism == mechanism => misled.why.clone(),
                 _ => why,
             };
+            let (why, mechanism) = match &shut {
+                Some((why, _)) => (why.clone(), Mechanism::WrongPort),
+                None => (why, mechanism),
+            };
             (StepKind::Reject, why, Outcome::Refused, Some(mechanism))
         }
         Listening::Yes(_)
@@ -216,6 +224,7 @@ fn serve(
     let by = misled
         .filter(|misled| Some(misled.mechanism) == mechanism)
         .map_or_else(|| at.evidence(walk.cluster), |misled| misled.by);
+    let by = shut.map_or(by, |(_, by)| by);
     state.note(place, Step::new(kind, why, by).seeing(leg));
     let answer = match kind {
         StepKind::Reject => state.refusal(state.packet.refusal_of_port()),

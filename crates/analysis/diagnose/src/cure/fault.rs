@@ -12,9 +12,11 @@ mod host_port;
 mod image_port;
 mod open_end;
 mod pending;
+mod plain_backend;
 mod route;
 mod taken;
 mod targets;
+mod unlike_endpoints;
 
 use std::net::IpAddr;
 
@@ -68,7 +70,11 @@ pub(super) fn propose(case: &Case<'_>, fault: &Finding) -> Vec<Proposal> {
         Code::OneFamily => family::propose(case, fault),
         Code::Pending => pending::propose(case, fault),
         Code::ProxyNamedOther => kube_proxy::own_name(case),
-        Code::WrongPort => image_port::propose(case, fault),
+        Code::WrongPort => image_port::propose(case, fault)
+            .into_iter()
+            .chain(plain_backend::propose(case, fault))
+            .chain(unlike_endpoints::propose(case, fault))
+            .collect(),
         _ => Vec::new(),
     };
     let is_found = case.is_of(fault);

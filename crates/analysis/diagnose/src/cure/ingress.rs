@@ -7,11 +7,41 @@ use uturn_model::{Mechanism, ObjectKind, ObjectRef};
 use super::{Case, Proposal, way};
 
 pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
+    if let Some(made) = with_tls(case) {
+        return vec![made];
+    }
     let Some(ingress) = owner(case) else { return Vec::new() };
     if !case.has(Mechanism::NoRuleForPath) {
         return Vec::new();
     }
     rule(case, ingress).into_iter().collect()
+}
+
+/// Proposes TLS for the called host, if its controller listens with TLS only once a host has it.
+fn with_tls(case: &Case<'_>) -> Option<Proposal> {
+    if !case.has(Mechanism::WrongPort) || !case.is_tls() {
+        return None;
+    }
+    let (cluster, host) = (case.cluster(), case.aim.host.as_deref()?);
+    let is_it = |ingress: &&Ingress| {
+        let is_shut = cluster.controller_for(ingress).is_some_and(|own| !own.shut.is_empty());
+        let mut hosts = ingress.rules.iter().filter_map(|rule| rule.host.as_deref());
+        is_shut && ingress.tls.is_empty() && hosts.any(|own| own.eq_ignore_ascii_case(host))
+    };
+    let ingress = cluster.ingresses.values().find(is_it)?;
+    let (object, namespace) = (ingress.object(), &ingress.name.namespace);
+    let secret = format!("{}-tls", ingress.name.name);
+    let tree = Tree::map([
+        ("hosts", Tree::List(vec![Tree::text(host)])),
+        ("secretName", Tree::text(&*secret)),
+    ]);
+    let title = format!("tls for {host} in {}, with Secret {secret}", object.short());
+    let get = format!("kubectl -n {namespace} get secret {secret}");
+    Some(
+        Proposal::new("ingress-tls", 12, title)
+            .edit(object, way!["spec", "tls"], Change::Set(Tree::List(vec![tree])))
+            .ask(format!("Secret {namespace}/{secret} has a certificate for {host}"), get),
+    )
 }
 
 /// Returns the Ingress for which the load balancer was made, or whose rule a controller applied.

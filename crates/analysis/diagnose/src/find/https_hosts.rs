@@ -43,6 +43,13 @@ pub(super) fn find(engine: &Engine<'_>) -> Result<Vec<Caused>, WalkError> {
         if finding.subject != call.ingress.object() && !known.insert(finding.subject.clone()) {
             continue;
         }
+        let workload = call.ingress.controller.as_ref();
+        // One host shows that a controller's port is closed.
+        if finding.outcome == Outcome::Refused
+            && workload.is_some_and(|workload| !known.insert(workload.clone()))
+        {
+            continue;
+        }
         let has_tls = !call.ingress.tls.is_empty();
         if finding.subject == call.ingress.object() && !has_tls {
             finding.severity = finding.severity.min(Severity::Warning);
@@ -156,6 +163,10 @@ impl Call<'_> {
                 if let Some(service) = engine.cluster().services.get(service) {
                     finding.subject = service.object();
                 }
+            }
+            // A port that opens with the first host that asks for TLS is no fault.
+            (Outcome::Refused, _) if finding.mechanism == Some(Mechanism::WrongPort) => {
+                finding.severity = Severity::Info;
             }
             (Outcome::Status { code: 404, .. }, _)
                 if finding.mechanism == Some(Mechanism::NoRuleForPath) => {}

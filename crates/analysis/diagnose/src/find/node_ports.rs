@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use uturn_model::service::Policy;
+use uturn_model::service::{Policy, ServicePort};
 use uturn_model::{Client, Cluster, Destination, Family, Flow, Mechanism, Service};
 use uturn_path::{Engine, WalkError};
 use uturn_scan::{CalledNode, ScanTarget, Scanner};
@@ -86,6 +86,7 @@ fn from_outside(
         return Ok(None);
     }
     finding.severity = finding.severity.min(most_severe(service, node, mechanism));
+    finding.severity = finding.severity.min(severity_at(cluster, target, mechanism));
     Ok(Some((finding, faults)))
 }
 
@@ -98,9 +99,33 @@ pub(super) fn severity_at(
 ) -> Severity {
     let name = target.object.namespaced_name();
     let service = name.and_then(|name| cluster.services.get(&name));
+    // A controller that opens its port with the first host that asks for TLS is healthy.
+    let is_shut = service.is_some_and(|service| {
+        let mut controllers = cluster.controllers.iter().filter(|own| !own.shut.is_empty());
+        controllers.any(|own| {
+            service
+                .ports
+                .iter()
+                .any(|port| is_called(port, target) && own.is_shut_behind(&service.name, port.port))
+        })
+    });
+    if is_shut && mechanism == Some(Mechanism::WrongPort) {
+        return Severity::Info;
+    }
     match (target.called_node(), service) {
         (Some(node), Some(service)) => most_severe(service, node, mechanism),
         _ => Severity::Error,
+    }
+}
+
+/// Returns whether a target's address has a port of its Service, or the node port.
+fn is_called(port: &ServicePort, target: &ScanTarget) -> bool {
+    let own = [Some(port.port), port.node_port];
+    let mut own = own.into_iter().flatten();
+    match &target.to {
+        Destination::Address(to) => own.any(|own| own.number() == to.port()),
+        Destination::Service(_, Some(to)) => own.any(|own| *own.to_string() == **to),
+        _ => false,
     }
 }
 

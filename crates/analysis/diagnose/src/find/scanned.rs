@@ -135,7 +135,8 @@ fn severity(engine: &Engine<'_>, code: Code, mechanism: Mechanism, met: &ScanRes
     if met.target.called_node().is_some() {
         return code.severity().min(most).min(Severity::Warning);
     }
-    if met.clients.itself { code.severity().min(Severity::Warning) } else { code.severity() }
+    let most = code.severity().min(most);
+    if met.clients.itself { most.min(Severity::Warning) } else { most }
 }
 
 /// Returns the cures that a walk confirms: so far only to call the Service by its name, which never

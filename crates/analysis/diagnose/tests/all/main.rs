@@ -4,6 +4,7 @@
 
 mod analysis;
 mod api_server;
+mod backends_cured;
 mod balancer_groups;
 mod balancers;
 mod captured;

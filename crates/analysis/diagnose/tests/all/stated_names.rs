@@ -130,8 +130,22 @@ fn what_is_no_call_of_a_service_is_fine() {
         ("dnsPolicy: ClusterFirst", "cache.shop:6379"),
     ] {
         let policy = policy.trim_matches(['{', '}']).replace(", ", "\n      ");
-        assert!(of_worker(&policy, call).is_empty(), "{policy} {call}");
+        let mut found = of_worker(&policy, call);
+        // That names would not resolve is a hint.
+        found.retain(|finding| finding.severity > Severity::Info);
+        assert!(found.is_empty(), "{policy} {call}");
     }
+}
+
+/// Nothing shows that the worker calls a Service: it is a hint, once for a workload.
+#[test]
+fn a_workload_of_the_host_network_may_miss_names() {
+    let found = of_worker("hostNetwork: true", "");
+    let [finding] = &found[..] else { panic!("{found:#?}") };
+    assert_eq!((finding.severity, finding.share_failing.is_none()), (Severity::Info, true));
+    assert_eq!(finding.subject.to_string(), "Deployment shop/worker");
+    let asks = of_worker("hostNetwork: true\n      dnsPolicy: ClusterFirstWithHostNet", "");
+    assert!(asks.is_empty(), "{asks:#?}");
 }
 
 #[test]

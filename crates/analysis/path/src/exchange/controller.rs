@@ -69,6 +69,20 @@ pub(super) fn at<'e>(cluster: &'e Cluster, at: Peer<'e>, port: u16) -> Option<At
     Some(AtController { at, controller, place, listener })
 }
 
+/// Returns why a controller does not listen on a port of its pods, and the evidence, if it opens the
+/// port only for what nothing asks for.
+pub(super) fn shut(cluster: &Cluster, peer: Peer<'_>, port: u16) -> Option<(String, Evidence)> {
+    let AtController { controller, .. } = at(cluster, peer, port)?;
+    if !controller.is_shut(port) {
+        return None;
+    }
+    let why = format!(
+        "{} opens this port only for hosts with TLS, and no Ingress that it serves has any",
+        controller.product
+    );
+    Some((why, Evidence::object(controller.workload.clone(), controller.origin.clone())))
+}
+
 /// Follows a request that reached a controller's pod.
 pub(super) fn serve(
     walk: &Walk<'_, '_>,

@@ -25,7 +25,7 @@ use uturn_model::gateway::AttachedRoute;
 use uturn_model::ingress::Unserved;
 use uturn_model::service::{LbIngress, ServiceKind};
 use uturn_model::{
-    IngressController, Labels, NamespacedName, ObjectKind, ObjectRef, Selector, Service,
+    Ingress, IngressController, Labels, NamespacedName, ObjectKind, ObjectRef, Selector, Service,
 };
 
 use crate::decode::gateway::Gateway;
@@ -214,7 +214,28 @@ pub(super) fn derive(
             open.insert(name, why);
         }
     }
-    Found { controllers: controllers.into_iter().map(|(controller, _)| controller).collect(), open }
+    let mut controllers: Vec<IngressController> =
+        controllers.into_iter().map(|(controller, _)| controller).collect();
+    let ingresses: Vec<&Ingress> = population.ingresses.0.values().collect();
+    for controller in controllers.iter_mut().filter(|own| opens_on_demand(own, &ingresses)) {
+        let with_tls = controller.listeners.iter().filter(|listener| listener.tls);
+        controller.shut = with_tls.map(|listener| listener.port).collect();
+    }
+    Found { controllers, open }
+}
+
+/// Returns whether a controller does not open its ports for TLS, since nothing that it may serve asks
+/// for TLS: Contour gives Envoy a listener only once there is a host for it.
+fn opens_on_demand(controller: &IngressController, ingresses: &[&Ingress]) -> bool {
+    let may_serve = |ingress: &&&Ingress| {
+        ingress.controller.as_ref() == Some(&controller.workload)
+            || ingress.possible_controllers.contains(&controller.workload)
+    };
+    let mut served = ingresses.iter().filter(may_serve).peekable();
+    &*controller.product == "Contour"
+        && controller.other_rules.is_none()
+        && served.peek().is_some()
+        && served.all(|ingress| ingress.tls.is_empty() && ingress.route.is_none())
 }
 
 /// Returns whether an input with all pods and Services of a cluster has all Ingresses too.
@@ -310,6 +331,7 @@ fn server_of_gateway(
                         pods: pods.selector.clone(),
                         settings: None,
                         listeners: Vec::new(),
+                        shut: Vec::new(),
                         behaviour,
                         other_rules: None,
                         origin: pods.origin.clone(),
@@ -434,6 +456,7 @@ fn controller(
         pods: candidate.pods.clone(),
         settings: settings.name(candidate.product, &arguments),
         listeners: ports::listeners(candidate, objects, &arguments, &settings),
+        shut: Vec::new(),
         behaviour,
         other_rules: other.map(|skipped| skipped.kind),
         origin: candidate.origin.clone(),
