@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use uturn_model::service::{IpMode, Policy, ServicePort};
 use uturn_model::wording::some_of;
-use uturn_model::{Cluster, Evidence, Family, Name, Node, Service};
+use uturn_model::{Cluster, Evidence, Family, Name, Node, ObjectKind, Service};
 use uturn_netfilter::IpProtocol;
 
 use crate::engine::Engine;
@@ -182,7 +182,8 @@ fn taken_address<'c>(
         return Some((service, format!("load balancer {}", fact.called())));
     }
     let owner = &engine.listener(to, protocol)?.rules.first()?.owner;
-    (*owner != service.object()).then(|| (service, format!("the load balancer of {owner}")))
+    let is_other = owner.kind != ObjectKind::LoadBalancer && *owner != service.object();
+    is_other.then(|| (service, format!("the load balancer of {owner}")))
 }
 
 /// Returns the port of a Service to which an address leads on a node.

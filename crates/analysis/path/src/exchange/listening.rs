@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 
 use uturn_clouds::{local_addresses, stated};
 use uturn_model::pod::ContainerPort;
-use uturn_model::{Cluster, Node, Pod, Protocol, gateway_ports};
+use uturn_model::{Cluster, Node, ObjectKind, Pod, Protocol, gateway_ports};
 use uturn_netfilter::IpProtocol;
 
 use super::undeclared::{Declared, declared};
@@ -200,11 +200,18 @@ fn may_be_a_program(engine: &Engine<'_>, node: &Node, to: SocketAddr) -> bool {
     let is_of_no_service = || !cluster.services.values().any(|service| service.has_address(ip));
     is_own
         || if is_held() {
-            !services::has_port(cluster, to, IpProtocol::TCP)
-                && engine.listener(to, IpProtocol::TCP).is_none()
+            !services::has_port(cluster, to, IpProtocol::TCP) && !listens_for_object(engine, to)
         } else {
             is_of_no_service()
         }
+}
+
+/// Returns whether a load balancer listens there for an object of the cluster. One that Facts state may
+/// be a program of a node.
+fn listens_for_object(engine: &Engine<'_>, to: SocketAddr) -> bool {
+    let listener = engine.listener(to, IpProtocol::TCP);
+    let mut rules = listener.into_iter().flat_map(|listener| &listener.rules);
+    rules.any(|rule| rule.owner.kind != ObjectKind::LoadBalancer)
 }
 
 /// Returns whether the program that listens there speaks TLS.

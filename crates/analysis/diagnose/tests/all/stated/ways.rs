@@ -77,6 +77,17 @@ fn an_address_that_a_service_and_an_ingress_share_ends_on_nodes() {
     assert_eq!(with_code(&findings(&apart, &fields), Code::AddressTaken), []);
 }
 
+/// A load balancer that Facts state may be a program of the node that has its address.
+#[test]
+fn a_stated_load_balancer_may_run_on_the_node_that_holds_its_address() {
+    let fields = [
+        IPTABLES,
+        "nodes: {n1: {localAddresses: [10.0.0.100]}}",
+        "loadBalancers: [{vip: 10.0.0.100, listeners: [{port: 8443, snat: true, targets: {nodes: all, port: 6443}}]}]",
+    ];
+    assert_eq!(ends(&all("", &fields), "node/n1", "10.0.0.100:8443"), [": not known: not-given"]);
+}
+
 /// Two nodes with public addresses, and a Service with these external IPs.
 fn with_external(ips: &str, fields: &[&str]) -> String {
     let spec = format!("externalIPs: [{ips}]");
