@@ -311,9 +311,9 @@ fn source_ranges_of_ipvs_stop_nodes() {
     }
 }
 
-/// An external IP is brought to some node by whoever administers the network.
+/// An external IP is brought to some node by whoever administers the network: here every node answers.
 #[test]
-fn which_node_has_an_external_ip_is_not_known_outside() {
+fn an_external_ip_is_walked_at_whichever_node_gets_it() {
     let spec =
         "clusterIP: 10.96.1.1, externalIPs: [10.7.16.2], selector: {app: web}, ports: [{port: 80}]";
     let parts = [
@@ -325,8 +325,8 @@ fn which_node_has_an_external_ip_is_not_known_outside() {
     let folder = Folder::of("found-external-ip", &parts);
     let trace =
         |from: &str| folder.run(&["trace", "-f", ".", "--from", from, "--to", "10.7.16.2:80"]);
-    let why = "10.7.16.2 is an external IP of Service default/web";
-    assert_printed(&trace("outside"), "exit 0\n--- stdout\nnot known   UT902 not-given\n", &[why]);
+    let why = "what 10.7.16.2 leads to: a node of the cluster (it is an external IP of Service default/web";
+    assert_printed(&trace("outside"), ANSWERED, &[why]);
     assert_printed(&trace("pod/default/web"), ANSWERED, &[]);
 }
 

@@ -121,7 +121,9 @@ const AUTO_MODE: &str = "loadBalancerClass: eks.amazonaws.com/nlb";
 const INSTALLED: &str = "loadBalancerClass: service.k8s.aws/nlb";
 
 fn scan_on_aws(test: &str, notes: &str, class: &str, more: &str) -> String {
-    let parts = [nodes_and_pods(ON_AWS, ""), service(notes, class, NLB), more.to_owned()];
+    const SCHEME: &str = "service.beta.kubernetes.io/aws-load-balancer-scheme: internal";
+    let notes = if notes.is_empty() { SCHEME.to_owned() } else { format!("{SCHEME}, {notes}") };
+    let parts = [nodes_and_pods(ON_AWS, ""), service(&notes, class, NLB), more.to_owned()];
     scan(test, &parts.map(|part| on_network(&part)))
 }
 

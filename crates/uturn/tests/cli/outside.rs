@@ -220,7 +220,7 @@ kind: Ingress
 metadata:
   name: shop
   namespace: shop
-  annotations: {{alb.ingress.kubernetes.io/target-type: ip, alb.ingress.kubernetes.io/ip-address-type: dualstack}}
+  annotations: {{alb.ingress.kubernetes.io/scheme: internal, alb.ingress.kubernetes.io/target-type: ip, alb.ingress.kubernetes.io/ip-address-type: dualstack}}
 spec: {{ingressClassName: alb, defaultBackend: {{service: {{name: web, port: {{number: 80}}}}}}}}
 status: {{loadBalancer: {{ingress: [{{hostname: {ALB}}}]}}}}
 "
