@@ -142,7 +142,13 @@ pub(super) fn called_listener<'c>(
 /// Proposes that the load balancer and the controller agree on a PROXY header: the controller reads
 /// one, or the load balancer sends none.
 fn proxy_header(case: &Case<'_>) -> Vec<Proposal> {
-    let Some(controller) = behind(case) else { return Vec::new() };
+    let Some(controller) = behind(case) else {
+        // Other programs behind a load balancer that Facts state, such as API servers.
+        let made = without_stated(case, Proposal::default());
+        let title = "no PROXY header from the load balancer".to_owned();
+        let named = |made| Proposal { name: "no-proxy-header", title, rank: 20, ..made };
+        return made.map(|made| named(made).trial()).into_iter().collect();
+    };
     let listener = called_listener(case, controller);
     let Some(expected) = listener.map(|listener| &listener.proxy_header) else {
         return Vec::new();
