@@ -9,7 +9,9 @@ use uturn_model::cluster::Unread;
 use uturn_model::network::Network;
 use uturn_model::network_policy::Way;
 use uturn_model::shell::Command;
-use uturn_model::{Assumption, Cluster, NamespacedName, Origin, Pod, Skipped, Text, Unjudged};
+use uturn_model::{
+    Assumption, Cluster, NamespacedName, ObjectKind, Origin, Pod, Skipped, Text, Unjudged,
+};
 use uturn_snapshot::Loaded;
 
 use crate::fold::beside;
@@ -300,9 +302,23 @@ fn reason(report: &ScanReport, index: usize) -> String {
     }
 }
 
-/// Returns whether something else is called than the object of the finding.
+/// Returns whether something else is called than the object of the finding: of a Service or a route, its
+/// ports, hosts and addresses are called.
 fn is_elsewhere(finding: &Finding) -> bool {
-    finding.targets.first().is_some_and(|target| !target.starts_with(':'))
+    let Some(target) = finding.targets.first().filter(|target| !target.starts_with(':')) else {
+        return false;
+    };
+    let is_served = matches!(
+        finding.subject.kind,
+        ObjectKind::Service
+            | ObjectKind::Ingress
+            | ObjectKind::HttpRoute
+            | ObjectKind::GrpcRoute
+            | ObjectKind::TcpRoute
+            | ObjectKind::TlsRoute
+    );
+    let names_object = || target.split(' ').next().is_some_and(|word| word.contains('/'));
+    !is_served || names_object()
 }
 
 /// The columns of a table of findings where no terminal is.
