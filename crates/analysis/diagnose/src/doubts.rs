@@ -164,9 +164,17 @@ fn verdict_of(doubt: &Finding, walked: &Verdict, conditions: &[Text]) -> Verdict
         };
         last.steps.push(Step::new(kind, seen.what.clone(), seen.by.clone()));
     }
-    let route = route(hops, doubt.outcome, doubt.mechanism);
+    let mut routes = vec![route(hops, doubt.outcome, doubt.mechanism)];
+    let failing = doubt.share_failing;
+    if failing.is_partial() {
+        routes[0].share = failing;
+        let others = walked.routes.iter().cloned();
+        routes.extend(
+            others.map(|other| Route { share: other.share * failing.complement(), ..other }),
+        );
+    }
     let conditions = conditions.iter().chain(&doubt.conditions).cloned().collect();
-    Verdict::of(vec![route], conditions, walked.supposed.clone())
+    Verdict::of(routes, conditions, walked.supposed.clone())
 }
 
 /// Returns the hops of a walk up to where a finding ends it: the program that does not listen, or

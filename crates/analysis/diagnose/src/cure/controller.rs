@@ -143,8 +143,9 @@ pub(super) fn called_listener<'c>(
 /// one, or the load balancer sends none.
 fn proxy_header(case: &Case<'_>) -> Vec<Proposal> {
     let Some(controller) = behind(case) else {
-        // Other programs behind a load balancer that Facts state, such as API servers.
-        let made = without_stated(case, Proposal::default());
+        // Programs behind a load balancer that no Service owns, such as API servers.
+        let made =
+            case.service().is_none().then(|| without_stated(case, Proposal::default())).flatten();
         let title = "no PROXY header from the load balancer".to_owned();
         let named = |made| Proposal { name: "no-proxy-header", title, rank: 20, ..made };
         return made.map(|made| named(made).trial()).into_iter().collect();

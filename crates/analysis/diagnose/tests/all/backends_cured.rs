@@ -3,8 +3,10 @@
 
 use super::more_cures::{changes, cures, offered};
 use uturn_diagnose::analysis::{Options, analyze};
+use uturn_diagnose::doubts;
 use uturn_diagnose::{Code, Finding, Severity};
-use uturn_model::{Outcome, Share};
+use uturn_model::{Flow, Outcome, Protocol, Share};
+use uturn_path::Engine;
 use uturn_snapshot::{Manifests, Source};
 use uturn_testing::manifests::{facts, node};
 
@@ -177,6 +179,16 @@ fn a_selector_with_pods_of_two_workloads() {
         "pods of Deployment shop/main do not listen on 8443"
     );
     assert_eq!(&*finding.cures[0].text, "select part=hook too, for svc/shop/web");
+    let client = pod("client", 1, 9, "app: client", "{name: c, image: c}");
+    let text =
+        [facts(FACTS), twins("{containerPort: 9090}", ""), client, node(1), node(2)].concat();
+    let cluster = Manifests::of(vec![Source { name: "a.yaml".into(), text }]).cluster().unwrap();
+    let engine = Engine::new(&cluster).unwrap();
+    let (from, to) = ("pod/shop/client".parse().unwrap(), "svc/shop/web:443".parse().unwrap());
+    let cases = doubts::cases(&engine, &Flow { from, to, protocol: Protocol::Tcp }).unwrap();
+    let [listens_not, listens] = &*cases.verdicts() else { panic!("{cases:#?}") };
+    assert_eq!(listens_not.share_failing(), Share::of(1, 2));
+    assert!(listens.is_fine(), "{listens:#?}");
     // Both declare it, or nothing tells where the second listens.
     assert_eq!(found(&twins("{containerPort: 8443}", "")).len(), 0);
     assert_eq!(found(&twins("", "")).len(), 0);

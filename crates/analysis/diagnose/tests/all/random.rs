@@ -49,7 +49,10 @@ const OFFERED_AT_LEAST: [(&str, usize); 20] = [
 
 /// Cures of faults that these clusters do not have: scenarios try them (`rows.rs`,
 /// `repairs.rs`, `more_cures.rs`, `no_endpoints.rs`).
-const NOT_HERE: [&str; 33] = [
+const NOT_HERE: [&str; 35] = [
+    // No Service has the address of an Ingress, and no Facts switch hairpin mode off.
+    "own-address",
+    "hairpin",
     // Nobody writes endpoints, and no pod is called by its own name.
     "pod-name",
     // A Service owns each load balancer.
