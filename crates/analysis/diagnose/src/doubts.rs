@@ -201,7 +201,10 @@ fn until(doubt: &Finding, walked: &Verdict) -> Vec<Hop> {
 /// The beginnings of conditions, and of those that hold otherwise.
 const NEGATED: [(&str, &str); 7] = [
     ("nothing ", "something "),
-    ("neither of them ", "one of them "),
+    (
+        "neither an L2Advertisement nor a BGPAdvertisement ",
+        "an L2Advertisement or a BGPAdvertisement ",
+    ),
     ("no such ", "such a "),
     ("no other ", "another "),
     ("no program ", "a program "),
@@ -290,7 +293,8 @@ pub fn of_flow(engine: &Engine<'_>, flow: &Flow, verdicts: &[Verdict]) -> Vec<Fi
         }
         is_called
             && (subject.kind != ObjectKind::Service || has(&port) || has(&sent))
-            && !is_taken_elsewhere(engine.cluster(), finding)
+            && !(finding.code == Code::IngressIgnored
+                && is_taken_elsewhere(engine.cluster(), finding))
     });
     all
 }

@@ -295,8 +295,11 @@ fn reached(finding: &Finding) -> String {
 fn reason(report: &ScanReport, index: usize) -> String {
     let finding = &report.findings[index];
     let because = report.because(index);
-    if is_elsewhere(finding) && !because.contains(&*finding.subject.name) {
-        format!("{}: {because}", finding.subject.short())
+    let subject = &finding.subject;
+    let is_named =
+        || [subject.short(), subject.to_string()].iter().any(|own| because.contains(own));
+    if is_elsewhere(finding) && !is_named() {
+        format!("{}: {because}", subject.short())
     } else {
         because
     }

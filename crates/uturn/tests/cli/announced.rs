@@ -194,8 +194,8 @@ fn advertisements_are_of_pools_and_services() {
     let unknown = run("announced-unknown", &[pool()], &[]);
     for said in [
         "exit 1\n",
-        "if neither of them exists: hangs   UT203",
-        "if one of them exists: answered at once",
+        "if neither an L2Advertisement nor a BGPAdvertisement exists: hangs   UT203",
+        "if an L2Advertisement or a BGPAdvertisement exists: answered at once",
         "every node may announce 10.0.0.240",
     ] {
         assert!(unknown.contains(said), "{said}: {unknown}");

@@ -56,10 +56,10 @@ pub(crate) fn kubeconfigs(plane: &ControlPlane) {
     let mut config = plane.config_of(&token, plane.port);
     config["current-context"] = "".into();
     let path = write(plane, "no-context", &config);
-    let named = format!("uturn trace --kubeconfig {path} --context=live --from");
+    let named = |command: &str| format!("uturn {command} --kubeconfig {path} --context=live");
     assert_eq!(
         scanned(plane, &["--context", "live", "--kubeconfig", &path], ""),
-        expected.replace("uturn trace --from", &named)
+        expected.replace("uturn trace", &named("trace")).replace("uturn cure", &named("cure"))
     );
     let none = run_with(plane, &["scan"], &path);
     assert_eq!(none.0, 2, "{}", none.1);

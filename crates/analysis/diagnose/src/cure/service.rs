@@ -82,6 +82,11 @@ fn target_port(case: &Case<'_>, service: &Service, port: &ServicePort) -> Vec<Pr
         return Vec::new();
     };
     let pods = case.cluster().selected(service);
+    // The controller opens the port with the first host that asks for TLS.
+    let mut controllers = case.cluster().controllers.iter();
+    if controllers.any(|own| own.is_shut_behind(&service.name, port.port)) {
+        return Vec::new();
+    }
     // What a gateway's proxy opens is said by its Gateways, not by its containers.
     if pods.iter().any(|pod| mesh::is_gateway(&pod.spec)) {
         return Vec::new();

@@ -107,7 +107,8 @@ fn kong_speaks_plain_http_to_a_port_of_tls() {
 fn contour(tls: &str) -> String {
     let envoy = "{name: shutdown-manager, image: 'ghcr.io/projectcontour/contour:v1.30.0', command: [/bin/contour], \
                  args: [envoy, shutdown-manager]}, {name: envoy, image: 'docker.io/envoyproxy/envoy:v1.31.0', command: \
-                 [envoy], ports: [{name: http, containerPort: 8080}, {name: https, containerPort: 8443}]}";
+                 [envoy], ports: [{name: http, containerPort: 8080}, {name: https, containerPort: 8443}, {name: metrics, containerPort: \
+                 8002}]}";
     let contour = "{name: contour, image: 'ghcr.io/projectcontour/contour:v1.30.0', command: [contour], args: [serve]}";
     [
         pod("front", 1, 30, "app: front", envoy),
@@ -134,6 +135,9 @@ fn contour_opens_the_port_for_tls_on_demand() {
     assert!(!all.is_empty());
     assert!(all.iter().all(|finding| finding.severity == Severity::Info), "{all:#?}");
     assert!(all.iter().all(|finding| finding.outcome == Outcome::Refused), "{all:#?}");
+    // Another port of Envoy's is no cure.
+    let mut offers = all.iter().flat_map(|finding| &finding.cures);
+    assert!(offers.all(|cure| cure.name != "target-port"), "{all:#?}");
     let host = [FACTS[0], FACTS[1], "dns: {outside: {shop.example.com: 172.16.0.30}}"];
     let cures = cures(&host, &contour(""), "pod/shop/client", "https://shop.example.com/");
     let title = "tls for shop.example.com in ingress/shop/site, with Secret site-tls";

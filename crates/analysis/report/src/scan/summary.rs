@@ -224,9 +224,11 @@ pub(super) fn text(report: &ScanReport, style: Style) -> String {
     text
 }
 
-/// Lists the commands that lead on from the first finding.
+/// Lists the commands that lead on from the worst finding that has a cure.
 fn next(report: &ScanReport) -> String {
-    let Some(first) = report.findings.first() else { return String::new() };
+    let Some(worst) = report.findings.first() else { return String::new() };
+    let is_like = |own: &&Finding| own.severity == worst.severity && !own.cures.is_empty();
+    let first = report.findings.iter().find(is_like).unwrap_or(worst);
     let mut commands = vec![("what to change", cure_command(report, first))];
     // There is no call to follow for health checks.
     let flow = first.example.flow().filter(|_| !matches!(first.example, Example::Probes(..)));
@@ -239,7 +241,7 @@ fn next(report: &ScanReport) -> String {
     commands.push(("what it means", first.code.explain()));
     let mut text = match report.findings.len() {
         1 => "\nnext:\n".to_owned(),
-        _ => "\nnext, for the first finding:\n".to_owned(),
+        _ => format!("\nnext, for {} {}:\n", first.code, first.subject.short()),
     };
     for (what, command) in commands {
         text.line(&format!("  {what:<18}{command}"));

@@ -112,7 +112,8 @@ pub(super) fn nothing_announces(cluster: &Cluster, address: IpAddr) -> Option<No
          announce no address of a pool without one",
         pool.object
     );
-    let condition = (!given.are_complete).then_some("neither of them exists");
+    let condition =
+        (!given.are_complete).then_some("neither an L2Advertisement nor a BGPAdvertisement exists");
     Some(NoAddress { because, condition })
 }
 

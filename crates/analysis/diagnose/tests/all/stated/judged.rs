@@ -42,8 +42,15 @@ fn a_condition_makes_a_case_of_its_own() {
         .replace("port: 80,", "port: 80, targetPort: 8080,");
     let silent = pool(false) + &given;
     let cases = judged(&[IPTABLES], &silent, "outside", "10.0.9.9:80");
-    let hangs = case("neither of them exists", Outcome::Hangs, &[Code::NoTargets]);
-    assert_eq!(cases, [hangs, case("one of them exists", Outcome::AT_ONCE, &[])]);
+    let hangs = case(
+        "neither an L2Advertisement nor a BGPAdvertisement exists",
+        Outcome::Hangs,
+        &[Code::NoTargets],
+    );
+    assert_eq!(
+        cases,
+        [hangs, case("an L2Advertisement or a BGPAdvertisement exists", Outcome::AT_ONCE, &[])]
+    );
     // Nodes serve their own pods whatever is announced.
     let fine = case("", Outcome::AT_ONCE, &[]);
     let cases = judged(&[IPTABLES], &silent, "pod/shop/web-1", "10.0.9.9:80");
@@ -176,7 +183,12 @@ fn a_checklist_says_what_objects_show() {
     };
     let (what, state, why) = last(&(pool(false) + &given), false);
     assert_eq!((&*what, state), ("nothing that objects show makes its calls fail", State::Unknown));
-    assert!(why.starts_with("hangs if neither of them exists (UT203): 10.0.9.9"), "{why}");
+    assert!(
+        why.starts_with(
+            "hangs if neither an L2Advertisement nor a BGPAdvertisement exists (UT203): 10.0.9.9"
+        ),
+        "{why}"
+    );
     assert_ne!(last(&(pool(true) + &given), false).0, what);
     let waiting = balanced_service("172.16.0.10", "", "", "");
     assert_eq!(last(&waiting, true).1, State::Failed);

@@ -74,7 +74,8 @@ fn enforcement(objects: &Objects, plugin: &Known<Plugin>) -> Known<Enforcement> 
         return Known::stated(*stated, origin.clone());
     }
     let is_stated = objects.facts.network_plugin.is_some();
-    if let Some(known) = by_agent(objects).filter(|_| !is_stated) {
+    let is_certain = |known: &Known<Enforcement>| !is_stated || known.value != Enforcement::Ignores;
+    if let Some(known) = by_agent(objects).filter(is_certain) {
         return known;
     }
     let of_plugin = |value| Known { value, basis: plugin.basis.clone() };

@@ -126,6 +126,11 @@ impl Edge {
                         netlink.add_route(everything(router), Via::Router(router, link))?;
                     }
                 }
+                // Packets to a hardware address that nobody has are lost without an error.
+                for ip in public::unrouted(plan, address) {
+                    netlink.add_neighbour(link, ip, mac(14, number))?;
+                    netlink.add_route(ip.into(), Via::Link(link))?;
+                }
                 Ok(())
             })
             .during(doing)?;

@@ -32,6 +32,27 @@ pub(crate) fn outside_client_address(stated: Option<IpAddr>, family: Family) -> 
     })
 }
 
+/// Returns the addresses of private load balancers that a client outside has no route to: it has a
+/// public address, and no network on the internet routes private ones.
+pub(crate) fn unrouted(plan: &Plan<'_>, client: Option<IpAddr>) -> Vec<IpAddr> {
+    let Some(client) = client else { return Vec::new() };
+    let network = &plan.cluster.network;
+    let mut inside = network.vpc_cidrs.value.iter().chain(&network.pod_cidrs.value);
+    if is_private(client) || inside.any(|range| range.contains(&client)) {
+        return Vec::new();
+    }
+    let private = plan.load_balancers.iter().filter(|lb| lb.scope == Scope::Private);
+    let vips = private.map(|lb| lb.vip);
+    vips.filter(|vip| is_private(*vip) && Family::of(*vip) == Family::of(client)).collect()
+}
+
+fn is_private(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(ip) => ip.is_private() || ip.is_link_local() || ip.is_loopback(),
+        IpAddr::V6(ip) => ip.is_unique_local() || ip.is_unicast_link_local() || ip.is_loopback(),
+    }
+}
+
 /// Returns whether a plan has load balancers or clients outside the VPC.
 pub(crate) fn is_needed(plan: &Plan<'_>) -> bool {
     plan.load_balancers.iter().any(|lb| lb.scope == Scope::Public)
