@@ -133,15 +133,16 @@ fn public() {
     }
 }
 
-/// Clients from the internet, with and without an address of their own; load balancers that
-/// replace it; private and public ones side by side.
+/// Clients outside, with and without a stated address; load balancers that replace it; private and
+/// public ones side by side. One with a public address has no route to private addresses.
 fn public_strangers() {
     let mut set = public_set(2);
     let private = quick(2).1;
     set.1.extend(private);
-    let from = [(OUTSIDE, "198.51.100.10"), ("outside/198.51.100.77", "198.51.100.77")];
-    let to = [PUBLIC_INGRESS, PUBLIC_SERVICE, INGRESS, SERVICE];
-    let pairs: Vec<_> = from.iter().flat_map(|(from, _)| to.map(|to| (*from, to))).collect();
+    const STATED: &str = "outside/198.51.100.77";
+    let all = [PUBLIC_INGRESS, PUBLIC_SERVICE, INGRESS, SERVICE].map(|to| (OUTSIDE, to));
+    let stated = [PUBLIC_INGRESS, PUBLIC_SERVICE].map(|to| (STATED, to));
+    let pairs = [all.as_slice(), stated.as_slice()].concat();
     for replaced in [false, true] {
         if replaced {
             for lb in &mut set.1 {
@@ -157,6 +158,8 @@ fn public_strangers() {
             }
         }
     }
+    let unrouted = measure_pairs(&set, &[(STATED, INGRESS)]);
+    assert_eq!(unrouted[0].counts, [(Outcome::Hangs, 12)]);
     let flows = [flow("outside/10.0.0.11", INGRESS)];
     let error = uturn_lab::measure(&plan(&set.0, &set.1, &flows), &mut |_| {}).unwrap_err();
     assert!(matches!(error, LabError::Plan(_)), "{error}");
