@@ -226,7 +226,7 @@ fn hidden_pod(engine: &Engine<'_>, flow: &Flow, verdicts: &[Verdict]) -> Option<
     let [verdict] = verdicts else { return None };
     let to = sent_to(verdicts)?.ip();
     let condition = without_route(engine, &flow.from, to, verdict)?;
-    let pod = engine.cluster().pods.values().find(|pod| pod.is_alive() && pod.ips.contains(&to))?;
+    let pod = engine.pod_at(to)?;
     let what = format!("the network around the nodes is not told of {to}, an address of a pod");
     let code = Code::of(Mechanism::NoRoute, ObjectKind::Service);
     let mut finding = about(code, pod.object(), &pod.origin, what);

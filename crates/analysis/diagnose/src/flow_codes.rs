@@ -83,10 +83,7 @@ impl<'e, 'a> FlowCodes<'e, 'a> {
 
     /// Returns the finding that the called name leads elsewhere than to the object with this name.
     fn misleading(&self) -> Option<Finding> {
-        let (Destination::Url { host, .. } | Destination::Host(host, _)) = &self.flow.to else {
-            return None;
-        };
-        cluster_names::elsewhere(self.engine, self.flow, host)
+        cluster_names::elsewhere(self.engine, self.flow, self.flow.to.host()?)
     }
 
     /// Returns the reason why the flow can fail, from a verdict that has its steps: what is wrong in
@@ -148,10 +145,7 @@ impl<'e, 'a> FlowCodes<'e, 'a> {
     /// Returns the fault in one of the objects that explains a walk's code.
     fn fault(&self, code: Code, objects: &[ObjectRef]) -> Option<&Finding> {
         let faults = self.faults.get_or_init(|| that_replace(self.engine));
-        let host = match &self.flow.to {
-            Destination::Url { host, .. } | Destination::Host(host, _) => Some(host),
-            _ => None,
-        };
+        let host = self.flow.to.host();
         faults.iter().find(|fault| {
             // The gateway that receives calls of the host is not the object at fault.
             let is_of_host = || host.is_some_and(|host| names_host(fault, host));

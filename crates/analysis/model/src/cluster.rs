@@ -179,6 +179,12 @@ impl Cluster {
         Some(&self.controller_of(pod)?.listener(port)?.proxy_header)
     }
 
+    /// Returns the slices of the API server's own Service.
+    pub fn api_server_slices(&self) -> &[EndpointSlice] {
+        let name = NamespacedName::new("default", "kubernetes").expect("a constant name");
+        self.slices(&name)
+    }
+
     /// Returns every slice of a Service.
     pub fn slices(&self, service: &NamespacedName) -> &[EndpointSlice] {
         self.endpoints.get(service).map_or(&[], Vec::as_slice)

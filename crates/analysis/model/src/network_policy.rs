@@ -17,6 +17,9 @@ use crate::{
 /// The label that the API server gives to each namespace: its name.
 pub const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
+/// The subject of the assumption about [`NetworkPolicies::enforcement`].
+pub const ENFORCEMENT: &str = "whether the network enforces NetworkPolicies";
+
 /// The NetworkPolicies of a cluster, and what decides what they do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkPolicies {

@@ -266,17 +266,19 @@ impl<'a> Engine<'a> {
         to: &Destination,
         protocol: Protocol,
     ) -> Option<&uturn_model::lb::Rule> {
-        let (address, port) = match to {
-            Destination::Address(address) => (address.ip(), address.port()),
-            Destination::Url { host, port, .. } | Destination::Host(host, port) => (
-                host.parse().ok().or_else(|| self.names().address_for_any_client(host))?,
-                port.number(),
-            ),
-            Destination::Service(..) | Destination::Ingress { .. } | Destination::Pod(..) => {
-                return None;
+        self.listener(self.called_address(to)?, protocol.into())?.rules.first()
+    }
+
+    /// Returns the address and port that a destination states or names, whoever asks for the name.
+    pub(crate) fn called_address(&self, to: &Destination) -> Option<SocketAddr> {
+        match to {
+            Destination::Address(address) => Some(*address),
+            Destination::Url { host, port, .. } | Destination::Host(host, port) => {
+                let ip = host.parse().ok().or_else(|| self.names().address_for_any_client(host))?;
+                Some(SocketAddr::new(ip, port.number()))
             }
-        };
-        self.listener(SocketAddr::new(address, port), protocol.into())?.rules.first()
+            Destination::Service(..) | Destination::Ingress { .. } | Destination::Pod(..) => None,
+        }
     }
 
     /// Returns the listener at an address of a load balancer.
@@ -289,7 +291,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Returns the pod outside its node's network that has this address.
-    pub(crate) fn pod_at(&self, address: IpAddr) -> Option<&'a Pod> {
+    pub fn pod_at(&self, address: IpAddr) -> Option<&'a Pod> {
         self.index.pod_at(address)
     }
 

@@ -178,7 +178,7 @@ pub(crate) fn lost_name(
     to: &Destination,
     may_be_outside: bool,
 ) -> Option<UnjudgedReason> {
-    let (Destination::Url { host, .. } | Destination::Host(host, _)) = to else { return None };
+    let host = to.host()?;
     let (Peer::Pod(pod) | Peer::Host(_, Some(pod))) = client else { return None };
     let name = service_named(host, cluster.dns.domain(), &pod.name.namespace);
     let name = name.filter(|_| pod.spec.asks_cluster_dns())?;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use uturn_model::route::Place;
-use uturn_model::{Client, Cluster, Destination, Family, Flow, Protocol, Route, Share, Verdict};
+use uturn_model::{Client, Cluster, Family, Flow, Protocol, Route, Share, Verdict};
 use uturn_netfilter::Packet;
 
 use crate::add_missing::add_missing;
@@ -148,8 +148,8 @@ fn of_client(
         let asked = match unjudged::at(engine, client, *address, flow.protocol) {
             Some(unjudged) => vec![unjudged.exchange(client.place(), state)],
             None => {
-                let named = target.resolved.as_ref().and_then(|_| named(&flow.to));
-                let named = named.map(|host| (host.to_owned(), address.ip()));
+                let named = target.resolved.as_ref().and_then(|_| flow.to.host());
+                let named = named.map(|host| (host.to_string(), address.ip()));
                 let named = named.or_else(|| target.request.named.clone());
                 let request = Request { named, ..target.request.clone() };
                 call::make(walk, client, &request, state)?
@@ -161,12 +161,4 @@ fn of_client(
         }
     }
     Ok(exchanges)
-}
-
-/// Returns the host name of a destination.
-fn named(to: &Destination) -> Option<&str> {
-    match to {
-        Destination::Url { host, .. } | Destination::Host(host, _) => Some(host),
-        _ => None,
-    }
 }

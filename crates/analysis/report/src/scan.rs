@@ -190,8 +190,7 @@ pub fn list(report: &ScanReport, style: Style) -> String {
     }
     for (at, finding) in report.findings.iter().enumerate() {
         let severity = style.paint(paint(finding.severity), finding.severity.as_str());
-        let what = format!("{} {}", finding.subject.short(), targets(finding));
-        let why = format!("{}: {}", what.trim_end(), report.because(at));
+        let why = format!("{}: {}", with_targets(finding), report.because(at));
         text.push_str(&beside(&format!("{severity}: "), &why, style.width));
         text.line(&format!("  {}", cure_command(report, finding)));
     }
@@ -283,12 +282,12 @@ fn rows(report: &ScanReport, style: Style) -> String {
 
 /// Returns what is called. Ports and hosts that belong to the object of the finding follow it.
 fn reached(finding: &Finding) -> String {
-    let targets = targets(finding);
-    if is_elsewhere(finding) {
-        targets
-    } else {
-        format!("{} {targets}", finding.subject.short()).trim_end().to_owned()
-    }
+    if is_elsewhere(finding) { targets(finding) } else { with_targets(finding) }
+}
+
+/// Returns the object of a finding with its first target and the number of further ones.
+fn with_targets(finding: &Finding) -> String {
+    format!("{} {}", finding.subject.short(), targets(finding)).trim_end().to_owned()
 }
 
 /// Returns the reason of a finding, after the object that it is about unless that is what is called.
@@ -311,15 +310,8 @@ fn is_elsewhere(finding: &Finding) -> bool {
     let Some(target) = finding.targets.first().filter(|target| !target.starts_with(':')) else {
         return false;
     };
-    let is_served = matches!(
-        finding.subject.kind,
-        ObjectKind::Service
-            | ObjectKind::Ingress
-            | ObjectKind::HttpRoute
-            | ObjectKind::GrpcRoute
-            | ObjectKind::TcpRoute
-            | ObjectKind::TlsRoute
-    );
+    let kind = finding.subject.kind;
+    let is_served = matches!(kind, ObjectKind::Service | ObjectKind::Ingress) || kind.is_route();
     let names_object = || target.split(' ').next().is_some_and(|word| word.contains('/'));
     !is_served || names_object()
 }

@@ -75,16 +75,16 @@ pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     all
 }
 
-/// Returns a remedy of a Service as a proposal, without the change of the status that follows.
+/// Returns a remedy of an object as a proposal, without the change of the status that follows.
 pub(super) fn annotated(
-    service: &Service,
+    object: &ObjectRef,
     remedy: &Remedy,
     name: &'static str,
     rank: u8,
 ) -> Proposal {
     let written: Vec<String> =
         remedy.annotations.iter().map(|(key, value)| format!("{key}: {value:?}")).collect();
-    let title = format!("annotate svc/{} with {}", service.name, written.join(" and "));
+    let title = format!("annotate {} with {}", object.short(), written.join(" and "));
     let mut made = Proposal::new(name, rank, title);
     for need in &remedy.needs {
         made = match need.holds {
@@ -97,7 +97,7 @@ pub(super) fn annotated(
     }
     for (key, value) in &remedy.annotations {
         let set = Change::Set(Tree::text(value.as_str()));
-        made = made.edit(service.object(), way!["metadata", "annotations", key.as_str()], set);
+        made = made.edit(object.clone(), way!["metadata", "annotations", key.as_str()], set);
     }
     made
 }
@@ -133,7 +133,7 @@ impl<'c, 'a> AnnotatedService<'c, 'a> {
     }
 
     fn proposal(&self, remedy: &Remedy, name: &'static str, rank: u8) -> Proposal {
-        self.with_status(annotated(self.service, remedy, name, rank), remedy.status)
+        self.with_status(annotated(&self.service.object(), remedy, name, rank), remedy.status)
     }
 
     /// Adds the status that the controller then writes, and that controllers of Ingresses copy.

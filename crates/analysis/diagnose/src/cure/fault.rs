@@ -106,7 +106,11 @@ pub(super) fn is_of_case(case: &Case<'_>, fault: &Finding) -> bool {
             let pods = case.service().map(|service| case.cluster().selected(service));
             let is_gateway = pods
                 .is_some_and(|pods| pods.first().is_some_and(|pod| mesh::is_gateway(&pod.spec)));
-            let is_for_host = || called_host(case).is_some_and(|host| names_host(fault, host));
+            let is_for_host = || {
+                case.walked()
+                    .and_then(|flow| flow.to.host())
+                    .is_some_and(|host| names_host(fault, host))
+            };
             case.has(Mechanism::WrongPort) && is_gateway
                 || case.has(Mechanism::NoRuleForPath) && is_for_host()
         }
@@ -114,14 +118,6 @@ pub(super) fn is_of_case(case: &Case<'_>, fault: &Finding) -> bool {
         Code::NoRoute => case.has(Mechanism::NoRoute) && is_called(case, fault),
         Code::NodeFirewall => case.has(Mechanism::Firewall) && is_called(case, fault),
         _ => false,
-    }
-}
-
-/// Returns the host that a call asks for.
-fn called_host<'c>(case: &'c Case<'_>) -> Option<&'c str> {
-    match &case.walked()?.to {
-        Destination::Url { host, .. } | Destination::Host(host, _) => Some(host),
-        _ => None,
     }
 }
 

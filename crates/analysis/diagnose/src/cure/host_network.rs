@@ -22,10 +22,7 @@ pub(super) fn of_hidden_pod(case: &Case<'_>) -> Option<Proposal> {
     let pods = &case.cluster().pods;
     let (pod, port) = match &flow.to {
         Destination::Pod(name, port) => (pods.get(name)?, *port),
-        Destination::Address(to) => {
-            let is_there = |pod: &&Pod| pod.is_alive() && pod.ips.contains(&to.ip());
-            (pods.values().find(is_there)?, Port::new(to.port())?)
-        }
+        Destination::Address(to) => (case.engine.pod_at(to.ip())?, Port::new(to.port())?),
         _ => return None,
     };
     if pod.spec.host_network {
@@ -49,10 +46,10 @@ pub(super) fn of_hidden_pod(case: &Case<'_>) -> Option<Proposal> {
 /// Returns a port of a pod that another pod has on the nodes of the workload.
 fn taken<'c>(case: &Case<'c>, object: &ObjectRef, pod: &Pod) -> Option<(Port, &'c Pod)> {
     let all = || case.cluster().pods.values().filter(|pod| pod.is_alive());
-    let is_own = |pod: &Pod| pod.owner.as_ref() == Some(object) || pod.object() == *object;
+    let is_own = |pod: &&Pod| is_of(pod, object);
     let has_neighbour =
-        |other: &Pod| all().any(|own| is_own(own) && own.node.is_some() && own.node == other.node);
-    let mut others = all().filter(|other| !is_own(other) && has_neighbour(other));
+        |other: &&Pod| all().filter(is_own).any(|own| own.node.is_some() && own.node == other.node);
+    let mut others = all().filter(|other| !is_own(other)).filter(has_neighbour);
     others.find_map(|other| {
         let has = |port: Port, protocol: Protocol| {
             other.spec.ports().any(|own| {
@@ -72,8 +69,7 @@ pub(super) fn propose(case: &Case<'_>, object: &ObjectRef) -> Option<Proposal> {
         return None;
     }
     let cluster = case.cluster();
-    let is_own = |pod: &&Pod| pod.owner.as_ref() == Some(object) || pod.object() == *object;
-    let pods: Vec<&Pod> = cluster.pods.values().filter(is_own).collect();
+    let pods: Vec<&Pod> = cluster.pods.values().filter(|pod| is_of(pod, object)).collect();
     if pods.len() > MAX {
         return None;
     }
@@ -110,6 +106,11 @@ pub(super) fn propose(case: &Case<'_>, object: &ObjectRef) -> Option<Proposal> {
         made = endpoints::follow(case, made, service, &after);
     }
     Some(made)
+}
+
+/// Returns whether a pod is this object, or one of this workload.
+fn is_of(pod: &Pod, object: &ObjectRef) -> bool {
+    pod.owner.as_ref() == Some(object) || pod.object() == *object
 }
 
 /// Returns a pod with the addresses of its node.

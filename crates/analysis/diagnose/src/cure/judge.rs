@@ -15,7 +15,7 @@ use uturn_snapshot::manifests::Edit;
 use super::case::{OtherClient, case_state};
 use super::comparison::{AllFlows, GivenUp};
 use super::diff::unified;
-use super::facts::facts;
+use super::facts::{document, facts};
 use super::{Answer, Case, CaseState, Cure, Proposal, Subject, fault, way};
 use crate::find::written;
 use crate::{Code, Finding, Severity};
@@ -144,16 +144,9 @@ fn leads_to(all: &Manifests, name: &str, address: IpAddr) -> Result<Manifests, S
         return all.edited(&[edit]).map_err(|why| why.to_string());
     }
     let outside = Tree::Map(vec![(name.to_owned(), address)]);
-    let stated = Tree::map([
-        ("apiVersion", Tree::text(FACTS_VERSION)),
-        ("kind", Tree::text("Facts")),
-        ("spec", Tree::map([("dns", Tree::map([("outside", outside)]))])),
-    ]);
+    let stated = document(Tree::map([("dns", Tree::map([("outside", outside)]))]));
     Ok(all.with_object("names.yaml", &stated))
 }
-
-/// The `apiVersion` of Facts.
-const FACTS_VERSION: &str = "uturn.dev/v1alpha1";
 
 impl<'a> TrialBase<'a> {
     /// Creates the base from a cluster and the texts from which it was read.

@@ -2,8 +2,8 @@
 //! name, and is asked before the name as it is written.
 
 use uturn_document::edit::{Change, Tree};
+use uturn_model::ObjectKind;
 use uturn_model::shell::Advice;
-use uturn_model::{Destination, ObjectKind};
 
 use super::called_name::{calling, calling_pod, renamed};
 use super::template::Template;
@@ -11,9 +11,7 @@ use super::{Case, Proposal, way};
 
 pub(super) fn propose(case: &Case<'_>) -> Vec<Proposal> {
     let Some(flow) = case.walked() else { return Vec::new() };
-    let (Destination::Url { host, .. } | Destination::Host(host, _)) = &flow.to else {
-        return Vec::new();
-    };
+    let Some(host) = flow.to.host() else { return Vec::new() };
     let Ok(Some(misled)) = case.engine.misled(flow) else { return Vec::new() };
     // What a rule of the Corefile makes of the name, it makes of it with a dot too.
     if misled.below.is_none() {

@@ -1,6 +1,6 @@
 //! Cures of nodes: their firewall, routes, sysctls, bandwidth and kube-proxy.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use uturn_document::edit::{At, Change, Tree};
 use uturn_kubeproxy::pod_network;
@@ -291,21 +291,18 @@ fn wrapped(case: &Case<'_>, text: &str, way: &[At], whose: &str) -> Vec<Proposal
 }
 
 /// The length of the prefix of the largest range that is taken for that of the nodes.
-const MIN_LENGTH: u32 = 8;
+const MIN_LENGTH: u8 = 8;
 
 /// Returns the smallest range that has the internal IPv4 addresses of all nodes.
 fn around_nodes(case: &Case<'_>) -> Option<IpNet> {
     let nodes = case.cluster().nodes.values();
-    let own = nodes.flat_map(|node| &node.internal_ips).filter_map(|ip| match ip {
-        IpAddr::V4(ip) => Some(ip.to_bits()),
-        IpAddr::V6(_) => None,
-    });
-    let own: Vec<u32> = own.collect();
-    let (first, last) = (own.iter().min()?, own.iter().max()?);
-    let length = (first ^ last).leading_zeros();
-    let host_bits = u32::MAX.checked_shr(length).unwrap_or_default();
-    let network = Ipv4Addr::from_bits(first & !host_bits);
-    format!("{network}/{length}").parse().ok().filter(|_| length >= MIN_LENGTH)
+    let own = nodes.flat_map(|node| &node.internal_ips).filter(|ip| ip.is_ipv4());
+    let own: Vec<&IpAddr> = own.collect();
+    let mut range = IpNet::from(**own.first()?);
+    while !own.iter().all(|ip| range.contains(*ip)) {
+        range = range.supernet()?;
+    }
+    (range.prefix_len() >= MIN_LENGTH).then_some(range)
 }
 
 /// Returns the line of the first rule of the filter table for what a node receives, or of the table's

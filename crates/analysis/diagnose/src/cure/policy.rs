@@ -9,6 +9,7 @@ use uturn_model::route::Leg;
 use uturn_model::{Cluster, Labels, Mechanism, ObjectKind, ObjectRef, Pod, Protocol, WorkloadKind};
 
 use super::{Case, Proposal, way};
+use crate::find::policies::DNS_PORT;
 
 /// The labels that controllers give to pods to tell them apart.
 const OF_CONTROLLERS: [&str; 5] = [
@@ -18,9 +19,6 @@ const OF_CONTROLLERS: [&str; 5] = [
     "pod-template-hash",
     "statefulset.kubernetes.io/pod-name",
 ];
-
-/// The port of DNS, which is asked by UDP and by TCP.
-const DNS_PORT: u16 = 53;
 
 /// The maximum number of stopped packets for which rules are proposed.
 const MAX: usize = 3;
@@ -51,7 +49,7 @@ struct Packet<'c> {
 impl<'c> Packet<'c> {
     fn of(case: &Case<'c>, leg: Leg) -> Option<Self> {
         let cluster = case.cluster();
-        let (from, to) = (pod_at(cluster, leg.src.ip()), pod_at(cluster, leg.dst.ip()));
+        let [from, to] = [leg.src, leg.dst].map(|at| case.engine.pod_at(at.ip()));
         let side = |pod: Option<&'c Pod>, ip: IpAddr| match pod {
             Some(pod) => Side::Pod(pod, ip),
             None => Side::Outside(Some(ip)),
@@ -84,7 +82,7 @@ impl<'c> Packet<'c> {
                 matches!(peer, PolicyPeer::Pods { namespaces: None, pods: Some(pods) }
                     if !pods.is_empty() && pods.matches(&pod.spec.labels))
             })?,
-            Lack::Labels => place_of(policy, way, |peer| means(peer, pod))?,
+            Lack::Labels => place_of(policy, way, |peer| peer.has_word_of(pod))?,
             _ => return None,
         };
         let object = policy.object();
@@ -141,6 +139,7 @@ impl<'c> Packet<'c> {
                 (Tree::map([("ipBlock", block)]), ip.to_string())
             }
         };
+        // DNS is asked by both.
         let protocols = match self.port {
             DNS_PORT => vec![Protocol::Udp, Protocol::Tcp],
             _ => vec![self.protocol],
@@ -192,11 +191,6 @@ impl<'c> Packet<'c> {
     }
 }
 
-fn pod_at(cluster: &Cluster, ip: IpAddr) -> Option<&Pod> {
-    let mut own = cluster.pods.values().filter(|pod| pod.is_alive() && !pod.spec.host_network);
-    own.find(|pod| pod.ips.contains(&ip))
-}
-
 /// Returns the places of a rule and of its peer that fits.
 fn place_of(
     policy: &NetworkPolicy,
@@ -206,16 +200,6 @@ fn place_of(
     let rules = policy.rules(way)?.iter().enumerate();
     let mut all = rules.filter_map(|(at, rule)| Some((at, rule.peers.iter().position(&fits)?)));
     all.next()
-}
-
-/// Returns whether a peer has a word of a pod's labels, or its namespace.
-fn means(peer: &PolicyPeer, pod: &Pod) -> bool {
-    let PolicyPeer::Pods { namespaces, pods } = peer else { return false };
-    let all = namespaces.iter().chain(pods).flat_map(|selector| selector.labels.iter());
-    let is_word = |word: &str| {
-        word == pod.name.namespace.as_str() || pod.spec.labels.iter().any(|(_, own)| own == word)
-    };
-    all.map(|(_, value)| value).any(is_word)
 }
 
 /// Returns the labels by which a pod is selected: those of its workload's selector.

@@ -3,7 +3,7 @@
 
 use uturn_model::ingress::Backend;
 use uturn_model::service::{ServicePort, TargetPort};
-use uturn_model::{Cluster, NamespacedName, Outcome, Protocol, Service, Share};
+use uturn_model::{Cluster, Ingress, NamespacedName, Outcome, Protocol, Service, Share};
 use uturn_path::{Engine, Tls, tls_of};
 
 use super::object_faults::about;
@@ -27,16 +27,7 @@ pub(crate) fn find(engine: &Engine<'_>) -> Vec<Finding> {
         if own.is_none_or(|own| &*own.product != "Kong") {
             continue;
         }
-        let paths = ingress.rules.iter().flat_map(|rule| &rule.paths).map(|path| &path.backend);
-        for backend in paths.chain(&ingress.default_backend) {
-            let Backend::Service { name, port } = backend else { continue };
-            let name =
-                NamespacedName { namespace: ingress.name.namespace.clone(), name: name.clone() };
-            let Some(service) = cluster.services.get(&name) else { continue };
-            let Some(port) = service.port_named(port) else { continue };
-            if !is_plain_by_mistake(cluster, service, port) {
-                continue;
-            }
+        for (service, port) in called_plainly(cluster, ingress) {
             let short = service.object().short();
             let what = format!(
                 "Kong speaks plain HTTP to {short} port {}, as no {} of it says otherwise, and the \
@@ -51,22 +42,40 @@ pub(crate) fn find(engine: &Engine<'_>) -> Vec<Finding> {
             finding.outcome =
                 Outcome::Status { code: BAD_REQUEST, after: std::time::Duration::ZERO };
             finding.conditions = vec![format!("the pods of {short} speak TLS there").into()];
-            let is_known =
-                |own: &Finding| own.subject == finding.subject && own.targets == finding.targets;
-            if !all.iter().any(is_known) {
-                all.push(finding);
-            }
+            all.push(finding);
+        }
+    }
+    all
+}
+
+/// Returns the ports of an Ingress's backends that look like ones with TLS, which nothing tells Kong, each
+/// once.
+pub(crate) fn called_plainly<'c>(
+    cluster: &'c Cluster,
+    ingress: &Ingress,
+) -> Vec<(&'c Service, &'c ServicePort)> {
+    let paths = ingress.rules.iter().flat_map(|rule| &rule.paths).map(|path| &path.backend);
+    let called = paths.chain(&ingress.default_backend).filter_map(|backend| {
+        let Backend::Service { name, port } = backend else { return None };
+        let namespace = ingress.name.namespace.clone();
+        let service = cluster.services.get(&NamespacedName { namespace, name: name.clone() })?;
+        let port = service.port_named(port)?;
+        is_plain_by_mistake(cluster, service, port).then_some((service, port))
+    });
+    let mut all: Vec<(&Service, &ServicePort)> = Vec::new();
+    for (service, port) in called {
+        let is_it = |(own, known): &(&Service, &ServicePort)| {
+            own.name == service.name && known.port == port.port
+        };
+        if !all.iter().any(is_it) {
+            all.push((service, port));
         }
     }
     all
 }
 
 /// Returns whether nothing tells Kong that a port speaks TLS, and the port looks like it.
-pub(crate) fn is_plain_by_mistake(
-    cluster: &Cluster,
-    service: &Service,
-    port: &ServicePort,
-) -> bool {
+fn is_plain_by_mistake(cluster: &Cluster, service: &Service, port: &ServicePort) -> bool {
     let is_stated = PROTOCOLS.iter().any(|key| service.annotations.get(key).is_some());
     if is_stated || port.app_protocol.is_some() || port.protocol != Protocol::Tcp {
         return false;

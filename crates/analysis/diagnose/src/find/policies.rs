@@ -22,8 +22,8 @@ use crate::evidence::worst;
 use crate::finding::Finding;
 use crate::{Code, Severity};
 
-/// The name of the port at which the cluster's DNS is asked.
-const DNS_PORT: u16 = 53;
+/// The port at which the cluster's DNS is asked.
+pub(crate) const DNS_PORT: u16 = 53;
 
 pub(super) fn find(engine: &Engine<'_>) -> Vec<Finding> {
     let cluster = engine.cluster();

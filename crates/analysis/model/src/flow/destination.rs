@@ -51,6 +51,14 @@ const ROUTES: [(&str, ObjectKind); 4] = [
 ];
 
 impl Destination {
+    /// Returns the host of a URL, or of a name with a port.
+    pub fn host(&self) -> Option<&Text> {
+        match self {
+            Self::Url { host, .. } | Self::Host(host, _) => Some(host),
+            Self::Address(_) | Self::Service(..) | Self::Ingress { .. } | Self::Pod(..) => None,
+        }
+    }
+
     /// Returns the object to which the destination refers, if any.
     pub fn object(&self) -> Option<ObjectRef> {
         match self {

@@ -340,6 +340,18 @@ impl NetworkPolicies {
     }
 }
 
+impl PolicyPeer {
+    /// Returns whether it selects by a value that is one of a pod's labels, or its namespace.
+    pub fn has_word_of(&self, pod: &Pod) -> bool {
+        let Self::Pods { namespaces, pods } = self else { return false };
+        let namespace = pod.name.namespace.as_str();
+        let is_word =
+            |word: &str| word == namespace || pod.spec.labels.iter().any(|(_, own)| own == word);
+        let all = namespaces.iter().chain(pods);
+        all.flat_map(|selector| selector.labels.iter()).any(|(_, value)| is_word(value))
+    }
+}
+
 impl<'a> Side<'a> {
     /// Returns the pod, if the side is one with a network of its own.
     fn pod(self) -> Option<&'a Pod> {
@@ -362,18 +374,14 @@ fn always_allowed(pod: &Pod, other: Side<'_>) -> bool {
 
 /// Returns how near a peer of a rule is to a side that it does not have.
 fn near(policy: &NetworkPolicy, peer: &PolicyPeer, other: Side<'_>) -> Lack {
-    let PolicyPeer::Pods { namespaces, pods } = peer else { return Lack::Peer };
+    let PolicyPeer::Pods { pods, .. } = peer else { return Lack::Peer };
     let Some(pod) = other.pod() else { return Lack::Peer };
     let labels = &pod.spec.labels;
     let is_meant = pods.as_ref().is_some_and(|pods| !pods.is_empty() && pods.matches(labels));
     if is_meant && pod.name.namespace != policy.name.namespace {
         return Lack::Namespace;
     }
-    let namespace = pod.name.namespace.as_str();
-    let is_word = |word: &str| word == namespace || labels.iter().any(|(_, own)| own == word);
-    let all = namespaces.iter().chain(pods);
-    let mut words = all.flat_map(|selector| selector.labels.iter()).map(|(_, value)| value);
-    if words.any(is_word) { Lack::Labels } else { Lack::Peer }
+    if peer.has_word_of(pod) { Lack::Labels } else { Lack::Peer }
 }
 
 fn fit_range(net: ipnet::IpNet, except: &[ipnet::IpNet], other: Side<'_>) -> Fit {

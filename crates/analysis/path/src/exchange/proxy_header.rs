@@ -126,11 +126,7 @@ fn is_api_server(cluster: &Cluster, at: Peer<'_>, leg: Leg) -> bool {
         };
         return pod.spec.containers.iter().any(is_it);
     }
-    let is_it = |name: &NamespacedName| {
-        name.namespace.as_str() == "default" && name.name.as_str() == "kubernetes"
-    };
-    let slices = cluster.endpoints.iter().filter(|(name, _)| is_it(name)).flat_map(|(_, own)| own);
-    let mut all = slices.flat_map(|slice| {
+    let mut all = cluster.api_server_slices().iter().flat_map(|slice| {
         let ports = slice.ports.iter().map(|port| port.port.number());
         ports.flat_map(|port| slice.endpoints.iter().map(move |own| (own.address, port)))
     });

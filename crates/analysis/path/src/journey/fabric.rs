@@ -3,6 +3,7 @@
 //! A packet that a load balancer sent out with the client's address kept has its reply return to
 //! the load balancer when the reply crosses the fabric, and only then.
 
+use uturn_model::addr::is_private;
 use uturn_model::known::Basis;
 use uturn_model::lb::Scope;
 use uturn_model::route::{Direction, Leg, Place, Step, StepKind};
@@ -301,8 +302,8 @@ fn is_of_internet(walk: &Walk<'_, '_>, state: &PacketState) -> bool {
     state.direction == Direction::Out
         && state.outside == Some(src)
         && src != any_client(Family::of(src))
-        && !public_address::is_private(src)
-        && public_address::is_private(dst)
+        && !is_private(src)
+        && is_private(dst)
         && !addresses::is_inside(walk.cluster, src)
 }
 

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use uturn_model::addr::is_private;
 use uturn_model::route::{Leg, Place, Step, StepKind};
 use uturn_model::{Assumption, Evidence, FabricPart, Family, Node};
 use uturn_netfilter::Connection;
@@ -119,12 +120,4 @@ fn translate(state: &mut PacketState, to: Leg, what: &str, by: Evidence) {
         seen_reply: false,
     });
     state.packet = state.packet.with_leg(to);
-}
-
-/// Returns whether no outside network routes an address.
-pub(super) fn is_private(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(ip) => ip.is_private() || ip.is_link_local() || ip.is_loopback(),
-        IpAddr::V6(ip) => ip.is_unique_local() || ip.is_unicast_link_local() || ip.is_loopback(),
-    }
 }

@@ -7,9 +7,7 @@ use uturn_clouds::cloud::Owner;
 use uturn_clouds::controller;
 use uturn_lb::rules::is_for_host;
 use uturn_model::service::ServiceKind;
-use uturn_model::{
-    Assumption, Cluster, Destination, Evidence, Flow, Name, ObjectRef, Service, Step,
-};
+use uturn_model::{Assumption, Cluster, Evidence, Flow, Name, ObjectRef, Service, Step};
 
 use super::{by_name_servers, clients};
 use crate::engine::Engine;
@@ -45,9 +43,7 @@ struct Named<'c> {
 
 /// Returns what a flow's name leads to, if that is not the object with this name.
 pub(crate) fn of_flow(engine: &Engine<'_>, flow: &Flow) -> Result<Option<Misled>, WalkError> {
-    let (Destination::Url { host, .. } | Destination::Host(host, _)) = &flow.to else {
-        return Ok(None);
-    };
+    let Some(host) = flow.to.host() else { return Ok(None) };
     for client in clients(engine.cluster, &flow.from)? {
         let (Peer::Pod(pod) | Peer::Host(_, Some(pod))) = client else { continue };
         let Some(named) = named(engine.cluster, host, &pod.name.namespace) else { return Ok(None) };

@@ -20,7 +20,7 @@ pub(super) fn dialled(engine: &Engine<'_>, flow: &Flow) -> Option<Flow> {
     };
     let service = service_named(cluster, host)?;
     let is_api_server = cluster
-        .slices(&NamespacedName::new("default", "kubernetes").ok()?)
+        .api_server_slices()
         .iter()
         .filter(|slice| !slice.derived)
         .flat_map(|slice| &slice.endpoints)

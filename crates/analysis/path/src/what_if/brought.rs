@@ -7,8 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use uturn_clouds::cloud;
 use uturn_model::{
-    Assumption, AssumptionSubject, Client, Cluster, Destination, Flow, Mechanism, Name, Node,
-    Service, Verdict,
+    Assumption, AssumptionSubject, Client, Cluster, Flow, Mechanism, Name, Node, Service, Verdict,
 };
 
 use super::table::{either, is_same};
@@ -32,25 +31,13 @@ pub(super) fn by_place(
     if !matches!(flow.from, Client::Outside(_)) {
         return Ok(verdicts);
     }
-    let Some(called) = called(engine, flow) else { return Ok(verdicts) };
+    let Some(called) = engine.called_address(&flow.to) else { return Ok(verdicts) };
     if let Some((node, own)) = translated(engine, called.ip(), &verdicts) {
         return by_translation(engine, flow, (node, own, called.ip()), &verdicts);
     }
     match external(engine, flow, called, &verdicts) {
         Some(service) => by_node(engine, flow, (called.ip(), service), verdicts),
         None => Ok(verdicts),
-    }
-}
-
-/// Returns the address and port that a flow calls, whoever asks for its name.
-fn called(engine: &Engine<'_>, flow: &Flow) -> Option<SocketAddr> {
-    match &flow.to {
-        Destination::Address(address) => Some(*address),
-        Destination::Url { host, port, .. } | Destination::Host(host, port) => {
-            let ip = host.parse().ok().or_else(|| engine.names().address_for_any_client(host))?;
-            Some(SocketAddr::new(ip, port.number()))
-        }
-        Destination::Service(..) | Destination::Ingress { .. } | Destination::Pod(..) => None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use uturn_clouds::cloud;
 use uturn_model::network::covering_each;
-use uturn_model::network_policy::Enforcement;
+use uturn_model::network_policy::{ENFORCEMENT, Enforcement};
 use uturn_model::proxy::{CLUSTER_CIDR, LocalDetector, Variant};
 use uturn_model::service::Policy;
 use uturn_model::{
@@ -18,9 +18,6 @@ use crate::outline::outline_with;
 
 /// The subject of the assumption about kube-proxy's mode.
 const MODE: &str = "kube-proxy mode";
-
-/// The subject of the assumption about NetworkPolicies.
-const POLICIES: &str = "whether the network enforces NetworkPolicies";
 
 /// The first version whose nftables mode is considered ready for use.
 const NFTABLES: Version = Version::new(1, 31, 0);
@@ -198,7 +195,7 @@ pub(super) fn as_running(cluster: &Cluster, running: Running) -> Cluster {
     if running.is_policed {
         let policies = Arc::make_mut(&mut cluster.network_policies);
         policies.enforcement = Known::supposed(Enforcement::Drops, "one case of several");
-        cluster.supposed.retain(|known| known.subject != POLICIES.into());
+        cluster.supposed.retain(|known| known.subject != ENFORCEMENT.into());
         return cluster;
     }
     let because = "one case of several";

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use uturn_model::{Destination, Evidence, Flow, Place, Text, Verdict};
+use uturn_model::{Evidence, Flow, Place, Text, Verdict};
 
 use super::cases;
 use super::table::either;
@@ -26,9 +26,7 @@ pub(super) fn unresolved_name(
     engine: &Engine<'_>,
     flow: &Flow,
 ) -> Result<Option<UnresolvedName>, WalkError> {
-    let (Destination::Url { host, .. } | Destination::Host(host, _)) = &flow.to else {
-        return Ok(None);
-    };
+    let Some(host) = flow.to.host() else { return Ok(None) };
     for client in resolve::clients(engine.cluster, &flow.from)? {
         // More is known of a Service that may exist elsewhere.
         if unjudged::lost_name(engine.cluster, client, &flow.to, true).is_some() {

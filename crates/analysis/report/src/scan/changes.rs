@@ -6,7 +6,7 @@ use std::fmt;
 use uturn_diagnose::{Code, Finding, Severity};
 use uturn_model::Text;
 
-use super::{because, failing, targets};
+use super::{because, failing, with_targets};
 use crate::words;
 
 /// The findings of a state, as one line each.
@@ -78,9 +78,8 @@ fn line(finding: &Finding) -> String {
         Severity::Warning => "warning",
         Severity::Info => "info",
     };
-    let what = format!("{} {}", finding.subject.short(), targets(finding));
     let who = words::who(&finding.clients);
     let who = if who.is_empty() { String::new() } else { format!(", {who}") };
-    let (what, failing, because) = (what.trim_end(), failing(finding), because(finding));
+    let (what, failing, because) = (with_targets(finding), failing(finding), because(finding));
     format!("{severity} {} {what}: {failing}{who}: {because}", finding.code)
 }

@@ -5,7 +5,7 @@ use uturn_diagnose::{Example, Group, GroupCure};
 use uturn_model::ObjectRef;
 use uturn_model::shell::Command;
 
-use super::{ScanReport, failing, in_brief, paint, targets};
+use super::{ScanReport, failing, in_brief, paint, with_targets};
 use crate::fold::{beside, fold};
 use crate::style::{self, Style};
 use crate::words;
@@ -120,8 +120,7 @@ fn kinds(kind: &str) -> String {
 
 fn in_a_line(report: &ScanReport, index: usize) -> String {
     let finding = &report.findings[index];
-    let subject = format!("{} {}", finding.subject.short(), targets(finding));
-    let mut line = format!("{}: {}", failing(finding), subject.trim_end());
+    let mut line = format!("{}: {}", failing(finding), with_targets(finding));
     if !finding.share_failing.is_none() {
         line.push_str(&format!(", from {}", report.who(index)));
     }

@@ -6,7 +6,7 @@ use uturn_cli::Failure;
 use uturn_clouds::cloud;
 use uturn_model::lb::{ListenerFact, LoadBalancerFact, Source};
 use uturn_model::proxy::CLUSTER_CIDR;
-use uturn_model::{Cluster, Destination, Origin, ProxyMode, Verdict};
+use uturn_model::{Cluster, Origin, ProxyMode, Verdict};
 use uturn_path::{Engine, WalkError, what_if};
 use uturn_probe::{CallEnd, Fit, Known, MeasuredCall, judge};
 use uturn_report::probe::{Learned, ProbeCase};
@@ -166,9 +166,7 @@ fn is_contradicted(verdict: &Verdict, calls: &[MeasuredCall], known: &Known) -> 
 
 /// Returns a fact with the outside address of the called name, if all answered calls went there.
 fn outside_name(plan: &Plan, cluster: &Cluster, calls: &[MeasuredCall]) -> Option<String> {
-    let (Destination::Url { host, .. } | Destination::Host(host, _)) = &plan.flow.to else {
-        return None;
-    };
+    let host = plan.flow.to.host()?;
     if host.parse::<IpAddr>().is_ok() {
         return None;
     }

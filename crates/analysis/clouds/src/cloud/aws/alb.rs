@@ -6,6 +6,7 @@ use uturn_model::lb::{ListenerProtocol, Profile, Redirect};
 use uturn_model::service::ServiceKind;
 use uturn_model::{Cluster, Family, Ingress, Port, Service, Text};
 
+use super::annotations::MANAGES_GROUPS;
 use super::{CONTROLLERS, are_pods_default, internal_by_default, open_groups};
 use crate::cloud::ingress_product::{IngressProduct, asking, with_stars};
 use crate::cloud::product::Targets;
@@ -18,9 +19,6 @@ pub(super) const NAME: &str = "AWS ALB";
 
 /// The prefix of the annotations.
 pub(super) const PREFIX: &str = "alb.ingress.kubernetes.io/";
-
-/// The annotation that asks the controller to open the groups of the targets.
-const MANAGES: &str = "manage-backend-security-group-rules";
 
 /// The settings of a class, which override the annotations of its Ingresses. The API version of the
 /// vendor's managed service has other names for some of them.
@@ -106,8 +104,8 @@ impl IngressProduct for Alb {
 
     fn open_end(&self, cluster: &Cluster, ingress: &Ingress) -> Option<OpenEnd> {
         let groups = get(ingress, "security-groups")?;
-        let key = format!("{PREFIX}{MANAGES}");
-        open_groups(cluster, groups, (&key, get(ingress, MANAGES)), Some((504, 10)))
+        let key = format!("{PREFIX}{MANAGES_GROUPS}");
+        open_groups(cluster, groups, (&key, get(ingress, MANAGES_GROUPS)), Some((504, 10)))
     }
 
     fn private_by_default(&self, ingress: &Ingress) -> Option<ByDefault> {
@@ -339,7 +337,7 @@ pub(super) const READ: &[Annotation] = &[
     ),
     of("jwt-validation", ValueKind::Names),
     of("listen-ports", ValueKind::Document { fields: &["HTTP", "HTTPS"], words: &[] }),
-    of(MANAGES, ValueKind::Switch),
+    of(MANAGES_GROUPS, ValueKind::Switch),
     of("mutual-authentication", ValueKind::Names),
     of("scheme", ValueKind::Words(&["internal", "internet-facing"])),
     of("security-group-prefix-lists", ValueKind::Names),

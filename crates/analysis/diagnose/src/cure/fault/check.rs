@@ -89,6 +89,6 @@ fn of_service(case: &Case<'_>, service: &Service) -> Vec<Proposal> {
     remedies
         .iter()
         .zip(ranks)
-        .map(|(remedy, rank)| annotated(service, remedy, "answerable-checks", rank))
+        .map(|(remedy, rank)| annotated(&service.object(), remedy, "answerable-checks", rank))
         .collect()
 }

@@ -102,8 +102,7 @@ pub(super) fn callers(cluster: &Cluster) -> Callers {
     if !nodes.is_empty() {
         return Callers::Nodes(nodes);
     }
-    let name = NamespacedName::new("default", "kubernetes").expect("a constant name");
-    let slices = cluster.slices(&name).iter().filter(|slice| !slice.derived);
+    let slices = cluster.api_server_slices().iter().filter(|slice| !slice.derived);
     let addresses: Vec<IpAddr> =
         slices.flat_map(|slice| &slice.endpoints).map(|endpoint| endpoint.address).collect();
     let node_at = |ip: &IpAddr| {

@@ -249,7 +249,7 @@ fn a_backend_becomes_the_service_or_port_that_is_there() {
 }
 
 /// The cluster's DNS.
-const DNS: &str = "---
+pub(super) const DNS: &str = "---
 apiVersion: v1
 kind: Service
 metadata: {name: kube-dns, namespace: kube-system}

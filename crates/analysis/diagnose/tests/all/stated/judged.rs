@@ -6,6 +6,7 @@ use uturn_diagnose::doubts;
 use uturn_diagnose::flow_codes::FlowCodes;
 use uturn_model::Outcome;
 
+use super::cures::DNS;
 use super::*;
 
 /// A case: its condition, its outcome and its codes.
@@ -237,37 +238,18 @@ spec: {hosts: [shop.example.com], gateways: [shop], http: [{route: [{destination
 
 #[test]
 fn a_question_for_a_name_that_a_node_stops_has_the_cure_of_the_node() {
-    let dns = "---
+    let web = "---
 apiVersion: v1
 kind: Service
 metadata: {name: web, namespace: shop}
 spec: {clusterIP: 172.16.0.10, selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
----
-apiVersion: v1
-kind: Service
-metadata: {name: kube-dns, namespace: kube-system}
-spec:
-  clusterIP: 172.16.0.53
-  selector: {k8s-app: kube-dns}
-  ports: [{name: dns, port: 53, protocol: UDP}]
----
-apiVersion: v1
-kind: Pod
-metadata: {name: coredns, namespace: kube-system, labels: {k8s-app: kube-dns}}
-spec:
-  nodeName: n2
-  containers: [{name: coredns, image: coredns, ports: [{containerPort: 53, protocol: UDP}]}]
-status: {phase: Running, podIP: 10.1.2.9, conditions: [{type: Ready, status: 'True'}]}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: coredns, namespace: kube-system}
-data: {Corefile: \".:53 {\\n  kubernetes cluster.local\\n  forward . /etc/resolv.conf\\n}\\n\"}
 ";
+    // The servers are on the other node.
+    let dns = DNS.replace("nodeName: n1", "nodeName: n2").replace("10.1.1.53", "10.1.2.53");
     let rules = "nodes: {n2: {iptables: \"*filter\\n-A INPUT -p udp -j REJECT\\nCOMMIT\\n\"}}";
     let facts = facts(&[IPTABLES, rules])
         .replace("global-router", "global-router, plugin: flannel, transport: tunnel");
-    let text = [nodes_and_pods(), dns.to_owned(), facts].concat();
+    let text = [nodes_and_pods(), web.to_owned(), dns, facts].concat();
     let (codes, titles) = cured(text, "pod/shop/web-1", "http://web/");
     assert_eq!(codes, [Code::NameNotFound]);
     let first = titles.first().map(String::as_str).unwrap_or_default();

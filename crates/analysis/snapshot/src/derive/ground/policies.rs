@@ -2,7 +2,7 @@
 //! with an agent beside them, and flannel alone does not.
 
 use uturn_model::network::Plugin;
-use uturn_model::network_policy::{Enforcement, NetworkPolicies};
+use uturn_model::network_policy::{ENFORCEMENT, Enforcement, NetworkPolicies};
 use uturn_model::pod::PodSpec;
 use uturn_model::{Known, ObjectRef};
 
@@ -60,7 +60,7 @@ pub(in crate::derive) fn all(
             basis => basis.to_string().into(),
         };
         assumptions.assume(
-            "whether the network enforces NetworkPolicies",
+            ENFORCEMENT,
             "it does not",
             because,
             "state spec.network.policies in Facts",

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use ipnet::IpNet;
 use uturn_clouds::cloud;
 use uturn_lb::source::replaced_source;
+use uturn_model::addr::is_private;
 use uturn_model::lb::{ProbeRanges, ProbeSource, Scope, Source};
 use uturn_model::{Client, Cluster, Family, LoadBalancer, Node};
 
@@ -44,13 +45,6 @@ pub(crate) fn unrouted(plan: &Plan<'_>, client: Option<IpAddr>) -> Vec<IpAddr> {
     let private = plan.load_balancers.iter().filter(|lb| lb.scope == Scope::Private);
     let vips = private.map(|lb| lb.vip);
     vips.filter(|vip| is_private(*vip) && Family::of(*vip) == Family::of(client)).collect()
-}
-
-fn is_private(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(ip) => ip.is_private() || ip.is_link_local() || ip.is_loopback(),
-        IpAddr::V6(ip) => ip.is_unique_local() || ip.is_unicast_link_local() || ip.is_loopback(),
-    }
 }
 
 /// Returns whether a plan has load balancers or clients outside the VPC.

@@ -14,9 +14,7 @@ use crate::linux::serve::names::Found;
 /// Returns the addresses that the cluster's DNS returned for the flow's name. `None` if it was not
 /// asked.
 pub(super) fn resolved_addresses<'a>(flow: &Flow, found: &'a Found) -> Option<&'a [IpAddr]> {
-    let (Destination::Url { host, .. } | Destination::Host(host, _)) = &flow.to else {
-        return None;
-    };
+    let host = flow.to.host()?;
     found.get(&(flow.from.clone(), host.clone())).map(Vec::as_slice)
 }
 
