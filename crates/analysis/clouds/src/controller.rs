@@ -31,15 +31,37 @@ use crate::stated;
 
 /// Returns every load balancer of the cluster, by address.
 pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
+    made_at(cluster, &NodeAddresses::of(cluster), None)
+}
+
+/// Returns the load balancer at an address.
+pub fn load_balancer(cluster: &Cluster, vip: IpAddr) -> Option<LoadBalancer> {
+    made_at(cluster, &NodeAddresses::of(cluster), Some(vip)).pop()
+}
+
+/// Returns every load balancer of the cluster without targets, by address: with those, all rules
+/// of a large cluster together take gigabytes. `outline` has everything for which load balancers
+/// listen, and neither nodes nor pods.
+pub fn listeners(cluster: &Cluster, outline: &Cluster) -> Vec<LoadBalancer> {
+    made_at(outline, &NodeAddresses::of(cluster), None)
+}
+
+/// Makes all load balancers, or only the one at an address.
+fn made_at(cluster: &Cluster, of_nodes: &NodeAddresses, only: Option<IpAddr>) -> Vec<LoadBalancer> {
+    let is_wanted = |vip: IpAddr| only.is_none_or(|only| only == vip);
+    let addresses = |owner: Owner<'_>| {
+        let mut all = of_nodes.beside(cluster, owner);
+        all.retain(|at| is_wanted(at.address));
+        all
+    };
     let mut made: BTreeMap<IpAddr, LoadBalancer> = BTreeMap::new();
-    let of_nodes = NodeAddresses::of(cluster);
     for service in cluster.services.values().filter(|service| is_judged(service)) {
         let owner = Owner::Service(service);
         match cloud::maker_of(service, &cluster.provider) {
             Maker::Model(model) => {
                 let is_private = model.request(owner).is_private;
                 let groups = model.security_groups(owner);
-                for at in of_nodes.beside(cluster, owner) {
+                for at in addresses(owner) {
                     let balancer = entry(cluster, &mut made, &at, owner, is_private);
                     add_groups(cluster, balancer, groups);
                     let family = Family::of(at.address);
@@ -53,7 +75,7 @@ pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
             Maker::Product(product, _) => {
                 let is_private = product.is_private(service).unwrap_or(false);
                 let groups = product.security_groups(service);
-                for at in of_nodes.beside(cluster, owner) {
+                for at in addresses(owner) {
                     let balancer = entry(cluster, &mut made, &at, owner, is_private);
                     add_groups(cluster, balancer, groups);
                     let own = own_source(
@@ -74,7 +96,7 @@ pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
                 }
             }
             Maker::Other(..) | Maker::Unknown => {
-                for at in of_nodes.beside(cluster, owner) {
+                for at in addresses(owner) {
                     let facts = &cluster.load_balancers;
                     let Some(fact) = stated::of_service(facts, service, at.address) else {
                         continue;
@@ -102,7 +124,7 @@ pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
             (None, Some(model)) => model.security_groups(owner),
             (None, None) => None,
         };
-        for at in of_nodes.beside(cluster, owner) {
+        for at in addresses(owner) {
             let balancer = entry(cluster, &mut made, &at, owner, is_private);
             add_groups(cluster, balancer, groups);
             let sends = product.is_some_and(IngressProduct::sends_from_its_address);
@@ -122,7 +144,7 @@ pub fn load_balancers(cluster: &Cluster) -> Vec<LoadBalancer> {
             }
         }
     }
-    for fact in &cluster.load_balancers {
+    for fact in cluster.load_balancers.iter().filter(|fact| is_wanted(fact.vip)) {
         for listener in stated::listeners(cluster, fact) {
             put(stated_entry(cluster, &mut made, fact), listener);
         }

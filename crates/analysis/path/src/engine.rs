@@ -1,5 +1,6 @@
 //! A cluster made ready for walking, with the state that all walks through it share.
 
+mod balancers;
 pub(crate) mod cluster_index;
 pub(crate) mod header_servers;
 pub(crate) mod ingress_assumptions;
@@ -13,7 +14,7 @@ pub(crate) mod walk;
 pub(crate) mod work;
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use uturn_clouds::controller::{self, IngressCall, IngressPorts};
 use uturn_clouds::ingress_controller::ControllerRules;
@@ -30,6 +31,7 @@ use crate::names::Names;
 use crate::options::Options;
 use crate::origin;
 use crate::population::{Individuals, Population};
+use balancers::Balancers;
 use cluster_index::ClusterIndex;
 use header_servers::HeaderServers;
 use met_services::MetServices;
@@ -46,7 +48,7 @@ pub struct Engine<'a> {
     pub(crate) cluster: &'a Cluster,
     options: Options,
     index: ClusterIndex<'a>,
-    balancers: OnceLock<Vec<LoadBalancer>>,
+    balancers: Arc<Balancers>,
     on_nodes: OnceLock<Vec<OnNodes<'a>>>,
     header_servers: OnceLock<HeaderServers>,
     nodes: ReadyNodes<'a>,
@@ -91,7 +93,7 @@ impl<'a> Engine<'a> {
             }
             rule.targets.retain(|target| population.targets(target) > 0);
         }
-        Self { balancers: OnceLock::from(balancers), ..Self::unchecked(cluster) }
+        Self { balancers: Arc::new(Balancers::of(balancers)), ..Self::unchecked(cluster) }
     }
 
     fn unchecked(cluster: &'a Cluster) -> Self {
@@ -99,7 +101,7 @@ impl<'a> Engine<'a> {
             cluster,
             options: Options::default(),
             index: ClusterIndex::new(cluster),
-            balancers: OnceLock::new(),
+            balancers: Arc::default(),
             on_nodes: OnceLock::new(),
             header_servers: OnceLock::new(),
             nodes: ReadyNodes::default(),
@@ -163,7 +165,7 @@ impl<'a> Engine<'a> {
     pub fn with_met_services(&self) -> Self {
         let engine = Self {
             options: self.options,
-            balancers: self.balancers.clone(),
+            balancers: Arc::clone(&self.balancers),
             met: MetServices::of(self.cluster),
             supposed: self.supposed.clone(),
             ..Self::unchecked(self.cluster)
@@ -231,16 +233,21 @@ impl<'a> Engine<'a> {
         self.cluster
     }
 
-    /// Returns the load balancers of the cluster, in the order of their addresses.
+    /// Returns the load balancers of the cluster, in the order of their addresses, with all their
+    /// targets. In a large cluster these take gigabytes: see [`Self::listeners`].
     pub fn balancers(&self) -> &[LoadBalancer] {
-        self.balancers.get_or_init(|| controller::load_balancers(self.cluster))
+        self.balancers.all(self.cluster)
     }
 
-    /// Returns the load balancer at an address.
-    pub(crate) fn balancer_at(&self, vip: IpAddr) -> Option<&LoadBalancer> {
-        let all = self.balancers();
-        let place = all.binary_search_by_key(&vip, |balancer| balancer.vip).ok()?;
-        all.get(place)
+    /// Returns the load balancers of the cluster, in the order of their addresses. Their targets may
+    /// be missing.
+    pub fn listeners(&self) -> &[LoadBalancer] {
+        self.balancers.listeners(self.cluster)
+    }
+
+    /// Returns the load balancer at an address, with all its targets.
+    pub fn balancer_at(&self, vip: IpAddr) -> Option<&LoadBalancer> {
+        self.balancers.at(self.cluster, vip)
     }
 
     /// Returns the load balancers that are pods on nodes.
@@ -250,7 +257,7 @@ impl<'a> Engine<'a> {
 
     /// Returns the servers behind load balancers that send a PROXY header.
     pub(crate) fn header_servers(&self) -> &HeaderServers {
-        self.header_servers.get_or_init(|| HeaderServers::new(self.cluster, self.balancers()))
+        self.header_servers.get_or_init(|| HeaderServers::new(self.cluster, self.listeners()))
     }
 
     /// Returns the assumptions: those made when the cluster was built, and those of this engine,

@@ -226,7 +226,7 @@ fn redirect_target(
         None => vip.ip(),
     };
     let to = SocketAddr::new(ip, redirect.port.number());
-    let balancer = engine.balancers().iter().find(|balancer| balancer.vip == ip)?;
+    let balancer = engine.balancer_at(ip)?;
     let listener = balancer.listeners.iter().find(|listener| listener.port == redirect.port)?;
     let rule = rules::find(listener, host, path)?;
     rule.redirect.is_none().then(|| (to, host.into(), path.into()))
@@ -247,8 +247,7 @@ fn at(
         let service = Some(service.name.clone());
         return Aim { service, port, host, path, called, ..Aim::default() };
     }
-    let Some(balancer) = engine.balancers().iter().find(|balancer| balancer.vip == address.ip())
-    else {
+    let Some(balancer) = engine.balancer_at(address.ip()) else {
         return Aim { host, path, called, ..Aim::default() };
     };
     let listener = balancer.listeners.iter().find(|listener| {

@@ -88,7 +88,7 @@ fn lb_group(engine: &Engine<'_>, ingress: &Ingress) -> Check {
     let (port, _) = controller::ingress_listens(engine.cluster(), ingress);
     let what = format!("the load balancer's security group lets {port} in");
     let balancer = engine
-        .balancers()
+        .listeners()
         .iter()
         .find(|balancer| ingress.load_balancer.iter().any(|lb| lb.ip == Some(balancer.vip)));
     let Some(balancer) = balancer else { return Check::unknown(what, "it has no address yet") };
@@ -217,7 +217,7 @@ fn calls(engine: &Engine<'_>, ingress: &Ingress) -> Check {
 }
 
 fn outside(engine: &Engine<'_>, ingress: &Ingress) -> Option<Check> {
-    let is_public = engine.balancers().iter().any(|balancer| {
+    let is_public = engine.listeners().iter().any(|balancer| {
         balancer.scope == Scope::Public
             && ingress.load_balancer.iter().any(|lb| lb.ip == Some(balancer.vip))
     });

@@ -308,7 +308,7 @@ impl<'a> Case<'a> {
             Subject::Probes(_, protocol) => *protocol,
             Subject::Object(..) => return None,
         };
-        let balancer = self.engine.balancers().iter().find(|balancer| balancer.vip == vip.ip())?;
+        let balancer = self.engine.balancer_at(vip.ip())?;
         let listener = balancer.listeners.iter().find(|listener| {
             listener.port.number() == vip.port() && listener.protocol.transport() == protocol
         })?;

@@ -24,7 +24,7 @@ pub(crate) fn find(engine: &Engine<'_>, met: &[ScanResult]) -> Result<Vec<Findin
     let mut walked = 0;
     for result in met.iter().filter(|result| result.target.object.kind == ObjectKind::Service) {
         let Destination::Address(address) = result.target.to else { continue };
-        let Some(balancer) = engine.balancers().iter().find(|lb| lb.vip == address.ip()) else {
+        let Some(balancer) = engine.balancer_at(address.ip()) else {
             continue;
         };
         let same = |listener: &&Listener| {

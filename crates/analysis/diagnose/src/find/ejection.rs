@@ -44,7 +44,7 @@ fn listener<'e>(
     engine: &'e Engine<'_>,
     object: &ObjectRef,
 ) -> Option<(&'e Listener, &'e PassiveCheck)> {
-    let listeners = engine.balancers().iter().flat_map(|balancer| &balancer.listeners);
+    let listeners = engine.listeners().iter().flat_map(|balancer| &balancer.listeners);
     let mut own =
         listeners.filter(|listener| listener.rules.iter().any(|rule| rule.owner == *object));
     own.find_map(|listener| {

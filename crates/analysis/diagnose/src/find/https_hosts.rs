@@ -105,7 +105,7 @@ fn port<'e>(
         })
     };
     let ended = |port: Port| {
-        let balancer = engine.balancers().iter().find(|balancer| balancer.vip == vip)?;
+        let balancer = engine.balancer_at(vip)?;
         let mut listeners = balancer.listeners.iter();
         listeners.find(|own| own.port == port).map(|own| own.protocol.ends_tls())
     };
@@ -137,7 +137,7 @@ impl Call<'_> {
         engine: &Engine<'_>,
         clients: &OutsideClients<'_>,
     ) -> Result<Option<Caused>, WalkError> {
-        let balancer = engine.balancers().iter().find(|own| own.vip == self.at.ip());
+        let balancer = engine.balancer_at(self.at.ip());
         let is_public = balancer.is_some_and(|own| own.scope == Scope::Public);
         let near = || clients.near(Family::of(self.at.ip()));
         let from = if is_public { Some(Client::Outside(None)) } else { near() };

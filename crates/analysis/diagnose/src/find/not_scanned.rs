@@ -36,7 +36,7 @@ pub(crate) fn find(engine: &Engine<'_>) -> Result<Vec<Caused>, WalkError> {
         return Ok(if has_any { vec![(not_examined(engine), Vec::new())] } else { Vec::new() });
     }
     let has_many_rules = cluster.rules_to_endpoints() > MAX_RULES;
-    if has_many_rules || listeners(engine.balancers()) * cluster.nodes.len() > MAX_PAIRS {
+    if has_many_rules || listeners(engine.listeners()) * cluster.nodes.len() > MAX_PAIRS {
         return Ok(vec![(not_examined(engine), Vec::new())]);
     }
     let mut all = Vec::new();

@@ -43,7 +43,7 @@ impl<'a> OutsideClients<'a> {
             of_nodes.chain(of_pods).chain(of_services).copied().collect();
         used.extend(of_status.filter_map(|entry| entry.ip));
         used.extend(of_slices.map(|endpoint| endpoint.address));
-        used.extend(engine.balancers().iter().map(|balancer| balancer.vip));
+        used.extend(engine.listeners().iter().map(|balancer| balancer.vip));
         // Pods may have addresses of the nodes' own range; then only the given addresses are known.
         let has_node =
             |net: &IpNet| nodes().flat_map(|node| &node.internal_ips).any(|ip| net.contains(ip));

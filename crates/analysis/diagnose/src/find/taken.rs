@@ -187,10 +187,10 @@ fn of_listener(
     field: Field,
 ) -> Option<Finding> {
     let cluster = engine.cluster();
-    let balancers = engine.balancers();
-    let at = balancers.binary_search_by_key(&address, |balancer| balancer.vip).ok()?;
     let has_port = |number: u16| service.ports.iter().any(|port| port.port.number() == number);
-    let mut listeners = balancers.get(at)?.listeners.iter();
+    let all = engine.listeners();
+    let at = all.binary_search_by_key(&address, |balancer| balancer.vip).ok()?;
+    let mut listeners = all.get(at)?.listeners.iter();
     let (port, owner) = listeners.find_map(|listener| {
         let owner = &listener.rules.first()?.owner;
         let is_other = owner.kind == ObjectKind::Ingress && !has_port(listener.port.number());

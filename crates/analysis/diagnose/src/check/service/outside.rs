@@ -62,10 +62,10 @@ const CALLED: usize = 20;
 /// Returns whether groups stop calls of load balancers from outside. The sources of what the modelled
 /// cloud's load balancers send are known, so the ports tell.
 fn stop_a_client(engine: &Engine<'_>) -> bool {
-    if uturn_clouds::cloud::model(engine.cluster()).is_some() || engine.balancers().is_empty() {
+    if uturn_clouds::cloud::model(engine.cluster()).is_some() || engine.listeners().is_empty() {
         return true;
     }
-    let listeners = engine.balancers().iter().flat_map(|balancer| {
+    let listeners = engine.listeners().iter().flat_map(|balancer| {
         balancer.listeners.iter().map(move |listener| (balancer.vip, listener))
     });
     let mut flows = listeners.take(CALLED).map(|(vip, listener)| {
@@ -92,7 +92,7 @@ pub(super) fn bandwidth(engine: &Engine<'_>, service: &Service) -> Option<Check>
 }
 
 fn bandwidth_of(engine: &Engine<'_>, service: &Service, what: &str) -> Check {
-    let is_public = engine.balancers().iter().any(|balancer| {
+    let is_public = engine.listeners().iter().any(|balancer| {
         balancer.scope == Scope::Public
             && service.load_balancer.iter().any(|lb| lb.ip == Some(balancer.vip))
     });
@@ -150,7 +150,7 @@ pub(super) fn node_ports(engine: &Engine<'_>, service: &Service) -> Check {
 fn addresses(engine: &Engine<'_>, service: &Service) -> BTreeSet<IpAddr> {
     let owner = service.object();
     let serves = |rule: &Rule| rule.owner == owner;
-    let balancers = engine.balancers().iter().filter(|balancer| {
+    let balancers = engine.listeners().iter().filter(|balancer| {
         balancer.listeners.iter().flat_map(|listener| &listener.rules).any(serves)
     });
     let stated = service.load_balancer.iter().filter_map(|address| address.ip);
@@ -240,8 +240,8 @@ fn stated_check(what: String, found: &Finding) -> Check {
 /// Returns whether a Service with policy Local is behind a listener: nodes without a pod of the
 /// Service fail its health checks.
 fn has_local_targets(engine: &Engine<'_>, at: SocketAddr, protocol: Protocol) -> bool {
-    let balancers = engine.balancers().iter().filter(|balancer| balancer.vip == at.ip());
-    let listeners = balancers.flat_map(|balancer| &balancer.listeners).filter(|listener| {
+    let listeners = engine.balancer_at(at.ip()).into_iter().flat_map(|own| &own.listeners);
+    let listeners = listeners.filter(|listener| {
         listener.port.number() == at.port() && listener.protocol.transport() == protocol
     });
     let mut services = listeners

@@ -109,8 +109,8 @@ fn peers(case: &Case<'_>, packet: &DroppedPacket, group: &Text) -> Vec<Peer> {
     }
     let is_outside = matches!(from, Some(Client::Outside(Some(_))));
     // A load balancer keeps its address.
-    let is_balancer = cluster.dns.balancer_at(source).is_some()
-        || case.engine.balancers().iter().any(|own| own.vip == source);
+    let is_balancer =
+        cluster.dns.balancer_at(source).is_some() || case.engine.balancer_at(source).is_some();
     let is_own = (is_outside || is_balancer) && !ranges.is_empty();
     let own = is_own.then(|| Peer::range(IpNet::from(source)));
     all.extend(ranges.into_iter().copied().map(Peer::range));

@@ -59,10 +59,8 @@ fn bound(case: &Case<'_>, builds: &KubeProxyBuilds, mut made: Proposal) -> Propo
             ),
         },
     );
-    let ends_tls = case.engine.balancers().iter().filter(|balancer| balancer.vip == vip);
-    let mut ends_tls =
-        ends_tls.flat_map(|balancer| &balancer.listeners).filter(|own| own.protocol.ends_tls());
-    let tls = ends_tls.next();
+    let mut listeners = case.engine.balancer_at(vip).into_iter().flat_map(|own| &own.listeners);
+    let tls = listeners.find(|own| own.protocol.ends_tls());
     made = made.when(
         "no listener at the address ends TLS",
         tls.is_none(),
