@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use uturn_model::{Assumption, Cluster, ObjectKind, ObjectRef, Origin, Verdict};
 use uturn_path::{Engine, WalkError, add_missing, what_if};
-use uturn_scan::{KnownWalks, ScanResult, ScanTarget, Scanner, ToExplain};
+use uturn_scan::{FewCalls, KnownWalks, ScanResult, ScanTarget, Scanner, ToExplain};
 use uturn_snapshot::Manifests;
 
 use crate::cases::together;
@@ -266,7 +266,7 @@ fn flows_in_full(
                 let asked = ToExplain { result, shown: finding.failure.as_ref() };
                 (Some(result.flow()), scanner.explain(asked)?)
             }
-            _ => match failing_flow(engine, finding) {
+            _ => match failing_flow(&FewCalls::new(engine), finding) {
                 Some(flow) => {
                     let verdict = engine.verdict_showing(&flow, finding.failure.as_ref())?;
                     // A walk alone does not show what rests on a condition.

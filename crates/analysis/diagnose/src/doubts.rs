@@ -11,6 +11,7 @@ use uturn_model::{
     Text, Verdict,
 };
 use uturn_path::{Engine, WalkError};
+use uturn_scan::FewCalls;
 
 use crate::called::{Called, of_host, sent_to};
 use crate::clients::{Clients, Example};
@@ -57,7 +58,23 @@ impl FlowCases {
 /// # Errors
 /// Returns an error if the flow cannot be walked, and no finding says why.
 pub fn cases(engine: &Engine<'_>, flow: &Flow) -> Result<FlowCases, WalkError> {
-    let (walked, why) = match engine.cases(flow) {
+    judged(engine, flow, engine.cases(flow))
+}
+
+/// Returns the same verdicts, of walks in a reduced cluster where that is enough.
+///
+/// # Errors
+/// Returns an error if the flow cannot be walked, and no finding says why.
+pub fn cases_of_few(calls: &FewCalls<'_, '_>, flow: &Flow) -> Result<FlowCases, WalkError> {
+    judged(calls.met(), flow, calls.cases(flow))
+}
+
+fn judged(
+    engine: &Engine<'_>,
+    flow: &Flow,
+    walked: Result<Vec<Verdict>, WalkError>,
+) -> Result<FlowCases, WalkError> {
+    let (walked, why) = match walked {
         Ok(verdicts) => (verdicts, None),
         Err(why) => match without_address(engine, flow, &why) {
             Some(verdict) => (vec![verdict], Some(why)),

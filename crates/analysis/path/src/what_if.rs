@@ -16,7 +16,7 @@ mod placement;
 mod rules;
 mod table;
 
-use uturn_model::{Cluster, Flow, Verdict};
+use uturn_model::{Client, Cluster, Destination, Flow, Verdict};
 use uturn_netfilter::Assumptions;
 
 pub use self::kube_proxy::{Configurations, MAX_PODS, each_other, others};
@@ -44,6 +44,22 @@ pub(crate) fn cases(engine: &Engine<'_>, flow: &Flow) -> Result<Vec<Verdict>, Wa
         Some(doubt) => names::by_name(engine, flow, &doubt, verdicts),
         None => Ok(verdicts),
     }
+}
+
+/// Returns whether a pod's call of an address, Service or Ingress has a single case, so that
+/// [`cases`] is the verdict of a walk alone.
+pub fn has_one_case(cluster: &Cluster, flow: &Flow) -> bool {
+    let is_of_pod = matches!(flow.from, Client::Pod(_));
+    let is_name = !matches!(
+        flow.to,
+        Destination::Address(_) | Destination::Service(..) | Destination::Ingress { .. }
+    );
+    // Rules of captured nodes may be unmodelled.
+    is_of_pod
+        && !is_name
+        && cluster.captures.is_empty()
+        && runnings_of_one_call(cluster).len() < 2
+        && movers(cluster, &flow.from).is_empty()
 }
 
 /// Returns a verdict for each case of how kube-proxy runs and where pods will run, and the open

@@ -33,8 +33,10 @@ pub(crate) fn walk_all<'a>(
     targets: &[ScanTarget],
 ) -> Result<Vec<ScanResult>, WalkError> {
     let inventory: &Inventory<'a> = &prepared.classifier.inventory;
-    let scopes: Vec<Scope<'a>> =
-        targets.iter().map(|target| prepared.scope(engine, target)).collect::<Result<_, _>>()?;
+    let scopes: Vec<Scope<'a>> = targets
+        .iter()
+        .map(|target| prepared.scope(engine, target.called()))
+        .collect::<Result<_, _>>()?;
     let walked = side_by_side(
         |walk| targets.iter().zip(&scopes).for_each(walk),
         |(target, scope)| walk_target(engine, inventory, target, scope),

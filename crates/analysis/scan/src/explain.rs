@@ -233,7 +233,7 @@ pub(crate) fn target<'a>(
     classes: &[ScanResult],
 ) -> Result<TargetExplanation, WalkError> {
     let target = Arc::clone(&classes[0].target);
-    let scope = prepared.scope(engine, &target)?;
+    let scope = prepared.scope(engine, target.called())?;
     let closeness = match prepared.granularity(&scope) {
         Granularity::Classes => Closeness::Classes,
         Granularity::EveryNode => Closeness::EveryNode,

@@ -59,14 +59,24 @@ impl<'a> HopJob<'a> {
         scope: Scope<'a>,
         ToExplain { result, shown }: ToExplain<'_>,
     ) -> Option<Self> {
+        let job = Self::of_flow(prepared, scope, result.flow(), result.clients.at as u32)?;
+        Some(Self { shown: shown.cloned(), ..job })
+    }
+
+    /// Classifies a target for the client of a flow, which has this place among all clients.
+    /// Returns `None` if the whole cluster has to be walked.
+    pub(crate) fn of_flow(
+        prepared: &mut PreparedScan<'a>,
+        scope: Scope<'a>,
+        flow: Flow,
+        client: u32,
+    ) -> Option<Self> {
         let granularity = prepared.granularity(&scope);
         if prepared.walks_whole(&scope, granularity) {
             return None;
         }
-        let client = result.clients.at as u32;
         let target_classes = prepared.classifier.classify(scope, granularity, Some(client));
-        let shown = shown.cloned();
-        Some(Self { flow: result.flow(), client, target_classes, granularity, shown })
+        Some(Self { flow, client, target_classes, granularity, shown: None })
     }
 }
 
@@ -249,7 +259,7 @@ impl<'a> Scopes<'a> {
         for (at, ToExplain { result, .. }) in results.iter().enumerate() {
             let target = Arc::as_ptr(&result.target).addr();
             let (number, list) = *by_target.entry(target).or_insert_with(|| {
-                let scope = prepared.scope(engine, &result.target);
+                let scope = prepared.scope(engine, result.target.called());
                 let services = scope.iter().flat_map(|scope| &scope.services);
                 let services = services.map(|service| ptr::from_ref(*service).addr()).collect();
                 let list = *by_services.entry(services).or_insert(lists.len());

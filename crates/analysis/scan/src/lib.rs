@@ -45,6 +45,7 @@ mod distinguish;
 mod exhaustive;
 mod explain;
 mod failover;
+mod few_calls;
 mod hop_by_hop;
 mod inventory;
 mod known;
@@ -60,6 +61,7 @@ mod unmodelled_rules;
 
 pub use clients::{ClientClass, Pods, ScanResult};
 pub use explain::{ClassExplanation, ClassTrait, Closeness, TargetExplanation};
+pub use few_calls::FewCalls;
 pub use hop_by_hop::ToExplain;
 pub use known::{KnownWalks, WalkCounts};
 pub use scan::Scanner;

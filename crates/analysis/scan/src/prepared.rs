@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use uturn_model::ProxyMode;
 use uturn_model::network::NetworkMode;
+use uturn_model::{Destination, Protocol, ProxyMode};
 use uturn_netfilter::IpProtocol;
 use uturn_path::{Engine, WalkError, outline_of_listeners};
 
@@ -15,7 +15,6 @@ use crate::inventory::Inventory;
 use crate::parallel::side_by_side;
 use crate::partition::scope::{KnownMet, Listeners, Scope, TargetRequest};
 use crate::partition::target_classes::{Classifier, Granularity};
-use crate::targets::ScanTarget;
 
 /// State that is computed once for all targets of a scan.
 pub(crate) struct PreparedScan<'a> {
@@ -57,13 +56,13 @@ impl<'a> PreparedScan<'a> {
     pub(crate) fn scope(
         &self,
         engine: &Engine<'a>,
-        target: &ScanTarget,
+        (to, protocol): (&Destination, Protocol),
     ) -> Result<Scope<'a>, WalkError> {
-        let resolved = engine.resolve_outside(&target.to)?;
+        let resolved = engine.resolve_outside(to)?;
         let Some(to) = resolved.addresses().first().copied() else {
-            return Err(WalkError::Later(format!("{} has no address", target.to)));
+            return Err(WalkError::Later(format!("{to} has no address")));
         };
-        let protocol = IpProtocol::from(target.protocol);
+        let protocol = IpProtocol::from(protocol);
         let asked = TargetRequest { to, protocol, request: resolved.request().clone() };
         Ok(Scope::new(&self.classifier.inventory, &self.listeners, &self.met, asked))
     }

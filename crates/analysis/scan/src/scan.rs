@@ -177,7 +177,7 @@ impl<'e, 'a> Scanner<'e, 'a> {
             return whole();
         }
         let mut prepared = self.prepared()?.borrow_mut();
-        let scope = prepared.scope(self.engine, &result.target)?;
+        let scope = prepared.scope(self.engine, result.target.called())?;
         let Some(job) = HopJob::new(&mut prepared, scope, asked) else { return whole() };
         let inventory = &prepared.classifier.inventory;
         match HopWalker::new(self.engine, inventory, detail, 1).walk(&job) {
@@ -194,7 +194,7 @@ impl<'e, 'a> Scanner<'e, 'a> {
         services > SMALL || services.saturating_add(cluster.rules_to_endpoints()) > SMALL
     }
 
-    fn prepared(&self) -> Result<&RefCell<PreparedScan<'a>>, WalkError> {
+    pub(crate) fn prepared(&self) -> Result<&RefCell<PreparedScan<'a>>, WalkError> {
         if let Some(known) = self.prepared.get() {
             return Ok(known);
         }

@@ -89,7 +89,7 @@ fn job<'a>(
     prepared: &mut PreparedScan<'a>,
     target: &Arc<ScanTarget>,
 ) -> Result<TargetJob<'a>, WalkError> {
-    let scope = prepared.scope(engine, target)?;
+    let scope = prepared.scope(engine, target.called())?;
     let granularity = prepared.granularity(&scope);
     let target_classes = prepared.classifier.classify(scope, granularity, None);
     Ok(TargetJob { target: Arc::clone(target), target_classes, granularity })

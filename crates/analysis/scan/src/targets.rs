@@ -44,6 +44,11 @@ pub enum AddressKind {
 }
 
 impl ScanTarget {
+    /// Returns what is called, and by which protocol.
+    pub(crate) fn called(&self) -> (&Destination, Protocol) {
+        (&self.to, self.protocol)
+    }
+
     /// Returns whether the destination is a Service's own address in the cluster.
     pub fn is_cluster_ip(&self) -> bool {
         self.at == AddressKind::ClusterIp

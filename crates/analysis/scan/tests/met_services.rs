@@ -7,9 +7,11 @@ mod dice;
 use std::net::SocketAddr;
 
 use dice::Dice;
-use uturn_model::{Client, Cluster, Destination, Flow, Protocol, Verdict};
-use uturn_path::{Engine, Health, WalkError};
-use uturn_scan::Scanner;
+use uturn_model::{
+    Client, Cluster, Destination, Flow, Mechanism, Outcome, Protocol, Share, Text, Verdict,
+};
+use uturn_path::{Engine, Health, WalkError, what_if};
+use uturn_scan::{FewCalls, Scanner};
 use uturn_snapshot::{Source, read};
 
 const CLUSTERS: u64 = 24;
@@ -110,6 +112,53 @@ fn health_checks_end_alike_with_the_rules_that_packets_meet() {
             }
         }
     }
+}
+
+/// How the calls of a flow end: outcomes and reasons, in order.
+type Ends = Vec<(Vec<(Outcome, Share)>, Vec<Mechanism>, Vec<Text>)>;
+
+fn ends(verdicts: &[Verdict]) -> Ends {
+    let of = |verdict: &Verdict| {
+        let mut outcomes = verdict.outcomes.clone();
+        outcomes.sort_by_key(|end| end.0);
+        (outcomes, verdict.mechanisms.clone(), verdict.conditions.clone())
+    };
+    verdicts.iter().map(of).collect()
+}
+
+fn are_same(own: &Ends, other: &Ends) -> bool {
+    let is_same = |own: &[(Outcome, Share)], other: &[(Outcome, Share)]| {
+        let mut pairs = own.iter().zip(other);
+        own.len() == other.len() && pairs.all(|(a, b)| a.0 == b.0 && a.1.is_rounded_from(b.1))
+    };
+    let mut pairs = own.iter().zip(other);
+    own.len() == other.len()
+        && pairs.all(|(a, b)| is_same(&a.0, &b.0) && (&a.1, &a.2) == (&b.1, &b.2))
+}
+
+#[test]
+fn calls_end_alike_in_reduced_clusters() {
+    let (mut walked, mut reduced) = (0, 0);
+    for seed in 1..=2 * CLUSTERS {
+        let cluster = random_cluster(seed);
+        let engine = Engine::new(&cluster).unwrap_or_else(|why| panic!("{seed}: {why:?}"));
+        let calls = FewCalls::new(&engine).reducing_always();
+        for flow in flows(&cluster, &engine) {
+            let what = format!("seed {seed}: {} to {}", flow.from, flow.to);
+            let [whole, own] = [engine.cases(&flow), calls.cases(&flow)];
+            match (whole, own) {
+                (Ok(whole), Ok(own)) => {
+                    let (whole, own) = (ends(&whole), ends(&own));
+                    assert!(are_same(&own, &whole), "{what}: {own:?} for {whole:?}");
+                }
+                (whole, own) => assert_eq!(own, whole, "{what}"),
+            }
+            walked += 1;
+            reduced += usize::from(what_if::has_one_case(&cluster, &flow));
+        }
+    }
+    assert!(walked > 4_000, "{walked}");
+    assert!(4 * reduced > walked, "{reduced} calls of {walked} have one case");
 }
 
 /// What is not kept is made again.

@@ -42,7 +42,7 @@ pub(super) fn run(args: &Cure, printer: &Printer) -> Result<Status, Failure> {
     let base = TrialBase::new(&manifests, &engine).knowing(Some(&known));
     let mut reports: Vec<CureReport> = match (&args.code, &object, from, to) {
         (Some(code), Some(object), _, _) => {
-            let cases = found(&manifests, &engine, &known, (code, object))?;
+            let cases = found(&base, &known, (code, object))?;
             let mut all: Vec<CureReport> = Vec::new();
             for report in cases.iter().map(|case| report_of(&base, case)) {
                 // Several findings of an object may have one example.
@@ -89,16 +89,16 @@ pub(super) fn run(args: &Cure, printer: &Printer) -> Result<Status, Failure> {
 /// flow do not show it.
 fn of_flow(base: &TrialBase<'_>, flow: &Flow) -> Result<CureReport, WalkError> {
     let (manifests, engine) = (base.manifests(), base.engine());
-    let judged = doubts::cases(&engine.with_met_services(), flow)?;
+    let judged = doubts::cases_of_few(base.calls(), flow)?;
     let mut cures: Vec<cure::Cure> = Vec::new();
-    match Case::flow(manifests, engine, flow.clone()) {
+    match Case::flow(manifests, base.calls(), flow.clone()) {
         Ok(case) if !case.before.is_fine() => cures = cure::cures(base, &case),
         // What has no address cannot be walked.
         Err(why) if judged.doubts.is_empty() => return Err(why),
         Ok(_) | Err(_) => {}
     }
     for finding in &judged.doubts {
-        let case = case_of(manifests, engine, finding)?;
+        let case = case_of(manifests, base.calls(), finding)?;
         for new in case.iter().flat_map(|case| cure::cures(base, case)) {
             let is_same = |known: &cure::Cure| {
                 known.name == new.name && known.diffs == new.diffs && known.commands == new.commands
@@ -152,8 +152,7 @@ fn parse(code: &str) -> Result<Code, Failure> {
 
 /// Returns the findings of this code about this object, each as a case.
 fn found<'a>(
-    manifests: &'a Manifests,
-    engine: &'a Engine<'a>,
+    base: &TrialBase<'a>,
     known: &Arc<KnownWalks>,
     (code, object): (&str, &str),
 ) -> Result<Vec<Case<'a>>, Failure> {
@@ -175,9 +174,11 @@ fn found<'a>(
         finding.code == code && (is_named || subject.short() == *object)
     };
     // The finding may hold only if an unknown fact is other than assumed.
-    let mut readings = vec![findings_of(engine, known)?];
+    let engine = base.engine();
+    let mut readings = vec![findings_of(base.calls().scanner())?];
     for other in what_if::each_other(engine.cluster()) {
-        readings.push(findings_of(&Engine::new(&other)?, known)?);
+        let engine = Engine::new(&other)?;
+        readings.push(findings_of(&Scanner::new(&engine).knowing(Some(known)))?);
     }
     let findings = together(engine.cluster(), readings).into_iter();
     let mut findings: Vec<Finding> = findings.map(|(_, finding)| finding).collect();
@@ -197,7 +198,8 @@ fn found<'a>(
             "there is no finding {code} about {object} here: {hint}"
         )));
     }
-    let cases = found.filter_map(|finding| case_of(manifests, engine, finding).transpose());
+    let cases =
+        found.filter_map(|finding| case_of(base.manifests(), base.calls(), finding).transpose());
     let cases = cases.collect::<Result<Vec<_>, _>>()?;
     if cases.is_empty() {
         return Err(Failure::usage(format!(
@@ -207,9 +209,8 @@ fn found<'a>(
     Ok(cases)
 }
 
-fn findings_of(engine: &Engine<'_>, known: &Arc<KnownWalks>) -> Result<Vec<Finding>, Failure> {
-    let scanner = Scanner::new(engine).knowing(Some(known));
-    Ok(diagnose(&scanner, &scanner.scan(&scanner.targets())?)?)
+fn findings_of(scanner: &Scanner<'_, '_>) -> Result<Vec<Finding>, Failure> {
+    Ok(diagnose(scanner, &scanner.scan(&scanner.targets())?)?)
 }
 
 /// Returns whether two reports are of one case, and have the same cures.

@@ -5,6 +5,7 @@ use uturn_model::{
     Client, Cluster, Destination, Family, Flow, Name, NamespacedName, ObjectKind, Pod, Verdict,
 };
 use uturn_path::{Engine, WalkError};
+use uturn_scan::FewCalls;
 use uturn_snapshot::Manifests;
 
 use super::MAX_BYTES;
@@ -74,7 +75,7 @@ fn is_curable(finding: &Finding) -> bool {
 /// it is seen in another reading of unknown facts than the first, and not by a walk of its flow in
 /// all of them.
 fn try_one(base: &TrialBase<'_>, finding: &Finding, is_first: bool) -> Option<Vec<Cure>> {
-    let case = case_of(base.manifests(), base.engine(), finding).ok()??;
+    let case = case_of(base.manifests(), base.calls(), finding).ok()??;
     if !is_first && !case.codes().contains(&finding.code) {
         return None;
     }
@@ -104,8 +105,9 @@ pub fn cures_of_flow(
         return Ok(Vec::new());
     }
     let engine = Engine::new(cluster)?;
-    let case = Case::flow(manifests, &engine, flow.clone()).map_err(|why| vec![why])?;
-    Ok(titles(&cures(&TrialBase::new(manifests, &engine), &case)))
+    let base = TrialBase::new(manifests, &engine);
+    let case = Case::flow(manifests, base.calls(), flow.clone()).map_err(|why| vec![why])?;
+    Ok(titles(&cures(&base, &case)))
 }
 
 /// Returns the cures that work for a finding, as those of a flow.
@@ -120,9 +122,9 @@ pub fn cures_of_finding<'a>(
     if !is_editable(manifests) {
         return Ok(Vec::new());
     }
-    let case = case_of(manifests, engine, finding)?;
-    let of = |case: Case<'_>| titles(&cures(&TrialBase::new(manifests, engine), &case));
-    Ok(case.map(of).unwrap_or_default())
+    let base = TrialBase::new(manifests, engine);
+    let case = case_of(manifests, base.calls(), finding)?;
+    Ok(case.map(|case| titles(&cures(&base, &case))).unwrap_or_default())
 }
 
 /// Returns the titles of the cures that work.
@@ -141,21 +143,22 @@ fn title(cure: &Cure) -> CureTitle {
 /// Returns an error if the flow of the finding cannot be walked.
 pub fn case_of<'a>(
     manifests: &'a Manifests,
-    engine: &'a Engine<'a>,
+    calls: &FewCalls<'a, 'a>,
     finding: &Finding,
 ) -> Result<Option<Case<'a>>, WalkError> {
+    let engine = calls.engine();
     if let Example::Probes(listener, protocol) = finding.example {
-        return Case::probes(manifests, engine, listener, protocol).map(Some);
+        return Case::probes(manifests, calls, listener, protocol).map(Some);
     }
     if matches!(finding.example, Example::Manifests) {
         return Ok(Some(Case::object(manifests, engine, finding)));
     }
-    let flow = failing_flow(engine, finding);
+    let flow = failing_flow(calls, finding);
     let of = |flow: Flow| {
         let others = other_flows(engine, finding, &flow);
-        let mut case = Case::flow(manifests, engine, flow)?;
+        let mut case = Case::flow(manifests, calls, flow)?;
         case.found = Some((finding.code, finding.subject.clone()));
-        Ok(case.with_others(others))
+        Ok(case.with_others(calls, others))
     };
     flow.map(of).transpose()
 }
@@ -227,24 +230,23 @@ fn family_of(flow: &Flow) -> Family {
 
 /// Returns a flow that shows a finding: if possible from a pod of the object's own namespace that
 /// uses the cluster's DNS. Returns `None` if the finding was not seen in a flow.
-pub fn failing_flow(engine: &Engine<'_>, finding: &Finding) -> Option<Flow> {
+pub fn failing_flow(calls: &FewCalls<'_, '_>, finding: &Finding) -> Option<Flow> {
     let flow = finding.example.flow()?;
     if !matches!(finding.example, Example::Scanned(_)) {
         return Some(flow);
     }
-    let pods = &engine.cluster().pods;
+    let pods = &calls.engine().cluster().pods;
     let asks_cluster = |name: &&NamespacedName| pods.get(*name).is_some_and(uses_cluster_dns);
     let is_at_home =
         |name: &NamespacedName| Some(&name.namespace) == finding.subject.namespace.as_ref();
     let from = |pod: &NamespacedName| Flow { from: Client::Pod(pod.clone()), ..flow.clone() };
     // A finding of several targets has clients that do not fail at this one, or in another way.
-    let walked = engine.with_met_services();
     let fails_so = |verdict: &Verdict| match &finding.mechanism {
         Some(mechanism) => verdict.mechanisms.contains(mechanism),
         None => !verdict.is_fine(),
     };
     let fails =
-        |pod: &&NamespacedName| walked.verdict(&from(pod)).is_ok_and(|verdict| fails_so(&verdict));
+        |pod: &&NamespacedName| calls.verdict(&from(pod)).is_ok_and(|verdict| fails_so(&verdict));
     let mut clients: Vec<&NamespacedName> = finding.clients.iter().filter(asks_cluster).collect();
     clients.sort_by_key(|name| (!is_at_home(name), *name));
     let failing = clients.into_iter().take(MAX_CLIENTS).find(fails);

@@ -11,6 +11,7 @@ use uturn_model::{
     Place, Port, Protocol, Service, Share, Text, Verdict,
 };
 use uturn_path::{Engine, Health, WalkError, add_missing};
+use uturn_scan::FewCalls;
 use uturn_snapshot::Manifests;
 
 use super::CaseState;
@@ -94,10 +95,11 @@ impl<'a> Case<'a> {
     /// Returns an error if the flow cannot be walked.
     pub fn flow(
         manifests: &'a Manifests,
-        engine: &'a Engine<'a>,
+        calls: &FewCalls<'a, 'a>,
         flow: Flow,
     ) -> Result<Self, WalkError> {
-        let verdicts = engine.with_met_services().cases(&flow)?;
+        let engine = calls.engine();
+        let verdicts = calls.cases(&flow)?;
         let mut mechanisms: Vec<Mechanism> =
             verdicts.iter().flat_map(|verdict| verdict.mechanisms.clone()).collect();
         mechanisms.sort_unstable();
@@ -111,7 +113,7 @@ impl<'a> Case<'a> {
         let mut dropped = dropped(&verdicts, protocol);
         // What stops the question for the name is what has to change.
         if let Some(question) = question(&flow, &verdicts)
-            && let Ok(asked) = engine.with_met_services().cases(&question)
+            && let Ok(asked) = calls.cases(&question)
         {
             let on_the_way = |mechanism: &Mechanism| ON_THE_WAY.contains(mechanism);
             let stops = asked.iter().flat_map(|verdict| &verdict.mechanisms).copied();
@@ -121,7 +123,7 @@ impl<'a> Case<'a> {
         }
         // A load balancer without a healthy target may be at fault for its health checks.
         if let Some(vip) = aim.vip.filter(|_| mechanisms.contains(&Mechanism::NoCandidate)) {
-            let health = engine.with_met_services().health(vip, protocol)?.unwrap_or_default();
+            let health = calls.health(vip, protocol)?.unwrap_or_default();
             add_missing(&mut dropped, dropped_probes(&health, protocol));
         }
         let called = Called::new(engine.cluster(), (&flow, &verdicts), &aim, &met);
@@ -149,11 +151,12 @@ impl<'a> Case<'a> {
     /// Returns an error if a health check cannot be walked.
     pub fn probes(
         manifests: &'a Manifests,
-        engine: &'a Engine<'a>,
+        calls: &FewCalls<'a, 'a>,
         listener: SocketAddr,
         protocol: Protocol,
     ) -> Result<Self, WalkError> {
-        let health = engine.with_met_services().health(listener, protocol)?.unwrap_or_default();
+        let engine = calls.engine();
+        let health = calls.health(listener, protocol)?.unwrap_or_default();
         let mut mechanisms: Vec<Mechanism> =
             health.iter().flat_map(|target| target.mechanisms.clone()).collect();
         mechanisms.sort_unstable();
@@ -211,10 +214,13 @@ impl<'a> Case<'a> {
 
     /// Adds the same call by other clients, each with its name, as far as it fails.
     #[must_use]
-    pub(crate) fn with_others(mut self, all: impl IntoIterator<Item = (String, Flow)>) -> Self {
-        let engine = self.engine.with_met_services();
+    pub(crate) fn with_others(
+        mut self,
+        calls: &FewCalls<'_, '_>,
+        all: impl IntoIterator<Item = (String, Flow)>,
+    ) -> Self {
         let failing = all.into_iter().filter_map(|(name, flow)| {
-            let before = case_state(&engine, &flow, &engine.cases(&flow).ok()?);
+            let before = case_state(calls.engine(), &flow, &calls.cases(&flow).ok()?);
             before.fails().then_some(OtherClient { name, flow, before })
         });
         self.also = failing.take(MAX_OTHERS).collect();

@@ -10,7 +10,7 @@ use uturn_model::{
     ObjectRef, Outcome, Protocol, Share, Verdict,
 };
 use uturn_path::{Engine, WalkError, what_if};
-use uturn_scan::{KnownWalks, ScanResult, ScanTarget, Scanner};
+use uturn_scan::{FewCalls, KnownWalks, ScanResult, ScanTarget, Scanner};
 
 use super::CaseState;
 use crate::outcomes::outcomes_and_reasons;
@@ -209,19 +209,19 @@ impl AllFlows {
     /// # Errors
     /// Returns an error if the rules of a node or a flow cannot be walked.
     pub(crate) fn of_readings(
-        engine: &Engine<'_>,
+        calls: &FewCalls<'_, '_>,
         known: &Arc<KnownWalks>,
     ) -> Result<Vec<Self>, WalkError> {
-        let mut all = vec![Self::of(engine, known)?];
-        for other in what_if::each_other(engine.cluster()) {
+        let mut all = vec![Self::of(calls.scanner())?];
+        for other in what_if::each_other(calls.engine().cluster()) {
             let engine = Engine::new(&other).map_err(|mut why| why.remove(0))?;
-            all.push(Self::of(&engine, known)?);
+            all.push(Self::of(&Scanner::new(&engine).knowing(Some(known)))?);
         }
         Ok(all)
     }
 
-    fn of(engine: &Engine<'_>, known: &Arc<KnownWalks>) -> Result<Self, WalkError> {
-        let scanner = Scanner::new(engine).knowing(Some(known));
+    fn of(scanner: &Scanner<'_, '_>) -> Result<Self, WalkError> {
+        let engine = scanner.engine();
         // Whether anybody calls a node port is not known, so that a cure changes who serves one is no
         // harm.
         let mut targets = scanner.targets();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use uturn_document::edit::{Change, Tree};
 use uturn_model::{Cluster, Flow, ObjectRef};
 use uturn_path::{Engine, KernelCounts, WalkError};
-use uturn_scan::KnownWalks;
+use uturn_scan::{FewCalls, KnownWalks};
 use uturn_snapshot::Manifests;
 use uturn_snapshot::manifests::Edit;
 
@@ -23,7 +23,7 @@ use crate::{Code, Finding, Severity};
 /// The cluster without edits. Cures are tried on edited copies of it and compared with it.
 pub struct TrialBase<'a> {
     manifests: &'a Manifests,
-    engine: &'a Engine<'a>,
+    calls: FewCalls<'a, 'a>,
     all_flows: OnceCell<Result<Vec<AllFlows>, WalkError>>,
     /// The faults that objects show without a call.
     faults: OnceCell<Result<Vec<Finding>, WalkError>>,
@@ -153,7 +153,7 @@ impl<'a> TrialBase<'a> {
     pub fn new(manifests: &'a Manifests, engine: &'a Engine<'a>) -> Self {
         Self {
             manifests,
-            engine,
+            calls: FewCalls::new(engine),
             all_flows: OnceCell::new(),
             faults: OnceCell::new(),
             copies: RefCell::default(),
@@ -168,7 +168,8 @@ impl<'a> TrialBase<'a> {
     /// Sets the results of walks of former scans.
     #[must_use]
     pub fn knowing(self, known: Option<&Arc<KnownWalks>>) -> Self {
-        Self { known: known.cloned().unwrap_or(self.known), ..self }
+        let known = known.cloned().unwrap_or(self.known);
+        Self { calls: FewCalls::new(self.calls.engine()).knowing(Some(&known)), known, ..self }
     }
 
     /// Sets another limit of the work that all trials may take together, as
@@ -185,7 +186,12 @@ impl<'a> TrialBase<'a> {
 
     /// Returns the engine over the cluster.
     pub fn engine(&self) -> &'a Engine<'a> {
-        self.engine
+        self.calls.engine()
+    }
+
+    /// Returns what walks single calls of the cluster.
+    pub fn calls(&self) -> &FewCalls<'a, 'a> {
+        &self.calls
     }
 
     /// Returns the kernels of the trial whose kernels had the most entries.
@@ -200,18 +206,18 @@ impl<'a> TrialBase<'a> {
     }
 
     /// Returns the state of a case, which takes a few calls that meet the rules of a few Services.
-    fn state_of(&self, engine: &Engine<'_>, subject: &Subject) -> Result<CaseState, NotCured> {
+    fn state_of(&self, calls: &FewCalls<'_, '_>, subject: &Subject) -> Result<CaseState, NotCured> {
         self.count(0)?;
-        let engine = engine.with_met_services();
-        let state = state_of(&engine, subject);
-        self.note_kernels(engine.kernels());
-        let rules = usize::try_from(engine.work_done()).unwrap_or(usize::MAX);
+        let done = calls.work_done();
+        let state = state_of(calls, subject);
+        self.note_kernels(calls.kernels());
+        let rules = usize::try_from(calls.work_done() - done).unwrap_or(usize::MAX);
         self.work.set(self.work.get().saturating_add(rules.saturating_mul(RULE)));
         Ok(state?)
     }
 
     fn faults(&self) -> Result<&[Finding], String> {
-        let all = self.faults.get_or_init(|| written(&self.engine.with_met_services()));
+        let all = self.faults.get_or_init(|| written(self.calls.met()));
         all.as_deref().map_err(ToString::to_string)
     }
 
@@ -223,7 +229,7 @@ impl<'a> TrialBase<'a> {
     }
 
     fn all_flows(&self) -> Result<&[AllFlows], String> {
-        let all = self.all_flows.get_or_init(|| AllFlows::of_readings(self.engine, &self.known));
+        let all = self.all_flows.get_or_init(|| AllFlows::of_readings(&self.calls, &self.known));
         all.as_deref().map_err(ToString::to_string)
     }
 
@@ -359,9 +365,9 @@ fn attempt(
     let changes =
         !(proposal.edits.is_empty() && proposal.objects.is_empty() && proposal.follows.is_empty());
     if !changes {
-        let after = base.state_of(base.engine, &wanted)?;
+        let after = base.state_of(&base.calls, &wanted)?;
         confirm(case, proposal, cure, after)?;
-        cure.unhelped = unhelped(base, case, proposal, base.engine);
+        cure.unhelped = unhelped(base, case, proposal, &base.calls);
         return Ok(());
     }
     let copy = base.copy(proposal)?;
@@ -370,13 +376,14 @@ fn attempt(
     cure.tried.clone_from(&copy.manifests);
     let engine = Engine::new(&copy.cluster)
         .map_err(|why| why.first().map_or_else(String::new, ToString::to_string))?;
+    let calls = FewCalls::new(&engine).knowing(Some(&base.known));
     let after = match &wanted {
-        Subject::Object(code, object) => without_new_faults(base, &engine, (*code, object))?,
-        Subject::Flow(_) | Subject::Probes(..) => base.state_of(&engine, &wanted)?,
+        Subject::Object(code, object) => without_new_faults(base, &calls, (*code, object))?,
+        Subject::Flow(_) | Subject::Probes(..) => base.state_of(&calls, &wanted)?,
     };
     confirm(case, proposal, cure, after)?;
     if let (Subject::Object(..), Some(flow)) = (&wanted, &proposal.then) {
-        let then = base.state_of(&engine, &Subject::Flow(flow.clone()))?;
+        let then = base.state_of(&calls, &Subject::Flow(flow.clone()))?;
         if !then.is_fine() {
             return Err(NotCured::Refused(format!(
                 "then {} → {}: {}",
@@ -389,10 +396,10 @@ fn attempt(
     if copy.all_flows.get().is_none() {
         base.count(base.work_of_walks())?;
     }
-    let after = copy.all_flows.get_or_init(|| AllFlows::of_readings(&engine, &base.known));
+    let after = copy.all_flows.get_or_init(|| AllFlows::of_readings(&calls, &base.known));
     base.note_kernels(engine.kernels());
     let after = after.as_deref().map_err(ToString::to_string)?;
-    let cluster = base.engine.cluster();
+    let cluster = base.engine().cluster();
     let given_up = match (&proposal.gives_up, proposal.gives_up_addresses.as_slice()) {
         _ if let Some(alias) = &proposal.leads_out => Some(GivenUp::leading_out(cluster, alias)),
         (Some(name), _) => Some(GivenUp::of(cluster, name)),
@@ -406,7 +413,8 @@ fn attempt(
     let worse = if base.manifests.has_captures() {
         let plain = base.manifests.without_captures().cluster().map_err(|_| String::new())?;
         let engine = Engine::new(&plain).map_err(|_| String::new())?;
-        let as_written = base.state_of(&engine, &case.subject)?;
+        let calls = FewCalls::new(&engine).knowing(Some(&base.known));
+        let as_written = base.state_of(&calls, &case.subject)?;
         if !cure.after.as_ref().is_some_and(|after| after.is_better_than(&as_written)) {
             return Err(NotCured::Refused(format!(
                 "with the rules that kube-proxy would write it is as good already ({}): the nodes \
@@ -414,14 +422,14 @@ fn attempt(
                 as_written.summary()
             )));
         }
-        worse(&AllFlows::of_readings(&engine, &base.known).map_err(|why| why.to_string())?)
+        worse(&AllFlows::of_readings(&calls, &base.known).map_err(|why| why.to_string())?)
     } else {
         worse(base.all_flows()?)
     };
     match worse {
         Some(worse) => Err(NotCured::Refused(worse)),
         None => {
-            cure.unhelped = unhelped(base, case, proposal, &engine);
+            cure.unhelped = unhelped(base, case, proposal, &calls);
             Ok(())
         }
     }
@@ -433,14 +441,14 @@ fn unhelped(
     base: &TrialBase<'_>,
     case: &Case<'_>,
     proposal: &Proposal,
-    engine: &Engine<'_>,
+    calls: &FewCalls<'_, '_>,
 ) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for OtherClient { name, flow, before } in case.also() {
         // Who calls something else then does so from everywhere.
         let to = proposal.then.as_ref().map_or(&flow.to, |then| &then.to).clone();
         let subject = Subject::Flow(Flow { to, ..flow.clone() });
-        let is_helped = match base.state_of(engine, &subject) {
+        let is_helped = match base.state_of(calls, &subject) {
             Ok(after) => {
                 let is_open = proposal.leads_out.is_some() && after.is_fine_or_open();
                 is_open || after.is_better_than(before)
@@ -459,11 +467,11 @@ fn unhelped(
 /// object has a new one.
 fn without_new_faults(
     base: &TrialBase<'_>,
-    engine: &Engine<'_>,
+    calls: &FewCalls<'_, '_>,
     (code, object): (Code, &ObjectRef),
 ) -> Result<CaseState, NotCured> {
     base.count(0)?;
-    let now = written(&engine.with_met_services()).map_err(|why| why.to_string())?;
+    let now = written(calls.met()).map_err(|why| why.to_string())?;
     let before = base.faults()?;
     let is_waiting = |new: &Finding| new.subject == *object && new.code == Code::Pending;
     let is_new = |new: &&Finding| {
@@ -499,21 +507,21 @@ fn confirm(
     }
 }
 
-fn state_of(engine: &Engine<'_>, subject: &Subject) -> Result<CaseState, String> {
+fn state_of(calls: &FewCalls<'_, '_>, subject: &Subject) -> Result<CaseState, String> {
     match subject {
         Subject::Flow(flow) => {
-            let verdicts = engine.cases(flow).map_err(|why| why.to_string())?;
-            Ok(case_state(engine, flow, &verdicts))
+            let verdicts = calls.cases(flow).map_err(|why| why.to_string())?;
+            Ok(case_state(calls.engine(), flow, &verdicts))
         }
         Subject::Probes(listener, protocol) => {
-            let health = engine.health(*listener, *protocol).map_err(|why| why.to_string())?;
+            let health = calls.health(*listener, *protocol).map_err(|why| why.to_string())?;
             let health = health.unwrap_or_default();
             let alive = health.iter().filter(|target| target.alive).count();
             let (listener, protocol) = (*listener, *protocol);
             Ok(CaseState::Probes { listener, protocol, alive, of: health.len() })
         }
         Subject::Object(code, object) => {
-            let now = written(engine).map_err(|why| why.to_string())?;
+            let now = written(calls.met()).map_err(|why| why.to_string())?;
             Ok(CaseState::of_findings(*code, object, &now))
         }
     }

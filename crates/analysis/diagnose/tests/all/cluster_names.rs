@@ -7,7 +7,7 @@ use uturn_diagnose::flow_codes::FlowCodes;
 use uturn_diagnose::{Code, Example, Finding, Severity, diagnose};
 use uturn_model::{Flow, Protocol};
 use uturn_path::Engine;
-use uturn_scan::Scanner;
+use uturn_scan::{FewCalls, Scanner};
 use uturn_snapshot::{Manifests, Source};
 
 use crate::stated_names::{CLUSTER, WORKER};
@@ -150,7 +150,7 @@ spec:
         to: format!("{host}:6379").parse().unwrap(),
         protocol: Protocol::Tcp,
     };
-    let case = Case::flow(&manifests, &engine, flow).unwrap();
+    let case = Case::flow(&manifests, &FewCalls::new(&engine), flow).unwrap();
     assert!(!case.before.is_fine());
     let cures = cure::cures(&TrialBase::new(&manifests, &engine), &case);
     let offered = cures.iter().filter(|cure| cure.is_offered());

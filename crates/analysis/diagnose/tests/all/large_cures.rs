@@ -6,6 +6,7 @@ use uturn_diagnose::Code;
 use uturn_diagnose::cure::{self, Case, TrialBase};
 use uturn_model::{Flow, Protocol};
 use uturn_path::Engine;
+use uturn_scan::FewCalls;
 use uturn_snapshot::{Manifests, Source};
 
 const NODES: usize = 500;
@@ -107,7 +108,7 @@ fn cures_in_a_large_cluster_keep_few_kernels_and_are_all_tried() {
     let base = TrialBase::new(&manifests, &engine);
     let (from, to) = ("pod/shop/client-0".parse().unwrap(), "10.0.9.10:80".parse().unwrap());
     let flow = Flow { from, to, protocol: Protocol::Tcp };
-    let case = Case::flow(&manifests, &engine, flow).unwrap();
+    let case = Case::flow(&manifests, &FewCalls::new(&engine), flow).unwrap();
     assert!(case.codes().contains(&Code::ServiceLoopback), "{:?}", case.before);
     let cures = cure::cures(&base, &case);
     assert!(cures.iter().all(|cure| !cure.is_untried), "{cures:#?}");

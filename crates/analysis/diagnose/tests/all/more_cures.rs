@@ -6,6 +6,7 @@
 use uturn_diagnose::cure::{self, Case, Cure, TrialBase};
 use uturn_model::{Flow, Protocol};
 use uturn_path::Engine;
+use uturn_scan::FewCalls;
 use uturn_snapshot::{Manifests, Source};
 use uturn_testing::manifests::{facts, node};
 
@@ -21,7 +22,7 @@ pub(crate) fn cures(stated: &[&str], objects: &str, from: &str, to: &str) -> Vec
     let engine = Engine::new(&cluster).unwrap();
     let flow =
         Flow { from: from.parse().unwrap(), to: to.parse().unwrap(), protocol: Protocol::Tcp };
-    let case = Case::flow(&manifests, &engine, flow).unwrap();
+    let case = Case::flow(&manifests, &FewCalls::new(&engine), flow).unwrap();
     cure::cures(&TrialBase::new(&manifests, &engine), &case)
 }
 

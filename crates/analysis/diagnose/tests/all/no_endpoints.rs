@@ -6,7 +6,7 @@ use uturn_diagnose::cure::{self, Case, Cure, TrialBase};
 use uturn_diagnose::{Finding, Severity, diagnose};
 use uturn_model::{Flow, Protocol};
 use uturn_path::Engine;
-use uturn_scan::Scanner;
+use uturn_scan::{FewCalls, Scanner};
 use uturn_snapshot::{Manifests, Source};
 use uturn_testing::manifests::node;
 
@@ -128,7 +128,7 @@ status: {{phase: Running, podIP: 10.1.2.10, conditions: [{{type: Ready, status: 
             to: "svc/shop/web:80".parse().unwrap(),
             protocol: Protocol::Tcp,
         };
-        let case = Case::flow(&manifests, &engine, flow).unwrap();
+        let case = Case::flow(&manifests, &FewCalls::new(&engine), flow).unwrap();
         cure::cures(&TrialBase::new(&manifests, &engine), &case)
     }
 

@@ -16,7 +16,7 @@ use uturn_diagnose::cure::{self, Case, CaseState, TrialBase};
 use uturn_diagnose::diagnose;
 use uturn_model::{Client, Cluster, Destination, Flow, NamespacedName, Protocol, Verdict};
 use uturn_path::{Engine, WalkError};
-use uturn_scan::Scanner;
+use uturn_scan::{FewCalls, Scanner};
 use uturn_snapshot::{Manifests, Source};
 use uturn_testing::variables;
 
@@ -135,7 +135,7 @@ fn every_cure_that_is_offered_helps_and_harms_no_other_call() {
         for finding in found.iter().take(FINDINGS) {
             findings += 1;
             let Some(flow) = finding.example.flow() else { continue };
-            let case = Case::flow(&manifests, &engine, flow).unwrap();
+            let case = Case::flow(&manifests, &FewCalls::new(&engine), flow).unwrap();
             for cure in cure::cures(&base, &case) {
                 let counted = sum.entry(cure.name).or_default();
                 if !cure.is_offered() {

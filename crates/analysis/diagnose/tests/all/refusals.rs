@@ -8,7 +8,7 @@ use uturn_diagnose::cure::{self, Case, Cure, TrialBase};
 use uturn_diagnose::{Code, diagnose};
 use uturn_model::{Client, Flow, Outcome, Protocol, Share};
 use uturn_path::Engine;
-use uturn_scan::Scanner;
+use uturn_scan::{FewCalls, Scanner};
 use uturn_snapshot::{Manifests, Source};
 
 /// A private Service on two nodes that loops: TKE's IPVS mode, policy Local.
@@ -86,7 +86,7 @@ fn cures(text: String, from: &str, to: &str) -> Vec<Cure> {
     let engine = Engine::new(&cluster).unwrap();
     let (from, to) = (from.parse().unwrap(), to.parse().unwrap());
     let flow = Flow { from, to, protocol: Protocol::Tcp };
-    let case = Case::flow(&manifests, &engine, flow).unwrap();
+    let case = Case::flow(&manifests, &FewCalls::new(&engine), flow).unwrap();
     cure::cures(&TrialBase::new(&manifests, &engine), &case)
 }
 
@@ -100,7 +100,7 @@ fn what_there_is_no_work_left_for_is_not_tried() {
     let engine = Engine::new(&cluster).unwrap();
     let (from, to) = ("pod/shop/client-1".parse().unwrap(), VIP.parse().unwrap());
     let flow = Flow { from, to, protocol: Protocol::Tcp };
-    let case = Case::flow(&manifests, &engine, flow).unwrap();
+    let case = Case::flow(&manifests, &FewCalls::new(&engine), flow).unwrap();
     let of = |max_work: usize| {
         cure::cures(&TrialBase::new(&manifests, &engine).limited_to(max_work), &case)
     };
@@ -253,7 +253,7 @@ fn a_dns_rewrite_to_other_ports() {
         to: "http://shop.example.com/".parse().unwrap(),
         protocol: Protocol::Tcp,
     };
-    let case = Case::flow(&manifests, &engine, flow).unwrap();
+    let case = Case::flow(&manifests, &FewCalls::new(&engine), flow).unwrap();
     let all = cure::cures(&TrialBase::new(&manifests, &engine), &case);
     let why = refusal(&all, "dns-rewrite");
     assert!(why.contains("callers use 80, Service shop/web has 8080"), "{why}");
@@ -286,7 +286,8 @@ fn no_false_alarms() {
             let found = diagnose(&scanner, &scanner.scan(&scanner.targets()).unwrap()).unwrap();
             for expected in flows {
                 let Client::Pod(pod) = &expected.flow.from else { continue };
-                let case = Case::flow(&manifests, &engine, expected.flow.clone()).unwrap();
+                let case =
+                    Case::flow(&manifests, &FewCalls::new(&engine), expected.flow.clone()).unwrap();
                 assert!(case.before.is_fine() && case.mechanisms.is_empty());
                 assert!(
                     cure::cures(&TrialBase::new(&manifests, &engine), &case)

@@ -6,7 +6,7 @@ use uturn_diagnose::cure::{self, Case, Cure, TrialBase};
 use uturn_diagnose::{Code, diagnose};
 use uturn_model::{Flow, Protocol};
 use uturn_path::Engine;
-use uturn_scan::Scanner;
+use uturn_scan::{FewCalls, Scanner};
 use uturn_snapshot::{Manifests, Source};
 use uturn_testing::manifests::{facts, node};
 
@@ -71,7 +71,7 @@ fn spoilt(from: &str, to: &str, from_client: &str, destination: &str) -> (Vec<Co
         to: destination.parse().unwrap(),
         protocol: Protocol::Tcp,
     };
-    let case = Case::flow(&manifests, &engine, flow).unwrap();
+    let case = Case::flow(&manifests, &FewCalls::new(&engine), flow).unwrap();
     let cures = cure::cures(&TrialBase::new(&manifests, &engine), &case);
     (found.iter().map(|finding| finding.code).collect(), cures)
 }
@@ -185,7 +185,7 @@ metadata: {name: n1}";
         to: INSIDE.1.parse().unwrap(),
         protocol: Protocol::Tcp,
     };
-    let case = Case::flow(&manifests, &engine, flow).unwrap();
+    let case = Case::flow(&manifests, &FewCalls::new(&engine), flow).unwrap();
     let cures = cure::cures(&TrialBase::new(&manifests, &engine), &case);
     // The user edits the Service only; the slice is Kubernetes' to change.
     assert_eq!(

@@ -9,7 +9,7 @@ use uturn_diagnose::flow_codes::FlowCodes;
 use uturn_diagnose::{Code, Example, Finding, Severity, analysis, diagnose, doubts};
 use uturn_model::{Client, Destination, Flow, Outcome, Protocol, Share, Verdict};
 use uturn_path::Engine;
-use uturn_scan::Scanner;
+use uturn_scan::{FewCalls, Scanner};
 use uturn_snapshot::scenario::{self, Scenario};
 use uturn_snapshot::{Manifests, Source};
 
@@ -82,11 +82,20 @@ fn tried_case(
     let failing = case.flows.iter().filter(|expected| !expected.outcomes.iter().all(is_fine));
     let flows = failing.map(|expected| {
         let what = format!("{} → {}", expected.flow.from, expected.flow.to);
-        (what, false, Case::flow(&manifests, &engine, expected.flow.clone()).unwrap())
+        (
+            what,
+            false,
+            Case::flow(&manifests, &FewCalls::new(&engine), expected.flow.clone()).unwrap(),
+        )
     });
     let probes = case.probes.iter().map(|probe| {
         let what = format!("probes of {}", probe.listener);
-        (what, true, Case::probes(&manifests, &engine, probe.listener, probe.protocol).unwrap())
+        (
+            what,
+            true,
+            Case::probes(&manifests, &FewCalls::new(&engine), probe.listener, probe.protocol)
+                .unwrap(),
+        )
     });
     let failing =
         flows.chain(probes).filter(|(_, is_probes, case)| !is_probes || !case.before.is_fine());
@@ -124,9 +133,13 @@ pub(crate) fn disagreements<'a>(
         Example::Probes(..) => return Vec::new(),
     };
     let traced = FlowCodes::new(engine, &flow).of(&engine.cases(&flow).unwrap());
-    let cured: Vec<Code> =
-        Case::flow(manifests, engine, flow.clone()).unwrap().codes().into_iter().collect();
-    let by_code = analysis::case_of(manifests, engine, finding).unwrap().unwrap().codes();
+    let cured: Vec<Code> = Case::flow(manifests, &FewCalls::new(engine), flow.clone())
+        .unwrap()
+        .codes()
+        .into_iter()
+        .collect();
+    let by_code =
+        analysis::case_of(manifests, &FewCalls::new(engine), finding).unwrap().unwrap().codes();
     let words = |codes: &[Code]| {
         let codes: Vec<String> = codes.iter().map(ToString::to_string).collect();
         codes.join(", ")

@@ -106,14 +106,14 @@ impl Cured {
             }
         };
         for expected in &case.flows {
-            let trouble = Trouble::flow(&manifests, &engine, expected.flow.clone())?;
+            let trouble = Trouble::flow(&manifests, base.calls(), expected.flow.clone())?;
             if !trouble.before.is_fine() {
                 note(&trouble, &mut flows, &mut probes);
             }
         }
         for expected in &case.probes {
             let trouble =
-                Trouble::probes(&manifests, &engine, expected.listener, expected.protocol)?;
+                Trouble::probes(&manifests, base.calls(), expected.listener, expected.protocol)?;
             if !trouble.before.is_fine() {
                 note(&trouble, &mut flows, &mut probes);
             }

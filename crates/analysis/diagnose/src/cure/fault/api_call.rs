@@ -4,6 +4,7 @@
 use uturn_document::edit::{At, Change, Tree};
 use uturn_model::api_server::{ApiServerCall, ApiServerCalls, CallReason};
 use uturn_model::{Client, Destination, Flow, Name, ObjectKind, Protocol, Service, Text, UrlCall};
+use uturn_scan::FewCalls;
 
 use super::super::ingress::is_near;
 use super::super::{Case, Proposal, service, way};
@@ -150,6 +151,6 @@ fn with_endpoints(case: &Case<'_>, call: &ApiServerCall) -> Vec<Proposal> {
         to: Destination::Service(call.service.clone(), Some(port.unwrap_or(number))),
         protocol: Protocol::Tcp,
     };
-    let case = Case::flow(case.manifests, case.engine, flow);
+    let case = Case::flow(case.manifests, &FewCalls::new(case.engine), flow);
     case.map_or_else(|_| Vec::new(), |case| service::propose(&case))
 }

@@ -3,6 +3,7 @@
 
 use uturn_diagnose::analysis::case_of;
 use uturn_diagnose::cure::{self, Cure, TrialBase};
+use uturn_scan::FewCalls;
 
 use super::*;
 
@@ -31,7 +32,7 @@ fn all_of(text: String, code: Code, is_walked: bool) -> Vec<Cure> {
     let mut own = found.iter().filter(|finding| finding.code == code);
     let finding = own.next().unwrap_or_else(|| panic!("no {code}: {found:#?}"));
     assert!(own.next().is_none(), "{code}: {found:#?}");
-    let case = case_of(&manifests, &engine, finding).unwrap().unwrap();
+    let case = case_of(&manifests, &FewCalls::new(&engine), finding).unwrap().unwrap();
     assert!(!is_walked || case.codes().contains(&code), "{:?}", case.codes());
     assert!(!case.before.is_fine());
     cure::cures(&TrialBase::new(&manifests, &engine), &case)

@@ -2,6 +2,7 @@
 //! is meant, the port that another object has.
 
 use uturn_diagnose::cure::{self, Case, TrialBase};
+use uturn_scan::FewCalls;
 
 use super::cures::{changes, cures_in, offered, tried};
 use super::*;
@@ -169,7 +170,7 @@ fn a_caller_gets_the_name_of_the_service_that_is_meant() {
         to: "my-cache:6379".parse().unwrap(),
         protocol: Protocol::Tcp,
     };
-    let case = Case::flow(&manifests, &engine, flow).unwrap();
+    let case = Case::flow(&manifests, &FewCalls::new(&engine), flow).unwrap();
     let by_flow = cure::cures(&TrialBase::new(&manifests, &engine), &case);
     assert_eq!(offered(&by_flow)[0], "cache instead of my-cache in Deployment shop/worker");
     assert!(changes(&cures, "called-name").concat().contains("tcp://cache:6379/0"));

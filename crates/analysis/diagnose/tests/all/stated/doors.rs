@@ -5,6 +5,7 @@ use uturn_diagnose::analysis::{Options, case_of, cures_of_finding};
 use uturn_diagnose::cure::{self, Case, Cure, TrialBase};
 use uturn_diagnose::doubts;
 use uturn_diagnose::flow_codes::FlowCodes;
+use uturn_scan::FewCalls;
 
 use super::*;
 
@@ -27,7 +28,7 @@ fn asked(objects: &str, from: &str, to: &str) -> Asked {
     let verdicts = engine.cases(&flow).unwrap();
     let codes = FlowCodes::new(&engine, &flow);
     let because = verdicts.iter().find_map(|verdict| codes.because(verdict));
-    let case = Case::flow(&manifests, &engine, flow.clone()).unwrap();
+    let case = Case::flow(&manifests, &FewCalls::new(&engine), flow.clone()).unwrap();
     let traced = codes.of(&verdicts);
     assert_eq!(case.codes().into_iter().collect::<Vec<_>>(), traced);
     let cures = cure::cures(&TrialBase::new(&manifests, &engine), &case);
@@ -223,7 +224,7 @@ fn cured(text: String, code: Code) -> (Vec<String>, Vec<String>) {
     let finding = own.next().unwrap_or_else(|| panic!("{:#?}", analysis.findings));
     assert!(own.next().is_none(), "{:#?}", analysis.findings);
     let engine = Engine::new(&cluster).unwrap();
-    let case = case_of(&manifests, &engine, finding).unwrap().unwrap();
+    let case = case_of(&manifests, &FewCalls::new(&engine), finding).unwrap().unwrap();
     let cures = cure::cures(&TrialBase::new(&manifests, &engine), &case);
     let offered: Vec<&Cure> = cures.iter().filter(|cure| cure.is_offered()).collect();
     let titles: Vec<String> = offered.iter().map(|cure| cure.title.clone()).collect();

@@ -5,6 +5,7 @@ use uturn_diagnose::cure::{self, Case, Cure, TrialBase};
 use uturn_diagnose::doubts;
 use uturn_diagnose::flow_codes::FlowCodes;
 use uturn_model::Outcome;
+use uturn_scan::FewCalls;
 
 use super::cures::DNS;
 use super::*;
@@ -204,7 +205,7 @@ fn cured(text: String, from: &str, to: &str) -> (Vec<Code>, Vec<String>) {
     let engine = Engine::new(&cluster).unwrap();
     let (from, to) = (from.parse().unwrap(), to.parse().unwrap());
     let flow = Flow { from, to, protocol: Protocol::Tcp };
-    let case = Case::flow(&manifests, &engine, flow).unwrap();
+    let case = Case::flow(&manifests, &FewCalls::new(&engine), flow).unwrap();
     let cures = cure::cures(&TrialBase::new(&manifests, &engine), &case);
     let offered = cures.into_iter().filter(Cure::is_offered).map(|cure| cure.title);
     (case.codes().into_iter().collect(), offered.collect())
