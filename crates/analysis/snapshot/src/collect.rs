@@ -1,5 +1,6 @@
 //! Turns sources into objects: passes each object of each document to the decoder of its kind.
 
+use std::borrow::Borrow;
 use std::cell::RefCell;
 
 use uturn_document::{Fault, Faults, Note, Source, Twice};
@@ -18,22 +19,26 @@ pub(crate) struct Collected {
     pub(crate) objects: Objects,
     pub(crate) scenarios: Vec<Scenario>,
     pub(crate) faults: RefCell<Faults>,
+    /// Whether an object is defined more than once.
+    pub(crate) has_repeated: bool,
 }
 
-/// Reads all documents of all sources. A source's text is dropped once it is read.
-pub(crate) fn collect(
-    sources: Vec<Source>,
+/// Reads all documents of all sources. The text of a source that is handed over is dropped once it
+/// is read.
+pub(crate) fn collect<S: Borrow<Source>>(
+    sources: impl IntoIterator<Item = S>,
     other_files: &OtherFiles,
     listing: &Listing,
 ) -> Collected {
-    let Collected { mut objects, mut scenarios, faults } = Collected::default();
+    let Collected { mut objects, mut scenarios, faults, .. } = Collected::default();
     let mut places = scenario::Places::new();
     let mut others = Vec::new();
     for source in sources {
+        let source: &Source = source.borrow();
         let may_be_template = other_files.of_folders.contains(&source.name)
             && TEMPLATE_MARKS.iter().any(|mark| source.text.contains(mark));
         let is_live = listing.live.contains(&source.name);
-        each_document(&source, is_live, &faults, &mut |doc| {
+        each_document(source, is_live, &faults, &mut |doc| {
             if let Some(lacks) = what_it_lacks(doc) {
                 objects.leave_out("documents that are no objects", &source.name);
                 // Only the first `MAX_OTHERS` are reported.
@@ -59,6 +64,7 @@ pub(crate) fn collect(
     }
     let mut reported = faults.borrow_mut();
     let twice = reported.take_twice();
+    let has_repeated = !twice.is_empty();
     match other_files.variants(&twice) {
         Some(fault) => reported.push(fault),
         None => repeated(twice).into_iter().for_each(|note| reported.note(note)),
@@ -76,7 +82,7 @@ pub(crate) fn collect(
     objects.notes = reported.take_notes();
     objects.forget_specs();
     drop(reported);
-    Collected { objects, scenarios, faults }
+    Collected { objects, scenarios, faults, has_repeated }
 }
 
 /// Returns a note about repeated objects. As with kubectl, the last one counts.

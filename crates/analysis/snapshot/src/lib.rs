@@ -52,6 +52,7 @@ use uturn_model::{Capture, Cluster, Name, Text};
 
 pub use as_json::{json_documents, json_objects};
 pub use capture::read_capture;
+use decode::objects::Objects;
 pub use identities::{Identities, base64_text};
 pub use kinds::{ReadKind, config_maps, controller_settings, is_bridge_configuration, kinds};
 use layout::OtherFiles;
@@ -129,6 +130,18 @@ pub fn read(sources: Vec<Source>) -> Result<Loaded, Vec<Fault>> {
     read_with(sources, BTreeMap::new(), &other_files, &listing, false)
 }
 
+/// Adds what is known of all texts together.
+fn complete(
+    mut objects: Objects,
+    (other_files, listing): (&OtherFiles, &Listing),
+    is_complete: bool,
+) -> Objects {
+    objects.listing = listing.clone();
+    objects.notes.extend(other_files.notes());
+    objects.complete = is_complete;
+    objects
+}
+
 fn read_with(
     sources: Vec<Source>,
     captures: BTreeMap<Name, Capture>,
@@ -141,11 +154,9 @@ fn read_with(
     if !faults.is_empty() {
         return Err(faults);
     }
-    let (mut objects, scenarios) = (collected.objects, collected.scenarios);
-    objects.listing = listing.clone();
+    let (objects, scenarios) = (collected.objects, collected.scenarios);
+    let mut objects = self::complete(objects, (other_files, listing), complete);
     objects.listing.unread.extend(unread);
-    objects.notes.extend(other_files.notes());
-    objects.complete = complete;
     for name in captures.keys() {
         objects.facts.nodes.entry(name.clone()).or_default();
     }

@@ -3,12 +3,18 @@
 //! The text is the only source: an edit changes it as a person would, and the edited cluster is
 //! read and derived from all texts again.
 
+mod draft;
 mod items;
+mod places;
+mod reading;
 mod site;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+pub use draft::{Draft, Excerpt, Part};
+use places::Places;
+pub use reading::Reading;
 use site::{Wanted, joined};
 use thiserror::Error;
 use uturn_document::edit::{self, At, Change, Tree};
@@ -32,6 +38,8 @@ pub struct Manifests {
     listing: Listing,
     /// The names of the Scenario and of its case that is the cluster, if the cluster is one.
     case: Option<(Text, String)>,
+    /// The places of documents, found when an object is first sought.
+    places: Places,
 }
 
 /// An edit of one object.
@@ -114,13 +122,14 @@ impl Manifests {
         // A bundle without a manifest of its own holds the whole cluster.
         let complete = is_whole && listing.is_none();
         let listing = listing.unwrap_or_default();
-        (Self { sources, captures, other_files, complete, listing, case: None }, faults)
+        (Self { sources, captures, other_files, complete, listing, ..Self::default() }, faults)
     }
 
     /// Returns the manifests without the files of folders that have faults. Returns `None` if there
     /// are other faults: in a file that the user names, in Facts, or in several files together.
     #[must_use]
     pub fn without_faulty(mut self, faults: &[Fault]) -> Option<Self> {
+        self.places = Places::default();
         self.other_files.leave_faulty_out(faults, &mut self.sources).then_some(self)
     }
 
@@ -130,6 +139,7 @@ impl Manifests {
         self.listing = listing;
         self.listing.live.extend(sources.iter().map(|source| source.name.clone()));
         self.sources.extend(sources);
+        self.places = Places::default();
         self
     }
 
@@ -305,6 +315,7 @@ impl Manifests {
                 return new;
             }
         }
+        new.places = Places::default();
         new.sources.push(Source { name: file.into(), text: object.document() });
         new
     }
@@ -325,24 +336,29 @@ impl Manifests {
     /// Returns an object as it is written, as a separate document.
     pub fn object(&self, object: &ObjectRef) -> Option<Tree> {
         let site = self.site(object)?;
-        let mut found = None;
-        document::read(&self.document(&site), Keep::All, &mut |document| {
-            found = found.take().or_else(|| {
-                let root = document.ok()?;
-                let mut node = &root;
-                for step in &site.path {
-                    node = match (step, &node.value) {
-                        (At::Key(key), _) => node.get(key)?,
-                        (At::Item(at), Value::Seq(items)) => items.get(*at)?,
-                        _ => return None,
-                    };
-                }
-                Some(Tree::from(node))
-            });
-            std::ops::ControlFlow::Continue(())
-        });
-        found
+        tree_at(&self.document(&site), &site.path)
     }
+}
+
+/// Returns the value at a place of the first document that has it.
+fn tree_at(text: &str, path: &[At]) -> Option<Tree> {
+    let mut found = None;
+    document::read(text, Keep::All, &mut |document| {
+        found = found.take().or_else(|| {
+            let root = document.ok()?;
+            let mut node = &root;
+            for step in path {
+                node = match (step, &node.value) {
+                    (At::Key(key), _) => node.get(key)?,
+                    (At::Item(at), Value::Seq(items)) => items.get(*at)?,
+                    _ => return None,
+                };
+            }
+            Some(Tree::from(node))
+        });
+        std::ops::ControlFlow::Continue(())
+    });
+    found
 }
 
 fn path_text(path: &[At]) -> String {

@@ -399,17 +399,26 @@ fn worse_class(
     if same_classes {
         return before.iter().zip(now).find_map(|(old, new)| {
             let harm = (Harm::of_verdicts(&old.verdicts), Harm::of_verdicts(&new.verdicts));
+            if !harm.1.is_worse_than(&harm.0) {
+                return None;
+            }
             let pod = old.clients.pods.iter().filter(|pod| counts(pod, old)).min();
-            pod.filter(|_| harm.1.is_worse_than(&harm.0)).map(|pod| worded(pod, old, harm))
+            pod.map(|pod| worded(pod, old, harm))
         });
     }
-    let mut by_pod: HashMap<&NamespacedName, Harm> = HashMap::new();
-    for result in now {
-        let harm = Harm::of_verdicts(&result.verdicts);
-        by_pod.extend(result.clients.pods.iter().map(|pod| (pod, harm)));
+    let harms = |results: &[ScanResult]| -> Vec<Harm> {
+        results.iter().map(|result| Harm::of_verdicts(&result.verdicts)).collect()
+    };
+    let (was, is) = (harms(before), harms(now));
+    let may_be_worse = |was: &Harm| is.iter().any(|harm| harm.is_worse_than(was));
+    if !was.iter().any(may_be_worse) {
+        return None;
     }
-    before.iter().find_map(|old| {
-        let was = Harm::of_verdicts(&old.verdicts);
+    let mut by_pod: HashMap<&NamespacedName, Harm> = HashMap::new();
+    for (result, harm) in now.iter().zip(&is) {
+        by_pod.extend(result.clients.pods.iter().map(|pod| (pod, *harm)));
+    }
+    before.iter().zip(was).filter(|(_, was)| may_be_worse(was)).find_map(|(old, was)| {
         let hurt =
             |pod: &&NamespacedName| by_pod.get(pod).is_some_and(|harm| harm.is_worse_than(&was));
         let pod = old.clients.pods.iter().filter(|pod| counts(pod, old)).filter(hurt).min()?;

@@ -2,22 +2,47 @@
 
 use std::fmt::Write as _;
 
+use uturn_snapshot::manifests::Excerpt;
+
 /// The number of unchanged lines that are shown around a change.
-const AROUND: usize = 3;
+pub(super) const AROUND: usize = 3;
 
 /// Returns a unified diff; empty if nothing changed. A text that did not exist before is a new
 /// file.
 pub fn unified(name: &str, before: Option<&str>, after: &str) -> String {
+    let mut hunks = String::new();
+    add_hunks(&mut hunks, (0, 0), before, after);
+    with_names(name, before.is_none(), &hunks)
+}
+
+/// Returns the unified diff of a text of which only the changed parts are given.
+pub(super) fn of_excerpt(excerpt: &Excerpt) -> String {
+    let mut hunks = String::new();
+    let (mut is_new, mut more, mut fewer) = (false, 0, 0);
+    for part in &excerpt.parts {
+        is_new |= part.before.is_none();
+        let above = (part.lines_before, part.lines_before + more - fewer);
+        add_hunks(&mut hunks, above, part.before.as_deref(), &part.after);
+        more += part.after.lines().count();
+        fewer += part.before.as_deref().unwrap_or_default().lines().count();
+    }
+    with_names(&excerpt.name, is_new, &hunks)
+}
+
+fn with_names(name: &str, is_new: bool, hunks: &str) -> String {
+    match (hunks, is_new) {
+        ("", _) => String::new(),
+        (_, false) => format!("--- {name}\n+++ {name}\n{hunks}"),
+        (_, true) => format!("--- /dev/null\n+++ {name}\n{hunks}"),
+    }
+}
+
+/// Adds the changes of a part of a text, above which there are these numbers of lines before and
+/// after the change.
+fn add_hunks(text: &mut String, above: (usize, usize), before: Option<&str>, after: &str) {
     let old: Vec<&str> = before.unwrap_or_default().lines().collect();
     let new: Vec<&str> = after.lines().collect();
     let steps = steps(&old, &new);
-    if steps.iter().all(|step| matches!(step, Step::Same(..))) {
-        return String::new();
-    }
-    let mut text = match before {
-        Some(_) => format!("--- {name}\n+++ {name}\n"),
-        None => format!("--- /dev/null\n+++ {name}\n"),
-    };
     let changed = |at: usize| !matches!(steps[at], Step::Same(..));
     let near = |at: usize| {
         let (from, to) = (at.saturating_sub(AROUND), (at + AROUND + 1).min(steps.len()));
@@ -30,10 +55,9 @@ pub fn unified(name: &str, before: Option<&str>, after: &str) -> String {
             continue;
         }
         let end = (at..steps.len()).find(|next| !near(*next)).unwrap_or(steps.len());
-        hunk(&mut text, &steps[at..end], &old, &new);
+        hunk(text, above, &steps[at..end], (&old, &new));
         at = end;
     }
-    text
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -43,9 +67,9 @@ enum Step {
     New(usize, usize),
 }
 
-fn hunk(text: &mut String, steps: &[Step], old: &[&str], new: &[&str]) {
+fn hunk(text: &mut String, above: (usize, usize), steps: &[Step], (old, new): (&[&str], &[&str])) {
     let (from, to) = match steps.first() {
-        Some(Step::Same(a, b) | Step::Gone(a, b) | Step::New(a, b)) => (*a, *b),
+        Some(Step::Same(a, b) | Step::Gone(a, b) | Step::New(a, b)) => (above.0 + a, above.1 + b),
         None => return,
     };
     let olds = steps.iter().filter(|step| !matches!(step, Step::New(..))).count();

@@ -9,12 +9,12 @@ use uturn_document::edit::{Change, Tree};
 use uturn_model::{Cluster, Flow, ObjectRef};
 use uturn_path::{Engine, KernelCounts, WalkError};
 use uturn_scan::{FewCalls, KnownWalks};
-use uturn_snapshot::Manifests;
-use uturn_snapshot::manifests::Edit;
+use uturn_snapshot::manifests::{Draft, Edit, Reading};
+use uturn_snapshot::{Fault, Manifests};
 
 use super::case::{OtherClient, case_state};
 use super::comparison::{AllFlows, GivenUp};
-use super::diff::unified;
+use super::diff::{AROUND, of_excerpt, unified};
 use super::facts::{document, facts};
 use super::{Answer, Case, CaseState, Cure, Proposal, Subject, fault, way};
 use crate::find::written;
@@ -23,6 +23,8 @@ use crate::{Code, Finding, Severity};
 /// The cluster without edits. Cures are tried on edited copies of it and compared with it.
 pub struct TrialBase<'a> {
     manifests: &'a Manifests,
+    /// The decoded objects; `None` if each trial has to read all texts.
+    reading: OnceCell<Option<Reading>>,
     calls: FewCalls<'a, 'a>,
     all_flows: OnceCell<Result<Vec<AllFlows>, WalkError>>,
     /// The faults that objects show without a call.
@@ -46,6 +48,9 @@ const MAX_WORK: usize = 1 << 30;
 
 /// The work of editing and reading a text, in readings of the text.
 const READINGS: usize = 2;
+
+/// The part of the work of reading a text that is left if its objects are decoded already.
+const DECODED: usize = 16;
 
 /// The work of walking a class of clients to a target, in bytes that could be read in that time.
 const WALK: usize = 16 << 10;
@@ -80,7 +85,51 @@ struct Edited {
 }
 
 impl Edited {
-    fn of(manifests: &Manifests, proposal: &Proposal) -> Result<Self, String> {
+    fn of(
+        manifests: &Manifests,
+        reading: Option<&Reading>,
+        proposal: &Proposal,
+    ) -> Result<Self, String> {
+        match (Draft::of(manifests), reading) {
+            // What an outside name leads to is among Facts, which all texts may have.
+            (Some(draft), Some(reading)) if proposal.resolves.is_empty() => {
+                Self::of_draft(manifests, draft, reading, proposal)
+            }
+            _ => Self::of_texts(manifests, proposal),
+        }
+    }
+
+    /// Makes the copy from the objects that are decoded already and the documents that change.
+    fn of_draft(
+        manifests: &Manifests,
+        mut draft: Draft<'_>,
+        reading: &Reading,
+        proposal: &Proposal,
+    ) -> Result<Self, String> {
+        let mut objects = Vec::new();
+        for (file, object, tree) in &proposal.objects {
+            draft.add(file, tree);
+            objects.push((object.clone(), tree.clone()));
+        }
+        draft.edit(&proposal.edits).map_err(|why| format!("not written here: {why}"))?;
+        for edit in &proposal.edits {
+            if objects.iter().all(|(object, _)| *object != edit.object)
+                && let Some(tree) = draft.object(&edit.object)
+            {
+                objects.push((edit.object.clone(), tree));
+            }
+        }
+        let diffs = draft.excerpts(AROUND).iter().map(of_excerpt).collect();
+        draft.edit(&proposal.follows).map_err(|why| why.to_string())?;
+        let Some(cluster) = reading.cluster(&draft).map_err(|why| unreadable(&[why]))? else {
+            return Self::of_texts(manifests, proposal);
+        };
+        let kept = (manifests.bytes() <= MAX_TRIED).then(|| draft.into_manifests());
+        Ok(Self::new(proposal, (diffs, objects), kept, cluster))
+    }
+
+    /// Makes the copy by reading all texts again.
+    fn of_texts(manifests: &Manifests, proposal: &Proposal) -> Result<Self, String> {
         // A capture shows the rules as they are, which an edit changes.
         let mut written = manifests.without_captures();
         let mut objects = Vec::new();
@@ -110,21 +159,27 @@ impl Edited {
             all = leads_to(&all, name, *address)?;
         }
         let kept = (all.bytes() <= MAX_TRIED).then(|| all.clone());
-        let cluster = all.into_cluster().map_err(|faults| {
-            let first = faults.first().map_or_else(String::new, ToString::to_string);
-            format!("the edited manifests cannot be read: {first}")
-        })?;
-        Ok(Self {
+        let cluster = all.into_cluster().map_err(|faults| unreadable(&faults))?;
+        Ok(Self::new(proposal, (diffs, objects), kept, cluster))
+    }
+
+    fn new(
+        proposal: &Proposal,
+        (diffs, objects): (Vec<String>, Vec<(ObjectRef, Tree)>),
+        manifests: Option<Manifests>,
+        cluster: Cluster,
+    ) -> Self {
+        Self {
             edits: proposal.edits.clone(),
             added: proposal.objects.clone(),
             follows: proposal.follows.clone(),
             resolves: proposal.resolves.clone(),
             diffs,
             objects,
-            manifests: kept,
+            manifests,
             cluster,
             all_flows: OnceCell::new(),
-        })
+        }
     }
 
     fn is_of(&self, proposal: &Proposal) -> bool {
@@ -133,6 +188,11 @@ impl Edited {
             && self.follows == proposal.follows
             && self.resolves == proposal.resolves
     }
+}
+
+fn unreadable(faults: &[Fault]) -> String {
+    let first = faults.first().map_or_else(String::new, ToString::to_string);
+    format!("the edited manifests cannot be read: {first}")
 }
 
 /// Returns the texts with Facts that a name resolves to an address.
@@ -153,6 +213,7 @@ impl<'a> TrialBase<'a> {
     pub fn new(manifests: &'a Manifests, engine: &'a Engine<'a>) -> Self {
         Self {
             manifests,
+            reading: OnceCell::new(),
             calls: FewCalls::new(engine),
             all_flows: OnceCell::new(),
             faults: OnceCell::new(),
@@ -228,6 +289,10 @@ impl<'a> TrialBase<'a> {
         own.take(MAX_FAULTS).collect()
     }
 
+    fn reading(&self) -> Option<&Reading> {
+        self.reading.get_or_init(|| Reading::of(self.manifests)).as_ref()
+    }
+
     fn all_flows(&self) -> Result<&[AllFlows], String> {
         let all = self.all_flows.get_or_init(|| AllFlows::of_readings(&self.calls, &self.known));
         all.as_deref().map_err(ToString::to_string)
@@ -246,7 +311,8 @@ impl<'a> TrialBase<'a> {
     }
 
     fn work_of_reading(&self) -> usize {
-        self.times() * READINGS * self.manifests.bytes()
+        let readings = self.times() * READINGS * self.manifests.bytes();
+        if self.reading().is_some() { readings / DECODED } else { readings }
     }
 
     fn work_of_walks(&self) -> usize {
@@ -285,7 +351,9 @@ impl<'a> TrialBase<'a> {
         }
         self.trials.set(self.trials.get() + 1);
         self.count(self.work_of_reading())?;
-        let new = Rc::new(Edited::of(self.manifests, proposal).map_err(NotCured::Refused)?);
+        let new = Rc::new(
+            Edited::of(self.manifests, self.reading(), proposal).map_err(NotCured::Refused)?,
+        );
         let mut copies = self.copies.borrow_mut();
         if (copies.len() + 1) * self.kept_bytes() <= MAX_KEPT {
             copies.push(Rc::clone(&new));

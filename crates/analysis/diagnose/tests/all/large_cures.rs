@@ -113,9 +113,9 @@ fn cures_in_a_large_cluster_keep_few_kernels_and_are_all_tried() {
     let cures = cure::cures(&base, &case);
     assert!(cures.iter().all(|cure| !cure.is_untried), "{cures:#?}");
     assert!(cures.iter().filter(|cure| cure.is_offered()).count() > 1, "{cures:#?}");
-    // The walks of the flow and of its health checks pass all nodes.
+    // The flow and its health checks are walked through a few nodes that represent all.
     let kernels = base.kernels();
-    assert!(kernels.made >= NODES, "{kernels:?}");
+    assert!(kernels.made < NODES / 10, "{kernels:?}");
     assert!(kernels.entries < MAX_ENTRIES, "{kernels:?}");
     assert!(engine.kernels().entries < MAX_ENTRIES, "{:?}", engine.kernels());
 }

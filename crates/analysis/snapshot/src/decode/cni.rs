@@ -7,7 +7,7 @@ use uturn_model::Origin;
 use super::Doc;
 
 /// The settings of a plugin that creates a bridge.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BridgeConfig {
     /// Whether flannel's plugin has the bridge created, rather than a configuration of the bridge
     /// plugin itself.

@@ -1,5 +1,7 @@
 //! The decoded objects by kind and name, before anything is derived from them.
 
+mod replace;
+
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -324,7 +326,7 @@ pub(crate) struct Namespace {
 }
 
 /// An entry of a ConfigMap: its key, its text, and where the text was written.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ConfigEntry {
     pub(crate) key: Text,
     pub(crate) text: Text,

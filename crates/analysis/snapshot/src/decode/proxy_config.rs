@@ -10,7 +10,7 @@ use uturn_model::{NamespacedName, Origin, ProxyMode, Text};
 use super::Doc;
 
 /// The settings of a configuration. Settings that it leaves out are `None`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ProxyConfig {
     pub(crate) mode: Option<(ProxyMode, Origin)>,
     pub(crate) cluster_cidrs: Option<(Vec<IpNet>, Origin)>,

@@ -160,7 +160,7 @@ fn any_selector(spec: &Node<'_>) -> Option<Selector> {
 }
 
 /// An Argo Rollout that takes its template from a Deployment.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Reference {
     pub(crate) name: NamespacedName,
     pub(crate) deployment: NamespacedName,
@@ -183,7 +183,7 @@ fn refers<'d>(doc: &Doc<'d>, spec: &'d Node<'d>, objects: &mut Objects) -> bool 
 }
 
 /// The effect of an autoscaler on a workload.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Autoscaling {
     /// The minimum number of pods.
     pub(crate) least: u32,

@@ -3,19 +3,22 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use memchr::memmem::Finder;
 use uturn_document::edit::At;
 use uturn_document::{self as document, Keep, Value};
 use uturn_model::{ObjectKind, ObjectRef};
 
-use super::{Manifests, items};
+use super::Manifests;
+use super::places::{Document, Places};
 
 /// The place of an object: source, document, and the path in the document. An item of a List is a
 /// document of its own.
+#[derive(Clone)]
 pub(super) struct Site {
     pub(super) source: usize,
     pub(super) document: Range<usize>,
     /// Whether the document begins with the dash of a list item.
-    is_dashed: bool,
+    pub(super) is_dashed: bool,
     pub(super) path: Vec<At>,
 }
 
@@ -34,6 +37,7 @@ impl Manifests {
 
     /// Replaces the document at a site.
     pub(super) fn replace(&mut self, site: Site, document: &str) {
+        self.places = Places::default();
         let text = &mut self.sources[site.source].text;
         match document.strip_prefix(' ').filter(|_| site.is_dashed) {
             Some(rest) => text.replace_range(site.document, &["-", rest].concat()),
@@ -52,39 +56,56 @@ impl Manifests {
             Wanted::Object(object) => &object.name,
             Wanted::Scenario(name) => name,
         };
+        let wanted = Finder::new(wanted);
         for (source, file) in self.sources.iter().enumerate() {
-            if !file.text.contains(wanted) {
+            if wanted.find(file.text.as_bytes()).is_none() {
                 continue;
             }
-            for document in document::cut(&file.text) {
-                let text = &file.text[document.clone()];
-                if !text.contains(wanted) {
-                    continue;
-                }
-                let items = items::of_list(text);
-                let mut reads_whole = items.is_none();
-                for item in items.into_iter().flatten() {
-                    let own = &text[item.clone()];
-                    // The item may have references to other items, which have the name.
-                    if !own.contains(wanted) {
-                        reads_whole |= own.contains('*');
-                        continue;
-                    }
-                    let is_dashed = own.starts_with('-');
-                    let own = if is_dashed { without_dash(own) } else { Cow::Borrowed(own) };
-                    let (path, is_readable) = self.way_in(&own, what);
-                    if let Some(path) = path {
-                        let document = document.start + item.start..document.start + item.end;
-                        return Some(Site { source, document, is_dashed, path });
-                    }
-                    reads_whole |= !is_readable;
-                }
-                if reads_whole && let (Some(path), _) = self.way_in(text, what) {
-                    return Some(Site { source, document, is_dashed: false, path });
+            for document in self.places.of(&self.sources, source) {
+                let found = self.site_within(document, (source, &file.text), &wanted, what);
+                if found.is_some() {
+                    return found;
                 }
             }
         }
         None
+    }
+
+    fn site_within(
+        &self,
+        document: &Document,
+        (source, text): (usize, &str),
+        wanted: &Finder<'_>,
+        what: &Wanted<'_>,
+    ) -> Option<Site> {
+        let whole = &text[document.range.clone()];
+        let hits = wanted.find_iter(whole.as_bytes());
+        let mut hits = hits.map(|at| document.range.start + at).fuse().peekable();
+        hits.peek()?;
+        let mut reads_whole = document.items.is_none() || document.has_references;
+        for item in document.items.iter().flatten() {
+            while hits.next_if(|hit| *hit < item.start).is_some() {}
+            match hits.peek() {
+                Some(hit) if item.contains(hit) => {}
+                Some(_) => continue,
+                None => break,
+            }
+            let own = &text[item.clone()];
+            let is_dashed = own.starts_with('-');
+            let own = if is_dashed { without_dash(own) } else { Cow::Borrowed(own) };
+            let (path, is_readable) = self.way_in(&own, what);
+            if let Some(path) = path {
+                return Some(Site { source, document: item.clone(), is_dashed, path });
+            }
+            reads_whole |= !is_readable;
+        }
+        let path = if reads_whole { self.way_in(whole, what).0 } else { None };
+        path.map(|path| Site { source, document: document.range.clone(), is_dashed: false, path })
+    }
+
+    /// Returns the path of an object in the text of a document.
+    pub(super) fn way_in_object(&self, text: &str, object: &ObjectRef) -> Option<Vec<At>> {
+        self.way_in(text, &Wanted::Object(object)).0
     }
 
     /// Returns the path of an object in a text, and whether all of the text could be read.

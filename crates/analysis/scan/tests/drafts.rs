@@ -1,0 +1,89 @@
+//! Random clusters with random edits: the cluster of a draft, of which only the changed documents are
+//! decoded, is that of the edited texts, and its excerpts are the changes of the texts.
+
+#[path = "classes/dice.rs"]
+mod dice;
+
+use dice::Dice;
+use uturn_document::edit::{At, Change, Tree};
+use uturn_model::{Cluster, NamespacedName, ObjectKind, ObjectRef};
+use uturn_snapshot::manifests::{Draft, Edit, Reading};
+use uturn_snapshot::{Manifests, Source};
+
+const CLUSTERS: u64 = 60;
+
+fn way(keys: &[&str]) -> Vec<At> {
+    keys.iter().map(|key| At::from(*key)).collect()
+}
+
+/// Returns edits of an object: of values that are there, and of some that are new.
+fn edits(object: &ObjectRef, seed: u64) -> Vec<Edit> {
+    let set = |keys: &[&str], value: &str| Edit {
+        object: object.clone(),
+        path: way(keys),
+        change: Change::Set(Tree::text(value)),
+    };
+    let all = match object.kind {
+        ObjectKind::Service => vec![
+            set(&["spec", "externalTrafficPolicy"], "Local"),
+            set(&["spec", "internalTrafficPolicy"], "Cluster"),
+            set(&["metadata", "annotations", "example.com/note"], "new"),
+            set(&["spec", "sessionAffinity"], "ClientIP"),
+        ],
+        ObjectKind::Pod => vec![set(&["metadata", "labels", "tier"], "front")],
+        _ => vec![
+            set(&["metadata", "annotations", "example.com/note"], "new"),
+            set(&["metadata", "labels", "tier"], "front"),
+        ],
+    };
+    let first = usize::try_from(seed).unwrap() % all.len();
+    all.into_iter().cycle().skip(first).take(1 + first % 2).collect()
+}
+
+/// The cluster in words, without the lines of its objects: edits move those below them.
+fn without_lines(cluster: &Cluster) -> String {
+    let text = format!("{cluster:?}");
+    let mut parts = text.split("line: ");
+    let mut all = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        all.push_str("line: ");
+        all.push_str(part.trim_start_matches(|letter: char| letter.is_ascii_digit()));
+    }
+    all
+}
+
+#[test]
+fn the_cluster_of_a_draft_is_that_of_the_edited_texts() {
+    let (mut compared, mut decoded) = (0, 0);
+    for seed in 1..=CLUSTERS {
+        let text = dice::cluster_with(&mut Dice::new(seed), seed.is_multiple_of(2));
+        let manifests = Manifests::of(vec![Source { name: "random.yaml".into(), text }]);
+        let cluster = manifests.cluster().unwrap_or_else(|why| panic!("{seed}: {why:?}"));
+        let Some(reading) = Reading::of(&manifests) else { continue };
+        let of = |kind| move |name: &NamespacedName| ObjectRef::namespaced(kind, name);
+        let objects = cluster
+            .services
+            .keys()
+            .map(of(ObjectKind::Service))
+            .chain(cluster.ingresses.keys().map(of(ObjectKind::Ingress)))
+            .chain(cluster.pods.keys().take(3).map(of(ObjectKind::Pod)));
+        for (at, object) in (0..).zip(objects.filter(|object| manifests.has(object))) {
+            let edits = edits(&object, seed + at);
+            let mut draft = Draft::of(&manifests).expect("no Scenario");
+            let whole = manifests.edited(&edits);
+            assert_eq!(draft.edit(&edits).err(), whole.as_ref().err().cloned(), "{seed}: {object}");
+            let Ok(whole) = whole else { continue };
+            let texts = |of: &Manifests| {
+                of.sources().iter().map(|source| source.text.clone()).collect::<Vec<_>>()
+            };
+            assert_eq!(texts(&draft.clone().into_manifests()), texts(&whole), "{seed}: {object}");
+            assert_eq!(draft.object(&object), whole.object(&object), "{seed}: {object}");
+            let read = whole.cluster().unwrap_or_else(|why| panic!("{seed}: {why:?}"));
+            compared += 1;
+            let Some(own) = reading.cluster(&draft).expect("a cluster") else { continue };
+            decoded += 1;
+            assert_eq!(without_lines(&own), without_lines(&read), "{seed}: {edits:?}");
+        }
+    }
+    assert!(compared > 300 && 10 * decoded > 9 * compared, "{decoded} of {compared}");
+}
