@@ -1,12 +1,17 @@
 //! Random clusters with random edits: the cluster of a draft, of which only the changed documents are
-//! decoded, is that of the edited texts, and its excerpts are the changes of the texts.
+//! decoded, is that of the edited texts. Calls of targets that meet nothing that changed end as
+//! before.
 
 #[path = "classes/dice.rs"]
 mod dice;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use dice::Dice;
 use uturn_document::edit::{At, Change, Tree};
-use uturn_model::{Cluster, NamespacedName, ObjectKind, ObjectRef};
+use uturn_model::{Cluster, Mechanism, NamespacedName, ObjectKind, ObjectRef, Outcome, Share};
+use uturn_path::Engine;
+use uturn_scan::{Changes, ScanResult, Scanner};
 use uturn_snapshot::manifests::{Draft, Edit, Reading};
 use uturn_snapshot::{Manifests, Source};
 
@@ -86,4 +91,78 @@ fn the_cluster_of_a_draft_is_that_of_the_edited_texts() {
         }
     }
     assert!(compared > 300 && 10 * decoded > 9 * compared, "{decoded} of {compared}");
+}
+
+/// How calls end, by client: outcomes with their shares, and why.
+type Ends = BTreeMap<NamespacedName, (Vec<(Outcome, Share)>, Vec<Mechanism>)>;
+
+fn ends(results: &[ScanResult]) -> Ends {
+    let of = |result: &ScanResult| {
+        let verdict = &result.verdicts[0];
+        let mut outcomes = verdict.outcomes.clone();
+        outcomes.sort_by_key(|end| end.0);
+        let end = (outcomes, verdict.mechanisms.clone());
+        result.clients.pods.iter().map(move |pod| (pod.clone(), end.clone())).collect::<Vec<_>>()
+    };
+    results.iter().flat_map(of).collect()
+}
+
+fn are_same(own: &Ends, other: &Ends) -> bool {
+    let is_same = |own: &[(Outcome, Share)], other: &[(Outcome, Share)]| {
+        let mut pairs = own.iter().zip(other);
+        own.len() == other.len() && pairs.all(|(a, b)| a.0 == b.0 && a.1.is_rounded_from(b.1))
+    };
+    own.len() == other.len()
+        && own
+            .iter()
+            .zip(other)
+            .all(|((a, own), (b, other))| a == b && own.1 == other.1 && is_same(&own.0, &other.0))
+}
+
+#[test]
+fn calls_that_meet_nothing_that_changed_end_as_before() {
+    let (mut same, mut changed) = (0, 0);
+    for seed in 1..=CLUSTERS {
+        let text = dice::cluster_with(&mut Dice::new(seed), seed.is_multiple_of(2));
+        let manifests = Manifests::of(vec![Source { name: "random.yaml".into(), text }]);
+        let cluster = manifests.cluster().unwrap_or_else(|why| panic!("{seed}: {why:?}"));
+        let engine = Engine::new(&cluster).unwrap_or_else(|why| panic!("{seed}: {why:?}"));
+        let before = Scanner::new(&engine);
+        let services =
+            cluster.services.keys().map(|name| ObjectRef::namespaced(ObjectKind::Service, name));
+        let ingresses =
+            cluster.ingresses.keys().map(|name| ObjectRef::namespaced(ObjectKind::Ingress, name));
+        let objects = services.chain(ingresses).filter(|object| manifests.has(object));
+        for (at, object) in (0..).zip(objects.step_by(3)) {
+            let edits = edits(&object, seed + at);
+            let Ok(Ok(edited)) = manifests.edited(&edits).map(|own| own.cluster()) else {
+                continue;
+            };
+            let Ok(edited_engine) = Engine::new(&edited) else { continue };
+            let after = Scanner::new(&edited_engine);
+            let Some(changes) = Changes::between(&cluster, &edited) else { continue };
+            let known = before.targets();
+            let known: BTreeSet<_> = known.iter().map(|own| (&own.to, own.protocol)).collect();
+            for target in after.targets() {
+                if !known.contains(&(&target.to, target.protocol)) {
+                    continue;
+                }
+                let (Ok(old), Ok(new)) = (before.footprint(&target), after.footprint(&target))
+                else {
+                    continue;
+                };
+                if old != new || new.meets(&changes) {
+                    changed += 1;
+                    continue;
+                }
+                same += 1;
+                let alone = std::slice::from_ref(&target);
+                let old = ends(&before.scan(alone).expect("verdicts"));
+                let new = ends(&after.scan(alone).expect("verdicts"));
+                let what = format!("seed {seed}: {} after {edits:?}", target.to);
+                assert!(are_same(&old, &new), "{what}: {old:?}, then {new:?}");
+            }
+        }
+    }
+    assert!(same > 500 && changed > 100, "{same} targets are as before, {changed} may not be");
 }

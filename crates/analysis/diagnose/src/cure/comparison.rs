@@ -10,7 +10,7 @@ use uturn_model::{
     ObjectRef, Outcome, Protocol, Share, Verdict,
 };
 use uturn_path::{Engine, WalkError, what_if};
-use uturn_scan::{FewCalls, KnownWalks, ScanResult, ScanTarget, Scanner};
+use uturn_scan::{Changes, FewCalls, Footprint, KnownWalks, ScanResult, ScanTarget, Scanner};
 
 use super::CaseState;
 use crate::outcomes::outcomes_and_reasons;
@@ -220,11 +220,45 @@ impl AllFlows {
         Ok(all)
     }
 
+    /// Walks the flows of an edited cluster that may end otherwise than before.
+    ///
+    /// # Errors
+    /// Returns an error if the rules of a node or a flow cannot be walked.
+    pub(crate) fn of_edited(
+        calls: &FewCalls<'_, '_>,
+        (base, before, flows): (&Cluster, &Footprints, &[Self]),
+        known: &Arc<KnownWalks>,
+    ) -> Result<Vec<Self>, WalkError> {
+        // Other readings have clusters of their own.
+        let changes = before.has_one_reading.then(|| calls.engine().cluster());
+        let changes = changes.and_then(|now| Changes::between(base, now));
+        let Some(changes) = changes else { return Self::of_readings(calls, known) };
+        let scanner = calls.scanner();
+        let mut targets = scanner.targets();
+        targets.retain(|target| {
+            let key = (target.to.clone(), target.protocol);
+            let now = scanner.footprint(target).ok();
+            let same =
+                now.filter(|now| !now.meets(&changes) && before.of_targets.get(&key) == Some(now));
+            same.is_none()
+        });
+        // Only flows that were walked before are compared.
+        let has_others = flows.iter().any(|flows| !flows.others.is_empty());
+        Ok(vec![Self::of_targets(scanner, targets, has_others)?])
+    }
+
     fn of(scanner: &Scanner<'_, '_>) -> Result<Self, WalkError> {
+        Self::of_targets(scanner, scanner.targets(), true)
+    }
+
+    fn of_targets(
+        scanner: &Scanner<'_, '_>,
+        mut targets: Vec<ScanTarget>,
+        has_others: bool,
+    ) -> Result<Self, WalkError> {
         let engine = scanner.engine();
         // Whether anybody calls a node port is not known, so that a cure changes who serves one is no
         // harm.
-        let mut targets = scanner.targets();
         targets.retain(|target| target.called_node().is_none());
         let mut pods: HashMap<_, Vec<ScanResult>> = HashMap::new();
         for result in scanner.scan(&targets)? {
@@ -235,7 +269,8 @@ impl AllFlows {
         let nodes = engine.cluster().nodes.keys().map(|name| Client::Node(name.clone()));
         let clients: Vec<Client> = nodes.chain([Client::Outside(None)]).collect();
         let mut others = HashMap::new();
-        if clients.len() * targets.len() <= MAX
+        if has_others
+            && clients.len() * targets.len() <= MAX
             && clients.len() * endpoints_behind(engine.cluster(), &targets) <= MAX_ENDPOINTS
         {
             for target in &targets {
@@ -281,6 +316,27 @@ impl AllFlows {
             }
             Some(worse_off(&flow.from.to_string(), &flow.to, old, now))
         })
+    }
+}
+
+/// What calls of a cluster can meet, by target.
+pub(crate) struct Footprints {
+    of_targets: HashMap<(Destination, Protocol), Footprint>,
+    /// Whether nothing is unknown of which there are several readings.
+    has_one_reading: bool,
+}
+
+impl Footprints {
+    pub(crate) fn of(calls: &FewCalls<'_, '_>) -> Self {
+        let scanner = calls.scanner();
+        let of_targets = scanner.targets().into_iter().filter_map(|target| {
+            let footprint = scanner.footprint(&target).ok()?;
+            Some(((target.to, target.protocol), footprint))
+        });
+        Self {
+            of_targets: of_targets.collect(),
+            has_one_reading: what_if::each_other(calls.engine().cluster()).next().is_none(),
+        }
     }
 }
 

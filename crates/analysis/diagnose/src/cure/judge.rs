@@ -13,7 +13,7 @@ use uturn_snapshot::manifests::{Draft, Edit, Reading};
 use uturn_snapshot::{Fault, Manifests};
 
 use super::case::{OtherClient, case_state};
-use super::comparison::{AllFlows, GivenUp};
+use super::comparison::{AllFlows, Footprints, GivenUp};
 use super::diff::{AROUND, of_excerpt, unified};
 use super::facts::{document, facts};
 use super::{Answer, Case, CaseState, Cure, Proposal, Subject, fault, way};
@@ -26,6 +26,7 @@ pub struct TrialBase<'a> {
     /// The decoded objects; `None` if each trial has to read all texts.
     reading: OnceCell<Option<Reading>>,
     calls: FewCalls<'a, 'a>,
+    footprints: OnceCell<Footprints>,
     all_flows: OnceCell<Result<Vec<AllFlows>, WalkError>>,
     /// The faults that objects show without a call.
     faults: OnceCell<Result<Vec<Finding>, WalkError>>,
@@ -215,6 +216,7 @@ impl<'a> TrialBase<'a> {
             manifests,
             reading: OnceCell::new(),
             calls: FewCalls::new(engine),
+            footprints: OnceCell::new(),
             all_flows: OnceCell::new(),
             faults: OnceCell::new(),
             copies: RefCell::default(),
@@ -343,6 +345,12 @@ impl<'a> TrialBase<'a> {
         Ok(())
     }
 
+    /// Counts walks that were made.
+    fn count_walks(&self, walks: usize) {
+        let more = self.times().saturating_mul(WALK).saturating_mul(walks);
+        self.work.set(self.work.get().saturating_add(more));
+    }
+
     /// Returns a copy of the cluster with the proposed edits.
     fn copy(&self, proposal: &Proposal) -> Result<Rc<Edited>, NotCured> {
         let known = self.copies.borrow().iter().find(|copy| copy.is_of(proposal)).cloned();
@@ -461,12 +469,23 @@ fn attempt(
             )));
         }
     }
-    if copy.all_flows.get().is_none() {
-        base.count(base.work_of_walks())?;
+    let is_new = copy.all_flows.get().is_none();
+    if is_new {
+        base.count(0)?;
     }
-    let after = copy.all_flows.get_or_init(|| AllFlows::of_readings(&calls, &base.known));
+    let flows = if base.manifests.has_captures() { &[] } else { base.all_flows()? };
+    let after = copy.all_flows.get_or_init(|| {
+        if base.manifests.has_captures() {
+            return AllFlows::of_readings(&calls, &base.known);
+        }
+        let before = base.footprints.get_or_init(|| Footprints::of(&base.calls));
+        AllFlows::of_edited(&calls, (base.engine().cluster(), before, flows), &base.known)
+    });
     base.note_kernels(engine.kernels());
     let after = after.as_deref().map_err(ToString::to_string)?;
+    if is_new {
+        base.count_walks(after.iter().map(AllFlows::walks).sum());
+    }
     let cluster = base.engine().cluster();
     let given_up = match (&proposal.gives_up, proposal.gives_up_addresses.as_slice()) {
         _ if let Some(alias) = &proposal.leads_out => Some(GivenUp::leading_out(cluster, alias)),

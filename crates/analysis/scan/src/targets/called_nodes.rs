@@ -11,6 +11,7 @@ use std::net::IpAddr;
 use uturn_model::proxy::NodePortAddresses;
 use uturn_model::service::ServiceKind;
 use uturn_model::{Cluster, Family, Name, Node, Service};
+use uturn_netfilter::hash::{FastMap, FastSet};
 
 use super::node_kinds::node_kinds;
 
@@ -31,9 +32,18 @@ pub struct CalledNode {
 /// The nodes of a cluster, by kind.
 pub(super) struct CalledNodes<'a> {
     cluster: &'a Cluster,
-    kinds: Vec<Vec<&'a Node>>,
-    /// The nodes on which pods with an address of their own run.
-    with_clients: BTreeSet<&'a Name>,
+    kinds: Vec<Kind<'a>>,
+    /// The kind of each node, and its place there.
+    places: FastMap<&'a Name, (usize, usize)>,
+}
+
+/// The nodes of a kind.
+struct Kind<'a> {
+    nodes: Vec<&'a Node>,
+    /// The places of nodes on which pods with an address of their own run.
+    busy: Vec<usize>,
+    /// The places of the others.
+    idle: Vec<usize>,
 }
 
 impl<'a> CalledNodes<'a> {
@@ -42,8 +52,17 @@ impl<'a> CalledNodes<'a> {
             .pods
             .values()
             .filter(|pod| pod.is_alive() && !pod.spec.host_network && !pod.ips.is_empty());
-        let with_clients = clients.filter_map(|pod| pod.node.as_ref()).collect();
-        Self { cluster, kinds: node_kinds(cluster), with_clients }
+        let with_clients: FastSet<&Name> = clients.filter_map(|pod| pod.node.as_ref()).collect();
+        let mut places = FastMap::default();
+        let mut kinds = Vec::new();
+        for (kind, nodes) in node_kinds(cluster).into_iter().enumerate() {
+            let all = nodes.iter().enumerate();
+            places.extend(all.map(|(place, node)| (&node.name, (kind, place))));
+            let (busy, idle) =
+                (0..nodes.len()).partition(|place| with_clients.contains(&nodes[*place].name));
+            kinds.push(Kind { nodes, busy, idle });
+        }
+        Self { cluster, kinds, places }
     }
 
     /// Returns the nodes at which the node ports of a Service are called, each with its address.
@@ -60,21 +79,31 @@ impl<'a> CalledNodes<'a> {
         let slices = self.cluster.slices(&service.name).iter();
         let endpoints = slices.flat_map(|slice| &slice.endpoints);
         let serving = endpoints.filter(|endpoint| endpoint.ready || endpoint.serving);
-        let homes: BTreeSet<&Name> =
-            serving.filter_map(|endpoint| endpoint.node.as_ref()).collect();
+        let homes = serving.filter_map(|endpoint| endpoint.node.as_ref());
+        // By kind, in the order of the nodes.
+        let homes: BTreeSet<(usize, usize)> =
+            homes.filter_map(|name| self.places.get(name).copied()).collect();
         let families: BTreeSet<Family> =
             service.cluster_ips.iter().map(|ip| Family::of(*ip)).collect();
         let mut called = Vec::new();
-        for kind in &self.kinds {
-            let (with, without): (Vec<&Node>, Vec<&Node>) =
-                kind.iter().partition(|node| homes.contains(&node.name));
+        for (number, kind) in self.kinds.iter().enumerate() {
+            let with: Vec<usize> =
+                homes.range((number, 0)..(number + 1, 0)).map(|(_, place)| *place).collect();
+            let is_home = |place: &usize| homes.contains(&(number, *place));
             // Endpoints are clients, too.
-            let (busy, idle): (Vec<&Node>, Vec<&Node>) =
-                without.into_iter().partition(|node| self.with_clients.contains(&node.name));
-            for (nodes, has_endpoint) in [(with, true), (busy, false), (idle, false)] {
-                let Some(node) = nodes.first() else { continue };
+            let without = |all: &[usize]| {
+                let first = all.iter().find(|place| !is_home(place))?;
+                let homes = with.iter().filter(|place| all.binary_search(place).is_ok()).count();
+                Some((*first, all.len() - homes))
+            };
+            let first_home = with.first().map(|first| (*first, with.len()));
+            let found =
+                [(first_home, true), (without(&kind.busy), false), (without(&kind.idle), false)];
+            for (found, has_endpoint) in found {
+                let Some((first, count)) = found else { continue };
+                let node = kind.nodes[first];
                 let name = node.name.clone();
-                let called_node = CalledNode { name, others: nodes.len() - 1, has_endpoint };
+                let called_node = CalledNode { name, others: count - 1, has_endpoint };
                 for family in &families {
                     if called.len() < MAX_CALLED
                         && let Some(ip) = self.address(node, *family)
