@@ -215,6 +215,24 @@ impl Proposal {
         Self { name, rank, title: title.into(), ..Self::default() }
     }
 
+    /// Returns whether the proposal changes objects.
+    fn changes_objects(&self) -> bool {
+        !(self.edits.is_empty() && self.objects.is_empty() && self.follows.is_empty())
+    }
+
+    /// Returns whether another proposal makes the same edits.
+    fn has_edits_of(&self, other: &Self) -> bool {
+        self.edits == other.edits
+            && self.objects == other.objects
+            && self.follows == other.follows
+            && self.resolves == other.resolves
+    }
+
+    /// Returns the first condition that does not hold.
+    fn failing(&self) -> Option<&Condition> {
+        self.conditions.iter().find(|condition| condition.answer == Answer::Fails)
+    }
+
     fn when(mut self, what: impl Into<String>, holds: bool, because: impl Into<String>) -> Self {
         let answer = if holds { Answer::Holds } else { Answer::Fails };
         self.conditions.push(Condition { what: what.into(), answer, because: because.into() });
@@ -263,6 +281,26 @@ pub(crate) use way;
 /// after which servers only receive the requests names what remains, and comes after the others. So
 /// does one that does not help all kinds of clients that the finding is about.
 pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
+    cures_of_each(base, &[case]).pop().unwrap_or_default()
+}
+
+/// Returns the cures of several cases, as [`cures`] does. Edits that several cases propose are tried
+/// on one copy of the cluster.
+pub fn cures_of_each(base: &TrialBase<'_>, cases: &[&Case<'_>]) -> Vec<Vec<Cure>> {
+    let all = cases.iter().enumerate();
+    let mut proposals: Vec<(usize, Proposal)> = all
+        .flat_map(|(number, case)| {
+            proposals(base, case).into_iter().map(move |proposal| (number, proposal))
+        })
+        .collect();
+    // Trials take much work in a large cluster, so the less intrusive cures are tried first: there
+    // may be no work left for the rest.
+    proposals.sort_by_key(|(_, proposal)| proposal.rank);
+    judge::judge_each(base, cases, proposals).into_iter().map(in_order).collect()
+}
+
+/// Returns what all families propose for a case.
+fn proposals(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Proposal> {
     let mut proposals = match case.subject {
         Subject::Flow(_) | Subject::Probes(..) => of_calls(case),
         Subject::Object(..) => Vec::new(),
@@ -273,11 +311,11 @@ pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
             proposals.push(new);
         }
     }
-    // Trials take much work in a large cluster, so the less intrusive cures are tried first: there
-    // may be no work left for the rest.
-    proposals.sort_by_key(|proposal| proposal.rank);
-    let mut cures: Vec<Cure> =
-        proposals.iter().filter_map(|proposal| judge::judge(base, case, proposal)).collect();
+    proposals
+}
+
+/// Puts the cures of a case in order, and names what they leave.
+fn in_order(mut cures: Vec<Cure>) -> Vec<Cure> {
     let only_arrives = |cure: &Cure| {
         let after = cure.after.as_ref().filter(|_| cure.is_offered());
         after.is_some_and(|after| after.only_arrives(&cure.before))

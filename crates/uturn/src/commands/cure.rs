@@ -44,7 +44,7 @@ pub(super) fn run(args: &Cure, printer: &Printer) -> Result<Status, Failure> {
         (Some(code), Some(object), _, _) => {
             let cases = found(&base, &known, (code, object))?;
             let mut all: Vec<CureReport> = Vec::new();
-            for report in cases.iter().map(|case| report_of(&base, case)) {
+            for report in reports_of(&base, &cases) {
                 // Several findings of an object may have one example.
                 if !all.iter().any(|known| is_same(known, &report)) {
                     all.push(report);
@@ -221,13 +221,15 @@ fn is_same(report: &CureReport, other: &CureReport) -> bool {
     report.now == other.now && titles(report) == titles(other)
 }
 
-fn report_of(base: &TrialBase<'_>, case: &Case<'_>) -> CureReport {
-    let is_fine = case.before.is_fine();
-    CureReport {
+fn reports_of(base: &TrialBase<'_>, cases: &[Case<'_>]) -> Vec<CureReport> {
+    let failing: Vec<&Case<'_>> = cases.iter().filter(|case| !case.before.is_fine()).collect();
+    let mut cures = cure::cures_of_each(base, &failing).into_iter();
+    let of = |case: &Case<'_>| CureReport {
         codes: case.codes().iter().map(ToString::to_string).collect(),
         now: case.before.clone(),
-        cures: if is_fine { Vec::new() } else { cure::cures(base, case) },
-    }
+        cures: if case.before.is_fine() { Vec::new() } else { cures.next().unwrap_or_default() },
+    };
+    cases.iter().map(of).collect()
 }
 
 /// The command that applies objects of a running cluster. `kubectl apply` alone would take all that

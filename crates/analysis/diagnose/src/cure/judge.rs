@@ -1,6 +1,7 @@
 //! Tries a proposal on a copy of the cluster.
 
 use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use super::case::{OtherClient, case_state};
 use super::comparison::{AllFlows, Footprints, GivenUp};
 use super::diff::{AROUND, of_excerpt, unified};
 use super::facts::{document, facts};
-use super::{Answer, Case, CaseState, Cure, Proposal, Subject, fault, way};
+use super::{Case, CaseState, Cure, Proposal, Subject, fault, way};
 use crate::find::written;
 use crate::{Code, Finding, Severity};
 
@@ -371,6 +372,7 @@ impl<'a> TrialBase<'a> {
 }
 
 /// The reason why a proposal is not offered.
+#[derive(Clone)]
 enum NotCured {
     /// The proposal does not help here, or harms.
     Refused(String),
@@ -384,8 +386,67 @@ impl From<String> for NotCured {
     }
 }
 
+/// A copy of the cluster with edits, and what walks its calls.
+struct Copied<'t> {
+    edited: &'t Edited,
+    calls: FewCalls<'t, 't>,
+}
+
+/// Tries proposals, each for the case with its number, in the given order. Proposals with the same
+/// edits are tried one after the other on one copy. Returns the cures of each case, without guesses
+/// that do not help.
+pub(super) fn judge_each(
+    base: &TrialBase<'_>,
+    cases: &[&Case<'_>],
+    proposals: Vec<(usize, Proposal)>,
+) -> Vec<Vec<Cure>> {
+    let mut all: Vec<Vec<Cure>> = cases.iter().map(|_| Vec::new()).collect();
+    let mut left = VecDeque::from(proposals);
+    while let Some(first) = left.pop_front() {
+        let is_same = |(_, other): &(usize, Proposal)| {
+            first.1.changes_objects() && first.1.has_edits_of(other)
+        };
+        let (same, others): (Vec<_>, Vec<_>) = left.into_iter().partition(is_same);
+        left = others.into();
+        let group: Vec<(usize, Proposal)> = std::iter::once(first).chain(same).collect();
+        let mut judge = |on: &Result<Option<Copied<'_>>, NotCured>| {
+            for (number, proposal) in &group {
+                all[*number].extend(judge(base, on, cases[*number], proposal));
+            }
+        };
+        let (_, proposal) = &group[0];
+        if !proposal.changes_objects() || group.iter().all(|(_, own)| own.failing().is_some()) {
+            judge(&Ok(None));
+            continue;
+        }
+        let edited = match base.copy(proposal) {
+            Ok(edited) => edited,
+            Err(why) => {
+                judge(&Err(why));
+                continue;
+            }
+        };
+        match Engine::new(&edited.cluster) {
+            Ok(engine) => {
+                let calls = FewCalls::new(&engine).knowing(Some(&base.known));
+                judge(&Ok(Some(Copied { edited: &edited, calls })));
+            }
+            Err(why) => {
+                let first = why.first().map_or_else(String::new, ToString::to_string);
+                judge(&Err(NotCured::Refused(first)));
+            }
+        }
+    }
+    all
+}
+
 /// Tries a proposal. Returns `None` if it is a guess that does not help.
-pub(super) fn judge(base: &TrialBase<'_>, case: &Case<'_>, proposal: &Proposal) -> Option<Cure> {
+fn judge(
+    base: &TrialBase<'_>,
+    on: &Result<Option<Copied<'_>>, NotCured>,
+    case: &Case<'_>,
+    proposal: &Proposal,
+) -> Option<Cure> {
     let is_trial = proposal.is_trial;
     let mut cure = Cure {
         name: proposal.name,
@@ -403,10 +464,9 @@ pub(super) fn judge(base: &TrialBase<'_>, case: &Case<'_>, proposal: &Proposal) 
         refused: None,
         is_untried: false,
     };
-    let fails = proposal.conditions.iter().find(|condition| condition.answer == Answer::Fails);
-    cure.refused = match fails {
+    cure.refused = match proposal.failing() {
         Some(condition) => Some(format!("needs: {}; {}", condition.what, condition.because)),
-        None => match attempt(base, case, proposal, &mut cure) {
+        None => match attempt(base, on, (case, proposal), &mut cure) {
             Ok(()) => None,
             Err(NotCured::Refused(why)) => Some(why),
             Err(NotCured::Untried(why)) => {
@@ -424,8 +484,8 @@ pub(super) fn judge(base: &TrialBase<'_>, case: &Case<'_>, proposal: &Proposal) 
 
 fn attempt(
     base: &TrialBase<'_>,
-    case: &Case<'_>,
-    proposal: &Proposal,
+    on: &Result<Option<Copied<'_>>, NotCured>,
+    (case, proposal): (&Case<'_>, &Proposal),
     cure: &mut Cure,
 ) -> Result<(), NotCured> {
     let wanted = match (&proposal.then, proposal.then_checks, &case.subject) {
@@ -438,28 +498,22 @@ fn attempt(
         }
         (None, _, subject) => subject.clone(),
     };
-    let changes =
-        !(proposal.edits.is_empty() && proposal.objects.is_empty() && proposal.follows.is_empty());
-    if !changes {
+    let Some(Copied { edited: copy, calls }) = on.as_ref().map_err(Clone::clone)? else {
         let after = base.state_of(&base.calls, &wanted)?;
         confirm(case, proposal, cure, after)?;
         cure.unhelped = unhelped(base, case, proposal, &base.calls);
         return Ok(());
-    }
-    let copy = base.copy(proposal)?;
+    };
     cure.diffs.clone_from(&copy.diffs);
     cure.objects.clone_from(&copy.objects);
     cure.tried.clone_from(&copy.manifests);
-    let engine = Engine::new(&copy.cluster)
-        .map_err(|why| why.first().map_or_else(String::new, ToString::to_string))?;
-    let calls = FewCalls::new(&engine).knowing(Some(&base.known));
     let after = match &wanted {
-        Subject::Object(code, object) => without_new_faults(base, &calls, (*code, object))?,
-        Subject::Flow(_) | Subject::Probes(..) => base.state_of(&calls, &wanted)?,
+        Subject::Object(code, object) => without_new_faults(base, calls, (*code, object))?,
+        Subject::Flow(_) | Subject::Probes(..) => base.state_of(calls, &wanted)?,
     };
     confirm(case, proposal, cure, after)?;
     if let (Subject::Object(..), Some(flow)) = (&wanted, &proposal.then) {
-        let then = base.state_of(&calls, &Subject::Flow(flow.clone()))?;
+        let then = base.state_of(calls, &Subject::Flow(flow.clone()))?;
         if !then.is_fine() {
             return Err(NotCured::Refused(format!(
                 "then {} → {}: {}",
@@ -476,12 +530,12 @@ fn attempt(
     let flows = if base.manifests.has_captures() { &[] } else { base.all_flows()? };
     let after = copy.all_flows.get_or_init(|| {
         if base.manifests.has_captures() {
-            return AllFlows::of_readings(&calls, &base.known);
+            return AllFlows::of_readings(calls, &base.known);
         }
         let before = base.footprints.get_or_init(|| Footprints::of(&base.calls));
-        AllFlows::of_edited(&calls, (base.engine().cluster(), before, flows), &base.known)
+        AllFlows::of_edited(calls, (base.engine().cluster(), before, flows), &base.known)
     });
-    base.note_kernels(engine.kernels());
+    base.note_kernels(calls.engine().kernels());
     let after = after.as_deref().map_err(ToString::to_string)?;
     if is_new {
         base.count_walks(after.iter().map(AllFlows::walks).sum());
@@ -516,7 +570,7 @@ fn attempt(
     match worse {
         Some(worse) => Err(NotCured::Refused(worse)),
         None => {
-            cure.unhelped = unhelped(base, case, proposal, &calls);
+            cure.unhelped = unhelped(base, case, proposal, calls);
             Ok(())
         }
     }
