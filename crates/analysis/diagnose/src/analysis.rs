@@ -94,6 +94,9 @@ fn analyze_knowing(
     let groups = group(counted.iter().map(|(_, finding)| finding));
     let in_full = shown_in_full(&groups);
     let base = TrialBase::new(manifests, engine).knowing(known);
+    if options.namespace.is_none() && !options.is_exhaustive {
+        base.keep_scan(scanned.clone());
+    }
     let cures = cures::try_all(&base, &mut counted, &in_full);
     let evidence = evidence(&scanners, &counted, &in_full, options.detail)?;
     let in_words = in_words::all(&scanners, &counted, &in_full, &evidence)?;

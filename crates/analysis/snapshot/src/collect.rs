@@ -23,6 +23,13 @@ pub(crate) struct Collected {
     pub(crate) has_repeated: bool,
 }
 
+impl Collected {
+    /// Returns whether each object is defined once and without faults, and nothing else was read.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.scenarios.is_empty() && !self.has_repeated && self.faults.borrow().count() == 0
+    }
+}
+
 /// Reads all documents of all sources. The text of a source that is handed over is dropped once it
 /// is read.
 pub(crate) fn collect<S: Borrow<Source>>(

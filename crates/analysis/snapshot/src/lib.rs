@@ -43,6 +43,7 @@ pub mod scenario;
 mod trim;
 mod wanted;
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -127,7 +128,7 @@ pub fn load_gathered(manifests: Manifests, mut faults: Vec<Fault>) -> Result<Loa
 /// All faults of all sources.
 pub fn read(sources: Vec<Source>) -> Result<Loaded, Vec<Fault>> {
     let (other_files, listing) = (OtherFiles::default(), Listing::default());
-    read_with(sources, BTreeMap::new(), &other_files, &listing, false)
+    read_with(sources, BTreeMap::new(), &other_files, &listing, false, &mut |_| {})
 }
 
 /// Adds what is known of all texts together.
@@ -142,20 +143,24 @@ fn complete(
     objects
 }
 
-fn read_with(
-    sources: Vec<Source>,
+/// Reads sources. `keep` gets a copy of the decoded objects if nothing about them is odd.
+fn read_with<S: Borrow<Source>>(
+    sources: impl IntoIterator<Item = S>,
     captures: BTreeMap<Name, Capture>,
     other_files: &OtherFiles,
     listing: &Listing,
     complete: bool,
+    keep: &mut dyn FnMut(Option<Objects>),
 ) -> Result<Loaded, Vec<Fault>> {
     let collected = collect::collect(sources, other_files, listing);
+    let is_plain = collected.is_plain();
     let (unread, faults) = listing::unread(collected.faults.into_inner().into_vec(), listing);
     if !faults.is_empty() {
         return Err(faults);
     }
     let (objects, scenarios) = (collected.objects, collected.scenarios);
     let mut objects = self::complete(objects, (other_files, listing), complete);
+    keep(is_plain.then(|| objects.clone()));
     objects.listing.unread.extend(unread);
     for name in captures.keys() {
         objects.facts.nodes.entry(name.clone()).or_default();

@@ -11,6 +11,7 @@ mod site;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 pub use draft::{Draft, Excerpt, Part};
 use places::Places;
@@ -38,8 +39,14 @@ pub struct Manifests {
     listing: Listing,
     /// The names of the Scenario and of its case that is the cluster, if the cluster is one.
     case: Option<(Text, String)>,
-    /// The places of documents, found when an object is first sought.
+    known: Known,
+}
+
+/// What is found in the texts when it is first needed.
+#[derive(Clone, Debug, Default)]
+struct Known {
     places: Places,
+    reading: Arc<OnceLock<Option<Reading>>>,
 }
 
 /// An edit of one object.
@@ -129,7 +136,7 @@ impl Manifests {
     /// are other faults: in a file that the user names, in Facts, or in several files together.
     #[must_use]
     pub fn without_faulty(mut self, faults: &[Fault]) -> Option<Self> {
-        self.places = Places::default();
+        self.known = Known::default();
         self.other_files.leave_faulty_out(faults, &mut self.sources).then_some(self)
     }
 
@@ -139,7 +146,7 @@ impl Manifests {
         self.listing = listing;
         self.listing.live.extend(sources.iter().map(|source| source.name.clone()));
         self.sources.extend(sources);
-        self.places = Places::default();
+        self.known = Known::default();
         self
     }
 
@@ -154,6 +161,7 @@ impl Manifests {
     #[must_use]
     pub fn complete_if(mut self, is_complete: bool) -> Self {
         self.complete |= is_complete;
+        self.known = Known::default();
         self
     }
 
@@ -207,8 +215,18 @@ impl Manifests {
     /// # Errors
     /// All faults of all texts.
     pub fn load(&self) -> Result<Loaded, Vec<Fault>> {
-        let (sources, captures) = (self.sources.clone(), self.captures.clone());
-        read_with(sources, captures, &self.other_files, &self.listing, self.complete)
+        let captures = self.captures.clone();
+        let (other_files, listing) = (&self.other_files, &self.listing);
+        read_with(&self.sources, captures, other_files, listing, self.complete, &mut |objects| {
+            // They are the same if they are known already.
+            let _ = self.known.reading.set(objects.map(|objects| Reading { objects }));
+        })
+    }
+
+    /// Returns the decoded objects, without captures of nodes. Returns `None` if an object is
+    /// defined more than once, if a text has faults, or if there are Scenarios.
+    pub fn reading(&self) -> Option<&Reading> {
+        self.known.reading.get_or_init(|| Reading::of(self)).as_ref()
     }
 
     /// Reads the texts and drops them.
@@ -216,7 +234,8 @@ impl Manifests {
     /// # Errors
     /// All faults of all texts.
     pub fn into_loaded(self) -> Result<Loaded, Vec<Fault>> {
-        read_with(self.sources, self.captures, &self.other_files, &self.listing, self.complete)
+        let (other_files, listing) = (&self.other_files, &self.listing);
+        read_with(self.sources, self.captures, other_files, listing, self.complete, &mut |_| {})
     }
 
     /// Reads the cluster that the texts describe.
@@ -315,7 +334,7 @@ impl Manifests {
                 return new;
             }
         }
-        new.places = Places::default();
+        new.known = Known::default();
         new.sources.push(Source { name: file.into(), text: object.document() });
         new
     }

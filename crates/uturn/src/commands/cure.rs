@@ -1,7 +1,6 @@
 //! `uturn cure`: exact edits, tried on a copy of the cluster.
 
 use std::cmp::Reverse;
-use std::sync::Arc;
 
 use uturn_cli::{Failure, Printer, Status, print};
 use uturn_diagnose::analysis::{Detail, Input, Options, case_of};
@@ -16,7 +15,7 @@ use uturn_report::cure::CureReport;
 use uturn_report::schema::cure::Cures;
 use uturn_report::schema::scan::Scan;
 use uturn_report::{ScanReport, scan, words};
-use uturn_scan::{KnownWalks, Scanner};
+use uturn_scan::Scanner;
 use uturn_snapshot::{Loaded, Manifests};
 
 use super::suggest;
@@ -38,11 +37,10 @@ pub(super) fn run(args: &Cure, printer: &Printer) -> Result<Status, Failure> {
         return list(args, &manifests, loaded, printer);
     }
     let engine = Engine::new(&loaded.cluster)?;
-    let known = Arc::new(KnownWalks::default());
-    let base = TrialBase::new(&manifests, &engine).knowing(Some(&known));
+    let base = TrialBase::new(&manifests, &engine);
     let mut reports: Vec<CureReport> = match (&args.code, &object, from, to) {
         (Some(code), Some(object), _, _) => {
-            let cases = found(&base, &known, (code, object))?;
+            let cases = found(&base, (code, object))?;
             let mut all: Vec<CureReport> = Vec::new();
             for report in reports_of(&base, &cases) {
                 // Several findings of an object may have one example.
@@ -151,11 +149,7 @@ fn parse(code: &str) -> Result<Code, Failure> {
 }
 
 /// Returns the findings of this code about this object, each as a case.
-fn found<'a>(
-    base: &TrialBase<'a>,
-    known: &Arc<KnownWalks>,
-    (code, object): (&str, &str),
-) -> Result<Vec<Case<'a>>, Failure> {
+fn found<'a>(base: &TrialBase<'a>, (code, object): (&str, &str)) -> Result<Vec<Case<'a>>, Failure> {
     let code = parse(code)?;
     // `ingress/shop/front`, as the table of a scan shows it, or `shop/front`.
     let (word, full) = match object.split_once('/') {
@@ -175,10 +169,13 @@ fn found<'a>(
     };
     // The finding may hold only if an unknown fact is other than assumed.
     let engine = base.engine();
-    let mut readings = vec![findings_of(base.calls().scanner())?];
+    let scanner = base.calls().scanner();
+    let scanned = scanner.scan(&scanner.targets())?;
+    let mut readings = vec![diagnose(scanner, &scanned)?];
+    base.keep_scan(scanned);
     for other in what_if::each_other(engine.cluster()) {
         let engine = Engine::new(&other)?;
-        readings.push(findings_of(&Scanner::new(&engine).knowing(Some(known)))?);
+        readings.push(findings_of(&Scanner::new(&engine).knowing(Some(base.known())))?);
     }
     let findings = together(engine.cluster(), readings).into_iter();
     let mut findings: Vec<Finding> = findings.map(|(_, finding)| finding).collect();

@@ -210,9 +210,15 @@ impl AllFlows {
     /// Returns an error if the rules of a node or a flow cannot be walked.
     pub(crate) fn of_readings(
         calls: &FewCalls<'_, '_>,
+        scanned: Option<Vec<ScanResult>>,
         known: &Arc<KnownWalks>,
     ) -> Result<Vec<Self>, WalkError> {
-        let mut all = vec![Self::of(calls.scanner())?];
+        let scanner = calls.scanner();
+        let first = match scanned {
+            Some(results) => Self::of_results(scanner, &scanner.targets(), results, true),
+            None => Self::of(scanner)?,
+        };
+        let mut all = vec![first];
         for other in what_if::each_other(calls.engine().cluster()) {
             let engine = Engine::new(&other).map_err(|mut why| why.remove(0))?;
             all.push(Self::of(&Scanner::new(&engine).knowing(Some(known)))?);
@@ -232,7 +238,7 @@ impl AllFlows {
         // Other readings have clusters of their own.
         let changes = before.has_one_reading.then(|| calls.engine().cluster());
         let changes = changes.and_then(|now| Changes::between(base, now));
-        let Some(changes) = changes else { return Self::of_readings(calls, known) };
+        let Some(changes) = changes else { return Self::of_readings(calls, None, known) };
         let scanner = calls.scanner();
         let mut targets = scanner.targets();
         targets.retain(|target| {
@@ -256,12 +262,24 @@ impl AllFlows {
         mut targets: Vec<ScanTarget>,
         has_others: bool,
     ) -> Result<Self, WalkError> {
-        let engine = scanner.engine();
         // Whether anybody calls a node port is not known, so that a cure changes who serves one is no
         // harm.
         targets.retain(|target| target.called_node().is_none());
+        let results = scanner.scan(&targets)?;
+        Ok(Self::of_results(scanner, &targets, results, has_others))
+    }
+
+    fn of_results(
+        scanner: &Scanner<'_, '_>,
+        targets: &[ScanTarget],
+        results: Vec<ScanResult>,
+        has_others: bool,
+    ) -> Self {
+        let engine = scanner.engine();
+        let targets: Vec<&ScanTarget> =
+            targets.iter().filter(|target| target.called_node().is_none()).collect();
         let mut pods: HashMap<_, Vec<ScanResult>> = HashMap::new();
-        for result in scanner.scan(&targets)? {
+        for result in results.into_iter().filter(|own| own.target.called_node().is_none()) {
             pods.entry((result.target.to.clone(), result.target.protocol))
                 .or_default()
                 .push(result);
@@ -287,7 +305,7 @@ impl AllFlows {
                 }
             }
         }
-        Ok(Self { pods, others })
+        Self { pods, others }
     }
 
     /// Returns the number of walks: one for each class of clients of each target, and one for each
@@ -342,12 +360,12 @@ impl Footprints {
 
 /// Returns the number of endpoints to which the targets lead, each target by itself. A target that
 /// is not a Service is assumed to lead to the Service with the most endpoints.
-fn endpoints_behind(cluster: &Cluster, targets: &[ScanTarget]) -> usize {
+fn endpoints_behind(cluster: &Cluster, targets: &[&ScanTarget]) -> usize {
     let count = |service: &NamespacedName| {
         cluster.slices(service).iter().map(|slice| slice.endpoints.len()).sum::<usize>()
     };
     let most = cluster.services.keys().map(count).max().unwrap_or_default();
-    let behind = |target: &ScanTarget| {
+    let behind = |target: &&ScanTarget| {
         let is_service = target.object.kind == ObjectKind::Service;
         let service = target.object.namespaced_name().filter(|_| is_service);
         service.map_or(most, |service| count(&service))

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use uturn_document::edit::{Change, Tree};
 use uturn_model::{Cluster, Flow, ObjectRef};
 use uturn_path::{Engine, KernelCounts, WalkError};
-use uturn_scan::{FewCalls, KnownWalks};
+use uturn_scan::{FewCalls, KnownWalks, ScanResult};
 use uturn_snapshot::manifests::{Draft, Edit, Reading};
 use uturn_snapshot::{Fault, Manifests};
 
@@ -24,10 +24,10 @@ use crate::{Code, Finding, Severity};
 /// The cluster without edits. Cures are tried on edited copies of it and compared with it.
 pub struct TrialBase<'a> {
     manifests: &'a Manifests,
-    /// The decoded objects; `None` if each trial has to read all texts.
-    reading: OnceCell<Option<Reading>>,
     calls: FewCalls<'a, 'a>,
     footprints: OnceCell<Footprints>,
+    /// The results of a scan of all targets in the first reading of unknown facts.
+    scanned: OnceCell<Vec<ScanResult>>,
     all_flows: OnceCell<Result<Vec<AllFlows>, WalkError>>,
     /// The faults that objects show without a call.
     faults: OnceCell<Result<Vec<Finding>, WalkError>>,
@@ -87,12 +87,8 @@ struct Edited {
 }
 
 impl Edited {
-    fn of(
-        manifests: &Manifests,
-        reading: Option<&Reading>,
-        proposal: &Proposal,
-    ) -> Result<Self, String> {
-        match (Draft::of(manifests), reading) {
+    fn of(manifests: &Manifests, proposal: &Proposal) -> Result<Self, String> {
+        match (Draft::of(manifests), manifests.reading()) {
             // What an outside name leads to is among Facts, which all texts may have.
             (Some(draft), Some(reading)) if proposal.resolves.is_empty() => {
                 Self::of_draft(manifests, draft, reading, proposal)
@@ -215,9 +211,9 @@ impl<'a> TrialBase<'a> {
     pub fn new(manifests: &'a Manifests, engine: &'a Engine<'a>) -> Self {
         Self {
             manifests,
-            reading: OnceCell::new(),
             calls: FewCalls::new(engine),
             footprints: OnceCell::new(),
+            scanned: OnceCell::new(),
             all_flows: OnceCell::new(),
             faults: OnceCell::new(),
             copies: RefCell::default(),
@@ -234,6 +230,17 @@ impl<'a> TrialBase<'a> {
     pub fn knowing(self, known: Option<&Arc<KnownWalks>>) -> Self {
         let known = known.cloned().unwrap_or(self.known);
         Self { calls: FewCalls::new(self.calls.engine()).knowing(Some(&known)), known, ..self }
+    }
+
+    /// Returns the results of walks that trials share.
+    pub fn known(&self) -> &Arc<KnownWalks> {
+        &self.known
+    }
+
+    /// Keeps the results of a scan of all targets of the cluster, so that it is not scanned again.
+    pub fn keep_scan(&self, scanned: Vec<ScanResult>) {
+        // Other scans of the cluster have the same results.
+        let _ = self.scanned.set(scanned);
     }
 
     /// Sets another limit of the work that all trials may take together, as
@@ -292,12 +299,10 @@ impl<'a> TrialBase<'a> {
         own.take(MAX_FAULTS).collect()
     }
 
-    fn reading(&self) -> Option<&Reading> {
-        self.reading.get_or_init(|| Reading::of(self.manifests)).as_ref()
-    }
-
     fn all_flows(&self) -> Result<&[AllFlows], String> {
-        let all = self.all_flows.get_or_init(|| AllFlows::of_readings(&self.calls, &self.known));
+        let all = self.all_flows.get_or_init(|| {
+            AllFlows::of_readings(&self.calls, self.scanned.get().cloned(), &self.known)
+        });
         all.as_deref().map_err(ToString::to_string)
     }
 
@@ -315,7 +320,7 @@ impl<'a> TrialBase<'a> {
 
     fn work_of_reading(&self) -> usize {
         let readings = self.times() * READINGS * self.manifests.bytes();
-        if self.reading().is_some() { readings / DECODED } else { readings }
+        if self.manifests.reading().is_some() { readings / DECODED } else { readings }
     }
 
     fn work_of_walks(&self) -> usize {
@@ -360,9 +365,7 @@ impl<'a> TrialBase<'a> {
         }
         self.trials.set(self.trials.get() + 1);
         self.count(self.work_of_reading())?;
-        let new = Rc::new(
-            Edited::of(self.manifests, self.reading(), proposal).map_err(NotCured::Refused)?,
-        );
+        let new = Rc::new(Edited::of(self.manifests, proposal).map_err(NotCured::Refused)?);
         let mut copies = self.copies.borrow_mut();
         if (copies.len() + 1) * self.kept_bytes() <= MAX_KEPT {
             copies.push(Rc::clone(&new));
@@ -530,7 +533,7 @@ fn attempt(
     let flows = if base.manifests.has_captures() { &[] } else { base.all_flows()? };
     let after = copy.all_flows.get_or_init(|| {
         if base.manifests.has_captures() {
-            return AllFlows::of_readings(calls, &base.known);
+            return AllFlows::of_readings(calls, None, &base.known);
         }
         let before = base.footprints.get_or_init(|| Footprints::of(&base.calls));
         AllFlows::of_edited(calls, (base.engine().cluster(), before, flows), &base.known)
@@ -563,7 +566,7 @@ fn attempt(
                 as_written.summary()
             )));
         }
-        worse(&AllFlows::of_readings(&calls, &base.known).map_err(|why| why.to_string())?)
+        worse(&AllFlows::of_readings(&calls, None, &base.known).map_err(|why| why.to_string())?)
     } else {
         worse(base.all_flows()?)
     };

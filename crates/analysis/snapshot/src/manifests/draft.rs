@@ -8,7 +8,7 @@ use uturn_document::edit::{self, Tree};
 use uturn_model::{ObjectRef, Text};
 
 use super::site::{Site, joined};
-use super::{CannotEdit, Edit, Manifests, path_text, tree_at};
+use super::{CannotEdit, Edit, Known, Manifests, path_text, tree_at};
 
 /// Manifests with edits.
 #[derive(Clone)]
@@ -182,7 +182,7 @@ impl<'m> Draft<'m> {
             new.sources[own.source].text.replace_range(own.range, &text);
         }
         new.sources.extend(self.added.sources);
-        new.places = super::Places::default();
+        new.known = Known::default();
         new
     }
 }

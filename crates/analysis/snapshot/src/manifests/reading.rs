@@ -7,26 +7,27 @@ use uturn_document::{Fault, Faults, Source};
 use uturn_model::Cluster;
 
 use super::{Draft, Manifests};
-use crate::collect::{Collected, collect};
+use crate::collect::collect;
 use crate::decode::objects::Objects;
 use crate::documents::{each_document, each_item, what_it_lacks};
 use crate::kinds::take;
 use crate::{complete, derive};
 
 /// The decoded objects of manifests.
+#[derive(Debug)]
 pub struct Reading {
-    objects: Objects,
+    pub(super) objects: Objects,
 }
 
 impl Reading {
     /// Decodes the objects of manifests; captures of nodes are left out. Returns `None` if an
     /// object is defined more than once, if a text has faults, or if there are Scenarios.
-    pub fn of(manifests: &Manifests) -> Option<Self> {
+    pub(super) fn of(manifests: &Manifests) -> Option<Self> {
         let Manifests { sources, other_files, listing, complete: is_complete, .. } = manifests;
         let collected = collect(sources, other_files, listing);
-        let Collected { objects, scenarios, faults, has_repeated } = collected;
-        let is_plain = scenarios.is_empty() && !has_repeated && faults.into_inner().count() == 0;
-        is_plain.then(|| Self { objects: complete(objects, (other_files, listing), *is_complete) })
+        collected.is_plain().then(|| Self {
+            objects: complete(collected.objects, (other_files, listing), *is_complete),
+        })
     }
 
     /// Returns the cluster of a draft of the same manifests. Returns `None` if all texts have to be

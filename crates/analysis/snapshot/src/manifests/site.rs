@@ -8,8 +8,8 @@ use uturn_document::edit::At;
 use uturn_document::{self as document, Keep, Value};
 use uturn_model::{ObjectKind, ObjectRef};
 
-use super::Manifests;
-use super::places::{Document, Places};
+use super::places::Document;
+use super::{Known, Manifests};
 
 /// The place of an object: source, document, and the path in the document. An item of a List is a
 /// document of its own.
@@ -37,7 +37,7 @@ impl Manifests {
 
     /// Replaces the document at a site.
     pub(super) fn replace(&mut self, site: Site, document: &str) {
-        self.places = Places::default();
+        self.known = Known::default();
         let text = &mut self.sources[site.source].text;
         match document.strip_prefix(' ').filter(|_| site.is_dashed) {
             Some(rest) => text.replace_range(site.document, &["-", rest].concat()),
@@ -61,7 +61,7 @@ impl Manifests {
             if wanted.find(file.text.as_bytes()).is_none() {
                 continue;
             }
-            for document in self.places.of(&self.sources, source) {
+            for document in self.known.places.of(&self.sources, source) {
                 let found = self.site_within(document, (source, &file.text), &wanted, what);
                 if found.is_some() {
                     return found;
