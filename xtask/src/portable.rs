@@ -12,7 +12,7 @@ const TARGETS: [&str; 2] = ["x86_64-apple-darwin", "x86_64-pc-windows-msvc"];
 /// The program that stands in for the C compilers and archivers of those systems.
 const NO_COMPILER: &str = "xtask/src/portable/no-compiler";
 
-const CRATES: [&str; 21] = [
+const CRATES: [&str; 22] = [
     "uturn-model",
     "uturn-document",
     "uturn-snapshot",
@@ -26,6 +26,7 @@ const CRATES: [&str; 21] = [
     "uturn-path",
     "uturn-scan",
     "uturn-diagnose",
+    "uturn-whatif",
     "uturn-redact",
     "uturn-report",
     "uturn-cli",

@@ -10,6 +10,7 @@ mod running;
 mod shells;
 #[cfg(test)]
 mod tests;
+mod whatif;
 
 use std::path::PathBuf;
 
@@ -28,6 +29,7 @@ pub(crate) use self::probe::Probe;
 pub(crate) use self::running::ApiArgs;
 pub(crate) use self::running::{ClusterArgs, Collect};
 pub(crate) use self::shells::Completion;
+pub(crate) use self::whatif::{CONTEXT, Changes, Diff, FailOnChange, Makes, WhatIf, WhatIfOutput};
 use crate::completion;
 use crate::packet::{Carried, Owner, Place};
 use named::Named;
@@ -81,6 +83,24 @@ pub(crate) enum Command {
   uturn cure --from pod/shop/web-0 --to http://10.0.0.100/ -f deploy/
   uturn cure UT101 shop/front -f deploy/ --cure l7-snat -o yaml")]
     Cure(Cure),
+    /// Judge a change before it is made: which calls get worse, better or go otherwise
+    #[command(
+        name = "whatif",
+        visible_alias = "what-if",
+        after_help = "Nothing is written anywhere.
+
+Examples:
+  uturn whatif --set svc/shop/front:spec.externalTrafficPolicy=Local
+  uturn whatif -f deploy/ --kube-proxy-mode nftables --kube-proxy-version v1.36
+  uturn whatif -f deploy/ -p new.yaml --delete netpol/shop/old -o markdown"
+    )]
+    WhatIf(WhatIf),
+    /// Compare two clusters call by call, such as the two sides of a pull request
+    #[command(after_help = "Examples:
+  uturn diff before/ after/
+  uturn diff main/deploy pull-request/deploy -f facts.yaml -o markdown
+  uturn diff yesterday.tar.gz context:production")]
+    Diff(Diff),
     /// Print the page of a finding's code or of a mechanism
     #[command(after_help = "Examples:
   uturn explain UT101

@@ -5,6 +5,7 @@ mod check;
 mod collect;
 mod completion;
 mod cure;
+mod diff;
 mod explain;
 mod here;
 #[cfg(feature = "live")]
@@ -16,6 +17,7 @@ mod suggest;
 mod trace;
 mod version;
 mod walk;
+mod whatif;
 
 use std::path::Path;
 
@@ -32,6 +34,8 @@ pub(crate) fn run(command: Command, printer: &Printer) -> Result<Status, Failure
         Command::Probe(args) => probe(&args, printer),
         Command::Check(check) => check::run(&check, printer),
         Command::Cure(cure) => cure::run(&cure, printer),
+        Command::WhatIf(args) => whatif::run(&args, printer),
+        Command::Diff(args) => diff::run(&args, printer),
         Command::Explain(explain) => explain::run(&explain, printer),
         Command::Rules(rules) => rules::run(&rules, printer),
         Command::Walk(walk) => walk::run(&walk, printer),

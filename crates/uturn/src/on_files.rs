@@ -19,6 +19,8 @@ fn reads_only_files(command: &Command) -> bool {
         Command::Trace(trace) => !trace.cluster.is_live(),
         Command::Check(check) => !check.cluster.is_live(),
         Command::Cure(cure) => !cure.cluster.is_live(),
+        Command::WhatIf(whatif) => !whatif.cluster.is_live(),
+        Command::Diff(diff) => diff.is_of_files(),
         Command::Rules(rules) => !rules.cluster.is_live(),
         Command::Collect(collect) => redacts_files(collect),
         Command::Explain(_) | Command::Walk(_) | Command::Version(_) => true,

@@ -61,8 +61,11 @@ pub fn analyze(
     analyze_knowing(manifests, cluster, options, None)
 }
 
-/// Analyses a cluster with the results of walks of former analyses.
-fn analyze_knowing(
+/// Analyses a cluster as [`analyze`] does, with the results of walks of former analyses.
+///
+/// # Errors
+/// Returns the same errors as [`analyze`].
+pub fn analyze_knowing(
     manifests: &Manifests,
     cluster: &Cluster,
     options: &Options<'_>,

@@ -67,7 +67,7 @@ fn named(all: &BTreeMap<ObjectRef, usize>) -> Option<String> {
 }
 
 /// Returns the workload that makes a pod; the pod itself if none does.
-fn workload_of(pod: &Pod) -> ObjectRef {
+pub fn workload_of(pod: &Pod) -> ObjectRef {
     let Some(owner) = &pod.owner else { return pod.object() };
     let hash = pod.spec.labels.get("pod-template-hash");
     let of_deployment = hash.and_then(|hash| owner.name.strip_suffix(hash)?.strip_suffix('-'));
@@ -82,7 +82,7 @@ fn workload_of(pod: &Pod) -> ObjectRef {
 }
 
 /// Returns the form in which a client is named on the command line: `deploy/shop/web`.
-fn short(object: &ObjectRef) -> String {
+pub fn short(object: &ObjectRef) -> String {
     let word = match object.kind {
         ObjectKind::Workload(kind) => kind.short(),
         _ => "pod",

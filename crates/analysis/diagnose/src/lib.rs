@@ -38,7 +38,8 @@ mod policy_chains;
 pub mod reason;
 mod typos;
 
-pub use analysis::{Analysis, InWords, PreparedCluster, analyze};
+pub use analysis::{Analysis, InWords, PreparedCluster, analyze, analyze_knowing};
+pub use callers::{short as workload_word, workload_of};
 pub use clients::{Clients, Example};
 pub use code::{Code, Severity};
 pub use cure::Cure;

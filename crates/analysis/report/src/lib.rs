@@ -44,9 +44,11 @@ mod untried_tests;
 pub mod walk;
 #[cfg(test)]
 mod well_formed;
+pub mod whatif;
 pub mod words;
 pub mod xml;
 pub mod yaml;
 
 pub use scan::ScanReport;
 pub use style::Style;
+pub use whatif::WhatIfReport;

@@ -16,7 +16,7 @@ use crate::schema::sarif::{
 };
 use uturn_diagnose::analysis;
 
-const SCHEMA: &str =
+pub(crate) const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
 /// Returns the whole document.
@@ -72,7 +72,7 @@ struct Placed<'a> {
     aside: Option<&'a analysis::Suppression>,
 }
 
-fn rule(code: Code) -> Rule<'static> {
+pub(crate) fn rule(code: Code) -> Rule<'static> {
     let page = code.page();
     let heading = page.lines().next().unwrap_or_default();
     let about = heading.trim_start_matches('#').trim().trim_start_matches(&code.to_string());
@@ -179,7 +179,7 @@ fn related(evidence: &Observation) -> Option<RelatedLocation> {
 
 /// Returns a place in a file that a person wrote. Returns `None` for standard input and for rules
 /// that uturn compiled: neither can be opened.
-fn physical(origin: &Origin) -> Option<PhysicalLocation> {
+pub(crate) fn physical(origin: &Origin) -> Option<PhysicalLocation> {
     let (path, line, column) = match origin {
         Origin::File { path, line, column } => (path, *line, *column),
         Origin::Embedded { field, .. } => return physical(field),

@@ -21,6 +21,7 @@ pub mod scan;
 pub mod trace;
 pub mod version;
 pub mod walk;
+pub mod whatif;
 
 pub use common::{
     By, Flow, Hop, Leg, NotAnOutcome, Outcome, OutcomeShare, OutcomeWord, Severity, Step,

@@ -7,6 +7,7 @@ mod draft;
 mod items;
 mod places;
 mod reading;
+mod replace;
 mod site;
 
 use std::collections::BTreeMap;

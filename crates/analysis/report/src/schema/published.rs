@@ -6,7 +6,7 @@ use uturn_snapshot::LbFile;
 
 use super::{
     baseline, check, cure, explain, explain_classes, lab, lab_fuzz, probe, scan, trace, version,
-    walk,
+    walk, whatif,
 };
 
 /// The name of each schema, and the schema.
@@ -26,6 +26,7 @@ pub fn published() -> Vec<(&'static str, Schema)> {
         ("trace", schema::<trace::Trace<'_>>()),
         ("version", schema::<version::Version<'_>>()),
         ("walk", schema::<walk::Walk<'_>>()),
+        ("whatif", schema::<whatif::WhatIf<'_>>()),
     ]
 }
 

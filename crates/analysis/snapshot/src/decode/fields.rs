@@ -184,6 +184,48 @@ pub(crate) const CONTAINER: &[&str] = &[
 pub(crate) const CONTAINER_PORT: &[&str] =
     &["containerPort", "hostIP", "hostPort", "name", "protocol"];
 
+/// The fields of an object of one of Kubernetes' own kinds.
+const OBJECT: &[&str] = &["apiVersion", "kind", "metadata", "spec", "status"];
+
+/// The fields of a ConfigMap.
+const CONFIG_MAP: &[&str] = &["apiVersion", "binaryData", "data", "immutable", "kind", "metadata"];
+
+/// Returns the fields that an object of a kind may have at a path of keys; items of lists add no key.
+/// Returns `None` where keys are free, or not known.
+pub fn fields_of(kind: &str, path: &[&str]) -> Option<&'static [&'static str]> {
+    let workloads = ["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job"];
+    let is_workload = workloads.contains(&kind);
+    let is_known = is_workload
+        || ["Service", "Ingress", "NetworkPolicy", "Pod", "ConfigMap", "Node"].contains(&kind);
+    match (kind, path) {
+        ("ConfigMap", []) => Some(CONFIG_MAP),
+        (_, []) if is_known => Some(OBJECT),
+        (_, ["metadata"]) => Some(METADATA),
+        ("Service", ["spec"]) => Some(SERVICE),
+        ("Service", ["spec", "ports"]) => Some(SERVICE_PORT),
+        ("Ingress", ["spec"]) => Some(INGRESS),
+        ("Ingress", ["spec", "rules"]) => Some(INGRESS_RULE),
+        ("Ingress", ["spec", "rules", "http"]) => Some(INGRESS_PATHS),
+        ("Ingress", ["spec", "rules", "http", "paths"]) => Some(INGRESS_PATH),
+        ("NetworkPolicy", ["spec"]) => Some(NETWORK_POLICY),
+        ("Pod", ["spec", rest @ ..]) => of_pod(rest),
+        (_, ["spec"]) if is_workload => Some(WORKLOAD),
+        (_, ["spec", "template"]) if is_workload => Some(TEMPLATE),
+        (_, ["spec", "template", "metadata"]) if is_workload => Some(METADATA),
+        (_, ["spec", "template", "spec", rest @ ..]) if is_workload => of_pod(rest),
+        _ => None,
+    }
+}
+
+fn of_pod(path: &[&str]) -> Option<&'static [&'static str]> {
+    match path {
+        [] => Some(POD),
+        ["containers" | "initContainers"] => Some(CONTAINER),
+        ["containers" | "initContainers", "ports"] => Some(CONTAINER_PORT),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

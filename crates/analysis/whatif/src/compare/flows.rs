@@ -1,0 +1,214 @@
+//! The calls of a cluster: how each ends, for each client and each target.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use uturn_diagnose::analysis::AnalysisError;
+use uturn_model::{
+    Client, Cluster, Destination, Flow, NamespacedName, ObjectKind, Protocol, Verdict,
+};
+use uturn_path::Engine;
+use uturn_scan::{KnownWalks, Pods, ScanResult, ScanTarget, Scanner};
+
+use super::State;
+use super::readings::{Pair, Readings};
+use crate::result::{Side, Verdicts};
+
+/// A destination, as it is told apart from others.
+pub(super) type Key = (Destination, Protocol);
+
+/// How the calls of a cluster end.
+#[derive(Debug, Default)]
+pub struct Flows {
+    /// The targets, each with its classes of pods.
+    pub(super) targets: BTreeMap<Key, TargetFlows>,
+    /// The calls of clients that are not pods.
+    pub(super) others: BTreeMap<(Client, Key), Verdicts>,
+}
+
+/// The calls to one target.
+#[derive(Debug)]
+pub(super) struct TargetFlows {
+    pub(super) target: Arc<ScanTarget>,
+    pub(super) classes: Vec<Class>,
+}
+
+/// Pods whose calls to a target end alike.
+#[derive(Debug)]
+pub(super) struct Class {
+    pub(super) first: NamespacedName,
+    pub(super) pods: Pods,
+    pub(super) ends: Verdicts,
+}
+
+/// The maximum number of calls of clients that are not pods. If there are more, none is walked.
+const MAX: usize = 400;
+
+/// The maximum number of endpoints to which these calls may lead together, since each is walked in
+/// the whole cluster.
+const MAX_ENDPOINTS: usize = 10_000;
+
+/// The calls of both clusters, in each pair of their readings.
+pub(super) struct Walked {
+    pub(super) pairs: Vec<Pair>,
+    pub(super) before: Vec<Flows>,
+    pub(super) after: Vec<Flows>,
+}
+
+impl Walked {
+    /// Walks the calls of both clusters to the targets of either.
+    pub(super) fn of(
+        before: &Cluster,
+        after: &Cluster,
+        namespace: Option<&str>,
+        known: &Arc<KnownWalks>,
+    ) -> Result<Self, AnalysisError> {
+        let readings = Readings::of(before, after);
+        let (old, new) = (node_ports(before, namespace)?, node_ports(after, namespace)?);
+        let each = |clusters: &[&Cluster], others: &[ScanTarget]| {
+            let walked =
+                clusters.iter().map(|cluster| Flows::of(cluster, others, namespace, known));
+            walked.collect::<Result<Vec<Flows>, AnalysisError>>()
+        };
+        Ok(Self {
+            before: each(&readings.before(before), &new)?,
+            after: each(&readings.after(after), &old)?,
+            pairs: readings.pairs,
+        })
+    }
+
+    /// Returns whether the texts or the objects differ at all.
+    pub(super) fn differ_in_texts(&self, before: State<'_>, after: State<'_>) -> bool {
+        before.manifests.sources() != after.manifests.sources()
+    }
+}
+
+/// Returns the node ports that a scan of a cluster calls. Which nodes stand for others differs
+/// between two clusters, so each is called at the nodes of both.
+fn node_ports(
+    cluster: &Cluster,
+    namespace: Option<&str>,
+) -> Result<Vec<ScanTarget>, AnalysisError> {
+    let engine = Engine::new(cluster).map_err(AnalysisError::Walk)?;
+    let mut targets = Scanner::new(&engine).targets();
+    targets.retain(|target| target.called_node().is_some() && is_in(target, namespace));
+    Ok(targets)
+}
+
+fn is_in(target: &ScanTarget, namespace: Option<&str>) -> bool {
+    let own = target.object.namespace.as_ref();
+    namespace.is_none_or(|wanted| own.is_some_and(|own| own.as_str() == wanted))
+}
+
+impl Flows {
+    /// Walks all calls of a cluster, and those to the node ports that another cluster is called at.
+    fn of(
+        cluster: &Cluster,
+        node_ports: &[ScanTarget],
+        namespace: Option<&str>,
+        known: &Arc<KnownWalks>,
+    ) -> Result<Self, AnalysisError> {
+        let engine = Engine::new(cluster).map_err(AnalysisError::Walk)?;
+        let scanner = Scanner::new(&engine).knowing(Some(known));
+        let mut targets = scanner.targets();
+        targets.retain(|target| is_in(target, namespace));
+        let more = node_ports.iter().filter(|other| has_node_port(cluster, &targets, other));
+        let more: Vec<ScanTarget> = more.cloned().collect();
+        targets.extend(more);
+        let scanned = scanner.scan(&targets)?;
+        let mut flows = Self::of_results(scanned);
+        flows.others = others(&engine, &targets);
+        Ok(flows)
+    }
+
+    /// Makes flows of the results of a scan.
+    pub fn of_results(results: Vec<ScanResult>) -> Self {
+        let mut targets: BTreeMap<Key, TargetFlows> = BTreeMap::new();
+        for result in results {
+            let key = (result.target.to.clone(), result.target.protocol);
+            let of = targets.entry(key).or_insert_with(|| TargetFlows {
+                target: Arc::clone(&result.target),
+                classes: Vec::new(),
+            });
+            of.classes.push(Class {
+                first: result.clients.first,
+                pods: result.clients.pods,
+                ends: result.verdicts.iter().map(side).collect(),
+            });
+        }
+        Self { targets, others: BTreeMap::new() }
+    }
+}
+
+/// Returns whether a cluster has a node port that another cluster is called at, and no scan of it
+/// calls that address.
+fn has_node_port(cluster: &Cluster, targets: &[ScanTarget], other: &ScanTarget) -> bool {
+    let is_same = |own: &ScanTarget| own.to == other.to && own.protocol == other.protocol;
+    if targets.iter().any(is_same) {
+        return false;
+    }
+    let is_called =
+        targets.iter().any(|own| own.object == other.object && own.called_node().is_some());
+    let (Some(name), Destination::Address(at)) = (other.object.namespaced_name(), &other.to) else {
+        return false;
+    };
+    let service = cluster.services.get(&name);
+    let has_port = service.is_some_and(|service| {
+        service.ports.iter().any(|port| {
+            port.node_port.is_some_and(|own| own.number() == at.port())
+                && port.protocol == other.protocol
+        })
+    });
+    let has_node = cluster.nodes.values().any(|node| node.internal_ips.contains(&at.ip()));
+    is_called && has_port && has_node
+}
+
+fn side(verdict: &Verdict) -> Side {
+    Side { outcomes: verdict.outcomes.clone(), mechanisms: verdict.mechanisms.clone(), way: None }
+}
+
+/// Walks the calls of nodes and of clients outside, if they are few.
+fn others(engine: &Engine<'_>, targets: &[ScanTarget]) -> BTreeMap<(Client, Key), Verdicts> {
+    let cluster = engine.cluster();
+    let nodes = cluster.nodes.keys().map(|name| Client::Node(name.clone()));
+    let clients: Vec<Client> = nodes.chain([Client::Outside(None)]).collect();
+    let mut walked = BTreeMap::new();
+    if clients.len() * targets.len() > MAX
+        || clients.len() * endpoints_behind(cluster, targets) > MAX_ENDPOINTS
+    {
+        return walked;
+    }
+    for target in targets {
+        for from in &clients {
+            if target.is_cluster_ip() && matches!(from, Client::Outside(_)) {
+                continue;
+            }
+            let key = (target.to.clone(), target.protocol);
+            let flow = Flow { from: from.clone(), to: key.0.clone(), protocol: key.1 };
+            if let Ok(verdict) = engine.verdict(&flow) {
+                walked.insert((from.clone(), key), vec![side(&verdict)]);
+            }
+        }
+    }
+    walked
+}
+
+/// Returns the number of endpoints to which the targets lead, each target by itself. A target that
+/// is not a Service is assumed to lead to the Service with the most endpoints.
+fn endpoints_behind(cluster: &Cluster, targets: &[ScanTarget]) -> usize {
+    let counts: HashMap<&NamespacedName, usize> = cluster
+        .services
+        .keys()
+        .map(|name| {
+            let slices = cluster.slices(name).iter();
+            (name, slices.map(|slice| slice.endpoints.len()).sum())
+        })
+        .collect();
+    let most = counts.values().copied().max().unwrap_or_default();
+    let behind = |target: &ScanTarget| {
+        let is_service = target.object.kind == ObjectKind::Service;
+        let service = target.object.namespaced_name().filter(|_| is_service);
+        service.map_or(most, |name| counts.get(&name).copied().unwrap_or_default())
+    };
+    targets.iter().map(behind).sum()
+}
