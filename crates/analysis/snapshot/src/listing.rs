@@ -16,6 +16,8 @@ pub struct Listing {
     pub unread: Vec<Unread>,
     /// When the API server was asked.
     pub read_at: Option<ReadTime>,
+    /// Whether a Service that is not given does not exist, whatever else is known.
+    pub(crate) has_all_services: bool,
     /// The sources that hold the API server's objects. Places in them are versions of objects.
     pub(crate) live: HashSet<Text>,
     /// The files of a bundle that hold the API server's objects.

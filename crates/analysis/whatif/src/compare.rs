@@ -12,6 +12,7 @@ mod flows;
 mod objects;
 mod readings;
 mod reasons;
+mod ways;
 
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ use uturn_snapshot::Manifests;
 use crate::result::{Comparison, List, NotJudged};
 use entries::Found;
 use flows::Walked;
+use ways::WayWalker;
 
 pub use flows::Flows;
 pub use objects::differing;
@@ -60,7 +62,8 @@ pub fn compare(
 ) -> Result<Comparison, AnalysisError> {
     let known = Arc::new(KnownWalks::default());
     let walked = Walked::of(before.cluster, after.cluster, scope.namespace, &known)?;
-    let found = Found::of(&walked, before.cluster, after.cluster, scope.deleted);
+    let mut ways = WayWalker::new(before.cluster, after.cluster)?;
+    let found = Found::of(&walked, before.cluster, after.cluster, scope.deleted, &mut ways);
     let calls = found.calls;
     let mut entries = found.entries();
     let of = |state: State<'_>, tries_cures: bool| {
@@ -86,6 +89,7 @@ pub fn compare(
         ),
         supposed: new.map(|new| new.supposed).unwrap_or_default(),
         calls,
+        notes: ways.left_some().then(|| LEFT.to_owned()).into_iter().collect(),
         ..Comparison::default()
     };
     entries::sort(&mut entries);
@@ -98,6 +102,10 @@ pub fn compare(
     }
     Ok(comparison)
 }
+
+/// Says that calls which end as before were not compared hop by hop.
+const LEFT: &str = "of calls that end as before, not all were compared by the way that they take: \
+                    there are too many";
 
 fn unjudged(cluster: &Cluster, analysis: Option<&Analysis>) -> Vec<Unjudged> {
     let more = analysis.map(|analysis| analysis.unjudged.as_slice()).unwrap_or_default();

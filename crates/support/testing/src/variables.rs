@@ -70,6 +70,8 @@ pub const TEST_QUEUE: &str = "UTURN_TEST_QUEUE";
 pub const TEST_TIMES: &str = "UTURN_TEST_TIMES";
 /// The number of clusters that are changed at random and analysed again.
 pub const WATCH_CLUSTERS: &str = "UTURN_WATCH_CLUSTERS";
+/// Random clusters that are edited and compared with themselves before.
+pub const WHATIF_CLUSTERS: &str = "UTURN_WHATIF_CLUSTERS";
 /// The minutes for which a running cluster is changed at random.
 pub const WATCH_MINUTES: &str = "UTURN_WATCH_MINUTES";
 /// The number of changed documents that are read by libyaml too.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use uturn_cli::{Failure, Printer, Status};
+use uturn_cli::{Failure, Printer, Status, faulty};
 use uturn_diagnose::analysis::Input;
 use uturn_report::whatif::{Change, WhatIfReport};
 use uturn_snapshot::bundle::{MANIFEST, NODES, OBJECTS, is_archive};
@@ -22,8 +22,13 @@ pub(super) fn run(args: &Diff, printer: &Printer) -> Result<Status, Failure> {
         }
         Ok(input)
     };
-    let (before, after): (Input, Input) = (read(&args.before)?, read(&args.after)?);
+    let (before, mut after): (Input, Input) = (read(&args.before)?, read(&args.after)?);
     let differing = differing(&before.manifests, &after.manifests);
+    // A Service that was taken away does not exist elsewhere.
+    if differing.iter().any(|(how, object)| *how == "removes" && object.starts_with("svc/")) {
+        after.manifests = after.manifests.with_all_services();
+        after.loaded = after.manifests.load().map_err(|faults| faulty(&faults))?;
+    }
     let comparison = compare(
         State { manifests: &before.manifests, cluster: &before.loaded.cluster },
         State { manifests: &after.manifests, cluster: &after.loaded.cluster },

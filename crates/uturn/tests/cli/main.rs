@@ -51,5 +51,6 @@ mod tcp_routes;
 mod to_be_applied;
 mod unjudged;
 mod walk;
+mod whatif;
 mod without_nodes;
 mod zones;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use uturn_document::Source;
 use uturn_document::edit::{self, Change, Tree};
-use uturn_model::{Name, ObjectRef};
+use uturn_model::ObjectRef;
 
 use super::site::{Site, joined};
 use super::{CannotEdit, Manifests};
@@ -60,11 +60,12 @@ impl Manifests {
         new
     }
 
-    /// Returns the manifests without the captures of these nodes.
+    /// Returns the manifests with the statement that Services which they lack do not exist: one was
+    /// taken away.
     #[must_use]
-    pub fn without_captures_of(&self, nodes: &[Name]) -> Self {
+    pub fn with_all_services(&self) -> Self {
         let mut new = self.clone();
-        new.captures.retain(|name, _| !nodes.contains(name));
+        new.listing.has_all_services = true;
         new
     }
 

@@ -2,7 +2,7 @@
 
 use uturn_document::Source;
 use uturn_document::edit::{At, Tree};
-use uturn_model::{ObjectKind, ObjectRef, Text};
+use uturn_model::{Labels, Name, ObjectKind, ObjectRef, Pod, Service, Text};
 use uturn_snapshot::{fields_of, read};
 
 use super::{Texts, json_patch, merge, settle, value};
@@ -22,14 +22,14 @@ impl Texts<'_> {
             (Some(old), None) => {
                 let new = merge::with_assigned(&old, tree);
                 checked(object, tree, file, *line)?;
-                self.replace(file, *line, object, &old, &new)
+                self.replace(file, object, &old, &new)
             }
             (Some(old), Some(_)) => {
                 let is_strategic = !is_custom(&old);
                 let new = merge::merge(&old, &without_identity(tree), &[], is_strategic);
                 unknown_fields(object, tree)?;
                 checked(object, &new, file, *line)?;
-                self.replace(file, *line, object, &old, &new)
+                self.replace(file, object, &old, &new)
             }
             (None, None) => {
                 checked(object, tree, file, *line)?;
@@ -68,33 +68,42 @@ impl Texts<'_> {
             let new = json_patch::patched(&old, operations)?;
             self.touch(&object);
             checked(&object, &new, &"the patched object".into(), 1)?;
-            self.replace(&"patched.yaml".into(), 1, &object, &old, &new)?;
+            self.replace(&"patched.yaml".into(), &object, &old, &new)?;
         }
         Ok(())
     }
 
-    /// Deletes an object, with the pods that it makes.
+    /// Deletes an object, with what it makes: ReplicaSets, Jobs and pods.
     pub(super) fn delete(&mut self, object: &ObjectRef) -> Result<(), String> {
         if !self.manifests.has(object) {
             return Err(format!("{object} is not there{}", self.like(object)));
         }
         self.touch(object);
         self.remove(object)?;
-        for pod in self.pods_of(object) {
-            if self.manifests.has(&pod) {
-                self.remove(&pod)?;
-            }
+        for made in self.made_by(object) {
+            self.remove(&made)?;
         }
-        if object.kind == ObjectKind::Service {
-            self.forget_endpoints(object)?;
+        for pod in self.pods_of(object) {
+            self.remove(&pod)?;
+            self.forget_endpoints_of(&pod, None)?;
+        }
+        match object.kind {
+            ObjectKind::Service => {
+                self.forget_endpoints(object)?;
+                self.manifests = self.manifests.with_all_services();
+            }
+            ObjectKind::Pod => self.forget_endpoints_of(object, None)?,
+            _ => {}
         }
         Ok(())
     }
 
     fn remove(&mut self, object: &ObjectRef) -> Result<(), String> {
-        let without = self.manifests.without_object(object).map_err(|why| why.to_string())?;
-        self.manifests = without;
-        self.deleted.push(object.clone());
+        if self.manifests.has(object) {
+            let without = self.manifests.without_object(object);
+            self.manifests = without.map_err(|why| why.to_string())?;
+            self.deleted.push(object.clone());
+        }
         Ok(())
     }
 
@@ -116,25 +125,87 @@ impl Texts<'_> {
         let kind = object.kind.as_str();
         let new = value::with_value(&old, path, wanted, &|way| is_field(kind, way))?;
         checked(object, &new, &Text::default(), 0)?;
-        self.replace(&"changed.yaml".into(), 1, object, &old, &new)
+        self.replace(&"changed.yaml".into(), object, &old, &new)
     }
 
     fn replace(
         &mut self,
         file: &Text,
-        line: u32,
         object: &ObjectRef,
         old: &Tree,
         new: &Tree,
     ) -> Result<(), String> {
         let new = settle::settled(new);
-        let _ = line;
         self.manifests =
             self.manifests.with_replaced(file, object, &new).map_err(|why| why.to_string())?;
-        if object.kind == ObjectKind::Service && settle::has_other_endpoints(old, &new) {
-            self.forget_endpoints(object)?;
+        match object.kind {
+            ObjectKind::Service if settle::has_other_endpoints(old, &new) => {
+                self.forget_endpoints(object)
+            }
+            ObjectKind::Pod => self.forget_endpoints_of(object, Some(&new)),
+            ObjectKind::Workload(_) => self.follow(object, old, &new),
+            _ => Ok(()),
+        }
+    }
+
+    /// Changes the pods that a workload makes as a changed template does. They stay on their nodes.
+    fn follow(&mut self, workload: &ObjectRef, old: &Tree, new: &Tree) -> Result<(), String> {
+        let replicas = |tree: &Tree| tree.below(&["spec", "replicas"]).cloned();
+        let pods: Vec<ObjectRef> =
+            self.pods_of(workload).into_iter().filter(|pod| self.manifests.has(pod)).collect();
+        if replicas(old) != replicas(new) && !pods.is_empty() {
+            self.notes.push(format!(
+                "spec.replicas of {workload} changes, and its {} pods stay as they are: --scale tells \
+                 what becomes of them",
+                pods.len()
+            ));
+        }
+        if settle::template(old) == settle::template(new) {
+            return Ok(());
+        }
+        for pod in pods {
+            let Some(own) = self.manifests.object(&pod) else { continue };
+            let node = self.node_of(&pod);
+            let changed = settle::of_template(&own, old, new, node.as_deref());
+            self.manifests = self
+                .manifests
+                .with_replaced("changed.yaml", &pod, &changed)
+                .map_err(|why| why.to_string())?;
+            self.forget_endpoints_of(&pod, Some(&changed))?;
         }
         Ok(())
+    }
+
+    /// Returns the address of a pod's node.
+    fn node_of(&self, pod: &ObjectRef) -> Option<String> {
+        let pod = self.cluster.pods.get(&pod.namespaced_name()?)?;
+        let node = self.cluster.nodes.get(pod.node.as_ref()?)?;
+        node.internal_ips.first().map(ToString::to_string)
+    }
+
+    /// Removes the endpoints of the Services that select a pod, as it was or as it is after a change.
+    fn forget_endpoints_of(&mut self, pod: &ObjectRef, new: Option<&Tree>) -> Result<(), String> {
+        let Some(name) = pod.namespaced_name() else { return Ok(()) };
+        let old = self.cluster.pods.get(&name).map(|pod| &pod.spec.labels);
+        let labels: Labels = match new.and_then(|new| new.below(&["metadata", "labels"])) {
+            Some(Tree::Map(entries)) => {
+                let label = |(key, value): &(String, Tree)| {
+                    Some((key.as_str().to_owned(), value.as_str()?.to_owned()))
+                };
+                entries.iter().filter_map(label).collect()
+            }
+            _ => Labels::new(),
+        };
+        let selects = |service: &&Service| {
+            service.name.namespace == name.namespace
+                && service.selector.as_ref().is_some_and(|selector| {
+                    old.is_some_and(|old| selector.matches(old))
+                        || new.is_some() && selector.matches(&labels)
+                })
+        };
+        let services: Vec<ObjectRef> =
+            self.cluster.services.values().filter(selects).map(Service::object).collect();
+        services.iter().try_for_each(|service| self.forget_endpoints(service))
     }
 
     /// Removes the endpoints that a controller made of a Service's selector, so that they are
@@ -162,12 +233,22 @@ impl Texts<'_> {
         Ok(())
     }
 
+    /// Returns the ReplicaSets and Jobs that a workload makes.
+    fn made_by(&self, workload: &ObjectRef) -> Vec<ObjectRef> {
+        let is_its = |pod: &&Pod| uturn_diagnose::workload_of(pod) == *workload;
+        let owners = self.cluster.pods.values().filter(is_its).filter_map(|pod| pod.owner.clone());
+        let mut owners: Vec<ObjectRef> = owners.filter(|owner| owner != workload).collect();
+        owners.sort_unstable();
+        owners.dedup();
+        owners
+    }
+
     /// Returns the pods that a workload makes.
     fn pods_of(&self, workload: &ObjectRef) -> Vec<ObjectRef> {
         if !matches!(workload.kind, ObjectKind::Workload(_)) {
             return Vec::new();
         }
-        let is_its = |pod: &&uturn_model::Pod| {
+        let is_its = |pod: &&Pod| {
             uturn_diagnose::workload_of(pod) == *workload || pod.owner.as_ref() == Some(workload)
         };
         self.cluster.pods.values().filter(is_its).map(|pod| pod.object()).collect()
@@ -176,11 +257,7 @@ impl Texts<'_> {
     /// Returns the objects that a patch names.
     fn named(&self, target: &PatchTarget) -> Vec<ObjectRef> {
         let PatchTarget { kind, namespace, name } = target;
-        let of = |namespace: Option<uturn_model::Name>| ObjectRef {
-            kind: *kind,
-            namespace,
-            name: name.clone(),
-        };
+        let of = |namespace: Option<Name>| ObjectRef { kind: *kind, namespace, name: name.clone() };
         let candidates: Vec<ObjectRef> = match namespace {
             Some(namespace) => vec![of(Some(namespace.clone()))],
             None if crate::change::kind::is_global(*kind) => vec![of(None)],
@@ -189,9 +266,9 @@ impl Texts<'_> {
         candidates.into_iter().filter(|object| self.manifests.has(object)).collect()
     }
 
-    fn namespaces(&self) -> Vec<uturn_model::Name> {
+    fn namespaces(&self) -> Vec<Name> {
         let cluster = self.cluster;
-        let mut all: Vec<uturn_model::Name> = cluster
+        let mut all: Vec<Name> = cluster
             .services
             .keys()
             .chain(cluster.pods.keys())
@@ -199,7 +276,7 @@ impl Texts<'_> {
             .chain(cluster.ingresses.keys())
             .map(|name| name.namespace.clone())
             .collect();
-        all.extend(uturn_model::Name::new("default"));
+        all.extend(Name::new("default"));
         all.sort_unstable();
         all.dedup();
         all

@@ -57,3 +57,62 @@ pub(super) fn has_other_endpoints(old: &Tree, new: &Tree) -> bool {
     };
     without_node_ports(old) != without_node_ports(new)
 }
+
+/// Returns the template of a workload's pods.
+pub(super) fn template(workload: &Tree) -> Option<&Tree> {
+    workload.below(&["spec", "template"])
+}
+
+/// Returns a pod as a changed template makes it: what differs between the two templates differs in
+/// the pod. `node` is the address of its node, which it has in the node's network.
+pub(super) fn of_template(pod: &Tree, old: &Tree, new: &Tree, node: Option<&str>) -> Tree {
+    let none = Tree::Map(Vec::new());
+    let part = |of: &Tree, keys: &[&str]| {
+        template(of).and_then(|template| template.below(keys)).unwrap_or(&none).clone()
+    };
+    let mut made = pod.clone();
+    for keys in [&["metadata", "labels"][..], &["metadata", "annotations"], &["spec"]] {
+        let (before, after) = (part(old, keys), part(new, keys));
+        let Some(place) = made_below(&mut made, keys) else { continue };
+        let (Tree::Map(own), Tree::Map(before), Tree::Map(after)) = (place, &before, &after) else {
+            continue;
+        };
+        own.retain(|(key, _)| {
+            let was = before.iter().any(|(old, _)| old == key);
+            !was || after.iter().any(|(new, _)| new == key)
+        });
+        for (key, value) in after {
+            if before.iter().any(|(old, known)| old == key && known == value) {
+                continue;
+            }
+            own.retain(|(old, _)| old != key);
+            own.push((key.clone(), value.clone()));
+        }
+    }
+    let is_host =
+        |tree: &Tree| tree.below(&["spec", "hostNetwork"]).and_then(Tree::as_str) == Some("true");
+    if is_host(&made)
+        && !is_host(pod)
+        && let (Some(node), Some(Tree::Map(status))) = (node, made_below(&mut made, &["status"]))
+    {
+        status.retain(|(key, _)| key != "podIP" && key != "podIPs");
+        status.push(("podIP".to_owned(), Tree::text(node)));
+        let addresses = Tree::List(vec![Tree::map([("ip", Tree::text(node))])]);
+        status.push(("podIPs".to_owned(), addresses));
+    }
+    made
+}
+
+/// Returns the mapping at the end of these keys; missing mappings on the way are made.
+fn made_below<'t>(tree: &'t mut Tree, keys: &[&str]) -> Option<&'t mut Tree> {
+    let mut at = tree;
+    for key in keys {
+        let Tree::Map(entries) = at else { return None };
+        let place = entries.iter().position(|(own, _)| own == key).unwrap_or_else(|| {
+            entries.push(((*key).to_owned(), Tree::Map(Vec::new())));
+            entries.len() - 1
+        });
+        at = &mut entries[place].1;
+    }
+    Some(at)
+}

@@ -188,11 +188,11 @@ impl Reader<'_> {
 
     /// Reads a patch that names its target: `target: {kind, name}` and `patch`.
     fn targeted(&mut self, entry: &Tree, line: u32) {
-        if text(entry, "path").is_some() && entry.get("patch").is_none() {
+        let is_operation = text(entry, "op").is_some();
+        if !is_operation && text(entry, "path").is_some() && entry.get("patch").is_none() {
             return self.fault(line, "a patch in another file: give that file with -p");
         }
         let (Some(target), Some(patch)) = (entry.get("target"), entry.get("patch")) else {
-            let is_operation = text(entry, "op").is_some();
             let what = if is_operation {
                 "a JSON patch needs its target: write `- target: {kind: …, name: …}` and `patch:` \
                  with the operations"

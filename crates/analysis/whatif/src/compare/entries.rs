@@ -2,15 +2,18 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use uturn_diagnose::{workload_of, workload_word};
+use uturn_model::Flow;
 use uturn_model::{Client, Cluster, Mechanism, Name, NamespacedName, ObjectRef, Outcome, Text};
 use uturn_scan::ScanTarget;
 
 use super::difference::{of_both, of_new, worst};
 use super::flows::{Class, Flows, Key, TargetFlows, Walked};
 use super::readings;
-use crate::result::{Effect, Entry, List, Side, Verdicts, Who};
+use super::ways::WayWalker;
+use crate::result::{Effect, Entry, Side, Verdicts, Who};
 
 /// What tells entries apart.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,6 +22,9 @@ struct Cause {
     subject: ObjectRef,
     before: Ends,
     after: Ends,
+    ways: Option<(String, String)>,
+    /// Whether node ports are called.
+    at_nodes: bool,
 }
 
 /// The outcomes of a side with rounded shares, and the mechanisms.
@@ -50,11 +56,14 @@ impl<'c> Found<'c> {
         before: &'c Cluster,
         after: &'c Cluster,
         deleted: &[ObjectRef],
+        ways: &mut WayWalker<'_>,
     ) -> Self {
         let mut all = Self { calls: 0, by_cause: BTreeMap::new(), walked, before, after };
         for (at, pair) in walked.pairs.iter().enumerate() {
+            // How calls go is told of the assumed reading only.
+            let ways = if at == 0 { Some(&mut *ways) } else { None };
             let mut differences =
-                Differences { before, after, deleted, calls: 0, by_cause: BTreeMap::new() };
+                Differences { before, after, deleted, ways, calls: 0, by_cause: BTreeMap::new() };
             differences.compare(&walked.before[pair.before], &walked.after[pair.after]);
             if at == 0 {
                 all.calls = differences.calls;
@@ -81,11 +90,7 @@ impl<'c> Found<'c> {
             for (places, calls) in merged {
                 let conditions: Vec<Text> =
                     readings::conditions(self.before, self.after, &self.walked.pairs, &places);
-                let of_client = match cause.effect.list() {
-                    List::Better if calls.after.is_absent() => self.before,
-                    _ if calls.after.is_absent() => self.before,
-                    _ => self.after,
-                };
+                let of_client = if calls.after.is_absent() { self.before } else { self.after };
                 entries.push(Entry {
                     effect: cause.effect,
                     subject: cause.subject.clone(),
@@ -118,15 +123,16 @@ fn who(cluster: &Cluster, pods: BTreeSet<NamespacedName>, others: BTreeSet<Strin
 }
 
 /// The differences of two sets of calls.
-struct Differences<'c> {
+struct Differences<'c, 'w, 'x> {
     before: &'c Cluster,
     after: &'c Cluster,
     deleted: &'c [ObjectRef],
+    ways: Option<&'w mut WayWalker<'x>>,
     calls: usize,
     by_cause: BTreeMap<Cause, Calls>,
 }
 
-impl Differences<'_> {
+impl Differences<'_, '_, '_> {
     fn compare(&mut self, before: &Flows, after: &Flows) {
         let keys: BTreeSet<&Key> = before.targets.keys().chain(after.targets.keys()).collect();
         for key in keys {
@@ -145,7 +151,8 @@ impl Differences<'_> {
             let Some(new) = after.others.get(&(client.clone(), key.clone())) else { continue };
             self.calls += 1;
             if let (Some(effect), Some(target)) = (of_both(old, new), target(key)) {
-                self.calls_of(effect, target, old, new).others.insert(client_word(client));
+                let calls = self.calls_of(effect, target, old, new, None);
+                calls.others.insert(client.to_string());
             }
         }
     }
@@ -163,44 +170,66 @@ impl Differences<'_> {
             && olds.iter().zip(news).all(|(old, new)| is_same_class(old, new))
         {
             for (old, new) in olds.iter().zip(news) {
-                self.calls += new.pods.len();
-                if let Some(effect) = of_both(&old.ends, &new.ends) {
-                    let calls = self.calls_of(effect, target, &old.ends, &new.ends);
-                    calls.pods.extend(new.pods.iter().cloned());
-                }
+                let pods: Vec<&NamespacedName> = new.pods.iter().collect();
+                self.of_pods(target, old, new, &pods);
             }
             return;
         }
-        let mut by_pod: HashMap<&NamespacedName, &Verdicts> = HashMap::new();
-        for class in olds {
-            by_pod.extend(class.pods.iter().map(|pod| (pod, &class.ends)));
+        let mut by_pod: HashMap<&NamespacedName, usize> = HashMap::new();
+        for (at, class) in olds.iter().enumerate() {
+            by_pod.extend(class.pods.iter().map(|pod| (pod, at)));
         }
-        for class in news {
-            for pod in class.pods.iter() {
-                self.calls += 1;
-                match by_pod.remove(pod) {
-                    Some(old) => {
-                        if let Some(effect) = of_both(old, &class.ends) {
-                            let calls = self.calls_of(effect, target, old, &class.ends);
-                            calls.pods.insert(pod.clone());
-                        }
-                    }
-                    None => {
-                        let is_new = !self.before.pods.contains_key(pod);
-                        let effect = of_new(&class.ends, is_new);
-                        let calls = self.calls_of(effect, target, &Vec::new(), &class.ends);
-                        calls.pods.insert(pod.clone());
-                    }
+        let none = Vec::new();
+        for new in news {
+            let mut parts: BTreeMap<Option<usize>, Vec<&NamespacedName>> = BTreeMap::new();
+            for pod in new.pods.iter() {
+                parts.entry(by_pod.remove(pod)).or_default().push(pod);
+            }
+            for (old, pods) in parts {
+                if let Some(old) = old {
+                    self.of_pods(target, &olds[old], new, &pods);
+                    continue;
+                }
+                for pod in pods {
+                    self.calls += 1;
+                    let is_new = !self.before.pods.contains_key(pod);
+                    let effect = of_new(&new.ends, is_new);
+                    let calls = self.calls_of(effect, target, &none, &new.ends, None);
+                    calls.pods.insert(pod.clone());
                 }
             }
         }
         for (pod, old) in by_pod {
             self.calls += 1;
+            let old = &olds[old].ends;
             let is_gone = !self.after.pods.contains_key(pod);
             let effect = of_new(old, is_gone).swapped();
-            let calls = self.calls_of(effect, target, old, &Vec::new());
+            let calls = self.calls_of(effect, target, old, &none, None);
             calls.pods.insert(pod.clone());
         }
+    }
+
+    /// Compares the calls of pods that share a class before and after.
+    fn of_pods(&mut self, target: &ScanTarget, old: &Class, new: &Class, pods: &[&NamespacedName]) {
+        self.calls += pods.len();
+        let (effect, ways) = match of_both(&old.ends, &new.ends) {
+            Some(effect) => (effect, None),
+            // The same walks were made for both.
+            None if Arc::ptr_eq(&old.verdicts, &new.verdicts) => return,
+            None => {
+                let Some(first) = pods.first() else { return };
+                let flow = Flow {
+                    from: Client::Pod((*first).clone()),
+                    to: target.to.clone(),
+                    protocol: target.protocol,
+                };
+                let differing = self.ways.as_mut().and_then(|ways| ways.differing(&flow));
+                let Some(ways) = differing else { return };
+                (Effect::GoesOtherwise, Some(ways))
+            }
+        };
+        let calls = self.calls_of(effect, target, &old.ends, &new.ends, ways);
+        calls.pods.extend(pods.iter().map(|pod| (*pod).clone()));
     }
 
     /// Compares the calls to a target that is there on one side only.
@@ -214,9 +243,9 @@ impl Differences<'_> {
             let effect = of_new(&class.ends, is_whole);
             let none = Vec::new();
             let calls = if is_gone {
-                self.calls_of(effect.swapped(), target, &class.ends, &none)
+                self.calls_of(effect.swapped(), target, &class.ends, &none, None)
             } else {
-                self.calls_of(effect, target, &none, &class.ends)
+                self.calls_of(effect, target, &none, &class.ends, None)
             };
             calls.pods.extend(class.pods.iter().cloned());
         }
@@ -229,14 +258,18 @@ impl Differences<'_> {
         target: &ScanTarget,
         before: &Verdicts,
         after: &Verdicts,
+        ways: Option<(String, String)>,
     ) -> &mut Calls {
-        let (before, after) = (worst(before), worst(after));
+        let (mut before, mut after) = (worst(before), worst(after));
         let cause = Cause {
             effect,
             subject: target.object.clone(),
             before: ends(&before),
             after: ends(&after),
+            ways: ways.clone(),
+            at_nodes: target.called_node().is_some(),
         };
+        (before.way, after.way) = ways.unzip();
         let calls = self.by_cause.entry(cause).or_default();
         (calls.before, calls.after) = (before, after);
         if !calls.targets.contains(&target.label) {
@@ -253,10 +286,6 @@ fn has(cluster: &Cluster, object: &ObjectRef) -> bool {
     };
     cluster.services.get(&name).is_some_and(|service| service.object() == *object)
         || cluster.ingresses.values().any(|ingress| ingress.object() == *object)
-}
-
-fn client_word(client: &Client) -> String {
-    client.to_string()
 }
 
 fn ends(side: &Side) -> Ends {

@@ -39,6 +39,8 @@ pub(super) struct Class {
     pub(super) first: NamespacedName,
     pub(super) pods: Pods,
     pub(super) ends: Verdicts,
+    /// The results of the walks, which several scans may share.
+    pub(super) verdicts: Arc<[Verdict]>,
 }
 
 /// The maximum number of calls of clients that are not pods. If there are more, none is walked.
@@ -134,6 +136,7 @@ impl Flows {
                 first: result.clients.first,
                 pods: result.clients.pods,
                 ends: result.verdicts.iter().map(side).collect(),
+                verdicts: result.verdicts,
             });
         }
         Self { targets, others: BTreeMap::new() }

@@ -113,12 +113,16 @@ pub(super) fn unseen(
                         && known.conditions == finding.conditions
                 })
             });
-            let is_told =
-                entries.iter().any(|entry| {
-                    entry.subjected.as_ref().is_some_and(|told| {
-                        told.code == finding.code && told.object == finding.subject
-                    }) || entry.effect.list() == effect.list() && is_about(finding, &entry.subject)
+            let has_pods = finding.clients.pod_count() > 0;
+            let is_told = entries.iter().any(|entry| {
+                let is_same = entry.subjected.as_ref().is_some_and(|told| {
+                    told.code == finding.code && told.object == finding.subject
                 });
+                let is_alike = has_pods
+                    || entry.effect.list() == effect.list()
+                    || matches!(entry.effect, Effect::NotJudged | Effect::Judged);
+                is_same || is_alike && is_about(finding, &entry.subject)
+            });
             if is_known || is_told || finding.severity == Severity::Info {
                 continue;
             }

@@ -15,12 +15,19 @@ pub(super) struct Known {
 }
 
 /// The frequency of each command.
-const COMMANDS: [(&str, usize); 6] =
-    [("scan", 6), ("trace", 5), ("check", 5), ("cure", 2), ("rules", 2), ("collect", 1)];
+const COMMANDS: [(&str, usize); 7] = [
+    ("scan", 6),
+    ("trace", 5),
+    ("check", 5),
+    ("cure", 2),
+    ("whatif", 2),
+    ("rules", 2),
+    ("collect", 1),
+];
 
 /// The options of each command. Of words with `|` between them, one is drawn. `{namespace}` is a
 /// namespace of the cluster.
-const OPTIONS: [(&str, &[&str]); 6] = [
+const OPTIONS: [(&str, &[&str]); 7] = [
     (
         "scan",
         &[
@@ -61,6 +68,19 @@ const OPTIONS: [(&str, &[&str]); 6] = [
             "-q",
         ],
     ),
+    (
+        "whatif",
+        &[
+            "-o text|wide|json|yaml|markdown|sarif",
+            "-n {namespace}",
+            "--complete",
+            "--fail-on worse|any|never",
+            "--kube-proxy-mode iptables|ipvs|nftables",
+            "--kube-proxy-version v1.22|v1.36",
+            "--data-plane cilium|kube-proxy|kube-router",
+            "--cluster-cidr none|10.1.0.0/16",
+        ],
+    ),
     ("collect", &["--redact-map map", "-q"]),
 ];
 
@@ -73,6 +93,7 @@ pub(super) fn command(known: &Known, dice: &mut Dice) -> Input {
         "trace" => words.extend(flow(values, dice)),
         "check" => words.extend(checked(values, dice)),
         "cure" => words.extend(flow(values, dice)),
+        "whatif" => words.extend(change(values, dice)),
         "rules" => words.extend(["--node".to_owned(), one_of(&values.nodes, dice)]),
         "collect" => words.extend(["--redact", "-o", "shown"].map(str::to_owned)),
         _ => {}
@@ -101,6 +122,18 @@ fn one_of(values: &[String], dice: &mut Dice) -> String {
 fn flow(values: &Values, dice: &mut Dice) -> [String; 4] {
     let (from, to) = (one_of(&values.clients, dice), one_of(&values.targets, dice));
     ["--from".to_owned(), from, "--to".to_owned(), to]
+}
+
+fn change(values: &Values, dice: &mut Dice) -> [String; 2] {
+    let service = one_of(&values.services, dice);
+    let (flag, value) = match dice.below(5) {
+        0 => ("--set", format!("svc/{service}:spec.externalTrafficPolicy=Local")),
+        1 => ("--set", format!("svc/{service}:spec.ports[0].targetPort=9")),
+        2 => ("--annotate", format!("svc/{service}:example.com/note=1")),
+        3 => ("--delete", format!("svc/{service}")),
+        _ => ("--delete", format!("node/{}", one_of(&values.nodes, dice))),
+    };
+    [flag.to_owned(), value]
 }
 
 fn checked(values: &Values, dice: &mut Dice) -> Vec<String> {

@@ -20,6 +20,11 @@ use crate::decode::objects::Objects;
 
 /// Returns the kinds of which all objects were read.
 pub(super) fn of(objects: &Objects) -> Extent {
+    let seen = as_seen(objects);
+    Extent { services: seen.services || objects.listing.has_all_services, ..seen }
+}
+
+fn as_seen(objects: &Objects) -> Extent {
     let listeners = objects.facts.declared_ports_only.as_ref().is_some_and(|(only, _)| *only);
     if objects.complete {
         return Extent { listeners, ..Extent::OBJECTS };
