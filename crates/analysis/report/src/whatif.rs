@@ -35,13 +35,16 @@ pub struct Change {
 }
 
 /// Describes what becomes of calls, before their clients.
-fn verb(effect: Effect) -> &'static str {
-    match effect {
+fn verb(entry: &Entry) -> &'static str {
+    let is_partly = |side: &Side| side.outcomes.iter().any(|(outcome, _)| outcome.is_answered());
+    match entry.effect {
+        Effect::Fails if is_partly(&entry.after) => "fewer calls answered",
         Effect::Fails => "not answered any more",
         Effect::NewFails => "new, and not answered",
         Effect::LosesTarget => "nothing to call any more",
         Effect::Slower => "answered later",
         Effect::Found => "new fault",
+        Effect::Recovers if is_partly(&entry.before) => "more calls answered",
         Effect::Recovers => "answered now",
         Effect::FailingGone => "gone, and failed before",
         Effect::GainsTarget => "can be called now",
@@ -51,6 +54,8 @@ fn verb(effect: Effect) -> &'static str {
         Effect::GoesOtherwise => "goes otherwise",
         Effect::NotJudged => "cannot be judged any more",
         Effect::Judged => "can be judged now",
+        Effect::Warned => "new warning",
+        Effect::Unwarned => "warning is gone",
         Effect::New => "new",
         Effect::Gone => "gone with the change",
     }

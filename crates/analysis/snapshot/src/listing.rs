@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use uturn_document::Fault;
 use uturn_model::cluster::{ReadTime, Unread};
-use uturn_model::{Extent, Origin, Text};
+use uturn_model::{Extent, NamespacedName, Origin, Text};
 
 /// The extent of the objects that an API server returned.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +18,8 @@ pub struct Listing {
     pub read_at: Option<ReadTime>,
     /// Whether a Service that is not given does not exist, whatever else is known.
     pub(crate) has_all_services: bool,
+    /// The Services that have no endpoints if none are given, and that nothing selects for elsewhere.
+    pub(crate) without_endpoints: HashSet<NamespacedName>,
     /// The sources that hold the API server's objects. Places in them are versions of objects.
     pub(crate) live: HashSet<Text>,
     /// The files of a bundle that hold the API server's objects.

@@ -13,7 +13,7 @@ mod settle;
 mod value;
 
 use thiserror::Error;
-use uturn_model::{Cluster, ObjectRef};
+use uturn_model::{Cluster, NamespacedName, ObjectRef};
 use uturn_snapshot::Manifests;
 
 use crate::change::{Change, What};
@@ -80,6 +80,7 @@ pub fn apply(
         ));
         (before, after) = (before.without_captures(), after.without_captures());
     }
+    let mut after = data_plane::with_same_case(after);
     let read = after.cluster().map_err(|faults| {
         let typed = changes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
         let each = faults.iter().map(|fault| Refused {
@@ -88,13 +89,31 @@ pub fn apply(
         });
         each.collect::<Vec<Refused>>()
     })?;
-    let mut cluster = read;
+    let mut lost = read;
+    if let Some(closed) = with_losses(&after, cluster, &lost)
+        && let Ok(read) = closed.cluster()
+    {
+        (after, lost) = (closed, read);
+    }
+    let mut cluster = lost;
     let mut is_beyond_texts = false;
     for change in changes {
         let happened = happen(&mut cluster, change).map_err(|why| vec![refused(change, why)])?;
         is_beyond_texts |= happened;
     }
     Ok(Edited { before, after, cluster, objects, deleted, is_beyond_texts, notes })
+}
+
+/// Returns the texts of a changed cluster with what the change took away: a Service that is gone, or
+/// that has no endpoints any more, is not elsewhere. Returns `None` if nothing was lost.
+pub fn with_losses(after: &Manifests, old: &Cluster, new: &Cluster) -> Option<Manifests> {
+    let is_short = old.services.keys().any(|name| !new.services.contains_key(name));
+    let has_some = |cluster: &Cluster, name: &NamespacedName| {
+        cluster.slices(name).iter().any(|slice| !slice.endpoints.is_empty())
+    };
+    let is_emptied = |name: &&NamespacedName| has_some(old, name) && !has_some(new, name);
+    let emptied: Vec<NamespacedName> = new.services.keys().filter(is_emptied).cloned().collect();
+    (is_short || !emptied.is_empty()).then(|| after.with_losses(is_short, emptied))
 }
 
 /// Makes the part of a change that no text can say. Returns whether there is one.

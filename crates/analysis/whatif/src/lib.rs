@@ -16,7 +16,7 @@ pub mod compare;
 mod near;
 pub mod result;
 
-pub use apply::{Edited, apply};
+pub use apply::{Edited, apply, with_losses};
 pub use change::Change;
 pub use compare::{State, compare};
 pub use result::{Comparison, Effect, Entry, Side, Subject, Verdicts, Who};

@@ -169,6 +169,10 @@ pub enum Effect {
     NotJudged,
     /// Calls that could not be judged can be judged.
     Judged,
+    /// A warning is new that no compared call shows.
+    Warned,
+    /// A warning is gone that no compared call shows.
+    Unwarned,
     /// The client or the target is new.
     New,
     /// The client or the target is gone with the change.
@@ -200,6 +204,8 @@ impl Effect {
             | Self::GoesOtherwise
             | Self::NotJudged
             | Self::Judged
+            | Self::Warned
+            | Self::Unwarned
             | Self::New
             | Self::Gone => List::Other,
         }
@@ -222,6 +228,8 @@ impl Effect {
             Self::GoesOtherwise => "goes-otherwise",
             Self::NotJudged => "not-judged",
             Self::Judged => "judged",
+            Self::Warned => "warned",
+            Self::Unwarned => "unwarned",
             Self::New => "new",
             Self::Gone => "gone",
         }
@@ -243,6 +251,8 @@ impl Effect {
             Self::Cured => Self::Found,
             Self::NotJudged => Self::Judged,
             Self::Judged => Self::NotJudged,
+            Self::Warned => Self::Unwarned,
+            Self::Unwarned => Self::Warned,
             Self::New => Self::Gone,
             Self::Gone => Self::New,
             Self::FailsOtherwise | Self::GoesOtherwise => self,

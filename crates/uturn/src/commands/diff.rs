@@ -7,7 +7,7 @@ use uturn_diagnose::analysis::Input;
 use uturn_report::whatif::{Change, WhatIfReport};
 use uturn_snapshot::bundle::{MANIFEST, NODES, OBJECTS, is_archive};
 use uturn_whatif::compare::{Scope, differing};
-use uturn_whatif::{State, compare};
+use uturn_whatif::{State, compare, with_losses};
 
 use super::whatif::{finish, needs_evidence};
 use crate::cli::{CONTEXT, ClusterArgs, Diff};
@@ -24,10 +24,10 @@ pub(super) fn run(args: &Diff, printer: &Printer) -> Result<Status, Failure> {
     };
     let (before, mut after): (Input, Input) = (read(&args.before)?, read(&args.after)?);
     let differing = differing(&before.manifests, &after.manifests);
-    // A Service that was taken away does not exist elsewhere.
-    if differing.iter().any(|(how, object)| *how == "removes" && object.starts_with("svc/")) {
-        after.manifests = after.manifests.with_all_services();
-        after.loaded = after.manifests.load().map_err(|faults| faulty(&faults))?;
+    let (old, new) = (&before.loaded.cluster, &after.loaded.cluster);
+    if let Some(closed) = with_losses(&after.manifests, old, new) {
+        after.loaded = closed.load().map_err(|faults| faulty(&faults))?;
+        after.manifests = closed;
     }
     let comparison = compare(
         State { manifests: &before.manifests, cluster: &before.loaded.cluster },

@@ -224,6 +224,10 @@ pub enum Effect {
     NotJudged,
     /// Calls that could not be judged can be judged.
     Judged,
+    /// A warning is new that no compared call shows.
+    Warned,
+    /// A warning is gone that no compared call shows.
+    Unwarned,
     /// The client or the target is new.
     New,
     /// The client or the target is gone with the changes.
@@ -247,6 +251,8 @@ impl From<ModelEffect> for Effect {
             ModelEffect::GoesOtherwise => Self::GoesOtherwise,
             ModelEffect::NotJudged => Self::NotJudged,
             ModelEffect::Judged => Self::Judged,
+            ModelEffect::Warned => Self::Warned,
+            ModelEffect::Unwarned => Self::Unwarned,
             ModelEffect::New => Self::New,
             ModelEffect::Gone => Self::Gone,
         }

@@ -73,7 +73,7 @@ fn row(entry: &Entry) -> String {
         let bold = if said.severity == Severity::Error { "**" } else { "" };
         format!("{bold}{}{bold} {}", said.code, escaped(why))
     });
-    let what = format!("{}: {}{}", called(entry), verb(entry.effect), condition(entry));
+    let what = format!("{}: {}{}", called(entry), verb(entry), condition(entry));
     let cells = [
         escaped(&what),
         escaped(&clients(&entry.who)),
@@ -94,7 +94,7 @@ fn fold(text: &mut String, one: &str, many: &str, entries: &[Entry]) {
         list.push_str(&format!(
             "- {}: {}{}: {} → {} ({})\n",
             escaped(&called(entry)),
-            verb(entry.effect),
+            verb(entry),
             escaped(&condition(entry)),
             escaped(&ending(&entry.before)),
             escaped(&ending(&entry.after)),

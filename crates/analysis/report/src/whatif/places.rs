@@ -104,7 +104,7 @@ fn message(entry: &Entry) -> String {
     let mut text = format!(
         "{}: {}{} for {}. Before: {}. After: {}.",
         called(entry),
-        verb(entry.effect),
+        verb(entry),
         condition(entry),
         clients(&entry.who),
         ending(&entry.before),

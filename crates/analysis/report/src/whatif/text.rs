@@ -77,11 +77,11 @@ fn summary(report: &WhatIfReport) -> String {
 /// Formats an entry with how its calls ended and end.
 fn paragraph(entry: &Entry, list: &str, paint: Paint, style: Style) -> String {
     let mut text = String::new();
-    let title = format!("{}: {}{}", called(entry), verb(entry.effect), condition(entry));
+    let title = format!("{}: {}{}", called(entry), verb(entry), condition(entry));
     text.push_str(&beside(&format!("{}: ", style.paint(paint.bold(), list)), &title, style.width));
     let mut line = |label: &str, what: &str| {
         if !what.is_empty() {
-            text.push_str(&beside(&format!("  {label:<9}"), what, style.width));
+            text.push_str(&beside(&format!("  {label:<10}"), what, style.width));
         }
     };
     line("who", &clients(&entry.who));
@@ -89,7 +89,8 @@ fn paragraph(entry: &Entry, list: &str, paint: Paint, style: Style) -> String {
     line("after", &ending(&entry.after));
     if let Some(said) = &entry.subjected {
         let because = said.because.as_deref().unwrap_or_else(|| said.code.title());
-        line("because", &format!("{because} ({})", said.code));
+        let label = if list == "better" { "fault was" } else { "because" };
+        line(label, &format!("{because} ({})", said.code));
     }
     if list == "worse"
         && let Some(cure) = cure(entry)
@@ -126,7 +127,7 @@ fn one_line(entry: &Entry, style: Style) -> String {
     let what = format!(
         "{}: {}{}: {change} ({})",
         called(entry),
-        verb(entry.effect),
+        verb(entry),
         condition(entry),
         clients(&entry.who)
     );

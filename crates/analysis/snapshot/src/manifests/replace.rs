@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use uturn_document::Source;
 use uturn_document::edit::{self, Change, Tree};
-use uturn_model::ObjectRef;
+use uturn_model::{NamespacedName, ObjectRef};
 
 use super::site::{Site, joined};
 use super::{CannotEdit, Manifests};
@@ -52,6 +52,11 @@ impl Manifests {
         Ok(new)
     }
 
+    /// Returns the names of the Scenario and of its case that is the cluster, if the cluster is one.
+    pub fn case(&self) -> Option<(&str, &str)> {
+        self.case.as_ref().map(|(name, label)| (&**name, label.as_str()))
+    }
+
     /// Returns the manifests with a text after all others.
     #[must_use]
     pub fn with_source(&self, source: Source) -> Self {
@@ -60,12 +65,13 @@ impl Manifests {
         new
     }
 
-    /// Returns the manifests with the statement that Services which they lack do not exist: one was
-    /// taken away.
+    /// Returns the manifests of a cluster that was changed: what was there before and is not any more
+    /// does not exist elsewhere. If `is_short` a Service is gone; these Services lost their endpoints.
     #[must_use]
-    pub fn with_all_services(&self) -> Self {
+    pub fn with_losses(&self, is_short: bool, services: Vec<NamespacedName>) -> Self {
         let mut new = self.clone();
-        new.listing.has_all_services = true;
+        new.listing.has_all_services |= is_short;
+        new.listing.without_endpoints.extend(services);
         new
     }
 
@@ -126,7 +132,7 @@ fn document_start(document: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use uturn_model::{NamespacedName, ObjectKind};
+    use uturn_model::ObjectKind;
 
     use super::*;
 

@@ -4,8 +4,10 @@
 use uturn_document::edit::{At, Change, Tree};
 use uturn_model::proxy::{CLUSTER_CIDR, LocalDetector};
 use uturn_model::{
-    Cluster, DerivedFrom, Known, NamespacedName, ObjectKind, ObjectRef, Origin, ServiceProxy, Text,
+    Cluster, DerivedFrom, Known, NamespacedName, ObjectKind, ObjectRef, Origin, ProxyMode,
+    ServiceProxy, Text,
 };
+use uturn_snapshot::Manifests;
 use uturn_snapshot::manifests::Edit;
 
 use super::{Texts, merge};
@@ -18,6 +20,9 @@ impl Texts<'_> {
         match what {
             DataPlane::Mode(mode) => {
                 self.configure("mode", &format!("{:?}", mode.as_str()))?;
+                if self.manifests.case().is_some() {
+                    return self.run_case_in(*mode);
+                }
                 self.set_fact(&way(&["kubeProxy", "mode"]), &Tree::text(mode.as_str()))
             }
             DataPlane::Release(version) => {
@@ -33,6 +38,14 @@ impl Texts<'_> {
                 self.set_fact(&way(&["kubeProxy", "replacedBy"]), &Tree::text(word))
             }
         }
+    }
+
+    /// Has a Scenario run in one mode only, which its Facts do not decide.
+    fn run_case_in(&mut self, mode: ProxyMode) -> Result<(), String> {
+        let modes = Tree::List(vec![Tree::text(mode.as_str())]);
+        let edited = self.manifests.with_scenario(&way(&["spec", "modes"]), &Change::Set(modes));
+        self.manifests = edited.map_err(|why| why.to_string())?;
+        Ok(())
     }
 
     /// Sets a key of kube-proxy's configuration, if its ConfigMap is given.
@@ -143,4 +156,19 @@ pub(super) fn happen(cluster: &mut Cluster, what: &DataPlane) -> bool {
         Known::stated(detector, Origin::Derived(DerivedFrom::Option("--cluster-cidr")));
     cluster.supposed.retain(|known| known.subject != CLUSTER_CIDR.into());
     true
+}
+
+/// Returns the texts with the case of a Scenario that has as many nodes as the case before. The name of
+/// a case ends with kube-proxy's mode, which a change may have changed.
+pub(super) fn with_same_case(manifests: Manifests) -> Manifests {
+    let Some((name, label)) = manifests.case() else { return manifests };
+    let (name, nodes) =
+        (name.to_owned(), label.rsplit_once(", ").map_or(label, |(nodes, _)| nodes));
+    let others = ProxyMode::ALL.map(|mode| format!("{nodes}, {mode}"));
+    if manifests.cluster().is_ok() {
+        return manifests;
+    }
+    let all = others.into_iter().map(|label| manifests.clone().with_case(&name, &label));
+    let found = all.into_iter().find(|own| own.cluster().is_ok());
+    found.unwrap_or(manifests)
 }

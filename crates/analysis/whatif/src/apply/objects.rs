@@ -2,7 +2,9 @@
 
 use uturn_document::Source;
 use uturn_document::edit::{At, Tree};
-use uturn_model::{Labels, Name, ObjectKind, ObjectRef, Pod, Service, Text};
+use uturn_model::{
+    Labels, Name, ObjectKind, ObjectRef, Pod, Service, Text, Workload, WorkloadKind,
+};
 use uturn_snapshot::{fields_of, read};
 
 use super::{Texts, json_patch, merge, settle, value};
@@ -88,10 +90,7 @@ impl Texts<'_> {
             self.forget_endpoints_of(&pod, None)?;
         }
         match object.kind {
-            ObjectKind::Service => {
-                self.forget_endpoints(object)?;
-                self.manifests = self.manifests.with_all_services();
-            }
+            ObjectKind::Service => self.forget_endpoints(object)?,
             ObjectKind::Pod => self.forget_endpoints_of(object, None)?,
             _ => {}
         }
@@ -233,14 +232,22 @@ impl Texts<'_> {
         Ok(())
     }
 
-    /// Returns the ReplicaSets and Jobs that a workload makes.
+    /// Returns the ReplicaSets and Jobs that a workload makes, which are named after it.
     fn made_by(&self, workload: &ObjectRef) -> Vec<ObjectRef> {
-        let is_its = |pod: &&Pod| uturn_diagnose::workload_of(pod) == *workload;
-        let owners = self.cluster.pods.values().filter(is_its).filter_map(|pod| pod.owner.clone());
-        let mut owners: Vec<ObjectRef> = owners.filter(|owner| owner != workload).collect();
-        owners.sort_unstable();
-        owners.dedup();
-        owners
+        let ObjectKind::Workload(maker) = workload.kind else { return Vec::new() };
+        let made = match maker {
+            WorkloadKind::Deployment | WorkloadKind::Rollout => WorkloadKind::ReplicaSet,
+            WorkloadKind::CronJob => WorkloadKind::Job,
+            WorkloadKind::DeploymentConfig => WorkloadKind::ReplicationController,
+            _ => return Vec::new(),
+        };
+        let is_its = |own: &&Workload| {
+            own.kind == made
+                && Some(&own.name.namespace) == workload.namespace.as_ref()
+                && own.name.name.as_str().rsplit_once('-').map(|(name, _)| name)
+                    == Some(&*workload.name)
+        };
+        self.cluster.workloads.values().filter(is_its).map(Workload::object).collect()
     }
 
     /// Returns the pods that a workload makes.

@@ -109,7 +109,11 @@ impl<'c> Found<'c> {
 }
 
 /// Describes clients.
-fn who(cluster: &Cluster, pods: BTreeSet<NamespacedName>, others: BTreeSet<String>) -> Who {
+pub(super) fn who(
+    cluster: &Cluster,
+    pods: BTreeSet<NamespacedName>,
+    others: BTreeSet<String>,
+) -> Who {
     let mut workloads: BTreeMap<String, usize> = BTreeMap::new();
     let mut nodes: BTreeSet<&Name> = BTreeSet::new();
     for pod in pods.iter().filter_map(|name| cluster.pods.get(name)) {

@@ -14,7 +14,11 @@ type Named = String;
 
 /// Returns the objects that only one of two inputs has, or that differ, in order: each with `adds`,
 /// `removes` or `changes`. Files and their order make no difference.
+/// Inputs of more than [`MAX_BYTES`] are not taken apart.
 pub fn differing(before: &Manifests, after: &Manifests) -> Vec<(&'static str, Named)> {
+    if before.bytes() + after.bytes() > MAX_BYTES {
+        return Vec::new();
+    }
     let (old, new) = (objects(before), objects(after));
     let mut all: Vec<(&'static str, Named)> = Vec::new();
     for (name, tree) in &old {
@@ -30,6 +34,9 @@ pub fn differing(before: &Manifests, after: &Manifests) -> Vec<(&'static str, Na
     all.sort_by(|a, b| a.1.cmp(&b.1));
     all
 }
+
+/// The maximum size of two inputs whose objects are compared: all are in memory as trees.
+const MAX_BYTES: usize = 128 << 20;
 
 fn objects(manifests: &Manifests) -> BTreeMap<Named, Tree> {
     let mut all = BTreeMap::new();

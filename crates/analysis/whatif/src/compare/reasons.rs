@@ -5,11 +5,12 @@ use std::collections::HashSet;
 use uturn_diagnose::analysis::AnalysisError;
 use uturn_diagnose::{Analysis, Code, Finding, Severity};
 use uturn_model::{Cluster, Flow, Mechanism, ObjectRef};
-use uturn_path::{Engine, WalkError};
+use uturn_path::Engine;
 
 use super::State;
 use super::difference::of_both;
-use crate::result::{Effect, Entry, List, Side, Subject, Who};
+use super::entries::who;
+use crate::result::{Effect, Entry, List, Side, Subject};
 
 /// Says of each entry which finding is about it: after the change for what gets worse, before it for
 /// what gets better.
@@ -102,7 +103,7 @@ pub(super) fn unseen(
 ) -> Result<Vec<Entry>, AnalysisError> {
     let mut found = Vec::new();
     let sides = [(new, old, Effect::Found), (old, new, Effect::Cured)];
-    let mut walker = Walker { before: before.cluster, after: after.cluster };
+    let mut walker = Walker::new(before.cluster, after.cluster);
     for (own, other, effect) in sides {
         let Some(own) = own else { continue };
         for (at, finding) in own.findings.iter().enumerate() {
@@ -138,9 +139,28 @@ pub(super) fn unseen(
 struct Walker<'c> {
     before: &'c Cluster,
     after: &'c Cluster,
+    /// Prepared once there is a flow.
+    engines: Option<[Engine<'c>; 2]>,
 }
 
-impl Walker<'_> {
+impl<'c> Walker<'c> {
+    fn new(before: &'c Cluster, after: &'c Cluster) -> Self {
+        Self { before, after, engines: None }
+    }
+
+    /// Returns how a flow ends before and after; `None` if its client or target does not exist there.
+    fn ends(&mut self, flow: &Flow) -> Result<[Option<Side>; 2], AnalysisError> {
+        if self.engines.is_none() {
+            let engine = |cluster| Engine::new(cluster).map_err(AnalysisError::Walk);
+            self.engines = Some([engine(self.before)?, engine(self.after)?]);
+        }
+        let Some(engines) = &self.engines else { return Ok([None, None]) };
+        Ok([&engines[0], &engines[1]].map(|engine| {
+            let verdict = engine.with_met_services().verdict(flow).ok()?;
+            Some(Side { outcomes: verdict.outcomes, mechanisms: verdict.mechanisms, way: None })
+        }))
+    }
+
     fn entry(
         &mut self,
         analysis: &Analysis,
@@ -151,53 +171,45 @@ impl Walker<'_> {
         let (mut before, mut after) = (Side::default(), Side::default());
         let mut effect = effect;
         if let Some(flow) = finding.example.flow() {
-            let (old, new) = (ends(self.before, &flow)?, ends(self.after, &flow)?);
-            match (&old, &new) {
-                (Some(old), Some(new)) => {
-                    let both = of_both(std::slice::from_ref(old), std::slice::from_ref(new));
-                    effect = both.unwrap_or(effect);
-                }
-                (None, None) => {}
-                _ => {}
+            let [old, new] = self.ends(&flow)?;
+            if let (Some(old), Some(new)) = (&old, &new) {
+                let both = of_both(std::slice::from_ref(old), std::slice::from_ref(new));
+                effect = both.unwrap_or(effect);
             }
             (before, after) = (old.unwrap_or_default(), new.unwrap_or_default());
         }
+        // A warning rests on a condition, or is about what works for most.
+        effect = match effect {
+            Effect::Found if finding.severity < Severity::Error => Effect::Warned,
+            Effect::Cured if finding.severity < Severity::Error => Effect::Unwarned,
+            other => other,
+        };
         if before.is_absent() && after.is_absent() {
             let fault = Side {
                 outcomes: vec![(finding.outcome, finding.share_failing)],
                 mechanisms: finding.mechanism.into_iter().collect(),
                 way: None,
             };
-            let side = if effect.list() == List::Better { &mut before } else { &mut after };
+            let is_before = matches!(effect, Effect::Cured | Effect::Unwarned);
+            let side = if is_before { &mut before } else { &mut after };
             if !finding.share_failing.is_none() {
                 *side = fault;
             }
         }
         let others = finding.clients.others().iter().map(ToString::to_string).collect();
-        let mut pods: Vec<_> = finding.clients.iter().cloned().collect();
-        pods.sort_unstable();
+        let pods = finding.clients.iter().cloned().collect();
+        let is_before = matches!(effect, Effect::Cured | Effect::Unwarned);
+        let cluster = if is_before { self.before } else { self.after };
         Ok(Some(Entry {
             effect,
             subject: finding.subject.clone(),
             targets: finding.targets.clone(),
-            who: Who { nodes: finding.clients.nodes().len(), pods, workloads: Vec::new(), others },
+            who: who(cluster, pods, others),
             before,
             after,
             conditions: finding.conditions.clone(),
             origin: analysis.origins.get(at).cloned(),
             subjected: Some(subject(analysis, at)),
         }))
-    }
-}
-
-/// Returns how a flow ends in a cluster; `None` if its client or target does not exist there.
-fn ends(cluster: &Cluster, flow: &Flow) -> Result<Option<Side>, AnalysisError> {
-    let engine = Engine::new(cluster).map_err(AnalysisError::Walk)?;
-    match engine.with_met_services().verdict(flow) {
-        Ok(verdict) => {
-            Ok(Some(Side { outcomes: verdict.outcomes, mechanisms: verdict.mechanisms, way: None }))
-        }
-        Err(WalkError::Compile(..)) => Ok(None),
-        Err(_) => Ok(None),
     }
 }

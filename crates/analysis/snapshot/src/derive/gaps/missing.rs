@@ -38,6 +38,7 @@ pub(super) fn find(objects: &Objects, slices: &Slices, ground: &Ground, gaps: &m
         let is_listed = !is_awaited && !coming.services.contains(&service.name);
         let is_stated = extent.endpoints && is_listed
             || slices.contains_key(&service.name)
+            || objects.listing.without_endpoints.contains(&service.name)
             || matches!(service.kind, ServiceKind::ExternalName(_));
         if is_stated {
             continue;
