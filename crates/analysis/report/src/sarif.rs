@@ -4,6 +4,8 @@
 //! The format is version 2.1.0. Known and ignored findings are included, suppressed with their
 //! reason.
 
+mod worse;
+
 use uturn_diagnose::{Code, Observation, Severity};
 use uturn_model::Origin;
 
@@ -16,7 +18,9 @@ use crate::schema::sarif::{
 };
 use uturn_diagnose::analysis;
 
-pub(crate) const SCHEMA: &str =
+pub use worse::whatif;
+
+const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
 /// Returns the whole document.
@@ -72,7 +76,7 @@ struct Placed<'a> {
     aside: Option<&'a analysis::Suppression>,
 }
 
-pub(crate) fn rule(code: Code) -> Rule<'static> {
+fn rule(code: Code) -> Rule<'static> {
     let page = code.page();
     let heading = page.lines().next().unwrap_or_default();
     let about = heading.trim_start_matches('#').trim().trim_start_matches(&code.to_string());
@@ -179,7 +183,7 @@ fn related(evidence: &Observation) -> Option<RelatedLocation> {
 
 /// Returns a place in a file that a person wrote. Returns `None` for standard input and for rules
 /// that uturn compiled: neither can be opened.
-pub(crate) fn physical(origin: &Origin) -> Option<PhysicalLocation> {
+fn physical(origin: &Origin) -> Option<PhysicalLocation> {
     let (path, line, column) = match origin {
         Origin::File { path, line, column } => (path, *line, *column),
         Origin::Embedded { field, .. } => return physical(field),

@@ -1,7 +1,6 @@
 //! The report of a comparison of two clusters: `uturn whatif` and `uturn diff`.
 
 mod markdown;
-mod places;
 mod text;
 
 use uturn_model::shell::Command;
@@ -11,7 +10,6 @@ use uturn_whatif::{Comparison, Effect, Entry, Side, Who};
 use crate::words;
 
 pub use markdown::text as markdown;
-pub use places::sarif;
 pub use text::text;
 
 /// What changes do to calls.
@@ -35,7 +33,7 @@ pub struct Change {
 }
 
 /// Describes what becomes of calls, before their clients.
-fn verb(entry: &Entry) -> &'static str {
+pub(crate) fn verb(entry: &Entry) -> &'static str {
     let is_partly = |side: &Side| side.outcomes.iter().any(|(outcome, _)| outcome.is_answered());
     match entry.effect {
         Effect::Fails if is_partly(&entry.after) => "fewer calls answered",
@@ -62,17 +60,17 @@ fn verb(entry: &Entry) -> &'static str {
 }
 
 /// Names what is called: the object, with its first targets.
-fn called(entry: &Entry) -> String {
+pub(crate) fn called(entry: &Entry) -> String {
     let targets = match entry.targets.as_slice() {
         [] => String::new(),
-        [few @ ..] if few.len() <= 2 => format!(" {}", few.join(", ")),
+        few if few.len() <= 2 => format!(" {}", few.join(", ")),
         [first, rest @ ..] => format!(" {first} + {} more", rest.len()),
     };
     format!("{}{targets}", entry.subject.short())
 }
 
 /// Describes clients: `deploy/shop/web + 2 more (9 pods on 3 nodes), outside`.
-fn clients(who: &Who) -> String {
+pub(crate) fn clients(who: &Who) -> String {
     let mut parts = Vec::new();
     let pods = words::count(who.pods.len(), "pod");
     match who.workloads.as_slice() {
@@ -103,7 +101,7 @@ fn on_nodes(who: &Who) -> String {
 }
 
 /// Describes how calls end on a side: `1 in 3 hangs, 2 in 3 answered at once (no-endpoint)`.
-fn ending(side: &Side) -> String {
+pub(crate) fn ending(side: &Side) -> String {
     if side.is_absent() {
         return "no such call".to_owned();
     }
@@ -131,13 +129,13 @@ fn ending(side: &Side) -> String {
 const MOST: usize = 4;
 
 /// Describes what else has to hold: ` if kube-proxy mode is ipvs`.
-fn condition(entry: &Entry) -> String {
+pub(crate) fn condition(entry: &Entry) -> String {
     let conditions: Vec<&str> = entry.conditions.iter().map(|own| &**own).collect();
     if conditions.is_empty() { String::new() } else { format!(" if {}", conditions.join(" and ")) }
 }
 
 /// Describes the first cure, and the number of further ones; why there is none, if none was tried.
-fn cure(entry: &Entry) -> Option<String> {
+pub(crate) fn cure(entry: &Entry) -> Option<String> {
     let said = entry.subjected.as_ref()?;
     match (said.cures.as_slice(), &said.untried) {
         ([], None) => None,

@@ -130,7 +130,7 @@ fn refused(change: &Change, why: String) -> Refused {
 
 fn some_of(names: &[&str]) -> String {
     match names {
-        [few @ ..] if few.len() <= 3 => few.join(", "),
+        few if few.len() <= 3 => few.join(", "),
         many => format!("{} and {} other nodes", many[..2].join(", "), many.len() - 2),
     }
 }

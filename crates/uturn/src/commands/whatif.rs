@@ -1,8 +1,9 @@
 //! `uturn whatif`: what a change does to calls, before it is made.
 
 use uturn_cli::{Failure, Printer, Status, print};
-use uturn_diagnose::analysis::Input;
+use uturn_diagnose::analysis::{AnalysisError, Input};
 use uturn_model::Cluster;
+use uturn_report::sarif;
 use uturn_report::schema::whatif::WhatIf as WhatIfJson;
 use uturn_report::whatif::{self as report, Change as Printed, WhatIfReport};
 use uturn_snapshot::Manifests;
@@ -33,9 +34,27 @@ pub(super) fn run(args: &WhatIf, printer: &Printer) -> Result<Status, Failure> {
     }
     let printed = changes.iter().map(printed).collect();
     let input = args.cluster.as_typed();
-    let report = report_of(&edited, &loaded.cluster, manifests.has_captures(), args)?;
+    let report = report_of(&edited, &loaded.cluster, manifests.has_captures(), args);
+    let report = report.map_err(|why| impossible(&changes, why))?;
     let report = WhatIfReport { changes: printed, input, ..report };
-    Ok(finish(report, args.output, args.fail_on, printer))
+    Ok(finish(&report, args.output, args.fail_on, printer))
+}
+
+/// Returns the failure of a comparison. Rules that kube-proxy cannot write after a change of it are
+/// that change's fault: a mode that its release does not have.
+fn impossible(changes: &[Change], why: AnalysisError) -> Failure {
+    let of_proxy: Vec<&str> = changes
+        .iter()
+        .filter(|change| matches!(change.what, What::DataPlane(_)))
+        .map(|change| change.typed.as_str())
+        .collect();
+    match &why {
+        AnalysisError::Walk(faults) if !of_proxy.is_empty() => {
+            let first = faults.first().map(ToString::to_string).unwrap_or_default();
+            Failure::usage(format!("{}: {first}", of_proxy.join(" ")))
+        }
+        _ => why.into(),
+    }
 }
 
 fn report_of(
@@ -43,13 +62,10 @@ fn report_of(
     cluster: &Cluster,
     had_captures: bool,
     args: &WhatIf,
-) -> Result<WhatIfReport, Failure> {
+) -> Result<WhatIfReport, AnalysisError> {
     let without = had_captures && !edited.before.has_captures();
-    let read = if without {
-        Some(edited.before.cluster().map_err(|faults| uturn_cli::faulty(&faults))?)
-    } else {
-        None
-    };
+    // The texts were read before, with the captures.
+    let read = if without { edited.before.cluster().ok() } else { None };
     let empty = Manifests::default();
     // The texts do not show a cluster that was changed in another way, so no cure is tried in them.
     let after = if edited.is_beyond_texts { &empty } else { &edited.after };
@@ -72,17 +88,17 @@ pub(super) fn needs_evidence(output: WhatIfOutput) -> bool {
 
 /// Prints a comparison. Returns the exit status that it asks for.
 pub(super) fn finish(
-    report: WhatIfReport,
+    report: &WhatIfReport,
     output: WhatIfOutput,
     fail_on: FailOnChange,
     printer: &Printer,
 ) -> Status {
     if let Some(output) = output.plain() {
-        print(printer, output, |style| report::text(&report, style), || WhatIfJson::from(&report));
+        print(printer, output, |style| report::text(report, style), || WhatIfJson::from(report));
     }
     match output {
-        WhatIfOutput::Markdown => printer.result(&report::markdown(&report)),
-        WhatIfOutput::Sarif => printer.result(&report::sarif(&report)),
+        WhatIfOutput::Markdown => printer.result(&report::markdown(report)),
+        WhatIfOutput::Sarif => printer.result(&sarif::whatif(report)),
         WhatIfOutput::Text | WhatIfOutput::Wide | WhatIfOutput::Json | WhatIfOutput::Yaml => {}
     }
     let fails = match fail_on {

@@ -82,16 +82,16 @@ fn a_wrong_change_is_an_error_with_its_place() {
     let misspelt = file(
         "misspelt.yaml",
         "apiVersion: v1\nkind: Service\nmetadata: {name: front, namespace: shop}\nspec:\n  \
-         externalTraficPolicy: Local\n",
+         externaltrafficPolicy: Local\n",
     );
     let missing = file(
         "missing.yaml",
         "apiVersion: v1\nkind: Service\nmetadata: {name: frnt, namespace: shop}\nspec: {type: \
          NodePort}\n",
     );
-    let wrong: [(&[&str], &str); 15] = [
+    let wrong: [(&[&str], &str); 16] = [
         (&[], "no change"),
-        (&["--set", "svc/shop/front:spec.externalTraficPolicy=Local"], "externalTrafficPolicy?"),
+        (&["--set", "svc/shop/front:spec.externaltrafficPolicy=Local"], "externalTrafficPolicy?"),
         (&["--set", "svc/shop/front:spec.externalTrafficPolicy=Lokal"], "Cluster or Local"),
         (&["--set", "svc/shop/front:spec.ports[0].port=http"], "spec.ports[0].port"),
         (&["--set", "svc/shop/front:spec.ports[5].port=80"], "1 items"),
@@ -103,6 +103,10 @@ fn a_wrong_change_is_an_error_with_its_place() {
         (&["--set", "svc/front:spec.type=NodePort"], "-n"),
         (&["--delete", "deploy/shop/wen"], "did you mean shop/web?"),
         (&["--kube-proxy-mode", "nftable"], "did you mean nftables?"),
+        (
+            &["--kube-proxy-mode", "nftables", "--kube-proxy-version", "v1.22"],
+            "--kube-proxy-version v1.22: node n1: kube-proxy v1.22.0 has no nftables mode",
+        ),
         (&["-p", &misspelt], "misspelt.yaml:1"),
         (&["-p", &missing], "lacks spec.ports"),
     ];

@@ -90,11 +90,8 @@ pub fn assignment(text: &str) -> Option<(&str, &str)> {
     let (mut depth, mut quote) = (0_usize, None);
     for (at, letter) in text.char_indices() {
         match (letter, quote) {
-            (own, Some(open)) => {
-                if own == open {
-                    quote = None;
-                }
-            }
+            (own, Some(open)) if own == open => quote = None,
+            (_, Some(_)) => {}
             ('"' | '\'', None) => quote = Some(letter),
             ('[', None) => depth += 1,
             (']', None) => depth = depth.saturating_sub(1),

@@ -50,7 +50,7 @@ fn subject(analysis: &Analysis, at: usize) -> Subject {
         code: finding.code,
         severity: finding.severity,
         object: finding.subject.clone(),
-        because: analysis.in_words.get(at).and_then(|words| words.because.clone().map(Into::into)),
+        because: analysis.in_words.get(at).and_then(|words| words.because.clone()),
         evidence: analysis.evidence.get(at).cloned().unwrap_or_default(),
         cures: finding.cures.clone(),
         untried: finding.untried.clone(),

@@ -44,9 +44,9 @@ fn a_comparison_is_that_of_two_scans_without_classes() {
         let expected = by_hand(&before, &edited.cluster);
         assert_eq!(calls(&forth), expected, "{}", shown());
         if expected.is_empty() {
-            equal += 1
+            equal += 1;
         } else {
-            differing += 1
+            differing += 1;
         }
         assert!(of(&before, &before).is_empty(), "{}", shown());
     }

@@ -6,18 +6,18 @@ use sha2::{Digest, Sha256};
 use uturn_diagnose::{Code, Severity};
 use uturn_whatif::Entry;
 
-use super::{WhatIfReport, called, clients, condition, cure, ending, verb};
-use crate::sarif::{SCHEMA, physical, rule};
+use super::{SCHEMA, physical, rule};
 use crate::schema::sarif::{
     Driver, Finding, FindingProperties, Fingerprints, Help, Invocation, Location, Log,
     LogicalLocation, Message, Notification, RelatedLocation, Rule, RuleProperties, Run, Tool,
 };
+use crate::whatif::{WhatIfReport, called, clients, condition, cure, ending, verb};
 
 /// The rule of calls that get worse without a finding about them.
 const WORSE: &str = "calls-get-worse";
 
 /// Returns the whole document.
-pub fn sarif(report: &WhatIfReport) -> String {
+pub fn whatif(report: &WhatIfReport) -> String {
     let comparison = &report.comparison;
     let code = |entry: &Entry| entry.subjected.as_ref().map(|said| said.code);
     let mut codes: Vec<Code> = comparison.worse.iter().filter_map(code).collect();
@@ -25,7 +25,7 @@ pub fn sarif(report: &WhatIfReport) -> String {
     codes.dedup();
     let mut rules: Vec<Rule<'_>> = codes.iter().map(|code| rule(*code)).collect();
     if comparison.worse.iter().any(|entry| code(entry).is_none()) {
-        rules.push(worse());
+        rules.push(rule_of_worse());
     }
     let prints = fingerprints(&comparison.worse);
     let results = comparison.worse.iter().zip(&prints).map(|(entry, print)| {
@@ -49,7 +49,7 @@ pub fn sarif(report: &WhatIfReport) -> String {
     crate::json::document(&Log { schema: SCHEMA, version: "2.1.0", runs: [run] })
 }
 
-fn worse() -> Rule<'static> {
+fn rule_of_worse() -> Rule<'static> {
     let text = "Calls that were answered before a change are not answered after it, or later.";
     Rule {
         id: WORSE.to_owned(),
