@@ -115,6 +115,9 @@ fn a_wrong_change_is_an_error_with_its_place() {
         assert!(printed.starts_with("exit 2\n"), "{args:?}: {printed}");
         assert!(printed.contains(expected), "{args:?}: {printed}");
     }
+    // The nodes of a Scenario are no objects.
+    let derived = run(&["whatif", "-f", "scenarios/l7-loop.yaml", "--delete", "node/n1"]);
+    assert!(derived.starts_with("exit 2\n") && derived.contains("was derived"), "{derived}");
     // With -n the name is whole.
     let named = on_shop(&["-n", "shop", "--annotate", "svc/front:a=b"]);
     assert!(named.starts_with("exit 0\n"), "{named}");
@@ -175,6 +178,17 @@ fn changes_are_made_in_the_order_in_which_they_are_typed() {
     assert!(printed.contains("nothing changes"), "{printed}");
     let back_and_there = ["--set", "svc/shop/api:spec.selector.app=api", "--set", NO_POD];
     assert!(on_shop(&back_and_there).starts_with("exit 1\n"));
+}
+
+#[test]
+fn a_scenario_runs_in_another_mode() {
+    let args = ["whatif", "-f", "scenarios/l4-iptables.yaml", "--kube-proxy-mode", "ipvs"];
+    let value = json(&args);
+    let otherwise = &value["other"][0];
+    assert_eq!(otherwise["effect"], "goes-otherwise", "{value}");
+    let way = |side: &str| otherwise[side]["way"].as_str().unwrap();
+    assert!(way("before").contains("past the load balancer"), "{value}");
+    assert!(way("after").contains("through the load balancer"), "{value}");
 }
 
 #[test]

@@ -307,6 +307,10 @@ impl Texts<'_> {
             Some(namespace) => format!("{namespace}/{}", object.name),
             None => object.name.to_string(),
         };
+        if names.contains(&wanted) {
+            return " as an object of the input, from which it was derived: change what it comes from"
+                .to_owned();
+        }
         let same_name = || {
             let mut elsewhere =
                 names.iter().filter(|own| own.rsplit('/').next() == Some(&*object.name));

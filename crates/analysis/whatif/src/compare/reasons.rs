@@ -174,7 +174,13 @@ impl<'c> Walker<'c> {
             let [old, new] = self.ends(&flow)?;
             if let (Some(old), Some(new)) = (&old, &new) {
                 let both = of_both(std::slice::from_ref(old), std::slice::from_ref(new));
-                effect = both.unwrap_or(effect);
+                // That a fault is gone tells nothing where the call gets worse, nor the reverse.
+                match (effect, both.map(Effect::list)) {
+                    (Effect::Cured, Some(List::Worse)) | (Effect::Found, Some(List::Better)) => {
+                        return Ok(None);
+                    }
+                    _ => effect = both.unwrap_or(effect),
+                }
             }
             (before, after) = (old.unwrap_or_default(), new.unwrap_or_default());
         }
