@@ -144,6 +144,8 @@ codes! {
     CrossNode = 704, "nodes cannot reach each other's pods", Error, for CrossNode;
     /// NetworkPolicies forbid a call.
     NetworkPolicy = 705, "call that a NetworkPolicy forbids", Error, for NetworkPolicy;
+    /// A node is down, and calls lead to it.
+    NodeDown = 706, "node that is down", Error, for NodeDown;
     /// The API server cannot call a webhook or an API that a Service has to serve.
     ApiServerCallFails = 801, "call of the API server fails", Error;
     /// Flows that were not walked because the cluster is too large.

@@ -58,6 +58,8 @@ pub enum Mechanism {
     NoRoute,
     /// Nodes cannot reach each other's pods.
     CrossNode,
+    /// A node is down.
+    NodeDown,
     /// A component that decides, such as a load balancer or proxy, is not modelled.
     NotModelled,
     /// An object that decides is not given.
@@ -66,7 +68,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All of them.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::AsymmetricReturn,
         Self::LocalSourceDrop,
         Self::ReversePathFilter,
@@ -92,6 +94,7 @@ impl Mechanism {
         Self::HairpinOff,
         Self::NoRoute,
         Self::CrossNode,
+        Self::NodeDown,
         Self::NotModelled,
         Self::NotGiven,
     ];
@@ -124,6 +127,7 @@ impl Mechanism {
             Self::HairpinOff => "hairpin-off",
             Self::NoRoute => "no-route",
             Self::CrossNode => "cross-node",
+            Self::NodeDown => "node-down",
             Self::NotModelled => "not-modelled",
             Self::NotGiven => "not-given",
         }

@@ -30,6 +30,8 @@ pub struct Node {
     pub provider_id: Option<Text>,
     /// Whether the condition Ready is True, or there is no status.
     pub ready: bool,
+    /// The loss of the machine, if it is down.
+    pub loss: Option<Loss>,
     /// `spec.unschedulable`: cordoned.
     pub unschedulable: bool,
     /// The taints that keep pods away.
@@ -101,6 +103,7 @@ impl Node {
             tunnel_ips: Vec::new(),
             provider_id: None,
             ready: true,
+            loss: None,
             unschedulable: false,
             taints: Vec::new(),
             kube_proxy_version: None,
@@ -188,6 +191,15 @@ pub struct Firewall {
     pub text: Text,
     /// Where its first line was written.
     pub origin: Origin,
+}
+
+/// How far the loss of a machine is known. The machine neither answers nor forwards anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Loss {
+    /// Nothing knows of it yet: health checks count the node's targets as alive if they were before.
+    Unnoticed,
+    /// Health checks find that the node does not answer.
+    Noticed,
 }
 
 /// `net.ipv4.conf.*.rp_filter`: whether the kernel checks that the route back to a packet's

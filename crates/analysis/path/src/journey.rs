@@ -6,6 +6,7 @@ mod drop_cause;
 mod fabric;
 pub(crate) mod frontend;
 mod interface;
+mod lost_node;
 mod on_arrival;
 pub(crate) mod public_address;
 mod retransmission;
@@ -97,6 +98,9 @@ fn at_node<'w>(
     }
     if !walk.work.may_visit(&walk.engine.work) {
         return Ok(vec![UnjudgedReason::of_too_many_ways(&node.name, &state).stopped(state)]);
+    }
+    if lost_node::takes(node, &state) {
+        return Ok(vec![lost_node::end(node, state)]);
     }
     if node.is_windows {
         let unjudged = UnjudgedReason::of(&node.object(), &node.origin, &Unknown::Windows);

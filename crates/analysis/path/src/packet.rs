@@ -53,6 +53,8 @@ pub(crate) struct PacketState {
     pub(crate) first_handed_to: Option<Name>,
     /// Whether this is a retransmission of a first packet.
     pub(crate) is_resent: bool,
+    /// Whether it belongs to a health check.
+    pub(crate) is_probe: bool,
     /// The address of the calling client outside the cluster, wherever that client is.
     pub(crate) outside: Option<IpAddr>,
 }
@@ -76,6 +78,7 @@ impl PacketState {
             handed_to: None,
             first_handed_to: None,
             is_resent: false,
+            is_probe: false,
             outside: None,
         }
     }
@@ -93,6 +96,12 @@ impl PacketState {
     /// Sets whether only the last step is kept.
     pub(crate) fn briefly(mut self, is_brief: bool) -> Self {
         self.is_brief = is_brief;
+        self
+    }
+
+    /// Makes the packet one of a health check.
+    pub(crate) fn probing(mut self) -> Self {
+        self.is_probe = true;
         self
     }
 

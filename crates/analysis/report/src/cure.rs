@@ -166,6 +166,9 @@ fn next_step(now: &CaseState) -> &'static str {
             "tcpdump -ni any of the called port on both nodes during a call: what lies behind the last \
              place that sees the packet stops it"
         }
+        Some(Mechanism::NodeDown) => {
+            "kubectl describe node NODE: since when its kubelet has been silent; then the machine's console"
+        }
         Some(Mechanism::NetworkPolicy) => {
             "kubectl describe networkpolicy, in the namespaces of both pods; the plugin's own tool shows \
              what it drops (calicoctl, cilium monitor --type drop)"

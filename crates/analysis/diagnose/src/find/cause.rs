@@ -111,6 +111,7 @@ pub(super) fn is_shared(mechanism: Mechanism) -> bool {
             | Mechanism::Firewall
             | Mechanism::NoRoute
             | Mechanism::CrossNode
+            | Mechanism::NodeDown
             | Mechanism::NoBandwidth
             | Mechanism::RuleMissing
             | Mechanism::AddressTaken

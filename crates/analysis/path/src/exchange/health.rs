@@ -8,11 +8,12 @@ use std::net::{IpAddr, SocketAddr};
 use uturn_model::lb::{
     HealthCheck, HealthQuestion, Listener, ProbeSource, Rule, Target, TargetKind,
 };
+use uturn_model::node::Loss;
 use uturn_model::proxy::Translates;
 use uturn_model::route::Step;
 use uturn_model::{
-    Cluster, FailurePoint, Family, LoadBalancer, Mechanism, Name, Node, Outcome, Place, Protocol,
-    Share,
+    Cluster, Evidence, FailurePoint, Family, LoadBalancer, Mechanism, Name, Node, Outcome, Place,
+    Protocol, Share,
 };
 use uturn_netfilter::{DropReason, End, EndKind, Entry, IpProtocol, Packet, Transport};
 
@@ -118,6 +119,11 @@ pub(super) fn of_targets(
         node.is_some_and(|node| node.is_windows)
     };
     let judge = |target: &Target| {
+        if let Some(failure) = is_down(walk.cluster, target) {
+            let dead = Health { alive: false, answered: Share::NONE, ..healthy(target) };
+            let (mechanisms, failures) = (vec![Mechanism::NodeDown], vec![failure]);
+            return Ok(Health { mechanisms, failures, ..dead });
+        }
         if is_unknown(target) {
             return Ok(healthy(target));
         }
@@ -176,6 +182,15 @@ pub(super) fn of_targets(
         Ok(Health { alive, answered, mechanisms, failures, asked, stop, ..healthy(target) })
     };
     rule.targets.iter().map(judge).collect()
+}
+
+/// Returns where probes of a target end, if it is noticed that the target's node is down.
+fn is_down(cluster: &Cluster, target: &Target) -> Option<FailurePoint> {
+    let node = cluster.nodes.get(target.kind.node()?)?;
+    (node.loss == Some(Loss::Noticed)).then(|| {
+        let by = Evidence::object(node.object(), node.origin.clone());
+        FailurePoint::new(Mechanism::NodeDown, Place::Node(node.name.clone()), by)
+    })
 }
 
 /// Returns what a node's kube-proxy answers about itself or a Service's endpoints. Returns
@@ -304,7 +319,7 @@ fn probe(
         return Ok(known);
     }
     let ask = |packet: Packet| {
-        let probe = PacketState::new(packet).briefly(is_brief).paced(pace.clone());
+        let probe = PacketState::new(packet).probing().briefly(is_brief).paced(pace.clone());
         let probe = probe.sent_by(balancer);
         exchange(walk, Peer::Balancer(balancer), &asked_for(check.question, target), probe)
     };

@@ -14,7 +14,7 @@ use super::at_node;
 use crate::engine::walk::Walk;
 use crate::error::WalkError;
 use crate::journey::{
-    addresses, frontend, interface, on_arrival, public_address, security_groups, tunnel,
+    addresses, frontend, interface, lost_node, on_arrival, public_address, security_groups, tunnel,
 };
 use crate::packet::{Arrival, PacketState, Peer, Stop, lost};
 use crate::resolve::any_client;
@@ -42,6 +42,7 @@ pub(super) fn enter<'w>(
     let mut dst = state.packet.dst;
     if let Some(name) = state.handed_to.take() {
         return match walk.cluster.nodes.get(&name) {
+            Some(node) if lost_node::takes(node, &state) => Ok(vec![lost_node::end(node, state)]),
             // The program that serves Services in place of kube-proxy knows the address.
             Some(node) if walk.cluster.proxy.replaced_by().is_some() => {
                 on_arrival::handed_over(walk, node, state)
@@ -116,6 +117,9 @@ pub(super) fn enter<'w>(
         }
         public_address::enter_by_public_address(walk.engine, node, own, &mut state);
         dst = own;
+    }
+    if let Some(node) = walk.engine.node_at(dst).filter(|node| lost_node::takes(node, &state)) {
+        return Ok(vec![lost_node::end(node, state)]);
     }
     if state.direction == Direction::Out
         && let Some(node) = walk.engine.node_at(dst)

@@ -5,7 +5,8 @@
 
 use std::fmt::Write as _;
 
-use uturn_model::{Cluster, Flow, Mechanism, Outcome, Protocol, Verdict};
+use uturn_model::node::Loss;
+use uturn_model::{Cluster, Flow, Mechanism, Outcome, Protocol, Share, Verdict};
 use uturn_path::Engine;
 use uturn_snapshot::Source;
 use uturn_testing::manifests::{ReadyNode, RunningPod};
@@ -93,16 +94,19 @@ impl Case {
     }
 
     fn call(&self, from: &str, to: &str) -> Verdict {
-        let cluster = self.cluster();
-        let engine = Engine::new(&cluster).unwrap();
-        let flow =
-            Flow { from: from.parse().unwrap(), to: to.parse().unwrap(), protocol: Protocol::Tcp };
-        engine.verdict(&flow).unwrap()
+        verdict(&self.cluster(), from, to)
     }
 
     fn answered(&self, from: &str, to: &str) -> u32 {
         percent(&self.call(from, to), |end| end.is_answered())
     }
+}
+
+fn verdict(cluster: &Cluster, from: &str, to: &str) -> Verdict {
+    let engine = Engine::new(cluster).unwrap();
+    let flow =
+        Flow { from: from.parse().unwrap(), to: to.parse().unwrap(), protocol: Protocol::Tcp };
+    engine.verdict(&flow).unwrap()
 }
 
 fn percent(verdict: &Verdict, is_it: impl Fn(Outcome) -> bool) -> u32 {
@@ -409,4 +413,36 @@ fn an_address_that_the_leader_holds_stays_on_the_leader() {
     assert_eq!(percent(&verdict, |end| end == Outcome::Refused), 100, "{verdict:?}");
     let other = case.call("pod/shop/client-1", "10.0.0.120:80");
     assert_eq!(percent(&other, |end| end.is_answered()), 0, "{other:?}");
+}
+
+/// A node that is down takes a share of the calls that its endpoint gets, and answers nobody; health
+/// checks find it only after the loss is noticed.
+#[test]
+fn a_node_that_is_down_answers_nothing() {
+    let whole = USUAL.cluster();
+    let with_loss = |loss| {
+        let mut cluster = whole.clone();
+        cluster.nodes.get_mut("n2").unwrap().loss = Some(loss);
+        cluster
+    };
+    for loss in [Loss::Unnoticed, Loss::Noticed] {
+        let cluster = with_loss(loss);
+        let to_service = verdict(&cluster, "pod/shop/client-1", SERVICE);
+        assert_eq!(to_service.outcomes.len(), 2, "{loss:?}");
+        assert!(to_service.outcomes.contains(&(Outcome::Hangs, Share::HALF)), "{loss:?}");
+        assert!(to_service.outcomes.contains(&(Outcome::AT_ONCE, Share::HALF)), "{loss:?}");
+        assert_eq!(to_service.mechanisms, [Mechanism::NodeDown]);
+        for (from, to) in [
+            ("pod/shop/client-1", "10.1.2.50:8080"),
+            ("node/n1", "10.1.2.50:8080"),
+            ("pod/shop/client-2", "10.1.1.50:8080"),
+            ("node/n2", "10.1.1.50:8080"),
+        ] {
+            let lost = verdict(&cluster, from, to);
+            assert_eq!(lost.outcomes, [(Outcome::Hangs, Share::ALL)], "{loss:?} {from} {to}");
+            assert_eq!(lost.mechanisms, [Mechanism::NodeDown], "{loss:?} {from} {to}");
+        }
+        let other = verdict(&cluster, "pod/shop/client-3", "10.1.1.50:8080");
+        assert!(other.is_fine(), "{loss:?}");
+    }
 }

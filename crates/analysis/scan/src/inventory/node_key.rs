@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use uturn_model::node::RpFilter;
+use uturn_model::node::{Loss, RpFilter};
 use uturn_model::{Cluster, Family, IpNet, Name, Node, Text};
 
 use crate::distinguish::discriminators::Discriminators;
@@ -36,6 +36,7 @@ pub(super) struct NodeKey {
     /// balancers.
     is_usual_target: bool,
     is_ready: bool,
+    loss: Option<Loss>,
     /// Whether the program that announces addresses does not run on the node; and for each
     /// announcement, whether the node announces and its preference.
     lacks_announcer: bool,
@@ -79,6 +80,7 @@ impl NodeKey {
             hairpin,
             firewall,
             ready,
+            loss,
             lacks_announcer,
             // The cloud's controller reads this: `is_excluded` covers it.
             unschedulable: _,
@@ -121,6 +123,7 @@ impl NodeKey {
             is_excluded: uturn_clouds::controller::excludes_node(cluster, node),
             is_usual_target: uturn_clouds::controller::is_usual_target(node),
             is_ready: *ready,
+            loss: *loss,
             lacks_announcer: *lacks_announcer,
             announces: uturn_clouds::announcers::seen_of(cluster, node),
             targeted: uturn_clouds::stated::targeted(cluster, node),
