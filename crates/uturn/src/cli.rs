@@ -23,7 +23,7 @@ pub(crate) use self::check::{Check, CheckTopic};
 pub(crate) use self::here::Here;
 #[cfg(feature = "live")]
 pub(crate) use self::here::WhichNodes;
-pub(crate) use self::output::{FailOn, ScanOutput, TraceOutput};
+pub(crate) use self::output::{FailOn, ScanOutput, Survived, TraceOutput};
 pub(crate) use self::probe::Probe;
 #[cfg(feature = "live")]
 pub(crate) use self::running::ApiArgs;
@@ -58,7 +58,8 @@ pub(crate) enum Command {
   uturn scan --watch
   uturn scan -f deploy/
   uturn scan -f deploy/ -f facts.yaml -o sarif > uturn.sarif
-  uturn scan -f deploy/ --baseline uturn.baseline")]
+  uturn scan -f deploy/ --baseline uturn.baseline
+  uturn scan -f deploy/ --survive zone")]
     Scan(Scan),
     /// Follow one flow, hop by hop, out and back
     #[command(after_help = "Examples:
@@ -190,6 +191,10 @@ pub(crate) struct Scan {
     /// goes; with -o json, print one line of JSON for each state
     #[arg(long, conflicts_with_all = ["bundles", "complete", "exhaustive", "explain_classes", "write_baseline"])]
     pub(crate) watch: bool,
+    /// Also walk the loss of each node, or of each zone, by itself: which calls break at once, and
+    /// which after health checks and endpoints have followed
+    #[arg(long, value_name = "UNIT", conflicts_with_all = ["watch", "explain_classes", "exhaustive"])]
+    pub(crate) survive: Option<Survived>,
     /// Print which pods share an equivalence class and why, instead of findings
     #[arg(long, conflicts_with_all = ["exhaustive", "baseline", "write_baseline"])]
     pub(crate) explain_classes: bool,

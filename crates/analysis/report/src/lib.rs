@@ -36,6 +36,7 @@ pub mod scan;
 pub mod schema;
 pub mod style;
 mod supposed;
+mod survive;
 pub mod svg;
 pub mod table;
 pub mod trace;

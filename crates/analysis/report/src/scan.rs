@@ -13,12 +13,13 @@ use uturn_model::{
     Assumption, Cluster, NamespacedName, ObjectKind, Origin, Pod, Skipped, Text, Unjudged,
 };
 use uturn_snapshot::Loaded;
+use uturn_whatif::survive::Survival;
 
 use crate::fold::beside;
 use crate::lines::Lines as _;
 use crate::style::{Paint, Style};
 use crate::table::Cell;
-use crate::{table, words};
+use crate::{survive, table, words};
 
 mod changes;
 pub(crate) mod groups;
@@ -78,6 +79,8 @@ pub struct ScanReport {
     pub unread: Vec<Unread>,
     /// The number of objects of each kind that were read.
     pub seen: BTreeMap<Text, usize>,
+    /// Which calls break when a node or a zone is lost; `None` if it was not asked for.
+    pub survive: Option<Survival>,
 }
 
 impl ScanReport {
@@ -107,6 +110,7 @@ impl ScanReport {
             skipped: Vec::new(),
             unread: Vec::new(),
             seen: BTreeMap::new(),
+            survive: None,
         }
     }
 
@@ -138,6 +142,7 @@ impl ScanReport {
             skipped: cluster.skipped,
             unread: cluster.unread,
             seen: loaded.seen,
+            survive: None,
         }
     }
 
@@ -256,6 +261,10 @@ pub fn text(report: &ScanReport, listing: Listing, style: Style) -> String {
         }
     }
     text.push_str(&summary::text(report, style));
+    if let Some(survival) = &report.survive {
+        text.push('\n');
+        text.push_str(&survive::text(survival, listing == Listing::Every, style));
+    }
     text
 }
 

@@ -40,6 +40,7 @@
 //! the reduced cluster omits, the whole cluster is walked.
 
 mod addresses;
+mod alike_nodes;
 mod clients;
 mod distinguish;
 mod exhaustive;
@@ -60,6 +61,7 @@ mod schedule;
 mod targets;
 mod unmodelled_rules;
 
+pub use alike_nodes::AlikeNodes;
 pub use clients::{ClientClass, Pods, ScanResult};
 pub use explain::{ClassExplanation, ClassTrait, Closeness, TargetExplanation};
 pub use few_calls::FewCalls;

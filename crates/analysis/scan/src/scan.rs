@@ -6,6 +6,7 @@ use std::sync::Arc;
 use uturn_model::{Pod, Verdict};
 use uturn_path::{Detail, Engine, WalkError};
 
+use crate::alike_nodes::{self, AlikeNodes};
 use crate::clients::{ClientClass, Pods, ScanResult};
 use crate::exhaustive;
 use crate::explain::{self, TargetExplanation};
@@ -113,6 +114,15 @@ impl<'e, 'a> Scanner<'e, 'a> {
         targets.map(|classes| explain::target(self.engine, &prepared, classes)).collect()
     }
 
+    /// Returns the nodes that calls of each target cannot tell apart, in classes: calls end alike
+    /// whichever node of a class is lost, but that the nodes' names are exchanged.
+    ///
+    /// # Errors
+    /// Returns an error if a target does not exist.
+    pub fn alike_nodes(&self, targets: &[ScanTarget]) -> Result<Vec<Arc<AlikeNodes>>, WalkError> {
+        alike_nodes::of(self.engine, &mut self.prepared()?.borrow_mut(), targets)
+    }
+
     /// Returns the largest possible number of flows from all clients to this many targets.
     pub fn flows(&self, targets: usize) -> usize {
         let pods = self.running().filter(|pod| !lacks_address(pod));
@@ -125,11 +135,13 @@ impl<'e, 'a> Scanner<'e, 'a> {
         self.running().filter(|pod| lacks_address(pod))
     }
 
-    /// Returns the pods that are on a node of the cluster and have not ended.
+    /// Returns the pods that are on a node of the cluster that is not down, and have not ended.
     fn running(&self) -> impl Iterator<Item = &'a Pod> {
         let cluster = self.engine.cluster();
-        let is_placed =
-            |pod: &&Pod| pod.node.as_ref().is_some_and(|name| cluster.nodes.contains_key(name));
+        let is_placed = |pod: &&Pod| {
+            let node = pod.node.as_ref().and_then(|name| cluster.nodes.get(name));
+            node.is_some_and(|node| node.loss.is_none())
+        };
         cluster.pods.values().filter(|pod| pod.is_alive()).filter(is_placed)
     }
 

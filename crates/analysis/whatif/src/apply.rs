@@ -98,8 +98,8 @@ pub fn apply(
     let mut cluster = lost;
     let mut is_beyond_texts = false;
     for change in changes {
-        let happened = happen(&mut cluster, change).map_err(|why| vec![refused(change, why)])?;
-        is_beyond_texts |= happened;
+        let happened = happen(&mut cluster, change, &mut notes);
+        is_beyond_texts |= happened.map_err(|why| vec![refused(change, why)])?;
     }
     Ok(Edited { before, after, cluster, objects, deleted, is_beyond_texts, notes })
 }
@@ -117,9 +117,15 @@ pub fn with_losses(after: &Manifests, old: &Cluster, new: &Cluster) -> Option<Ma
 }
 
 /// Makes the part of a change that no text can say. Returns whether there is one.
-fn happen(cluster: &mut Cluster, change: &Change) -> Result<bool, String> {
+fn happen(cluster: &mut Cluster, change: &Change, notes: &mut Vec<String>) -> Result<bool, String> {
     match &change.what {
         What::DataPlane(what) => Ok(data_plane::happen(cluster, what)),
+        What::Life(what) => {
+            let changed = what.apply(cluster).map_err(|why| why.to_string())?;
+            *cluster = changed.cluster;
+            notes.extend(changed.assumed.iter().map(|own| format!("{change}: {own}")));
+            Ok(true)
+        }
         What::Put(_) | What::Operate { .. } | What::Delete(_) | What::Set { .. } => Ok(false),
     }
 }
@@ -154,6 +160,10 @@ impl Texts<'_> {
             What::Delete(object) => self.delete(object),
             What::Set { object, path, value } => self.set(object, path, value.as_ref()),
             What::DataPlane(what) => self.state(what),
+            What::Life(what) => {
+                self.outdates_captures |= what.changes_rules();
+                Ok(())
+            }
         }
     }
 

@@ -5,6 +5,7 @@
 
 pub mod data_plane;
 pub mod kind;
+pub mod life;
 pub mod object;
 pub mod patch;
 pub mod path;
@@ -15,6 +16,7 @@ use uturn_document::edit::{At, Tree};
 use uturn_model::ObjectRef;
 
 pub use data_plane::DataPlane;
+pub use life::LifeChange;
 pub use patch::{Operation, PatchTarget, Written};
 
 /// A change of a cluster.
@@ -51,6 +53,8 @@ pub enum What {
     },
     /// How Services are served.
     DataPlane(DataPlane),
+    /// What lives: nodes, pods.
+    Life(LifeChange),
 }
 
 impl Change {

@@ -14,7 +14,10 @@ pub mod apply;
 pub mod change;
 pub mod compare;
 mod near;
+#[cfg(test)]
+mod random_cluster;
 pub mod result;
+pub mod survive;
 
 pub use apply::{Edited, apply, with_losses};
 pub use change::Change;

@@ -25,6 +25,15 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// Forgets which cures were not tried: where the texts do not show what was changed, no cure of them
+    /// is for it.
+    pub fn forget_untried(&mut self) {
+        let entries = self.worse.iter_mut().chain(&mut self.better).chain(&mut self.other);
+        for subject in entries.filter_map(|entry| entry.subjected.as_mut()) {
+            subject.untried = None;
+        }
+    }
+
     /// Returns whether nothing changes for any call.
     pub fn is_empty(&self) -> bool {
         self.worse.is_empty() && self.better.is_empty() && self.other.is_empty()

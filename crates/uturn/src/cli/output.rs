@@ -12,6 +12,15 @@ pub(crate) enum FailOn {
     Never,
 }
 
+/// What is lost at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Survived {
+    /// Each node by itself
+    Node,
+    /// All nodes with the same label topology.kubernetes.io/zone
+    Zone,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ScanOutput {
     Text,

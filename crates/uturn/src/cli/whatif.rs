@@ -2,7 +2,7 @@
 
 use clap::{ArgAction, ArgMatches, Args, FromArgMatches, ValueEnum, ValueHint};
 use uturn_whatif::Change;
-use uturn_whatif::change::{data_plane, object};
+use uturn_whatif::change::{data_plane, life, object};
 
 use super::{ClusterArgs, Output};
 use crate::completion;
@@ -185,6 +185,43 @@ const FLAGS: &[Flag] = &[
         help: "Have another program serve Services: kube-proxy, cilium, calico-ebpf, kube-router, \
                ovn-kubernetes, antrea",
         makes: Makes::OfCluster(data_plane::program),
+    },
+    Flag {
+        name: "drain",
+        short: None,
+        value: "NODE",
+        help: "Cordon a node and evict its pods, but those of DaemonSets; they run nowhere else yet",
+        makes: Makes::OfCluster(life::drain),
+    },
+    Flag {
+        name: "lose",
+        short: None,
+        value: "NODE",
+        help: "Lose a node, after health checks and endpoints have followed; NODE=unnoticed while \
+               nothing knows of it",
+        makes: Makes::OfCluster(life::lose),
+    },
+    Flag {
+        name: "lose-zone",
+        short: None,
+        value: "ZONE",
+        help: "Lose all nodes with this label topology.kubernetes.io/zone, in the same ways",
+        makes: Makes::OfCluster(life::lose_zone),
+    },
+    Flag {
+        name: "scale",
+        short: None,
+        value: "KIND/NS/NAME=REPLICAS",
+        help: "Give a workload another number of pods, such as deploy/shop/web=0; new pods serve \
+               nothing yet",
+        makes: Makes::InNamespace(life::scale),
+    },
+    Flag {
+        name: "unready",
+        short: None,
+        value: "pod/NS/NAME",
+        help: "Have a pod that is not ready: its endpoints are gone, and it goes on calling",
+        makes: Makes::InNamespace(life::unready),
     },
 ];
 

@@ -1,7 +1,9 @@
 //! `uturn scan`: every class of client against every target.
 
 use uturn_cli::{Failure, Printer, Status, print};
-use uturn_diagnose::analysis::{Analysis, Detail, KnownFindings, MAX_BYTES, Options};
+use uturn_diagnose::analysis::{
+    Analysis, AnalysisError, Detail, KnownFindings, MAX_BYTES, Options,
+};
 use uturn_diagnose::{Severity, analyze};
 use uturn_model::{Cluster, Name};
 use uturn_path::Engine;
@@ -11,8 +13,9 @@ use uturn_report::schema::scan::Scan as ScanJson;
 use uturn_report::{ScanReport, classes, html, junit, sarif, scan, words};
 use uturn_scan::Scanner;
 use uturn_snapshot::Loaded;
+use uturn_whatif::survive::{self, Survival, Unit};
 
-use crate::cli::{FailOn, Scan, ScanOutput};
+use crate::cli::{FailOn, Scan, ScanOutput, Survived};
 use crate::input;
 
 mod baseline;
@@ -24,6 +27,9 @@ use baseline::BaselineFile;
 pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
     if args.watch {
         return watch(args, printer);
+    }
+    if args.survive.is_some() && args.output.plain().is_none() {
+        return Err(Failure::usage("--survive prints text, wide, json and yaml"));
     }
     let namespace = args.namespace.as_deref();
     let (input, has_faults) =
@@ -53,7 +59,8 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
         printer.note(&format!("{}: {count} recorded as known", file.display()));
     }
     let gone = baseline.as_ref().map_or(0, |file| file.gone(&analysis));
-    let status = print_analysis(args, analysis, gone, input.loaded, printer)?;
+    let survival = survival(args, &input.loaded.cluster)?;
+    let status = print_analysis(args, analysis, (gone, survival), input.loaded, printer)?;
     Ok(if has_faults { Status::BadInput } else { status })
 }
 
@@ -97,12 +104,13 @@ fn explain_classes(cluster: &Cluster, args: &Scan, printer: &Printer) -> Result<
 fn print_analysis(
     args: &Scan,
     mut analysis: Analysis,
-    gone: usize,
+    (gone, survival): (usize, Option<Survival>),
     loaded: Loaded,
     printer: &Printer,
 ) -> Result<Status, Failure> {
     let in_full = std::mem::take(&mut analysis.in_full);
-    let report = report_of(args, analysis, gone, loaded);
+    let mut report = report_of(args, analysis, gone, loaded);
+    report.survive = survival;
     let listing = if args.all { Listing::Every } else { Listing::Short };
     if let Some(output) = args.output.plain() {
         let text = |style| scan::text(&report, listing, style);
@@ -114,9 +122,22 @@ fn print_analysis(
         ScanOutput::Junit => printer.result(&junit::scan(&report)),
         ScanOutput::Text | ScanOutput::Wide | ScanOutput::Json | ScanOutput::Yaml => {}
     }
-    let fails = report.findings.iter().any(|finding| report.fails(finding));
+    let lost = report.survive.as_ref().and_then(Survival::severity);
+    let fails = report.findings.iter().any(|finding| report.fails(finding))
+        || lost.is_some_and(|worst| report.fails_from.is_some_and(|from| worst >= from));
     let is_written = args.write_baseline.is_some();
     Ok(if fails && !is_written { Status::Found } else { Status::Clean })
+}
+
+/// Walks the losses that were asked for.
+fn survival(args: &Scan, cluster: &Cluster) -> Result<Option<Survival>, Failure> {
+    let unit = match args.survive {
+        None => return Ok(None),
+        Some(Survived::Node) => Unit::Node,
+        Some(Survived::Zone) => Unit::Zone,
+    };
+    let survival = survive::survive(cluster, unit, args.namespace.as_deref());
+    Ok(Some(survival.map_err(AnalysisError::Walk)?))
 }
 
 fn report_of(args: &Scan, analysis: Analysis, gone: usize, loaded: Loaded) -> ScanReport {

@@ -69,7 +69,7 @@ fn report_of(
     let empty = Manifests::default();
     // The texts do not show a cluster that was changed in another way, so no cure is tried in them.
     let after = if edited.is_beyond_texts { &empty } else { &edited.after };
-    let comparison = compare(
+    let mut comparison = compare(
         State { manifests: &edited.before, cluster: read.as_ref().unwrap_or(cluster) },
         State { manifests: after, cluster: &edited.cluster },
         Scope {
@@ -78,6 +78,9 @@ fn report_of(
             with_evidence: needs_evidence(args.output),
         },
     )?;
+    if edited.is_beyond_texts {
+        comparison.forget_untried();
+    }
     Ok(WhatIfReport { comparison, ..WhatIfReport::default() })
 }
 
@@ -165,6 +168,7 @@ fn printed(change: &Change) -> Printed {
         What::Delete(object) | What::Set { object, .. } => Some(object.short()),
         What::Operate { target, .. } => Some(format!("{} {}", target.kind, target.name)),
         What::DataPlane(_) => None,
+        What::Life(change) => change.object().map(|object| object.short()),
     };
     Printed { change: change.typed.clone(), objects: object.into_iter().collect() }
 }

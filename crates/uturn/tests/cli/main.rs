@@ -47,6 +47,7 @@ mod redact;
 mod remedies;
 mod schema;
 mod shop;
+mod survive;
 mod tcp_routes;
 mod to_be_applied;
 mod unjudged;

@@ -7,8 +7,10 @@ use uturn_model as model;
 use uturn_model::network;
 
 mod group;
+mod survive;
 
 pub use group::{CureScope, Group, GroupCure};
+pub use survive::Survive;
 
 use super::common::{By, Outcome, Severity, Supposition};
 use crate::scan::ScanReport;
@@ -49,6 +51,9 @@ pub struct Scan<'a> {
     pub unread: Vec<Unread<'a>>,
     /// How many objects were read, by kind.
     pub seen: BTreeMap<&'a str, usize>,
+    /// Which calls break when a node or a zone is lost; absent without --survive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub survive: Option<Survive<'a>>,
     /// The state of a cluster that is watched; absent without --watch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watch: Option<Watch>,
@@ -116,6 +121,7 @@ impl<'a> From<&'a ScanReport> for Scan<'a> {
             skipped: report.skipped.iter().map(Skipped::from).collect(),
             unread: report.unread.iter().map(Unread::from).collect(),
             seen: report.seen.iter().map(|(kind, count)| (&**kind, *count)).collect(),
+            survive: report.survive.as_ref().map(Survive::from),
             watch: None,
         }
     }

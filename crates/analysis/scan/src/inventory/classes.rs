@@ -61,6 +61,10 @@ impl<'a> Inventory<'a> {
                 }
                 kind = kinds.of_list(&looks);
             }
+            // What is on a node that is down calls nobody.
+            if self.nodes[place as usize].node.loss.is_some() {
+                continue;
+            }
             let class = self.nodes[place as usize].class;
             clients.push(([class[0], class[1], kind, place], number, pod));
         }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use uturn_diagnose::{workload_of, workload_word};
 use uturn_model::Flow;
-use uturn_model::{Client, Cluster, Mechanism, Name, NamespacedName, ObjectRef, Outcome, Text};
+use uturn_model::{
+    Client, Cluster, Mechanism, Name, NamespacedName, ObjectRef, Outcome, Pod, Text,
+};
 use uturn_scan::ScanTarget;
 
 use super::difference::{of_both, of_new, worst};
@@ -196,7 +198,7 @@ impl Differences<'_, '_, '_> {
                 }
                 for pod in pods {
                     self.calls += 1;
-                    let is_new = !self.before.pods.contains_key(pod);
+                    let is_new = !may_call(self.before, pod);
                     let effect = of_new(&new.ends, is_new);
                     let calls = self.calls_of(effect, target, &none, &new.ends, None);
                     calls.pods.insert(pod.clone());
@@ -206,7 +208,7 @@ impl Differences<'_, '_, '_> {
         for (pod, old) in by_pod {
             self.calls += 1;
             let old = &olds[old].ends;
-            let is_gone = !self.after.pods.contains_key(pod);
+            let is_gone = !may_call(self.after, pod);
             let effect = of_new(old, is_gone).swapped();
             let calls = self.calls_of(effect, target, old, &none, None);
             calls.pods.insert(pod.clone());
@@ -281,6 +283,12 @@ impl Differences<'_, '_, '_> {
         }
         calls
     }
+}
+
+/// Returns whether a cluster has a pod, and its node is not down.
+fn may_call(cluster: &Cluster, pod: &NamespacedName) -> bool {
+    let node = |pod: &Pod| pod.node.as_ref().and_then(|name| cluster.nodes.get(name));
+    cluster.pods.get(pod).is_some_and(|pod| node(pod).is_none_or(|node| node.loss.is_none()))
 }
 
 /// Returns whether a cluster has an object that can be called.

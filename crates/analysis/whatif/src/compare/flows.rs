@@ -1,6 +1,7 @@
 //! The calls of a cluster: how each ends, for each client and each target.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use uturn_diagnose::analysis::AnalysisError;
@@ -67,9 +68,11 @@ impl Walked {
     ) -> Result<Self, AnalysisError> {
         let readings = Readings::of(before, after);
         let (old, new) = (node_ports(before, namespace)?, node_ports(after, namespace)?);
+        let lost = lost_addresses([before, after]);
+        let is_called = |target: &ScanTarget| is_in(target, namespace) && !is_at(&lost, target);
         let each = |clusters: &[&Cluster], others: &[ScanTarget]| {
             let walked =
-                clusters.iter().map(|cluster| Flows::of(cluster, others, namespace, known));
+                clusters.iter().map(|cluster| Flows::of(cluster, others, &is_called, known));
             walked.collect::<Result<Vec<Flows>, AnalysisError>>()
         };
         Ok(Self {
@@ -97,6 +100,18 @@ fn node_ports(
     Ok(targets)
 }
 
+/// Returns the addresses of nodes that are down in one of the clusters. That they do not answer is what
+/// was asked for, so calls of them are not compared.
+fn lost_addresses(clusters: [&Cluster; 2]) -> HashSet<IpAddr> {
+    let nodes = clusters.into_iter().flat_map(|cluster| cluster.nodes.values());
+    let lost = nodes.filter(|node| node.loss.is_some());
+    lost.flat_map(|node| node.internal_ips.iter().chain(&node.external_ips)).copied().collect()
+}
+
+fn is_at(addresses: &HashSet<IpAddr>, target: &ScanTarget) -> bool {
+    matches!(&target.to, Destination::Address(at) if addresses.contains(&at.ip()))
+}
+
 fn is_in(target: &ScanTarget, namespace: Option<&str>) -> bool {
     let own = target.object.namespace.as_ref();
     namespace.is_none_or(|wanted| own.is_some_and(|own| own.as_str() == wanted))
@@ -107,14 +122,16 @@ impl Flows {
     fn of(
         cluster: &Cluster,
         node_ports: &[ScanTarget],
-        namespace: Option<&str>,
+        is_called: &dyn Fn(&ScanTarget) -> bool,
         known: &Arc<KnownWalks>,
     ) -> Result<Self, AnalysisError> {
         let engine = Engine::new(cluster).map_err(AnalysisError::Walk)?;
         let scanner = Scanner::new(&engine).knowing(Some(known));
         let mut targets = scanner.targets();
-        targets.retain(|target| is_in(target, namespace));
-        let more = node_ports.iter().filter(|other| has_node_port(cluster, &targets, other));
+        targets.retain(is_called);
+        let more = node_ports
+            .iter()
+            .filter(|other| is_called(other) && has_node_port(cluster, &targets, other));
         let more: Vec<ScanTarget> = more.cloned().collect();
         targets.extend(more);
         let scanned = scanner.scan(&targets)?;
@@ -173,7 +190,8 @@ fn side(verdict: &Verdict) -> Side {
 /// Walks the calls of nodes and of clients outside, if they are few.
 fn others(engine: &Engine<'_>, targets: &[ScanTarget]) -> BTreeMap<(Client, Key), Verdicts> {
     let cluster = engine.cluster();
-    let nodes = cluster.nodes.keys().map(|name| Client::Node(name.clone()));
+    let nodes = cluster.nodes.values().filter(|node| node.loss.is_none());
+    let nodes = nodes.map(|node| Client::Node(node.name.clone()));
     let clients: Vec<Client> = nodes.chain([Client::Outside(None)]).collect();
     let mut walked = BTreeMap::new();
     if clients.len() * targets.len() > MAX
