@@ -2,6 +2,7 @@
 
 mod check;
 mod here;
+mod migrate;
 mod named;
 mod output;
 mod probe;
@@ -23,6 +24,7 @@ pub(crate) use self::check::{Check, CheckTopic};
 pub(crate) use self::here::Here;
 #[cfg(feature = "live")]
 pub(crate) use self::here::WhichNodes;
+pub(crate) use self::migrate::Migrate;
 pub(crate) use self::output::{FailOn, ScanOutput, Survived, TraceOutput};
 pub(crate) use self::probe::Probe;
 #[cfg(feature = "live")]
@@ -96,6 +98,13 @@ Examples:
   uturn whatif -f deploy/ -p new.yaml --delete netpol/shop/old -o markdown"
     )]
     WhatIf(WhatIf),
+    /// Try a migration that many people make, and say what to look at besides
+    #[command(after_help = "Examples:
+  uturn migrate
+  uturn migrate ipvs-to-nftables -f deploy/
+  uturn migrate policy-cluster-to-local -f deploy/ --only svc/shop/front
+  uturn migrate ingress-nginx-to-gateway -f deploy/ -p gateway/")]
+    Migrate(Migrate),
     /// Compare two clusters call by call, such as the two sides of a pull request
     #[command(after_help = "Examples:
   uturn diff before/ after/

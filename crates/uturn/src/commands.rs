@@ -8,6 +8,7 @@ mod cure;
 mod diff;
 mod explain;
 mod here;
+mod migrate;
 #[cfg(feature = "live")]
 mod probe;
 mod redact;
@@ -35,6 +36,7 @@ pub(crate) fn run(command: Command, printer: &Printer) -> Result<Status, Failure
         Command::Check(check) => check::run(&check, printer),
         Command::Cure(cure) => cure::run(&cure, printer),
         Command::WhatIf(args) => whatif::run(&args, printer),
+        Command::Migrate(args) => migrate::run(&args, printer),
         Command::Diff(args) => diff::run(&args, printer),
         Command::Explain(explain) => explain::run(&explain, printer),
         Command::Rules(rules) => rules::run(&rules, printer),

@@ -6,5 +6,5 @@ mod values;
 pub(crate) use uturn_cli::completion::proxy_mode;
 
 pub(crate) use self::values::{
-    checked, client, code, context, namespace, node, subject, target, topic,
+    checked, client, code, context, namespace, node, preset, subject, target, topic,
 };

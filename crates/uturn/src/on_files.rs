@@ -20,6 +20,9 @@ fn reads_only_files(command: &Command) -> bool {
         Command::Check(check) => !check.cluster.is_live(),
         Command::Cure(cure) => !cure.cluster.is_live(),
         Command::WhatIf(whatif) => !whatif.cluster.is_live(),
+        Command::Migrate(migrate) => {
+            migrate.preset.is_none() || migrate.page || !migrate.whatif.cluster.is_live()
+        }
         Command::Diff(diff) => diff.is_of_files(),
         Command::Rules(rules) => !rules.cluster.is_live(),
         Command::Collect(collect) => redacts_files(collect),

@@ -26,6 +26,7 @@ pub mod lab;
 pub mod lb;
 mod lines;
 mod markup;
+pub mod migrate;
 pub mod probe;
 #[cfg(test)]
 mod probe_forms;

@@ -13,6 +13,7 @@ pub mod explain;
 pub mod explain_classes;
 pub mod lab;
 pub mod lab_fuzz;
+pub mod migrate;
 pub mod probe;
 #[cfg(feature = "schema")]
 mod published;

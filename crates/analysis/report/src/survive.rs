@@ -53,9 +53,9 @@ pub(crate) fn text(survival: &Survival, is_all: bool, style: Style) -> String {
     let grave: usize = lasting.map(losses_of).sum();
     let unit = survival.unit.word();
     let said = format!(
-        "of {}, each lost by itself: {grave} leave calls broken or stop all calls of an object, {} break \
-         calls only until the loss is noticed, {} break none",
-        words::count(survival.count, unit),
+        "{} of a {unit} walked: {grave} with calls that stay broken or all stop, {} with calls that break \
+         only until the loss is noticed, {} without any",
+        words::count(survival.count, "loss").replace("losss", "losses"),
         harmful - grave,
         survival.harmless()
     );
@@ -104,16 +104,16 @@ fn paint(severity: Severity) -> Paint {
     }
 }
 
-/// Returns the callers: `12 pods of deploy shop/web`, `outside`.
+/// Returns the callers: `deploy/shop/web + 2 more (12 pods)`, `outside`.
 fn who(own: &Break) -> String {
     if own.outside {
         return "outside".to_owned();
     }
-    match own.pods.as_slice() {
-        [only] => format!("pod {only}"),
-        pods => {
-            format!("{} of {}", words::count(pods.len(), "pod"), words::some_of(&own.workloads))
-        }
+    match (own.workloads.as_slice(), own.pods.len()) {
+        ([only], 1) => only.clone(),
+        ([only], pods) => format!("{only} ({pods} pods)"),
+        ([first, rest @ ..], pods) => format!("{first} + {} more ({pods} pods)", rest.len()),
+        ([], pods) => words::count(pods, "pod"),
     }
 }
 

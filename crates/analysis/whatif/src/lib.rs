@@ -14,6 +14,7 @@ pub mod apply;
 pub mod change;
 pub mod compare;
 mod near;
+pub mod presets;
 #[cfg(test)]
 mod random_cluster;
 pub mod result;

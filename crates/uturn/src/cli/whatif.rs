@@ -235,6 +235,14 @@ pub(crate) struct Changes {
     pub(crate) typed: Vec<(&'static Flag, String)>,
 }
 
+impl Changes {
+    /// Makes changes of flags' names and values. Names that are no flag's are left out.
+    pub(crate) fn of(typed: impl Iterator<Item = (&'static str, String)>) -> Self {
+        let known = |(name, value)| Some((FLAGS.iter().find(|flag| flag.name == name)?, value));
+        Self { typed: typed.filter_map(known).collect() }
+    }
+}
+
 impl FromArgMatches for Changes {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut typed: Vec<(usize, &'static Flag, String)> = Vec::new();

@@ -23,11 +23,29 @@ pub(super) fn run(args: &WhatIf, printer: &Printer) -> Result<Status, Failure> {
              -p FILE or --kube-proxy-mode nftables (uturn whatif --help lists them)",
         ));
     }
-    let Input { manifests, loaded } = input::read(&args.cluster, namespace, printer, usize::MAX)?;
-    if loaded.seen.is_empty() && loaded.cluster.skipped.is_empty() {
+    let report = judge(args, &changes, &read(args, printer)?, printer)?;
+    Ok(finish(&report, args.output, args.fail_on, printer))
+}
+
+/// Reads the cluster that is changed.
+pub(super) fn read(args: &WhatIf, printer: &Printer) -> Result<Input, Failure> {
+    let namespace = args.namespace.as_deref();
+    let input = input::read(&args.cluster, namespace, printer, usize::MAX)?;
+    if input.is_empty() {
         return Err(Failure::usage("the input contains no object: nothing to change"));
     }
-    let edited = apply(&manifests, &loaded.cluster, &changes)
+    Ok(input)
+}
+
+/// Makes changes on a copy of a cluster, and compares it with the cluster.
+pub(super) fn judge(
+    args: &WhatIf,
+    changes: &[Change],
+    input: &Input,
+    printer: &Printer,
+) -> Result<WhatIfReport, Failure> {
+    let Input { manifests, loaded } = input;
+    let edited = apply(manifests, &loaded.cluster, changes)
         .map_err(|all| Failure::input(all.iter().map(ToString::to_string).collect()))?;
     for note in &edited.notes {
         printer.note(note);
@@ -35,9 +53,8 @@ pub(super) fn run(args: &WhatIf, printer: &Printer) -> Result<Status, Failure> {
     let printed = changes.iter().map(printed).collect();
     let input = args.cluster.as_typed();
     let report = report_of(&edited, &loaded.cluster, manifests.has_captures(), args);
-    let report = report.map_err(|why| impossible(&changes, why))?;
-    let report = WhatIfReport { changes: printed, input, ..report };
-    Ok(finish(&report, args.output, args.fail_on, printer))
+    let report = report.map_err(|why| impossible(changes, why))?;
+    Ok(WhatIfReport { changes: printed, input, ..report })
 }
 
 /// Returns the failure of a comparison. Rules that kube-proxy cannot write after a change of it are
@@ -104,6 +121,11 @@ pub(super) fn finish(
         WhatIfOutput::Sarif => printer.result(&sarif::whatif(report)),
         WhatIfOutput::Text | WhatIfOutput::Wide | WhatIfOutput::Json | WhatIfOutput::Yaml => {}
     }
+    status(report, fail_on)
+}
+
+/// Returns the exit status that a comparison asks for.
+pub(super) fn status(report: &WhatIfReport, fail_on: FailOnChange) -> Status {
     let fails = match fail_on {
         FailOnChange::Worse => !report.comparison.worse.is_empty(),
         FailOnChange::Any => !report.comparison.is_empty(),
@@ -113,7 +135,7 @@ pub(super) fn finish(
 }
 
 /// Reads the changes, in the order in which they were typed. All faults come at once.
-fn changes(
+pub(super) fn changes(
     typed: &Changes,
     namespace: Option<&str>,
     printer: &Printer,

@@ -93,6 +93,16 @@ pub(crate) fn topic() -> ArgValueCompleter {
     })
 }
 
+/// Completes the preset of a migration.
+pub(crate) fn preset() -> ArgValueCompleter {
+    let candidate = |preset: uturn_whatif::presets::Preset| {
+        CompletionCandidate::new(preset.name).help(Some(preset.title.to_owned().into()))
+    };
+    ArgValueCompleter::new(move |typed: &OsStr| {
+        matching(typed, uturn_whatif::presets::all().map(candidate).collect())
+    })
+}
+
 fn codes() -> Vec<CompletionCandidate> {
     let candidate = |code: Code| {
         CompletionCandidate::new(code.as_str()).help(Some(code.title().to_owned().into()))

@@ -27,6 +27,7 @@ mod html;
 mod in_words;
 mod krew;
 mod listings;
+mod migrate;
 mod missing_pods;
 mod name_servers;
 mod networks;

@@ -129,7 +129,7 @@ fn losses_are_printed_below_the_findings() {
     let text = text.replace(path(&folder), "FOLDER");
     insta::assert_snapshot!("survive", text);
     let zones = run(&["scan", "-f", path(&folder), "--survive", "zone", "-o", "wide"]);
-    assert_has(&zones, &["zone a (2 nodes)", "pod shop/api-0", "svc shop/web :80"]);
+    assert_has(&zones, &["zone a (2 nodes)", "pod/shop/api-0", "svc/shop/web :80"]);
 }
 
 #[test]

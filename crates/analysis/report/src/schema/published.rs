@@ -5,8 +5,8 @@ use schemars::{JsonSchema, Schema};
 use uturn_snapshot::LbFile;
 
 use super::{
-    baseline, check, cure, explain, explain_classes, lab, lab_fuzz, probe, scan, trace, version,
-    walk, whatif,
+    baseline, check, cure, explain, explain_classes, lab, lab_fuzz, migrate, probe, scan, trace,
+    version, walk, whatif,
 };
 
 /// The name of each schema, and the schema.
@@ -21,6 +21,8 @@ pub fn published() -> Vec<(&'static str, Schema)> {
         ("lab-list", schema::<lab::List<'_>>()),
         ("lab-verify", schema::<lab::Lab<'_>>()),
         ("lb", schema::<LbFile>()),
+        ("migrate", schema::<migrate::Migrate<'_>>()),
+        ("migrate-list", schema::<migrate::Presets>()),
         ("probe", schema::<probe::Probe<'_>>()),
         ("scan", schema::<scan::Scan<'_>>()),
         ("trace", schema::<trace::Trace<'_>>()),
