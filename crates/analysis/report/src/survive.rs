@@ -53,9 +53,13 @@ pub(crate) fn text(survival: &Survival, is_all: bool, style: Style) -> String {
     let grave: usize = lasting.map(losses_of).sum();
     let unit = survival.unit.word();
     let said = format!(
-        "{} of a {unit} walked: {grave} with calls that stay broken or all stop, {} with calls that break \
+        "{} of a {unit}: {grave} with calls that stay broken or all stop, {} with calls that break \
          only until the loss is noticed, {} without any",
-        words::count(survival.count, "loss").replace("losss", "losses"),
+        if survival.count == 1 {
+            "1 loss".to_owned()
+        } else {
+            format!("{} losses", survival.count)
+        },
         harmful - grave,
         survival.harmless()
     );

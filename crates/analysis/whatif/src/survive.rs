@@ -91,7 +91,12 @@ fn of_nodes<'a>(
     // Nodes whose losses break the same calls in the same ways are one class.
     let mut classes: Vec<(Vec<Name>, Vec<Broken>)> = Vec::new();
     let mut known: HashMap<Vec<(usize, bool, Ends)>, usize> = HashMap::new();
+    let mut count = 0;
     for (place, name) in losses.names.iter().enumerate() {
+        if !is_given(base.cluster, name) {
+            continue;
+        }
+        count += 1;
         let broken = losses.of(base, place);
         let key = broken.iter().map(|own| (own.target, own.outside, own.ends.clone())).collect();
         let at = *known.entry(key).or_insert(classes.len());
@@ -101,7 +106,14 @@ fn of_nodes<'a>(
         }
     }
     let classes = classes.into_iter().map(|(nodes, broken)| (None, nodes, broken));
-    Ok(result::of(base, Unit::Node, losses.names.len(), classes.collect()))
+    Ok(result::of(base, Unit::Node, count, classes.collect()))
+}
+
+/// Returns whether a node is given, or a pod that is given is on it. Others are only supposed, so that
+/// nobody can lose them.
+fn is_given(cluster: &Cluster, name: &Name) -> bool {
+    let is_supposed = cluster.nodes.get(name).is_none_or(|node| node.supposed);
+    !is_supposed || cluster.pods_on(name).any(|pod| !pod.supposed)
 }
 
 /// The losses of single nodes that were walked.

@@ -151,6 +151,8 @@ fn what_cannot_be_lost_or_shown_is_said() {
     let folder = Folder::of("survive-usage", &[cluster().replace("topology.", "other.")]);
     let text = run(&["scan", "-f", path(&folder), "--survive", "zone"]);
     assert_has(&text, &["no zone can be lost"]);
+    let supposed = run(&["scan", "-f", "examples/pull-request", "--survive", "node"]);
+    assert_has(&supposed, &["no node is given"]);
     let sarif = ["scan", "-f", path(&folder), "--survive", "node", "-o", "sarif"];
     assert_eq!(status(&sarif), Some(2));
     assert_eq!(status(&["scan", "-f", path(&folder), "--survive", "rack"]), Some(2));
