@@ -11,6 +11,8 @@ use crate::tried::{self, Failing};
 /// What has no cure, and why.
 const WITHOUT: &[(&str, &str)] = &[
     ("unserved-port: outside → 10.0.0.240:443", "the Service does not list the port"),
+    ("external-ip-of-node: outside → 10.0.0.12:80", "the cure is that of UT210, another address"),
+    ("node-ports-local: node/n1 → 10.1.1.1:30080", "node ports are at the node's own addresses"),
     ("mixed-rules: outside → http://shop.example.com:8080/sealed", MIXED),
     ("mixed-rules: outside → http://shop.example.com:8080/unnamed", MIXED),
     ("mixed-rules: outside → https://shop.example.com:8443/clear", MIXED),

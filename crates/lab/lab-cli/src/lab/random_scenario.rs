@@ -113,6 +113,9 @@ impl Cluster {
         for number in 1..=dice.between(1, 4) {
             cluster.node(dice, number);
         }
+        if dice.once_in(4) {
+            cluster.node_port_addresses(dice);
+        }
         for app in ["web", "api"] {
             for number in 1..=dice.between(0, 3) {
                 cluster.backend(dice, app, number);
@@ -148,6 +151,24 @@ impl Cluster {
             self.objects.push(node);
         }
         self.nodes.push(Node { name, address, claimed: Vec::new() });
+    }
+
+    /// Adds a configuration of kube-proxy that opens node ports at some addresses of nodes only.
+    fn node_port_addresses(&mut self, dice: &mut Dice) {
+        let ranges = ["10.0.0.0/16", "10.0.0.11/32", "127.0.0.0/8", "192.0.2.0/24", "0.0.0.0/0"];
+        let (first, second) = (dice.choose(&ranges), dice.choose(&ranges));
+        let ranges = if first == second { vec![first] } else { vec![first, second] };
+        let config = json!({
+            "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+            "kind": "KubeProxyConfiguration",
+            "nodePortAddresses": ranges,
+        });
+        self.objects.push(json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": { "name": "kube-proxy", "namespace": "kube-system" },
+            "data": { "config.conf": config.to_string() },
+        }));
     }
 
     fn backend(&mut self, dice: &mut Dice, app: &str, number: usize) {
@@ -288,6 +309,8 @@ mod tests {
             "reserved",
             "topology.kubernetes.io/zone:",
             "hostname:",
+            "kubeProxyName:",
+            "127.0.0.1:30090",
         ] {
             assert!(words.contains(word), "no scenario has {word}");
         }

@@ -101,6 +101,11 @@ fn node_facts(dice: &mut Dice, cluster: &Cluster) -> Map<String, Value> {
     if dice.once_in(12) {
         facts.insert("unprogrammed".into(), json!(["shop/svc-1"]));
     }
+    if dice.once_in(12) {
+        // The name of another node, or of none.
+        let name = dice.choose(&["n1", "n2", "master-0"]);
+        facts.insert("kubeProxyName".into(), name.into());
+    }
     if dice.once_in(6) {
         facts.insert("iptables".into(), firewall(dice, cluster).into());
     }

@@ -11,6 +11,14 @@ use super::services::{Called, Ingress, Service};
 struct Aim {
     to: String,
     is_udp: bool,
+    /// The only client that may call it, if there is one.
+    from: Option<String>,
+}
+
+impl Aim {
+    fn of_any(to: String, is_udp: bool) -> Self {
+        Self { to, is_udp, from: None }
+    }
 }
 
 /// Returns a handful of flows.
@@ -18,7 +26,8 @@ pub(super) fn random(dice: &mut Dice, cluster: &Cluster, called: &Called) -> Vec
     let mut flows: Vec<Value> = Vec::new();
     for _ in 0..dice.between(2, 5) {
         let aim = aim(dice, cluster, called);
-        let mut flow = json!({ "from": client(dice, cluster), "to": aim.to });
+        let any = client(dice, cluster);
+        let mut flow = json!({ "from": aim.from.unwrap_or(any), "to": aim.to });
         if aim.is_udp {
             flow["protocol"] = "udp".into();
         }
@@ -50,7 +59,7 @@ fn aim(dice: &mut Dice, cluster: &Cluster, called: &Called) -> Aim {
             } else {
                 format!("{}:{port}", pod.address)
             };
-            Aim { to, is_udp: kind == "dns" }
+            Aim::of_any(to, kind == "dns")
         }
         1..=4 if !called.ingresses.is_empty() => {
             let at = dice.below(called.ingresses.len());
@@ -61,7 +70,7 @@ fn aim(dice: &mut Dice, cluster: &Cluster, called: &Called) -> Aim {
             let vip = &cluster.vips[dice.below(cluster.vips.len())];
             let port = [80, 443, 8080, 81][dice.below(4)];
             let to = format!("{}://{}:{port}/", dice.choose(&["http", "https"]), vip.address);
-            Aim { to, is_udp: false }
+            Aim::of_any(to, false)
         }
         _ => {
             let at = dice.below(called.services.len());
@@ -82,7 +91,7 @@ fn of_ingress(dice: &mut Dice, ingress: &Ingress) -> Aim {
         (_, Some(host)) => format!("{scheme}://{host}{path}"),
         (_, None) => format!("{scheme}://{}{path}", ingress.vip),
     };
-    Aim { to, is_udp: false }
+    Aim::of_any(to, false)
 }
 
 fn of_service(dice: &mut Dice, cluster: &Cluster, service: &Service) -> Aim {
@@ -98,6 +107,11 @@ fn of_service(dice: &mut Dice, cluster: &Cluster, service: &Service) -> Aim {
     }
     if let Some(node_port) = port.node_port {
         let node = &cluster.nodes[dice.below(cluster.nodes.len())];
+        if dice.once_in(8) {
+            // Only a program of the node itself can call its loopback address.
+            let from = Some(format!("node/{}", node.name));
+            return Aim { to: format!("127.0.0.1:{node_port}"), is_udp, from };
+        }
         addresses.push(format!("{}:{node_port}", node.address));
     }
     let address = &addresses[dice.below(addresses.len())];
@@ -107,5 +121,5 @@ fn of_service(dice: &mut Dice, cluster: &Cluster, service: &Service) -> Aim {
         2 | 3 if !is_udp => format!("http://{address}/"),
         _ => address.clone(),
     };
-    Aim { to, is_udp }
+    Aim::of_any(to, is_udp)
 }

@@ -131,9 +131,6 @@ fn service(dice: &mut Dice, cluster: &mut Cluster, number: usize) -> Service {
             spec["loadBalancerSourceRanges"] = json!([dice.choose(&ranges)]);
         }
     }
-    if has_node_ports && dice.once_in(3) {
-        spec["externalTrafficPolicy"] = "Local".into();
-    }
     if dice.once_in(8) {
         spec["internalTrafficPolicy"] = "Local".into();
     }
@@ -143,7 +140,7 @@ fn service(dice: &mut Dice, cluster: &mut Cluster, number: usize) -> Service {
     if dice.once_in(10) {
         spec["publishNotReadyAddresses"] = true.into();
     }
-    let external_ip = dice.once_in(8).then(|| {
+    let external_ip = dice.once_in(5).then(|| {
         if dice.once_in(2) {
             let at = dice.below(cluster.nodes.len());
             let node = &mut cluster.nodes[at];
@@ -155,6 +152,9 @@ fn service(dice: &mut Dice, cluster: &mut Cluster, number: usize) -> Service {
     let external_ip = external_ip.map(|of_node| of_node.unwrap_or(format!("10.0.9.{number}")));
     if let Some(ip) = &external_ip {
         spec["externalIPs"] = json!([ip]);
+    }
+    if (has_node_ports || external_ip.is_some()) && dice.once_in(3) {
+        spec["externalTrafficPolicy"] = "Local".into();
     }
     let mut manifest = json!({
         "apiVersion": "v1",
