@@ -19,6 +19,9 @@ const CONTROLLERS: [&str; 3] = [
     "k8s.io/kubernetes/cmd/kubectl",
 ];
 
+/// The program that enforces NetworkPolicies in a story, built from `conformance/kube-router`.
+const KUBE_ROUTER: &str = "github.com/cloudnativelabs/kube-router/v2/cmd/kube-router";
+
 /// The requirements that CI's machine has to meet.
 const REQUIRED_IN_CI: &str = "cluster-parts,kernel,machine";
 
@@ -60,6 +63,10 @@ pub(crate) fn run(is_short: bool) -> Result<Outcome, Failure> {
     match parts(&[KUBE_PROXY.to_owned()])? {
         Outcome::Complete => {}
         skipped => return Ok(skipped),
+    }
+    if !is_short {
+        let module = shell::root().join("conformance").join("kube-router");
+        go::build(&module, &go::folder().join("bin"), &[KUBE_ROUTER])?;
     }
     shell::build(shell::PROGRAMS)?;
     let mut test = shell::cargo(&["test", "--workspace", "--test", "cluster"]);

@@ -92,6 +92,10 @@ pub enum WhyInDoubt {
     NamespaceLabels,
     /// The port's name at a side that is no pod.
     PortName,
+    /// Whether a rule of one direction opens the other, where a policy selects both pods.
+    OtherWay,
+    /// Whether a pod reaches itself through its Service.
+    Itself,
 }
 
 impl WhyInDoubt {
@@ -105,6 +109,12 @@ impl WhyInDoubt {
             Self::Address => "with which address policies see the other side is not known",
             Self::NamespaceLabels => "the labels of the other side's namespace are not given",
             Self::PortName => "which port has the name is not known",
+            Self::OtherWay => {
+                "kube-router lets a rule of a policy that selects both pods open the other direction too"
+            }
+            Self::Itself => {
+                "whether a pod reaches itself through its Service is up to the network plugin"
+            }
         }
     }
 }
@@ -187,6 +197,60 @@ impl NetworkPolicies {
         own.filter_map(move |policy| Some((policy, policy.rules(way)?)))
     }
 
+    /// Returns the policy by which kube-router allows a denied connection: it has one list of rules for
+    /// both directions of a policy, so that on the node of one of two pods that a policy selects, a rule
+    /// of the other's direction lets the connection pass.
+    pub fn opened_otherwise(
+        &self,
+        denied: Way,
+        from: Side<'_>,
+        to: Side<'_>,
+        port: CalledPort,
+    ) -> Option<Doubt<'_>> {
+        let (Side::Pod(sender, _), Side::Pod(called, _)) = (from, to) else { return None };
+        let (own, other_way, other) = match denied {
+            Way::Egress => (sender, Way::Ingress, from),
+            Way::Ingress => (called, Way::Egress, to),
+        };
+        let of_both = self.of_pod(own, denied).map(|(policy, _)| policy).filter(|policy| {
+            let selects = |pod: &Pod| {
+                pod.name.namespace == policy.name.namespace && policy.pods.matches(&pod.spec.labels)
+            };
+            selects(sender) && selects(called)
+        });
+        let opens = |policy: &&NetworkPolicy| {
+            let rules = policy.rules(other_way).unwrap_or_default();
+            let sides = (other_way, other, Some(called));
+            rules.iter().any(|rule| self.fit(policy, rule, sides, port) != Fit::No)
+        };
+        let policy = of_both.into_iter().find(opens)?;
+        Some(Doubt { policy, way: denied, why: WhyInDoubt::OtherWay })
+    }
+
+    /// Decides whether a pod reaches itself through a Service. kube-router, which is what rejects calls,
+    /// has one chain for what a pod sends and gets, and lets pass what either direction allows.
+    pub fn itself(
+        &self,
+        pod: &Pod,
+        ip: IpAddr,
+        port: CalledPort,
+        rejects: bool,
+    ) -> PolicyVerdict<'_> {
+        let side = Side::Pod(pod, ip);
+        let [out, back] =
+            [Way::Egress, Way::Ingress].map(|way| self.restricted(way, pod, side, port));
+        match (out, back) {
+            (PolicyVerdict::Denied(_), other) | (other, PolicyVerdict::Denied(_)) if rejects => {
+                other
+            }
+            (PolicyVerdict::Denied(denial), _) | (_, PolicyVerdict::Denied(denial)) => {
+                let Denial { policy, way, .. } = denial;
+                PolicyVerdict::Depends(Doubt { policy, way, why: WhyInDoubt::Itself })
+            }
+            (out, back) => out.and(|| back),
+        }
+    }
+
     fn judge(
         &self,
         way: Way,
@@ -195,7 +259,21 @@ impl NetworkPolicies {
         port: CalledPort,
     ) -> PolicyVerdict<'_> {
         let Side::Pod(pod, _) = own else { return PolicyVerdict::Allowed };
-        if pod.spec.host_network || always_allowed(pod, other) {
+        if always_allowed(pod, other) {
+            return PolicyVerdict::Allowed;
+        }
+        self.restricted(way, pod, other, port)
+    }
+
+    /// Decides whether the policies that select a pod allow a connection.
+    fn restricted(
+        &self,
+        way: Way,
+        pod: &Pod,
+        other: Side<'_>,
+        port: CalledPort,
+    ) -> PolicyVerdict<'_> {
+        if pod.spec.host_network {
             return PolicyVerdict::Allowed;
         }
         let called = match way {

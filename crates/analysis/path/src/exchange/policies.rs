@@ -8,7 +8,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use uturn_model::network_policy::verdict::{CalledPort, Denial, Doubt, Lack, PolicyVerdict, Side};
-use uturn_model::network_policy::{PolicyPeer, Way};
+use uturn_model::network_policy::{NetworkPolicies, PolicyPeer, Way};
 use uturn_model::route::{Leg, Place, Step, StepKind};
 use uturn_model::{Assumption, Evidence, IpNet, Ipv4Net, Mechanism, Outcome, Pod, Protocol};
 use uturn_netfilter::IpProtocol;
@@ -46,8 +46,16 @@ pub(super) fn applied<'w>(
             (pod, policies.egress(Side::Pod(pod, sent.src.ip()), to, called), (to, called, leaving))
         }),
         of_pod(walk, at).map(|pod| {
-            let (side, called) = (caller(from, sent, leg), (protocol, leg.dst.port()));
-            (pod, policies.ingress(Side::Pod(pod, leg.dst.ip()), side, called), (side, called, leg))
+            let (side, called) = (caller(from, pod, sent, leg), (protocol, leg.dst.port()));
+            let own = Side::Pod(pod, leg.dst.ip());
+            let verdict = match side {
+                // What a pod sends to its own address does not leave it.
+                Side::Pod(other, _) if other.name == pod.name && sent.dst != leg.dst => {
+                    policies.itself(pod, leg.dst.ip(), called, rejects)
+                }
+                side => policies.ingress(own, side, called),
+            };
+            (pod, verdict, (side, called, leg))
         }),
     ];
     for (pod, verdict, (other, called, leg)) in judged.into_iter().flatten() {
@@ -55,12 +63,33 @@ pub(super) fn applied<'w>(
             PolicyVerdict::Allowed => {}
             PolicyVerdict::Depends(doubt) => add_missing(&mut state.supposed, [assumed(&doubt)]),
             PolicyVerdict::Denied(denial) => {
+                let opened = rejects.then(|| opened_otherwise(policies, &denial, from, at, &state));
+                if let Some(doubt) = opened.flatten() {
+                    add_missing(&mut state.supposed, [assumed(&doubt)]);
+                    continue;
+                }
                 let why = reason(&denial, pod, other, called);
                 return stopped(state, from, pod, (&denial, why, leg), rejects);
             }
         }
     }
     Arrival { state, stop: Stop::At(at) }
+}
+
+/// Returns the policy by which kube-router, which is what rejects calls, allows a denied one between two
+/// pods.
+fn opened_otherwise<'w>(
+    policies: &'w NetworkPolicies,
+    denial: &Denial<'_>,
+    from: Peer<'_>,
+    at: Peer<'_>,
+    state: &PacketState,
+) -> Option<Doubt<'w>> {
+    let (Peer::Pod(sender), Peer::Pod(called)) = (from, at) else { return None };
+    let leg = state.packet.leg();
+    let port = (spoken(state.packet.protocol())?, leg.dst.port());
+    let (from, to) = (Side::Pod(sender, leg.src.ip()), Side::Pod(called, leg.dst.ip()));
+    policies.opened_otherwise(denial.way, from, to, port)
 }
 
 /// Returns the pod whose policies apply to a peer. Rules of a captured node have the plugin's own.
@@ -108,8 +137,10 @@ fn side_at<'w>(walk: &'w Walk<'_, '_>, at: Peer<'w>, ip: IpAddr) -> Side<'w> {
 }
 
 /// Returns the side that connects to a pod, as the packet shows it by then.
-fn caller<'w>(from: Peer<'w>, sent: Leg, leg: Leg) -> Side<'w> {
+fn caller<'w>(from: Peer<'w>, called: &Pod, sent: Leg, leg: Leg) -> Side<'w> {
     match from {
+        // A pod that calls itself, with whatever address.
+        Peer::Pod(pod) if pod.name == called.name => Side::Pod(pod, leg.src.ip()),
         Peer::Host(node, pod) => Side::Node(&node.name, leg.src.ip(), pod),
         _ if leg.src.ip() != sent.src.ip() => Side::Hidden,
         Peer::Pod(pod) => Side::Pod(pod, leg.src.ip()),

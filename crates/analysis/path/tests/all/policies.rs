@@ -430,6 +430,17 @@ fn who_enforces_policies() {
     assert_eq!(of(&[aws("true")]), Enforcement::Drops);
     assert_eq!(of(&[aws("false")]), Enforcement::Ignores);
     assert_eq!(of(&[aws("false"), agent("calico-node", "image: c")]), Enforcement::Drops);
+    // The switch of the controller beside the agent, where the agent's own is not given.
+    let controller = |value: &str| {
+        format!(
+            "---\n{{apiVersion: v1, kind: ConfigMap, metadata: {{name: amazon-vpc-cni, namespace: kube-system}}, \
+             data: {{enable-network-policy-controller: '{value}'}}}}\n"
+        )
+    };
+    let plain = agent("aws-node", "image: c");
+    assert_eq!(of(&[plain.clone(), controller("true")]), Enforcement::Drops);
+    assert_eq!(of(&[plain, controller("false")]), Enforcement::Ignores);
+    assert_eq!(of(&[aws("false"), controller("true")]), Enforcement::Ignores);
     assert_eq!(
         of(&[agent("kindnet", "image: 'kindest/kindnetd:v20240202-8f1494ea'")]),
         Enforcement::Ignores
@@ -439,6 +450,43 @@ fn who_enforces_policies() {
         Enforcement::Drops
     );
     assert_eq!(of(&[]), Enforcement::Unknown);
+}
+
+/// Real kube-routers let what one direction allows pass; what others do is not known.
+#[test]
+fn a_pod_calls_itself_through_its_service() {
+    let network = CALICO.replace("plugin: calico", "plugin: kube-router");
+    let shut = policy("podSelector: {}, policyTypes: [Ingress, Egress]");
+    let refused = (Outcome::Refused, vec![Mechanism::NetworkPolicy]);
+    assert_eq!(only(&[&network, &policy("podSelector: {}")], "pod/shop/web", WEB), FINE);
+    assert_eq!(only(&[&network, &shut], "pod/shop/web", WEB), refused);
+    assert_eq!(only(&[&network, &shut], "pod/shop/web", "10.1.2.10:8080"), FINE);
+    let said = &verdicts(&[CALICO, &shut], "pod/shop/web", WEB)[0];
+    assert_eq!(said.outcomes[0].0, Outcome::AT_ONCE);
+    assert!(said.supposed.iter().any(|own| own.to_string().contains("reaches itself")));
+}
+
+/// As real kube-routers do: one list has the rules of both directions, and a rule of either lets a
+/// packet pass on the node of a pod that the policy selects.
+#[test]
+fn kube_router_takes_a_rule_for_the_other_direction() {
+    let network = CALICO.replace("plugin: calico", "plugin: kube-router");
+    let open = policy(
+        "podSelector: {}, policyTypes: [Ingress, Egress], egress: [{to: [{podSelector: {}}]}]",
+    );
+    let denied = vec![Mechanism::NetworkPolicy];
+    assert_eq!(only(&[&network, &open], "pod/shop/job", WEB), FINE);
+    assert_eq!(only(&[CALICO, &open], "pod/shop/job", WEB), (Outcome::Hangs, denied.clone()));
+    let said = &verdicts(&[&network, &open], "pod/shop/job", WEB)[0].supposed;
+    assert!(
+        said.iter().any(|own| own.to_string().contains("open the other direction")),
+        "{said:?}"
+    );
+    // The policy selects one of the two, or no rule of the other direction has the call.
+    assert_eq!(only(&[&network, &open], "pod/other/job", WEB), (Outcome::Refused, denied.clone()));
+    let other =
+        open.replace("to: [{podSelector: {}}]", "to: [{podSelector: {matchLabels: {app: x}}}]");
+    assert_eq!(only(&[&network, &other], "pod/shop/job", WEB), (Outcome::Refused, denied));
 }
 
 #[test]

@@ -64,7 +64,12 @@ impl Installed {
 
     /// The kubectl of the same version as the API server.
     pub(crate) fn kubectl(&self) -> Command {
-        Command::new(self.parts.join("bin/kubectl"))
+        Command::new(self.part("kubectl"))
+    }
+
+    /// A program that `cargo xtask box` built.
+    pub(crate) fn part(&self, name: &str) -> PathBuf {
+        self.parts.join("bin").join(name)
     }
 
     pub(crate) fn lab(&self, words: &[&str]) -> Command {

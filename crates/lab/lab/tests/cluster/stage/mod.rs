@@ -16,7 +16,7 @@ mod web;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use kube::Client;
@@ -156,6 +156,19 @@ impl<'i> Stage<'i> {
         let words = words.join(" ");
         assert!(output.status.success(), "{place}: {words}: {}", text(&output.stderr));
         text(&output.stdout)
+    }
+
+    /// Starts a program in a pod or on a node, which writes to this file.
+    pub(crate) fn start(&self, place: &str, words: &[String], log: &Path) -> Child {
+        let log = fs::File::create(log).unwrap();
+        let mut command = self.installed.lab(&["exec", place, "--"]);
+        command.args(words).stdout(log.try_clone().unwrap()).stderr(log);
+        command.stdin(Stdio::null()).spawn().unwrap()
+    }
+
+    /// The path of a program that was built beside those of the cluster.
+    pub(crate) fn part(&self, name: &str) -> String {
+        self.installed.part(name).to_str().unwrap().to_owned()
     }
 
     /// Asks until there is an answer. `what` is what the answer is.

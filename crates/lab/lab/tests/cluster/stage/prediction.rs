@@ -13,7 +13,7 @@ use crate::installed::text;
 
 /// The kinds of objects that uturn reads of a cluster.
 const KINDS: &str = "nodes,namespaces,configmaps,services,endpointslices,ingresses,ingressclasses,\
-                     pods,deployments,replicasets,daemonsets,statefulsets,\
+                     networkpolicies,pods,deployments,replicasets,daemonsets,statefulsets,\
                      tkeserviceconfigs.cloud.tencent.com";
 
 /// What shares are added up with differs by less.
@@ -47,6 +47,11 @@ impl Stage<'_> {
 }
 
 impl Prediction {
+    /// The folder with the objects and the facts.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The share of a client's calls that do not end as they should for reason of the subject,
     /// by the findings of the scan.
     pub(crate) fn share_failing(&self, story: &Story<'_>, subject: &str, pod: &str) -> f64 {

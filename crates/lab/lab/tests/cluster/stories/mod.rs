@@ -4,6 +4,7 @@ mod direct;
 mod keepalive;
 mod local;
 mod loopback;
+mod policies;
 mod rewrite;
 mod security_group;
 mod short_circuit;
@@ -15,13 +16,15 @@ use super::stage::{Stage, Story};
 type Named = (&'static str, fn(&Story<'_>));
 
 /// The stories of a cluster whose kube-proxies are in iptables mode.
-const IPTABLES: [Named; 6] = [
+const IPTABLES: [Named; 7] = [
     ("keepalive", keepalive::story),
     ("short-circuit", short_circuit::story),
     ("rewrite", rewrite::story),
     ("local", local::story),
     ("direct", direct::story),
     ("security-group", security_group::story),
+    // Leaves chains of its own on the nodes.
+    ("policies", policies::story),
 ];
 
 /// Plays the stories that are wanted.
