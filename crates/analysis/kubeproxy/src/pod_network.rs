@@ -88,6 +88,9 @@ fn masquerade(network: &Network, family: Family) -> Option<String> {
 /// that the answer returns to this node. Returns `None` if the plugin has no such rules.
 fn masquerade_to_pods(cluster: &Cluster, node: &Node, family: Family) -> Option<String> {
     let network = &cluster.network;
+    if !network.masquerades_to_pods.value {
+        return None;
+    }
     let own = match network.plugin.value {
         Plugin::Flannel | Plugin::Canal => node.pod_cidrs.clone(),
         Plugin::Weave => {

@@ -6,6 +6,9 @@ use ipnet::IpNet;
 
 use crate::{Family, Known, Origin, Protocol, Text};
 
+/// The subject of the assumption that flannel masquerades.
+pub const FLANNEL_MASQUERADE: &str = "whether flannel masquerades";
+
 /// The network of pods: how they get addresses, and how packets reach other nodes' pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Network {
@@ -19,6 +22,9 @@ pub struct Network {
     pub transport_v6: Option<Known<Transport>>,
     /// Whether packets from pods to addresses outside `non_masquerade_cidrs` are masqueraded.
     pub masquerades: Known<bool>,
+    /// Whether nodes masquerade packets to other nodes' pods that no pod sent, as flannel and Weave do
+    /// with the rest.
+    pub masquerades_to_pods: Known<bool>,
     /// All pod address ranges.
     pub pod_cidrs: Known<Vec<IpNet>>,
     /// All ClusterIP ranges.
@@ -42,6 +48,7 @@ impl Network {
             transport: Known::supposed(Transport::Underlay, "nothing states a tunnel"),
             transport_v6: None,
             masquerades: Known::supposed(false, "nothing states masquerading"),
+            masquerades_to_pods: Known::supposed(false, "nothing states masquerading"),
             pod_cidrs: no_ranges(),
             service_cidrs: no_ranges(),
             vpc_cidrs: no_ranges(),

@@ -38,6 +38,9 @@ pub struct CloudEntry {
     pub announcer_images: &'static [&'static str],
     /// The ConfigMap of `kube-system` with the feature switches of the cloud's controller.
     pub switches_config_map: Option<&'static str>,
+    /// The switch of the cloud's agent that enforces NetworkPolicies: a ConfigMap of `kube-system`, and
+    /// its key.
+    pub policy_switch: Option<(&'static str, &'static str)>,
     /// The images of the program whose version determines how the cloud's load balancers behave.
     pub versions_of: &'static [&'static str],
     /// The arguments of the cloud's programs that determine how its load balancers behave.
@@ -92,6 +95,7 @@ impl CloudEntry {
             announcer_images: &[],
             versions_of: &[],
             switches_config_map: None,
+            policy_switch: None,
             arguments: &[],
             products: &[],
             ingress_products: &[],
@@ -190,6 +194,22 @@ pub struct AnnouncementObjects {
     pub pool: &'static str,
     /// The `kind`s of announcements, each with the protocol of the announcement.
     pub announcements: &'static [(&'static str, AnnouncedBy)],
+    /// The ConfigMap that older releases read in place of these objects.
+    pub before: Option<AnnouncementMap>,
+}
+
+/// A ConfigMap with pools of addresses, each with the protocol by which it is announced.
+pub struct AnnouncementMap {
+    /// Its usual namespace, and its name.
+    pub name: (&'static str, &'static str),
+    /// The key of the configuration.
+    pub key: &'static str,
+    /// The list of pools in it.
+    pub pools: &'static str,
+    /// The names of protocols.
+    pub protocols: &'static [(&'static str, AnnouncedBy)],
+    /// The first release that does not read it.
+    pub until: Version,
 }
 
 impl AnnouncementObjects {

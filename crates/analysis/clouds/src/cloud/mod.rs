@@ -61,8 +61,8 @@ pub use behaviour::{
     BalancerRequest, CloudModel, Observed, OverridesPlace, Owner, Setting, SettingOf,
 };
 pub use entry::{
-    Annotations, AnnouncementObjects, ClassParameters, CloudEntry, KubeProxyBuilds, Network,
-    OverridesField, OverridesObject, ProgramArgument, StatusShape,
+    Annotations, AnnouncementMap, AnnouncementObjects, ClassParameters, CloudEntry,
+    KubeProxyBuilds, Network, OverridesField, OverridesObject, ProgramArgument, StatusShape,
 };
 pub use ingress_product::{IngressProduct, ingress_product};
 pub use maker::{Maker, is_left_to_balancer, maker_of, product_of};
@@ -194,6 +194,16 @@ pub fn class_parameters(kind: &str) -> Option<&'static ClassParameters> {
 pub fn announcement_objects(kind: &str) -> Option<&'static AnnouncementObjects> {
     let mut all = ALL.into_iter().filter_map(|entry| entry.announcements.as_ref());
     all.find(|objects| objects.kinds().any(|own| own == kind))
+}
+
+/// Iterates over the ConfigMaps that older releases read in place of such objects.
+pub fn announcement_maps() -> impl Iterator<Item = &'static AnnouncementMap> {
+    ALL.into_iter().filter_map(|entry| entry.announcements.as_ref()?.before.as_ref())
+}
+
+/// Iterates over the switches of agents that enforce NetworkPolicies.
+pub fn policy_switches() -> impl Iterator<Item = (&'static str, &'static str)> {
+    ALL.into_iter().filter_map(|entry| entry.policy_switch)
 }
 
 /// Returns the terms of checklists and cures for a cluster's cloud.

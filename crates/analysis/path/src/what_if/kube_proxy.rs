@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use uturn_clouds::cloud;
-use uturn_model::network::covering_each;
+use uturn_model::network::{FLANNEL_MASQUERADE, covering_each};
 use uturn_model::network_policy::{ENFORCEMENT, Enforcement};
 use uturn_model::proxy::{CLUSTER_CIDR, LocalDetector, Variant};
 use uturn_model::service::Policy;
@@ -36,6 +36,8 @@ pub(super) struct Running {
     is_shut: bool,
     /// Whether the network enforces NetworkPolicies, where that is not known.
     is_policed: bool,
+    /// Whether flannel masquerades nothing, where its arguments are not given.
+    keeps_sources: bool,
 }
 
 /// The largest number of pods for which the cluster is copied for each possible configuration.
@@ -108,6 +110,9 @@ fn runnings(cluster: &Cluster) -> Vec<Running> {
     }
     if cluster.network_policies.are_in_doubt() {
         all.push(Running { is_policed: true, ..all[0] });
+    }
+    if cluster.supposed.iter().any(|known| known.subject == FLANNEL_MASQUERADE.into()) {
+        all.push(Running { keeps_sources: true, ..all[0] });
     }
     all
 }
@@ -198,6 +203,11 @@ pub(super) fn as_running(cluster: &Cluster, running: Running) -> Cluster {
         cluster.supposed.retain(|known| known.subject != ENFORCEMENT.into());
         return cluster;
     }
+    if running.keeps_sources {
+        cluster.network.masquerades_to_pods = Known::supposed(false, "one case of several");
+        cluster.supposed.retain(|known| known.subject != FLANNEL_MASQUERADE.into());
+        return cluster;
+    }
     let because = "one case of several";
     let mut add = |about: &str, taken: &str| {
         for assumption in
@@ -236,18 +246,14 @@ pub(super) fn as_running(cluster: &Cluster, running: Running) -> Cluster {
 /// `kube-proxy mode is iptables or nftables, without a cluster CIDR`, `kube-proxy has no cluster
 /// CIDR`.
 pub(super) fn describe_running(some: &[Running], all: &[Running]) -> Text {
-    let is_policed = some.iter().any(|running| running.is_policed);
-    let (some, all): (Vec<Running>, Vec<Running>) = (
-        some.iter().copied().filter(|own| !own.is_policed).collect(),
-        all.iter().copied().filter(|own| !own.is_policed).collect(),
-    );
-    match (is_policed, some.len()) {
-        (true, 0) => return "the network enforces NetworkPolicies".into(),
-        (false, of_rest) if of_rest == all.len() => {
-            return "the network does not enforce NetworkPolicies".into();
-        }
-        _ => {}
+    if let Some(words) = ASIDE.iter().find_map(|aside| aside.describe(some, all)) {
+        return words.into();
     }
+    let is_aside = |running: &Running| ASIDE.iter().any(|aside| (aside.is_it)(running));
+    let (some, all): (Vec<Running>, Vec<Running>) = (
+        some.iter().copied().filter(|own| !is_aside(own)).collect(),
+        all.iter().copied().filter(|own| !is_aside(own)).collect(),
+    );
     let (some, all) = (&some[..], &all[..]);
     let (shut, rest): (Vec<Running>, Vec<Running>) =
         some.iter().copied().partition(|running| running.is_shut);
@@ -292,6 +298,40 @@ pub(super) fn describe_running(some: &[Running], all: &[Running]) -> Text {
     format!("{MODE} is {}{shared}", listed(&words)).into()
 }
 
+/// Something besides kube-proxy that one configuration has otherwise than the assumed one.
+struct Aside {
+    is_it: fn(&Running) -> bool,
+    /// The condition under which it is so, and the one under which it is not.
+    words: [&'static str; 2],
+}
+
+const ASIDE: [Aside; 2] = [
+    Aside {
+        is_it: |running| running.is_policed,
+        words: [
+            "the network enforces NetworkPolicies",
+            "the network does not enforce NetworkPolicies",
+        ],
+    },
+    Aside {
+        is_it: |running| running.keeps_sources,
+        words: ["flanneld runs without --ip-masq", "flanneld runs with --ip-masq"],
+    },
+];
+
+impl Aside {
+    /// Describes configurations that are all so, or all that are not so.
+    fn describe(&self, some: &[Running], all: &[Running]) -> Option<&'static str> {
+        let count = |list: &[Running]| list.iter().filter(|own| (self.is_it)(own)).count();
+        let [yes, no] = self.words;
+        match count(some) {
+            0 if count(all) > 0 && some.len() + count(all) == all.len() => Some(no),
+            so if so > 0 && so == some.len() => Some(yes),
+            _ => None,
+        }
+    }
+}
+
 impl Running {
     /// Makes a configuration of a mode, with nothing else in doubt.
     fn of(mode: ProxyMode) -> Self {
@@ -302,12 +342,13 @@ impl Running {
             by_host: None,
             is_shut: false,
             is_policed: false,
+            keeps_sources: false,
         }
     }
 
     /// Returns whether the configuration differs from others by kube-proxy.
     fn is_of_proxy(&self) -> bool {
-        !self.is_shut && !self.is_policed
+        !self.is_shut && !self.is_policed && !self.keeps_sources
     }
 
     /// Describes what distinguishes the configuration from others of its mode.

@@ -13,6 +13,7 @@ mod clouds_ingress;
 mod clouds_openstack;
 mod clouds_proxies;
 mod errors;
+mod flannel;
 mod front;
 mod gateway_headers;
 mod gateways;

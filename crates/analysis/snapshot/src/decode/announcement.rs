@@ -3,10 +3,10 @@
 
 use std::net::IpAddr;
 
-use uturn_clouds::cloud;
+use uturn_clouds::cloud::{self, AnnouncementMap};
 use uturn_document::Node;
 use uturn_model::announcement::{AddressPool, Announcement};
-use uturn_model::{IpNet, NamespacedName, Selector, Text};
+use uturn_model::{IpNet, Labels, Name, NamespacedName, Selector, Text};
 
 use super::objects::Objects;
 use super::{Doc, meta, selector};
@@ -49,6 +49,42 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
     };
     objects.announcements.add(doc, key, announcement);
 }
+
+/// Reads the pools of a ConfigMap, each with its announcement.
+pub(crate) fn read_map(
+    doc: &Doc<'_>,
+    known: &AnnouncementMap,
+    map: &NamespacedName,
+    objects: &mut Objects,
+) {
+    let object: Text = format!("{MAP} {map}").into();
+    for item in doc.maps(doc.root, known.pools) {
+        let Some(name) = doc.need::<Name>(item, "name") else { continue };
+        let protocol = doc.read::<Text>(item, "protocol");
+        let by = known.protocols.iter().find(|(own, _)| Some(*own) == protocol.as_deref());
+        let Some((_, by)) = by else { continue };
+        let name = NamespacedName { namespace: map.namespace.clone(), name };
+        let (key, origin) = ((Text::from(MAP), name.clone()), doc.origin(item));
+        let announcement = Announcement {
+            object: object.clone(),
+            by: *by,
+            pools: vec![name.name.clone()],
+            pool_selectors: Vec::new(),
+            nodes: Vec::new(),
+            services: Vec::new(),
+            preferred: Vec::new(),
+            interfaces: Vec::new(),
+            name: name.clone(),
+            origin: origin.clone(),
+        };
+        objects.announcements.add(doc, key.clone(), announcement);
+        let (ranges, labels, object) = (ranges(doc, item), Labels::new(), object.clone());
+        objects.pools.add(doc, key, AddressPool { object, name, labels, ranges, origin });
+    }
+}
+
+/// The kind of a pool that a ConfigMap states.
+pub(crate) const MAP: &str = "ConfigMap";
 
 /// The kind and name of an announcement or a pool.
 pub(crate) type Key = (Text, NamespacedName);

@@ -2,7 +2,7 @@
 //! through the port on which it arrived (hairpin mode).
 
 use uturn_document::Node;
-use uturn_model::Origin;
+use uturn_model::{Origin, Text};
 
 use super::Doc;
 
@@ -33,6 +33,13 @@ pub(crate) fn read(doc: &Doc<'_>) -> Option<BridgeConfig> {
     let plugins = doc.items(doc.root, "plugins");
     let all = if plugins.is_empty() { std::slice::from_ref(doc.root) } else { plugins };
     all.iter().find_map(|plugin| bridge(doc, plugin))
+}
+
+/// Reads the backend in flannel's configuration: `{"Network": …, "Backend": {"Type": "host-gw"}}`.
+pub(crate) fn backend(doc: &Doc<'_>) -> Option<(Text, Origin)> {
+    doc.root.get("Network").or_else(|| doc.root.get("IPv6Network"))?;
+    let kind = doc.root.get("Backend")?.get("Type")?;
+    Some((kind.as_str()?.into(), doc.origin(kind)))
 }
 
 fn bridge<'d>(doc: &Doc<'d>, plugin: &'d Node<'d>) -> Option<BridgeConfig> {

@@ -10,7 +10,7 @@ use uturn_model::{NamespacedName, Origin, Text};
 
 use super::objects::{ConfigEntry, ConfigMap, Objects};
 use super::proxy_config::{self, ProxyConfig};
-use super::{Doc, called_names, cni, istio, meta};
+use super::{Doc, announcement, called_names, cni, istio, meta};
 
 /// The namespace of the ConfigMaps that matter.
 const NAMESPACE: &str = "kube-system";
@@ -53,7 +53,9 @@ pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
         "cilium-config",
     ];
     let switches = cloud::ALL.into_iter().filter_map(|entry| entry.switches_config_map);
-    own.into_iter().chain(switches).map(|name| (NAMESPACE, name)).chain(CNI)
+    let switches = switches.chain(cloud::policy_switches().map(|(map, _)| map));
+    let announced = cloud::announcement_maps().map(|map| map.name);
+    own.into_iter().chain(switches).map(|name| (NAMESPACE, name)).chain(CNI).chain(announced)
 }
 
 /// Reads a ConfigMap if it is one that matters.
@@ -70,6 +72,7 @@ pub(crate) fn read(doc: &Doc<'_>, objects: &mut Objects) {
         Some("cilium-config") => return cilium(doc, objects),
         Some("istio") => return mesh(doc, objects),
         Some(name) if has_switches(name) => controller_switches,
+        Some(name) if policy_switch(name).is_some() => policies,
         _ => return configuration(doc, objects),
     };
     let Some(meta) = meta::read(doc) else { return };
@@ -117,6 +120,9 @@ fn keep_corefiles(doc: &Doc<'_>, entries: &[document::Entry<'_>], objects: &mut 
 fn configuration(doc: &Doc<'_>, objects: &mut Objects) {
     let entries = entries(doc);
     bridges(doc, entries, objects);
+    if pools(doc, entries, objects) {
+        return objects.other_config_maps.extend(plain_name(doc));
+    }
     if keep_corefiles(doc, entries, objects) {
         return objects.other_config_maps.extend(plain_name(doc));
     }
@@ -158,13 +164,47 @@ fn keep_called(doc: &Doc<'_>, entries: &[document::Entry<'_>], objects: &mut Obj
     }
 }
 
-/// Reads the configurations of CNI plugins that create a bridge.
+/// Reads the configurations of CNI plugins that create a bridge, and flannel's own.
 fn bridges(doc: &Doc<'_>, entries: &[document::Entry<'_>], objects: &mut Objects) {
     for entry in entries {
         if entry.value.as_str().is_some_and(|text| cni::is_of_bridge(&entry.key, text)) {
             within(doc, &entry.value, |inner| objects.bridges.extend(cni::read(inner)));
         }
+        if entry.key == "net-conf.json" {
+            within(doc, &entry.value, |inner| {
+                if let Some(backend) = cni::backend(inner) {
+                    objects.flannel_backend = Some(backend);
+                }
+            });
+        }
     }
+}
+
+/// Reads the pools of addresses that a ConfigMap states. Returns whether it states any.
+fn pools(doc: &Doc<'_>, entries: &[document::Entry<'_>], objects: &mut Objects) -> bool {
+    let found = entries.iter().find_map(|entry| {
+        let text = entry.value.as_str()?;
+        let has_pools = |line: &str| {
+            cloud::announcement_maps()
+                .find(|map| entry.key == *map.key && line.trim_end() == format!("{}:", map.pools))
+        };
+        Some((text.lines().find_map(has_pools)?, &entry.value))
+    });
+    let (Some((map, node)), Some(name)) = (found, plain_name(doc)) else { return false };
+    within(doc, node, |inner| announcement::read_map(inner, map, &name, objects));
+    true
+}
+
+/// Returns the key of the switch for NetworkPolicies in a ConfigMap of this name.
+fn policy_switch(name: &str) -> Option<&'static str> {
+    cloud::policy_switches().find(|(map, _)| *map == name).map(|(_, key)| key)
+}
+
+fn policies<'d>(doc: &Doc<'d>, objects: &mut Objects, name: &NamespacedName) {
+    let key = policy_switch(name.name.as_str());
+    let data = meta::labels(doc, doc.root, "data");
+    let value = key.and_then(|key| data.get(key)).map(|value| value == "true");
+    objects.policy_switch = value.map(|is_on| (is_on, doc.origin(doc.root)));
 }
 
 /// Returns the name of an object that is skipped, whatever else is wrong with the object.

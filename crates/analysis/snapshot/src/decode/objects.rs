@@ -105,6 +105,8 @@ pub(crate) struct Objects {
     pub(crate) proxy_config: Option<ProxyConfig>,
     /// The settings of the pods' bridge in configurations of CNI plugins.
     pub(crate) bridges: Vec<BridgeConfig>,
+    /// The backend that flannel's configuration names.
+    pub(crate) flannel_backend: Option<(Text, Origin)>,
     /// The data of Cilium's ConfigMap, and its place.
     pub(crate) cilium_config: Option<(Labels, Origin)>,
     /// The place of the setting that has Calico serve Services by eBPF.
@@ -119,6 +121,8 @@ pub(crate) struct Objects {
     pub(crate) gateways_expect_header: bool,
     pub(crate) non_masquerade: Option<(Vec<IpNet>, Origin)>,
     pub(crate) controller_switches: Labels,
+    /// Whether the cloud's agent is asked to enforce NetworkPolicies, and where.
+    pub(crate) policy_switch: Option<(bool, Origin)>,
     pub(crate) facts: Facts,
     /// Oddities of the texts, and how they were read.
     pub(crate) notes: Vec<Note>,

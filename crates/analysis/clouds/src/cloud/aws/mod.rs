@@ -97,6 +97,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     products: &[&nlb::Nlb, &classic::Classic],
     ingress_products: &[&alb::Alb],
     remedies: remedies::remedies,
+    policy_switch: Some(("amazon-vpc-cni", "enable-network-policy-controller")),
     samples: &[
         &[("service.beta.kubernetes.io/aws-load-balancer-type", "nlb")],
         &[

@@ -8,8 +8,8 @@ use uturn_model::service::ServicePort;
 use uturn_model::{AnnouncedBy, Cluster, Family, Service, Version};
 
 use super::{
-    AnnouncementObjects, Announcing, CloudEntry, Markers, NoAddress, PortPlan, Product,
-    ProgramArgument, StatusShape, VERSION, argument,
+    AnnouncementMap, AnnouncementObjects, Announcing, CloudEntry, Markers, NoAddress, PortPlan,
+    Product, ProgramArgument, StatusShape, VERSION, argument,
 };
 use crate::cloud::product::Announced;
 
@@ -25,6 +25,9 @@ const READS_EXCLUSION: Version = Version::new(0, 14, 2);
 /// The first release in which any node with a speaker may answer for an address under policy
 /// Cluster; before it, only nodes with an endpoint do.
 const CHOOSES_AMONG_SPEAKERS: Version = Version::new(0, 11, 0);
+
+/// The first release that reads objects and no ConfigMap.
+const READS_OBJECTS: Version = Version::new(0, 13, 0);
 
 /// The images of the program that announces addresses.
 const SPEAKERS: &[&str] = &["speaker", "metallb-speaker"];
@@ -80,7 +83,8 @@ impl Product for Speakers {
         address: IpAddr,
     ) -> Option<NoAddress> {
         let version = release(cluster);
-        let is_old = version.is_some_and(|version| version < CHOOSES_AMONG_SPEAKERS);
+        let is_old = version.is_some_and(|version| version < CHOOSES_AMONG_SPEAKERS)
+            && !pools::is_by_bgp(cluster, address);
         let by_nodes = version.filter(|_| is_old).and_then(|version| {
             let because = lacks_nodes(cluster, service)?;
             Some(NoAddress {
@@ -88,7 +92,8 @@ impl Product for Speakers {
                     "before {CHOOSES_AMONG_SPEAKERS}, MetalLB has only a node with an endpoint answer for an \
                      address (layer2); this is {version}, and {because}"
                 ),
-                condition: Some("MetalLB announces the address by layer2"),
+                condition: (!pools::is_by_layer_2(cluster, address))
+                    .then_some("MetalLB announces the address by layer2"),
             })
         });
         by_nodes.or_else(|| pools::nothing_announces(cluster, address))
@@ -116,6 +121,13 @@ pub static ENTRY: CloudEntry = CloudEntry {
             ("L2Advertisement", AnnouncedBy::Neighbours),
             ("BGPAdvertisement", AnnouncedBy::Routes),
         ],
+        before: Some(AnnouncementMap {
+            name: ("metallb-system", "config"),
+            key: "config",
+            pools: "address-pools",
+            protocols: &[("layer2", AnnouncedBy::Neighbours), ("bgp", AnnouncedBy::Routes)],
+            until: READS_OBJECTS,
+        }),
     }),
     announcer_images: SPEAKERS,
     versions_of: SPEAKERS,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use uturn_model::announcement::AddressPool;
+use uturn_model::announcement::{AddressPool, AnnouncedBy};
 use uturn_model::{Cluster, Family, Service};
 
 use crate::cloud::{Annotation, Announcing, Need, NewObject, NewValue, NoAddress, ValueKind};
@@ -38,7 +38,8 @@ const MAX_ADDRESSES: u128 = 4096;
 pub(super) fn no_address(cluster: &Cluster, service: &Service) -> Option<NoAddress> {
     let pools = &cluster.announcements.pools;
     let are_all = cluster.announcements.are_complete;
-    if pools.is_empty() && !are_all {
+    let reads_objects = super::release(cluster).is_none_or(|own| own >= super::READS_OBJECTS);
+    if pools.is_empty() && (!are_all || !reads_objects) {
         return None;
     }
     let read = |keys: [&str; 2]| keys.into_iter().find_map(|key| service.annotations.get(key));
@@ -101,6 +102,23 @@ fn ranges(pools: &[AddressPool]) -> String {
         format!("{} has {}", pool.object, ranges.join(", "))
     };
     pools.iter().map(of).collect::<Vec<_>>().join("; ")
+}
+
+/// Returns whether objects announce an address by layer 2 alone.
+pub(super) fn is_by_layer_2(cluster: &Cluster, address: IpAddr) -> bool {
+    is_by(cluster, address, AnnouncedBy::Neighbours)
+}
+
+/// Returns whether objects announce an address by BGP alone.
+pub(super) fn is_by_bgp(cluster: &Cluster, address: IpAddr) -> bool {
+    is_by(cluster, address, AnnouncedBy::Routes)
+}
+
+fn is_by(cluster: &Cluster, address: IpAddr, by: AnnouncedBy) -> bool {
+    let given = &cluster.announcements;
+    let Some(pool) = given.pool_of(address) else { return false };
+    let mut of_pool = given.all.iter().filter(|own| own.has_pool(pool)).peekable();
+    of_pool.peek().is_some() && of_pool.all(|own| own.by == by)
 }
 
 /// Returns that no object announces the addresses of a pool.

@@ -58,6 +58,7 @@ pub static ENTRY: CloudEntry = CloudEntry {
     versions_of: &[],
     arguments: &[],
     switches_config_map: Some(markers::SWITCHES),
+    policy_switch: None,
     products: &[],
     ingress_products: &[],
     probers: None,

@@ -9,6 +9,7 @@ use std::net::IpAddr;
 
 use uturn_clouds::cloud;
 use uturn_model::network::{NetworkMode, Plugin, Transport, first_host};
+use uturn_model::pod::Container;
 use uturn_model::{Family, IpNet, Known, Labels, Node, ObjectRef, Pod, ProxySettings, Text};
 
 use super::{daemon_sets, seen_addresses};
@@ -190,7 +191,9 @@ fn by_addresses(objects: &Objects) -> Option<(Plugin, String)> {
     match scheme {
         Some("aws") if !are_ranged => return Some((Plugin::AwsVpcCni, id())),
         Some("azure") => return Some((by_azure(objects), id())),
-        Some("gce") if are_ranged => return Some((Plugin::Gke, id())),
+        Some("gce") if are_ranged && is_gke(nodes.values().filter(|node| !node.supposed)) => {
+            return Some((Plugin::Gke, id()));
+        }
         Some("kind") => return Some((Plugin::Kindnet, id())),
         _ => {}
     }
@@ -208,6 +211,17 @@ fn by_addresses(objects: &Objects) -> Option<(Plugin, String)> {
         None => "nodes without a podCIDR, and pods with addresses".into(),
     };
     Some((Plugin::Unknown, trace))
+}
+
+/// Returns whether nodes are those of GKE, or their labels are not given. Other clusters on the same
+/// machines, such as kops', have a network of their own.
+fn is_gke<'n>(mut nodes: impl Iterator<Item = &'n Node> + Clone) -> bool {
+    let marked = |node: &Node| {
+        let mut managed = cloud::ALL.into_iter().filter_map(|entry| entry.label_with_cluster_cidr);
+        managed.any(|begins| node.labels.key_from(begins).is_some())
+            || node.name.as_str().starts_with("gke-")
+    };
+    nodes.clone().any(marked) || !nodes.any(Node::has_all_labels)
 }
 
 fn is_azure(objects: &Objects) -> bool {
@@ -311,9 +325,10 @@ fn transport(objects: &Objects, plugin: &Known<Plugin>) -> Known<Transport> {
     match plugin.value {
         Plugin::Flannel | Plugin::Canal => {
             if let Some((backend, trace)) = first("flannel.alpha.coreos.com/backend-type") {
-                let is_plain = matches!(backend, "host-gw" | "ali-vpc" | "alloc" | "extension");
-                let value = if is_plain { Transport::Underlay } else { Transport::Tunnel };
-                return Known::derived(value, trace);
+                return Known::derived(flannel_transport(backend), trace);
+            }
+            if let Some((backend, origin)) = &objects.flannel_backend {
+                return Known::stated(flannel_transport(backend), origin.clone());
             }
         }
         Plugin::Calico => {
@@ -340,6 +355,13 @@ fn transport(objects: &Objects, plugin: &Known<Plugin>) -> Known<Transport> {
         Known::supposed(usual, "the network is supposed")
     } else {
         Known::derived(usual, format!("{} usually does it so", plugin.value))
+    }
+}
+
+fn flannel_transport(backend: &str) -> Transport {
+    match backend {
+        "host-gw" | "ali-vpc" | "alloc" | "extension" => Transport::Underlay,
+        _ => Transport::Tunnel,
     }
 }
 
@@ -404,12 +426,57 @@ pub(in crate::derive) fn masquerades(objects: &Objects, plugin: &Known<Plugin>) 
     if let Some((_, origin)) = stated.filter(|(nets, _)| !nets.is_empty()) {
         return Known::stated(true, origin.clone());
     }
+    match (plugin.value, flanneld(objects)) {
+        (Plugin::Flannel | Plugin::Canal, Some((set, Some(true)))) => {
+            return Known::derived(true, format!("{set}, whose flanneld has {IP_MASQ}"));
+        }
+        // Canal has a variable for it.
+        (Plugin::Flannel, Some((set, Some(false)))) => {
+            return Known::derived(false, format!("{set}, whose flanneld has no {IP_MASQ}"));
+        }
+        _ => {}
+    }
     let usual = plugin.value.usually_masquerades();
     if plugin.is_supposed() {
         Known::supposed(usual, "the network is supposed")
     } else {
         Known::derived(usual, format!("{} usually does it so", plugin.value))
     }
+}
+
+/// Derives whether nodes masquerade packets to other nodes' pods that no pod sent.
+pub(in crate::derive) fn masquerades_to_pods(
+    objects: &Objects,
+    plugin: &Known<Plugin>,
+    masquerades: &Known<bool>,
+) -> Known<bool> {
+    match (plugin.value, flanneld(objects)) {
+        (Plugin::Flannel, Some((set, None))) if objects.facts.masquerade.is_none() => {
+            Known::supposed(true, format!("{set} states no arguments of flanneld"))
+        }
+        (Plugin::Flannel | Plugin::Canal | Plugin::Weave, _) => masquerades.clone(),
+        (other, _) => Known::derived(false, format!("{other} has no such rules")),
+    }
+}
+
+/// The argument with which flanneld masquerades.
+const IP_MASQ: &str = "--ip-masq";
+
+/// Returns flannel's DaemonSet and whether its flanneld masquerades; `None` for that if its arguments
+/// are not given.
+fn flanneld(objects: &Objects) -> Option<(ObjectRef, Option<bool>)> {
+    daemon_sets(objects).find_map(|(set, spec)| {
+        let is_it = |own: &&Container| {
+            let program = own.program();
+            program.contains("flannel") && !program.contains("cni")
+        };
+        let words = &spec.containers.iter().find(is_it)?.arguments;
+        // A script of somebody's own may add what it likes.
+        let are_flags = words.iter().any(|word| word.contains("flanneld"))
+            || words.first().is_some_and(|word| word.starts_with('-'));
+        let asks = |word: &Text| word.contains("ip-masq") && !word.contains("ip-masq=false");
+        Some((set, are_flags.then(|| words.iter().any(asks))))
+    })
 }
 
 /// Returns why nodes forward no ports of their own to pods: Cilium only does as part of its

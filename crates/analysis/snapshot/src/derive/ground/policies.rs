@@ -78,6 +78,11 @@ fn enforcement(objects: &Objects, plugin: &Known<Plugin>) -> Known<Enforcement> 
     if let Some(known) = by_agent(objects).filter(is_certain) {
         return known;
     }
+    // The arguments of the agent are not given; its controller's switch is.
+    if let (Plugin::AwsVpcCni, Some((is_on, origin))) = (plugin.value, &objects.policy_switch) {
+        let value = if *is_on { Enforcement::Drops } else { Enforcement::Ignores };
+        return Known::stated(value, origin.clone());
+    }
     let of_plugin = |value| Known { value, basis: plugin.basis.clone() };
     match plugin.value {
         Plugin::Calico

@@ -4,9 +4,9 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use uturn_clouds::cloud;
-use uturn_model::network::{Network, NetworkMode, Plugin, covering_each};
-use uturn_model::service::ServiceKind;
-use uturn_model::{Family, Known, ProxyMode};
+use uturn_model::network::{FLANNEL_MASQUERADE, Network, NetworkMode, Plugin, covering_each};
+use uturn_model::service::{Policy, ServiceKind};
+use uturn_model::{Basis, Family, Known, ProxyMode, Service};
 
 use crate::decode::facts::Fact;
 use crate::decode::objects::Objects;
@@ -35,18 +35,35 @@ pub(super) fn derive(
         .unwrap_or_else(|| non_masquerade(objects, plugin, &pod_cidrs, &vpc_cidrs));
     let Transports { usual: transport, v6: transport_v6 } = population.transports.clone();
     let masquerades = plugin::masquerades(objects, plugin);
+    let masquerades_to_pods = plugin::masquerades_to_pods(objects, plugin, &masquerades);
+    if masquerades_to_pods.is_supposed() && depends_on_masquerade(objects, ground) {
+        let because = match &masquerades_to_pods.basis {
+            Basis::Supposed(because) => because.to_string(),
+            basis => basis.to_string(),
+        };
+        let settle = "state spec.network.masquerade in Facts";
+        assumptions.assume(FLANNEL_MASQUERADE, "it does", because, settle);
+    }
     Network {
         plugin: plugin.clone(),
         mode: mode.clone(),
         transport,
         transport_v6,
         masquerades,
+        masquerades_to_pods,
         pod_cidrs,
         service_cidrs,
         vpc_cidrs,
         non_masquerade_cidrs,
         host_ports_off: plugin::host_ports_off(objects, plugin, &ground.proxy),
     }
+}
+
+/// Returns whether a call's end can depend on it: in IPVS mode, under policy Local, nodes without an
+/// endpoint may send calls to other nodes' pods with the client's address.
+fn depends_on_masquerade(objects: &Objects, ground: &Ground) -> bool {
+    let is_local = |service: &Service| service.external_policy == Policy::Local;
+    ground.proxy.mode.value == ProxyMode::Ipvs && objects.services.0.values().any(is_local)
 }
 
 fn stated(fact: &Fact<Vec<IpNet>>) -> Option<Known<Vec<IpNet>>> {
@@ -87,7 +104,7 @@ fn vpc(objects: &Objects, ranges: &Ranges, assumptions: &mut Assumptions) -> Kno
 }
 
 fn has_balancers(objects: &Objects) -> bool {
-    let service = |service: &uturn_model::Service| service.kind == ServiceKind::LoadBalancer;
+    let service = |service: &Service| service.kind == ServiceKind::LoadBalancer;
     objects.services.0.values().any(service)
         || objects
             .ingresses
