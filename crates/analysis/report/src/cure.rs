@@ -4,11 +4,12 @@
 use uturn_diagnose::Code;
 use uturn_diagnose::cure::{Answer, CaseState, Cure};
 use uturn_document::edit::Tree;
-use uturn_model::{Mechanism, ObjectRef};
+use uturn_model::{Mechanism, ObjectRef, Outcome, Share, Verdict};
 
 use crate::lines::Lines as _;
 use crate::style::{Style, in_a_line};
-use crate::words;
+use crate::trace::Meaning;
+use crate::{table, trace, words};
 
 /// The cures of a case.
 #[derive(Clone, Debug)]
@@ -17,6 +18,9 @@ pub struct CureReport {
     pub codes: Vec<String>,
     /// The state of the case before any edit.
     pub now: CaseState,
+    /// How a called flow ends in each case of what is not known, and what that means; empty for what is
+    /// no flow that somebody named.
+    pub endings: Vec<(Verdict, Meaning)>,
     /// All cures that are known for the case, those that work first.
     pub cures: Vec<Cure>,
 }
@@ -35,6 +39,8 @@ fn case(report: &CureReport, style: Style) -> String {
             &format!("{}: {now}", report.codes.join(" ")),
             style,
         ));
+    } else if !report.endings.is_empty() {
+        text.push_str(&endings(report, style));
     } else {
         let now = if report.now.is_fine() { style.green(&now) } else { style.red(&now) };
         text.push_str(&format!("  now       {now}"));
@@ -78,6 +84,47 @@ fn case(report: &CureReport, style: Style) -> String {
         text.push_str(&format!("\nno cure is known for this: {more}\n"));
         let next = codes.iter().find_map(|code| of_objects(*code, &report.now));
         text.push_str(&wrapped("next: ", next.unwrap_or_else(|| next_step(&report.now)), style));
+    }
+    text
+}
+
+/// Describes how a flow ends in each case, with the reason; cases that end alike in one line.
+fn endings(report: &CureReport, style: Style) -> String {
+    let CaseState::Flow { is_misled, .. } = &report.now else { return String::new() };
+    let all = &report.endings;
+    let ends = |at: usize| {
+        let (verdict, meaning) = &all[at];
+        (&verdict.outcomes, &verdict.mechanisms, &meaning.codes)
+    };
+    let mut text = String::new();
+    for group in trace::alike(all.len(), |a, b| ends(a) == ends(b)) {
+        let (verdict, meaning) = &all[group[0]];
+        let conditions: Vec<String> = group
+            .iter()
+            .filter(|at| !all[**at].0.conditions.is_empty())
+            .map(|at| format!("if {}", all[*at].0.conditions.join(" and ")))
+            .collect();
+        let case = match &*conditions {
+            [] => String::new(),
+            some => format!("{}: ", some.join(", or ")),
+        };
+        let end = state_of(&verdict.outcomes, &verdict.mechanisms, *is_misled);
+        let codes = match &*meaning.codes {
+            [] => String::new(),
+            some => format!("   {}", some.join(" ")),
+        };
+        let first = if text.is_empty() { "  now       " } else { "            " };
+        let line = format!("{case}{end}{codes}");
+        // A line that is folded has no colours: they would end within it.
+        if table::length(&line) + first.len() <= style.width {
+            let end = if verdict.can_fail() { style.red(&end) } else { style.green(&end) };
+            text.push_str(&format!("{first}{case}{end}{codes}\n"));
+        } else {
+            text.push_str(&wrapped(first, &line, style));
+        }
+        if let Some(why) = &meaning.because {
+            text.push_str(&wrapped("  because   ", why, style));
+        }
     }
     text
 }
@@ -279,28 +326,31 @@ fn subject(now: &CaseState) -> String {
     }
 }
 
+fn state_of(outcomes: &[(Outcome, Share)], mechanisms: &[Mechanism], is_misled: bool) -> String {
+    let parts = outcomes.iter().map(|(outcome, part)| match words::share(*part).as_str() {
+        "always" => outcome.to_string(),
+        part => format!("{part} {outcome}"),
+    });
+    let elsewhere = if is_misled { ", where the name leads" } else { "" };
+    let summary = format!("{}{elsewhere}", parts.collect::<Vec<_>>().join(", "));
+    match mechanisms {
+        [] => summary,
+        some => {
+            let names: Vec<&str> = some.iter().map(|mechanism| mechanism.as_str()).collect();
+            format!("{summary} ({})", names.join(", "))
+        }
+    }
+}
+
 /// Describes a case's state: `1 in 3 answered after 4 s, 2 in 3 answered at once`.
 pub fn case_state(state: &CaseState) -> String {
     match state {
         CaseState::Flow { outcomes, mechanisms, conditions, is_misled, .. } => {
-            let parts = outcomes.iter().map(|(outcome, part)| match words::share(*part).as_str() {
-                "always" => outcome.to_string(),
-                part => format!("{part} {outcome}"),
-            });
             let case = match conditions.as_slice() {
                 [] => String::new(),
                 some => format!("if {}: ", some.join(" and ")),
             };
-            let elsewhere = if *is_misled { ", where the name leads" } else { "" };
-            let summary = format!("{case}{}{elsewhere}", parts.collect::<Vec<_>>().join(", "));
-            match mechanisms.as_slice() {
-                [] => summary,
-                some => {
-                    let names: Vec<&str> =
-                        some.iter().map(|mechanism| mechanism.as_str()).collect();
-                    format!("{summary} ({})", names.join(", "))
-                }
-            }
+            format!("{case}{}", state_of(outcomes, mechanisms, *is_misled))
         }
         CaseState::Probes { alive, of, .. } => format!("{alive} of {of} targets answer"),
         CaseState::Object { faults, conditions, .. } => {

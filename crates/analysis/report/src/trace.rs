@@ -103,7 +103,7 @@ pub fn text(
 }
 
 /// Returns the numbers below `count` in groups of those that are alike.
-fn alike(count: usize, is_alike: impl Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
+pub(crate) fn alike(count: usize, is_alike: impl Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for at in 0..count {
         match groups.iter_mut().find(|group| is_alike(group[0], at)) {

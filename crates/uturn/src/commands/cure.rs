@@ -19,7 +19,7 @@ use uturn_scan::Scanner;
 use uturn_snapshot::{Loaded, Manifests};
 
 use super::suggest;
-use super::trace::texts;
+use super::trace::{endings, texts};
 use crate::cli::{Cure, Output};
 use crate::input;
 
@@ -109,10 +109,12 @@ fn of_flow(base: &TrialBase<'_>, flow: &Flow) -> Result<CureReport, WalkError> {
         }
     }
     cures.sort_by_key(|cure| !cure.is_offered());
-    let codes = FlowCodes::new(engine, flow).of_cases(&judged);
+    let codes = FlowCodes::new(engine, flow);
+    let (verdicts, meanings) = endings(&codes, &judged);
     Ok(CureReport {
-        codes: texts(&codes),
+        codes: texts(&codes.of_cases(&judged)),
         now: cure::case_state(engine, flow, &judged.verdicts()),
+        endings: verdicts.into_iter().zip(meanings).collect(),
         cures,
     })
 }
@@ -224,6 +226,7 @@ fn reports_of(base: &TrialBase<'_>, cases: &[Case<'_>]) -> Vec<CureReport> {
     let of = |case: &Case<'_>| CureReport {
         codes: case.codes().iter().map(ToString::to_string).collect(),
         now: case.before.clone(),
+        endings: Vec::new(),
         cures: if case.before.is_fine() { Vec::new() } else { cures.next().unwrap_or_default() },
     };
     cases.iter().map(of).collect()

@@ -2,7 +2,7 @@
 
 use uturn_cli::{Failure, Printer, Status, print};
 use uturn_diagnose::analysis::{Input, MAX_BYTES, cures_of_finding, cures_of_flow};
-use uturn_diagnose::doubts::FlowCase;
+use uturn_diagnose::doubts::{FlowCase, FlowCases};
 use uturn_diagnose::flow_codes::FlowCodes;
 use uturn_diagnose::{Code, conditions, doubts};
 use uturn_model::shell::Command;
@@ -31,20 +31,7 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
     let judged = doubts::cases(&engine, &flow);
     let judged = judged.map_err(|why| suggest::with_suggestion(why, cluster))?;
     let codes = FlowCodes::new(&engine, &flow);
-    let with_conditions = |case: &FlowCase| {
-        let mut verdict = case.verdict.clone();
-        if case.doubt.is_none() {
-            let more = conditions::of_verdict(&verdict, codes.kind());
-            verdict.conditions.extend(more);
-        }
-        verdict
-    };
-    let verdicts: Vec<Verdict> = judged.all.iter().map(with_conditions).collect();
-    let meaning = |case: &FlowCase| {
-        let (codes, because) = codes.of_case(case);
-        Meaning { codes: texts(&codes), because }
-    };
-    let meanings: Vec<Meaning> = judged.all.iter().map(meaning).collect();
+    let (verdicts, meanings) = endings(&codes, &judged);
     let all = texts(&codes.of_cases(&judged));
     // A name that leads elsewhere is at fault, whoever answers there.
     let is_misled = codes.is_at_fault();
@@ -91,6 +78,26 @@ pub(super) fn run(args: &Trace, printer: &Printer) -> Result<Status, Failure> {
         None => printer.result(&svg::trace(&flow, &verdicts, &all)),
     }
     Ok(if can_fail { Status::Found } else { Status::Clean })
+}
+
+/// Returns how a flow ends in each case, and what that means.
+pub(super) fn endings(
+    codes: &FlowCodes<'_, '_>,
+    judged: &FlowCases,
+) -> (Vec<Verdict>, Vec<Meaning>) {
+    let with_conditions = |case: &FlowCase| {
+        let mut verdict = case.verdict.clone();
+        if case.doubt.is_none() {
+            let more = conditions::of_verdict(&verdict, codes.kind());
+            verdict.conditions.extend(more);
+        }
+        verdict
+    };
+    let meaning = |case: &FlowCase| {
+        let (codes, because) = codes.of_case(case);
+        Meaning { codes: texts(&codes), because }
+    };
+    judged.all.iter().map(|case| (with_conditions(case), meaning(case))).unzip()
 }
 
 /// Returns codes as texts.

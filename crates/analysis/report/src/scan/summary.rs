@@ -213,7 +213,7 @@ pub(super) fn text(report: &ScanReport, style: Style) -> String {
         let objects = report.skipped.iter().filter(|skipped| skipped.files.is_empty());
         let kinds: Vec<String> =
             objects.map(|skipped| format!("{} {}", skipped.count, skipped.kind)).collect();
-        if !kinds.is_empty() {
+        if style.wide && !kinds.is_empty() {
             text.line(&format!("not needed: {}", kinds.join(", ")));
         }
         for skipped in report.skipped.iter().filter(|skipped| !skipped.files.is_empty()) {

@@ -3,6 +3,7 @@
 
 use uturn_document::edit::{Change, Tree};
 use uturn_model::ingress::ServedClass;
+use uturn_model::shell::Advice;
 use uturn_model::{Ingress, Name, ObjectKind, ObjectRef};
 
 use super::super::template::Template;
@@ -99,11 +100,18 @@ fn class_of(case: &Case<'_>, ingress: &Ingress, class: &ServedClass) -> Proposal
         class.controller
     ));
     if ingress.name.name.as_str().starts_with(CHALLENGE) {
-        made = made.costs(format!(
-            "cert-manager writes this Ingress: name the class in the solver of its Issuer \
-             (http01.ingress.ingressClassName: {}), or the next one has the old class again",
+        // What is edited here is what cert-manager makes of its own object.
+        made.title =
+            format!("ingressClassName {} in the Issuer whose solver made {short}", class.name);
+        let typed = format!(
+            "in the Issuer or ClusterIssuer of this challenge, set \
+             spec.acme.solvers[].http01.ingress.ingressClassName to {} (and remove `class` there)",
             class.name
-        ));
+        );
+        made = made.types(Advice::sentence(&typed)).costs(
+            "cert-manager writes this Ingress: changed by itself, it lasts for this challenge, and the next \
+             one has the old class again",
+        );
     }
     made
 }

@@ -186,7 +186,7 @@ fn a_relay_that_accepts_another_port_than_it_sends_to_drops_calls() {
     assert_eq!(of("v0.4.4"), [": answered at once: "]);
     let found = findings(&relayed("v0.4.0", "10.0.7.7"), &fields);
     let (severity, subject, _, said) = only(&found, Code::NodeFirewall);
-    assert_eq!((severity, &*subject), (Severity::Warning, "Service shop/web"));
+    assert_eq!((severity, &*subject), (Severity::Error, "Service shop/web"));
     assert!(said.contains("klipper-lb v0.4.0 accepts what is for port 80"), "{said}");
     // kube-proxy serves the addresses in the status, past the pods.
     let found = findings(&relayed("v0.4.0", "10.0.0.11"), &fields);
@@ -240,6 +240,40 @@ fn old_speakers_announce_from_nodes_of_endpoints_only() {
     assert_eq!(with_code(&findings(&named, &[IPTABLES]), Code::NoTargets), []);
     let cures = tried(all(&nodeless("v0.9.3"), &[IPTABLES]), Code::NoTargets);
     assert_eq!(offered(&cures), ["nodeName: n1 for the endpoints in Endpoints shop/web"]);
+}
+
+/// The ConfigMap that MetalLB reads before 0.13.
+fn configured(release: &str, protocol: &str) -> String {
+    nodeless(release)
+        + &format!(
+            "---
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: config, namespace: metallb-system}}
+data:
+  config: |
+    address-pools:
+    - name: default
+      protocol: {protocol}
+      addresses:
+      - 10.0.9.0/24
+"
+        )
+}
+
+#[test]
+fn the_configuration_of_old_speakers_says_how_they_announce() {
+    let found = findings(&configured("v0.9.3", "layer2"), &[IPTABLES]);
+    let (severity, _, conditions, said) = only(&found, Code::NoTargets);
+    assert_eq!((severity, conditions.len()), (Severity::Error, 0), "{said}");
+    for silent in [configured("v0.9.3", "bgp"), configured("v0.12.1", "layer2")] {
+        assert_eq!(with_code(&findings(&silent, &[IPTABLES]), Code::NoTargets), []);
+        assert_eq!(with_code(&findings(&silent, &[IPTABLES]), Code::Pending), []);
+    }
+    // Before 0.13 there are no IPAddressPools that could lack.
+    let waiting = configured("v0.12.1", "layer2").replace("{ip: 10.0.9.9}", "");
+    let (severity, _, _, said) = only(&findings(&waiting, &[IPTABLES]), Code::Pending);
+    assert_eq!(severity, Severity::Warning, "{said}");
 }
 
 /// An ALB's Ingress with these annotations, and an address.
