@@ -155,6 +155,21 @@ fn serve(
         let why = Some(Mechanism::NoRuleForPath);
         return return_reply(walk, at, call, state.answer(), outcome, why);
     }
+    if matches!(at, Peer::Host(_, None))
+        && !matches!(listening, Listening::Yes(_))
+        && let Some(service) = services::held_for_both_families(walk.cluster, leg.dst, protocol)
+    {
+        let why = format!(
+            "kube-proxy {} holds node port {} of {} for both families and accepts nothing: the connection is \
+             opened, and nobody answers; it has no rules for this family",
+            walk.cluster.proxy.version.value,
+            leg.dst.port(),
+            service.object()
+        );
+        let by = Evidence::object(service.object(), service.origin.clone());
+        state.note(place, Step::new(StepKind::Drop, why, by).seeing(leg));
+        return Ok(vec![ended(state, Outcome::Hangs, Some(Mechanism::WrongPort))]);
+    }
     let called = call.called();
     let mut misled = None;
     if !matches!(listening, Listening::Yes(_))

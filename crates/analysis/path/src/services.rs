@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
+use uturn_model::proxy::NodePortAddresses;
 use uturn_model::service::{IpMode, Policy, ServicePort};
 use uturn_model::wording::some_of;
-use uturn_model::{Cluster, Evidence, Family, Name, Node, ObjectKind, Service};
+use uturn_model::{Cluster, Evidence, Family, Name, Node, ObjectKind, Service, Version};
 use uturn_netfilter::IpProtocol;
 
 use crate::engine::Engine;
@@ -136,6 +137,35 @@ pub(crate) fn called_on_loopback(
     };
     let mut services = cluster.services.values().filter(|_| to.ip().is_loopback());
     services.find(|service| service.ports.iter().any(is_called))
+}
+
+/// The first release whose kube-proxy holds node ports for its own family of addresses only.
+const HOLDS_OWN_FAMILY: Version = Version::new(1, 18, 0);
+
+/// Returns the Service whose node port is called by the family that its kube-proxy has no rules for,
+/// though it holds the port for both: it keeps a socket open to keep others off, and accepts nothing.
+/// Read in its sources: `net.Listen("tcp", ":PORT")` up to v1.17.
+pub(crate) fn held_for_both_families(
+    cluster: &Cluster,
+    to: SocketAddr,
+    protocol: IpProtocol,
+) -> Option<&Service> {
+    let proxy = &cluster.proxy;
+    let holds = proxy.version.value < HOLDS_OWN_FAMILY
+        && !proxy.version.is_supposed()
+        && proxy.replaced_by().is_none()
+        && proxy.node_port_addresses == NodePortAddresses::All;
+    let family = Family::of(to.ip());
+    let is_called = |port: &ServicePort| {
+        port.node_port.is_some_and(|own| own.number() == to.port())
+            && IpProtocol::from(port.protocol) == protocol
+    };
+    let is_other = |service: &&Service| {
+        let ips = &service.cluster_ips;
+        !ips.is_empty() && ips.iter().all(|ip| Family::of(*ip) != family)
+    };
+    let mut services = cluster.services.values().filter(|_| holds && !to.ip().is_loopback());
+    services.find(|service| is_other(service) && service.ports.iter().any(is_called))
 }
 
 /// Says whose address it is and which Service took it, if a node has the address of another machine

@@ -233,3 +233,26 @@ fn probes_at_bound_addresses_die_in_some_releases() {
         assert_eq!(alive("ipvs", version), right, "{version}");
     }
 }
+
+/// Up to v1.17 kube-proxy opens the sockets that hold node ports for both families, and has rules for
+/// one.
+#[test]
+fn a_node_port_called_by_the_other_family() {
+    let of = |version: &str, to: &str| {
+        let facts = format!(
+            "---\napiVersion: uturn.dev/v1alpha1\nkind: Facts\nspec:\n  provider: none\n  \
+             kubeProxy: {{mode: iptables, version: {version}, variant: upstream}}\n  \
+             nodes: {{n2: {{localAddresses: ['2001:db8:1::5']}}}}\n"
+        );
+        let source = Source { name: "cluster.yaml".into(), text: CLUSTER.to_owned() + &facts };
+        let cluster = uturn_snapshot::read(vec![source]).unwrap().cluster;
+        let (from, protocol) = ("outside".parse().unwrap(), Protocol::Tcp);
+        let flow = Flow { from, to: to.parse().unwrap(), protocol };
+        Engine::new(&cluster).unwrap().verdict(&flow).unwrap().outcomes[0].0.to_string()
+    };
+    for (version, other) in [("v1.14.10", HANGS), ("v1.17.17", HANGS), ("v1.18.0", REFUSED)] {
+        assert_eq!(of(version, "[2001:db8:1::5]:30080"), other, "{version}");
+        assert_eq!(of(version, "[2001:db8:1::5]:30099"), REFUSED, "{version}");
+        assert_eq!(of(version, "10.0.0.12:30080"), WORKS, "{version}");
+    }
+}
