@@ -121,7 +121,13 @@ status: {{addresses: [{{type: InternalIP, address: 10.128.0.4}}]}}
         );
         made(node).network.plugin.value.to_string()
     };
-    assert_eq!(of("kubernetes.io/hostname: n1, cloud.google.com/gke-nodepool: a"), "GKE VPC-native");
+    assert_eq!(
+        of("kubernetes.io/hostname: n1, cloud.google.com/gke-nodepool: a"),
+        "GKE VPC-native"
+    );
     assert_eq!(of(""), "GKE VPC-native");
-    assert_ne!(of("kubernetes.io/hostname: n1, kops.k8s.io/instancegroup: nodes"), "GKE VPC-native");
+    assert_ne!(
+        of("kubernetes.io/hostname: n1, kops.k8s.io/instancegroup: nodes"),
+        "GKE VPC-native"
+    );
 }
