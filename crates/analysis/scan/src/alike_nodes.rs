@@ -32,7 +32,7 @@ pub(crate) fn of<'a>(
     let mut known: FastMap<Vec<u32>, Arc<AlikeNodes>> = FastMap::default();
     let mut all = Vec::with_capacity(targets.len());
     for target in targets {
-        let scope = prepared.scope(engine, target)?;
+        let scope = prepared.scope(engine, target.called())?;
         let classes = prepared.classifier.classify(scope, Granularity::Classes, None);
         let (partition, inventory) = (&classes.partition, &prepared.classifier.inventory);
         let mut numbers: FastMap<u32, u32> = FastMap::default();

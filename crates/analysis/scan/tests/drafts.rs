@@ -12,7 +12,7 @@ use uturn_document::edit::{At, Change, Tree};
 use uturn_model::{Cluster, Mechanism, NamespacedName, ObjectKind, ObjectRef, Outcome, Share};
 use uturn_path::Engine;
 use uturn_scan::{Changes, ScanResult, Scanner};
-use uturn_snapshot::manifests::{Draft, Edit, Reading};
+use uturn_snapshot::manifests::{Draft, Edit};
 use uturn_snapshot::{Manifests, Source};
 
 const CLUSTERS: u64 = 60;
@@ -41,7 +41,7 @@ fn edits(object: &ObjectRef, seed: u64) -> Vec<Edit> {
             set(&["metadata", "labels", "tier"], "front"),
         ],
     };
-    let first = usize::try_from(seed).unwrap() % all.len();
+    let first = (seed % all.len() as u64) as usize;
     all.into_iter().cycle().skip(first).take(1 + first % 2).collect()
 }
 
@@ -64,7 +64,7 @@ fn the_cluster_of_a_draft_is_that_of_the_edited_texts() {
         let text = dice::cluster_with(&mut Dice::new(seed), seed.is_multiple_of(2));
         let manifests = Manifests::of(vec![Source { name: "random.yaml".into(), text }]);
         let cluster = manifests.cluster().unwrap_or_else(|why| panic!("{seed}: {why:?}"));
-        let Some(reading) = Reading::of(&manifests) else { continue };
+        let Some(reading) = manifests.reading() else { continue };
         let of = |kind| move |name: &NamespacedName| ObjectRef::namespaced(kind, name);
         let objects = cluster
             .services

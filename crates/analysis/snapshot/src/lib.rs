@@ -53,8 +53,8 @@ use uturn_model::{Capture, Cluster, Name, Text};
 
 pub use as_json::{json_documents, json_objects};
 pub use capture::read_capture;
-use decode::objects::Objects;
 pub use decode::fields::fields_of;
+use decode::objects::Objects;
 pub use identities::{Identities, base64_text};
 pub use kinds::{ReadKind, config_maps, controller_settings, is_bridge_configuration, kinds};
 use layout::OtherFiles;

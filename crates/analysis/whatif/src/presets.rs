@@ -132,7 +132,7 @@ spec: {rules: [{http: {paths: [{path: /, pathType: Prefix, backend: {service: {n
             let preset = page::preset(page).unwrap_or_else(|| panic!("no preset: {page}"));
             assert!(preset.checks.len() >= 4, "{}", preset.name);
             assert!(!preset.not_modelled.is_empty(), "{}", preset.name);
-            assert!(preset.needs_objects != !preset.templates.is_empty(), "{}", preset.name);
+            assert!(preset.needs_objects == preset.templates.is_empty(), "{}", preset.name);
             assert!(page.lines().all(|line| line.len() < 1000), "{}", preset.name);
             names.push(preset.name);
         }

@@ -9,18 +9,20 @@ use uturn_model::{Cluster, LoadBalancer};
 
 use crate::outline::outline_of_listeners;
 
+/// All load balancers without targets, and for each a place for the whole one.
+type Outlines = (Vec<LoadBalancer>, Vec<OnceLock<Option<LoadBalancer>>>);
+
 /// The load balancers of a cluster, in the order of their addresses.
 #[derive(Default)]
 pub(super) struct Balancers {
-    /// All without targets, each with a place for the whole one.
-    listeners: OnceLock<(Vec<LoadBalancer>, Vec<OnceLock<Option<LoadBalancer>>>)>,
+    outlines: OnceLock<Outlines>,
     all: OnceLock<Vec<LoadBalancer>>,
 }
 
 impl Balancers {
     /// Keeps load balancers that are made already.
     pub(super) fn of(all: Vec<LoadBalancer>) -> Self {
-        Self { listeners: OnceLock::new(), all: OnceLock::from(all) }
+        Self { outlines: OnceLock::new(), all: OnceLock::from(all) }
     }
 
     /// Returns all load balancers in full.
@@ -32,7 +34,7 @@ impl Balancers {
     pub(super) fn listeners(&self, cluster: &Cluster) -> &[LoadBalancer] {
         match self.all.get() {
             Some(all) => all,
-            None => &self.without_targets(cluster).0,
+            None => &self.outlines(cluster).0,
         }
     }
 
@@ -42,16 +44,13 @@ impl Balancers {
         if let Some(all) = self.all.get() {
             return all.get(place(all)?);
         }
-        let (listeners, whole) = self.without_targets(cluster);
+        let (listeners, whole) = self.outlines(cluster);
         let whole = whole.get(place(listeners)?)?;
         whole.get_or_init(|| controller::load_balancer(cluster, vip)).as_ref()
     }
 
-    fn without_targets(
-        &self,
-        cluster: &Cluster,
-    ) -> &(Vec<LoadBalancer>, Vec<OnceLock<Option<LoadBalancer>>>) {
-        self.listeners.get_or_init(|| {
+    fn outlines(&self, cluster: &Cluster) -> &Outlines {
+        self.outlines.get_or_init(|| {
             let all = controller::listeners(cluster, &outline_of_listeners(cluster));
             let whole = all.iter().map(|_| OnceLock::new()).collect();
             (all, whole)

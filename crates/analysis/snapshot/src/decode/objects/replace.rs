@@ -10,6 +10,72 @@ impl Objects {
     /// are decoded from these documents alone. Returns `None` if other documents may have
     /// contributed to the same, so that all have to be read.
     pub(crate) fn replaced(mut self, old: Self, new: Self) -> Option<Self> {
+        // A new field belongs to one of the groups below.
+        let Self {
+            nodes: _,
+            pods: _,
+            specs: _,
+            written_pods: _,
+            host_addresses: _,
+            workloads: _,
+            unscaled: _,
+            autoscaled: _,
+            indexed: _,
+            first_numbers: _,
+            references: _,
+            services: _,
+            written_services: _,
+            awaited: _,
+            slices: _,
+            endpoints: _,
+            ingresses: _,
+            ingress_classes: _,
+            class_parameters: _,
+            leases: _,
+            pools: _,
+            announcements: _,
+            gateway_classes: _,
+            gateways: _,
+            routes: _,
+            reference_grants: _,
+            client_traffic_policies: _,
+            nginx_proxies: _,
+            listener_overrides: _,
+            network_policies: _,
+            namespaces: _,
+            api_server_calls: _,
+            volume_servers: _,
+            config_maps: _,
+            configurations: _,
+            controller_settings: _,
+            other_config_maps: _,
+            called_in_maps: _,
+            corefiles: _,
+            corefile: _,
+            mounted_corefile: _,
+            corefile_custom: _,
+            node_local: _,
+            kubelet_dns: _,
+            proxy_config: _,
+            bridges: _,
+            flannel_backend: _,
+            cilium_config: _,
+            calico_ebpf: _,
+            mesh_gateways: _,
+            mesh_routes: _,
+            proxy_filters: _,
+            gateways_expect_header: _,
+            non_masquerade: _,
+            controller_switches: _,
+            policy_switch: _,
+            facts: _,
+            notes: _,
+            complete: _,
+            listing: _,
+            skipped: _,
+            left_out: _,
+            seen: _,
+        } = &old;
         macro_rules! each {
             ($how:ident: $($field:ident),* $(,)?) => {
                 $($how(&mut self.$field, old.$field, new.$field)?;)*
@@ -31,14 +97,30 @@ impl Objects {
         each!(set: unscaled, indexed, written_services, other_config_maps);
         each!(count: seen, skipped);
         each!(last: corefile, mounted_corefile, node_local, proxy_config, cilium_config);
-        each!(unchanged:
-            written_pods, host_addresses, references, awaited, corefile_custom, bridges,
-            calico_ebpf, proxy_filters, gateways_expect_header, non_masquerade,
-            controller_switches, left_out,
+        macro_rules! are_unchanged {
+            ($($field:ident),* $(,)?) => {
+                $(old.$field == new.$field)&&*
+            };
+        }
+        let are_unchanged = are_unchanged!(
+            written_pods,
+            host_addresses,
+            references,
+            awaited,
+            corefile_custom,
+            bridges,
+            calico_ebpf,
+            proxy_filters,
+            gateways_expect_header,
+            non_masquerade,
+            controller_switches,
+            left_out,
+            flannel_backend,
+            policy_switch,
         );
         // Others are of all documents together (`facts`, `notes`, `complete`, `listing`) or are
         // used while these are read (`specs`).
-        Some(self)
+        are_unchanged.then_some(self)
     }
 }
 
@@ -108,8 +190,4 @@ fn last<V: PartialEq>(all: &mut Option<V>, old: Option<V>, new: Option<V>) -> Op
         }
     }
     Some(())
-}
-
-fn unchanged<V: PartialEq>(_: &mut V, old: V, new: V) -> Option<()> {
-    (old == new).then_some(())
 }
