@@ -30,6 +30,7 @@ pub(crate) mod node;
 pub(crate) mod objects;
 pub(crate) mod pod;
 pub(crate) mod proxy_config;
+mod replaced;
 pub(crate) mod scheduling;
 pub(crate) mod selector;
 pub(crate) mod service;

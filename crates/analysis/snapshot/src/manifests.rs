@@ -146,8 +146,7 @@ impl Manifests {
     pub fn with_live(mut self, sources: Vec<Source>, listing: Listing) -> Self {
         self.listing = listing;
         self.listing.live.extend(sources.iter().map(|source| source.name.clone()));
-        self.sources.extend(sources);
-        self.known = Known::default();
+        self.sources_mut().extend(sources);
         self
     }
 
@@ -193,6 +192,16 @@ impl Manifests {
     /// The texts.
     pub fn sources(&self) -> &[Source] {
         &self.sources
+    }
+
+    /// Returns the texts to be changed, and forgets what was found in them.
+    fn sources_mut(&mut self) -> &mut Vec<Source> {
+        self.known = Known::default();
+        &mut self.sources
+    }
+
+    fn text_mut(&mut self, source: usize) -> &mut String {
+        &mut self.sources_mut()[source].text
     }
 
     /// The captures of nodes.
@@ -335,8 +344,7 @@ impl Manifests {
                 return new;
             }
         }
-        new.known = Known::default();
-        new.sources.push(Source { name: file.into(), text: object.document() });
+        new.sources_mut().push(Source { name: file.into(), text: object.document() });
         new
     }
 

@@ -1,7 +1,5 @@
 //! The decoded objects by kind and name, before anything is derived from them.
 
-mod replace;
-
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -38,7 +36,7 @@ pub(crate) struct Objects {
     pub(crate) nodes: Table<Name, Node>,
     pub(crate) pods: Table<NamespacedName, Pod>,
     /// The spec that was read last of each owner's pods.
-    specs: HashMap<ObjectRef, Arc<PodSpec>>,
+    pub(super) specs: HashMap<ObjectRef, Arc<PodSpec>>,
     /// Pods without a status, which no cluster has run yet.
     pub(crate) written_pods: Vec<NamespacedName>,
     /// The addresses of nodes, taken from the status of pods that run on them.
@@ -130,9 +128,9 @@ pub(crate) struct Objects {
     pub(crate) complete: bool,
     /// The kinds that an API server returned in full, and the objects that it did not return.
     pub(crate) listing: Listing,
-    skipped: BTreeMap<Text, usize>,
+    pub(super) skipped: BTreeMap<Text, usize>,
     /// Documents that are not objects, by description: their number and their files.
-    left_out: BTreeMap<Text, (usize, BTreeSet<Text>)>,
+    pub(super) left_out: BTreeMap<Text, (usize, BTreeSet<Text>)>,
     /// The number of needed objects that were read, by kind.
     pub(crate) seen: BTreeMap<Text, usize>,
 }

@@ -8,7 +8,7 @@ use uturn_document::edit::{self, Tree};
 use uturn_model::{ObjectRef, Text};
 
 use super::site::{Site, joined};
-use super::{CannotEdit, Edit, Known, Manifests, path_text, tree_at};
+use super::{CannotEdit, Edit, Manifests, path_text, tree_at};
 
 /// Manifests with edits.
 #[derive(Clone)]
@@ -179,10 +179,9 @@ impl<'m> Draft<'m> {
         changed.sort_by_key(|own| std::cmp::Reverse(own.range.start));
         for own in changed {
             let text = own.written().into_owned();
-            new.sources[own.source].text.replace_range(own.range, &text);
+            new.text_mut(own.source).replace_range(own.range, &text);
         }
-        new.sources.extend(self.added.sources);
-        new.known = Known::default();
+        new.sources_mut().extend(self.added.sources);
         new
     }
 }

@@ -7,7 +7,7 @@ use uturn_document::edit::{self, Change, Tree};
 use uturn_model::{NamespacedName, ObjectRef};
 
 use super::site::{Site, joined};
-use super::{CannotEdit, Manifests};
+use super::{CannotEdit, Known, Manifests};
 
 impl Manifests {
     /// Returns the manifests without an object, wherever it is written. Other objects keep their
@@ -48,7 +48,7 @@ impl Manifests {
         // The documents behind it keep their lines as far as possible.
         let missing = lines(old).saturating_sub(lines(start) + lines(&document));
         let document = [start, &document, &"\n".repeat(missing)].concat();
-        new.sources[site.source].text.replace_range(site.document, &document);
+        new.text_mut(site.source).replace_range(site.document, &document);
         Ok(new)
     }
 
@@ -61,7 +61,7 @@ impl Manifests {
     #[must_use]
     pub fn with_source(&self, source: Source) -> Self {
         let mut new = self.clone();
-        new.sources.push(source);
+        new.sources_mut().push(source);
         new
     }
 
@@ -70,6 +70,7 @@ impl Manifests {
     #[must_use]
     pub fn with_losses(&self, is_short: bool, services: Vec<NamespacedName>) -> Self {
         let mut new = self.clone();
+        new.known = Known::default();
         new.listing.has_all_services |= is_short;
         new.listing.without_endpoints.extend(services);
         new
@@ -85,7 +86,7 @@ impl Manifests {
             self.replace(site, &document);
             return Ok(());
         }
-        let text = &mut self.sources[site.source].text;
+        let text = self.text_mut(site.source);
         let mut range = site.document;
         let is_json_item = is_item(text, &range) && !text[range.clone()].starts_with('-');
         if is_json_item {

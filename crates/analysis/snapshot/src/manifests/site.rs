@@ -8,8 +8,8 @@ use uturn_document::edit::At;
 use uturn_document::{self as document, Keep, Value};
 use uturn_model::{ObjectKind, ObjectRef};
 
+use super::Manifests;
 use super::places::Document;
-use super::{Known, Manifests};
 
 /// The place of an object: source, document, and the path in the document. An item of a List is a
 /// document of its own.
@@ -37,8 +37,7 @@ impl Manifests {
 
     /// Replaces the document at a site.
     pub(super) fn replace(&mut self, site: Site, document: &str) {
-        self.known = Known::default();
-        let text = &mut self.sources[site.source].text;
+        let text = self.text_mut(site.source);
         match document.strip_prefix(' ').filter(|_| site.is_dashed) {
             Some(rest) => text.replace_range(site.document, &["-", rest].concat()),
             None => text.replace_range(site.document, document),

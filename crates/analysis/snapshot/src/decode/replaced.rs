@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Objects, Table};
+use super::objects::{Objects, Table};
 
 impl Objects {
     /// Replaces what documents contributed by what they contribute after an edit; `old` and `new`
