@@ -41,7 +41,7 @@ pub use cures::{case_of, cures_of_finding, cures_of_flow, failing_flow, titles};
 pub use error::AnalysisError;
 pub use ignore::{IgnoreError, IgnoreRules};
 pub use in_words::InWords;
-pub use input::{Input, MAX_BYTES};
+pub use input::{Input, MAX_BYTES, MAX_SCANNED_BYTES};
 pub use notes::Note;
 pub use options::{Detail, KnownFindings, Options};
 pub use prepared::PreparedCluster;

@@ -287,6 +287,15 @@ pub fn cures(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
 /// Returns the cures of several cases, as [`cures`] does. Edits that several cases propose are tried
 /// on one copy of the cluster.
 pub fn cures_of_each(base: &TrialBase<'_>, cases: &[&Case<'_>]) -> Vec<Vec<Cure>> {
+    until_enough(base, cases, usize::MAX)
+}
+
+/// Returns the cures of a case, as [`cures`] does, but tries none after the first that works.
+pub(crate) fn first_cure(base: &TrialBase<'_>, case: &Case<'_>) -> Vec<Cure> {
+    until_enough(base, &[case], 1).pop().unwrap_or_default()
+}
+
+fn until_enough(base: &TrialBase<'_>, cases: &[&Case<'_>], enough: usize) -> Vec<Vec<Cure>> {
     let all = cases.iter().enumerate();
     let mut proposals: Vec<(usize, Proposal)> = all
         .flat_map(|(number, case)| {
@@ -296,7 +305,7 @@ pub fn cures_of_each(base: &TrialBase<'_>, cases: &[&Case<'_>]) -> Vec<Vec<Cure>
     // Trials take much work in a large cluster, so the less intrusive cures are tried first: there
     // may be no work left for the rest.
     proposals.sort_by_key(|(_, proposal)| proposal.rank);
-    judge::judge_each(base, cases, proposals).into_iter().map(in_order).collect()
+    judge::judge_each(base, cases, proposals, enough).into_iter().map(in_order).collect()
 }
 
 /// Returns what all families propose for a case.

@@ -82,7 +82,9 @@ pub enum WhyUntried {
     Work,
     /// There are too many findings: cures are tried on some of them only.
     ManyFindings,
-    /// There are no manifests to edit, or they are too long to be read again for each cure.
+    /// One works, and the manifests are long: a scan tries no more.
+    OneWorks,
+    /// There are no manifests to edit, or they are too long to be kept by a scan.
     LongManifests,
     /// Cures are tried in the assumed reading of unknown facts, in which the finding does not hold.
     OtherReading,
@@ -106,7 +108,8 @@ impl fmt::Display for WhyUntried {
         f.write_str(match self {
             Self::Work => "earlier trials used up all the work that trials may take",
             Self::ManyFindings => "cures are tried on the worst findings only",
-            Self::LongManifests => "a scan tries cures in manifests of up to 1 MiB",
+            Self::OneWorks => "in manifests of more than 1 MiB a scan tries cures until one works",
+            Self::LongManifests => "a scan tries cures in manifests of up to 64 MiB",
             Self::OtherReading => "the finding holds only under its condition",
         })
     }

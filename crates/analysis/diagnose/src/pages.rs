@@ -72,7 +72,9 @@ mod tests {
             let (_, after) = text.split_once("\n## See it on a kernel\n").unwrap();
             let section = after.split("\n## ").next().unwrap();
             let named = section.lines().filter_map(|line| line.strip_prefix("    uturn lab run "));
-            let named: Vec<&str> = named.collect();
+            // A comment may follow the name.
+            let named: Vec<&str> =
+                named.filter_map(|line| line.split_whitespace().next()).collect();
             for name in &named {
                 assert!(folder.join(format!("{name}.yaml")).exists(), "{page} names {name}");
             }

@@ -46,6 +46,7 @@ fn a_finding_without_trials_says_so() {
             WhyUntried::Work,
             WhyUntried::ManyFindings,
             WhyUntried::LongManifests,
+            WhyUntried::OneWorks,
             WhyUntried::OtherReading,
         ] {
             let untried = Some(Untried { cures: Vec::new(), why });

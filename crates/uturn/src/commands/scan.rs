@@ -2,7 +2,7 @@
 
 use uturn_cli::{Failure, Printer, Status, print};
 use uturn_diagnose::analysis::{
-    Analysis, AnalysisError, Detail, KnownFindings, MAX_BYTES, Options,
+    Analysis, AnalysisError, Detail, KnownFindings, MAX_SCANNED_BYTES, Options,
 };
 use uturn_diagnose::{Severity, analyze};
 use uturn_model::{Cluster, Name};
@@ -33,7 +33,7 @@ pub(super) fn run(args: &Scan, printer: &Printer) -> Result<Status, Failure> {
     }
     let namespace = args.namespace.as_deref();
     let (input, has_faults) =
-        input::read_what_can_be(&args.cluster, namespace, printer, MAX_BYTES)?;
+        input::read_what_can_be(&args.cluster, namespace, printer, MAX_SCANNED_BYTES)?;
     if input.is_empty() {
         return Err(Failure::usage("the input contains no object: nothing to scan"));
     }

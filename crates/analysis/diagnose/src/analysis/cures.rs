@@ -8,9 +8,9 @@ use uturn_path::{Engine, WalkError};
 use uturn_scan::FewCalls;
 use uturn_snapshot::Manifests;
 
-use super::MAX_BYTES;
+use super::{MAX_BYTES, MAX_SCANNED_BYTES};
 use crate::clients::Clients;
-use crate::cure::{Case, Cure, TrialBase, cures, may_cure};
+use crate::cure::{Case, Cure, TrialBase, cures, first_cure, may_cure};
 use crate::find::api_server::servers;
 use crate::find::cluster_names::one_of_each_resolver;
 use crate::find::outside_clients::OutsideClients;
@@ -36,7 +36,7 @@ pub(super) fn try_all(
 ) -> Vec<Vec<Cure>> {
     for (reading, finding) in findings.iter_mut() {
         let why = match () {
-            () if !is_editable(base.manifests()) => WhyUntried::LongManifests,
+            () if !is_tried(base.manifests()) => WhyUntried::LongManifests,
             // Unless a walk in all readings shows it, the base does not: it is of the first.
             () if *reading > 0 => WhyUntried::OtherReading,
             () => WhyUntried::ManyFindings,
@@ -47,7 +47,7 @@ pub(super) fn try_all(
     }
     let of = |(number, index): (usize, &usize)| {
         let (reading, finding) = &mut findings[*index];
-        if number >= MAX_FINDINGS || !is_editable(base.manifests()) {
+        if number >= MAX_FINDINGS || !is_tried(base.manifests()) {
             return Vec::new();
         }
         let is_first = *reading == 0;
@@ -57,8 +57,9 @@ pub(super) fn try_all(
         let Some(mut cures) = try_one(base, finding, is_first) else { return Vec::new() };
         finding.cures = titles(&cures);
         let left: Vec<CureTitle> = cures.iter().filter(|cure| cure.is_untried).map(title).collect();
-        finding.untried =
-            (!left.is_empty()).then_some(Untried { cures: left, why: WhyUntried::Work });
+        let is_enough = !is_editable(base.manifests()) && !finding.cures.is_empty();
+        let why = if is_enough { WhyUntried::OneWorks } else { WhyUntried::Work };
+        finding.untried = (!left.is_empty()).then_some(Untried { cures: left, why });
         cures.iter_mut().for_each(|cure| cure.tried = None);
         cures
     };
@@ -79,14 +80,21 @@ fn try_one(base: &TrialBase<'_>, finding: &Finding, is_first: bool) -> Option<Ve
     if !is_first && !case.codes().contains(&finding.code) {
         return None;
     }
-    let mut cures = cures(base, &case);
     // A node or security group that stops many flows is not cured by changing one caller.
     let is_target = matches!(finding.subject.kind, ObjectKind::Service | ObjectKind::Ingress);
+    // In a large cluster a trial takes a while.
+    let tries_all = is_editable(base.manifests()) || !is_target;
+    let mut cures = if tries_all { cures(base, &case) } else { first_cure(base, &case) };
     cures.retain(|cure| is_target || !cure.is_callers());
     Some(cures)
 }
 
-/// Returns whether there are manifests to edit, and not too many bytes of them.
+/// Returns whether there are manifests to edit, and not too many bytes of them for a scan.
+fn is_tried(manifests: &Manifests) -> bool {
+    (1..=MAX_SCANNED_BYTES).contains(&manifests.bytes())
+}
+
+/// Returns whether there are manifests to edit, and few enough bytes of them to try all cures.
 fn is_editable(manifests: &Manifests) -> bool {
     (1..=MAX_BYTES).contains(&manifests.bytes())
 }

@@ -4,9 +4,12 @@ use std::path::PathBuf;
 
 use uturn_snapshot::{Fault, Loaded, Manifests};
 
-/// The maximum size of manifests, in bytes, that are edited, read and walked again for each finding
-/// of a scan.
+/// The maximum size of manifests, in bytes, in which all cures of a finding are tried unasked.
 pub const MAX_BYTES: usize = 1 << 20;
+
+/// The maximum size of manifests, in bytes, in which a scan tries cures of a finding until one
+/// works.
+pub const MAX_SCANNED_BYTES: usize = 64 << 20;
 
 /// The manifests and the cluster that were read.
 #[derive(Debug)]

@@ -396,16 +396,27 @@ struct Copied<'t> {
 }
 
 /// Tries proposals, each for the case with its number, in the given order. Proposals with the same
-/// edits are tried one after the other on one copy. Returns the cures of each case, without guesses
-/// that do not help.
+/// edits are tried one after the other on one copy. When `enough` cures of a case work, the others
+/// are not tried. Returns the cures of each case, without guesses that do not help.
 pub(super) fn judge_each(
     base: &TrialBase<'_>,
     cases: &[&Case<'_>],
     proposals: Vec<(usize, Proposal)>,
+    enough: usize,
 ) -> Vec<Vec<Cure>> {
     let mut all: Vec<Vec<Cure>> = cases.iter().map(|_| Vec::new()).collect();
     let mut left = VecDeque::from(proposals);
     while let Some(first) = left.pop_front() {
+        let works = all[first.0].iter().filter(|cure| cure.is_offered()).count();
+        if works >= enough && first.1.failing().is_none() {
+            if !first.1.is_trial {
+                let mut cure = untried(cases[first.0], &first.1);
+                cure.refused = Some("not tried: another one works".to_owned());
+                cure.is_untried = true;
+                all[first.0].push(cure);
+            }
+            continue;
+        }
         let is_same = |(_, other): &(usize, Proposal)| {
             first.1.changes_objects() && first.1.has_edits_of(other)
         };
@@ -443,15 +454,9 @@ pub(super) fn judge_each(
     all
 }
 
-/// Tries a proposal. Returns `None` if it is a guess that does not help.
-fn judge(
-    base: &TrialBase<'_>,
-    on: &Result<Option<Copied<'_>>, NotCured>,
-    case: &Case<'_>,
-    proposal: &Proposal,
-) -> Option<Cure> {
-    let is_trial = proposal.is_trial;
-    let mut cure = Cure {
+/// Returns a proposal as a cure, before it is tried.
+fn untried(case: &Case<'_>, proposal: &Proposal) -> Cure {
+    Cure {
         name: proposal.name,
         title: proposal.title.clone(),
         rank: proposal.rank,
@@ -466,7 +471,18 @@ fn judge(
         unhelped: Vec::new(),
         refused: None,
         is_untried: false,
-    };
+    }
+}
+
+/// Tries a proposal. Returns `None` if it is a guess that does not help.
+fn judge(
+    base: &TrialBase<'_>,
+    on: &Result<Option<Copied<'_>>, NotCured>,
+    case: &Case<'_>,
+    proposal: &Proposal,
+) -> Option<Cure> {
+    let is_trial = proposal.is_trial;
+    let mut cure = untried(case, proposal);
     cure.refused = match proposal.failing() {
         Some(condition) => Some(format!("needs: {}; {}", condition.what, condition.because)),
         None => match attempt(base, on, (case, proposal), &mut cure) {

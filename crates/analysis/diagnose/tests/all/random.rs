@@ -49,7 +49,7 @@ const OFFERED_AT_LEAST: [(&str, usize); 20] = [
 
 /// Cures of faults that these clusters do not have: scenarios try them (`rows.rs`,
 /// `repairs.rs`, `more_cures.rs`, `no_endpoints.rs`).
-const NOT_HERE: [&str; 35] = [
+const NOT_HERE: [&str; 37] = [
     // No Service has the address of an Ingress, and no Facts switch hairpin mode off.
     "own-address",
     "hairpin",
@@ -94,6 +94,9 @@ const NOT_HERE: [&str; 35] = [
     "selector",
     "ingress-backend",
     "dns-domain",
+    // No Service has an external IP of a node, and Cilium is not there.
+    "no-external-ip",
+    "chain-portmap",
 ];
 
 /// At most this many findings of a cluster are cured.
