@@ -120,7 +120,10 @@ mod tests {
             text.lines().filter_map(|line| line.trim().strip_prefix("verbs: ")).collect();
         assert_eq!(verbs, BTreeSet::from(["[\"get\"]", "[\"list\"]"]));
         assert_eq!(text.matches("[\"get\"]").count(), 1);
-        assert!(text.contains("  resourceNames:\n  - cilium-config\n  - coredns\n"), "{text}");
+        assert!(
+            text.contains("  resourceNames:\n  - amazon-vpc-cni\n  - cilium-config\n"),
+            "{text}"
+        );
         // Watching needs the same rights and one verb more.
         let watched = rbac(true).replace(", \"watch\"]", "]").replace(" and to watch it", "");
         assert_eq!(watched, text);

@@ -37,7 +37,8 @@ pub(crate) const CONTROLLER_SETTINGS: [&str; 12] = [
 const CNI: [(&str, &str); 2] = [(NAMESPACE, "kube-flannel-cfg"), (NAMESPACE, "kube-router-cfg")];
 
 /// Returns the names of the ConfigMaps that matter, which are in [`NAMESPACE`] unless they were
-/// installed elsewhere. The settings of a mesh are read if they are given, but not requested.
+/// installed elsewhere. The settings of a mesh, and pools of addresses, are read if they are given,
+/// but not requested.
 pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     let own = [
         "coredns",
@@ -54,8 +55,7 @@ pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     ];
     let switches = cloud::ALL.into_iter().filter_map(|entry| entry.switches_config_map);
     let switches = switches.chain(cloud::policy_switches().map(|(map, _)| map));
-    let announced = cloud::announcement_maps().map(|map| map.name);
-    own.into_iter().chain(switches).map(|name| (NAMESPACE, name)).chain(CNI).chain(announced)
+    own.into_iter().chain(switches).map(|name| (NAMESPACE, name)).chain(CNI)
 }
 
 /// Reads a ConfigMap if it is one that matters.

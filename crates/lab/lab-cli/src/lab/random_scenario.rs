@@ -310,9 +310,9 @@ mod tests {
             "topology.kubernetes.io/zone:",
             "hostname:",
             "kubeProxyName:",
-            "127.0.0.1:30090",
+            "127.0.0.1:",
         ] {
-            assert!(words.contains(word), "no scenario has {word}");
+            assert!(words.iter().any(|own| own.contains(word)), "no scenario has {word}");
         }
         let described = |entry: &&CloudEntry| entry.model.is_some() || !entry.products.is_empty();
         for entry in uturn_clouds::cloud::ALL.into_iter().filter(described) {
