@@ -47,7 +47,7 @@ pub(crate) fn cases(engine: &Engine<'_>, flow: &Flow) -> Result<Vec<Verdict>, Wa
 }
 
 /// Returns whether a pod's call of an address, Service or Ingress has a single case, so that
-/// [`cases`] is the verdict of a walk alone.
+/// [`Engine::cases`] is the verdict of a walk alone.
 pub fn has_one_case(cluster: &Cluster, flow: &Flow) -> bool {
     let is_of_pod = matches!(flow.from, Client::Pod(_));
     let is_name = !matches!(

@@ -15,7 +15,7 @@ use uturn_scan::{Changes, ScanResult, Scanner};
 use uturn_snapshot::manifests::{Draft, Edit};
 use uturn_snapshot::{Manifests, Source};
 
-const CLUSTERS: u64 = 60;
+const CLUSTERS: u64 = 24;
 
 fn way(keys: &[&str]) -> Vec<At> {
     keys.iter().map(|key| At::from(*key)).collect()
@@ -90,7 +90,7 @@ fn the_cluster_of_a_draft_is_that_of_the_edited_texts() {
             assert_eq!(without_lines(&own), without_lines(&read), "{seed}: {edits:?}");
         }
     }
-    assert!(compared > 300 && 10 * decoded > 9 * compared, "{decoded} of {compared}");
+    assert!(compared > 120 && 10 * decoded > 9 * compared, "{decoded} of {compared}");
 }
 
 /// How calls end, by client: outcomes with their shares, and why.
@@ -164,5 +164,5 @@ fn calls_that_meet_nothing_that_changed_end_as_before() {
             }
         }
     }
-    assert!(same > 500 && changed > 100, "{same} targets are as before, {changed} may not be");
+    assert!(same > 200 && changed > 40, "{same} targets are as before, {changed} may not be");
 }

@@ -139,7 +139,7 @@ fn are_same(own: &Ends, other: &Ends) -> bool {
 #[test]
 fn calls_end_alike_in_reduced_clusters() {
     let (mut walked, mut reduced) = (0, 0);
-    for seed in 1..=2 * CLUSTERS {
+    for seed in 1..=CLUSTERS {
         let cluster = random_cluster(seed);
         let engine = Engine::new(&cluster).unwrap_or_else(|why| panic!("{seed}: {why:?}"));
         let calls = FewCalls::new(&engine).reducing_always();
@@ -157,7 +157,7 @@ fn calls_end_alike_in_reduced_clusters() {
             reduced += usize::from(what_if::has_one_case(&cluster, &flow));
         }
     }
-    assert!(walked > 4_000, "{walked}");
+    assert!(walked > 2_000, "{walked}");
     assert!(4 * reduced > walked, "{reduced} calls of {walked} have one case");
 }
 

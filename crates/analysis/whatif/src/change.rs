@@ -1,7 +1,7 @@
 //! The language of changes: what can be changed of a cluster, and how it is typed.
 //!
 //! Each flag of `uturn whatif` is a function that makes a [`Change`] of its text; one file has the
-//! flags of one family. What a change does to a cluster is in [`crate::apply`].
+//! flags of one family. What a change does to a cluster is in [`mod@crate::apply`].
 
 pub mod data_plane;
 pub mod kind;

@@ -1,10 +1,10 @@
 //! Compares two clusters, call by call.
 //!
-//! 1. Each cluster is scanned in each reading of what is not known ([`flows`]).
-//! 2. The calls of each pod to each target are compared ([`difference`]); classes differ between the
+//! 1. Each cluster is scanned in each reading of what is not known (`flows`).
+//! 2. The calls of each pod to each target are compared (`difference`); classes differ between the
 //!    two clusters, pods do not.
-//! 3. Calls that change alike at one object are one entry ([`entries`]); the findings of the two
-//!    clusters say why, and what helps ([`reasons`]).
+//! 3. Calls that change alike at one object are one entry (`entries`); the findings of the two
+//!    clusters say why, and what helps (`reasons`).
 
 mod difference;
 mod entries;

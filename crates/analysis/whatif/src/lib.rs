@@ -1,7 +1,7 @@
 //! What a change does to calls: a cluster before and after it, compared call by call.
 //!
 //! **Owns** the language of changes ([`change`]: what each flag of `uturn whatif` means), edited
-//! copies of a cluster ([`apply`]), and the comparison of two clusters ([`compare`]): which calls
+//! copies of a cluster ([`mod@apply`]), and the comparison of two clusters ([`mod@compare`]): which calls
 //! get worse, better, or only otherwise, grouped by cause ([`Comparison`]).
 //!
 //! **Out of scope:** walking packets and finding faults, which `uturn-scan` and `uturn-diagnose`

@@ -3,7 +3,7 @@
 //!
 //! A page begins with its name and title, has flags as code, a line each, and two lists. A flag with one of
 //! the words SERVICE, INGRESS and CONFIG stands for one flag for each such object, and `for` after it says
-//! for which ([`template`]); `[*]` stands for each item of the list.
+//! for which (`template`); `[*]` stands for each item of the list.
 
 mod page;
 mod template;

@@ -2,7 +2,7 @@
 //! health checks and endpoints have followed.
 //!
 //! A zone is lost as a whole. Of nodes, each is lost by itself, but for a target only one or two are
-//! walked of each class of nodes that its calls cannot tell apart ([`cover`]). Two, because the clients
+//! walked of each class of nodes that its calls cannot tell apart (`cover`). Two, because the clients
 //! on the node that is lost are lost too: what becomes of theirs shows on the other.
 
 mod cover;

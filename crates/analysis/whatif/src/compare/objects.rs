@@ -14,7 +14,7 @@ type Named = String;
 
 /// Returns the objects that only one of two inputs has, or that differ, in order: each with `adds`,
 /// `removes` or `changes`. Files and their order make no difference.
-/// Inputs of more than [`MAX_BYTES`] are not taken apart.
+/// Inputs of more than `MAX_BYTES` are not taken apart.
 pub fn differing(before: &Manifests, after: &Manifests) -> Vec<(&'static str, Named)> {
     if before.bytes() + after.bytes() > MAX_BYTES {
         return Vec::new();
