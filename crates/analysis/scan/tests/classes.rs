@@ -43,9 +43,13 @@ fn cases() -> u32 {
     variables::number(variables::CASES).unwrap_or(12)
 }
 
+/// The share below which arithmetic may lose an outcome: the last of very many retries.
+const LOST: f64 = 1e-12;
+
 /// How a verdict ends, sorted.
 fn ends(verdict: &Verdict) -> (Vec<(Outcome, Share)>, Vec<Mechanism>) {
     let mut outcomes = verdict.outcomes.clone();
+    outcomes.retain(|(_, share)| share.get() > LOST);
     outcomes.sort_by_key(|end| end.0);
     (outcomes, verdict.mechanisms.clone())
 }
