@@ -2,8 +2,8 @@
 //!
 //! Each family of cures (one file each) proposes what it knows for a [`Case`]: conditions with
 //! their answers, the edits, what they cost; those in `fault` propose for a fault that an object
-//! shows without a call. `judge` makes the edits in the texts, reads the
-//! cluster anew and walks the case, and all other flows before and after the edits. A cure that
+//! shows without a call. `judge` makes the edits in a draft of the texts, derives the edited cluster,
+//! and walks the case and the other flows that can meet what changed. A cure that
 //! does not help, or makes another flow worse, is refused with the reason.
 
 mod alias;

@@ -74,7 +74,7 @@ fn the_cluster_of_a_draft_is_that_of_the_edited_texts() {
             .chain(cluster.pods.keys().take(3).map(of(ObjectKind::Pod)));
         for (at, object) in (0..).zip(objects.filter(|object| manifests.has(object))) {
             let edits = edits(&object, seed + at);
-            let mut draft = Draft::of(&manifests).expect("no Scenario");
+            let mut draft = Draft::new(&manifests);
             let whole = manifests.edited(&edits);
             assert_eq!(draft.edit(&edits).err(), whole.as_ref().err().cloned(), "{seed}: {object}");
             let Ok(whole) = whole else { continue };

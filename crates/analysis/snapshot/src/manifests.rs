@@ -1,7 +1,7 @@
 //! The texts from which a cluster is read, kept so that they can be edited and read again.
 //!
-//! The text is the only source: an edit changes it as a person would, and the edited cluster is
-//! read and derived from all texts again.
+//! The text is the only source: an edit changes it as a person would. An edited cluster is read from
+//! all texts again, or, by a [`Draft`] and a [`Reading`], from the documents that changed.
 
 mod draft;
 mod items;
@@ -70,17 +70,6 @@ pub enum CannotEdit {
     /// The place cannot be changed.
     #[error("{1} of {0}: {2}")]
     Place(ObjectRef, String, &'static str),
-}
-
-/// A text before and after an edit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Changed {
-    /// The name of the file.
-    pub name: Text,
-    /// The text before. `None` if the file is new.
-    pub before: Option<String>,
-    /// The text after.
-    pub after: String,
 }
 
 impl Manifests {
@@ -334,9 +323,7 @@ impl Manifests {
     #[must_use]
     pub fn with_object(&self, file: &str, object: &Tree) -> Self {
         let mut new = self.clone();
-        let scenario =
-            self.case.as_ref().and_then(|(name, _)| self.site_of(&Wanted::Scenario(name)));
-        if let Some(site) = scenario {
+        if let Some(site) = self.scenario_site() {
             let path = ["spec", "objects"].map(At::from);
             let add = Change::Append(object.clone());
             if let Ok(document) = edit::apply(&self.document(&site), &path, &add) {
@@ -346,19 +333,6 @@ impl Manifests {
         }
         new.sources_mut().push(Source { name: file.into(), text: object.document() });
         new
-    }
-
-    /// Returns the texts that differ from `before`.
-    pub fn changed_since(&self, before: &Self) -> Vec<Changed> {
-        let old = |at: usize| before.sources.get(at);
-        let all = self.sources.iter().enumerate();
-        all.filter(|(at, source)| old(*at).is_none_or(|old| old.text != source.text))
-            .map(|(at, source)| Changed {
-                name: source.name.clone(),
-                before: old(at).map(|source| source.text.clone()),
-                after: source.text.clone(),
-            })
-            .collect()
     }
 
     /// Returns an object as it is written, as a separate document.

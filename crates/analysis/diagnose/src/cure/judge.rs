@@ -10,12 +10,12 @@ use uturn_document::edit::{Change, Tree};
 use uturn_model::{Cluster, Flow, ObjectRef};
 use uturn_path::{Engine, KernelCounts, WalkError};
 use uturn_scan::{FewCalls, KnownWalks, ScanResult};
-use uturn_snapshot::manifests::{Draft, Edit, Reading};
+use uturn_snapshot::manifests::{Draft, Edit};
 use uturn_snapshot::{Fault, Manifests};
 
 use super::case::{OtherClient, case_state};
 use super::comparison::{AllFlows, Footprints, GivenUp};
-use super::diff::{AROUND, of_excerpt, unified};
+use super::diff::{AROUND, of_excerpt};
 use super::facts::{document, facts};
 use super::{Case, CaseState, Cure, Proposal, Subject, fault, way};
 use crate::find::written;
@@ -74,10 +74,8 @@ const KEPT_OF_WALK: usize = 1 << 10;
 
 /// A copy of the cluster with edits.
 struct Edited {
-    edits: Vec<Edit>,
-    added: Vec<(String, ObjectRef, Tree)>,
-    follows: Vec<Edit>,
-    resolves: Vec<(String, IpAddr)>,
+    /// The proposal that makes the edits.
+    proposal: Proposal,
     diffs: Vec<String>,
     objects: Vec<(ObjectRef, Tree)>,
     /// The texts; `None` if they are too long to be kept.
@@ -88,22 +86,7 @@ struct Edited {
 
 impl Edited {
     fn of(manifests: &Manifests, proposal: &Proposal) -> Result<Self, String> {
-        match (Draft::of(manifests), manifests.reading()) {
-            // What an outside name leads to is among Facts, which all texts may have.
-            (Some(draft), Some(reading)) if proposal.resolves.is_empty() => {
-                Self::of_draft(manifests, draft, reading, proposal)
-            }
-            _ => Self::of_texts(manifests, proposal),
-        }
-    }
-
-    /// Makes the copy from the objects that are decoded already and the documents that change.
-    fn of_draft(
-        manifests: &Manifests,
-        mut draft: Draft<'_>,
-        reading: &Reading,
-        proposal: &Proposal,
-    ) -> Result<Self, String> {
+        let mut draft = Draft::new(manifests);
         let mut objects = Vec::new();
         for (file, object, tree) in &proposal.objects {
             draft.add(file, tree);
@@ -117,74 +100,29 @@ impl Edited {
                 objects.push((edit.object.clone(), tree));
             }
         }
-        let diffs = draft.excerpts(AROUND).iter().map(of_excerpt).collect();
+        let excerpts = draft.excerpts(AROUND);
+        let diffs = excerpts.iter().map(of_excerpt).filter(|diff| !diff.is_empty()).collect();
         draft.edit(&proposal.follows).map_err(|why| why.to_string())?;
-        let Some(cluster) = reading.cluster(&draft).map_err(|why| unreadable(&[why]))? else {
-            return Self::of_texts(manifests, proposal);
-        };
-        let kept = (manifests.bytes() <= MAX_TRIED).then(|| draft.into_manifests());
-        Ok(Self::new(proposal, (diffs, objects), kept, cluster))
-    }
-
-    /// Makes the copy by reading all texts again.
-    fn of_texts(manifests: &Manifests, proposal: &Proposal) -> Result<Self, String> {
-        // A capture shows the rules as they are, which an edit changes.
-        let mut written = manifests.without_captures();
-        let mut objects = Vec::new();
-        for (file, object, tree) in &proposal.objects {
-            written = written.with_object(file, tree);
-            objects.push((object.clone(), tree.clone()));
-        }
-        let written =
-            written.edited(&proposal.edits).map_err(|why| format!("not written here: {why}"))?;
-        for edit in &proposal.edits {
-            if objects.iter().all(|(object, _)| *object != edit.object)
-                && let Some(tree) = written.object(&edit.object)
-            {
-                objects.push((edit.object.clone(), tree));
+        // What an outside name leads to is among Facts, which all texts may have.
+        let reading = manifests.reading().filter(|_| proposal.resolves.is_empty());
+        let decoded = reading.map(|reading| reading.cluster(&draft)).transpose();
+        let decoded = decoded.map_err(|why| unreadable(&[why]))?.flatten();
+        let (manifests, cluster) = match decoded {
+            Some(cluster) => {
+                let is_kept = manifests.bytes() <= MAX_TRIED;
+                (is_kept.then(|| draft.into_manifests()), cluster)
             }
-        }
-        let diffs = written
-            .changed_since(manifests)
-            .into_iter()
-            .map(|text| unified(&text.name, text.before.as_deref(), &text.after))
-            .collect();
-        let mut all = written;
-        if !proposal.follows.is_empty() {
-            all = all.edited(&proposal.follows).map_err(|why| why.to_string())?;
-        }
-        for (name, address) in &proposal.resolves {
-            all = leads_to(&all, name, *address)?;
-        }
-        let kept = (all.bytes() <= MAX_TRIED).then(|| all.clone());
-        let cluster = all.into_cluster().map_err(|faults| unreadable(&faults))?;
-        Ok(Self::new(proposal, (diffs, objects), kept, cluster))
-    }
-
-    fn new(
-        proposal: &Proposal,
-        (diffs, objects): (Vec<String>, Vec<(ObjectRef, Tree)>),
-        manifests: Option<Manifests>,
-        cluster: Cluster,
-    ) -> Self {
-        Self {
-            edits: proposal.edits.clone(),
-            added: proposal.objects.clone(),
-            follows: proposal.follows.clone(),
-            resolves: proposal.resolves.clone(),
-            diffs,
-            objects,
-            manifests,
-            cluster,
-            all_flows: OnceCell::new(),
-        }
-    }
-
-    fn is_of(&self, proposal: &Proposal) -> bool {
-        self.edits == proposal.edits
-            && self.added == proposal.objects
-            && self.follows == proposal.follows
-            && self.resolves == proposal.resolves
+            None => {
+                let mut all = draft.into_manifests();
+                for (name, address) in &proposal.resolves {
+                    all = leads_to(&all, name, *address)?;
+                }
+                let kept = (all.bytes() <= MAX_TRIED).then(|| all.clone());
+                (kept, all.into_cluster().map_err(|faults| unreadable(&faults))?)
+            }
+        };
+        let proposal = proposal.clone();
+        Ok(Self { proposal, diffs, objects, manifests, cluster, all_flows: OnceCell::new() })
     }
 }
 
@@ -359,7 +297,8 @@ impl<'a> TrialBase<'a> {
 
     /// Returns a copy of the cluster with the proposed edits.
     fn copy(&self, proposal: &Proposal) -> Result<Rc<Edited>, NotCured> {
-        let known = self.copies.borrow().iter().find(|copy| copy.is_of(proposal)).cloned();
+        let known =
+            self.copies.borrow().iter().find(|copy| copy.proposal.has_edits_of(proposal)).cloned();
         if let Some(known) = known {
             return Ok(known);
         }

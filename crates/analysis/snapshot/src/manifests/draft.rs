@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use uturn_document::Source;
-use uturn_document::edit::{self, Tree};
+use uturn_document::edit::{self, At, Change, Tree};
 use uturn_model::{ObjectRef, Text};
 
 use super::site::{Site, joined};
@@ -57,15 +57,20 @@ enum Place {
 }
 
 impl<'m> Draft<'m> {
-    /// Begins a draft without edits. Returns `None` if the cluster is a Scenario's case, whose
-    /// objects are parts of one document.
-    pub fn of(base: &'m Manifests) -> Option<Self> {
-        let added = Manifests::default();
-        base.case.is_none().then_some(Self { base, changed: Vec::new(), added })
+    /// Begins a draft without edits.
+    pub fn new(base: &'m Manifests) -> Self {
+        Self { base, changed: Vec::new(), added: Manifests::default() }
     }
 
-    /// Adds an object in a file of its own.
+    /// Adds an object: to the Scenario whose case the cluster is, or else in a file of its own.
     pub fn add(&mut self, file: &str, object: &Tree) {
+        if let Some(site) = self.base.scenario_site() {
+            let path = ["spec", "objects"].map(At::from);
+            let add = Change::Append(object.clone());
+            if self.change(&site, |text| edit::apply(text, &path, &add)).is_ok() {
+                return;
+            }
+        }
         self.added = self.added.with_object(file, object);
     }
 
@@ -80,22 +85,52 @@ impl<'m> Draft<'m> {
     fn edit_one(&mut self, edit: &Edit) -> Result<(), CannotEdit> {
         let place = self.place(&edit.object);
         let place = place.ok_or_else(|| CannotEdit::NotWritten(edit.object.clone()))?;
-        let changed = |text: &str, site: &Site| {
-            edit::apply(text, &joined(&site.path, &edit.path), &edit.change)
-                .map_err(|why| CannotEdit::Place(edit.object.clone(), path_text(&edit.path), why.0))
+        let site = match place {
+            Place::Added => {
+                self.added = self.added.edited(std::slice::from_ref(edit))?;
+                return Ok(());
+            }
+            Place::Changed(_, site) | Place::Base(site) => site,
         };
-        match place {
-            Place::Added => self.added = self.added.edited(std::slice::from_ref(edit))?,
-            Place::Changed(at, site) => {
-                self.changed[at].text = changed(&self.changed[at].text, &site)?;
-            }
-            Place::Base(site) => {
-                let text = changed(&self.base.document(&site), &site)?;
-                let Site { source, document: range, is_dashed, .. } = site;
-                self.changed.push(ChangedDocument { source, range, is_dashed, text });
-            }
+        let path = joined(&site.path, &edit.path);
+        self.change(&site, |text| edit::apply(text, &path, &edit.change))
+            .map_err(|why| CannotEdit::Place(edit.object.clone(), path_text(&edit.path), why.0))
+    }
+
+    /// Changes the document at a site.
+    fn change<E>(
+        &mut self,
+        site: &Site,
+        change: impl FnOnce(&str) -> Result<String, E>,
+    ) -> Result<(), E> {
+        if let Some(at) = self.changed_at(site) {
+            self.changed[at].text = change(&self.changed[at].text)?;
+            return Ok(());
         }
+        // An item of a List may be changed, and then the List as a whole.
+        let is_inside = |own: &ChangedDocument| site.has(own.source, &own.range);
+        let mut inside: Vec<&ChangedDocument> =
+            self.changed.iter().filter(|own| is_inside(own)).collect();
+        inside.sort_by_key(|own| own.range.start);
+        let before = if inside.is_empty() {
+            self.base.document(site)
+        } else {
+            Cow::Owned(spliced(&self.base.sources[site.source].text, &site.document, &inside))
+        };
+        let text = change(&before)?;
+        self.changed.retain(|own| !is_inside(own));
+        let Site { source, document: range, is_dashed, .. } = site.clone();
+        self.changed.push(ChangedDocument { source, range, is_dashed, text });
         Ok(())
+    }
+
+    /// Returns the number of the changed document that has a site.
+    fn changed_at(&self, site: &Site) -> Option<usize> {
+        self.changed.iter().position(|own| {
+            own.source == site.source
+                && own.range.start <= site.document.start
+                && site.document.end <= own.range.end
+        })
     }
 
     /// Returns an object as it is written, as a separate document.
@@ -108,18 +143,12 @@ impl<'m> Draft<'m> {
     }
 
     fn place(&self, object: &ObjectRef) -> Option<Place> {
-        let base = self.base.site(object);
-        let is_there = |site: &Site, changed: &ChangedDocument| {
-            (changed.source, &changed.range) == (site.source, &site.document)
+        let Some(site) = self.base.site(object) else {
+            return self.added.has(object).then_some(Place::Added);
         };
-        if let Some(site) = base {
-            let Some(at) = self.changed.iter().position(|changed| is_there(&site, changed)) else {
-                return Some(Place::Base(site));
-            };
-            let path = self.base.way_in_object(&self.changed[at].text, object)?;
-            return Some(Place::Changed(at, Site { path, ..site }));
-        }
-        self.added.has(object).then_some(Place::Added)
+        let Some(at) = self.changed_at(&site) else { return Some(Place::Base(site)) };
+        let path = self.base.way_in_object(&self.changed[at].text, object)?;
+        Some(Place::Changed(at, Site { path, ..site }))
     }
 
     /// Returns the documents before and after the edits, each in its lines, and whether an API
@@ -172,9 +201,10 @@ impl<'m> Draft<'m> {
         changed.chain(added).collect()
     }
 
-    /// Returns the manifests as they are after the edits.
+    /// Returns the manifests as they are after the edits, without captures of nodes: these show the
+    /// rules as they are, which an edit changes.
     pub fn into_manifests(self) -> Manifests {
-        let mut new = self.base.clone();
+        let mut new = self.base.without_captures();
         let mut changed = self.changed;
         changed.sort_by_key(|own| std::cmp::Reverse(own.range.start));
         for own in changed {
@@ -202,16 +232,22 @@ fn part(text: &str, changed: &[&ChangedDocument], around: usize) -> Part {
     let last = changed.last().map_or(0, |own| own.range.end);
     let from = before_lines(text, first, around);
     let to = after_lines(text, last, around);
-    let mut after = String::new();
-    let mut at = from;
-    for own in changed {
-        after.push_str(&text[at..own.range.start]);
-        after.push_str(&own.written());
-        at = own.range.end;
-    }
-    after.push_str(&text[at..to]);
+    let after = spliced(text, &(from..to), changed);
     let lines_before = text[..from].bytes().filter(|byte| *byte == b'\n').count();
     Part { lines_before, before: Some(text[from..to].to_owned()), after }
+}
+
+/// Returns a part of a text with its changed documents, which are given in their order.
+fn spliced(text: &str, range: &Range<usize>, changed: &[&ChangedDocument]) -> String {
+    let mut all = String::new();
+    let mut at = range.start;
+    for own in changed {
+        all.push_str(&text[at..own.range.start]);
+        all.push_str(&own.written());
+        at = own.range.end;
+    }
+    all.push_str(&text[at..range.end]);
+    all
 }
 
 /// Returns blank lines in place of what is above a document, so that its values have their places.
@@ -231,4 +267,32 @@ fn before_lines(text: &str, place: usize, lines: usize) -> usize {
 fn after_lines(text: &str, place: usize, lines: usize) -> usize {
     let ends = text[place..].bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
     ends.map(|(at, _)| place + at + 1).nth(lines).unwrap_or(text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use uturn_model::{NamespacedName, ObjectKind};
+
+    use super::*;
+
+    /// An item is found by itself, and one that refers to another item in the whole List.
+    #[test]
+    fn an_item_and_the_list_around_it_are_edited_one_after_the_other() {
+        let text = "kind: List\nitems:\n- kind: ConfigMap\n  metadata: &same {name: web}\n- kind: \
+                    Service\n  metadata: *same\n";
+        let manifests = Manifests::of(vec![Source { name: "all".into(), text: text.to_owned() }]);
+        let name = NamespacedName::new("default", "web").unwrap();
+        let set = |kind, field: &str| Edit {
+            object: ObjectRef::namespaced(kind, &name),
+            path: vec![field.into()],
+            change: Change::Set(Tree::text("new")),
+        };
+        let (item, list) = (set(ObjectKind::ConfigMap, "a"), set(ObjectKind::Service, "b"));
+        for edits in [[item.clone(), list.clone()], [list, item]] {
+            let mut draft = Draft::new(&manifests);
+            draft.edit(&edits).unwrap();
+            let (own, whole) = (draft.into_manifests(), manifests.edited(&edits).unwrap());
+            assert_eq!(own.sources(), whole.sources());
+        }
+    }
 }

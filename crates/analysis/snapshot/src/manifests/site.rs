@@ -22,6 +22,15 @@ pub(super) struct Site {
     pub(super) path: Vec<At>,
 }
 
+impl Site {
+    /// Returns whether a part of a source is within the document.
+    pub(super) fn has(&self, source: usize, range: &Range<usize>) -> bool {
+        self.source == source
+            && self.document.start <= range.start
+            && range.end <= self.document.end
+    }
+}
+
 /// The object or Scenario that is sought.
 pub(super) enum Wanted<'w> {
     Object(&'w ObjectRef),
@@ -47,6 +56,12 @@ impl Manifests {
     /// Finds an object in the texts.
     pub(super) fn site(&self, object: &ObjectRef) -> Option<Site> {
         self.site_of(&Wanted::Object(object))
+    }
+
+    /// Finds the Scenario whose case the cluster is.
+    pub(super) fn scenario_site(&self) -> Option<Site> {
+        let (name, _) = self.case.as_ref()?;
+        self.site_of(&Wanted::Scenario(name))
     }
 
     pub(super) fn site_of(&self, what: &Wanted<'_>) -> Option<Site> {

@@ -43,11 +43,13 @@ fn annotated(manifests: &Manifests, object: &ObjectRef) -> Manifests {
 
 /// Only lines were added, but for the one that brackets stand on.
 fn is_small(manifests: &Manifests, edited: &Manifests) -> bool {
-    let changed = edited.changed_since(manifests);
-    let [change] = changed.as_slice() else { return false };
-    let before: Vec<&str> = change.before.as_deref().unwrap().lines().collect();
-    let gone = before.iter().filter(|line| !change.after.lines().any(|new| new == **line)).count();
-    gone <= 1 && change.after.lines().count() <= before.len() + 2
+    assert_eq!(edited.sources().len(), manifests.sources().len());
+    let pairs = manifests.sources().iter().zip(edited.sources());
+    let changed: Vec<_> = pairs.filter(|(before, after)| before.text != after.text).collect();
+    let [(before, after)] = changed.as_slice() else { return false };
+    let before: Vec<&str> = before.text.lines().collect();
+    let gone = before.iter().filter(|line| !after.text.lines().any(|new| new == **line)).count();
+    gone <= 1 && after.text.lines().count() <= before.len() + 2
 }
 
 fn check(manifests: &Manifests) -> usize {
